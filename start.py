@@ -1,0 +1,335 @@
+"""Set everything up and go: needs nothing but Python 3.11 to 3.14.
+
+    python3 start.py                     open JupyterLab on lesson 00
+    python3 start.py lab 02              open lesson 02
+    python3 start.py lab --no-browser    for servers: print the address instead
+    python3 start.py test [pytest's arguments]
+    python3 start.py setup               only set up
+
+The environment is the folder .venv beside this file; deleting it undoes everything. A second run
+finds it up to date and is quick. On Windows: py start.py
+"""
+
+# This file keeps to syntax that every Python 3, and 2.7, can read, so that an old Python gets as
+# far as its one line of advice: no f-strings, no annotations.
+
+import errno
+import hashlib
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+OLDEST, NEWEST = (3, 11), (3, 14)
+ROOT = os.path.dirname(os.path.abspath(__file__))
+VENV = os.path.join(ROOT, ".venv")
+PYTHON = os.path.join(VENV, *(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
+STAMP = os.path.join(VENV, "minigrad-stamp")
+LOG = os.path.join(VENV, "minigrad-setup.log")
+SPARE_HOME = os.path.join(ROOT, ".minigrad", "home")
+WANTED = [".[lab,test]", "--constraint", "constraints.txt"]
+
+PIP_MISSING = "pip is missing. Install one package, then run this again: "
+
+# What installers and the system print, in lower case, and what to do then. The first that fits.
+DISK_FULL = "no space left on device|errno 28 |os error 28|disk quota exceeded"
+UNREACHABLE = (
+    "name resolution|name or service not known|dns error|new connection|connection refused"
+    "|connection reset|timed out|max retries exceeded|proxyerror|network is unreachable"
+    "|error sending request|certificate_verify_failed"
+)
+ADVICE = (
+    (
+        DISK_FULL,
+        "The disk is full. Free about 1 GB where {root} and the temporary folder {temporary} are, "
+        "then run this again",
+    ),
+    (
+        UNREACHABLE,
+        "The package registry cannot be reached. Check the network or the proxy (HTTPS_PROXY), or "
+        "name a mirror (PIP_INDEX_URL, for uv UV_DEFAULT_INDEX), then run this again",
+    ),
+    (
+        "read-only file system|permission denied|errno 13 |errno 30 ",
+        "{root} cannot be written. Copy it to a folder of yours and start it there",
+    ),
+    (
+        "no such option: --python",
+        "pip is older than 22.3. Upgrade it (python3 -m pip install --user --upgrade pip), "
+        "then run this again",
+    ),
+)
+
+
+def main(arguments):
+    """Set up, then run what was asked for; return its exit status."""
+    check_python()
+    command = arguments[0] if arguments else "lab"
+    rest = arguments[1:]
+    if command.startswith("-") and command not in ("-h", "--help"):
+        command, rest = "lab", arguments
+    if command not in ("lab", "test", "setup"):
+        print(__doc__.strip())
+        return 0 if command in ("-h", "--help", "help") else 2
+    environment = child_environment()
+    set_up(environment)
+    if command == "setup":
+        return 0
+    if command == "test":
+        return hand_over(["-m", "pytest"] + rest, environment)
+    if not [word for word in rest if not word.startswith("-")]:
+        rest = ["00"] + rest
+    return hand_over(["-m", "minigrad.cli.main", "lab"] + rest, environment)
+
+
+def check_python():
+    """Stop with one line unless this Python is one that minigrad runs on."""
+    version = tuple(sys.version_info[:2])
+    if OLDEST <= version <= NEWEST:
+        return
+    advice = "Install one (python.org, or your system's packages) and start with it"
+    for minor in range(NEWEST[1], OLDEST[1] - 1, -1):
+        name = "python3.{0}".format(minor)
+        if succeeds([name, "--version"]):
+            advice = "You have one: {0} start.py".format(name)
+            break
+    sys.exit(
+        "minigrad needs Python 3.{0} to 3.{1}, and this is {2}.{3}. {4}".format(
+            OLDEST[1], NEWEST[1], version[0], version[1], advice
+        )
+    )
+
+
+def succeeds(command, environment=None):
+    """Whether a command can be started and ends well."""
+    try:
+        with open(os.devnull, "w") as nowhere:
+            return subprocess.call(command, stdout=nowhere, stderr=nowhere, env=environment) == 0
+    except OSError:
+        return False
+
+
+def child_environment():
+    """The variables for everything started here, with places that can be written."""
+    environment = dict(os.environ)
+    for name in ("PYTHONHOME", "PYTHONPATH", "PIP_TARGET", "PIP_PREFIX"):
+        environment.pop(name, None)
+    environment.update(PIP_USER="0", PIP_REQUIRE_VIRTUALENV="0", PIP_DISABLE_PIP_VERSION_CHECK="1")
+    home = os.path.expanduser("~")
+    if not can_write(home):
+        tell(
+            "HOME ({0}) cannot be written, so settings and caches go to .minigrad/home here; "
+            "to keep your own, set HOME to a folder you may write.".format(home)
+        )
+        places = {
+            "XDG_CACHE_HOME": "cache",
+            "XDG_DATA_HOME": "data",
+            "IPYTHONDIR": "ipython",
+            "JUPYTER_CONFIG_DIR": "jupyter",
+            "JUPYTER_DATA_DIR": "jupyter-data",
+            "JUPYTER_RUNTIME_DIR": "jupyter-runtime",
+            "MPLCONFIGDIR": "matplotlib",
+        }
+        for name in places:
+            environment.setdefault(name, os.path.join(SPARE_HOME, places[name]))
+    return environment
+
+
+def can_write(folder):
+    """Whether a file can be made in this folder (as root, permission bits alone do not tell)."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError as error:
+        return error.errno == errno.ENOSPC  # a full disk is another matter, with its own message
+
+
+def set_up(environment):
+    """Bring .venv up to date; do nothing, at once, when it is."""
+    try:
+        if read(STAMP) == fingerprint():
+            return
+        started = time.time()
+        installers = find_installers()
+        make_venv(installers, environment)
+        install(installers, environment)
+        with io.open(STAMP, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(fingerprint())
+        tell("Set up in {0:.0f} seconds.".format(time.time() - started))
+    except OSError as error:
+        explain("errno {0} {1}".format(error.errno, error.strerror), "The set-up failed")
+
+
+def fingerprint():
+    """What an environment depends on, as text: a changed one is installed again."""
+    digest = hashlib.sha256()
+    for name in ("pyproject.toml", "constraints.txt"):
+        with open(os.path.join(ROOT, name), "rb") as file:
+            digest.update(file.read())
+    return "{0}\n{1}\n{2}\n".format(digest.hexdigest(), venv_version(), ROOT)
+
+
+def venv_version():
+    """The version of the Python in .venv, or an empty text when there is none that runs."""
+    command = [PYTHON, "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"]
+    try:
+        return subprocess.check_output(command, stderr=subprocess.STDOUT).decode().strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def find_installers():
+    """The ways to install on this machine, best first; stop with one line if there is none."""
+    import importlib.util
+    import shutil
+
+    installers = []
+    if shutil.which("uv"):
+        installers.append("uv")
+    if importlib.util.find_spec("ensurepip"):
+        installers.append("ensurepip")  # makes a .venv with a pip of its own
+    elif importlib.util.find_spec("pip"):
+        installers.append("pip")  # one pip can fill another environment
+    if not installers:
+        sys.exit(PIP_MISSING + pip_package())
+    return installers
+
+
+def pip_package():
+    """The command that installs pip on this system."""
+    system = (read("/etc/os-release") or "").lower()
+    for names, command in (
+        (("debian", "ubuntu"), "sudo apt install python3-pip"),
+        (("fedora", "rhel", "centos"), "sudo dnf install python3-pip"),
+        (("suse",), "sudo zypper install python3-pip"),
+        (("arch",), "sudo pacman -S python-pip"),
+        (("alpine",), "sudo apk add py3-pip"),
+    ):
+        if any(name in system for name in names):
+            return command
+    return "python3-pip (its name on Debian, Ubuntu and Fedora)"
+
+
+def make_venv(installers, environment):
+    """Make .venv unless a Python that minigrad runs on is in it already."""
+    version = tuple(int(part) for part in venv_version().split(".") if part)[:2]
+    is_kept = OLDEST <= version <= NEWEST and os.path.exists(os.path.join(VENV, "pyvenv.cfg"))
+    if is_kept and not has_moved():
+        return
+    tell("Making the environment .venv with Python " + sys.version.split()[0])
+    base = getattr(sys, "_base_executable", None) or sys.executable
+    command = [base, "-m", "venv", "--clear"]
+    ways = [command + [VENV]] if "ensurepip" in installers else []
+    for way in ways + [command + ["--without-pip", VENV]]:
+        output = ""
+        try:
+            subprocess.check_output(way, stderr=subprocess.STDOUT, cwd=ROOT, env=environment)
+            return
+        except subprocess.CalledProcessError as error:
+            output = error.output.decode("utf-8", "replace")
+    explain(output, "Python could not make .venv")
+
+
+def has_moved():
+    """Whether .venv was made for another place: its scripts then point at nothing."""
+    stamp = read(STAMP)
+    return stamp is not None and stamp.splitlines()[2:] != [ROOT]
+
+
+def install(installers, environment):
+    """Install minigrad with what lessons and tests need, by the first installer that can."""
+    output = ""
+    for installer in installers:
+        if installer == "uv":
+            command = ["uv", "pip", "install", "--compile-bytecode", "--python", PYTHON]
+        elif succeeds([PYTHON, "-m", "pip", "--version"], environment):
+            command = [PYTHON, "-m", "pip", "install"]
+        else:
+            command = [sys.executable, "-m", "pip", "--python", PYTHON, "install"]
+        tell("Installing packages with {0}".format("uv" if installer == "uv" else "pip"))
+        status, output = run_with_progress(command + ["--editable"] + WANTED, environment)
+        if status == 0:
+            return
+        if re.search(DISK_FULL, output.lower()):
+            break
+    explain(output, "The packages could not be installed")
+
+
+def run_with_progress(command, environment):
+    """Run an installer, showing how far it is; return (status, output) and keep a log."""
+    lines = []
+    shown = started = time.time()
+    with io.open(LOG, "a", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        try:
+            for raw in process.stdout:
+                line = raw.decode("utf-8", "replace").rstrip()
+                lines.append(line)
+                log.write(line + "\n")
+                now = time.time()
+                step = "  {0:3.0f} s  {1}".format(now - started, line.strip()[:64])
+                if sys.stderr.isatty():
+                    sys.stderr.write("\r\033[K" + step)  # one line, written over
+                    sys.stderr.flush()
+                elif now - shown > 10:
+                    tell(step)
+                    shown = now
+            status = process.wait()
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.stdout.close()
+            if sys.stderr.isatty():
+                sys.stderr.write("\r\033[K")
+    return status, "\n".join(lines)
+
+
+def explain(output, what_failed):
+    """Stop with the one line that fits what an installer printed."""
+    text = output.lower()
+    for pattern, advice in ADVICE:
+        if re.search(pattern, text):
+            sys.exit(advice.format(root=ROOT, temporary=tempfile.gettempdir()))
+    if "no module named pip" in text:
+        sys.exit(PIP_MISSING + pip_package())
+    errors = [line for line in output.splitlines() if "error" in line.lower()]
+    last = (errors or output.strip().splitlines() or ["no message"])[-1].strip()
+    sys.exit("{0}: {1} (all of it: {2})".format(what_failed, last, os.path.relpath(LOG, ROOT)))
+
+
+def hand_over(arguments, environment):
+    """Run the environment's Python in this process's place (on Windows: as a child)."""
+    command = [PYTHON] + arguments
+    os.chdir(ROOT)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if os.name == "nt":
+        return subprocess.call(command, env=environment)
+    return os.execve(PYTHON, command, environment)
+
+
+def read(path):
+    """The text of a file, or None when there is none."""
+    try:
+        with io.open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except (OSError, IOError):
+        return None
+
+
+def tell(text):
+    """Say something that is no result: on standard error."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit("\nStopped. The same command goes on from here.")

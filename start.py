@@ -39,7 +39,7 @@ DISK_FULL = "no space left on device|errno 28 |os error 28|disk quota exceeded"
 UNREACHABLE = (
     "name resolution|name or service not known|dns error|new connection|connection refused"
     "|connection reset|timed out|max retries exceeded|proxyerror|network is unreachable"
-    "|error sending request|certificate_verify_failed"
+    "|error sending request|certificate_verify_failed|from versions: none"
 )
 ADVICE = (
     (

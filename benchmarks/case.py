@@ -1,0 +1,83 @@
+"""What a peer offers for one row, and how a round of it is timed."""
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+CHECKED_STEPS = 5
+
+
+def nothing():
+    """Does nothing."""
+
+
+@dataclass
+class Case:
+    """One row as one peer does it.
+
+    Attributes:
+        step: does the timed work once.
+        reset: puts parameters and optimizer state back to the initial values.
+        numbers: what the work computed, as a few floats equal for all peers up to rounding.
+        finish: waits for work still running, for peers that run behind the caller's back.
+    """
+
+    step: Callable[[], object]
+    reset: Callable[[], None]
+    numbers: Callable[[], list[float]]
+    finish: Callable[[], None] = nothing
+
+
+def training(step, reset, as_float=float, finish=nothing) -> Case:
+    """A Case whose step returns a loss: the numbers are the losses of the first steps."""
+
+    def numbers():
+        reset()
+        return [as_float(step()) for _ in range(CHECKED_STEPS)]
+
+    return Case(step, reset, numbers, finish)
+
+
+def repeated(step, arrays, finish=nothing) -> Case:
+    """A Case without state: the numbers are sums over the arrays that `arrays()` returns."""
+
+    def numbers():
+        step()
+        finish()
+        return [float(abs(a).mean()) for a in arrays()]
+
+    return Case(step, nothing, numbers, finish)
+
+
+def measure(case: Case, seconds: float, clock=time.perf_counter) -> dict:
+    """One round: resets, warms up, then times batches of steps for about `seconds`.
+
+    Returns:
+        Seconds per step: `median` and `best` over the round's batches; `steps` counts them.
+    """
+    case.reset()
+    gc.collect()
+    for _ in range(2):
+        case.step()
+    case.finish()
+    start = clock()
+    case.step()
+    case.finish()
+    once = max(clock() - start, 1e-7)
+    count = max(1, int(seconds / 15 / once))
+    batches, spent = [], 0.0
+    while spent < seconds or len(batches) < 3:
+        start = clock()
+        for _ in range(count):
+            case.step()
+        case.finish()
+        took = clock() - start
+        spent += took
+        batches.append(took / count)
+    return {
+        "median": statistics.median(batches),
+        "best": min(batches),
+        "steps": count * len(batches),
+    }

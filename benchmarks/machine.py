@@ -1,0 +1,48 @@
+"""What the figures were measured on."""
+
+import datetime
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+PACKAGES = ["numpy", "numba"]
+
+
+def processor():
+    """The processor's name as the system gives it."""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def memory_bytes():
+    """Bytes of main memory, or None where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def describe():
+    """Machine, versions and date, for the JSON file."""
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "machine": {
+            "processor": processor(),
+            "architecture": platform.machine(),
+            "cores": os.cpu_count(),
+            "memory_bytes": memory_bytes(),
+            "system": platform.system(),
+        },
+        "versions": versions,
+    }

@@ -59,7 +59,7 @@ def save_rows(harness, described, selected, arguments):
 
 
 def main(argv=None):
-    """Runs what was asked for; 1 if a peer failed at a row or computed something else."""
+    """Runs what was asked for; 1 if a peer failed, or computed something else."""
     arguments = parser().parse_args(argv)
     if arguments.list:
         for row in rows.ROWS:
@@ -76,8 +76,11 @@ def main(argv=None):
     with Harness(order, arguments.rounds, arguments.seconds, arguments.threads) as harness:
         harness.status = {name: harness.status[name] for name in PEERS if name in names}
         if arguments.sweep:
-            return int(save_sweep(harness, described, arguments))
-        return int(save_rows(harness, described, selected, arguments))
+            failed = save_sweep(harness, described, arguments)
+        else:
+            failed = save_rows(harness, described, selected, arguments)
+        as_should_be = ("measured", "not installed")
+        return int(failed or any(state not in as_should_be for state in harness.status.values()))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,14 @@ def memory_bytes():
         return None
 
 
+def load():
+    """Processes that wanted a processor in the last minute: figures of a busy machine are worse."""
+    try:
+        return round(os.getloadavg()[0], 2)
+    except (AttributeError, OSError):
+        return None
+
+
 def describe():
     """Machine, versions and date, for the JSON file."""
     versions = {"python": platform.python_version()}
@@ -44,5 +52,6 @@ def describe():
             "memory_bytes": memory_bytes(),
             "system": platform.system(),
         },
+        "load_at_start": load(),
         "versions": versions,
     }

@@ -1,0 +1,24 @@
+"""The course: checks, hints and what the lessons' notebooks use.
+
+from minigrad.course import check, load, predict
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from minigrad.course.notebook import check as check
+    from minigrad.course.notebook import load as load
+    from minigrad.course.predictions import predict as predict
+
+HOMES = {"check": "notebook", "load": "notebook", "predict": "predictions"}
+
+
+def __getattr__(name: str) -> object:
+    """Load a part at its first use, so that importing the course costs nothing."""
+    from importlib import import_module
+
+    if name not in HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)

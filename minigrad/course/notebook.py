@@ -1,0 +1,68 @@
+"""What a lesson's notebook calls: `check`, which grades or tries, and `load`, which imports."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import types
+from collections.abc import Callable
+
+from minigrad.grader import progress
+from minigrad.grader.card import Card
+from minigrad.grader.folder import find_exercises, find_folder, find_id, find_stem
+from minigrad.grader.launcher import shared_server
+from minigrad.grader.live import try_function
+from minigrad.grader.result import Result
+from minigrad.grader.run import grade, new_seed
+
+
+def check(what: str | Callable, *, seed: int | None = None) -> Card:
+    """Check an exercise, and show how it went.
+
+    Args:
+        what: an exercise such as `"00.hello"`, or a lesson such as `"00"`: the *saved* file is graded
+            in a process of its own, exactly as `pytest exercises` does it, and the points count.
+            Or a function: it is tried right here, with its prints and under a debugger if you
+            like, for no points.
+        seed: the number that an earlier card showed, to get the same inputs again.
+
+    Returns:
+        Card: a card in a notebook, text elsewhere; `card.passed` says whether all of it passed.
+    """
+    if not isinstance(what, str):
+        seed = new_seed() if seed is None else seed
+        exercise = find_id(what.__name__, getattr(what, "__module__", ""))
+        result = Result(seed, [try_function(exercise, what, seed)])
+        return Card(result, f'tried here, for no points; check("{exercise.id}") grades the file')
+    lesson, exercises = find_exercises(what)
+    folder = find_folder()
+    path = folder.exercise_file(lesson.stem)
+    names = [exercise.name for exercise in exercises]
+    result = grade(shared_server(), lesson, path, names=names, seed=seed)
+    note = ""
+    try:
+        progress.record(folder.state, result)
+    except OSError as error:
+        note = f"not remembered: {error.strerror}"
+    return Card(result, note)
+
+
+def load(lesson: str) -> types.ModuleType:
+    """Return the learner's exercise file of a lesson as a module, read afresh at each call.
+
+    `mine = load("00")` gives `mine.central_difference` and the rest of `exercises/00_start.py`.
+    """
+    stem = find_stem(lesson)
+    path = find_folder().exercise_file(stem)
+    name = f"exercises.{stem}"
+    module = types.ModuleType(name)
+    module.__file__ = str(path)
+    code = compile(path.read_text(encoding="utf-8"), str(path), "exec")
+    sys.modules[name] = module
+    try:
+        exec(code, module.__dict__)
+    except BaseException:
+        with contextlib.suppress(KeyError):
+            del sys.modules[name]
+        raise
+    return module

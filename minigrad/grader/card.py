@@ -1,0 +1,80 @@
+"""The result as a card: HTML in a notebook, the same text elsewhere."""
+
+from __future__ import annotations
+
+from html import escape
+
+from minigrad.grader.report import SIGNS, Style, difficulty, next_step, text
+from minigrad.grader.result import CheckResult, ExerciseResult, Result
+
+# JupyterLab's own colours, so that light and dark themes both fit; plain ones elsewhere.
+PASSED = "var(--jp-success-color1, #2e7d32)"
+FAILED = "var(--jp-error-color1, #c62828)"
+BORDER = "var(--jp-border-color1, #bdbdbd)"
+QUIET = "var(--jp-ui-font-color2, #757575)"
+
+
+class Card:
+    """What `check` returns. Its last line in a cell shows it; `card.result` holds the values."""
+
+    def __init__(self, result: Result, note: str = "") -> None:
+        self.result = result
+        self.note = note
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return self.result.passed
+
+    def __repr__(self) -> str:
+        body = text(self.result, Style(plain=True))
+        return f"{body}\n{self.note}" if self.note else body
+
+    def _repr_html_(self) -> str:
+        body = "".join(_exercise(exercise) for exercise in self.result.exercises)
+        foot = f"{next_step(self.result)} · seed {self.result.seed}"
+        note = f" · {self.note}" if self.note else ""
+        colour = PASSED if self.passed else FAILED
+        return (
+            f'<div style="border:1px solid {BORDER};border-left:5px solid {colour};'
+            'border-radius:4px;padding:8px 14px;max-width:62em">'
+            f'{body}<div style="color:{QUIET};font-size:90%">{escape(foot + note)}</div></div>'
+        )
+
+
+def _exercise(exercise: ExerciseResult) -> str:
+    stars = difficulty(exercise, Style(plain=True))
+    head = (
+        f"<b>{escape(exercise.id)}</b> {stars} "
+        f"<b>{exercise.points} of {exercise.of} points</b> "
+        f'<span style="color:{QUIET}">{exercise.seconds:.2f} s</span>'
+    )
+    rows, shown = [], False
+    for check in exercise.checks:
+        rows.append(_row(check))
+        if check.message is not None and not shown:
+            shown = True
+            rows.append(_message(check))
+    return f'<div>{head}</div><div style="margin:4px 0 8px 0">{"".join(rows)}</div>'
+
+
+def _row(check: CheckResult) -> str:
+    colour = {"passed": PASSED, "failed": FAILED}.get(check.status, QUIET)
+    return (
+        f'<div><span style="color:{colour};font-weight:bold">{SIGNS[check.status]}</span> '
+        f"{check.points}/{check.of} &nbsp;{escape(check.name)}: {escape(check.summary)}</div>"
+    )
+
+
+def _message(check: CheckResult) -> str:
+    assert check.message is not None
+    cell = "padding:1px 12px 1px 0;vertical-align:top;text-align:left;white-space:pre-wrap"
+    parts = check.message.parts()
+    if check.printed.strip() and check.message.key != "printed":
+        parts.append(("Printed", check.printed.strip()[:300]))
+    rows = "".join(
+        f'<tr style="background:transparent"><td style="{cell};color:{QUIET}">{label}</td>'
+        f'<td style="{cell};font-family:monospace">{escape(part)}</td></tr>'
+        for label, part in parts
+    )
+    return f'<table style="margin:4px 0 6px 18px;border-collapse:collapse">{rows}</table>'

@@ -1,0 +1,120 @@
+"""The trusted side of the fork server: starts it, gives it orders, closes it."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+import numpy as np
+
+BARE = Path(__file__).with_name("bare.py")
+NUMPY_FOLDER = str(Path(np.__file__).resolve().parents[1])
+PASSED_ON = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
+
+
+class GraderError(Exception):
+    """The grader itself is at fault, not the learner's code."""
+
+
+def clean_environment(folder: str) -> dict[str, str]:
+    """Return the environment of a grading process: one thread each, nothing of the user's."""
+    environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+    return {**environment, **dict.fromkeys(threads, "1"), "HOME": folder}
+
+
+def can_fork() -> bool:
+    """Whether workers are forked from the server; where not, each is a process started afresh."""
+    return hasattr(os, "fork") and hasattr(socket, "send_fds")
+
+
+class Server:
+    """Starts workers: forked from one clean process where fork exists, else spawned one by one.
+
+    Close it, or use it in a `with` block; `shared_server()` is one for the whole process.
+    """
+
+    def __init__(self, *, fork: bool | None = None) -> None:
+        self.fork = can_fork() if fork is None else fork
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen | None = None
+        self._control: socket.socket | None = None
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="minigrad-grader-", ignore_cleanup_errors=True
+        )
+        self.folder = self._folder.name
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the server and all its workers; a second call does nothing."""
+        with self._lock:
+            if self._control is not None:
+                self._control.close()
+                self._control = None
+            if self._process is not None:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(2)
+                self._process.kill()
+                self._process.wait()
+                self._process = None
+        self._folder.cleanup()
+
+    def command(self, *arguments: str) -> list[str]:
+        """Return the command line of a bare process."""
+        return [sys.executable, "-I", str(BARE), *arguments, NUMPY_FOLDER]
+
+    def _start(self) -> socket.socket:
+        ours, theirs = socket.socketpair()
+        self._process = subprocess.Popen(
+            self.command("serve", str(theirs.fileno())),
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            env=clean_environment(self.folder),
+            start_new_session=True,
+        )
+        theirs.close()
+        self._control = ours
+        return ours
+
+    def order(self, order: dict, fds: tuple[int, ...] = ()) -> dict:
+        """Send one order to the fork server and return its answer, starting it when needed."""
+        with self._lock:
+            if self._process is not None and self._process.poll() is not None:
+                self._control, self._process = None, None
+            control = self._control or self._start()
+            try:
+                socket.send_fds(control, [json.dumps(order).encode() + b"\n"], fds)
+                text = b""
+                while not text.endswith(b"\n"):
+                    part = control.recv(4096)
+                    if not part:
+                        raise ConnectionError("it closed its socket")
+                    text += part
+            except OSError as error:
+                raise GraderError(f"the fork server is gone: {error}") from error
+            return json.loads(text)
+
+
+_shared: Server | None = None
+
+
+def shared_server() -> Server:
+    """Return this process's server, started at its first worker and closed at exit."""
+    global _shared
+    if _shared is None:
+        _shared = Server()
+        atexit.register(_shared.close)
+    return _shared

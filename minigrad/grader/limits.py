@@ -1,0 +1,54 @@
+"""What a learner's process may use. Set from inside it, before a line of the file has run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one worker. Compiling (Numba) has a budget of its own, outside `call_seconds`."""
+
+    load_seconds: float = 20.0
+    call_seconds: float = 4.0
+    compile_seconds: float = 60.0
+    cpu_seconds: int = 20
+    memory_bytes: int = 2 * 2**30
+    file_bytes: int = 2**20
+
+    def as_dict(self) -> dict:
+        """Return the fields as plain numbers."""
+        return asdict(self)
+
+
+def apply(limits: Limits) -> list[str]:
+    """Set the limits on this process; return the names of those this system does not offer."""
+    try:
+        import resource
+    except ImportError:  # Windows: the wall clock, kept by the parent, is all there is
+        return ["cpu", "memory", "file size"]
+    missing = []
+    hard_cpu = int(limits.cpu_seconds + limits.compile_seconds)
+    wanted = [
+        ("cpu", "RLIMIT_CPU", limits.cpu_seconds, hard_cpu),
+        ("memory", "RLIMIT_AS", limits.memory_bytes, limits.memory_bytes),
+        ("file size", "RLIMIT_FSIZE", limits.file_bytes, limits.file_bytes),
+        ("core file", "RLIMIT_CORE", 0, 0),
+    ]
+    for name, constant, soft, hard in wanted:
+        try:
+            resource.setrlimit(getattr(resource, constant), (soft, hard))
+        except (AttributeError, ValueError, OSError):
+            missing.append(name)
+    return missing
+
+
+def allow_more_cpu(seconds: float) -> None:
+    """Move the CPU limit by `seconds` (negative: back), so that compiling does not eat it."""
+    try:
+        import resource
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    if soft != resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_CPU, (min(int(soft + seconds), hard), hard))

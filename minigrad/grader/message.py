@@ -1,0 +1,118 @@
+"""The message of a failed check: Given, Expected, Got, Where, Try, in at most 12 lines."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from minigrad.grader.formula import Formula
+from minigrad.grader.wire import Other
+
+WIDTH = 98
+LABEL_WIDTH = 10
+MAX_LINES = {"Given": 3, "Expected": 2, "Got": 3, "Where": 2, "Try": 2}
+
+
+@dataclass(frozen=True)
+class Message:
+    """What a learner reads when a check fails.
+
+    `key` names the mistake for programs (tests ask for it); people read the five parts.
+    `attempt` is the line after Try: a nudge, never the answer.
+    """
+
+    key: str
+    given: str
+    expected: str
+    got: str
+    where: str
+    attempt: str
+
+    def parts(self) -> list[tuple[str, str]]:
+        """Return the five labelled parts in order."""
+        texts = (self.given, self.expected, self.got, self.where, self.attempt)
+        return list(zip(MAX_LINES, texts, strict=True))
+
+    def lines(self, width: int = WIDTH) -> list[str]:
+        """Return the message as at most 12 lines of at most `width` columns."""
+        lines = []
+        for label, text in self.parts():
+            room = max(width - LABEL_WIDTH, 20)
+            wrapped = [
+                part
+                for line in text.splitlines() or [""]
+                for part in textwrap.wrap(line, room, subsequent_indent="  ") or [""]
+            ]
+            if len(wrapped) > MAX_LINES[label]:
+                wrapped = wrapped[: MAX_LINES[label]]
+                wrapped[-1] = wrapped[-1][: room - 2] + " …"
+            for number, part in enumerate(wrapped):
+                lines.append(f"{label if number == 0 else '':<{LABEL_WIDTH}}{part}".rstrip())
+        return lines
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def as_dict(self) -> dict:
+        """Return the fields as a dict of strings."""
+        return asdict(self)
+
+
+class Failed(Exception):
+    """Raised by a check that fails; carries the message."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(str(message))
+        self.message = message
+
+
+def show(value: Any, digits: int = 6) -> str:
+    """Return a value as a learner should see it: short, and with shape and dtype for arrays."""
+    if isinstance(value, Other):
+        return f"an object of type {value.type_name}"
+    if isinstance(value, bool | type(None)):
+        return str(value)
+    if isinstance(value, np.generic):
+        return f"{_number(value.item(), digits)} ({value.dtype})"
+    if isinstance(value, float):
+        return _number(value, digits)
+    if isinstance(value, np.ndarray):
+        if value.size <= 8 and value.ndim <= 1:
+            entries = ", ".join(_number(entry, digits) for entry in value.ravel().tolist())
+            text = f"[{entries}]" if value.ndim else entries
+        else:
+            first = ", ".join(_number(entry, digits) for entry in value.ravel()[:4].tolist())
+            text = f"[{first}, …]"
+        return f"{text} shape {value.shape} {value.dtype}"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(show(item, digits) for item in value) + ")"
+    if isinstance(value, list):
+        return "[" + ", ".join(show(item, digits) for item in value) + "]"
+    if isinstance(value, str):
+        return repr(value) if len(value) <= 80 else repr(value[:77]) + "…"
+    return repr(value)[:120]
+
+
+def _number(value: Any, digits: int) -> str:
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+
+
+def show_call(name: str, arguments: list) -> str:
+    """Return `name(…)` with the arguments shown, and each formula spelled out after it."""
+    letters = iter("fghkpqrstuvw")
+    spelled = []
+
+    def one(argument: Any) -> str:
+        if isinstance(argument, Formula):
+            letter = next(letters)
+            spelled.append(f"{letter}(x) = {argument}")
+            return letter
+        if isinstance(argument, list) and any(isinstance(item, Formula) for item in argument):
+            return "[" + ", ".join(one(item) for item in argument) + "]"
+        return show(argument)
+
+    call = f"{name}({', '.join(one(argument) for argument in arguments)})"
+    return f"{call} with {'; '.join(spelled)}" if spelled else call

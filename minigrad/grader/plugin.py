@@ -1,0 +1,85 @@
+"""The pytest plugin: `pytest exercises` grades. It is silent in every project but a course.
+
+A file is claimed only if it, or its folder, was named on the command line, its stem is that of a
+lesson, and its folder is called `exercises` or `solutions`, or was given by `--course`. A claimed
+file is never imported here: it runs in a worker, and no other plugin collects it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+
+    from minigrad.grader.collect import GradingSession
+
+# The run's GradingSession, absent in every run that grades nothing.
+GRADED = pytest.StashKey["GradingSession"]()
+STEM = re.compile(r"\d\d_[a-z0-9_]+")
+FOLDERS = ("exercises", "solutions")
+CHECKS_FOLDER = Path(__file__).parents[1] / "course"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the two options."""
+    group = parser.getgroup("minigrad", "grading a minigrad course")
+    group.addoption("--course", metavar="FOLDER", help="grade the lessons' files in FOLDER")
+    group.addoption(
+        "--grade-seed", type=int, metavar="N", help="the seed that an earlier run printed"
+    )
+
+
+def is_claimed(path: Path, config: pytest.Config) -> bool:
+    """Whether this file is an exercise file that the user asked to grade."""
+    if path.suffix != ".py" or not STEM.fullmatch(path.stem):
+        return False
+    course = config.getoption("--course")
+    folders_match = path.parent.name in FOLDERS or (
+        course is not None and path.parent == Path(course).resolve()
+    )
+    if not folders_match or config.args_source is not pytest.Config.ArgsSource.ARGS:
+        return False
+    named = {
+        (config.invocation_params.dir / argument.partition("::")[0]).resolve()
+        for argument in config.args
+    }
+    if not {path, path.parent} & named:
+        return False
+    return (CHECKS_FOLDER / f"l{path.stem}.py").is_file()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collect_file(
+    file_path: Path, parent: pytest.Collector
+) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Replace what others would make of a claimed file."""
+    others = yield
+    if not is_claimed(file_path.resolve(), parent.config):
+        return others
+    from minigrad.grader.collect import GradedFile  # NumPy is loaded only for a course
+
+    return [GradedFile.from_parent(parent, path=file_path)]
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Show the table of points."""
+    if GRADED in config.stash:
+        config.stash[GRADED].summary(terminalreporter)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Remember the points and end the workers."""
+    if GRADED in session.config.stash:
+        session.config.stash[GRADED].finish()
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> Iterable[str] | None:
+    """Say `not run` for checks whose exercise gave no answer."""
+    if report.when == "call" and ("graded_not_run", True) in report.user_properties:
+        return "failed", "n", "NOT RUN"
+    return None

@@ -1,0 +1,86 @@
+"""The result as text: for a terminal, for a notebook without HTML, for pytest."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TextIO
+
+from minigrad.grader.result import CheckResult, ExerciseResult, Result
+
+SIGNS = {"passed": "✓", "failed": "✗", "not_run": "·"}
+ASCII_SIGNS = {"passed": "+", "failed": "x", "not_run": "."}
+COLOURS = {"passed": "32", "failed": "31", "not_run": "2", "bold": "1", "dim": "2"}
+
+
+class Style:
+    """Whether this stream takes colours and signs beyond ASCII. NO_COLOR is honoured."""
+
+    def __init__(self, stream: TextIO | None = None, *, plain: bool = False) -> None:
+        stream = stream or sys.stdout
+        encoding = (getattr(stream, "encoding", None) or "ascii").lower()
+        self.signs = SIGNS if encoding.startswith("utf") or plain else ASCII_SIGNS
+        self.stars = ("★", "☆") if self.signs is SIGNS else ("*", ".")
+        is_terminal = stream is not None and stream.isatty()
+        self.colour = is_terminal and not plain and "NO_COLOR" not in os.environ
+
+    def paint(self, text: str, name: str) -> str:
+        """Return the text in a colour, where colours are shown."""
+        return f"\x1b[{COLOURS[name]}m{text}\x1b[0m" if self.colour else text
+
+
+def difficulty(exercise: ExerciseResult, style: Style) -> str:
+    """Return the difficulty as five stars."""
+    full, empty = style.stars
+    return full * exercise.difficulty + empty * (5 - exercise.difficulty)
+
+
+def exercise_lines(exercise: ExerciseResult, style: Style, *, messages: int = 1) -> list[str]:
+    """Return the lines for one exercise, with the messages of its first failures."""
+    status = "passed" if exercise.passed else "failed"
+    time = f"{exercise.seconds:.2f} s"
+    if exercise.compile_seconds:
+        time += f", of which {exercise.compile_seconds:.2f} s compiling"
+    head = f"{style.signs[status]} {exercise.id}"
+    lines = [
+        f"{style.paint(head, status)}  {difficulty(exercise, style)}  "
+        f"{exercise.points} of {exercise.of} points  {style.paint(f'({time})', 'dim')}"
+    ]
+    for check in exercise.checks:
+        sign = style.paint(style.signs[check.status], check.status)
+        lines.append(f"  {sign} {check.points}/{check.of}  {check.name}: {check.summary}")
+        if check.message is not None and messages > 0:
+            messages -= 1
+            lines += [f"      {line}" for line in message_lines(check)]
+    if exercise.limits_missing:
+        names = ", ".join(exercise.limits_missing)
+        lines.append(f"  this system sets no limit on: {names}")
+    return lines
+
+
+def message_lines(check: CheckResult) -> list[str]:
+    """Return the message of a check and what the code printed."""
+    lines = check.message.lines() if check.message else []
+    printed = [line for line in check.printed.splitlines() if line.strip()]
+    if printed and check.message is not None and check.message.key != "printed":
+        lines.append(f"Printed   {printed[0][:80]}{' …' if len(printed) > 1 else ''}")
+    return lines
+
+
+def next_step(result: Result) -> str:
+    """Return one line that says what to do now."""
+    for exercise in result.exercises:
+        if not exercise.passed:
+            return f"next: edit the file and check again, or `minigrad hint {exercise.id}`"
+    return "all of it passes"
+
+
+def text(result: Result, style: Style | None = None, *, messages: int = 1) -> str:
+    """Return the whole result as text."""
+    style = style or Style()
+    lines: list[str] = []
+    for exercise in result.exercises:
+        lines += exercise_lines(exercise, style, messages=messages)
+    total = f"{result.points} of {result.of} points"
+    lines.append(f"{style.paint(total, 'bold')}   seed {result.seed}   {next_step(result)}")
+    return "\n".join(lines)

@@ -1,0 +1,117 @@
+"""One result object; the terminal, the card and the JSON are views of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from minigrad.grader.message import Message
+
+SCHEMA_VERSION = 1
+
+
+@dataclass
+class CheckResult:
+    """One check: `passed`, `failed` (with a message) or `not_run` (its exercise gave no answer)."""
+
+    name: str
+    summary: str
+    of: int
+    status: str
+    message: Message | None = None
+    printed: str = ""
+    seconds: float = 0.0
+
+    @property
+    def points(self) -> int:
+        """What it earned: all or nothing."""
+        return self.of if self.status == "passed" else 0
+
+
+@dataclass
+class ExerciseResult:
+    """All checks of one exercise, with what the run cost."""
+
+    id: str
+    difficulty: int
+    checks: list[CheckResult] = field(default_factory=list)
+    seconds: float = 0.0
+    compile_seconds: float = 0.0
+    limits_missing: list[str] = field(default_factory=list)
+
+    @property
+    def points(self) -> int:
+        """What its checks earned."""
+        return sum(check.points for check in self.checks)
+
+    @property
+    def of(self) -> int:
+        """What they could have earned."""
+        return sum(check.of for check in self.checks)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return all(check.status == "passed" for check in self.checks)
+
+    @property
+    def first_failure(self) -> CheckResult | None:
+        """The first check that failed, None when none did."""
+        return next((check for check in self.checks if check.status == "failed"), None)
+
+
+@dataclass
+class Result:
+    """The result of grading some exercises with one seed."""
+
+    seed: int
+    exercises: list[ExerciseResult] = field(default_factory=list)
+    file_hashes: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def points(self) -> int:
+        """What all exercises earned."""
+        return sum(exercise.points for exercise in self.exercises)
+
+    @property
+    def of(self) -> int:
+        """What they could have earned."""
+        return sum(exercise.of for exercise in self.exercises)
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything passed."""
+        return all(exercise.passed for exercise in self.exercises)
+
+    def as_dict(self) -> dict:
+        """Return the result as plain values, ready for JSON."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "seed": self.seed,
+            "points": self.points,
+            "of": self.of,
+            "exercises": [
+                {
+                    "id": exercise.id,
+                    "points": exercise.points,
+                    "of": exercise.of,
+                    "seconds": exercise.seconds,
+                    "compile_seconds": exercise.compile_seconds,
+                    "limits_missing": exercise.limits_missing,
+                    "checks": [
+                        {
+                            "name": check.name,
+                            "summary": check.summary,
+                            "status": check.status,
+                            "points": check.points,
+                            "of": check.of,
+                            "message": check.message.as_dict() if check.message else None,
+                            "printed": check.printed,
+                            "seconds": check.seconds,
+                        }
+                        for check in exercise.checks
+                    ],
+                }
+                for exercise in self.exercises
+            ],
+            "file_hashes": self.file_hashes,
+        }

@@ -1,0 +1,265 @@
+"""Grades exercises: one worker each, checks in this process, points by check."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from minigrad.grader.launcher import GraderError, Server
+from minigrad.grader.message import Failed, Message
+from minigrad.grader.result import CheckResult, ExerciseResult, Result
+from minigrad.grader.sandbox import Ended, Worker
+from minigrad.grader.spec import Check, Exercise, Lesson
+from minigrad.grader.tester import Runner, Tester
+from minigrad.grader.translate import explain_raised
+
+MAX_RESTARTS = 2
+PLAIN_OBJECTS = Path(__file__).parents[1] / "course" / "objects.py"
+
+
+def new_seed() -> int:
+    """Return a seed that is short enough to type."""
+    return secrets.randbelow(90_000) + 10_000
+
+
+def file_hash(source: str) -> str:
+    """Return the name of this very text: a progress entry holds for no other."""
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
+
+
+@dataclass
+class Submission:
+    """A learner's file as it was read: graded, hashed and shown from this one copy."""
+
+    path: Path
+    source: str
+    shown: str
+
+    @classmethod
+    def read(cls, path: Path) -> Submission:
+        """Read the file; `shown` is its folder and name, which is what messages say."""
+        try:
+            source = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            source = "raise SyntaxError('this file is not UTF-8 text')\n"
+        return cls(path, source, f"{path.parent.name}/{path.name}")
+
+
+class WorkerRunner:
+    """Runs calls in a worker, started at the first one and again after it ended."""
+
+    def __init__(self, server: Server, submission: Submission, exercise: Exercise) -> None:
+        self.server = server
+        self.submission = submission
+        self.exercise = exercise
+        self.worker: Worker | None = None
+        self.n_ended = 0
+        self.compile_seconds = 0.0
+        self.limits_missing: list[str] = []
+
+    def start(self) -> Worker:
+        """Return a worker that has loaded the file."""
+        if self.worker is None:
+            self.worker = Worker(
+                self.server,
+                self.submission.source,
+                self.submission.shown,
+                limits=self.exercise.limits,
+                objects_path=str(PLAIN_OBJECTS),
+            )
+            missing = self.worker.loaded.get("limits_missing")
+            self.limits_missing = [str(name) for name in missing] if missing else []
+        return self.worker
+
+    def call(self, name: str, arguments: list) -> dict:
+        """Return the worker's reply, its fields checked: nothing in it is trusted."""
+        reply = self.start().call(name, arguments)
+        self.compile_seconds += reply.compile_seconds
+        content = reply.content
+        if "raised" in content:
+            return {"raised": checked_raised(content["raised"])}
+        well_formed = (
+            "ok" in content
+            and isinstance(content.get("arrays_after"), list)
+            and isinstance(content.get("evaluated_at"), list)
+            and isinstance(content.get("n_calls"), list)
+        )
+        if not well_formed:
+            raise Ended("garbled", "its answer is not one that the grader's worker gives")
+        return content
+
+    def get(self, name: str) -> Any:
+        """Return the value of a name of the file."""
+        return self.start().get(name)
+
+    def line_of(self, name: str) -> str:
+        """Return `file:line, in name`, or the file alone where the name is no function."""
+        loaded = self.worker.loaded.get("ok") if self.worker else None
+        lines = loaded.get("lines") if isinstance(loaded, dict) else None
+        line = lines.get(name) if isinstance(lines, dict) else None
+        if not isinstance(line, int):
+            line = find_line(self.submission.source, name)
+        return f"{self.submission.shown}:{line}, in {name}" if line else self.submission.shown
+
+    def printed(self) -> str:
+        """Return what the file printed since the last time."""
+        return self.worker.printed() if self.worker else ""
+
+    def close(self) -> None:
+        """End the worker."""
+        if self.worker is not None:
+            self.worker.close()
+            self.worker = None
+
+
+def find_line(source: str, name: str) -> int:
+    """Return the line that defines `name` at the file's outermost level, 0 where there is none."""
+    for number, line in enumerate(source.splitlines(), 1):
+        if name and line.startswith((f"def {name}(", f"{name} =", f"{name}:")):
+            return number
+    return 0
+
+
+def checked_raised(raised: Any) -> dict:
+    """Return an exception's description with every field of its type; the sender is untrusted."""
+    if not isinstance(raised, dict):
+        raise Ended("garbled", "its answer is not one that the grader's worker gives")
+    frames = []
+    for frame in raised.get("frames") or []:
+        if isinstance(frame, list) and len(frame) == 3:
+            line, function, text = frame
+            frames.append((int(line) if isinstance(line, int) else 0, str(function), str(text)))
+    return {
+        "type": str(raised.get("type")),
+        "kinds": [str(kind) for kind in raised.get("kinds") or []],
+        "text": str(raised.get("text")),
+        "frames": frames,
+        "n_frames": len(frames),
+    }
+
+
+def grade_exercise(
+    server: Server, exercise: Exercise, submission: Submission, seed: int
+) -> ExerciseResult:
+    """Run all checks of one exercise on the learner's file in a worker of its own."""
+    runner = WorkerRunner(server, submission, exercise)
+    result = ExerciseResult(exercise.id, exercise.difficulty)
+    started = time.perf_counter()
+    try:
+        blocked = _load(runner, exercise)
+        for check in exercise.checks:
+            if blocked is not None:
+                outcome = CheckResult(check.name, check.summary, check.points, "not_run")
+                if not result.checks:
+                    outcome.status, outcome.message = "failed", blocked
+            else:
+                outcome = run_check(exercise, check, runner, seed)
+                outcome.printed = outcome.printed or runner.printed()
+                ended = outcome.message is not None and outcome.message.key in ENDED_KEYS
+                runner.n_ended += ended
+                if outcome.message is not None and (
+                    outcome.message.key == "stub" or runner.n_ended >= MAX_RESTARTS
+                ):
+                    blocked = outcome.message  # the other checks would say the same
+            result.checks.append(outcome)
+    finally:
+        runner.close()
+    result.seconds = time.perf_counter() - started
+    result.compile_seconds = runner.compile_seconds
+    result.limits_missing = runner.limits_missing
+    return result
+
+
+ENDED_KEYS = {"time", "compile_time", "killed", "exit", "garbled"}
+
+
+def _load(runner: WorkerRunner, exercise: Exercise) -> Message | None:
+    """Start the worker; return the message that stands for every check when there is no use."""
+    shown = runner.submission.shown
+    given = f"loading {shown}"
+    try:
+        loaded = runner.start().loaded
+        if "raised" in loaded:
+            raised = checked_raised(loaded["raised"])
+            key, got, attempt = explain_raised(raised)
+            where = shown
+            if raised["frames"]:
+                line, _, text = raised["frames"][-1]
+                where = f"{shown}:{line}\n  {text}"
+            return Message(key, given, "a file that loads", got, where, attempt)
+        content = loaded.get("ok")
+        names = content.get("names") if isinstance(content, dict) else None
+        if not isinstance(names, list):
+            raise Ended("garbled", "its answer is not one that the grader's worker gives")
+    except Ended as ended:
+        runner.worker = None
+        return _ended_message(ended, given, shown)
+    if exercise.name not in names:
+        return Message(
+            "missing",
+            given,
+            f"a definition of {exercise.name}",
+            "no such name",
+            shown,
+            f"Was it renamed or deleted? `minigrad reset {runner.submission.path.stem[:2]}` "
+            "brings the file back; yours is kept.",
+        )
+    return None
+
+
+def _ended_message(ended: Ended, given: str, where: str) -> Message:
+    attempt = {
+        "time": "Follow one loop by hand: what makes it end?",
+        "compile_time": "Is a loop unrolled, or a type different at each call?",
+        "exit": "Return a value instead of leaving: the caller goes on.",
+        "killed": "It used more than it may (CPU, memory), or broke the interpreter.",
+        "garbled": "Leave file descriptors alone: answers are what functions return.",
+    }[ended.key]
+    return Message(ended.key, given, "an answer", str(ended), where, attempt)
+
+
+def run_check(exercise: Exercise, check: Check, runner: Runner, seed: int) -> CheckResult:
+    """Run one check; its failure, or the worker's end, becomes a message."""
+    tester = Tester(exercise, check.name, runner, seed)
+    outcome = CheckResult(check.name, check.summary, check.points, "passed")
+    started = time.perf_counter()
+    try:
+        check.run(tester)
+    except Failed as failed:
+        outcome.status, outcome.message = "failed", failed.message
+    except Ended as ended:
+        where = runner.line_of(exercise.name)
+        if isinstance(runner, WorkerRunner):
+            outcome.printed = runner.printed()
+            runner.worker = None
+        outcome.status = "failed"
+        outcome.message = _ended_message(ended, tester.given, where)
+    except GraderError:
+        raise
+    except Exception as error:
+        message = f"the check {exercise.id}.{check.name} broke: {type(error).__name__}: {error}"
+        raise GraderError(message) from error
+    outcome.seconds = time.perf_counter() - started
+    return outcome
+
+
+def grade(
+    server: Server,
+    lesson: Lesson,
+    path: Path,
+    *,
+    names: list[str] | None = None,
+    seed: int | None = None,
+) -> Result:
+    """Grade a lesson's file, all its exercises or those named."""
+    submission = Submission.read(path)
+    result = Result(new_seed() if seed is None else seed)
+    result.file_hashes[path.stem] = file_hash(submission.source)
+    for name, exercise in lesson.exercises.items():
+        if names is None or name in names:
+            result.exercises.append(grade_exercise(server, exercise, submission, result.seed))
+    return result

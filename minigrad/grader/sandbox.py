@@ -1,0 +1,234 @@
+"""The trusted side of a worker: starts it, asks it, and ends it when its time is up."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from minigrad.grader.launcher import Server, clean_environment
+from minigrad.grader.limits import Limits
+from minigrad.grader.wire import Channel, GarbledError
+
+MAX_PRINTED = 2000
+
+
+class Ended(Exception):
+    """The worker gave no answer. `key` is one of the reasons below; the text says it in words."""
+
+    def __init__(self, key: str, text: str) -> None:
+        super().__init__(text)
+        self.key = key
+
+
+@dataclass
+class Reply:
+    """What came back: the worker's dict, what it printed, and how long Numba compiled."""
+
+    content: dict
+    compile_seconds: float
+
+
+class Worker:
+    """One process that runs one learner's file.
+
+    Args:
+        server: where it comes from.
+        source: the text of the file, as the parent read (and hashed) it.
+        path: the name that tracebacks show.
+        limits: what it may use.
+        objects_path: the file of the plain objects that may be imported, if any.
+
+    `loaded` is the reply to loading: `{"ok": {"lines": …, "names": …}}` or `{"raised": …}`.
+    Raises Ended when loading ends the process or takes too long.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        source: str,
+        path: str,
+        *,
+        limits: Limits | None = None,
+        objects_path: str | None = None,
+    ) -> None:
+        self.limits = limits or Limits()
+        self._server = server
+        self._lock = threading.Lock()
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
+        self._printed_from = 0
+        self._last_printed = ""
+        self._pid: int | None = None
+        self._process: subprocess.Popen | None = None
+        self._status: int | None = None
+        self._timed_out = ""
+        self.channel = self._fork() if server.fork else self._spawn()
+        first = {
+            "source": source,
+            "path": path,
+            "folder": server.folder,
+            "limits": self.limits.as_dict(),
+            "objects_path": objects_path,
+        }
+        try:
+            self.loaded = self._ask(first, self.limits.load_seconds).content
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _fork(self) -> Channel:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            answer = self._server.order({"do": "start"}, (theirs.fileno(), self._output.fileno()))
+        self._pid = answer["pid"]
+        fd = ours.detach()
+        return Channel(fd, fd)
+
+    def _spawn(self) -> Channel:
+        self._process = subprocess.Popen(
+            self._server.command("work"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._output,
+            env=clean_environment(self._server.folder),
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        return Channel(os.dup(self._process.stdout.fileno()), os.dup(self._process.stdin.fileno()))
+
+    def call(self, name: str, arguments: list) -> Reply:
+        """Call a function of the file. Raises Ended when no answer comes."""
+        request = {"do": "call", "name": name, "arguments": arguments}
+        return self._ask(request, self.limits.call_seconds)
+
+    def get(self, name: str) -> Any:
+        """Return the value of a name of the file, None where it has none."""
+        reply = self._ask({"do": "get", "name": name}, self.limits.call_seconds).content
+        return reply.get("ok")
+
+    def printed(self) -> str:
+        """Return what the file printed since the last time, shortened."""
+        if self._output.closed:
+            text, self._last_printed = self._last_printed, ""
+            return text
+        # The descriptor's position is shared with the worker, so it must not be moved here.
+        size = os.fstat(self._output.fileno()).st_size
+        start, self._printed_from = self._printed_from, size
+        if not hasattr(os, "pread"):  # Windows, where the position is not shared
+            self._output.seek(start)
+            return self._output.read(min(size - start, MAX_PRINTED)).decode(errors="replace")
+        text = os.pread(self._output.fileno(), min(size - start, MAX_PRINTED), start)
+        return text.decode(errors="replace")
+
+    def _ask(self, request: dict, seconds: float) -> Reply:
+        compile_seconds = 0.0
+        watch = _Watch(self)
+        watch.start(seconds, "time")
+        started = time.monotonic()
+        try:
+            self.channel.send(request, with_formulas=True)
+            while True:
+                content = self.channel.receive()
+                if not isinstance(content, dict):
+                    raise GarbledError("a reply is a dict")
+                if "compiling" not in content:
+                    return Reply(content, compile_seconds)
+                if content["compiling"]:
+                    seconds -= time.monotonic() - started
+                    watch.start(self.limits.compile_seconds - compile_seconds, "compile")
+                else:
+                    compile_seconds += time.monotonic() - started
+                    watch.start(seconds, "time")
+                started = time.monotonic()
+        except GarbledError as error:
+            self.close()
+            raise Ended(
+                "garbled", f"it answered with something else than a value: {error}"
+            ) from None
+        except (EOFError, OSError):
+            self._end(died=not self._timed_out)
+            self.close()
+            raise Ended(*self._why(seconds)) from None
+        finally:
+            watch.stop()
+
+    def _why(self, seconds: float) -> tuple[str, str]:
+        status = self._status
+        if self._timed_out == "compile":
+            limit = self.limits.compile_seconds
+            return "compile_time", f"Numba was still compiling after {limit:g} s"
+        if self._timed_out or status == -getattr(signal, "SIGXCPU", 24):
+            return "time", f"no answer within {seconds:.3g} s: an endless loop?"
+        if status is not None and status < 0:
+            return "killed", f"the process was killed by {_signal_name(-status)}"
+        return "exit", f"the process ended itself with exit status {status}"
+
+    def _time_is_up(self, kind: str) -> None:
+        self._timed_out = kind
+        self._end()
+
+    def _end(self, *, died: bool = False) -> None:
+        with self._lock:
+            if self._pid is not None:
+                pid, self._pid = self._pid, None
+                self._status = self._server.order({"do": "end", "pid": pid})["status"]
+            if self._process is not None:
+                process, self._process = self._process, None
+                if died:  # its own exit status is on the way
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(1)
+                if hasattr(os, "killpg"):
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+                process.kill()
+                self._status = process.wait()
+                for pipe in (process.stdin, process.stdout):
+                    if pipe is not None:
+                        pipe.close()
+
+    def close(self) -> None:
+        """End the process and everything it started; a second call does nothing."""
+        self._end()
+        self.channel.close()
+        if not self._output.closed:
+            self._last_printed = self.printed()
+            self._output.close()
+
+
+class _Watch:
+    """A clock that ends the worker; `start` again moves it, `stop` switches it off."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._timer: threading.Timer | None = None
+
+    def start(self, seconds: float, kind: str) -> None:
+        self.stop()
+        self._timer = threading.Timer(max(seconds, 0.0), self._worker._time_is_up, [kind])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,108 @@
+"""How a lesson states its exercises: functions, checks with points, hints. One module a lesson."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from minigrad.grader.limits import Limits
+
+if TYPE_CHECKING:
+    from minigrad.grader.tester import Tester
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that an exercise must do, worth points of its own.
+
+    `run(t)` asks the learner's function through the tester `t` and raises Failed.
+    """
+
+    name: str
+    points: int
+    summary: str
+    run: Callable[[Tester], None]
+
+
+@dataclass
+class Exercise:
+    """One function (or diagnosis) that the learner writes.
+
+    Args:
+        name: what the file must define.
+        difficulty: 1 to 5.
+        minutes: how long it takes most people.
+        hints: three steps, from a nudge to nearly the code; the solution comes after them.
+        returns: in words, what a call gives, for the message of an untouched stub.
+        needs: 'plain': graded with Python, NumPy, Numba and the plain objects alone.
+    """
+
+    name: str
+    difficulty: int
+    minutes: int
+    hints: tuple[str, ...]
+    returns: str
+    needs: str = "plain"
+    limits: Limits = field(default_factory=Limits)
+    lesson: Lesson | None = field(default=None, repr=False)
+    checks: list[Check] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        """The name that `check` takes, such as `00.central_difference`."""
+        return f"{self.lesson.number}.{self.name}" if self.lesson else self.name
+
+    @property
+    def points(self) -> int:
+        """What all checks give together."""
+        return sum(check.points for check in self.checks)
+
+    def check(self, points: int) -> Callable[[Callable[[Tester], None]], Callable]:
+        """Decorate a function `(t) -> None` as a check; its docstring's first line says what."""
+
+        def decorate(run: Callable[[Tester], None]) -> Callable[[Tester], None]:
+            summary = (inspect.getdoc(run) or "").partition("\n")[0]
+            if not summary:
+                raise ValueError(f"the check {run.__name__} needs a docstring")
+            self.checks.append(Check(run.__name__.strip("_"), points, summary, run))
+            return run
+
+        return decorate
+
+
+@dataclass
+class Lesson:
+    """A lesson's exercises, in the order in which its file states them."""
+
+    stem: str
+    title: str
+    exercises: dict[str, Exercise] = field(default_factory=dict)
+
+    @property
+    def number(self) -> str:
+        """The two digits."""
+        return self.stem.partition("_")[0]
+
+    @property
+    def points(self) -> int:
+        """What all exercises give together."""
+        return sum(exercise.points for exercise in self.exercises.values())
+
+    def exercise(
+        self,
+        name: str,
+        *,
+        difficulty: int,
+        minutes: int,
+        hints: tuple[str, ...],
+        returns: str,
+        limits: Limits | None = None,
+    ) -> Exercise:
+        """Add an exercise; see `Exercise` for the arguments."""
+        exercise = Exercise(
+            name, difficulty, minutes, hints, returns, limits=limits or Limits(), lesson=self
+        )
+        self.exercises[name] = exercise
+        return exercise

@@ -1,0 +1,255 @@
+"""What a check holds in its hand: call the learner's function, compare, explain."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+
+from minigrad.grader.formula import Formula
+from minigrad.grader.message import Failed, Message, show, show_call
+from minigrad.grader.spec import Exercise
+from minigrad.grader.translate import explain_raised
+from minigrad.grader.wire import Other, leaves
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A wrong answer that people really give: its value, and what to say about it."""
+
+    key: str
+    value: Any
+    attempt: str
+
+
+class Runner(Protocol):
+    """Where the learner's code runs: a worker process, or this one (`check(function)`)."""
+
+    def call(self, name: str, arguments: list) -> dict: ...
+
+    def get(self, name: str) -> Any: ...
+
+    def line_of(self, name: str) -> str: ...
+
+    def printed(self) -> str: ...
+
+
+class Tester:
+    """Given to every check of one exercise as `t`.
+
+    Attributes:
+        random: a NumPy Generator; seeded by the run's seed and the check's name.
+        evaluated_at: per formula of the last call, the points at which it was evaluated.
+        n_calls: per formula of the last call, how often it was called.
+        given: what the message's first part says; set by `call`, or by the check.
+    """
+
+    def __init__(self, exercise: Exercise, check_name: str, runner: Runner, seed: int) -> None:
+        self.exercise = exercise
+        self.runner = runner
+        self.random = np.random.default_rng(
+            [seed, zlib.crc32(f"{exercise.id}.{check_name}".encode())]
+        )
+        self.evaluated_at: list[list[Any]] = []
+        self.n_calls: list[int] = []
+        self.given = ""
+
+    # ---- asking ---------------------------------------------------------------------------
+
+    def call(self, name: str, *arguments: Any, may_change: bool = False) -> Any:
+        """Return what the learner's function gives for these arguments.
+
+        Fails the check when it raises, or writes into an array that it was given
+        (unless `may_change`).
+        """
+        self.given = show_call(name, list(arguments))
+        reply = self._ask(name, list(arguments))
+        if "raised" in reply:
+            raised = reply["raised"]
+            if "NotImplementedError" in raised["kinds"] and raised["n_frames"] <= 1:
+                self.fail(
+                    "stub",
+                    self.exercise.returns,
+                    "nothing yet: this part is as it came",
+                    "Replace the line that raises NotImplementedError by your own code.",
+                    where=self._frame(raised),
+                )
+            key, got, attempt = explain_raised(raised)
+            self.fail(key, self.exercise.returns, got, attempt, where=self._frame(raised))
+        if not may_change:
+            self._unchanged(list(arguments), reply["arrays_after"])
+        return reply["ok"]
+
+    def raises(self, name: str, *arguments: Any) -> dict:
+        """Return the description of what the call raised; fails when it raises nothing.
+
+        Its `kinds` are the names of the exception's classes, the most derived first.
+        """
+        self.given = show_call(name, list(arguments))
+        reply = self._ask(name, list(arguments))
+        if "raised" in reply:
+            return reply["raised"]
+        self.fail(
+            "did_not_raise",
+            "an error",
+            show(reply["ok"]),
+            "What should happen for arguments that make no sense?",
+        )
+
+    def get(self, name: str) -> Any:
+        """Return the value of a name in the learner's file, None where it has none."""
+        self.given = f"the value of {name}"
+        return self.runner.get(name)
+
+    def formula(self, text: str, **numbers: float) -> Formula:
+        """Return a formula with `{names}` replaced by numbers, rounded as they are shown."""
+        shown = {name: f"{value:.3g}" for name, value in numbers.items()}
+        return Formula(text.format(**shown).replace("+ -", "- "))
+
+    def _ask(self, name: str, arguments: list) -> dict:
+        reply = self.runner.call(name, arguments)
+        self.evaluated_at = reply.get("evaluated_at", [])
+        self.n_calls = reply.get("n_calls", [])
+        return reply
+
+    def _unchanged(self, arguments: list, after: list) -> None:
+        before = leaves(arguments, np.ndarray)
+        same = len(before) == len(after) and all(
+            isinstance(b, np.ndarray) and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+            for a, b in zip(before, after, strict=True)
+        )
+        if not same:
+            self.fail(
+                "changed_input",
+                "arguments that are left as they were",
+                "an argument was written to",
+                "Make a new array instead of working in place: the caller still needs its own.",
+            )
+
+    # ---- comparing ------------------------------------------------------------------------
+
+    def fail(
+        self, key: str, expected: str, got: str, attempt: str, *, where: str | None = None
+    ) -> NoReturn:
+        """Fail the check with a message."""
+        where = where or self.runner.line_of(self.exercise.name)
+        raise Failed(Message(key, self.given, expected, got, where, attempt))
+
+    def close(
+        self,
+        got: Any,
+        expected: Any,
+        *,
+        attempt: str,
+        rtol: float = 1e-6,
+        atol: float = 1e-9,
+        mistakes: Sequence[Mistake] = (),
+        what: str = "",
+    ) -> None:
+        """Fail unless `got` equals `expected` (numbers or arrays) within the tolerances.
+
+        A `mistake` whose value `got` equals gives the message its key and its Try; without one
+        the key is `none`, `type`, `shape`, `nan` or `value`.
+        """
+        prefix = f"{what} = " if what else ""
+        expected_text = prefix + show(expected)
+        if got is None:
+            self.none(expected_text)
+        if isinstance(got, Other | str | list | tuple | dict | bool):
+            self.fail(
+                "type",
+                expected_text,
+                f"{prefix}{show(got)}, a {_type_name(got)}",
+                f"Return {'an array' if np.ndim(expected) else 'a number'}.",
+            )
+        near = _near(rtol, atol)
+        if near(got, expected):
+            return
+        for mistake in mistakes:
+            if near(got, mistake.value):
+                self.fail(mistake.key, expected_text, prefix + show(got), mistake.attempt)
+        if np.shape(got) != np.shape(expected):
+            self.fail(
+                "shape",
+                f"{prefix}an array of shape {np.shape(expected)}",
+                prefix + show(got),
+                "Compare the shapes: which step changes it?",
+            )
+        if np.isnan(got).any() and not np.isnan(expected).any():
+            where_nan = "" if np.ndim(got) == 0 else f", first at {_first(np.isnan(got))}"
+            self.fail(
+                "nan",
+                expected_text,
+                f"{prefix}{show(got)}{where_nan}",
+                "Which step gives nan here? Look for 0/0, 0*inf and powers of negatives.",
+            )
+        self.fail("value", expected_text, prefix + show(got) + _worst(got, expected, near), attempt)
+
+    def none(self, expected: str) -> NoReturn:
+        """Fail because the function gave None: it printed, or forgot `return`."""
+        if printed := self.runner.printed().strip():
+            self.fail(
+                "printed",
+                expected,
+                f"None (and printed: {printed[:60]})",
+                "print shows a value to a person; return hands it back to the caller.",
+            )
+        self.fail("none", expected, "None", "Does every path through the function end in return?")
+
+    def pair(self, got: Any, n: int, names: str) -> tuple:
+        """Fail unless `got` is a tuple or list of n values; return it as a tuple."""
+        if got is None:
+            self.none(f"{n} values: {names}")
+        if not isinstance(got, tuple | list) or len(got) != n:
+            self.fail(
+                "count",
+                f"{n} values: {names}",
+                show(got),
+                f"Return one value for each of {names}, in this order.",
+            )
+        return tuple(got)
+
+    def dtype(self, got: Any, expected: Any, attempt: str) -> None:
+        """Fail unless `got` has this dtype."""
+        found = getattr(got, "dtype", None)
+        if found != np.dtype(expected):
+            name = _type_name(got) if found is None else str(found)
+            self.fail("dtype", f"a {np.dtype(expected)}", f"{show(got)}, a {name}", attempt)
+
+    def _frame(self, raised: dict) -> str:
+        if not raised["frames"]:
+            return self.runner.line_of(self.exercise.name)
+        line, function, text = raised["frames"][-1]
+        place = self.runner.line_of("").partition(":")[0]
+        return f"{place}:{line}{f', in {function}' if function else ''}\n  {text}"
+
+
+def _near(rtol: float, atol: float) -> Callable[[Any, Any], bool]:
+    def near(a: Any, b: Any) -> bool:
+        if np.shape(a) != np.shape(b):
+            return False
+        with np.errstate(all="ignore"):
+            return bool(np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True))
+
+    return near
+
+
+def _type_name(value: Any) -> str:
+    return value.type_name if isinstance(value, Other) else type(value).__name__
+
+
+def _first(mask: np.ndarray) -> str:
+    return str([int(i) for i in np.argwhere(mask)[0]])
+
+
+def _worst(got: Any, expected: Any, near: Callable[[Any, Any], bool]) -> str:
+    """Return a table of the first wrong entries, empty for numbers."""
+    got, expected = np.asarray(got), np.asarray(expected)
+    if got.ndim == 0:
+        return ""
+    wrong = [i for i in np.ndindex(got.shape) if not near(got[i], expected[i])]
+    rows = "; ".join(f"{list(i)}: {got[i]:.4g} for {expected[i]:.4g}" for i in wrong[:3])
+    return f"\n{len(wrong)} of {got.size} entries differ: {rows}"

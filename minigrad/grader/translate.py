@@ -1,0 +1,43 @@
+"""Turns what a learner's code raised into one plain sentence and one thing to try."""
+
+from __future__ import annotations
+
+
+def explain_raised(raised: dict) -> tuple[str, str, str]:
+    """Return (key, got, attempt) for the worker's description of an exception."""
+    kind, text = raised["type"], raised["text"]
+    kinds = raised["kinds"]
+    said = f"{kind}: {text}" if text else kind
+    if "SyntaxError" in kinds:
+        return "syntax", said, "Python cannot read this line; the cause is often just before it."
+    if "NotImplementedError" in kinds:
+        return "stub", said, "This part is still as it came; write it first."
+    if "ImportError" in kinds and "minigrad" in text:
+        return (
+            "imports_minigrad",
+            f"an import that is closed here: {text}",
+            "This exercise is the part of minigrad you write yourself: Python and NumPy are enough.",
+        )
+    if "SystemExit" in kinds:
+        return "exit", "SystemExit: the code asked Python to stop", "Return instead of exiting."
+    if "MemoryError" in kinds:
+        return (
+            "memory",
+            said,
+            "It asked for more than 2 GB. Is a size wrong, or a loop without end?",
+        )
+    if "RecursionError" in kinds:
+        return "recursion", said, "The function calls itself without end, or too deep: use a loop."
+    if "OSError" in kinds and "File too large" in text:
+        return "output", "more than 1 MB of printing", "Is a print inside a loop that never ends?"
+    attempt = {
+        "NameError": "Is the name spelled as it was defined, and defined before this line?",
+        "TypeError": "Compare the types and the number of arguments with the docstring.",
+        "ZeroDivisionError": "Which divisor can be 0 for the input above?",
+        "IndexError": "How long is the sequence, and what is the index on this line?",
+        "ValueError": "Print the shapes and values on this line; one is not what you think.",
+    }
+    for name in kinds:
+        if name in attempt:
+            return "raised", said, attempt[name]
+    return "raised", said, "Print what this line works on and run it again."

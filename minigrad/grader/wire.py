@@ -1,0 +1,237 @@
+"""What crosses the pipe: frames of JSON and raw array bytes. Never pickle, never stdout.
+
+A frame is two big-endian 32-bit lengths, a JSON text, and the bytes of all arrays one after the
+other. Whoever reads a frame trusts nothing in it: sizes, dtypes and shapes are checked first.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minigrad.grader.formula import Formula
+
+HEADER = struct.Struct(">II")
+MAX_FRAME_BYTES = 64 * 2**20
+MAX_DEPTH = 24
+MAX_ITEMS = 1_000_000
+NUMERIC_KINDS = "biufc"
+
+
+class GarbledError(Exception):
+    """The bytes that came are not a frame."""
+
+
+@dataclass(frozen=True)
+class Other:
+    """Stands for a value that does not travel: only its type's name and a short repr do."""
+
+    type_name: str
+    text: str
+
+
+class _Packer:
+    """Turns one value into a JSON tree and a list of array blobs."""
+
+    def __init__(self, with_formulas: bool) -> None:
+        self.with_formulas = with_formulas
+        self.blobs: list[bytes] = []
+        self._items = 0
+
+    def pack(self, value: Any, depth: int = 0) -> Any:
+        self._items += 1
+        if depth > MAX_DEPTH or self._items > MAX_ITEMS:
+            return {"other": type(value).__name__, "text": "nested too deep, or too long, to send"}
+        if value is None or value is True or value is False:
+            return value
+        if isinstance(value, np.generic | np.ndarray):
+            return self._pack_array(value)
+        if type(value) is int:
+            return value if abs(value) < 2**1024 else {"other": "int", "text": "a huge integer"}
+        if type(value) is float:
+            return value
+        if type(value) is str:
+            return value
+        if type(value) is list:
+            return [self.pack(item, depth + 1) for item in value]
+        if type(value) is tuple:
+            return {"tuple": [self.pack(item, depth + 1) for item in value]}
+        if type(value) is dict:
+            pairs = [
+                [self.pack(key, depth + 1), self.pack(item, depth + 1)]
+                for key, item in value.items()
+            ]
+            return {"dict": pairs}
+        if isinstance(value, Formula) and self.with_formulas:
+            return {"formula": value.text}
+        return other(value)
+
+    def _pack_array(self, value: np.generic | np.ndarray) -> dict:
+        array = np.asarray(value)
+        if array.dtype.kind not in NUMERIC_KINDS:
+            return {"other": type(value).__name__, "text": f"dtype {array.dtype}"}
+        if array.nbytes > MAX_FRAME_BYTES // 2:
+            return {"other": type(value).__name__, "text": f"{array.nbytes} bytes are too many"}
+        self.blobs.append(np.ascontiguousarray(array).tobytes())
+        return {
+            "array": len(self.blobs[-1]),
+            "dtype": array.dtype.newbyteorder("<").str,
+            "shape": list(array.shape),
+            "scalar": not isinstance(value, np.ndarray),
+        }
+
+
+def other(value: Any) -> dict:
+    """Return the JSON form of a value that does not travel."""
+    try:
+        text = repr(value)[:200]
+    except BaseException:
+        text = "its repr raised"
+    return {"other": type(value).__name__[:80], "text": str(text)}
+
+
+class _Unpacker:
+    """Turns a JSON tree and the bytes behind it back into values."""
+
+    def __init__(self, blob: bytes, trusted: bool) -> None:
+        self.blob = blob
+        self.trusted = trusted
+        self.position = 0
+        self.formulas: list[Formula] = []
+
+    def unpack(self, tree: Any, depth: int = 0) -> Any:
+        if depth > 2 * MAX_DEPTH:
+            raise GarbledError("nested too deep")
+        if tree is None or isinstance(tree, bool | int | float | str):
+            return tree
+        if isinstance(tree, list):
+            return [self.unpack(item, depth + 1) for item in tree]
+        if not isinstance(tree, dict):
+            raise GarbledError("unknown kind of value")
+        if "array" in tree:
+            return self._unpack_array(tree)
+        if "tuple" in tree:
+            return tuple(self.unpack(item, depth + 1) for item in tree["tuple"])
+        if "dict" in tree:
+            return {
+                self.unpack(key, depth + 1): self.unpack(item, depth + 1)
+                for key, item in tree["dict"]
+            }
+        if "formula" in tree and self.trusted:
+            self.formulas.append(Formula(str(tree["formula"])))
+            return self.formulas[-1]
+        if "other" in tree:
+            return Other(str(tree["other"])[:80], str(tree.get("text", ""))[:200])
+        raise GarbledError("unknown kind of value")
+
+    def _unpack_array(self, tree: dict) -> Any:
+        dtype = np.dtype(str(tree["dtype"]))
+        shape = tuple(int(n) for n in tree["shape"])
+        n_bytes = int(tree["array"])
+        if dtype.kind not in NUMERIC_KINDS or len(shape) > 32 or min(shape, default=0) < 0:
+            raise GarbledError("not an array of numbers")
+        start, self.position = self.position, self.position + n_bytes
+        if n_bytes != math.prod(shape) * dtype.itemsize or self.position > len(self.blob):
+            raise GarbledError("array bytes do not fit their shape")
+        array = np.frombuffer(self.blob[start : self.position], dtype).reshape(shape).copy()
+        return array[()] if tree.get("scalar") and not shape else array
+
+
+def encode(value: Any, *, with_formulas: bool = False) -> bytes:
+    """Return `value` as one frame; what does not travel arrives as `Other`."""
+    packer = _Packer(with_formulas)
+    text = json.dumps(packer.pack(value)).encode()
+    blob = b"".join(packer.blobs)
+    return HEADER.pack(len(text), len(blob)) + text + blob
+
+
+def decode(
+    text: bytes, blob: bytes, *, formulas: list[Formula] | None = None, trusted: bool = False
+) -> Any:
+    """Return the value of a frame: `text` is its JSON, `blob` the bytes of its arrays.
+
+    Formulas are code, so only a `trusted` frame may hold them; `formulas` is filled with them.
+
+    Raises:
+        GarbledError: the frame is not well formed.
+    """
+    unpacker = _Unpacker(blob, trusted)
+    try:
+        value = unpacker.unpack(json.loads(text))
+    except GarbledError:
+        raise
+    except Exception as error:
+        raise GarbledError(f"{type(error).__name__}: {error}"[:200]) from None
+    if formulas is not None:
+        formulas.extend(unpacker.formulas)
+    return value
+
+
+def leaves(value: Any, kind: type) -> list[Any]:
+    """Return what is of this kind inside lists, tuples and dicts, in order."""
+    if isinstance(value, kind):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return [leaf for item in value for leaf in leaves(item, kind)]
+    return []
+
+
+def as_if_sent(value: Any) -> Any:
+    """Return the value as the other side would get it: arrays and formulas are new objects."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, Formula):
+        return Formula(value.text)
+    if isinstance(value, list | tuple):
+        return type(value)(as_if_sent(item) for item in value)
+    if isinstance(value, dict):
+        return {key: as_if_sent(item) for key, item in value.items()}
+    return value
+
+
+class Channel:
+    """Frames over a pair of file descriptors (one and the same for a socket)."""
+
+    def __init__(self, read_fd: int, write_fd: int) -> None:
+        self.read_fd = read_fd
+        self.write_fd = write_fd
+
+    def send(self, value: Any, *, with_formulas: bool = False) -> None:
+        """Write one frame. Raises OSError when the other side is gone."""
+        view = memoryview(encode(value, with_formulas=with_formulas))
+        while view:
+            view = view[os.write(self.write_fd, view) :]
+
+    def receive(self, *, formulas: list[Formula] | None = None, trusted: bool = False) -> Any:
+        """Read one frame. Raises EOFError when the other side is gone, GarbledError."""
+        n_text, n_blob = HEADER.unpack(self._read(HEADER.size))
+        if n_text + n_blob > MAX_FRAME_BYTES:
+            raise GarbledError(f"a frame of {n_text + n_blob} bytes")
+        return decode(self._read(n_text), self._read(n_blob), formulas=formulas, trusted=trusted)
+
+    def _read(self, n_bytes: int) -> bytes:
+        parts = []
+        while n_bytes:
+            try:
+                part = os.read(self.read_fd, min(n_bytes, 2**20))
+            except ConnectionError:
+                part = b""
+            if not part:
+                raise EOFError
+            parts.append(part)
+            n_bytes -= len(part)
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Close both ends; a second call does nothing."""
+        for fd in {self.read_fd, self.write_fd} - {-1}:
+            os.close(fd)
+        self.read_fd = self.write_fd = -1

@@ -1,0 +1,182 @@
+"""The untrusted side: runs a learner's file and answers calls. Holds no expected value.
+
+Requests and replies are frames (`wire.py`). A reply is `{"ok": value, ...}`, or `{"raised": {...}}`
+with the learner's own frames only.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import importlib.util
+import io
+import linecache
+import os
+import sys
+import time
+import traceback
+import types
+from typing import Any
+
+import numpy
+
+from minigrad.grader import limits as limits_module
+from minigrad.grader.wire import Channel, GarbledError, leaves
+
+MODULE_NAME = "exercise"
+
+
+class OnlyPlain:
+    """A finder that lets nothing of minigrad be imported, except the plain objects."""
+
+    def __init__(self, objects_path: str | None) -> None:
+        self.objects_path = objects_path
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Return the spec of the plain objects; raise ImportError for the rest of minigrad."""
+        del path, target
+        if name == "minigrad.course.objects" and self.objects_path:
+            return importlib.util.spec_from_file_location(name, self.objects_path)
+        if name == "minigrad.course":
+            return importlib.util.spec_from_loader(name, loader=None, is_package=True)
+        if name == "minigrad" or name.startswith("minigrad."):
+            raise ImportError(f"this exercise is graded without {name}", name=name)
+        return None
+
+
+def work(read_fd: int, write_fd: int) -> None:
+    """Load the file that the first request holds, then answer calls until the channel closes."""
+    channel = Channel(read_fd, write_fd)
+    first = channel.receive(trusted=True)
+    os.chdir(first["folder"])
+    missing = limits_module.apply(limits_module.Limits(**first["limits"]))
+    _forget_the_grader(first["objects_path"])
+    exercise, reply = _load(first["source"], first["path"])
+    channel.send({**reply, "limits_missing": missing})
+    recording = False
+    while True:
+        try:
+            formulas: list = []
+            request = channel.receive(formulas=formulas, trusted=True)
+        except (EOFError, GarbledError):
+            return
+        if not recording:
+            recording = _report_compiling(channel)
+        reply = _answer(exercise, request, formulas, first["path"])
+        _flush()
+        channel.send(reply)
+
+
+def _forget_the_grader(objects_path: str | None) -> None:
+    for name in [name for name in sys.modules if name.startswith("minigrad.")]:
+        del sys.modules[name]
+    package = types.ModuleType("minigrad")
+    package.__path__ = []
+    sys.modules["minigrad"] = package
+    sys.meta_path.insert(0, OnlyPlain(objects_path))
+
+
+def _load(source: str, path: str) -> tuple[types.ModuleType, dict]:
+    exercise = types.ModuleType(MODULE_NAME)
+    exercise.__file__ = path
+    sys.modules[MODULE_NAME] = exercise
+    linecache.cache[path] = (len(source), None, source.splitlines(keepends=True), path)
+    # A program that waits for input would wait for ever, so reading is an error of its own.
+    builtins.input = _no_input
+    started = time.perf_counter()
+    try:
+        exec(compile(source, path, "exec"), exercise.__dict__)
+    except BaseException as error:
+        _flush()
+        return exercise, {"raised": _describe(error, path)}
+    functions = {
+        name: value.__code__.co_firstlineno
+        for name, value in list(vars(exercise).items())
+        if isinstance(value, types.FunctionType) and value.__code__.co_filename == path
+    }
+    names = [name for name in vars(exercise) if isinstance(name, str)]
+    _flush()
+    return exercise, {
+        "ok": {"lines": functions, "names": names},
+        "seconds": time.perf_counter() - started,
+    }
+
+
+def _no_input(prompt: object = "") -> str:
+    raise EOFError("input() cannot be used here: nobody sits in front of the graded process")
+
+
+def _answer(exercise: types.ModuleType, request: dict, formulas: list, path: str) -> dict:
+    started = time.perf_counter()
+    try:
+        if request["do"] == "get":
+            return {"ok": getattr(exercise, request["name"], None)}
+        function = getattr(exercise, request["name"])
+        arguments = request["arguments"]
+        value = function(*arguments)
+    except BaseException as error:
+        return {"raised": _describe(error, path)}
+    return {
+        "ok": value,
+        "arrays_after": leaves(arguments, numpy.ndarray),
+        "evaluated_at": [formula.evaluated_at for formula in formulas],
+        "n_calls": [formula.n_calls for formula in formulas],
+        "seconds": time.perf_counter() - started,
+    }
+
+
+def _describe(error: BaseException, path: str) -> dict:
+    """Return type, first line and the learner's own frames, innermost last."""
+    frames = []
+    with contextlib.suppress(Exception):
+        for frame, line in traceback.walk_tb(error.__traceback__):
+            if frame.f_code.co_filename == path:
+                text = linecache.getline(path, line).strip()
+                frames.append([line, frame.f_code.co_name, text[:200]])
+    if isinstance(error, SyntaxError) and error.filename == path:
+        frames.append([error.lineno or 0, "", (error.text or "").strip()[:200]])
+    try:
+        first_line = str(error.msg if isinstance(error, SyntaxError) else error)
+    except BaseException:
+        first_line = ""
+    kinds = [kind.__name__ for kind in type(error).__mro__ if kind is not object]
+    return {
+        "type": kinds[0],
+        "kinds": kinds,
+        "text": (first_line.strip().splitlines() or [""])[0][:300],
+        "frames": [frames[0], *frames[-3:]] if len(frames) > 4 else frames,
+        "n_frames": len(frames),
+    }
+
+
+def _report_compiling(channel: Channel) -> bool:
+    """Tell the parent when Numba compiles, so that the wall clock stops; True once installed."""
+    if "numba" not in sys.modules:
+        return False
+    from numba.core import event
+
+    class Reporter(event.Listener):
+        depth = 0
+
+        def on_start(self, event):
+            self.depth += 1
+            if self.depth == 1:
+                limits_module.allow_more_cpu(60)
+                self.started = time.perf_counter()
+                channel.send({"compiling": True})
+
+        def on_end(self, event):
+            self.depth -= 1
+            if self.depth == 0:
+                seconds = time.perf_counter() - self.started
+                limits_module.allow_more_cpu(seconds - 60)
+                channel.send({"compiling": False, "seconds": seconds})
+
+    event.register("numba:compile", Reporter())
+    return True
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError, io.UnsupportedOperation):
+            stream.flush()

@@ -160,6 +160,7 @@ class Harness:
                 "settings": row.settings,
                 "unit": row.unit,
                 "goal": row.goal,
+                "goal_ratio": row.ratio,
                 **outcome,
             }
             entry |= judged(row, outcome["results"])
@@ -176,9 +177,10 @@ def judged(row, results):
     """The ratio of minigrad to PyTorch, and whether the goal is met (None: cannot be said)."""
     ours, theirs = results.get("minigrad"), results.get("pytorch")
     ratio = ours["median"] / theirs["median"] if ours and theirs else None
+    best = ours["best"] / theirs["best"] if ours and theirs else None
     met = None
     if row.ratio is not None and ratio is not None:
         met = ratio <= row.ratio
     elif row.limit is not None and ours:
         met = ours["median"] < row.limit
-    return {"ratio": ratio, "goal_met": met}
+    return {"ratio": ratio, "ratio_of_best": best, "goal_met": met}

@@ -22,13 +22,13 @@ def _figure(*arguments, **keywords):
 
 
 def ratios(report):
-    """Per row with a figure for PyTorch: title, {peer: figure / PyTorch's}."""
+    """Per row with figures for PyTorch and another: title, goal, {peer: figure / PyTorch's}."""
     lines = []
     for entry in report["rows"]:
         base = entry["results"].get("pytorch")
-        if base:
+        if base and len(entry["results"]) > 1:
             values = {n: r["median"] / base["median"] for n, r in entry["results"].items()}
-            lines.append((entry["title"], entry.get("goal", ""), values))
+            lines.append((entry["title"], entry["goal_ratio"], values))
     return lines
 
 
@@ -70,10 +70,21 @@ def bars(report, path):
                 va="center",
                 fontsize=7.5,
             )
+    goals = [(goal, i) for i, (_, goal, _) in enumerate(lines) if goal]
+    if goals:
+        axes.vlines(
+            [goal for goal, _ in goals],
+            [i - 0.42 for _, i in goals],
+            [i + 0.42 for _, i in goals],
+            colors=COLOURS["minigrad"],
+            linestyles="dotted",
+            linewidth=1.4,
+            label="goal of minigrad",
+        )
     axes.set_xscale("log")
     axes.axvline(1, color=COLOURS["pytorch"], linewidth=1.2)
     axes.set_yticks(range(len(lines)), [_wrapped(title) for title, _, _ in lines], fontsize=8.5)
-    axes.invert_yaxis()
+    axes.set_ylim(len(lines) - 0.4, -0.6)
     everything = [x for _, _, v in lines for x in v.values()]
     axes.set_xlim(min(everything) / 1.6, max(everything) * 1.6)
     axes.set_xlabel("time or bytes as a multiple of PyTorch eager's (left of the line is better)")
@@ -109,6 +120,7 @@ def sweep(report, path):
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.xaxis.set_major_formatter("{x:g}")
+        axes.tick_params(labelsize=8.5)
         axes.set_xlabel(panel["axis"])
         axes.set_title(panel["title"], fontsize=10)
         axes.grid(color="#e5e7eb", linewidth=0.8)

@@ -37,11 +37,15 @@ def table(report):
     others = {name: peer for name, peer in report["peers"].items() if name not in shown}
     titles = [PEERS[name].title for name in shown]
     lines = [
-        "| work | " + " | ".join(titles) + " | ratio to PyTorch | goal | met |",
+        "| work | " + " | ".join(titles) + " | to PyTorch (of best) | goal | met |",
         "|---|" + "---:|" * (len(shown) + 1) + "---|---|",
     ]
     for entry in report["rows"]:
-        ratio = "–" if entry["ratio"] is None else f"{entry['ratio']:.2f}"
+        ratio = (
+            "–"
+            if entry["ratio"] is None
+            else f"{entry['ratio']:.2f} ({entry['ratio_of_best']:.2f})"
+        )
         met = {True: "yes", False: "no", None: "–"}[entry["goal_met"]]
         cells = [cell(entry, name) for name in shown]
         lines.append(f"| {' | '.join([entry['title'], *cells, ratio, entry['goal'], met])} |")
@@ -68,7 +72,8 @@ def note(report):
         f"{machine['processor']}, {report['threads']} threads, {report['date']}; "
         f"{', '.join(libraries)}. Median of {report['rounds']} interleaved rounds, each peer in "
         "a process of its own; all start from the same values and must compute the same "
-        "numbers. Lower is better; `–`: not offered by this peer or not measured. "
+        "numbers. The ratio is of medians, in brackets of the best. Lower is better; `–`: not "
+        "offered by this peer or not measured. "
         "Peak bytes count activations, gradients and optimizer state. "
         "Made by `python -m benchmarks`.\n"
     )

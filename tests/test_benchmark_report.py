@@ -29,7 +29,13 @@ def entry(name, medians, errors=(), **keywords):
         "errors": dict(errors),
         "numbers": {},
     }
-    known = {"name": name, "title": row.title, "unit": row.unit, "goal": row.goal}
+    known = {
+        "name": name,
+        "title": row.title,
+        "unit": row.unit,
+        "goal": row.goal,
+        "goal_ratio": row.ratio,
+    }
     return {**known, **outcome, **harness.judged(row, outcome["results"])}
 
 
@@ -64,11 +70,11 @@ def test_quantity_has_three_digits_and_a_unit(value, unit, text):
 
 def test_table_has_every_row_and_peer():
     lines = report.table(collected(FAST, LONE, BROKEN, LARGE)).splitlines()
-    assert lines[0] == "| work | minigrad | PyTorch eager | ratio to PyTorch | goal | met |"
-    assert lines[2] == "| title of fast | 1 ms | 2 ms | 0.50 | at most 0.6 × PyTorch | yes |"
+    assert lines[0] == "| work | minigrad | PyTorch eager | to PyTorch (of best) | goal | met |"
+    assert lines[2] == "| title of fast | 1 ms | 2 ms | 0.50 (0.50) | at most 0.6 × PyTorch | yes |"
     assert lines[3] == "| title of lone | – | 5 ms | – | – | – |"
     assert lines[4] == "| title of broken | failed | 8 µs | – | at most 1 × PyTorch | – |"
-    assert lines[5] == "| title of large | 3 MB | 2 MB | 1.50 | at most 1 × PyTorch | no |"
+    assert lines[5] == "| title of large | 3 MB | 2 MB | 1.50 (1.50) | at most 1 × PyTorch | no |"
     assert "- MyGrad: not installed" in lines
     assert "- broken, minigrad: ValueError: broken" in lines
 

@@ -92,7 +92,7 @@ def bars(report, path):
     axes.grid(axis="x", color="#e5e7eb", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.legend(loc="lower right", fontsize=9, framealpha=0.95)
+    figure.legend(loc="outside upper center", ncols=len(peers) + 1, fontsize=9, frameon=False)
     figure.savefig(path, dpi=150)
     return True
 

@@ -31,7 +31,7 @@ GREETING = "hello, gradients"
 
 @hello.check(points=1)
 def text(t: Tester) -> None:
-    """it returns the greeting, exactly."""
+    """It returns the greeting, exactly."""
     got = t.call("hello")
     if got is None:
         t.none(show(GREETING))
@@ -133,7 +133,7 @@ def wrong_slopes(f: Formula, x, eps) -> list[Mistake]:
 
 @central_difference.check(points=2)
 def known_slopes(t: Tester) -> None:
-    """it gives the derivative of random smooth functions."""
+    """It gives the derivative of random smooth functions."""
     for _ in range(4):
         f, derivative = smooth_function(t)
         x = round(float(t.random.uniform(-2, 2)), 2)
@@ -151,7 +151,7 @@ def known_slopes(t: Tester) -> None:
 
 @central_difference.check(points=1)
 def uses_eps(t: Tester) -> None:
-    """it takes the step it is given, large ones too."""
+    """It takes the step it is given, large ones too."""
     f, derivative = smooth_function(t)
     x, eps = round(float(t.random.uniform(-1, 1)), 2), 0.5
     expected = float((f.value(x + eps) - f.value(x - eps)) / (2 * eps))
@@ -169,7 +169,7 @@ def uses_eps(t: Tester) -> None:
 
 @central_difference.check(points=1)
 def arrays(t: Tester) -> None:
-    """it works elementwise on arrays."""
+    """It works elementwise on arrays."""
     f, derivative = smooth_function(t)
     x = np.round(t.random.uniform(-1, 1, size=(2, 3)), 2)
     got = t.call("central_difference", f, x, 1e-4)
@@ -206,7 +206,7 @@ def keeps_float32(t: Tester) -> None:
 
 @central_difference.check(points=1)
 def two_calls(t: Tester) -> None:
-    """it calls f exactly twice, a step to either side of x."""
+    """It calls f exactly twice, a step to either side of x."""
     f, _ = smooth_function(t)
     x, eps = round(float(t.random.uniform(-1, 1)), 2), 0.125
     t.call("central_difference", f, x, eps)
@@ -299,9 +299,10 @@ def power(t: Tester, n: int) -> tuple[Formula, Formula]:
 
 def check_sizes(t: Tester, low: float, high: float, key: str, attempt: str) -> None:
     """Ask for the slope at random points between two powers of ten, of both signs."""
-    for n in (3, 2) * 4:  # on a square alone, any step would do but for rounding
-        f, derivative = power(t, n)
-        x = float(f"{t.random.choice([-1.0, 1.0]) * 10 ** t.random.uniform(low, high):.4g}")
+    for number, exponent in enumerate(np.linspace(low, high, 8)):
+        # On a square alone any step would do, but for rounding.
+        f, derivative = power(t, 3 - number % 2)
+        x = float(f"{t.random.choice([-1.0, 1.0]) * t.random.uniform(0.8, 1.2) * 10**exponent:.4g}")
         got = t.call("slope", f, x)
         expected = float(derivative.value(x))
         wrong = (
@@ -314,7 +315,7 @@ def check_sizes(t: Tester, low: float, high: float, key: str, attempt: str) -> N
 
 @slope.check(points=3)
 def every_size(t: Tester) -> None:
-    """it is right for large and for ordinary numbers, and finite at 0."""
+    """It is right for large and for ordinary numbers, and finite at 0."""
     check_sizes(t, 8, 12, "large_x", "How far apart are neighbouring floats near this x?")
     check_sizes(t, -2, 2, "small_x", "Is the step small beside x, and yet far above its rounding?")
     f, _ = power(t, 2)

@@ -20,8 +20,8 @@ def check(what: str | Callable, *, seed: int | None = None) -> Card:
     """Check an exercise, and show how it went.
 
     Args:
-        what: an exercise such as `"00.hello"`, or a lesson such as `"00"`: the *saved* file is graded
-            in a process of its own, exactly as `pytest exercises` does it, and the points count.
+        what: an exercise such as `"00.hello"`, or a lesson such as `"00"`: the *saved* file is
+            graded in a process of its own, as `pytest exercises` does it, and the points count.
             Or a function: it is tried right here, with its prints and under a debugger if you
             like, for no points.
         seed: the number that an earlier card showed, to get the same inputs again.

@@ -1,9 +1,9 @@
 """Reads `py:percent` text and writes a notebook, the same bytes each time.
 
-A cell starts with a line `# %%` (code) or `# %% [markdown]`; what follows the mark on its line, such
-as `tags=["exercise"]`, becomes the cell's metadata. Markdown lines are commented out with `# `. Cell
-ids are hashes of the file's name, the cell's number and its text, so a build changes nothing that
-did not change.
+A cell starts with a line `# %%` (code) or `# %% [markdown]`; what follows the mark on its line,
+such as `tags=["exercise"]`, becomes the cell's metadata. Markdown lines are commented out with
+`# `. Cell ids are hashes of the file's name, the cell's number and its text, so a build changes
+nothing that did not change.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Prediction:
         return f"{self.question}\nYou say {_show(self.said)}. Now measure."
 
     def reveal(self, measured: Any, *, factor: float = 3.0) -> Prediction:
-        """Compare with what was measured. Numbers count as right within `factor`, texts if equal."""
+        """Compare with what was measured. Numbers are right within `factor`, texts if equal."""
         self.measured = measured
         answer = f"Measured: {_show(measured)}."
         if self.said is ...:
@@ -42,12 +42,12 @@ class Prediction:
         return self._text
 
     def _repr_html_(self) -> str:
-        colour = {
+        colours = {
+            None: "var(--jp-brand-color1, #1976d2)",
             True: "var(--jp-success-color1, #2e7d32)",
             False: "var(--jp-warn-color1, #ef6c00)",
-        }.get(
-            bool(self.right) if self.right is not None else None, "var(--jp-brand-color1, #1976d2)"
-        )
+        }
+        colour = colours[self.right]
         body = "<br>".join(escape(line) for line in self._text.splitlines())
         return (
             f'<div style="border-left:5px solid {colour};padding:6px 14px;max-width:62em">'

@@ -24,7 +24,7 @@ def known_stems() -> list[str]:
 
 
 def load_lesson(stem: str) -> Lesson:
-    """Return the lesson with this stem. Its module is imported by name: the grader knows no lesson."""
+    """Return the lesson with this stem, imported by name: the grader itself knows none."""
     return importlib.import_module(f"{CHECKS_PACKAGE}.l{stem}").lesson
 
 
@@ -52,7 +52,7 @@ def find_exercises(name: str) -> tuple[Lesson, list[Exercise]]:
 
 
 def find_id(function_name: str, module_name: str = "") -> Exercise:
-    """Return the exercise of this name; `module_name` (`…01_chain_rule`) decides between lessons."""
+    """Return the exercise of this name; the end of `module_name` decides between lessons."""
     found = []
     for stem in known_stems():
         exercise = load_lesson(stem).exercises.get(function_name)

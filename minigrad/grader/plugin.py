@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from minigrad.grader.collect import GradingSession
 
 # The run's GradingSession, absent in every run that grades nothing.
-GRADED = pytest.StashKey["GradingSession"]()
+GRADED: pytest.StashKey[GradingSession] = pytest.StashKey()
 STEM = re.compile(r"\d\d_[a-z0-9_]+")
 FOLDERS = ("exercises", "solutions")
 CHECKS_FOLDER = Path(__file__).parents[1] / "course"

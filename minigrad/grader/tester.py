@@ -90,14 +90,14 @@ class Tester:
         """
         self.given = show_call(name, list(arguments))
         reply = self._ask(name, list(arguments))
-        if "raised" in reply:
-            return reply["raised"]
-        self.fail(
-            "did_not_raise",
-            "an error",
-            show(reply["ok"]),
-            "What should happen for arguments that make no sense?",
-        )
+        if "raised" not in reply:
+            self.fail(
+                "did_not_raise",
+                "an error",
+                show(reply["ok"]),
+                "What should happen for arguments that make no sense?",
+            )
+        return reply["raised"]
 
     def get(self, name: str) -> Any:
         """Return the value of a name in the learner's file, None where it has none."""

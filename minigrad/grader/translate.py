@@ -16,7 +16,7 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
         return (
             "imports_minigrad",
             f"an import that is closed here: {text}",
-            "This exercise is the part of minigrad you write yourself: Python and NumPy are enough.",
+            "You are writing this part of minigrad yourself: Python and NumPy are enough.",
         )
     if "SystemExit" in kinds:
         return "exit", "SystemExit: the code asked Python to stop", "Return instead of exiting."

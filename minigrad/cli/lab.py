@@ -1,0 +1,142 @@
+"""`minigrad lab NN`: JupyterLab with the lesson and its exercise file side by side."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+import webbrowser
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from minigrad.grader.folder import CourseError, find_folder, find_stem
+from minigrad.grader.progress import write_atomically
+
+SETTINGS = {
+    "@jupyterlab/apputils-extension:notification": {
+        "fetchNews": "false",
+        "checkForUpdates": False,
+    }
+}
+START_SECONDS = 60
+
+
+def workspace(stem: str) -> dict:
+    """Return a JupyterLab workspace: the lesson on the left, the exercise file on the right."""
+    lesson, exercise = f"notebook:lessons/{stem}.ipynb", f"editor:exercises/{stem}.py"
+    layout = {
+        "type": "split-area",
+        "orientation": "horizontal",
+        "sizes": [0.6, 0.4],
+        "children": [
+            {"type": "tab-area", "currentIndex": 0, "widgets": [widget]}
+            for widget in (lesson, exercise)
+        ],
+    }
+    return {
+        "data": {
+            "layout-restorer:data": {
+                "main": {"dock": layout, "current": lesson},
+                "left": {"collapsed": True, "current": "filebrowser"},
+                "right": {"collapsed": True},
+            },
+            lesson: {"data": {"path": f"lessons/{stem}.ipynb", "factory": "Notebook"}},
+            exercise: {"data": {"path": f"exercises/{stem}.py", "factory": "Editor"}},
+        },
+        "metadata": {"id": f"lesson-{stem[:2]}"},
+    }
+
+
+def write_settings(state: Path, stem: str) -> dict[str, str]:
+    """Write workspace and settings below `.minigrad/lab`; return the environment that uses them."""
+    workspaces, settings = state / "lab" / "workspaces", state / "lab" / "settings"
+    for folder in (workspaces, settings):
+        folder.mkdir(parents=True, exist_ok=True)
+    # JupyterLab finds a workspace by the id inside the file, whatever the file is called.
+    target = workspaces / f"lesson-{stem[:2]}.jupyterlab-workspace"
+    write_atomically(target, json.dumps(workspace(stem)).encode())
+    write_atomically(settings / "overrides.json", json.dumps(SETTINGS).encode())
+    return {**os.environ, "JUPYTERLAB_WORKSPACES_DIR": str(workspaces)}
+
+
+def command(root: Path, state: Path, port: int, token: str) -> list[str]:
+    """Return JupyterLab's command line."""
+    line = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        "--no-browser",
+        f"--ServerApp.root_dir={root}",
+        f"--port={port}",
+        f"--IdentityProvider.token={token}",
+        "--ip=127.0.0.1",
+        f"--LabApp.workspaces_dir={state / 'lab' / 'workspaces'}",
+        f"--LabApp.app_settings_dir={state / 'lab' / 'settings'}",
+        "--log-level=WARN",
+    ]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        line.append("--allow-root")
+    return line
+
+
+def find_address(pid: int, token: str) -> str | None:
+    """Return the address of the server with this process id, None until it answers."""
+    from jupyter_server.serverapp import list_running_servers
+
+    for server in list_running_servers():
+        if server.get("pid") == pid:
+            try:
+                with urlopen(f"{server['url']}api/status?token={token}", timeout=2):
+                    return server["url"]
+            except (URLError, OSError):
+                return None
+    return None
+
+
+def run(options: argparse.Namespace) -> int:
+    """Start JupyterLab, print its address, open the browser, wait for Ctrl-C."""
+    stem = find_stem(options.lesson)
+    folder = find_folder()
+    lesson = folder.root / "lessons" / f"{stem}.ipynb"
+    if not lesson.is_file():
+        raise CourseError(f"{lesson} is missing; `python -m minigrad.course.build` makes it")
+    folder.exercise_file(stem)
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise CourseError('JupyterLab is not installed here: pip install "minigrad[lab]"')
+    token = secrets.token_hex(16)
+    environment = write_settings(folder.state, stem)
+    server = subprocess.Popen(
+        command(folder.root, folder.state, options.port, token), env=environment
+    )
+    try:
+        address = None
+        deadline = time.monotonic() + START_SECONDS
+        while address is None and time.monotonic() < deadline:
+            if server.poll() is not None:
+                raise CourseError("JupyterLab stopped at once; `minigrad doctor` says more")
+            time.sleep(0.2)
+            address = find_address(server.pid, token)
+        if address is None:
+            raise CourseError(f"JupyterLab did not answer within {START_SECONDS} s")
+        url = f"{address}lab/workspaces/lesson-{stem[:2]}?token={token}"
+        print(f"Lesson {stem[:2]} is open at\n  {url}\nStop with Ctrl-C.", flush=True)
+        if not options.no_browser:
+            threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+        return server.wait()
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        if server.poll() is None:
+            server.send_signal(signal.SIGTERM)
+            try:
+                server.wait(10)
+            except subprocess.TimeoutExpired:
+                server.kill()

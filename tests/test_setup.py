@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from minigrad.cli.main import make_parser
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ["start.py", "pyproject.toml", "constraints.txt"]
 
@@ -316,11 +318,12 @@ def test_start_with_a_broken_environment_makes_it_again(installed):
 @pytest.mark.parametrize(
     ("arguments", "started"),
     [
-        ([], "-m minigrad.cli.main lab 00"),
-        (["lab"], "-m minigrad.cli.main lab 00"),
+        ([], "-m minigrad.cli.main lab"),
+        (["lab"], "-m minigrad.cli.main lab"),
         (["lab", "02"], "-m minigrad.cli.main lab 02"),
-        (["lab", "--no-browser"], "-m minigrad.cli.main lab 00 --no-browser"),
-        (["--no-browser"], "-m minigrad.cli.main lab 00 --no-browser"),
+        (["lab", "--no-browser"], "-m minigrad.cli.main lab --no-browser"),
+        (["lab", "--port", "9000"], "-m minigrad.cli.main lab --port 9000"),
+        (["--no-browser"], "-m minigrad.cli.main lab --no-browser"),
         (["test"], "-m pytest"),
         (["test", "-k", "two words"], "-m pytest -k two words"),
     ],
@@ -340,6 +343,10 @@ def test_start_with_an_unknown_word_shows_its_help(project):
     assert run.returncode == 2
     assert "python3 start.py test" in run.stdout
     assert start(project, "--help").returncode == 0
+
+
+def test_lab_without_a_lesson_is_lab_00():
+    assert make_parser().parse_args(["lab"]).lesson == "00"
 
 
 # The pins

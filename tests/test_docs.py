@@ -1,0 +1,92 @@
+"""The documents say what is so."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import minigrad as mg
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def read(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def code_after(heading, language="python"):
+    """The first block of code under a heading of the README."""
+    section = read("README.md").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return re.search(rf"```{language}\n(.*?)```", section, flags=re.DOTALL)[1]
+
+
+def run(code, folder):
+    """Run code in a process of its own and return what it prints."""
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_readme_script_has_twelve_lines_and_reads_97_of_100_digits(tmp_path):
+    script = code_after("Twelve lines")
+    assert len(script.splitlines()) == 12
+    assert float(run(script, tmp_path)) >= 0.97
+
+
+def test_readme_operation_works_and_its_gradient_is_right(tmp_path):
+    script = code_after("Adding an operation")
+    assert run(script, tmp_path).strip()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_that_exist(page):
+    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
+    assert missing == []
+
+
+def test_readme_has_one_place_for_the_benchmarks():
+    text = read("README.md")
+    assert text.count("<!-- benchmarks:start -->") == 1
+    assert text.count("<!-- benchmarks:end -->") == 1
+
+
+def test_design_shows_the_layers_that_the_linter_holds():
+    section = read("docs/design.md").split("## 1. Layers")[1].split("## 2.")[0]
+    block = re.search(r"```\n(.*?)```", section, flags=re.DOTALL)[1]
+    shown = [set(re.findall(r"\w+", re.split(r"\s{2,}", line)[0])) for line in block.splitlines()]
+    contracts = tomllib.loads(read("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    held = [set(re.findall(r"\w+", layer)) for layer in contracts[0]["layers"]]
+    assert shown == held
+
+
+def test_semantics_numbers_its_promises_without_gaps():
+    numbers = re.findall(r"^(\d+)\. \*\*", read("docs/semantics.md"), flags=re.MULTILINE)
+    assert [int(number) for number in numbers] == list(range(1, 44))
+
+
+def public_names():
+    """The names after `mg.` in the design, and what follows them on their line: .f or a Class."""
+    section = read("docs/design.md").split("## 10. Public names")[1].split("## 11.")[0]
+    code = re.search(r"```python\n(.*?)```", section, flags=re.DOTALL)[1]
+    names, folder = set(), ""
+    for line in re.sub(r"#.*", "", code).splitlines():
+        for full in re.findall(r"\bmg\.([A-Za-z_][\w.]*)", line):
+            names.add(full)
+            folder = "errors" if full == "errors" else full.rpartition(".")[0]
+        if folder and re.match(r"mg\.|  ", line):
+            inside = re.findall(r"(?<=\s)\.([a-z_]\w*)|(?<=\s)([A-Z]\w+)|(?<=\s)(clip_\w+)", line)
+            names.update(f"{folder}.{''.join(found)}" for found in inside)
+    return sorted(names)
+
+
+@pytest.mark.parametrize("name", public_names())
+def test_public_name_exists(name):
+    value = mg
+    for part in name.split("."):
+        value = getattr(value, part)

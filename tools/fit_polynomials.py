@@ -199,7 +199,7 @@ def erf_far_fit(dtype: type, degree: int, end: str) -> Fit:
     )  # fmt: skip
 
 
-EIGHTH_TURN = PI / 4 * D("1.0005")  # the reduction may overshoot a little
+EIGHTH_TURN = PI / 4 * D("1.05")  # the number of quarter turns is rounded from an inexact product
 HALF_LN2 = LN2 / 2 * D("1.0005")
 TINY = D(10) ** -9
 FITS = [

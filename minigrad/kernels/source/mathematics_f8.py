@@ -1,8 +1,7 @@
 """Elementary functions of float64: mathematics_f4.py in the other precision, function by function.
 
 The polynomials have more terms, the reductions more bits; rounding to an integer adds 1.5 * 2^52.
-Vectors have no conversion between int64 and float64, nor an arithmetic shift of int64, on most
-processors: the same sum serves, and shifts are of unsigned integers.
+Most processors cannot convert vectors of int64 to float64: there the same sum serves backwards.
 """
 # ruff: noqa: F821 -- this text follows header.py in one file
 # pyright: reportUndefinedVariable=false
@@ -154,41 +153,45 @@ def erf_f8(x):
 
 @exact_jit
 def quarter_turns_f8(x):
-    """(n, r) with x = n pi/2 + r, |r| <= pi/4; without fused adds only for |x| up to 1,600,000."""
+    """(n, r) with x = n pi/2 + r and |r| <= pi/4; the last two bits of n are right.
+
+    pi/2 comes in parts of 33 bits, so that n times a part is exact: always with fused multiply-add,
+    and without it while n has no more than 20 bits, which is for |x| up to 1,600,000.
+    """
     shifted = x * F8(0.6366197723675814) + F8(6755399441055744.0)
     n = shifted - F8(6755399441055744.0)
     r = x - n * F8(1.5707963267341256) - n * F8(6.077100506303966e-11)
-    return F8(shifted).view(I8), r - n * F8(2.0222662487959506e-21)
+    return F8(shifted).view(I8), r - n * F8(2.0222662487111665e-21) - n * F8(8.4784276603689e-32)
 
 
 @exact_jit
 def sine_in_quarter_f8(n, r):
     """sin(n pi/2 + r) for |r| <= pi/4."""
     t = r * r
-    p = F8(2.755731353850672e-06) + t * (
-        F8(-2.505073438766181e-08) + t * F8(1.5895433182693807e-10)
+    p = F8(2.7557311709340714e-06) + t * (
+        F8(-2.505045397174733e-08) + t * F8(1.587954650229166e-10)
     )
-    p = F8(0.00833333333332184) + t * (F8(-0.00019841269829358517) + t * p)
-    sine = r + r * t * (F8(-0.1666666666666663) + t * p)
-    p = F8(-2.7557314210088553e-07) + t * (
-        F8(2.0875704273720647e-09) + t * F8(-1.1358683512788073e-11)
+    p = F8(0.008333333333315021) + t * (F8(-0.0001984126982398567) + t * p)
+    sine = r + r * t * (F8(-0.16666666666666602) + t * p)
+    p = F8(-2.755731243100377e-07) + t * (
+        F8(2.0875469582014537e-09) + t * F8(-1.1346890068603983e-11)
     )
-    p = F8(-0.0013888888888873325) + t * (F8(2.4801587288983702e-05) + t * p)
-    p = F8(0.041666666666666595) + t * p
+    p = F8(-0.0013888888888862847) + t * (F8(2.4801587282637087e-05) + t * p)
+    p = F8(0.04166666666666653) + t * p
     y = F8(1.0) - (F8(0.5) * t - t * t * p) if n & I8(1) else sine
     return -y if n & I8(2) else y
 
 
 @exact_jit
 def sin_f8(x):
-    """Sine; NaN where |x| exceeds 10^15: neighbouring floats there are an eighth apart."""
+    """Sine; NaN where |x| exceeds 10^14: neighbouring floats there are 1/64 apart."""
     n, r = quarter_turns_f8(x)
-    y = sine_in_quarter_f8(n, r) if abs(x) <= F8(1e15) else F8(math.nan)
+    y = sine_in_quarter_f8(n, r) if abs(x) <= F8(1e14) else F8(math.nan)
     return x if abs(x) < F8(1e-9) else y
 
 
 @exact_jit
 def cos_f8(x):
-    """Cosine; NaN where |x| exceeds 10^15: neighbouring floats there are an eighth apart."""
+    """Cosine; NaN where |x| exceeds 10^14: neighbouring floats there are 1/64 apart."""
     n, r = quarter_turns_f8(x)
-    return sine_in_quarter_f8(n + I8(1), r) if abs(x) <= F8(1e15) else F8(math.nan)
+    return sine_in_quarter_f8(n + I8(1), r) if abs(x) <= F8(1e14) else F8(math.nan)

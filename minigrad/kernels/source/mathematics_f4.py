@@ -8,7 +8,7 @@ stands in the low bits of the sum. What the errors are: docs/numerics.md.
 Kernels may reorder their sums (`reassoc`), which would undo the very steps that make these
 functions accurate. `exact_jit` gives them flags of their own.
 """
-# ruff: noqa: F821 -- this text follows header.py in one file
+
 # pyright: reportUndefinedVariable=false
 
 # ---- the exponential function and its relatives --------------------------------------------------

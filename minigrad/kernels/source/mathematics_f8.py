@@ -3,7 +3,7 @@
 The polynomials have more terms, the reductions more bits; rounding to an integer adds 1.5 * 2^52.
 Most processors cannot convert vectors of int64 to float64: there the same sum serves backwards.
 """
-# ruff: noqa: F821 -- this text follows header.py in one file
+
 # pyright: reportUndefinedVariable=false
 
 # ---- the exponential function and its relatives --------------------------------------------------

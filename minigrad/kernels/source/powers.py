@@ -2,7 +2,7 @@
 
 Powers of float64 are left to math.pow: e^(y ln x) would need ln x in more than double precision.
 """
-# ruff: noqa: F821 -- this text follows header.py and the other mathematics files in one file
+
 # pyright: reportUndefinedVariable=false
 
 

@@ -8,7 +8,7 @@ advance. Elements per block: 4 for bits and float32, 2 for float64 and integers.
 The function, and the vectors that tests/kernels/test_random.py holds it to: J. K. Salmon, M. A.
 Moraes, R. O. Dror, D. E. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
-# ruff: noqa: F821 -- this text follows header.py and the mathematics files in one file
+
 # pyright: reportUndefinedVariable=false
 
 # Compiled at the first call, for int64 arguments: few programs need all of these kernels.

@@ -1,0 +1,1 @@
+"""Array = Storage + layout + dtype; shape arithmetic."""

@@ -1,0 +1,198 @@
+"""Array = Storage + layout + dtype. No history, no arithmetic.
+
+The Array that was made together with its bytes plays the part of the **Storage**: it owns a Buffer and
+counts its versions. Everything else that shows the same bytes is a **View**, which points at that
+Storage and asks it. `clone()` makes a second Storage over the same Buffer (copy-on-write): `refcount`
+counts those.
+"""
+
+import numpy as np
+
+from minigrad.array.layout import contiguous_strides, is_contiguous, overlaps, size_of
+
+
+class Array:
+    """A contiguous array that owns its bytes: layout and Storage in one object.
+
+    shape and strides are tuples, strides and offset count elements; `is_flat` says that the elements
+    lie in C order from the first byte of the buffer and that nobody else writes them.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "buffer",
+        "dtype",
+        "is_flat",
+        "offset",
+        "shape",
+        "size",
+        "strides",
+        "version",
+        "written_at",
+    )
+
+    def __init__(self, buffer, shape, dtype):
+        self.buffer, self.version = buffer, 0
+        self.shape, self.dtype, self.offset = shape, dtype, 0
+        self.strides, self.size, self.is_flat = contiguous_strides(shape), size_of(shape), True
+
+    def __del__(self):
+        buffer = self.buffer
+        buffer.owners -= 1
+        if not buffer.owners:
+            home = buffer.home
+            home.pool.current_bytes -= buffer.nbytes
+            home.append(buffer)
+
+    @property
+    def storage(self):
+        """The Array that owns the bytes: this one."""
+        return self
+
+    @property
+    def device(self):
+        """The name of the device that holds the bytes."""
+        return self.buffer.pool.device
+
+    @property
+    def nbytes(self):
+        """Bytes of the elements shown, not of the buffer."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def address(self):
+        """Where the first element lies."""
+        return self.buffer.address + self.offset * self.dtype.itemsize
+
+    @property
+    def is_contiguous(self):
+        """Whether the elements lie one after the other in C order."""
+        return self.is_flat or is_contiguous(self.shape, self.strides)
+
+    @property
+    def is_foreign(self):
+        """Whether somebody outside may write these bytes unseen."""
+        return self.buffer.is_foreign
+
+    def view(self, shape, strides, offset=None):
+        """The same bytes with another layout."""
+        return View(self, shape, strides, self.offset if offset is None else offset)
+
+    def layout(self):
+        """(shape, strides, offset)."""
+        return self.shape, self.strides, self.offset
+
+    def is_alias_of(self, other):
+        """Whether some byte is shown by both. Exact to two dimensions, conservative beyond.
+
+        Copy-on-write clones are aliases until the first write.
+        """
+        if self.buffer is not other.buffer or not self.size or not other.size:
+            return False
+        if self.dtype.itemsize != other.dtype.itemsize:
+            return True
+        return overlaps(self.layout(), other.layout())
+
+    def mark_foreign(self):
+        """Says that others may write these bytes unseen: they are copied whenever they are saved."""
+        storage = self.storage
+        storage.buffer.is_foreign = True
+        storage.is_flat = False  # the short ways of ops do not look at is_foreign
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.dtype}{list(self.shape)})"
+
+
+class View(Array):
+    """Another layout over a Storage. `made_at`: the version that a recorded op saw, else None."""
+
+    __slots__ = ("base", "made_at")
+
+    def __init__(self, array, shape, strides, offset):
+        self.base, self.made_at = array.storage, None
+        self.shape, self.strides, self.offset, self.dtype = shape, strides, offset, array.dtype
+        self.size = size_of(shape)
+        self.is_flat = False  # never the short way: what a view shows may have been written since
+
+    def __del__(self):
+        pass  # the bytes belong to the base
+
+    @property
+    def storage(self):
+        """The Array that owns the bytes."""
+        return self.base
+
+    buffer = property(lambda self: self.base.buffer)
+    version = property(lambda self: self.base.version)
+
+
+_new = object.__new__
+
+
+def fresh(buffer, shape, dtype, size):
+    """Array(buffer, shape, dtype) without the calls: every operation makes one."""
+    array = _new(Array)
+    array.buffer, array.version = buffer, 0
+    array.shape, array.dtype, array.offset = shape, dtype, 0
+    array.strides, array.size, array.is_flat = contiguous_strides(shape), size, True
+    return array
+
+
+def prepare_write(array, copy_buffer, place=None):
+    """Call before every in-place write: bumps the version and un-shares a copy-on-write Buffer.
+
+    copy_buffer(buffer) -> a Buffer of its own with the same bytes. `place` is the user's line as
+    (code, instruction), shown if a saved value turns out to have been overwritten.
+    """
+    storage = array.storage
+    unshare(storage, copy_buffer)
+    storage.version += 1
+    storage.written_at = place
+
+
+def unshare(storage, copy_buffer):
+    """Gives a Storage a Buffer of its own if it shares one with a clone."""
+    old = storage.buffer
+    if old.owners > 1:
+        storage.buffer = copy_buffer(old)
+        old.owners -= 1
+
+
+class _Exported:
+    """What NumPy holds on to: keeps the Storage alive, and its Buffer pinned, as long as views live."""
+
+    def __init__(self, array, writable):
+        self.array = array.storage
+        self.buffer = array.buffer
+        self.buffer.pins += 1
+        step = array.dtype.itemsize
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": array.shape,
+            "typestr": array.dtype.numpy.str,
+            "strides": tuple(s * step for s in array.strides),
+            "data": (array.address, not writable),
+        }
+
+    def __del__(self):
+        self.buffer.pins -= 1
+        if not self.buffer.pins and self.buffer.home is not None:
+            self.buffer.is_foreign = self.buffer.home.is_outside
+
+
+def ndarray(array):
+    """A transient NumPy view for use inside the engine: not for handing out."""
+    segment = array.buffer.segment
+    step = array.dtype.itemsize
+    start = array.address - segment.address
+    strides = tuple(s * step for s in array.strides)
+    return np.ndarray(array.shape, array.dtype.numpy, segment.owner, start, strides)
+
+
+def export(array, copy_buffer, writable=False):
+    """A NumPy view that may be kept: it holds the Storage, and pins its Buffer, while it lives.
+
+    A Buffer shared with a copy-on-write clone is copied first: the view must follow this Storage.
+    """
+    unshare(array.storage, copy_buffer)
+    return np.asarray(_Exported(array, writable))

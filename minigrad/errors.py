@@ -1,0 +1,122 @@
+"""Every exception a user can meet: what was wanted, what came, where (the user's line), what to do."""
+
+import linecache
+import os
+import sys
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_GENERATED = "minigrad_kernel_"
+
+
+def is_ours(filename: str) -> bool:
+    """Whether a source file belongs to minigrad (its package or its generated kernels)."""
+    return filename.startswith(_PACKAGE) or os.path.basename(filename).startswith(_GENERATED)
+
+
+def user_frame():
+    """The innermost frame outside minigrad, or None."""
+    frame = sys._getframe(1)
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def describe_line(filename: str, number: int) -> str:
+    """`file:line  source text`, as error messages show it."""
+    text = linecache.getline(filename, number).strip()
+    place = f"{os.path.basename(filename)}:{number}"
+    return f"{place}  {text}" if text else place
+
+
+def user_line() -> str:
+    """The user's line that is running now, or an empty string."""
+    frame = user_frame()
+    return "" if frame is None else describe_line(frame.f_code.co_filename, frame.f_lineno)
+
+
+class MinigradError(Exception):
+    """The root of all errors here.
+
+    Args:
+        wanted: one sentence: what was wanted, or what went wrong.
+        got: what came instead.
+        fix: what to do about it.
+        where: `file:line` of the user's code; found from the call stack when left out.
+        details: further labelled lines, such as ("saved at", "train.py:3").
+    """
+
+    def __init__(self, wanted, got=None, fix=None, where=None, details=()):
+        self.wanted, self.got, self.fix = wanted, got, fix
+        self.where = user_line() if where is None else where
+        self.details = tuple(details)
+        super().__init__(self._text())
+
+    def _text(self):
+        rows = [("got", self.got), *self.details, ("where", self.where), ("try", self.fix)]
+        return self.wanted + "".join(f"\n  {label}: {text}" for label, text in rows if text)
+
+
+class ShapeError(MinigradError, ValueError):
+    """Shapes that do not fit together, or an axis that does not exist."""
+
+
+class DTypeError(MinigradError, TypeError):
+    """An element type that the operation does not take."""
+
+
+class DeviceError(MinigradError, ValueError):
+    """An unknown device, or operands on different ones."""
+
+
+class ArgumentError(MinigradError, ValueError):
+    """An argument of the right type with a value that makes no sense."""
+
+
+class ArgumentTypeError(MinigradError, TypeError):
+    """An argument of a type that is not taken."""
+
+
+class BoundsError(MinigradError, IndexError):
+    """An index beyond the end of its axis."""
+
+
+class GradientError(MinigradError, RuntimeError):
+    """A gradient that cannot be computed as asked: no graph, no upstream gradient, wrong shape."""
+
+
+class GraphCycleError(MinigradError, RuntimeError):
+    """A node that is its own ancestor; `path` lists the nodes of the cycle."""
+
+    path = ()
+
+
+class GraphFreedError(MinigradError, RuntimeError):
+    """A second backward through a graph whose saved values are gone."""
+
+
+class SavedValueModifiedError(MinigradError, RuntimeError):
+    """A value saved for backward was written to before backward used it."""
+
+
+class InPlaceError(MinigradError, RuntimeError):
+    """An in-place write that autograd cannot record, or to memory that must not be written."""
+
+
+class NonFiniteError(MinigradError, ArithmeticError):
+    """A NaN or an infinity where a finite number was wanted."""
+
+
+class OrphanParameterError(MinigradError, RuntimeError):
+    """An optimizer holds a parameter that no live module owns any more."""
+
+
+class StateError(MinigradError, ValueError):
+    """A state_dict that does not fit: missing or unexpected names, other shapes."""
+
+
+class OutOfMemoryError(MinigradError, MemoryError):
+    """The pool's limit or the machine's memory is used up."""
+
+
+class SeamError(MinigradError, RuntimeError):
+    """A learner's part was plugged in where it cannot run."""

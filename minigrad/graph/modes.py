@@ -1,0 +1,126 @@
+"""Modes of a thread: recording or not, inference, and who watches.
+
+Everything an operation must know is one number, `state.path`, read once per op: RECORD and NO_GRAD take
+the short way, SLOW means that something has to see every op (a span, a timeline, a debugger, a seam).
+"""
+
+import functools
+import inspect
+import threading
+
+RECORD, NO_GRAD, SLOW = 0, 1, 2
+
+
+class State(threading.local):
+    """The modes of one thread."""
+
+    path = RECORD
+    recording = True
+    is_inference = False
+    watchers = 0
+    running = ("", "")  # name and line of the op that runs, while somebody watches
+    spans = ()  # GradManager spans that record, innermost last
+    observers = ()  # called with (node, dy, gradients, seconds) after each node of a backward pass
+    op_observers = ()  # called with (node or None, output Variable, op name) after each op
+    seams = None  # a learner's replacements for parts of the engine
+    context = None  # the Context of the custom Function whose backward builds a graph right now
+    is_saving_copies = False  # memory.copy_on_saved_write
+
+    def update(self):
+        """Recomputes `path`."""
+        if self.watchers or self.is_inference:
+            self.path = SLOW
+        else:
+            self.path = RECORD if self.recording else NO_GRAD
+
+
+state = State()
+
+
+def watch(delta):
+    """Counts those who must see every op of this thread."""
+    state.watchers += delta
+    state.update()
+
+
+class Mode:
+    """A mode as a `with` block or a decorator, of generators too; restores what was before."""
+
+    def _set(self):
+        raise NotImplementedError
+
+    def __enter__(self):
+        stack = self.__dict__.setdefault("_stack", [])
+        stack.append((state.recording, state.is_inference))
+        self._set()
+        state.update()
+        return self
+
+    def __exit__(self, *error):
+        state.recording, state.is_inference = self._stack.pop()
+        state.update()
+
+    def __call__(self, function):
+        kind = type(self)
+        if inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def generator(*args, **kwargs):
+                running = function(*args, **kwargs)
+                value = None
+                while True:
+                    try:
+                        with kind():
+                            value = running.send(value)
+                    except StopIteration as stop:
+                        return stop.value
+                    try:
+                        value = yield value
+                    except GeneratorExit:
+                        running.close()
+                        raise
+                    except BaseException as error:
+                        with kind():
+                            value = running.throw(error)
+
+            return generator
+
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            with kind():
+                return function(*args, **kwargs)
+
+        return wrapper
+
+
+class no_grad(Mode):
+    """Nothing is recorded inside: results do not require gradients. Of this thread only.
+
+    >>> import minigrad as mg
+    >>> w = mg.variable([2.0], requires_grad=True)
+    >>> with mg.no_grad():
+    ...     (w * w).requires_grad
+    False
+    """
+
+    def _set(self):
+        state.recording = False
+
+
+class enable_grad(Mode):
+    """Records inside, also within `no_grad`."""
+
+    def _set(self):
+        state.recording, state.is_inference = True, False
+
+
+class inference(Mode):
+    """As `no_grad`, and results raise if a recorded op uses them later: for evaluation only."""
+
+    def _set(self):
+        state.recording, state.is_inference = False, True
+
+
+def is_recording():
+    """Whether ops of this thread are recorded now."""
+    return state.recording

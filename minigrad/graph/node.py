@@ -1,0 +1,140 @@
+"""Node: one operation of the graph.
+
+Outputs own the graph: a Variable holds its node, a node holds edges towards its inputs and the Arrays
+it saved, never a Variable that an op made. So dropping the output frees everything behind it, at once
+and without the garbage collector.
+"""
+
+import gc
+import itertools
+import sys
+
+from minigrad.array.array import Array
+from minigrad.errors import describe_line, is_ours
+
+next_serial = itertools.count(1).__next__
+
+
+class _Ours(dict):
+    """Filename -> whether it is minigrad's: remembered, since every op asks."""
+
+    def __missing__(self, filename):
+        found = self[filename] = is_ours(filename)
+        return found
+
+
+OURS = _Ours()
+
+
+def user_place():
+    """(code, instruction) of the user's call: decoded to a line only when somebody asks.
+
+    The frame itself is never kept: it would keep every local variable alive.
+    """
+    frame = sys._getframe(1)
+    while OURS[frame.f_code.co_filename] and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_code, frame.f_lasti
+
+
+def place_line(place):
+    """`file:line  text` of a place, or an empty string."""
+    if place is None or place[0] is None:
+        return ""
+    code, instruction = place
+    for start, stop, number in code.co_lines():
+        if start <= instruction < stop and number is not None:
+            return describe_line(code.co_filename, number)
+    return describe_line(code.co_filename, code.co_firstlineno)
+
+
+class Node:
+    """One recorded operation.
+
+    plan: how its gradients are computed (it names the op); edges: per input the Node that made it, the
+    leaf Variable, or None if it needs no gradient; kept: what it saved (None once freed), with the
+    versions at that time; wanted: per input the (shape, dtype) its gradient must have, or None if all
+    are as the output's; attributes: the call's other arguments; serial: greater than its inputs'.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "attributes",
+        "code",
+        "edges",
+        "hooks",
+        "instruction",
+        "kept",
+        "plan",
+        "serial",
+        "versions",
+        "wanted",
+    )
+
+    def __init__(self, plan, edges, kept=(), versions=(), wanted=None, attributes=()):
+        self.plan, self.edges, self.kept, self.versions = plan, edges, kept, versions
+        self.wanted, self.attributes, self.hooks = wanted, attributes, None
+        self.serial = next_serial()
+        self.code, self.instruction = user_place()
+
+    @property
+    def op(self):
+        """The name of the operation."""
+        return self.plan.name
+
+    @property
+    def inputs(self):
+        """Per input the Node that made it, the leaf Variable, or None."""
+        return self.edges
+
+    @property
+    def saved(self):
+        """What was saved for backward, by name; empty once freed."""
+        return (
+            {} if self.kept is None else dict(zip(self.plan.saved_names, self.kept, strict=False))
+        )
+
+    @property
+    def is_freed(self):
+        """Whether backward has used it up."""
+        return self.kept is None
+
+    @property
+    def line(self):
+        """`file:line  text` of the user's call."""
+        return place_line((self.code, self.instruction))
+
+    def edge_of(self, name):
+        """The edge of an input by its name in the op's signature, or None."""
+        names = self.plan.input_names
+        return self.edges[names.index(name)] if name in names else None
+
+    @property
+    def saved_bytes(self):
+        """Bytes of the saved Arrays."""
+        return sum(a.nbytes for a in self.kept or () if isinstance(a, Array))
+
+    def free(self):
+        """Drops the saved values: backward through this node raises from now on."""
+        self.kept = None
+
+    def __repr__(self):
+        return f"Node({self.op}, {self.line})"
+
+
+def live_nodes():
+    """The nodes that are alive, oldest first. Walks all objects: for looking, not for every step."""
+    found = [o for o in gc.get_objects() if type(o) is Node]
+    found.sort(key=lambda n: n.serial)
+    return found
+
+
+def saved_bytes(nodes):
+    """Bytes of the values that nodes saved, each Storage counted once."""
+    seen, total = set(), 0
+    for node in nodes:
+        for a in node.kept or ():
+            if isinstance(a, Array) and id(a.storage) not in seen:
+                seen.add(id(a.storage))
+                total += a.storage.nbytes
+    return total

@@ -1,0 +1,269 @@
+"""Variable = Array + .grad + the node that made it. PyTorch calls it Tensor.
+
+Operators and methods that compute are installed by `minigrad.ops` from its table.
+"""
+
+import numpy as np
+
+from minigrad.array.array import Array, View, export, ndarray
+from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError, ShapeError
+from minigrad.graph.modes import state
+from minigrad.graph.node import place_line, user_place
+from minigrad.kernels.backend import device_of
+from minigrad.kernels.expression import Flows
+
+
+class Variable(Flows):
+    """A value that flows through operations and remembers how it was made.
+
+    Made by `mg.variable(data)`, by operations and by `mg.zeros` and friends; not called directly.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "array",
+        "grad_",
+        "hooks",
+        "name",
+        "node",
+        "post_hooks",
+        "requires_grad_",
+    )
+    __array_ufunc__ = None  # NumPy operators hand over to the reflected ones here
+    __array_priority__ = 1000
+    __hash__ = object.__hash__
+
+    def __init__(self, array, node=None, requires_grad=False, name=None):
+        self.array, self.node, self.requires_grad_ = array, node, requires_grad
+        self.grad_ = self.hooks = self.post_hooks = None
+        self.name = name
+
+    def __getattr__(self, attribute):
+        # ops make Variables without setting what is None at first: fewer stores an op
+        if attribute in ("grad_", "hooks", "name", "post_hooks"):
+            return
+        raise AttributeError(f"'Variable' has no attribute '{attribute}'")
+
+    shape = property(lambda self: self.array.shape, doc="The sizes of the axes, a tuple.")
+    ndim = property(lambda self: len(self.array.shape), doc="The number of axes.")
+    size = property(lambda self: self.array.size, doc="The number of elements.")
+    dtype = property(lambda self: self.array.dtype, doc="The element type.")
+    strides = property(lambda self: self.array.strides, doc="Steps along the axes, in elements.")
+    nbytes = property(lambda self: self.array.nbytes, doc="Bytes of the elements.")
+    version = property(
+        lambda self: self.array.version, doc="How often the Storage was written in place."
+    )
+    refcount = property(
+        lambda self: self.array.buffer.owners, doc="How many Storages share the Buffer (clones)."
+    )
+    is_leaf = property(lambda self: self.node is None, doc="Whether no recorded op made it.")
+
+    @property
+    def device(self):
+        """The name of the device that holds the bytes."""
+        return self.array.device
+
+    def data_ptr(self):
+        """The address of the first element."""
+        return self.array.address
+
+    @property
+    def requires_grad(self):
+        """Whether backward computes a gradient for it. Can be set on leaves."""
+        return self.requires_grad_
+
+    @requires_grad.setter
+    def requires_grad(self, value):
+        if not isinstance(value, (bool, np.bool_)):
+            raise ArgumentTypeError("requires_grad: wanted True or False", f"{value!r}")
+        if self.node is not None:
+            raise GradientError(
+                "requires_grad can be set on leaves only",
+                f"the output of {self.node.op}",
+                "use y.detach() for a leaf with the same values",
+                details=[("made at", self.node.line)],
+            )
+        if value and not self.dtype.is_float:
+            raise DTypeError(
+                "only floating point Variables can require gradients",
+                f"{self.dtype}",
+                "convert first: x.to('float32')",
+            )
+        self.requires_grad_ = bool(value)
+
+    @property
+    def grad(self):
+        """The accumulated gradient of a leaf, or None. Assigning checks and copies in."""
+        return self.grad_
+
+    @grad.setter
+    def grad(self, value):
+        if value is None:
+            self.grad_ = None
+            return
+        if not isinstance(value, Variable):
+            raise ArgumentTypeError(".grad: wanted a Variable or None", f"{type(value).__name__}")
+        if value.shape != self.shape or value.dtype is not self.dtype:
+            raise (ShapeError if value.shape != self.shape else DTypeError)(
+                f".grad: wanted {self.dtype}{list(self.shape)}, as the Variable",
+                f"{value.dtype}{list(value.shape)}",
+            )
+        self.grad_ = Variable(device_of(value.array).convert(value.array, value.dtype))
+
+    # -- leaving the graph ---------------------------------------------------------------------
+
+    def detach(self):
+        """The same Storage and version counter, outside the graph: never requires gradients."""
+        return Variable(self.array)
+
+    def numpy(self, writable=False):
+        """A NumPy view, read-only so that no write goes unseen.
+
+        Args:
+            writable: allow writes through the view. Counts as one write now; autograd then copies
+                this Variable's values whenever it saves them, as it cannot see the later ones.
+        """
+        self._leaves_graph()
+        device = device_of(self.array)
+        if writable:
+            self.write_check("numpy(writable=True)")
+            device.prepare_write(self.array, user_place())
+            self.array.mark_foreign()
+        return export(self.array, device.copy_buffer, writable)
+
+    def _leaves_graph(self):
+        if state.context is not None and self.requires_grad_:
+            state.context.has_left_graph = True
+
+    def __array__(self, dtype=None, copy=None):
+        if self.requires_grad_:
+            raise GradientError(
+                "NumPy cannot carry a graph: this Variable requires gradients",
+                fix="x.detach().numpy() for a view of the values, or use the mg function",
+            )
+        view = self.numpy()
+        if dtype is not None and np.dtype(dtype) != view.dtype:
+            return view.astype(dtype)
+        return view.copy() if copy else view
+
+    def __dlpack__(self, **kwargs):
+        if self.requires_grad_:
+            raise GradientError(
+                "DLPack cannot carry a graph: this Variable requires gradients",
+                fix="export x.detach()",
+            )
+        return self.numpy(writable=True).__dlpack__(**kwargs)
+
+    def __dlpack_device__(self):
+        return (1, 0)  # kDLCPU
+
+    def item(self):
+        """The only element, as a Python number."""
+        if self.size != 1:
+            raise ShapeError(
+                "item: wanted one element", f"shape {self.shape}", "use tolist() or numpy()"
+            )
+        self._leaves_graph()
+        return device_of(self.array).item(self.array)
+
+    def tolist(self):
+        """Nested lists of Python numbers."""
+        self._leaves_graph()
+        return ndarray(self.array).tolist()
+
+    def __float__(self):
+        return float(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __index__(self):
+        if self.dtype.kind != "i" or self.size != 1:
+            raise ArgumentTypeError(
+                "an index: wanted one integer", f"{self.dtype}{list(self.shape)}"
+            )
+        return self.item()
+
+    def __bool__(self):
+        if self.size != 1:
+            raise ArgumentError(
+                "the truth of an array: wanted one element",
+                f"shape {self.shape}",
+                "say which: (x > 0).any() or (x > 0).all()",
+            )
+        return bool(self.item())
+
+    def __len__(self):
+        if not self.shape:
+            raise ArgumentTypeError("len() of a Variable without axes")
+        return self.shape[0]
+
+    # -- gradients -----------------------------------------------------------------------------
+
+    def backward(self, dy=None, retain_graph=False, create_graph=False):
+        """Adds d(self)/d(leaf), times dy, to `.grad` of every leaf that requires gradients.
+
+        Frees what the graph saved: a second backward raises GraphFreedError.
+
+        Args:
+            dy: upstream gradient, of self's shape; left out, 1 for a self of one element.
+            retain_graph: keep the saved values for another backward.
+            create_graph: make the gradients part of a graph, for higher derivatives.
+        """
+        from_backward.run_backward(self, dy, retain_graph, create_graph)
+
+    def register_hook(self, hook):
+        """Calls hook(grad) when this gradient is complete, before it moves on; returns a handle.
+
+        A hook that returns a Variable of the same shape replaces the gradient. Hooks run in order.
+        """
+        return from_backward.register_hook(self, hook)
+
+    def register_post_accumulate_hook(self, hook):
+        """Calls hook(leaf) after its `.grad` was updated; returns a handle with `.remove()`."""
+        return from_backward.register_post_accumulate_hook(self, hook)
+
+    def write_check(self, what):
+        """Raises InPlaceError if writing in place now would falsify or escape autograd."""
+        from_backward.check_write(self, what)
+
+    # -- looking -------------------------------------------------------------------------------
+
+    def __repr__(self):
+        text = np.array2string(ndarray(self.array), precision=4, separator=", ", threshold=100)
+        parts = [text]
+        if self.dtype.name != "float32":
+            parts.append(f"dtype={self.dtype}")
+        if self.name:
+            parts.append(f"name={self.name!r}")
+        if self.node is not None:
+            parts.append(f"node={self.node.op}")
+        elif self.requires_grad_:
+            parts.append("requires_grad=True")
+        return f"Variable({', '.join(parts)})"
+
+    def describe(self):
+        """One line for error messages."""
+        name = f" '{self.name}'" if self.name else ""
+        return f"{self.dtype}{list(self.shape)}{name}"
+
+
+class _FromBackward:
+    """What `graph.backward` does for Variable: set when that module is loaded (it needs Variable)."""
+
+    run_backward = register_hook = register_post_accumulate_hook = check_write = staticmethod(
+        lambda *a: None
+    )
+
+
+from_backward = _FromBackward()
+
+
+def is_recorded_view(x):
+    """Whether x shows another Variable's Storage through a recorded op."""
+    return isinstance(x.array, View) and x.node is not None
+
+
+def written_line(array: Array):
+    """The user's line that last wrote to a Storage in place, or an empty string."""
+    return place_line(getattr(array.storage, "written_at", None))

@@ -1,0 +1,1 @@
+"""Devices: each offers the same table of functions over Arrays; formulas, the code made of them."""

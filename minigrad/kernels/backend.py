@@ -1,0 +1,112 @@
+"""What a device must offer, stated once, and which device an operation runs on."""
+
+import importlib
+import threading
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from minigrad.array.array import Array
+from minigrad.array.dtypes import DType
+from minigrad.errors import DeviceError
+
+
+class Device(Protocol):
+    """A table of functions over Arrays. `out` Arrays are made by `empty` and written, never returned.
+
+    Scalars among inputs are Python numbers. Shapes are tuples, strides count elements.
+    """
+
+    name: str
+
+    def empty(self, shape: tuple, dtype: DType) -> Array:
+        """A contiguous Array with undefined elements."""
+        ...
+
+    def elementwise(self, program, inputs: Sequence[Any], outputs: Sequence[Array]) -> None:
+        """outputs = program(inputs), broadcast to the outputs' shape; an output may be an input."""
+        ...
+
+    def reduce(
+        self, program, how: str, inputs: Sequence[Any], out: Array, shape: tuple, axes: tuple
+    ) -> None:
+        """out = sum, mean, prod, max, min, any or all over `axes` of one formula of the inputs."""
+        ...
+
+    def rows(
+        self, program, modes: tuple, inputs: Sequence[Any], outputs: Sequence[Array], shape: tuple
+    ) -> None:
+        """Formulas with row reductions along the last axis of `shape`."""
+        ...
+
+    def matmul(self, a: Array, b: Array, out: Array, bias: Array | None = None) -> None:
+        """out = a @ b (+ bias); at least two axes each, leading axes broadcast."""
+        ...
+
+    def gather(self, x: Array, index: Array, out: Array) -> None:
+        """out[i, :] = x[index[i], :]; x (n, r) and out (m, r) contiguous, index int64 in range."""
+        ...
+
+    def scatter_add(self, source: Array, index: Array, out: Array) -> None:
+        """out[index[i], :] += source[i, :]; the adjoint of gather."""
+        ...
+
+    def share(self, x: Array) -> Array:
+        """clone(): copy-on-write where that is possible."""
+        ...
+
+    def copy_buffer(self, old):
+        """A Buffer with the same bytes."""
+        ...
+
+
+_modules = {"cpu": "minigrad.kernels.cpu"}
+_devices: dict[str, Any] = {}
+
+
+class _Active(threading.local):
+    """The device of this thread that wins over the arrays' own, if there is one."""
+
+    device = None
+
+
+_active = _Active()
+
+
+def register(device):
+    """Adds a device under its name."""
+    _devices[device.name] = device
+
+
+def device_named(name):
+    """The device of a name: 'cpu'."""
+    found = _devices.get(name)
+    if found is None:
+        if name not in _modules:
+            raise DeviceError(f"wanted a device: {', '.join(_modules)}", f"{name!r}")
+        importlib.import_module(_modules[name])
+        found = _devices[name]
+    return found
+
+
+def device_of(array) -> Any:
+    """The device that computes on an Array: the active one, or the one that holds its bytes."""
+    return _active.device or device_named(array.buffer.pool.device)
+
+
+def default_device() -> Any:
+    """Where new Arrays are made if nothing else is said."""
+    return _active.device or device_named("cpu")
+
+
+class active:
+    """Runs every op of this thread on one device while the block lasts."""
+
+    def __init__(self, device):
+        self.device = device
+
+    def __enter__(self):
+        self.before, _active.device = _active.device, self.device
+        return self.device
+
+    def __exit__(self, *error):
+        _active.device = self.before

@@ -1,0 +1,148 @@
+"""Matrix products on the CPU: NumPy's own BLAS by symbol, np.matmul where there is no such symbol."""
+
+import ctypes
+import functools
+import glob
+import os
+
+import numpy as np
+
+from minigrad.array.array import ndarray
+from minigrad.kernels import loader
+
+
+@functools.cache
+def find_blas():
+    """Whether NumPy's OpenBLAS was found and its gemm made known to LLVM under our names.
+
+    No SciPy and no second pool of threads: it is the library that NumPy has loaded already.
+    """
+    if os.environ.get("MINIGRAD_BLAS") == "numpy":
+        return False
+    import llvmlite.binding as llvm  # with the first matrix product: importing minigrad stays quick
+
+    root = os.path.dirname(os.path.dirname(np.__file__))
+    for folder in (os.path.join(root, "numpy.libs"), os.path.join(root, "numpy", ".dylibs")):
+        for path in sorted(glob.glob(os.path.join(folder, "*openblas*"))):
+            library = ctypes.CDLL(path)
+            found = [getattr(library, f"scipy_cblas_{t}gemm64_", None) for t in "sd"]
+            if all(found):
+                for name, function in zip("sd", found, strict=True):
+                    address = ctypes.cast(function, ctypes.c_void_p).value
+                    llvm.add_symbol(f"minigrad_{name}gemm", address)
+                return True
+    return False
+
+
+@functools.cache
+def gemm(dtype_name):
+    """The compiled gemm of a dtype, or None without BLAS symbols."""
+    if not find_blas():
+        return None
+    suffix = {"float32": "f4", "float64": "f8"}[dtype_name]
+    return loader.entry(getattr(loader.load_source("blas"), f"gemm_{suffix}"))
+
+
+@functools.cache
+def own(dtype_name):
+    """Our own Numba product of a dtype."""
+    names = {"float32": "blocked_f4", "float64": "blocked_f8", "int64": "integer_i8"}
+    return loader.entry(getattr(loader.load_source("matmul"), names[dtype_name]))
+
+
+def _matrix(shape, strides):
+    """(leading dimension, transposed) of the last two axes as BLAS wants them, or None."""
+    (m, n), (s, t) = shape[-2:], strides[-2:]
+    if t == 1 or n == 1:
+        if m == 1 or s >= max(n, 1):
+            if t == 1 or m == 1 or s >= 1:
+                return (s if m > 1 else max(n, 1)), 0
+    if s == 1 or m == 1:
+        if n == 1 or t >= max(m, 1):
+            return (t if n > 1 else max(m, 1)), 1
+    return None
+
+
+@functools.lru_cache(maxsize=4096)
+def plan(a_shape, a_strides, b_shape, b_strides, c_shape, c_strides):
+    """How to call gemm for these layouts: None if an operand has to be copied first.
+
+    Returns (m, n, k, lda, ldb, ldc, ta, tb), then per call the size of one batch loop with its
+    steps, then the remaining batch indices as element offsets.
+    """
+    a, b, c = (
+        _matrix(*x) for x in ((a_shape, a_strides), (b_shape, b_strides), (c_shape, c_strides))
+    )
+    if a is None or b is None or c is None or c[1]:
+        return None
+    m, k, n = a_shape[-2], a_shape[-1], b_shape[-1]
+    batch = c_shape[:-2]
+    steps = [_steps(x, y, batch) for x, y in ((a_shape, a_strides), (b_shape, b_strides))]
+    steps.append(c_strides[:-2])
+    numbers = (m, n, k, a[0], b[0], c[0], a[1], b[1])
+    if not batch:
+        return numbers, (1, 0, 0, 0), ((0, 0, 0),)
+    inner = (batch[-1], *(s[-1] for s in steps))
+    offsets = tuple(
+        tuple(sum(i * s for i, s in zip(index, step, strict=False)) for step in steps)
+        for index in np.ndindex(*batch[:-1])
+    )
+    return numbers, inner, offsets
+
+
+def _steps(shape, strides, batch):
+    pad = len(batch) - (len(shape) - 2)
+    return (0,) * pad + tuple(
+        0 if n == 1 else s for n, s in zip(shape[:-2], strides[:-2], strict=True)
+    )
+
+
+def matmul(a, b, out, bias=None, contiguous=None):
+    """out = a @ b (+ bias) over Arrays of one float dtype, at least two axes each.
+
+    Args:
+        bias: an Array (n,), contiguous, or None.
+        contiguous: copies an Array to C order; used for an operand whose strides BLAS cannot take.
+    """
+    function = gemm(out.dtype.name)
+    if function is None:
+        _with_numpy(a, b, out, bias)
+        return
+    how = plan(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)
+    if how is None:
+        _piecewise(a, b, out, bias, contiguous)
+        return
+    numbers, inner, offsets = how
+    if not numbers[2] or not out.size:
+        _with_numpy(a, b, out, bias)  # an empty sum: zeros, or nothing at all
+        return
+    size = out.dtype.itemsize
+    a_at, b_at, c_at = a.address, b.address, out.address
+    row = 0 if bias is None else bias.address
+    for i, j, k in offsets:
+        function(a_at + size * i, b_at + size * j, c_at + size * k, *numbers, row, *inner)
+
+
+def _with_numpy(a, b, out, bias):
+    target = ndarray(out)
+    np.matmul(ndarray(a), ndarray(b), out=target)
+    if bias is not None:
+        target += ndarray(bias)
+
+
+def _piecewise(a, b, out, bias, contiguous):
+    """One matrix at a time, copying those that BLAS cannot read: never a whole batch."""
+    if len(out.shape) == 2:
+        fix = [x if _matrix(x.shape, x.strides) else contiguous(x) for x in (a, b)]
+        matmul(*fix, out, bias)
+        return
+    for i in range(out.shape[0]):
+        parts = [_part(x, i, len(out.shape)) for x in (a, b, out)]
+        matmul(*parts, bias, contiguous)
+
+
+def _part(x, i, rank):
+    if len(x.shape) < rank:
+        return x
+    step = 0 if x.shape[0] == 1 else x.strides[0]
+    return x.view(x.shape[1:], x.strides[1:], x.offset + i * step)

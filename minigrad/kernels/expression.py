@@ -1,0 +1,193 @@
+"""A scalar formula as a small tree, made by calling a Python function with symbols.
+
+The same names (`exp`, `where`, `*`) act on symbols, on numbers and, through `Flows.bind`, on whatever
+an upper layer lets flow through them: that is how one formula becomes a kernel, its gradient a fused
+kernel too, and every higher derivative a walk over the same tree with Variables.
+"""
+
+import math
+import operator
+
+
+def _sigmoid(x):
+    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
+
+
+ON_NUMBERS = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "pow": operator.pow,
+    "neg": operator.neg,
+    "abs": abs,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round": round,
+    "sqrt": math.sqrt,
+    "exp": math.exp,
+    "expm1": math.expm1,
+    "log": math.log,
+    "log1p": math.log1p,
+    "sin": math.sin,
+    "cos": math.cos,
+    "tanh": math.tanh,
+    "sigmoid": _sigmoid,
+    "erf": math.erf,
+    "maximum": max,
+    "minimum": min,
+    "where": lambda c, a, b: a if c else b,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "logical_and": lambda a, b: a and b,
+    "logical_or": lambda a, b: a or b,
+    "logical_not": operator.not_,
+}
+COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+LOGIC = {"logical_and", "logical_or", "logical_not"}
+ROW_REDUCTIONS = {"row_sum", "row_max", "row_mean"}
+
+
+class Flows:
+    """What formulas are written over. `bind(name, args)` is the only interception point."""
+
+    __slots__ = ()
+
+    def bind(self, name, args):
+        """Applies the named operation to args, of which this is one."""
+        raise NotImplementedError
+
+
+def call(name, *args):
+    """Applies a named operation to expressions, Variables or numbers."""
+    for a in args:
+        if isinstance(a, Flows):
+            return a.bind(name, args)
+    return ON_NUMBERS[name](*args)
+
+
+def _define(name):
+    def function(*args):
+        return call(name, *args)
+
+    function.__name__ = name
+    return function
+
+
+neg, absolute, floor, ceil, round_, sqrt = map(
+    _define, ("neg", "abs", "floor", "ceil", "round", "sqrt")
+)
+exp, expm1, log, log1p = map(_define, ("exp", "expm1", "log", "log1p"))
+sin, cos, tanh, sigmoid, erf = map(_define, ("sin", "cos", "tanh", "sigmoid", "erf"))
+maximum, minimum, where, power = map(_define, ("maximum", "minimum", "where", "pow"))
+equal, not_equal = map(_define, ("equal", "not_equal"))
+logical_and, logical_or, logical_not = map(_define, ("logical_and", "logical_or", "logical_not"))
+row_sum, row_max, row_mean = map(_define, ("row_sum", "row_max", "row_mean"))
+column_of = _define("column_of")  # the index along the last axis, as an int
+cast_float = _define("cast_float")  # an int or bool as a float
+
+
+class Expression(Flows):
+    """`op` applied to `args`. Equal trees are one object, so common parts cost nothing to find.
+
+    depth: how many row reductions are nested in it, which is how many passes over a row it needs.
+    """
+
+    __slots__ = ("args", "depth", "op")
+    _interned: dict = {}
+
+    def __new__(cls, op, *args):
+        key = (op, *((type(a), a) for a in args))
+        found = cls._interned.get(key)
+        if found is None:
+            found = cls._interned[key] = object.__new__(cls)
+            found.op, found.args = op, args
+            found.depth = max((a.depth for a in args if isinstance(a, Expression)), default=0)
+            found.depth += op in ROW_REDUCTIONS
+        return found
+
+    def bind(self, name, args):
+        return Expression(
+            name,
+            *(a if isinstance(a, Expression) else Expression("constant", a) for a in args),
+        )
+
+    def __repr__(self):
+        if self.op in ("symbol", "constant"):
+            return str(self.args[0])
+        return f"{self.op}({', '.join(map(str, self.args))})"
+
+
+def _install_operators():
+    names = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow"}
+    for method, name in names.items():
+        setattr(Expression, f"__{method}__", lambda a, b, name=name: call(name, a, b))
+        setattr(Expression, f"__r{method}__", lambda a, b, name=name: call(name, b, a))
+    compare = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+    for method, name in compare.items():
+        setattr(Expression, f"__{method}__", lambda a, b, name=name: call(name, a, b))
+    setattr(Expression, "__neg__", lambda a: call("neg", a))  # noqa: B010 - same form as above
+
+
+_install_operators()
+
+
+def symbol(name):
+    """A named input of a formula."""
+    return Expression("symbol", name)
+
+
+def symbols_of(expression):
+    """The names of the symbols an expression reads."""
+    found, stack, seen = set(), [expression], set()
+    while stack:
+        e = stack.pop()
+        if e in seen:
+            continue
+        seen.add(e)
+        if e.op == "symbol":
+            found.add(e.args[0])
+        stack += [a for a in e.args if isinstance(a, Expression)]
+    return found
+
+
+def evaluate(expression, values):
+    """The expression with Variables or numbers for its symbols; each shared part is computed once."""
+    done = {}
+
+    def visit(e):
+        if e not in done:
+            if e.op == "symbol":
+                done[e] = values[e.args[0]]
+            elif e.op == "constant":
+                done[e] = e.args[0]
+            else:
+                done[e] = call(e.op, *map(visit, e.args))
+        return done[e]
+
+    return visit(expression)
+
+
+class Program:
+    """Formulas over named inputs: what one kernel computes.
+
+    Kernels are kept here per device and layout, so that finding one again is a dict look-up.
+    `entry` holds, per dtype index, the machine code for contiguous operands of that one dtype.
+    """
+
+    __slots__ = ("depth", "entry", "inputs", "kernels", "layouts", "outputs")
+
+    def __init__(self, inputs, outputs):
+        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
+        self.depth = max((e.depth for e in self.outputs), default=0)
+        self.kernels, self.layouts, self.entry = {}, {}, [None] * 16
+
+    def __repr__(self):
+        return f"Program({', '.join(self.inputs)} -> {', '.join(map(str, self.outputs))})"
+
+
+IDENTITY = Program(["x"], [symbol("x")])

@@ -1,0 +1,48 @@
+"""The beginning of every generated kernel file: pointers, types, flags."""
+
+
+import numpy as np
+from numba import njit, types
+from numba.extending import intrinsic
+
+F4, F8 = np.float32, np.float64
+I4, I8, U1, U4, U8 = np.int32, np.int64, np.uint8, np.uint32, np.uint64
+FLAGS = {"reassoc", "contract", "nsz", "arcp"}  # not nnan, ninf: NaN and infinities must work
+
+
+def jit(signature):
+    """Compiled at once for one signature, cached beside this file, without the GIL."""
+    return njit(signature, cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
+
+
+inline_jit = njit(inline="always", error_model="numpy", fastmath=FLAGS)
+# For functions whose accuracy depends on the order of their operations. LLVM inlines them, and each
+# instruction keeps these flags; with no flags stated Numba would hand them those of the caller.
+exact_jit = njit(
+    error_model="numpy",
+    fastmath={"contract"},
+    forceinline=True,
+    nogil=True,
+    no_cfunc_wrapper=True,  # only compiled code calls these: without wrappers they compile faster
+    no_cpython_wrapper=True,
+)
+
+
+def pointer_to(element):
+    """address -> typed pointer; p[i] is one load or store, with no bounds and no wrap-around."""
+
+    @intrinsic
+    def at(typing, address):
+        def code(context, builder, signature, arguments):
+            return builder.inttoptr(
+                arguments[0], context.get_value_type(signature.return_type)
+            )
+
+        return types.CPointer(element)(types.int64), code
+
+    return at
+
+
+f4_at, f8_at = pointer_to(types.float32), pointer_to(types.float64)
+i4_at, i8_at = pointer_to(types.int32), pointer_to(types.int64)
+u1_at, u4_at = pointer_to(types.uint8), pointer_to(types.uint32)

@@ -1,0 +1,67 @@
+"""Buffers, the pool they come from, and what can be seen of them: the public `mg.memory`.
+
+Graph and arrays are upper layers: the functions here that take Variables only ask them for `.array`.
+"""
+
+from minigrad.memory.monitor import (
+    MemoryGrowthError as MemoryGrowthError,
+)
+from minigrad.memory.monitor import (
+    assert_no_growth as assert_no_growth,
+)
+from minigrad.memory.monitor import (
+    poison as poison,
+)
+from minigrad.memory.monitor import (
+    pool_of as pool_of,
+)
+from minigrad.memory.monitor import (
+    snapshot as snapshot,
+)
+from minigrad.memory.monitor import (
+    stats as stats,
+)
+from minigrad.memory.monitor import (
+    timeline as timeline,
+)
+
+
+def empty_cache(device="cpu"):
+    """Gives all memory that nobody uses back to the system. Returns the bytes released.
+
+    Memory in use is never touched: drop the Variables first.
+    """
+    return pool_of(device).trim()
+
+
+def trim(device="cpu"):
+    """The same as `empty_cache`, by the name IREE's allocators use."""
+    return pool_of(device).trim()
+
+
+def reset_peak(device="cpu"):
+    """Starts the measurement of peak_bytes anew from what is in use now."""
+    pool = pool_of(device)
+    pool.peak_bytes = pool.current_bytes
+
+
+def set_limit(nbytes, device="cpu"):
+    """Reserves at most so many bytes from the system from now on; None lifts the limit.
+
+    A request beyond it raises OutOfMemoryError, which names the largest holders; everything stays
+    usable.
+    """
+    pool_of(device).set_limit(nbytes)
+
+
+def is_alias(a, b):
+    """Whether two Variables show some byte in common; exact to 2-D, conservative beyond.
+
+    A clone is an alias of its source until one of them is written.
+    """
+    return a.array.is_alias_of(b.array)
+
+
+def shares_storage(a, b):
+    """Whether two Variables are views of one Storage, so that a write to one can show in the other."""
+    return a.array.storage is b.array.storage

@@ -1,0 +1,257 @@
+"""What the memory is doing: statistics, a timeline of events, growth, poison.
+
+This layer knows pools and buffers only. Upper layers register themselves in `probe`: the graph knows
+which operation is running and which nodes live.
+"""
+
+import contextlib
+import ctypes
+import itertools
+from typing import NamedTuple
+
+from minigrad.errors import ArgumentError, MinigradError
+from minigrad.memory.pool import blocks
+
+POISON = 0xFF  # every byte set: NaN as a float, -1 as a signed integer, 255 as uint8 or bool
+
+
+class Probe:
+    """What the graph tells the memory; replaced by `minigrad.graph` when it is imported."""
+
+    def running_op(self):
+        """(name of the running op, user's line), or ("", "")."""
+        return "", ""
+
+    def live_nodes(self):
+        """The nodes that live, oldest first."""
+        return []
+
+    def saved_bytes(self, nodes):
+        """Bytes of the values that nodes saved, each Storage counted once."""
+        return 0
+
+    def describe_nodes(self, nodes):
+        """One line of text a node."""
+        return []
+
+    def name_holders(self, buffers):
+        """One line of text a buffer: who holds it."""
+        return [f"{b.nbytes:,} bytes" for b in buffers]
+
+    def watch(self, delta):
+        """Counts those who want every op to be announced to `running_op`."""
+
+
+probe = Probe()
+pools = {}
+
+
+def register_pool(pool):
+    """Makes a device's pool known to `stats` and `timeline`."""
+    pools[pool.device] = pool
+    pool.name_holders = lambda buffers: probe.name_holders(buffers)
+
+
+def register_probe(new):
+    """Sets what answers for the graph."""
+    global probe
+    probe = new
+
+
+def pool_of(device):
+    """The pool of a device; its first use of the CPU makes it."""
+    if device not in pools:
+        raise ArgumentError("wanted a device in use", f"{device!r}", f"known: {', '.join(pools)}")
+    return pools[device]
+
+
+def stats(device="cpu"):
+    """Counters of a device's allocator and of the graph, as a dict.
+
+    current_bytes: in use now (rounded to size classes); peak_bytes: the most so far;
+    requested_bytes: what was asked for, of those in use; reserved_bytes: held from the system;
+    allocated_bytes and freed_bytes: since the start; system_allocations: segments asked from the
+    system; hits: requests served without one; inactive_split: free bytes in segments that are partly
+    in use; retries and ooms: failed system allocations, and those that stayed so; live_nodes and
+    saved_bytes: of the autograd graph.
+    """
+    pool = pool_of(device)
+    used = pool.in_use()
+    nodes = probe.live_nodes()
+    return {
+        "current_bytes": pool.current_bytes,
+        "peak_bytes": pool.peak_bytes,
+        "allocated_bytes": pool.allocated_bytes,
+        "freed_bytes": pool.allocated_bytes - pool.current_bytes,
+        "requested_bytes": sum(b.requested for b in used),
+        "reserved_bytes": pool.reserved_bytes,
+        "system_allocations": pool.system_allocations,
+        "hits": pool.takes - pool.system_allocations,
+        "retries": pool.retries,
+        "inactive_split": sum(
+            b.nbytes
+            for s in pool.segments
+            if any(b.owners for b in blocks(s))
+            for b in blocks(s)
+            if not b.owners
+        ),
+        "ooms": pool.ooms,
+        "live_nodes": len(nodes),
+        "saved_bytes": probe.saved_bytes(nodes),
+    }
+
+
+def snapshot(device="cpu"):
+    """Every segment with its blocks, as plain data that `json.dumps` takes."""
+    pool = pool_of(device)
+    return {
+        "device": device,
+        "reserved_bytes": pool.reserved_bytes,
+        "current_bytes": pool.current_bytes,
+        "segments": [
+            {
+                "address": segment.address,
+                "bytes": segment.nbytes,
+                "blocks": [
+                    {
+                        "offset": block.address - segment.address,
+                        "bytes": block.nbytes,
+                        "requested": block.requested if block.owners else 0,
+                        "state": "used" if block.owners else "free",
+                        "storages": block.owners,
+                    }
+                    for block in blocks(segment)
+                ],
+            }
+            for segment in pool.segments
+        ],
+    }
+
+
+class Event(NamedTuple):
+    """One alloc or free. `bytes` is positive; `current_bytes` is the device's total after it."""
+
+    index: int
+    kind: str
+    bytes: int
+    current_bytes: int
+    buffer: int
+    op: str
+    line: str
+    device: str
+
+
+class timeline:
+    """Records every alloc and free while the block runs, in order, with the op that asked.
+
+    >>> import minigrad as mg
+    >>> with mg.memory.timeline() as t:
+    ...     x = mg.ones((16,))
+    >>> [(e.kind, e.bytes) for e in t.events]
+    [('alloc', 64)]
+    """
+
+    def __init__(self, device="cpu"):
+        self.device, self.events = device, []
+
+    def __enter__(self):
+        pool_of(self.device).watch(self._record)
+        probe.watch(+1)
+        self._names, self._numbers = {}, itertools.count()
+        return self
+
+    def __exit__(self, *error):
+        probe.watch(-1)
+        pool_of(self.device).unwatch(self._record)
+
+    def _record(self, kind, buffer):
+        pool = buffer.pool
+        current = pool.current_bytes + (buffer.nbytes if kind == "alloc" else 0)
+        if kind == "alloc":
+            self._names[buffer.address] = next(self._numbers)
+            op, line = probe.running_op()
+        else:
+            op, line = "", ""
+        number = self._names.get(buffer.address, -1)
+        self.events.append(
+            Event(len(self.events), kind, buffer.nbytes, current, number, op, line, self.device)
+        )
+
+    def __len__(self):
+        return len(self.events)
+
+    def __iter__(self):
+        return iter(self.events)
+
+    def to_csv(self):
+        """The events as CSV text with a header line."""
+        rows = [",".join(Event._fields)]
+        rows += [
+            f'{e.index},{e.kind},{e.bytes},{e.current_bytes},{e.buffer},{e.op},"{e.line}",{e.device}'
+            for e in self.events
+        ]
+        return "\n".join(rows) + "\n"
+
+
+class MemoryGrowthError(MinigradError, AssertionError):
+    """A block left more graph nodes or bytes behind than it found."""
+
+
+class assert_no_growth(contextlib.ContextDecorator):
+    """Raises MemoryGrowthError if the block leaves new graph nodes, or more bytes, behind.
+
+    The error names op, line and bytes of the oldest surviving nodes. Reference cycles are not
+    collected first: what only the garbage collector frees counts as growth.
+
+    Args:
+        nodes: how many new nodes are allowed.
+        nbytes: how many more bytes in use are allowed.
+    """
+
+    def __init__(self, nodes=0, nbytes=0, device="cpu"):
+        self.nodes, self.nbytes, self.device = nodes, nbytes, device
+
+    def __enter__(self):
+        self._before = probe.live_nodes()
+        self._known = {id(n) for n in self._before}
+        self._bytes = pool_of(self.device).current_bytes
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if kind is not None:
+            return False
+        new = [n for n in probe.live_nodes() if id(n) not in self._known]
+        grown = pool_of(self.device).current_bytes - self._bytes
+        if len(new) > self.nodes or grown > self.nbytes:
+            oldest = [("survivor", text) for text in probe.describe_nodes(new[:5])]
+            raise MemoryGrowthError(
+                f"memory grew: wanted at most {self.nodes} new nodes and {self.nbytes:,} more bytes",
+                f"{len(new)} nodes holding {probe.saved_bytes(new):,} saved bytes, "
+                f"{grown:+,} bytes in use",
+                "detach() what is carried from step to step, keep float(loss) instead of loss, "
+                "call backward(), or use no_grad()",
+                details=oldest,
+            )
+        return False
+
+
+class poison(contextlib.ContextDecorator):
+    """Fills freed buffers with 0xFF while the block runs, so that use after free shows up.
+
+    Every float read from freed memory is NaN then, every signed integer -1.
+    """
+
+    def __init__(self, device="cpu"):
+        self.device = device
+
+    def __enter__(self):
+        pool_of(self.device).watch(_fill)
+        return self
+
+    def __exit__(self, *error):
+        pool_of(self.device).unwatch(_fill)
+
+
+def _fill(kind, buffer):
+    if kind == "free":
+        ctypes.memset(buffer.address, POISON, buffer.nbytes)

@@ -1,0 +1,328 @@
+"""Buffers and the pool they come from: size classes, split and merge, a bounded cache.
+
+Two levels. *Bins* hold buffers of one exact size, ready to be taken: a fixed-shape training loop lives
+here and costs one list pop. Below them, *free blocks* are kept by size, split when a smaller one is
+wanted and merged with their neighbours when both are free (best fit with coalescing: Knuth, The Art of
+Computer Programming, vol. 1, 2.5). Blocks are pieces of *segments*, which come from the system.
+"""
+
+import bisect
+
+from minigrad.errors import ArgumentError, OutOfMemoryError
+
+ALIGNMENT = 64  # bytes: one cache line, and the widest vector register
+SMALL = 1 << 20  # requests up to here share segments; larger ones get a segment of their own
+SMALL_SEGMENT = 2 << 20
+MOST_BINS = 4096  # remembered request sizes; more than any fixed-shape program uses
+
+
+class Buffer:
+    """Bytes on one device, counted by `owners` (Storages). A block of a segment; it is recycled.
+
+    `pins` counts outside users of its address (NumPy views, DLPack): cloning a pinned buffer copies.
+    """
+
+    __slots__ = (
+        "address",
+        "home",
+        "is_foreign",
+        "left",
+        "nbytes",
+        "owners",
+        "pins",
+        "pool",
+        "requested",
+        "right",
+        "segment",
+        "state",
+    )
+
+    def __init__(self, pool, segment, address, nbytes):
+        self.pool, self.segment, self.address, self.nbytes = pool, segment, address, nbytes
+        self.owners = self.requested = self.pins = 0
+        self.is_foreign = False  # others may write it unseen
+        self.home = self.left = self.right = None
+        self.state = "free"  # or "bin" (ready, or in use when owners > 0)
+
+    def __repr__(self):
+        state = "in use" if self.owners else "free"
+        return f"Buffer({self.nbytes} bytes at {self.address:#x}, {state})"
+
+
+class Bin(list):
+    """Ready buffers of one size."""
+
+    __slots__ = ("nbytes", "pool")
+    is_outside = False
+
+    def __init__(self, pool, nbytes):
+        super().__init__()
+        self.pool, self.nbytes = pool, nbytes
+
+
+class Outside(Bin):
+    """Where buffers over memory of others go when they are released: nowhere."""
+
+    __slots__ = ()
+    is_outside = True
+
+    def append(self, buffer):
+        buffer.segment = None  # lets go of the owner
+
+
+class WatchedBin(Bin):
+    """A bin while somebody watches: every take and release is reported, freed bytes are poisoned.
+
+    Bins change class when watching begins and ends, so that nothing is paid while nobody looks.
+    """
+
+    __slots__ = ()
+
+    def pop(self, index=-1):
+        buffer = super().pop(index)
+        self.pool.report("alloc", buffer)
+        return buffer
+
+    def append(self, buffer):
+        self.pool.report("free", buffer)
+        super().append(buffer)
+
+
+class Segment:
+    """One allocation from the system. `owner` keeps the memory alive; `first` is its leftmost block."""
+
+    __slots__ = ("address", "first", "is_small", "nbytes", "owner")
+
+    def __init__(self, owner, address, nbytes, is_small):
+        self.owner, self.address, self.nbytes, self.is_small = owner, address, nbytes, is_small
+        self.first = None
+
+
+def round_up(nbytes):
+    """The size class of a request: multiples of 64 bytes, at most an eighth above the request."""
+    if nbytes <= 8 * ALIGNMENT:
+        return max(ALIGNMENT, -(-nbytes // ALIGNMENT) * ALIGNMENT)
+    step = max(ALIGNMENT, 1 << (nbytes - 1).bit_length() - 4)
+    return -(-nbytes // step) * step
+
+
+class Pool:
+    """The allocator of one device.
+
+    `allocate(nbytes) -> (owner, address)` gets memory from the system, aligned to 64 bytes, or
+    raises MemoryError; it is given back by dropping the owner.
+    """
+
+    def __init__(self, device, allocate, name_holders=None):
+        self.device, self.allocate = device, allocate
+        self.bins, self.homes = {}, {}  # by rounded size; by requested size
+        self.free = {True: [], False: []}  # is_small -> sorted (nbytes, address, Buffer)
+        self.segments = []
+        self.limit = None
+        self.watchers = []
+        self.current_bytes = self.peak_bytes = self.reserved_bytes = 0
+        self.allocated_bytes = self.takes = 0  # since the start
+        self.system_allocations = self.retries = self.ooms = 0
+        self.name_holders = name_holders or (lambda buffers: [])
+
+    def take(self, requested):
+        """A buffer of at least `requested` bytes, with one owner."""
+        home = self.homes.get(requested)
+        if home is None:
+            home = self._home(requested)
+        buffer = home.pop() if home else self.grow(home, requested)
+        buffer.owners, buffer.requested = 1, requested
+        self.takes += 1
+        self.allocated_bytes += buffer.nbytes
+        self.current_bytes += buffer.nbytes
+        if self.current_bytes > self.peak_bytes:
+            self.peak_bytes = self.current_bytes
+        return buffer
+
+    def adopt(self, owner, address, nbytes):
+        """A Buffer over memory that belongs to somebody else; not counted in the statistics."""
+        segment = Segment(owner, address, nbytes, is_small=False)
+        buffer = segment.first = Buffer(self, segment, address, 0)
+        buffer.owners, buffer.requested, buffer.is_foreign = 1, nbytes, True
+        buffer.home = Outside(self, 0)
+        return buffer
+
+    def release(self, buffer):
+        """Takes a buffer back whose last owner has let go."""
+        self.current_bytes -= buffer.nbytes
+        buffer.home.append(buffer)
+
+    def _home(self, requested):
+        nbytes = round_up(requested)
+        home = self.bins.get(nbytes)
+        if home is None:
+            home = self.bins[nbytes] = Bin(self, nbytes)
+            if self.watchers:
+                home.__class__ = WatchedBin
+        if len(self.homes) >= MOST_BINS:
+            self.homes.clear()
+        self.homes[requested] = home
+        return home
+
+    def grow(self, home, requested):
+        """A buffer for a bin that is empty: a free block, split if it is too large, or new memory."""
+        nbytes = home.nbytes
+        buffer = self._best_fit(nbytes)
+        if buffer is None and self._binned_bytes(at_most=nbytes) >= nbytes:
+            self.flush()
+            buffer = self._best_fit(nbytes)
+        if buffer is None:
+            buffer = self._from_system(nbytes, requested)
+        buffer.home, buffer.state = home, "bin"
+        buffer.requested = requested
+        if self.watchers:
+            self.report("alloc", buffer)
+        return buffer
+
+    def _binned_bytes(self, at_most):
+        total = 0
+        for home in self.bins.values():
+            total += home.nbytes * len(home)
+            if total >= at_most:
+                break
+        return total
+
+    def _best_fit(self, nbytes):
+        """The smallest free block that fits; what is left over stays free."""
+        is_small = nbytes <= SMALL
+        free = self.free[is_small]
+        k = bisect.bisect_left(free, (nbytes,))
+        if k == len(free):
+            return None
+        _, _, block = free.pop(k)
+        rest = block.nbytes - nbytes
+        if rest >= ALIGNMENT:
+            right = Buffer(self, block.segment, block.address + nbytes, rest)
+            right.left, right.right = block, block.right
+            if block.right is not None:
+                block.right.left = right
+            block.right, block.nbytes = right, nbytes
+            bisect.insort(free, (rest, right.address, right))
+        return block
+
+    def flush(self):
+        """Moves every ready buffer from its bin to the free blocks, merged with free neighbours."""
+        for home in list(self.bins.values()):
+            while home:
+                self._merge(list.pop(home))
+
+    def _merge(self, block):
+        free = self.free[block.segment.is_small]
+        block.state, block.home = "free", None
+        for neighbour in (block.left, block.right):
+            if neighbour is not None and neighbour.state == "free":
+                key = (neighbour.nbytes, neighbour.address)
+                del free[bisect.bisect_left(free, key)]
+                left, right = sorted((neighbour, block), key=lambda b: b.address)
+                left.nbytes += right.nbytes
+                left.right = right.right
+                if right.right is not None:
+                    right.right.left = left
+                block = left
+        bisect.insort(free, (block.nbytes, block.address, block))
+
+    def _from_system(self, nbytes, requested):
+        """A block of a new segment, within the limit and the bound on the cache."""
+        is_small = nbytes <= SMALL
+        size = SMALL_SEGMENT if is_small else nbytes
+        if self.limit is not None:
+            if self.reserved_bytes + size > self.limit:
+                self.trim()
+            size = max(nbytes, min(size, (self.limit - self.reserved_bytes) & -ALIGNMENT))
+            if self.reserved_bytes + size > self.limit:
+                self.ooms += 1
+                raise self._out_of_memory(requested, f"the limit of {self.limit:,} bytes")
+        elif self.reserved_bytes + size > 1.75 * max(self.peak_bytes, self.current_bytes + nbytes):
+            self._release_segments(self.reserved_bytes + size - int(1.75 * self.peak_bytes))
+        try:
+            owner, address = self.allocate(size)
+        except MemoryError:
+            self.retries += 1
+            self.trim()
+            try:
+                owner, address = self.allocate(size)
+            except MemoryError:
+                self.ooms += 1
+                raise self._out_of_memory(requested, "what the system gives") from None
+        self.system_allocations += 1
+        self.reserved_bytes += size
+        segment = Segment(owner, address, size, is_small)
+        self.segments.append(segment)
+        segment.first = Buffer(self, segment, address, size)
+        free = self.free[is_small]
+        bisect.insort(free, (size, address, segment.first))
+        block = self._best_fit(nbytes)
+        assert block is not None, "a new segment holds the block it was made for"
+        return block
+
+    def _out_of_memory(self, requested, bound):
+        holders = sorted(self.in_use(), key=lambda b: -b.nbytes)[:5]
+        names = self.name_holders(holders)
+        return OutOfMemoryError(
+            f"out of memory on {self.device}: {requested:,} bytes do not fit into {bound}",
+            f"{self.current_bytes:,} bytes in use, {self.reserved_bytes:,} reserved",
+            "drop what is not needed, use a smaller batch, or raise memory.set_limit",
+            details=[("held by", name) for name in names],
+        )
+
+    def in_use(self):
+        """The buffers that somebody owns."""
+        return [block for segment in self.segments for block in blocks(segment) if block.owners]
+
+    def trim(self):
+        """Gives every segment without a used block back to the system. Returns the bytes released."""
+        self.flush()
+        return self._release_segments(self.reserved_bytes)
+
+    def _release_segments(self, wanted):
+        self.flush()
+        released = 0
+        for segment in sorted(self.segments, key=lambda s: s.nbytes):
+            whole = segment.first
+            if released >= wanted:
+                break
+            if whole.state == "free" and whole.nbytes == segment.nbytes:
+                free = self.free[segment.is_small]
+                del free[bisect.bisect_left(free, (whole.nbytes, whole.address))]
+                self.segments.remove(segment)
+                self.reserved_bytes -= segment.nbytes
+                released += segment.nbytes
+        return released
+
+    def set_limit(self, nbytes):
+        """At most so many bytes reserved from the system from now on; None: no limit."""
+        if nbytes is not None and nbytes < 0:
+            raise ArgumentError("set_limit: wanted a number of bytes or None", f"{nbytes}")
+        self.trim()
+        self.limit = nbytes
+
+    def watch(self, watcher):
+        """Calls watcher(kind, buffer) for every alloc and free until `unwatch`."""
+        self.watchers.append(watcher)
+        for home in self.bins.values():
+            home.__class__ = WatchedBin
+
+    def unwatch(self, watcher):
+        """Ends `watch`."""
+        self.watchers.remove(watcher)
+        if not self.watchers:
+            for home in self.bins.values():
+                home.__class__ = Bin
+
+    def report(self, kind, buffer):
+        """Tells the watchers."""
+        for watcher in tuple(self.watchers):
+            watcher(kind, buffer)
+
+
+def blocks(segment):
+    """The blocks of a segment from left to right."""
+    block = segment.first
+    while block is not None:
+        yield block
+        block = block.right

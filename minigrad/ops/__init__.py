@@ -1,0 +1,1 @@
+"""One class per operation; Variable's operators and the public functions are installed from them."""

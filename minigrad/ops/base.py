@@ -1,0 +1,380 @@
+"""What an operation is: Elementwise, RowWise and Structural, and what each gets from its few lines."""
+
+import inspect
+
+import numpy as np
+
+from minigrad.array.array import Array, View
+from minigrad.array.dtypes import bool_, float32, int64, promote
+from minigrad.array.layout import broadcast_shapes, check_rank
+from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, InPlaceError
+from minigrad.graph.function import Function
+from minigrad.graph.modes import state
+from minigrad.graph.node import Node, user_place
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import default_device, device_of
+from minigrad.kernels.expression import Program, symbol
+
+registry = {}
+
+
+class InferenceVariable(Variable):
+    """The result of an op under `mg.inference()`: a recorded op must not use it."""
+
+    __slots__ = ()
+
+
+def constant(value, name="data"):
+    """A Variable from something that is none: numbers, nested lists, ndarrays; never requires grad."""
+    data = np.asarray(value)
+    if data.dtype == np.float64 and not isinstance(value, (np.ndarray, np.generic)):
+        data = data.astype(np.float32)
+    if data.dtype.kind not in "fiub":
+        raise ArgumentTypeError(
+            f"{name}: wanted a Variable or numbers", f"{type(value).__name__} {value!r:.60}"
+        )
+    from_dtype = _DTYPE_OF.get(data.dtype)
+    if from_dtype is None:
+        raise DTypeError(
+            f"{name}: wanted one of {', '.join(map(str, _DTYPE_OF.values()))}", f"{data.dtype}"
+        )
+    return Variable(default_device().from_numpy(data, from_dtype))
+
+
+def _dtype_table():
+    from minigrad.array.dtypes import DTYPES  # same layer, named once
+
+    return {d.numpy: d for d in DTYPES}
+
+
+_DTYPE_OF = _dtype_table()
+
+
+def operand(value, name):
+    """A Variable, or a plain Python number; whatever else can be one becomes it."""
+    if isinstance(value, (Variable, float, int)):
+        return value
+    if (
+        isinstance(value, (np.generic, np.ndarray))
+        and not value.ndim
+        and value.dtype.kind in "fiub"
+    ):
+        return value.item()
+    return constant(value, name)
+
+
+def check_operands(name, variables):
+    """Devices must agree; recorded views must be fresh; inference results stay out of the graph."""
+    first = None
+    for x in variables:
+        array = x.array
+        if first is None:
+            first = array.device
+        elif array.device != first:
+            raise DeviceError(
+                f"{name}: wanted operands on one device",
+                f"{first} and {array.device}",
+                "move one: x.to(device)",
+            )
+        if (
+            type(array) is View
+            and x.node is not None
+            and array.made_at not in (None, array.version)
+        ):
+            raise InPlaceError(
+                f"{name}: this view was recorded before its base was written to",
+                f"version {array.made_at}, now {array.version}",
+                "take the view again after the write",
+                details=[("view made at", x.node.line)],
+            )
+        if type(x) is InferenceVariable and any(v.requires_grad_ for v in variables):
+            raise GradientError(
+                f"{name}: a result of mg.inference() cannot be part of a graph",
+                x.describe(),
+                "compute it under mg.no_grad() instead, or use x.clone()",
+            )
+
+
+def protected(array):
+    """What to save of an Array: itself, or a copy if it may be written unseen."""
+    if array.buffer.is_foreign or state.is_saving_copies:
+        return device_of(array).convert(array, array.dtype)
+    return array
+
+
+class Operation(Function):
+    """An op of the table. Subclasses give a docstring, samples and gradients, or fail at once."""
+
+    samples: list = []
+    inputs: tuple = ()
+
+    def __init_subclass__(cls, abstract=False, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if abstract:
+            return
+        if not cls.__doc__ or "->" not in cls.__doc__:
+            raise TypeError(
+                f"op {cls.__name__}: wanted a docstring that gives shapes: (...) -> (...)"
+            )
+        if "samples" not in cls.__dict__:
+            raise TypeError(f"op {cls.__name__}: wanted samples, a list of tuples of input shapes")
+        cls.name = cls.__dict__.get("name") or _snake(cls.__name__)
+        cls.prepare()
+        registry[cls.name] = cls
+
+    @classmethod
+    def prepare(cls):
+        """Reads the class body."""
+        raise NotImplementedError
+
+
+def _snake(name):
+    out = name[0].lower()
+    for before, c in zip(name, name[1:], strict=False):
+        out += f"_{c.lower()}" if c.isupper() and not before.isupper() else c.lower()
+    return out
+
+
+class Elementwise(Operation, abstract=True):
+    """formula(x, ...) of one element; gradient(dy, names...): the names asked for are what is saved.
+
+    gradient may ask for inputs and for `y`, the output. It returns one formula per leading input;
+    inputs it says nothing about take no gradient. `result`: 'promote' (the inputs' common dtype),
+    'real' (ints become float32) or 'bool'.
+    """
+
+    result = "promote"
+    promotes: slice = slice(None)  # which inputs decide the dtype
+    takes_bool = True
+
+    @classmethod
+    def prepare(cls):
+        from minigrad.ops.plan import ElementwisePlan  # the plan needs Operation's helpers
+
+        cls.inputs = tuple(inspect.signature(cls.formula).parameters)
+        if "gradient" not in cls.__dict__:
+            raise TypeError(f"op {cls.__name__}: wanted gradient(dy, ...), or gradient = None")
+        y = cls.formula(*map(symbol, cls.inputs))
+        cls.program = Program(cls.inputs, [y])
+        cls.plans, cls.gradient_formulas, cls.plan_type = {}, (), ElementwisePlan
+        if cls.gradient is not None:
+            asked = list(inspect.signature(cls.gradient).parameters)[1:]
+            formulas = cls.gradient(symbol("dy"), *map(symbol, asked))
+            cls.gradient_formulas = formulas if isinstance(formulas, tuple) else (formulas,)
+
+    @classmethod
+    def plan(cls, mask):
+        """How the inputs in the bit mask get their gradients."""
+        found = cls.plans.get(mask)
+        if found is None:
+            found = cls.plans[mask] = cls.plan_type(cls, mask)
+        return found
+
+    @classmethod
+    def result_dtype(cls, operands):
+        """The dtype of the output; numbers never change a dtype within its kind."""
+        if cls.result == "bool":
+            return bool_
+        dtype, number = None, None
+        for x in operands[cls.promotes]:
+            if isinstance(x, Array):
+                dtype = x.dtype if dtype is None else promote(dtype, x.dtype)
+            elif isinstance(x, float):
+                number = float32
+            elif number is None and not isinstance(x, bool):
+                number = int64
+        if dtype is None:
+            dtype = number or bool_
+        elif number is not None and (dtype.kind == "b" or (number.is_float and dtype.kind == "i")):
+            dtype = number
+        if cls.result == "real" and not dtype.is_float:
+            return float32
+        if not cls.takes_bool and dtype.kind == "b":
+            return int64
+        return dtype
+
+    @classmethod
+    def forward(cls, *operands):
+        """The output Array of Arrays and numbers."""
+        shapes = [x.shape for x in operands if isinstance(x, Array)]
+        shape = broadcast_shapes(cls.name, *shapes)
+        check_rank(cls.name, len(shape))
+        dtype = cls.result_dtype(operands)
+        if dtype.is_float:
+            operands = [float(x) if type(x) is int else x for x in operands]
+        device = device_of(next(x for x in operands if isinstance(x, Array)))
+        out = device.empty(shape, dtype)
+        device.elementwise(cls.program, operands, (out,))
+        return out
+
+    @classmethod
+    def apply(cls, *args):
+        """Runs the op on Variables and numbers, and records it if an input requires gradients."""
+        args = [operand(a, cls.name) for a in args]
+        variables = [a for a in args if isinstance(a, Variable)]
+        if not variables:
+            args[0] = constant(args[0], cls.name)
+            variables = [args[0]]
+        if state.path == 2:
+            return announced(cls, args, variables, ())
+        return cls.run(args, variables)
+
+    @classmethod
+    def run(cls, args, variables):
+        """forward and record."""
+        if len(variables) > 1 or type(variables[0].array) is View:
+            check_operands(cls.name, variables)
+        operands, mask, bit = [], 0, 1
+        for a in args:
+            if isinstance(a, Variable):
+                operands.append(a.array)
+                if a.requires_grad_:
+                    mask |= bit
+            else:
+                operands.append(a)
+            bit += bit
+        out = cls.forward(*operands)
+        if not mask or not state.recording or not out.dtype.is_float or not cls.gradient_formulas:
+            return Variable(out)
+        return cls.record(args, operands, out, mask)
+
+    @classmethod
+    def record(cls, args, operands, out, mask):
+        """A Variable whose node keeps what the gradients need."""
+        plan = cls.plan(mask)
+        kept = tuple(
+            [
+                protected(x) if isinstance(x, Array) else x
+                for x in [out if i < 0 else operands[i] for i in plan.saved_index]
+            ]
+        )
+        shape, dtype, uniform = out.shape, out.dtype, True
+        for x in operands:
+            if not isinstance(x, Array) or x.shape != shape or x.dtype is not dtype:
+                uniform = False
+                break
+        wanted = None
+        if not uniform:
+            wanted = tuple([(x.shape, x.dtype) if isinstance(x, Array) else None for x in operands])
+        edges = tuple([(a.node or a) if mask >> k & 1 else None for k, a in enumerate(args)])
+        versions = tuple([x.version if isinstance(x, Array) else None for x in kept])
+        return Variable(out, Node(plan, edges, kept, versions, wanted), True)
+
+
+class RowWise(Elementwise, abstract=True):
+    """A formula along the last axis, with row_sum, row_max, row_mean and column_of.
+
+    `keeps_row`: whether the output has an element for every one of the row, or one a row (size 1).
+    Operands broadcast against the first input.
+    """
+
+    keeps_row = True
+    result = "real"
+    promotes = slice(0, 1)
+
+    @classmethod
+    def prepare(cls):
+        super().prepare()
+        from minigrad.ops.plan import RowPlan  # the plan needs Operation's helpers
+
+        cls.plan_type = RowPlan
+
+    @classmethod
+    def forward(cls, *operands):
+        """The output Array."""
+        x = operands[0]
+        dtype = cls.result_dtype(operands)
+        device = device_of(x)
+        shape = x.shape
+        out = device.empty(shape if cls.keeps_row else (*shape[:-1], 1), dtype)
+        if x.size:
+            mode = ("store" if cls.keeps_row else "row",)
+            device.rows(cls.program, mode, operands, (out,), shape)
+        elif out.size:
+            device.fill(out, cls.of_empty_row)
+        return out
+
+    of_empty_row = 0.0
+
+
+class Structural(Operation, abstract=True):
+    """forward(*inputs, *attributes) over Arrays; gradients: one function per input, called if needed.
+
+    A gradient function takes dy and, by name: inputs, `y`, attributes, or `x_shape` for the shape of
+    input x alone. It runs with Variables, so its own gradient is known.
+    """
+
+    gradients: tuple | None = ()
+    array_gradients: tuple | None = None  # the same over Arrays, where first order must be quick
+    is_view = False  # the output shows the input's bytes
+
+    @classmethod
+    def prepare(cls):
+        from minigrad.ops.plan import StructuralPlan  # the plan needs Operation's helpers
+
+        if "gradients" not in cls.__dict__:
+            raise TypeError(f"op {cls.__name__}: wanted gradients, or gradients = None")
+        names = list(inspect.signature(cls.forward).parameters)
+        count = cls.n_inputs = len(cls.gradients) if cls.gradients is not None else cls.n_inputs
+        cls.inputs, cls.attributes = tuple(names[:count]), tuple(names[count:])
+        cls.plans, cls.plan_type = {}, StructuralPlan
+
+    n_inputs = 1
+
+    plan = Elementwise.__dict__["plan"]
+
+    @classmethod
+    def apply(cls, *args):
+        """Runs the op on Variables (then attributes) and records it if needed."""
+        count = cls.n_inputs
+        variables = []
+        for a in args[:count]:
+            variables.append(a if isinstance(a, Variable) else constant(a, cls.name))
+        if state.path == 2:
+            return announced(cls, variables, variables, args[count:])
+        return cls.run(variables, variables, args[count:])
+
+    @classmethod
+    def run(cls, args, variables, attributes=()):
+        """forward and record."""
+        check_operands(cls.name, variables)
+        arrays = [v.array for v in variables]
+        out = cls.forward(*arrays, *attributes)
+        mask = 0
+        if state.recording and out.dtype.is_float and cls.gradients is not None:
+            for k, v in enumerate(variables):
+                if v.requires_grad_:
+                    mask |= 1 << k
+        if not mask:
+            return Variable(out)
+        plan = cls.plan(mask)
+        kept = tuple([protected(out if i < 0 else arrays[i]) for i in plan.saved_index])
+        edges = tuple([(v.node or v) if mask >> k & 1 else None for k, v in enumerate(variables)])
+        versions = tuple([x.version for x in kept])
+        wanted = tuple([(x.shape, x.dtype) for x in arrays])
+        if type(out) is View:
+            out.made_at = out.version
+        return Variable(out, Node(plan, edges, kept, versions, wanted, attributes), True)
+
+
+def announced(cls, args, variables, attributes):
+    """Runs an op while somebody watches: spans, timelines, debuggers, inference."""
+    before = state.running
+    state.running = (cls.name, user_place())
+    try:
+        y = cls.run(args, variables, attributes) if attributes else cls.run(args, variables)
+    finally:
+        state.running = before
+    return announce(cls.name, y)
+
+
+def announce(name, y):
+    """Tells those who watch about the result of an op; inference results get their own class."""
+    if y.node is not None:
+        for span in state.spans:
+            span.add(y.node)
+    for observe in state.op_observers:
+        observe(name, y)
+    if state.is_inference:
+        return InferenceVariable(y.array)
+    return y

@@ -1,0 +1,232 @@
+"""Elementwise operations of two and three inputs, broadcast."""
+
+from minigrad.kernels import expression as e
+from minigrad.kernels.expression import where
+from minigrad.ops.base import Elementwise
+
+SHAPES = [
+    ((3, 4), (3, 4)),
+    ((3, 4), (4,)),
+    ((2, 1, 3), (4, 1)),
+    ((), (2,)),
+    ((0, 4), (4,)),
+    ((1,), (1,)),
+]
+
+
+class Add(Elementwise):
+    """Sum, broadcast.  (...), (...) -> (...)."""
+
+    samples = SHAPES
+    takes_bool = False
+
+    def formula(a, b):
+        return a + b
+
+    def gradient(dy):
+        return dy, dy
+
+
+class Sub(Elementwise):
+    """Difference, broadcast.  (...), (...) -> (...)."""
+
+    samples = SHAPES
+    takes_bool = False
+
+    def formula(a, b):
+        return a - b
+
+    def gradient(dy):
+        return dy, -dy
+
+
+class Mul(Elementwise):
+    """Product, broadcast.  (...), (...) -> (...).  d(ab) = b da + a db."""
+
+    samples = SHAPES
+    takes_bool = False
+
+    def formula(a, b):
+        return a * b
+
+    def gradient(dy, a, b):
+        return dy * b, dy * a
+
+
+class Div(Elementwise):
+    """Quotient, broadcast; of ints a float32.  (...), (...) -> (...)."""
+
+    samples = SHAPES
+    domains = ((-2.0, 2.0), (0.5, 2.0))
+    result = "real"
+
+    def formula(a, b):
+        return a / b
+
+    def gradient(dy, b, y):
+        return dy / b, -dy * y / b
+
+
+class Pow(Elementwise):
+    """a to the power b, broadcast.  (...), (...) -> (...).
+
+    With a = 0 the gradient of b is 0 for b >= 0, and the gradient of a is 0 for b = 0.
+    """
+
+    samples = SHAPES
+    domains = ((0.3, 2.0), (-2.0, 2.0))
+    takes_bool = False
+
+    def formula(a, b):
+        return e.power(a, b)
+
+    def gradient(dy, a, b, y):
+        da = where(e.equal(b, 0.0), 0.0, dy * b * e.power(a, b - 1.0))
+        log_a = e.log(where(e.equal(a, 0.0), 1.0, a))
+        return da, dy * y * log_a
+
+
+class Maximum(Elementwise):
+    """The larger of two, NaN if one is.  (...), (...) -> (...).  A tie gives each half of dy."""
+
+    samples = SHAPES
+
+    def formula(a, b):
+        return e.maximum(a, b)
+
+    def gradient(dy, a, b):
+        half = where(e.equal(a, b), 0.5 * dy, 0.0)
+        return half + where(a > b, dy, 0.0), half + where(b > a, dy, 0.0)
+
+
+class Minimum(Elementwise):
+    """The smaller of two, NaN if one is.  (...), (...) -> (...).  A tie gives each half of dy."""
+
+    samples = SHAPES
+
+    def formula(a, b):
+        return e.minimum(a, b)
+
+    def gradient(dy, a, b):
+        half = where(e.equal(a, b), 0.5 * dy, 0.0)
+        return half + where(a < b, dy, 0.0), half + where(b < a, dy, 0.0)
+
+
+class Where(Elementwise):
+    """a where c else b, broadcast.  (...), (...), (...) -> (...).
+
+    Both sides are computed: a NaN on the side not taken does not show, but its gradient can (0 * NaN),
+    so make that side safe before, not after.
+    """
+
+    samples = [((3, 4), (3, 4), (3, 4)), ((3, 1), (4,), ()), ((0,), (0,), (1,))]
+    promotes = slice(1, 3)
+
+    def formula(c, a, b):
+        return where(c, a, b)
+
+    def gradient(dy, c):
+        return None, where(c, dy, 0.0), where(c, 0.0, dy)
+
+
+class Clip(Elementwise):
+    """x cut to [low, high].  (...), number, number -> (...).  The gradient is dy within, 0 outside;
+    at the bounds it is dy.
+    """
+
+    samples = [((3, 4),), ((0,),)]
+    numbers = (-0.5, 0.5)
+
+    def formula(x, low, high):
+        return e.minimum(e.maximum(x, low), high)
+
+    def gradient(dy, x, low, high):
+        return where(e.logical_and(x >= low, x <= high), dy, 0.0)
+
+
+class Less(Elementwise):
+    """a < b.  (...), (...) -> (...) of bool."""
+
+    samples = SHAPES
+    result = "bool"
+    gradient = None
+
+    def formula(a, b):
+        return a < b
+
+
+class LessEqual(Elementwise):
+    """a <= b.  (...), (...) -> (...) of bool."""
+
+    samples = SHAPES
+    result = "bool"
+    gradient = None
+
+    def formula(a, b):
+        return a <= b
+
+
+class Greater(Elementwise):
+    """a > b.  (...), (...) -> (...) of bool."""
+
+    samples = SHAPES
+    result = "bool"
+    gradient = None
+
+    def formula(a, b):
+        return a > b
+
+
+class GreaterEqual(Elementwise):
+    """a >= b.  (...), (...) -> (...) of bool."""
+
+    samples = SHAPES
+    result = "bool"
+    gradient = None
+
+    def formula(a, b):
+        return a >= b
+
+
+class Equal(Elementwise):
+    """a == b.  (...), (...) -> (...) of bool."""
+
+    samples = SHAPES
+    result = "bool"
+    gradient = None
+
+    def formula(a, b):
+        return e.equal(a, b)
+
+
+class NotEqual(Elementwise):
+    """a != b.  (...), (...) -> (...) of bool."""
+
+    samples = SHAPES
+    result = "bool"
+    gradient = None
+
+    def formula(a, b):
+        return e.not_equal(a, b)
+
+
+class LogicalAnd(Elementwise):
+    """a and b, of truth values.  (...), (...) -> (...) of bool."""
+
+    samples = SHAPES
+    result = "bool"
+    gradient = None
+
+    def formula(a, b):
+        return e.logical_and(a, b)
+
+
+class LogicalOr(Elementwise):
+    """a or b, of truth values.  (...), (...) -> (...) of bool."""
+
+    samples = SHAPES
+    result = "bool"
+    gradient = None
+
+    def formula(a, b):
+        return e.logical_or(a, b)

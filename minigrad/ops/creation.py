@@ -1,0 +1,205 @@
+"""Variables from data and from nothing. New ones live on the default device."""
+
+import numpy as np
+
+from minigrad.array.dtypes import as_dtype, float32, int64
+from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError
+from minigrad.graph.modes import state
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import default_device, device_named
+from minigrad.ops.base import announce
+from minigrad.ops.shape import shape_of
+
+
+def _device(device):
+    return default_device() if device is None else device_named(device)
+
+
+def variable(data, dtype=None, device=None, requires_grad=False, name=None):
+    """A new leaf with a copy of `data`: numbers, nested lists, an ndarray or a Variable.
+
+    Python floats make float32, Python ints int64, bools bool; NumPy arrays keep their dtype.
+
+    >>> import minigrad as mg
+    >>> mg.variable([[1.0, 2.0]]).shape
+    (1, 2)
+    """
+    if isinstance(data, Variable):
+        source = data.array
+        array = _device(device).convert(source, as_dtype(dtype) if dtype else source.dtype)
+    else:
+        array = _from_data(data, dtype, device)
+    out = Variable(array, name=name)
+    if requires_grad:
+        out.requires_grad = requires_grad
+    return announce("variable", out) if state.path == 2 else out
+
+
+def _from_data(data, dtype, device):
+    if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
+        data = np.from_dlpack(data)
+    try:
+        values = np.asarray(data)
+    except (ValueError, TypeError) as error:
+        raise ArgumentTypeError(
+            "variable: wanted numbers, nested lists of equal lengths, or an array", f"{error}"
+        ) from None
+    if values.dtype.kind not in "fiub":
+        raise ArgumentTypeError("variable: wanted numbers", f"dtype {values.dtype}: {data!r:.60}")
+    if dtype is None:
+        is_array = isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__")
+        plain = {"f": float32, "i": int64}.get(values.dtype.kind) if not is_array else None
+        dtype = plain or as_dtype(values.dtype)
+    return _device(device).from_numpy(values, as_dtype(dtype))
+
+
+def from_numpy(array, requires_grad=False, name=None):
+    """A leaf that shares the memory of an ndarray: writes on one side show on the other.
+
+    Autograd cannot see NumPy's writes, so the values of a writable array are copied whenever an op
+    saves them. A read-only or strided array is copied.
+    """
+    if not isinstance(array, np.ndarray):
+        raise ArgumentTypeError("from_numpy: wanted an ndarray", f"{type(array).__name__}")
+    dtype = as_dtype(array.dtype)
+    device = default_device()
+    if array.flags.c_contiguous and array.flags.writeable and array.dtype.isnative:
+        out = Variable(device.adopt(array, dtype), name=name)
+    else:
+        out = Variable(device.from_numpy(array, dtype), name=name)
+    if requires_grad:
+        out.requires_grad = True
+    return out
+
+
+def from_dlpack(data):
+    """A Variable over the memory of another library's array, by the DLPack protocol."""
+    return from_numpy(np.from_dlpack(data))
+
+
+def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
+    """A leaf of one value.  shape, number -> shape."""
+    shape = shape_of("full", shape)
+    if min(shape, default=0) < 0:
+        raise ArgumentError("full: wanted sizes of at least 0", f"{shape}")
+    place = _device(device)
+    if dtype is None:
+        dtype = float32 if isinstance(value, float) else as_dtype(np.asarray(value).dtype)
+    array = place.empty(shape, as_dtype(dtype))
+    place.fill(array, value)
+    out = Variable(array, name=name)
+    if requires_grad:
+        out.requires_grad = requires_grad
+    return announce("full", out) if state.path == 2 else out
+
+
+def zeros(shape, dtype=float32, device=None, requires_grad=False, name=None):
+    """A leaf of zeros."""
+    return full(shape, 0.0, dtype, device, requires_grad, name)
+
+
+def ones(shape, dtype=float32, device=None, requires_grad=False, name=None):
+    """A leaf of ones."""
+    return full(shape, 1.0, dtype, device, requires_grad, name)
+
+
+def zeros_like(x):
+    """Zeros of a Variable's shape and dtype."""
+    return zeros(x.shape, x.dtype)
+
+
+def ones_like(x):
+    """Ones of a Variable's shape and dtype."""
+    return ones(x.shape, x.dtype)
+
+
+def arange(start, stop=None, step=1, dtype=None):
+    """start, start + step, ... up to but without stop, as Python's range.  -> (n,)."""
+    if stop is None:
+        start, stop = 0, start
+    if not step:
+        raise ArgumentError("arange: wanted a step other than 0", f"{step}")
+    values = np.arange(start, stop, step)
+    plain = float32 if values.dtype.kind == "f" else int64
+    return Variable(default_device().from_numpy(values, as_dtype(dtype) if dtype else plain))
+
+
+def linspace(start, stop, count, dtype=float32):
+    """count evenly spaced numbers from start to stop, both included.  -> (count,)."""
+    return Variable(default_device().from_numpy(np.linspace(start, stop, count), as_dtype(dtype)))
+
+
+def eye(n, dtype=float32):
+    """The identity matrix.  -> (n, n)."""
+    return Variable(default_device().from_numpy(np.eye(n), as_dtype(dtype)))
+
+
+class Generator:
+    """A counter-based source of random numbers (Philox 4x32-10, Salmon et al. 2011).
+
+    A number depends on the seed and its place in the sequence alone: every device and every split
+    over threads gives the same. State: `seed` and `counter`.
+    """
+
+    def __init__(self, seed=0):
+        self.manual_seed(seed)
+
+    def manual_seed(self, seed):
+        """Starts the sequence of a seed anew."""
+        if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+            raise ArgumentTypeError("manual_seed: wanted an int", f"{seed!r}")
+        self.seed, self.counter = seed.__index__() & (2**63 - 1), 0
+        return self
+
+    def fill(self, array, kind, low=0, high=0):
+        """Fills an Array with the next numbers: uniform, normal or integers."""
+        place = default_device()
+        place.random(array, kind, self.seed, self.counter, low, high)
+        self.counter += array.size  # at most one block a number
+
+
+generator = Generator()
+
+
+def manual_seed(seed):
+    """Seeds the default generator: the same seed gives the same numbers."""
+    generator.manual_seed(seed)
+
+
+def _random(kind, shape, dtype, source, low=0, high=0):
+    place = default_device()
+    array = place.empty(shape_of(kind, shape), as_dtype(dtype))
+    if array.size:
+        (source or generator).fill(array, kind, low, high)
+    out = Variable(array)
+    return announce(kind, out) if state.path == 2 else out
+
+
+def _float(name, dtype):
+    if not as_dtype(dtype).is_float:
+        raise DTypeError(f"{name}: wanted float32 or float64", f"{dtype}")
+    return as_dtype(dtype)
+
+
+def rand(shape, dtype=float32, generator=None):
+    """Uniform in [0, 1).  -> shape."""
+    return _random("uniform", shape, _float("rand", dtype), generator)
+
+
+def randn(shape, dtype=float32, generator=None):
+    """Standard normal.  -> shape."""
+    return _random("normal", shape, _float("randn", dtype), generator)
+
+
+def randint(low, high, shape, generator=None):
+    """Integers from low to high - 1, equally likely.  -> shape, int64."""
+    if high <= low:
+        raise ArgumentError("randint: wanted low < high", f"{low}, {high}")
+    return _random("integers", shape, int64, generator, low, high)
+
+
+def randperm(n, generator=None):
+    """0 to n - 1 in random order.  -> (n,), int64."""
+    keys = _random("uniform", (n,), as_dtype("float64"), generator)
+    order = np.argsort(keys.numpy(), kind="stable")
+    return Variable(default_device().from_numpy(order, int64))

@@ -1,0 +1,144 @@
+"""The short way of elementwise ops on contiguous operands of one shape and dtype.
+
+Eager time of small operations is spent here, so nothing is called that can be written out. Whatever
+does not fit (other layouts, numbers, subclasses, somebody watching) takes `op.apply`.
+"""
+
+import sys
+
+from minigrad.array.array import Array
+from minigrad.graph.modes import state
+from minigrad.graph.node import OURS, Node, next_serial
+from minigrad.graph.variable import Variable
+from minigrad.ops.plan import like
+
+_new = object.__new__
+
+
+def make_binary(op):
+    """The operator method of a binary op."""
+    plans, apply, entries = op.plans, op.apply, op.program.entry
+    saves = {mask: op.plan(mask).saved_index for mask in (1, 2, 3)}
+    savers = {mask: _saver(index) for mask, index in saves.items()}
+    getframe = sys._getframe
+
+    def binary(a, b):
+        if type(b) is not Variable:
+            return apply(a, b) if _is_operand(b) else NotImplemented
+        path = state.path
+        x, y = a.array, b.array
+        shape, dtype = x.shape, x.dtype
+        if path == 2 or not (x.is_flat and y.is_flat) or dtype is not y.dtype or shape != y.shape:
+            return apply(a, b)
+        entry = entries[dtype.index]
+        if entry is None:
+            return apply(a, b)
+        source = x.buffer
+        home = source.home
+        if home:
+            buffer = home.pop()
+            pool = home.pool
+            buffer.owners, buffer.requested = 1, source.requested
+            nbytes = buffer.nbytes
+            pool.takes += 1
+            pool.allocated_bytes += nbytes
+            current = pool.current_bytes = pool.current_bytes + nbytes
+            if current > pool.peak_bytes:
+                pool.peak_bytes = current
+            out = _new(Array)
+            out.buffer, out.version, out.offset = buffer, 0, 0
+            out.shape, out.strides, out.dtype = shape, x.strides, dtype
+            out.size, out.is_flat = x.size, True
+        else:
+            out = like(x)
+            buffer = out.buffer
+        entry(source.address, y.buffer.address, buffer.address, x.size)
+        result = _new(Variable)
+        result.array = out
+        if path:
+            result.requires_grad_, result.node = False, None
+            return result
+        if a.requires_grad_:
+            if b.requires_grad_:
+                mask, edges = 3, (a.node or a, b.node or b)
+            else:
+                mask, edges = 1, (a.node or a, None)
+        elif b.requires_grad_:
+            mask, edges = 2, (None, b.node or b)
+        else:
+            result.requires_grad_, result.node = False, None
+            return result
+        if not dtype.is_float:
+            result.requires_grad_, result.node = False, None
+            return result
+        node = _new(Node)
+        node.plan, node.edges, node.wanted, node.attributes, node.hooks = (
+            plans[mask],
+            edges,
+            None,
+            (),
+            None,
+        )
+        node.kept, node.versions = savers[mask](x, y, out)
+        node.serial = next_serial()
+        frame = getframe(1)
+        while OURS[frame.f_code.co_filename]:
+            frame = frame.f_back
+        node.code, node.instruction = frame.f_code, frame.f_lasti
+        result.requires_grad_, result.node = True, node
+        return result
+
+    binary.__name__ = binary.__qualname__ = op.name
+    binary.__doc__ = op.__doc__
+    return binary
+
+
+def _is_operand(b):
+    return isinstance(b, (Variable, int, float, list, tuple)) or hasattr(b, "__array__")
+
+
+def _saver(index):
+    """(x, y, out) -> (what is kept, its versions), written out for one choice."""
+    names = [("x", "y", "out")[k] for k in index]
+    kept = "".join(f"{n}, " for n in names)
+    versions = "".join(f"{n}.version, " for n in names)
+    return eval(f"lambda x, y, out: (({kept}), ({versions}))")
+
+
+def make_unary(op):
+    """The method of a unary op."""
+    apply, entries, plan = op.apply, op.program.entry, op.plan(1)
+    index = [(-1 if k < 0 else 0) for k in plan.saved_index]
+    saver = _saver([2 if k < 0 else 0 for k in index])
+    getframe = sys._getframe
+
+    def unary(a):
+        path = state.path
+        x = a.array
+        dtype = x.dtype
+        entry = entries[dtype.index]
+        if path == 2 or not x.is_flat or entry is None or not dtype.is_float:
+            return apply(a)
+        out = like(x)
+        entry(x.buffer.address, out.buffer.address, x.size)
+        result = _new(Variable)
+        result.array = out
+        if path or not a.requires_grad_:
+            result.requires_grad_, result.node = False, None
+            return result
+        node = _new(Node)
+        node.plan, node.edges, node.wanted, node.attributes, node.hooks = (
+            plan, (a.node or a,), None, (), None,
+        )  # fmt: skip
+        node.kept, node.versions = saver(x, None, out)
+        node.serial = next_serial()
+        frame = getframe(1)
+        while OURS[frame.f_code.co_filename]:
+            frame = frame.f_back
+        node.code, node.instruction = frame.f_code, frame.f_lasti
+        result.requires_grad_, result.node = True, node
+        return result
+
+    unary.__name__ = unary.__qualname__ = op.name
+    unary.__doc__ = op.__doc__
+    return unary

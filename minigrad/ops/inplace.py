@@ -1,0 +1,151 @@
+"""In-place writes: x += y, x.copy_(y), x[i] = y. Each is a new node over the same Storage."""
+
+import gc
+
+from minigrad.array.array import Array, View
+from minigrad.array.layout import broadcast_shapes
+from minigrad.errors import DTypeError, InPlaceError, ShapeError
+from minigrad.graph.modes import state
+from minigrad.graph.node import user_place
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import device_of
+from minigrad.ops import binary
+from minigrad.ops.base import Elementwise, announce, check_operands, operand
+
+OUT_OF_PLACE = {"add": "x = x + y", "sub": "x = x - y", "mul": "x = x * y", "div": "x = x / y"}
+
+
+class CopyOf(Elementwise):
+    """b, in the place of a.  (...), (...) -> (...).  The gradient of a is 0: it is overwritten."""
+
+    samples = [((3, 4), (3, 4)), ((3, 4), (4,))]
+    promotes = slice(0, 1)
+
+    def formula(a, b):
+        return b
+
+    def gradient(dy):
+        return dy * 0.0, dy
+
+
+def write(op, x, *others):
+    """x = op(x, *others) in the Storage of x; records it if gradients must know."""
+    others = [operand(o, op.name) for o in others]
+    x.write_check(f"{op.name} in place")
+    variables = [x, *[o for o in others if isinstance(o, Variable)]]
+    check_operands(op.name, variables)
+    target = x.array
+    shape = broadcast_shapes(op.name, target.shape, *[v.shape for v in variables[1:]])
+    if shape != target.shape:
+        raise ShapeError(
+            f"{op.name} in place: wanted operands that broadcast to {target.shape}",
+            f"{[v.shape for v in variables[1:]]}",
+        )
+    arrays = [o.array if isinstance(o, Variable) else o for o in others]
+    dtype = op.result_dtype([target, *arrays])
+    if dtype is not target.dtype and not (op is CopyOf or dtype.kind == target.kind):
+        raise DTypeError(
+            f"{op.name} in place: the result would be {dtype}",
+            f"a {target.dtype} to write it to",
+            OUT_OF_PLACE.get(op.name),
+        )
+    records = state.recording and any(v.requires_grad_ for v in variables) and target.dtype.is_float
+    if records:
+        _check_recorded(op, x)
+    writable(target, op.name)
+    device = device_of(target)
+    before = target
+    if records and 0 in op.plan(_mask(x, others)).saved_index:
+        before = device.convert(target, target.dtype)  # the old value is wanted by backward
+    arrays = [
+        device.convert(a, a.dtype)
+        if isinstance(a, Array) and a.is_alias_of(target) and a.layout() != target.layout()
+        else a
+        for a in arrays
+    ]
+    if target.dtype.is_float:
+        arrays = [float(a) if type(a) is int else a for a in arrays]
+    device.prepare_write(target, user_place())
+    device.elementwise(op.program, (target, *arrays), (target,))
+    if records:
+        recorded = op.record([x, *others], [before, *arrays], target, _mask(x, others))
+        x.node, x.requires_grad_ = recorded.node, True
+        if state.path == 2:
+            announce(f"{op.name}_", x)
+    return x
+
+
+def writable(array, name):
+    """Raises if one element is shown at several places: a write would be seen at all of them."""
+    if any(n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True)):
+        raise InPlaceError(
+            f"{name} in place: wanted memory of its own for every element",
+            f"a broadcast view {array.shape} with strides {array.strides}",
+            "write to x.clone(), which has an element of its own at each place",
+        )
+
+
+def _mask(x, others):
+    mask = 1 if x.requires_grad_ else 0
+    for k, o in enumerate(others):
+        if isinstance(o, Variable) and o.requires_grad_:
+            mask |= 2 << k
+    return mask
+
+
+def _check_recorded(op, x):
+    """A recorded write needs a target that no other recorded Variable looks at."""
+    fix = f"write out of place: {OUT_OF_PLACE.get(op.name, 'x = ...')}"
+    if type(x.array) is View:
+        raise InPlaceError(
+            f"{op.name} in place on a view cannot be recorded: its base would not know",
+            x.describe(),
+            fix,
+        )
+    for view in gc.get_referrers(x.array.storage):
+        if type(view) is View and any(
+            type(o) is Variable and o.node is not None for o in gc.get_referrers(view)
+        ):
+            raise InPlaceError(
+                f"{op.name} in place: a recorded view of this Variable is alive",
+                x.describe(),
+                fix + ", or make the view after the write",
+            )
+
+
+def _method(op):
+    def method(x, other):
+        return write(op, x, other)
+
+    method.__name__ = f"{op.name}_"
+    method.__doc__ = f"In place: {OUT_OF_PLACE.get(op.name, op.__doc__)}. Returns x."
+    return method
+
+
+def fill_(x, value):
+    """Sets every element to a number, in place. Returns x."""
+    return write(CopyOf, x, value)
+
+
+def zero_(x):
+    """Sets every element to 0, in place. Returns x."""
+    return write(CopyOf, x, 0.0 if x.dtype.is_float else 0)
+
+
+def apply_(x, program, *others):
+    """x = program(x, *others) in place, unrecorded: for optimizers and parameter clipping."""
+    device = device_of(x.array)
+    device.prepare_write(x.array, user_place())
+    device.elementwise(program, (x.array, *others), (x.array,))
+
+
+def install(cls):
+    """Adds the methods to Variable."""
+    for op in (binary.Add, binary.Sub, binary.Mul, binary.Div):
+        method = _method(op)
+        setattr(cls, f"{op.name}_", method)
+        name = "truediv" if op.name == "div" else op.name
+        setattr(cls, f"__i{name}__", method)
+    cls.copy_ = _method(CopyOf)
+    cls.copy_.__name__ = "copy_"
+    cls.fill_, cls.zero_ = fill_, zero_

@@ -1,0 +1,159 @@
+"""Products of matrices."""
+
+from minigrad.array.dtypes import int64, promote
+from minigrad.array.layout import broadcast_shapes, contiguous_strides
+from minigrad.errors import DTypeError, ShapeError
+from minigrad.kernels.backend import device_of
+from minigrad.kernels.expression import IDENTITY, call
+from minigrad.ops.base import Structural
+from minigrad.ops.plan import sum_program
+from minigrad.ops.shape import swap_last
+
+
+def check_pair(name, a, b):
+    """Matrix products do not mix float dtypes: silent float64 training is a common slow bug."""
+    if a.dtype is not b.dtype and a.dtype.is_float and b.dtype.is_float:
+        raise DTypeError(
+            f"{name}: wanted one floating point dtype",
+            f"{a.dtype} and {b.dtype}",
+            "convert one: x.to('float32')",
+        )
+    if a.dtype.is_float != b.dtype.is_float:
+        raise DTypeError(
+            f"{name}: wanted two float operands or two integer ones",
+            f"{a.dtype} and {b.dtype}",
+            "convert one: x.to('float32')",
+        )
+
+
+def matmul_arrays(a, b):
+    """a @ b of Arrays with at least two axes, as a new Array."""
+    if a.shape[-1] != b.shape[-2]:
+        raise ShapeError(
+            "matmul: wanted (..., m, k) @ (..., k, n)",
+            f"{a.shape} @ {b.shape}",
+            f"the inner sizes {a.shape[-1]} and {b.shape[-2]} must be equal: transpose one?",
+        )
+    check_pair("matmul", a, b)
+    batch = broadcast_shapes("matmul", a.shape[:-2], b.shape[:-2])
+    device = device_of(a)
+    dtype = promote(a.dtype, b.dtype)
+    out = device.empty((*batch, a.shape[-2], b.shape[-1]), int64 if dtype.kind == "b" else dtype)
+    device.matmul(a, b, out)
+    return out
+
+
+def swapped(x):
+    """The last two axes of an Array exchanged."""
+    shape, strides = x.shape, x.strides
+    return x.view((*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2]))
+
+
+class Matmul(Structural):
+    """Matrix product, leading axes broadcast.  (..., m, k), (..., k, n) -> (..., m, n)."""
+
+    samples = [((3, 4), (4, 2)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 2)), ((0, 4), (4, 2))]
+
+    def forward(a, b):
+        return matmul_arrays(a, b)
+
+    gradients = (
+        lambda dy, b: Matmul.apply(dy, swap_last(b)),
+        lambda dy, a: Matmul.apply(swap_last(a), dy),
+    )
+    array_gradients = (
+        lambda dy, b: matmul_arrays(dy, swapped(b)),
+        lambda dy, a: matmul_arrays(swapped(a), dy),
+    )
+
+
+def matmul(a, b):
+    """Matrix product with NumPy's rules for one axis.  (..., m, k), (..., k, n) -> (..., m, n)."""
+    if not a.ndim or not b.ndim:
+        raise ShapeError("matmul: wanted at least one axis each", f"{a.shape} @ {b.shape}")
+    if a.ndim > 1 and b.ndim > 1:
+        return Matmul.apply(a, b)
+    left = call("reshape", a, (1, *a.shape)) if a.ndim == 1 else a
+    right = call("reshape", b, (*b.shape, 1)) if b.ndim == 1 else b
+    if left.shape[-1] != right.shape[-2]:
+        raise ShapeError("matmul: wanted equal inner sizes", f"{a.shape} @ {b.shape}")
+    y = Matmul.apply(left, right)
+    shape = (
+        y.shape[:-2]
+        + (() if a.ndim == 1 else y.shape[-2:-1])
+        + (() if b.ndim == 1 else y.shape[-1:])
+    )
+    return call("reshape", y, shape)
+
+
+def as_rows(x):
+    """An Array (..., n) as (rows, n), a view if possible."""
+    if len(x.shape) == 2:
+        return x
+    x = device_of(x).contiguous(x)
+    n = x.shape[-1]
+    rows = 1
+    for m in x.shape[:-1]:
+        rows *= m
+    return x.view((rows, n), (n, 1))
+
+
+class Linear(Structural):
+    """x times w transposed, plus b.  (..., k), (n, k), (n,) -> (..., n).
+
+    w is saved only if x needs a gradient, x only if w does.
+    """
+
+    samples = [((3, 4), (2, 4), (2,)), ((2, 3, 4), (5, 4), (5,)), ((4,), (2, 4), (2,))]
+
+    def forward(x, w, b):
+        if len(w.shape) != 2 or x.shape[-1:] != w.shape[1:] or b.shape != w.shape[:1]:
+            raise ShapeError(
+                "linear: wanted x (..., k), w (n, k) and b (n,)",
+                f"{x.shape}, {w.shape} and {b.shape}",
+            )
+        check_pair("linear", x, w)
+        check_pair("linear", x, b)
+        device = device_of(x)
+        out = device.empty((*x.shape[:-1], w.shape[0]), x.dtype)
+        rows = as_rows(x)
+        flat = out if len(out.shape) == 2 else as_rows(out)
+        device.matmul(rows, swapped(w), flat, device.contiguous(b))
+        return out
+
+    gradients = (
+        lambda dy, w: Matmul.apply(rows_of(dy), w).reshape((*dy.shape[:-1], w.shape[1])),
+        lambda dy, x: Matmul.apply(swap_last(rows_of(dy)), rows_of(x)),
+        lambda dy: call("sum", rows_of(dy), 0, False),
+    )
+    array_gradients = (
+        lambda dy, w: _product_like(dy, w),
+        lambda dy, x: matmul_arrays(swapped(as_rows(dy)), as_rows(x)),
+        lambda dy: _column_sums(as_rows(dy)),
+    )
+
+
+def rows_of(x):
+    """A Variable (..., n) as (rows, n)."""
+    return x if x.ndim == 2 else call("reshape", x, (-1, x.shape[-1]))
+
+
+def _product_like(dy, w):
+    y = matmul_arrays(as_rows(dy), w)
+    if len(dy.shape) == 2:
+        return y
+    shape = (*dy.shape[:-1], w.shape[1])
+    return y.view(shape, contiguous_strides(shape))
+
+
+def _column_sums(dy):
+    return sum_program(device_of(dy), IDENTITY, (dy,), dy.shape, dy.shape[1:], dy.dtype)
+
+
+def linear(x, w, b=None):
+    """x times w transposed, plus b if there is one.  (..., k), (n, k), (n,) -> (..., n)."""
+    if b is not None:
+        return Linear.apply(x, w, b)
+    if w.ndim != 2 or x.shape[-1:] != w.shape[1:]:
+        raise ShapeError("linear: wanted x (..., k) and w (n, k)", f"{x.shape} and {w.shape}")
+    return matmul(x, swap_last(w))

@@ -1,0 +1,198 @@
+"""Losses: compositions and row formulas, reduced to their mean unless told otherwise."""
+
+import numpy as np
+
+from minigrad.errors import ArgumentError, BoundsError, DTypeError, ShapeError
+from minigrad.graph.variable import Variable
+from minigrad.kernels import expression as e
+from minigrad.kernels.backend import device_of
+from minigrad.kernels.expression import call, where
+from minigrad.ops.base import Elementwise, constant
+from minigrad.ops.reduction import Mean, Sum
+from minigrad.ops.rows import CrossEntropyRow, LogSoftmaxRow
+from minigrad.ops.shape import Reshape
+
+PAIRS = [((3, 4), (3, 4)), ((5,), ())]
+
+
+class BceWithLogits(Elementwise):
+    """-t log s(x) - (1 - t) log(1 - s(x)) with s the sigmoid, without overflow.
+
+    (...), (...) targets in [0, 1] -> (...).
+    """
+
+    samples = PAIRS
+    domains = ((-3.0, 3.0), (0.0, 1.0))
+    result = "real"
+
+    def formula(x, t):
+        return e.maximum(x, 0.0) - x * t + e.log1p(e.exp(-e.absolute(x)))
+
+    def gradient(dy, x, t):
+        return dy * (e.sigmoid(x) - t), -dy * x
+
+
+class HuberElement(Elementwise):
+    """d^2/2 for |d| <= delta, delta (|d| - delta/2) beyond, d = x - t (Huber 1964).
+
+    (...), (...), number -> (...).
+    """
+
+    samples = PAIRS
+    numbers = (0.7,)
+    result = "real"
+
+    def formula(x, t, delta):
+        d = x - t
+        size = e.absolute(d)
+        return where(size <= delta, 0.5 * d * d, delta * (size - 0.5 * delta))
+
+    def gradient(dy, x, t, delta):
+        slope = dy * e.minimum(e.maximum(x - t, -delta), delta)
+        return slope, -slope
+
+
+def reduce_loss(loss, reduction):
+    """'mean', 'sum' or 'none' of a loss per element."""
+    if reduction == "mean":
+        return Mean.apply(loss, None, False)
+    if reduction == "sum":
+        return Sum.apply(loss, None, False)
+    if reduction == "none":
+        return loss
+    raise ArgumentError("reduction: wanted 'mean', 'sum' or 'none'", f"{reduction!r}")
+
+
+def _same_shape(name, x, target):
+    x, target = (v if isinstance(v, Variable) else constant(v, name) for v in (x, target))
+    if x.shape != target.shape:
+        raise ShapeError(
+            f"{name}: wanted predictions and targets of one shape",
+            f"{x.shape} and {target.shape}",
+            "broadcasting here would be a silent mistake: reshape one of them",
+        )
+    return x, target
+
+
+def mse(x, target, reduction="mean"):
+    """Mean squared error.  (...), (...) -> ()."""
+    x, target = _same_shape("mse", x, target)
+    return reduce_loss(call("square", x - target), reduction)
+
+
+def bce_with_logits(x, target, reduction="mean"):
+    """Binary cross entropy of logits, targets in [0, 1].  (...), (...) -> ()."""
+    x, target = _same_shape("bce_with_logits", x, target)
+    return reduce_loss(BceWithLogits.apply(x, target), reduction)
+
+
+def huber(x, target, delta=1.0, reduction="mean"):
+    """Quadratic near 0, linear beyond delta.  (...), (...) -> ()."""
+    x, target = _same_shape("huber", x, target)
+    if not delta > 0:
+        raise ArgumentError("huber: wanted delta > 0", f"{delta}")
+    return reduce_loss(HuberElement.apply(x, target, float(delta)), reduction)
+
+
+def cross_entropy(
+    logits, labels, weight=None, ignore_index=None, label_smoothing=0.0, reduction="mean"
+):
+    """-log softmax(logits) at the label, or against class probabilities.
+
+    Args:
+        logits: (..., k).
+        labels: ints (...) from 0 to k - 1, or probabilities (..., k).
+        weight: (k,), per class; the mean is then weighted.
+        ignore_index: a label whose rows count nothing.
+        label_smoothing: this share of each target is spread over all classes.
+        reduction: 'mean', 'sum' or 'none'.
+    """
+    logits = logits if isinstance(logits, Variable) else constant(logits, "cross_entropy")
+    labels = labels if isinstance(labels, Variable) else constant(labels, "cross_entropy")
+    if not logits.dtype.is_float or not logits.ndim:
+        raise DTypeError("cross_entropy: wanted float logits (..., k)", logits.describe())
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise ArgumentError("cross_entropy: wanted label_smoothing in [0, 1]", f"{label_smoothing}")
+    k = logits.shape[-1]
+    if weight is not None:
+        weight = weight if isinstance(weight, Variable) else constant(weight, "cross_entropy")
+        if weight.shape != (k,):
+            raise ShapeError(f"cross_entropy: wanted weight ({k},), one a class", f"{weight.shape}")
+    if labels.dtype.is_float:
+        return _of_probabilities(logits, labels, weight, label_smoothing, reduction)
+    if labels.shape != logits.shape[:-1]:
+        raise ShapeError(
+            "cross_entropy: wanted labels of the logits' shape without the last axis",
+            f"labels {labels.shape}, logits {logits.shape}",
+            "class indices are ints (...); probabilities are floats (..., k)",
+        )
+    _check_labels(labels, k, ignore_index)
+    rows = Reshape.apply(logits, (-1, k)) if logits.ndim != 2 else logits
+    column = Reshape.apply(labels, (-1, 1))
+    if weight is None and ignore_index is None:
+        loss = CrossEntropyRow.apply(rows, column, float(label_smoothing))
+        return _shaped(loss, labels.shape, reduction)
+    return _weighted(rows, column, labels.shape, weight, ignore_index, label_smoothing, reduction)
+
+
+def _shaped(loss, shape, reduction):
+    if reduction != "none":
+        return reduce_loss(loss, reduction)
+    return Reshape.apply(loss, shape)
+
+
+def _check_labels(labels, k, ignore_index):
+    values = labels.numpy()
+    bad = (values < 0) | (values >= k)
+    if ignore_index is not None:
+        bad &= values != ignore_index
+    if bad.any():
+        place = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise BoundsError(
+            f"cross_entropy: wanted labels from 0 to {k - 1}", f"{values[place]} at index {place}"
+        )
+
+
+def _weighted(rows, column, shape, weight, ignore_index, smoothing, reduction):
+    k = rows.shape[-1]
+    labels = column.numpy()
+    ignored = np.zeros_like(labels, bool) if ignore_index is None else labels == ignore_index
+    safe = np.where(ignored, 0, labels)
+    counts = (~ignored).astype(rows.dtype.numpy)
+    place = device_of(rows.array)
+    keep = Variable(place.from_numpy(counts, rows.dtype))
+    if weight is None:
+        label = Variable(place.from_numpy(safe, column.dtype))
+        loss = where(keep > 0.0, CrossEntropyRow.apply(rows, label, float(smoothing)), 0.0)
+        total = float(counts.sum())
+    else:
+        logs = LogSoftmaxRow.apply(rows)
+        one_hot = np.eye(k, dtype=rows.dtype.numpy)[safe[:, 0]]
+        target = one_hot * (1.0 - smoothing) + smoothing / k
+        weights = Variable(place.from_numpy(target * counts, rows.dtype)) * weight
+        loss = -Sum.apply(logs * weights, -1, True)
+        total = Sum.apply(
+            Variable(place.from_numpy(one_hot * counts, rows.dtype)) * weight, None, False
+        )
+    if reduction == "mean":
+        return Sum.apply(loss, None, False) / total
+    return _shaped(loss, shape, reduction)
+
+
+def _of_probabilities(logits, target, weight, smoothing, reduction):
+    if target.shape != logits.shape:
+        raise ShapeError(
+            "cross_entropy: wanted probabilities of the logits' shape",
+            f"{target.shape} and {logits.shape}",
+            "class indices must be ints",
+        )
+    k = logits.shape[-1]
+    if smoothing:
+        target = target * (1.0 - smoothing) + smoothing / k
+    if weight is not None:
+        target = target * weight
+    loss = -Sum.apply(LogSoftmaxRow.apply(logits) * target, -1, False)
+    return reduce_loss(loss, reduction)
+
+
+functions = (mse, bce_with_logits, huber, cross_entropy)

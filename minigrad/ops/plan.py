@@ -1,0 +1,321 @@
+"""How a recorded op computes the gradients of those inputs that need one.
+
+One plan per (op, which inputs). First order: one fused kernel over Arrays, un-broadcasting included.
+Higher orders: the same trees, walked with Variables.
+"""
+
+import inspect
+
+from minigrad.array.array import Array, fresh
+from minigrad.array.layout import contiguous_strides
+from minigrad.errors import GradientError
+from minigrad.graph.modes import state
+from minigrad.graph.node import Node
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import device_of
+from minigrad.kernels.expression import IDENTITY, Expression, Program, call, evaluate, symbols_of
+
+
+def is_dy(formula):
+    """Whether a gradient is dy itself."""
+    return isinstance(formula, Expression) and formula.op == "symbol" and formula.args[0] == "dy"
+
+
+def saved_variable(node, k, value):
+    """A saved value as the Variable that it was, edges included: so the next order is right."""
+    if not isinstance(value, Array):
+        return value
+    if k < 0:
+        return Variable(value, node, True)
+    edge = node.edges[k]
+    if edge is None:
+        return Variable(value)
+    return Variable(value, edge, True) if type(edge) is Node else edge
+
+
+def reduced_axes(shape, target):
+    """The axes of `shape` to sum over to get to `target`, which broadcasts to it."""
+    pad = len(shape) - len(target)
+    return tuple(d for d, n in enumerate(shape) if d < pad or (target[d - pad] == 1 and n != 1))
+
+
+def sum_program(device, program, inputs, shape, target, dtype):
+    """The sum of a formula over the axes along which an operand was broadcast, in its shape."""
+    axes = reduced_axes(shape, target)
+    kept = tuple(n for d, n in enumerate(shape) if d not in axes)
+    out = device.empty(kept, dtype)
+    device.reduce(program, "sum", inputs, out, shape, axes)
+    return out if kept == target else reshaped(out, target)
+
+
+def reshaped(array, shape):
+    """A fresh contiguous Array under another shape of the same size."""
+    array.shape, array.strides = shape, contiguous_strides(shape)
+    return array
+
+
+def sum_to(array, shape, dtype=None):
+    """An Array summed to a shape that broadcasts to its own; itself if nothing is to be done."""
+    dtype = dtype or array.dtype
+    if array.shape == shape:
+        return array if array.dtype is dtype else device_of(array).convert(array, dtype)
+    seams = state.seams
+    if seams and seams.unbroadcast:
+        return seams.unbroadcast(array, shape)
+    return sum_program(device_of(array), IDENTITY, (array,), array.shape, shape, dtype)
+
+
+def like(x):
+    """An uninitialised contiguous Array of x's shape and dtype."""
+    home = x.buffer.home
+    if not home:
+        return device_of(x).empty(x.shape, x.dtype)
+    buffer = home.pop()
+    pool = home.pool
+    buffer.owners, buffer.requested = 1, x.buffer.requested
+    pool.takes += 1
+    nbytes = buffer.nbytes
+    pool.allocated_bytes += nbytes
+    current = pool.current_bytes = pool.current_bytes + nbytes
+    if current > pool.peak_bytes:
+        pool.peak_bytes = current
+    return fresh(buffer, x.shape, x.dtype, x.size)
+
+
+class ElementwisePlan:
+    """Gradients of an elementwise op for one set of inputs."""
+
+    def __init__(self, op, mask):
+        self.op, self.mask, self.name = op, mask, op.name
+        self.input_names = op.inputs
+        formulas = list(op.gradient_formulas) + [None] * (
+            len(op.inputs) - len(op.gradient_formulas)
+        )
+        self.formulas = [e if mask >> k & 1 else None for k, e in enumerate(formulas)]
+        for k, e in enumerate(formulas):
+            if mask >> k & 1 and e is None:
+                self.formulas[k] = None  # declared to have no gradient
+        used = set()
+        for e in self.formulas:
+            if isinstance(e, Expression):
+                used |= symbols_of(e)
+        self.saved_names = tuple(n for n in (*op.inputs, "y") if n in used)
+        self.saved_index = tuple(-1 if n == "y" else op.inputs.index(n) for n in self.saved_names)
+        self.arguments = ("dy", *self.saved_names)
+        self.programs = {}
+        own = [k for k, e in enumerate(self.formulas) if e is not None and not is_dy(e)]
+        self.program = self._program(tuple(own)) if own else None
+        self.backward = self._short_way(own)
+
+    def _program(self, which):
+        found = self.programs.get(which)
+        if found is None:
+            found = Program(self.arguments, [self.formulas[k] for k in which])
+            self.programs[which] = found
+        return found
+
+    def _short_way(self, own):
+        """backward for contiguous operands of one shape and dtype, written out without loops."""
+        names = [f"s{k}" for k in range(len(self.saved_names))]
+        results = [f"r{k}" for k in range(len(own))]
+        targets = ", ".join(
+            "None" if e is None else "dy" if is_dy(e) else results[own.index(k)]
+            for k, e in enumerate(self.formulas)
+        )
+        lines = ["def backward(node, dy):", "    if node.wanted is None and dy.is_flat:"]
+        if own:
+            flat = " and ".join(f"{n}.is_flat" for n in names)
+            lines.append("        entry = entries[dy.dtype.index]")
+            if names:
+                lines.append(f"        {', '.join(names)}, = node.kept")
+            lines.append(f"        if entry is not None{' and ' + flat if flat else ''}:")
+            lines += [f"            {r} = like(dy)" for r in results]
+            arguments = ", ".join(f"{n}.buffer.address" for n in ["dy", *names, *results])
+            lines.append(f"            entry({arguments}, dy.size)")
+            lines.append(f"            return ({targets},)")
+        else:
+            lines.append(f"        return ({targets},)")
+        lines.append("    return general(node, dy)")
+        scope = {"like": like, "general": self.general}
+        if self.program is not None:
+            scope["entries"] = self.program.entry
+        exec("\n".join(lines), scope)
+        return scope["backward"]
+
+    def general(self, node, dy):
+        """backward for any layouts: same-shaped gradients in one kernel, broadcast ones summed."""
+        seams = state.seams
+        if seams and seams.gradients and self.name in seams.gradients:
+            return seams.gradients[self.name](node, dy)
+        device, shape = device_of(dy), dy.shape
+        inputs = (dy, *node.kept)
+        wanted = node.wanted or ((shape, dy.dtype),) * len(self.formulas)
+        results = [None] * len(self.formulas)
+        together = []
+        for k, e in enumerate(self.formulas):
+            if e is None:
+                continue
+            target, dtype = wanted[k]
+            if is_dy(e):
+                results[k] = sum_to(dy, target, dtype)
+            elif target == shape:
+                together.append(k)
+            elif seams and seams.unbroadcast:
+                whole = device.empty(shape, dtype)
+                device.elementwise(self._program((k,)), inputs, (whole,))
+                results[k] = sum_to(whole, target)
+            else:
+                program = self._program((k,))
+                results[k] = sum_program(device, program, inputs, shape, target, dtype)
+        if together:
+            outs = [device.empty(shape, wanted[k][1]) for k in together]
+            device.elementwise(self._program(tuple(together)), inputs, outs)
+            for k, out in zip(together, outs, strict=True):
+                results[k] = out
+        return results
+
+    def backward_graph(self, node, dy):
+        """Gradients as Variables with a graph of their own."""
+        values = zip(self.saved_names, self.saved_index, node.kept, strict=True)
+        known = {name: saved_variable(node, k, value) for name, k, value in values}
+        known["dy"] = dy
+        results = []
+        for k, e in enumerate(self.formulas):
+            g = None if e is None else evaluate(e, known)
+            if g is not None and not isinstance(g, Variable):
+                g = dy * 0.0 + g  # a constant formula
+            if g is not None and node.wanted is not None:
+                g = fitted(g, *node.wanted[k])
+            results.append(g)
+        return results
+
+
+def fitted(g, shape, dtype):
+    """A gradient Variable summed and cast to an input's shape and dtype."""
+    if g.shape != shape:
+        g = call("expand_to", g, shape) if g.size < _size(shape) else call("sum_to", g, shape)
+    if g.dtype is not dtype:
+        g = g.to(dtype)
+    return g
+
+
+def _size(shape):
+    size = 1
+    for n in shape:
+        size *= n
+    return size
+
+
+class RowPlan(ElementwisePlan):
+    """Gradients of a row op: kernels that pass over rows; a (n,) operand gets a sum over columns."""
+
+    def _short_way(self, own):
+        return self.general
+
+    def general(self, node, dy):
+        device = device_of(dy)
+        inputs = (dy, *node.kept)
+        shape, _ = node.wanted[0] if node.wanted else (dy.shape, None)
+        results, modes, outs, which = [None] * len(self.formulas), [], [], []
+        for k, e in enumerate(self.formulas):
+            if e is None:
+                continue
+            target, dtype = node.wanted[k] if node.wanted else (shape, dy.dtype)
+            mode = "columns" if target == shape[-1:] and len(shape) > 1 else "store"
+            modes.append(mode)
+            which.append(k)
+            outs.append(device.empty(target if mode == "columns" else shape, dtype))
+        if dy.size and _size(shape):
+            device.rows(self._program(tuple(which)), tuple(modes), inputs, outs, shape)
+        else:
+            for out in outs:
+                device.fill(out, 0.0)
+        for k, out in zip(which, outs, strict=True):
+            results[k] = out if not node.wanted else sum_to(out, node.wanted[k][0])
+        return results
+
+
+class StructuralPlan:
+    """Gradients of a structural op: one function of Variables per input."""
+
+    def __init__(self, op, mask):
+        self.op, self.mask, self.name = op, mask, op.name
+        self.input_names = op.inputs
+        self.rules, self.quick = [], None
+        names = set()
+        for k, rule in enumerate(op.gradients):
+            if not mask >> k & 1 or rule is None:
+                self.rules.append(None)
+                continue
+            asked = list(inspect.signature(rule).parameters)[1:]
+            names |= set(asked)
+            self.rules.append((rule, [self._source(n) for n in asked]))
+        self.saved_names = tuple(n for n in (*op.inputs, "y") if n in names)
+        self.saved_index = tuple(-1 if n == "y" else op.inputs.index(n) for n in self.saved_names)
+        if op.array_gradients is not None:
+            self.quick = [
+                None if rule is None else (f, [self.saved_names.index(n) for _, n in rule[1]])
+                for rule, f in zip(self.rules, op.array_gradients, strict=True)
+            ]
+
+    def _source(self, name):
+        """Where a gradient function's argument comes from: ('saved' | 'shape' | 'attribute', which)."""
+        op = self.op
+        if name == "y" or name in op.inputs:
+            return "saved", name
+        if name in op.attributes:
+            return "attribute", op.attributes.index(name)
+        if name.endswith("_shape") and name[:-6] in op.inputs:
+            return "shape", op.inputs.index(name[:-6])
+        raise TypeError(f"op {op.__name__}: a gradient asks for {name}, which it does not have")
+
+    def backward(self, node, dy):
+        """First order: Variables in, Arrays out, nothing recorded."""
+        seams = state.seams
+        if seams and seams.gradients and self.name in seams.gradients:
+            return seams.gradients[self.name](node, dy)
+        if self.quick is not None and not (seams and seams.unbroadcast):
+            kept, results = node.kept, []
+            for rule, (shape, _) in zip(self.quick, node.wanted, strict=True):
+                g = None if rule is None else rule[0](dy, *[kept[k] for k in rule[1]])
+                if g is not None and g.shape != shape:
+                    g = sum_to(g, shape)
+                results.append(g)
+            return results
+        saved = dict(zip(self.saved_names, map(Variable, node.kept), strict=True))
+        return [g if g is None else g.array for g in self._run(node, Variable(dy), saved)]
+
+    def backward_graph(self, node, dy):
+        """Gradients as Variables with a graph of their own."""
+        values = zip(self.saved_names, self.saved_index, node.kept, strict=True)
+        saved = {name: saved_variable(node, k, value) for name, k, value in values}
+        return self._run(node, dy, saved)
+
+    def _run(self, node, dy, saved):
+        results = []
+        for rule, (shape, dtype) in zip(self.rules, node.wanted, strict=True):
+            if rule is None:
+                results.append(None)
+                continue
+            function, sources = rule
+            arguments = []
+            for what, which in sources:
+                if what == "saved":
+                    arguments.append(saved[which])
+                elif what == "shape":
+                    arguments.append(node.wanted[which][0])
+                else:
+                    arguments.append(node.attributes[which])
+            g = function(dy, *arguments)
+            if g is not None and (g.shape != shape or g.dtype is not dtype):
+                if g.dtype is not dtype:
+                    g = g.to(dtype)
+                if g.shape != shape:
+                    g = call("sum_to", g, shape)
+            results.append(g)
+        return results
+
+
+def raise_wrong_count(name, wanted, got):
+    """A custom backward that returned a wrong number of gradients."""
+    raise GradientError(f"{name}.backward: wanted {wanted} gradients, one an input", f"{got}")

@@ -1,0 +1,323 @@
+"""Reductions along axes, named and behaving as NumPy's."""
+
+from minigrad.array.dtypes import bool_, float32, int64
+from minigrad.array.layout import normalize_axes
+from minigrad.errors import ShapeError
+from minigrad.kernels import expression as e
+from minigrad.kernels.backend import device_of
+from minigrad.kernels.expression import IDENTITY, Program, call, symbol, where
+from minigrad.ops.base import RowWise, Structural
+from minigrad.ops.plan import sum_to
+
+SHAPES = [((3, 4),), ((2, 3, 4),), ((),), ((0, 3),), ((1,),)]
+SQUARE = Program(["x"], [symbol("x") * symbol("x")])
+DEVIATION = symbol("x") - symbol("m")
+SQUARED_DEVIATION = Program(["x", "m"], [DEVIATION * DEVIATION])
+
+
+def axes_and_shapes(name, shape, axis, keepdims):
+    """(axes, shape without them, shape of the result)."""
+    axes = normalize_axes(name, axis, len(shape))
+    without = tuple(n for d, n in enumerate(shape) if d not in axes)
+    kept = tuple(1 if d in axes else n for d, n in enumerate(shape))
+    return axes, without, kept if keepdims else without
+
+
+def reduced(name, how, x, axis, keepdims, dtype, program=IDENTITY, others=()):
+    """A new Array: `how` over axes of a formula of x."""
+    axes, without, result = axes_and_shapes(name, x.shape, axis, keepdims)
+    device = device_of(x)
+    out = device.empty(without, dtype)
+    device.reduce(program, how, (x, *others), out, x.shape, axes)
+    return out if result == without else out.view(result, _strides(out, axes, len(x.shape)))
+
+
+def _strides(out, axes, rank):
+    """Strides with a 0 for each axis that was reduced and is kept with size 1."""
+    steps = iter(out.strides)
+    return tuple(0 if d in axes else next(steps) for d in range(rank))
+
+
+def spread(dy, x_shape, axis, keepdims):
+    """dy of a reduction as a view of x's shape."""
+    if not keepdims and dy.ndim != len(x_shape):
+        axes = normalize_axes("sum", axis, len(x_shape))
+        dy = call("reshape", dy, tuple(1 if d in axes else n for d, n in enumerate(x_shape)))
+    return call("expand", dy, x_shape)
+
+
+def _count(shape, axis):
+    size = 1
+    for d in normalize_axes("mean", axis, len(shape)):
+        size *= shape[d]
+    return size
+
+
+def _not_empty(name, shape, axis):
+    if 0 in [shape[d] for d in normalize_axes(name, axis, len(shape))]:
+        raise ShapeError(
+            f"{name}: wanted at least one element along the axes to reduce", f"shape {shape}"
+        )
+
+
+class Sum(Structural):
+    """Sum over axes; of ints and bools an int64.  (...), axis -> (...) without the axes."""
+
+    samples = SHAPES
+
+    def forward(x, axis=None, keepdims=False):
+        dtype = x.dtype if x.dtype.is_float else int64
+        return reduced("sum", "sum", x, axis, keepdims, dtype)
+
+    gradients = (lambda dy, x_shape, axis, keepdims: spread(dy, x_shape, axis, keepdims),)
+
+
+class Mean(Structural):
+    """Arithmetic mean over axes; NaN of nothing.  (...), axis -> (...) without the axes."""
+
+    samples = SHAPES
+
+    def forward(x, axis=None, keepdims=False):
+        return reduced("mean", "mean", x, axis, keepdims, x.dtype if x.dtype.is_float else float32)
+
+    gradients = (
+        lambda dy, x_shape, axis, keepdims: spread(
+            dy * (1.0 / max(1, _count(x_shape, axis))), x_shape, axis, keepdims
+        ),
+    )
+
+
+class SumTo(Structural):
+    """Sum to a shape that broadcasts to x's.  (...), shape -> shape.  The adjoint of `expand`."""
+
+    samples = [((3, 4), (4,)), ((2, 3), (2, 1)), ((3,), ())]
+
+    def forward(x, shape):
+        return sum_to(x, shape)
+
+    gradients = (lambda dy, x_shape: call("expand", dy, x_shape),)
+
+
+class Prod(Structural):
+    """Product over axes; of ints and bools an int64.  (...), axis -> (...) without the axes.
+
+    The gradient multiplies the other factors, so it is right where factors are 0.
+    """
+
+    samples = SHAPES
+
+    def forward(x, axis=None, keepdims=False):
+        dtype = x.dtype if x.dtype.is_float else int64
+        return reduced("prod", "prod", x, axis, keepdims, dtype)
+
+    gradients = (
+        lambda dy, x, x_shape, axis, keepdims: (
+            spread(dy, x_shape, axis, keepdims)
+            * products_of_others(x, normalize_axes("prod", axis, len(x_shape)))
+        ),
+    )
+
+
+def products_of_others(x, axes):
+    """Per element the product of all others along the axes, by halving: no division."""
+    rest = tuple(d for d in range(x.ndim) if d not in axes)
+    moved = call("permute", x, rest + axes)
+    kept = moved.shape[: len(rest)]
+    others = _others(call("reshape", moved, (*kept, _count(x.shape, axes))))
+    back = call("reshape", others, moved.shape)
+    order = rest + axes
+    return call("permute", back, tuple(order.index(d) for d in range(x.ndim)))
+
+
+def _others(x):
+    n = x.shape[-1]
+    if n <= 1:
+        return x * 0.0 + 1.0
+    half = n // 2
+    left, right = x[..., :half], x[..., half : 2 * half]
+    pairs = left * right
+    if n % 2:
+        last = x[..., 2 * half :]
+        outer = _others(call("concatenate", [pairs, last], -1))
+        outer, rest = outer[..., :half], [outer[..., half:]]
+    else:
+        outer, rest = _others(pairs), []
+    return call("concatenate", [outer * right, outer * left, *rest], -1)
+
+
+class Max(Structural):
+    """The largest value over axes, NaN if there is one.  (...), axis -> (...) without the axes.
+
+    Ties share the gradient equally.
+    """
+
+    samples = [((3, 4),), ((2, 3, 4),), ((),), ((1,),)]
+
+    def forward(x, axis=None, keepdims=False):
+        _not_empty("max", x.shape, axis)
+        return reduced("max", "max", x, axis, keepdims, x.dtype)
+
+    gradients = (
+        lambda dy, x, y, x_shape, axis, keepdims: among_ties(dy, x, y, x_shape, axis, keepdims),
+    )
+
+
+class Min(Structural):
+    """The smallest value over axes, NaN if there is one.  (...), axis -> (...) without the axes.
+
+    Ties share the gradient equally.
+    """
+
+    samples = [((3, 4),), ((2, 3, 4),), ((),), ((1,),)]
+
+    def forward(x, axis=None, keepdims=False):
+        _not_empty("min", x.shape, axis)
+        return reduced("min", "min", x, axis, keepdims, x.dtype)
+
+    gradients = (
+        lambda dy, x, y, x_shape, axis, keepdims: among_ties(dy, x, y, x_shape, axis, keepdims),
+    )
+
+
+def among_ties(dy, x, y, x_shape, axis, keepdims):
+    """dy shared by the elements that equal y."""
+    mask = call("equal", x.detach(), spread(y, x_shape, axis, keepdims).detach())
+    count = call("sum", mask, axis, keepdims).to(dy.dtype)
+    return where(mask, spread(dy / count, x_shape, axis, keepdims), 0.0)
+
+
+class Any(Structural):
+    """Whether some element is not 0.  (...), axis -> (...) of bool."""
+
+    samples = SHAPES
+    gradients = None
+
+    def forward(x, axis=None, keepdims=False):
+        return reduced("any", "any", x, axis, keepdims, bool_)
+
+
+class All(Structural):
+    """Whether no element is 0.  (...), axis -> (...) of bool."""
+
+    samples = SHAPES
+    gradients = None
+
+    def forward(x, axis=None, keepdims=False):
+        return reduced("all", "all", x, axis, keepdims, bool_)
+
+
+class Var(Structural):
+    """Mean squared deviation from the mean (ddof=0).  (...), axis -> (...) without the axes."""
+
+    samples = [((3, 4),), ((2, 3, 4),), ((1,),)]
+
+    def forward(x, axis=None, keepdims=False):
+        dtype = x.dtype if x.dtype.is_float else float32
+        mean = reduced("var", "mean", x, axis, True, dtype)
+        return reduced("var", "mean", x, axis, keepdims, dtype, SQUARED_DEVIATION, (mean,))
+
+    gradients = (
+        lambda dy, x, x_shape, axis, keepdims: (
+            spread(dy, x_shape, axis, keepdims)
+            * ((x - call("mean", x, axis, True)) * (2.0 / max(1, _count(x_shape, axis))))
+        ),
+    )
+
+
+class Norm(Structural):
+    """Euclidean norm over axes.  (...), axis -> (...) without the axes.  The gradient at 0 is 0."""
+
+    samples = [((3, 4),), ((2, 3, 4),), ((1,),)]
+
+    def forward(x, axis=None, keepdims=False):
+        dtype = x.dtype if x.dtype.is_float else float32
+        squares = reduced("norm", "sum", x, axis, keepdims, dtype, SQUARE)
+        device = device_of(x)
+        out = device.empty(squares.shape, dtype)
+        device.elementwise(ROOT, (squares,), (out,))
+        return out
+
+    gradients = (
+        lambda dy, x, y, x_shape, axis, keepdims: (
+            x * spread(where(y > 0.0, dy / where(y > 0.0, y, 1.0), 0.0), x_shape, axis, keepdims)
+        ),
+    )
+
+
+ROOT = Program(["x"], [e.sqrt(symbol("x"))])
+
+
+class LogSumExpRow(RowWise):
+    """log of the sum of exponentials along the last axis, without overflow.  (..., n) -> (..., 1)."""
+
+    samples = [((3, 4),), ((2, 3, 4),), ((5,),), ((2, 1),)]
+    keeps_row = False
+    of_empty_row = -float("inf")
+
+    def formula(x):
+        m = e.row_max(x)
+        safe = where(e.equal(m - m, 0.0), m, 0.0)  # an infinite maximum must not become NaN
+        return safe + e.log(e.row_sum(e.exp(x - safe)))
+
+    def gradient(dy, x, y):
+        return dy * e.exp(x - where(e.equal(y - y, 0.0), y, 0.0))
+
+
+class Cumsum(Structural):
+    """Running sum along an axis; of ints and bools an int64.  (...), axis -> (...)."""
+
+    samples = [((3, 4),), ((5,),), ((0, 3),)]
+
+    def forward(x, axis=0):
+        device = device_of(x)
+        out = device.empty(x.shape, x.dtype if x.dtype.is_float else int64)
+        device.cumsum(x, out, normalize_axes("cumsum", axis, len(x.shape))[0])
+        return out
+
+    gradients = (lambda dy, axis: call("flip", call("cumsum", call("flip", dy, axis), axis), axis),)
+
+
+class Argmax(Structural):
+    """Index of the first largest value along an axis (None: of the flattened).  (...) -> (...) int64.
+
+    The first NaN counts as the largest, as in NumPy.
+    """
+
+    samples = [((3, 4),), ((5,),)]
+    gradients = None
+
+    def forward(x, axis=None, keepdims=False):
+        return _arg("argmax", x, axis, keepdims)
+
+
+class Argmin(Structural):
+    """Index of the first smallest value along an axis (None: of the flattened).  (...) -> (...) int64.
+
+    The first NaN counts as the smallest, as in NumPy.
+    """
+
+    samples = [((3, 4),), ((5,),)]
+    gradients = None
+
+    def forward(x, axis=None, keepdims=False):
+        return _arg("argmin", x, axis, keepdims)
+
+
+def _arg(name, x, axis, keepdims):
+    _not_empty(name, x.shape, axis)
+    device = device_of(x)
+    source = device.contiguous(x)
+    if axis is None:
+        source, axis = source.view((x.size,), (1,)), 0
+    axis = normalize_axes(name, axis, len(source.shape))[0]
+    shape = source.shape
+    out = device.empty((*shape[:axis], *shape[axis + 1 :]), int64)
+    device.arg_reduce(source, out, axis, name == "argmax")
+    if keepdims:
+        kept = (1,) * len(x.shape) if out.shape == () else (*shape[:axis], 1, *shape[axis + 1 :])
+        return (
+            out.view(kept, (*out.strides[:axis], 0, *out.strides[axis:]))
+            if out.shape
+            else (out.view(kept, (0,) * len(kept)))
+        )
+    return out

@@ -1,0 +1,100 @@
+"""Operations along rows: softmax, normalisations, cross entropy. Formulas, so they fuse."""
+
+from minigrad.kernels import expression as e
+from minigrad.kernels.expression import where
+from minigrad.ops.base import RowWise
+
+ROWS = [((3, 4),), ((2, 3, 5),), ((6,),), ((2, 1),)]
+
+
+class SoftmaxRow(RowWise):
+    """exp(x) / sum exp(x) along the last axis, without overflow.  (..., n) -> (..., n)."""
+
+    samples = ROWS
+
+    def formula(x):
+        exponential = e.exp(x - e.row_max(x))
+        return exponential / e.row_sum(exponential)
+
+    def gradient(dy, y):
+        return y * (dy - e.row_sum(dy * y))
+
+
+class LogSoftmaxRow(RowWise):
+    """x - log sum exp(x) along the last axis.  (..., n) -> (..., n)."""
+
+    samples = ROWS
+
+    def formula(x):
+        centred = x - e.row_max(x)
+        return centred - e.log(e.row_sum(e.exp(centred)))
+
+    def gradient(dy, y):
+        return dy - e.exp(y) * e.row_sum(dy)
+
+
+class CrossEntropyRow(RowWise):
+    """-log softmax(x)[label] a row; label smoothing spreads `smoothing` over all classes.
+
+    (n, k), (n, 1) labels, number -> (n, 1).
+    """
+
+    samples = [((3, 4), (3, 1))]
+    keeps_row = False
+    integer_inputs = {1: 4}
+    numbers = (0.1,)
+
+    def formula(x, label, smoothing):
+        m = e.row_max(x)
+        log_sum = m + e.log(e.row_sum(e.exp(x - m)))
+        chosen = e.row_sum(where(e.equal(e.column_of(x), label), x, 0.0))
+        return log_sum - (1.0 - smoothing) * chosen - smoothing * e.row_mean(x)
+
+    def gradient(dy, x, label, smoothing):
+        exponential = e.exp(x - e.row_max(x))
+        soft = exponential / e.row_sum(exponential)
+        target = where(e.equal(e.column_of(x), label), 1.0 - smoothing, 0.0)
+        classes = e.row_sum(where(e.column_of(x) >= 0, 1.0, 0.0))
+        return dy * (soft - target - smoothing / classes)
+
+
+class LayerNormRow(RowWise):
+    """(x - mean) / sqrt(var + eps) * w + b along the last axis (Ba et al. 2016).
+
+    (..., n), (n,), (n,), number -> (..., n).
+    """
+
+    samples = [((3, 4), (4,), (4,)), ((2, 3, 5), (5,), (5,))]
+    numbers = (1e-5,)
+
+    def formula(x, w, b, eps):
+        centred = x - e.row_mean(x)
+        scale = 1.0 / e.sqrt(e.row_mean(centred * centred) + eps)
+        return centred * scale * w + b
+
+    def gradient(dy, x, w, eps):
+        centred = x - e.row_mean(x)
+        scale = 1.0 / e.sqrt(e.row_mean(centred * centred) + eps)
+        normal = centred * scale
+        g = dy * w
+        dx = scale * (g - e.row_mean(g) - normal * e.row_mean(g * normal))
+        return dx, dy * normal, dy
+
+
+class RmsNormRow(RowWise):
+    """x / sqrt(mean(x^2) + eps) * w along the last axis (Zhang, Sennrich 2019).
+
+    (..., n), (n,), number -> (..., n).
+    """
+
+    samples = [((3, 4), (4,)), ((2, 3, 5), (5,))]
+    numbers = (1e-5,)
+
+    def formula(x, w, eps):
+        return x * (1.0 / e.sqrt(e.row_mean(x * x) + eps)) * w
+
+    def gradient(dy, x, w, eps):
+        scale = 1.0 / e.sqrt(e.row_mean(x * x) + eps)
+        normal = x * scale
+        g = dy * w
+        return scale * (g - normal * e.row_mean(g * normal)), dy * normal

@@ -1,0 +1,176 @@
+"""Operations that change how elements are laid out: views where that is possible."""
+
+from minigrad.array.layout import (
+    broadcast_shapes,
+    check_rank,
+    contiguous_strides,
+    expand_strides,
+    normalize_axes,
+    normalize_axis,
+    reshape_strides,
+    size_of,
+)
+from minigrad.errors import ArgumentTypeError, ShapeError
+from minigrad.kernels.backend import device_of
+from minigrad.kernels.expression import call
+from minigrad.ops.base import Structural
+
+
+def shape_of(name, shape):
+    """A tuple of ints from what a user gave as a shape."""
+    shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    for n in shape:
+        if isinstance(n, bool) or not hasattr(n, "__index__"):
+            raise ArgumentTypeError(f"{name}: wanted a shape of ints", f"{shape!r}")
+    return tuple(n.__index__() for n in shape)
+
+
+class Reshape(Structural):
+    """The same elements in C order under another shape, a view if possible.  (...), shape -> shape."""
+
+    samples = [((3, 4), (2, 6)), ((0, 3), (3, 0)), ((), (1, 1))]
+    is_view = True
+
+    def forward(x, shape):
+        shape = completed(x, shape)
+        strides = reshape_strides(x.shape, x.strides, shape)
+        if strides is None:
+            x = device_of(x).contiguous(x)
+            strides = contiguous_strides(shape)
+        return x.view(shape, strides)
+
+    gradients = (lambda dy, x_shape: call("reshape", dy, x_shape),)
+
+
+def completed(x, shape):
+    """The shape with -1 replaced by what is left."""
+    shape = shape_of("reshape", shape)
+    unknown = [d for d, n in enumerate(shape) if n == -1]
+    known = size_of(n for n in shape if n != -1)
+    if len(unknown) == 1 and known and x.size % known == 0:
+        shape = tuple(x.size // known if n == -1 else n for n in shape)
+    if len(unknown) > 1 or min(shape, default=0) < 0 or size_of(shape) != x.size:
+        raise ShapeError(
+            f"reshape: wanted a shape of {x.size} elements, as {x.shape} has", f"{shape}"
+        )
+    check_rank("reshape", len(shape))
+    return shape
+
+
+class Permute(Structural):
+    """The axes in another order, a view.  (...), axes -> (...)."""
+
+    samples = [((3, 4), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((), ())]
+    is_view = True
+
+    def forward(x, axes):
+        rank = len(x.shape)
+        order = tuple(normalize_axis("permute", a, rank) for a in axes)
+        if sorted(order) != list(range(rank)):
+            raise ShapeError(f"permute: wanted each of {rank} axes once", f"{tuple(axes)}")
+        return x.view(tuple(x.shape[a] for a in order), tuple(x.strides[a] for a in order))
+
+    gradients = (
+        lambda dy, axes: call(
+            "permute",
+            dy,
+            tuple(sorted(range(len(axes)), key=lambda d: axes[d] % len(axes))),
+        ),
+    )
+
+
+class Expand(Structural):
+    """Broadcast to a shape, a view with stride 0.  (...), shape -> shape."""
+
+    samples = [((4,), (3, 4)), ((2, 1), (2, 3)), ((), (2,))]
+    is_view = True
+
+    def forward(x, shape):
+        shape = shape_of("expand", shape)
+        if len(shape) < len(x.shape) or broadcast_shapes("expand", x.shape, shape) != shape:
+            raise ShapeError(f"expand: wanted a shape to which {x.shape} broadcasts", f"{shape}")
+        check_rank("expand", len(shape))
+        return x.view(shape, expand_strides(x.shape, x.strides, shape))
+
+    gradients = (lambda dy, x_shape: call("sum_to", dy, x_shape),)
+
+
+def transpose(x):
+    """The axes in reverse order, a view: x.T of a matrix.  (a, b, ..., z) -> (z, ..., b, a)."""
+    return call("permute", x, tuple(range(x.ndim))[::-1])
+
+
+def swap_last(x):
+    """The last two axes exchanged, a view.  (..., m, n) -> (..., n, m)."""
+    rank = x.ndim
+    return call("permute", x, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def expand(x, *shape):
+    """Broadcast to a shape, a view: expand(x, (3, 4)) or expand(x, 3, 4)."""
+    return Expand.apply(x, shape_of("expand", shape[0] if len(shape) == 1 else shape))
+
+
+def reshape(x, *shape):
+    """The same elements under another shape; one size may be -1: reshape(x, (2, -1))."""
+    return Reshape.apply(x, shape_of("reshape", shape[0] if len(shape) == 1 else shape))
+
+
+def permute(x, *axes):
+    """The axes in another order, a view: permute(x, (2, 0, 1)) or permute(x, 2, 0, 1)."""
+    axes = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
+    return Permute.apply(x, tuple(axes))
+
+
+def flatten(x, start_axis=0, end_axis=-1):
+    """Axes start_axis to end_axis as one.  (a, b, c) -> (a*b*c,)."""
+    if not x.ndim:
+        return reshape(x, (1,))
+    start = normalize_axis("flatten", start_axis, x.ndim)
+    end = normalize_axis("flatten", end_axis, x.ndim)
+    if start > end:
+        raise ShapeError("flatten: wanted start_axis <= end_axis", f"{start_axis}, {end_axis}")
+    shape = x.shape
+    return reshape(x, (*shape[:start], size_of(shape[start : end + 1]), *shape[end + 1 :]))
+
+
+def unsqueeze(x, axis):
+    """A new axis of size 1 at `axis`.  (a, b), 1 -> (a, 1, b)."""
+    axis = normalize_axis("unsqueeze", axis, x.ndim + 1)
+    return reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
+
+
+def squeeze(x, axis=None):
+    """Without the axes of size 1, or without the named ones.  (a, 1, b) -> (a, b)."""
+    if axis is None:
+        return reshape(x, tuple(n for n in x.shape if n != 1))
+    axes = normalize_axes("squeeze", axis, x.ndim)
+    for d in axes:
+        if x.shape[d] != 1:
+            raise ShapeError(f"squeeze: wanted size 1 along axis {d}", f"shape {x.shape}")
+    return reshape(x, tuple(n for d, n in enumerate(x.shape) if d not in axes))
+
+
+class Cast(Structural):
+    """Another dtype; floats to ints are cut towards 0.  (...), dtype -> (...)."""
+
+    samples = [((3, 4), "float64"), ((0,), "float32")]
+
+    def forward(x, dtype):
+        return device_of(x).convert(x, dtype)
+
+    gradients = (lambda dy: dy,)  # the engine casts a gradient to its input's dtype
+
+
+class Clone(Structural):
+    """The same values in a Storage of its own, differentiable; copied at the first write to either.
+
+    (...) -> (...).
+    """
+
+    samples = [((3, 4),), ((),)]
+
+    def forward(x):
+        return device_of(x).share(x)
+
+    gradients = (lambda dy: dy,)

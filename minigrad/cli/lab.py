@@ -101,6 +101,10 @@ def find_address(pid: int, token: str) -> str | None:
     return None
 
 
+def _stop(*_: object) -> None:
+    raise KeyboardInterrupt  # so that JupyterLab is stopped too
+
+
 def run(options: argparse.Namespace) -> int:
     """Start JupyterLab, print its address, open the browser, wait for Ctrl-C."""
     stem = find_stem(options.lesson)
@@ -111,6 +115,7 @@ def run(options: argparse.Namespace) -> int:
     folder.exercise_file(stem)
     if importlib.util.find_spec("jupyterlab") is None:
         raise CourseError('JupyterLab is not installed here: pip install "minigrad[lab]"')
+    signal.signal(signal.SIGTERM, _stop)
     token = secrets.token_hex(16)
     environment = write_settings(folder.state, stem)
     server = subprocess.Popen(

@@ -191,11 +191,17 @@ def arrays(t: Tester) -> None:
 @central_difference.check(points=1)
 def keeps_float32(t: Tester) -> None:
     """float32 in, float32 out: the lesson measures what its rounding does."""
-    f, _ = smooth_function(t)
-    x = np.float32(round(float(t.random.uniform(-1, 1)), 2))
-    got = t.call("central_difference", f, x, np.float32(0.01))
-    if got is None:
-        t.none("a float32")
+    f, derivative = smooth_function(t)
+    x, eps = np.float32(round(float(t.random.uniform(-1, 1)), 2)), np.float32(0.01)
+    got = t.call("central_difference", f, x, eps)
+    t.close(
+        got,
+        float(derivative.value(float(x))),
+        rtol=0.02,
+        atol=0.02,
+        attempt=LOOK_AGAIN,
+        mistakes=wrong_slopes(f, float(x), float(eps)),
+    )
     t.dtype(
         got,
         np.float32,

@@ -102,7 +102,7 @@ def _number(value: Any, digits: int) -> str:
 
 def show_call(name: str, arguments: list) -> str:
     """Return `name(…)` with the arguments shown, and each formula spelled out after it."""
-    letters = iter("fghkpqrstuvw")
+    letters = iter([*"fghkpqrstuvw", *(f"f{number}" for number in range(1, 99))])
     spelled = []
 
     def one(argument: Any) -> str:

@@ -1,0 +1,87 @@
+"""Checks a backward function against the forward one, along random directions in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigrad.grader.tester import Mistake, Tester
+
+STEP = 1e-6
+TOLERANCE = 1e-6
+
+
+def directional(
+    forward: Callable, inputs: Sequence[np.ndarray], dy: np.ndarray, direction: Sequence[np.ndarray]
+) -> float:
+    """Return the derivative of <dy, forward(inputs)> along a direction, by central difference."""
+
+    def along(step: float) -> float:
+        moved = [x + step * v for x, v in zip(inputs, direction, strict=True)]
+        return float(np.sum(dy * forward(*moved)))
+
+    return (along(STEP) - along(-STEP)) / (2 * STEP)
+
+
+def numeric_gradient(
+    forward: Callable, inputs: Sequence[np.ndarray], dy: np.ndarray, which: int
+) -> np.ndarray:
+    """Return the gradient with respect to one input, entry by entry."""
+    gradient = np.empty_like(inputs[which])
+    for i in np.ndindex(gradient.shape):
+        direction = [np.zeros_like(x) for x in inputs]
+        direction[which][i] = 1.0
+        gradient[i] = directional(forward, inputs, dy, direction)
+    return gradient
+
+
+def check_gradients(
+    t: Tester,
+    got: Sequence[Any],
+    forward: Callable,
+    inputs: Sequence[np.ndarray],
+    dy: np.ndarray,
+    *,
+    names: Sequence[str],
+    attempt: str,
+    mistakes: Sequence[tuple[str, Sequence[Any], str]] = (),
+) -> None:
+    """Fail unless `got` are the gradients of <dy, forward(inputs)>.
+
+    Entries are computed, and shown, only when a random direction disagrees.
+
+    Args:
+        t: the check's tester, after the call.
+        got: one gradient per input.
+        forward: the operation, in NumPy.
+        inputs: float64 arrays.
+        dy: the upstream gradient.
+        names: what the gradients are called.
+        attempt: the Try line for a mistake that is not among `mistakes`.
+        mistakes: (key, the wrong gradients, the Try line).
+    """
+    shapes_fit = all(
+        isinstance(g, np.ndarray) and g.shape == x.shape and np.isfinite(g).all()
+        for g, x in zip(got, inputs, strict=True)
+    )
+    if shapes_fit:
+        for _ in range(2):
+            direction = [t.random.standard_normal(x.shape) for x in inputs]
+            expected = directional(forward, inputs, dy, direction)
+            found = sum(float(np.sum(g * v)) for g, v in zip(got, direction, strict=True))
+            if abs(found - expected) > TOLERANCE * (1 + abs(expected)):
+                break
+        else:
+            return
+    for which, name in enumerate(names):
+        true = numeric_gradient(forward, inputs, dy, which)
+        wrong = [Mistake(key, values[which], say) for key, values, say in mistakes]
+        t.close(got[which], true, rtol=1e-5, atol=1e-6, attempt=attempt, mistakes=wrong, what=name)
+    t.fail(
+        "value",
+        "gradients that agree with differences of the forward pass",
+        "gradients that are a little off",
+        attempt,
+    )

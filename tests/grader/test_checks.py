@@ -1,0 +1,89 @@
+"""The checks themselves: stubs get nothing, solutions everything, mutants their own message."""
+
+from pathlib import Path
+
+import pytest
+
+from minigrad.course.mutants import grade_source, load_mutants, message_key, run_mutants
+from minigrad.course.stubs import cut
+from minigrad.grader.folder import known_stems, load_lesson
+from minigrad.grader.launcher import Server
+
+ROOT = Path(__file__).parents[2]
+SEEDS = (11, 12)
+EXERCISES = [(stem, name) for stem in known_stems() for name in load_lesson(stem).exercises]
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server() as server:
+        yield server
+
+
+def solution(stem):
+    return (ROOT / "solutions" / f"{stem}.py").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("stem", "name"), EXERCISES)
+def test_stub_gets_no_points_and_a_readable_message(stem, name, server):
+    stub = cut(solution(stem), stem)
+    result = grade_source(server, stem, name, stub, SEEDS[0])
+    assert result.points == 0
+    message = result.first_failure.message
+    assert f"exercises/{stem}.py:" in message.where
+    assert len(message.lines()) <= 12
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("stem", "name"), EXERCISES)
+def test_solution_gets_full_marks(stem, name, seed, server):
+    result = grade_source(server, stem, name, solution(stem), seed)
+    assert result.passed, str(result.first_failure)
+    assert result.points == result.of > 0
+
+
+@pytest.mark.parametrize("stem", known_stems())
+def test_mutants_fail_with_the_message_meant_for_each(stem, server):
+    for mutant, result in run_mutants(server, ROOT, stem, SEEDS[0]):
+        assert message_key(result) == mutant.key, mutant.code
+        assert result.points < result.of
+        assert len(result.first_failure.message.lines()) <= 12
+
+
+@pytest.mark.parametrize(("stem", "name"), EXERCISES)
+def test_exercise_has_three_to_eight_mutants_of_different_kinds(stem, name):
+    keys = [mutant.key for mutant in load_mutants(ROOT, stem) if mutant.exercise == name]
+    assert 3 <= len(keys) <= 10
+    assert len(set(keys)) >= 3
+
+
+@pytest.mark.parametrize(("stem", "name"), EXERCISES)
+def test_exercise_states_what_a_learner_needs(stem, name):
+    exercise = load_lesson(stem).exercises[name]
+    assert 1 <= exercise.difficulty <= 5
+    assert exercise.minutes > 0
+    assert len(exercise.hints) == 3
+    assert len({check.name for check in exercise.checks}) == len(exercise.checks)
+    assert all(check.summary.endswith(".") for check in exercise.checks)
+
+
+@pytest.mark.parametrize(("stem", "name"), EXERCISES)
+def test_same_seed_gives_the_same_message(stem, name, server):
+    stub = cut(solution(stem), stem)
+    first, again = (grade_source(server, stem, name, stub, 5).first_failure for _ in range(2))
+    assert first.message == again.message
+
+
+def test_seed_decides_the_inputs(server):
+    stub = cut(solution("00_start"), "00_start")
+    given = {
+        grade_source(server, "00_start", "central_difference", stub, s).first_failure.message.given
+        for s in range(4)
+    }
+    assert len(given) == 4
+
+
+def test_partial_solution_gets_partial_credit(server):
+    text = solution("01_chain_rule") + "\n\ndef mul_backward(dy, a, b):\n    return b, a\n"
+    result = grade_source(server, "01_chain_rule", "mul_backward", text, 3)
+    assert (result.points, result.of) == (1, 3)

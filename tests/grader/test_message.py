@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+
+from minigrad.grader.formula import Formula
+from minigrad.grader.message import Message, show, show_call
+from minigrad.grader.wire import Other
+
+LONG = "word " * 200
+
+
+def test_message_has_at_most_twelve_lines_however_long_its_parts():
+    message = Message("k", LONG, LONG, LONG, f"file.py:3\n{LONG}", LONG)
+    lines = message.lines(80)
+    assert len(lines) == 12
+    assert max(map(len, lines)) <= 80
+
+
+def test_message_parts_come_in_the_agreed_order():
+    lines = Message("k", "g", "e", "o", "w", "t").lines()
+    assert [line.split() for line in lines] == [
+        ["Given", "g"], ["Expected", "e"], ["Got", "o"], ["Where", "w"], ["Try", "t"]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1 / 3, "0.333333"),
+        (np.float32(0.5), "0.5 (float32)"),
+        (np.array([1.0, 2.5]), "[1, 2.5] shape (2,) float64"),
+        (np.zeros((3, 4), np.float32), "[0, 0, 0, 0, …] shape (3, 4) float32"),
+        (np.array(2), "2 shape () int64"),
+        (None, "None"),
+        (True, "True"),
+        ("a b", "'a b'"),
+        ((1, 2.0), "(1, 2)"),
+        (Other("Tensor", "…"), "an object of type Tensor"),
+    ],
+    ids=str,
+)
+def test_show_is_short_and_says_shape_and_dtype(value, text):
+    assert show(value) == text
+
+
+def test_show_call_spells_out_every_formula():
+    fs = [Formula("sin(x)"), Formula("2*x")]
+    text = show_call("chain", [fs, 0.5])
+    assert text == "chain([f, g], 0.5) with f(x) = sin(x); g(x) = 2*x"
+
+
+def test_show_call_has_names_for_many_formulas():
+    text = show_call("chain", [[Formula("x")] * 30])
+    assert text.count("(x) = x") == 30

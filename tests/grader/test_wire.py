@@ -1,0 +1,173 @@
+import json
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from minigrad.grader.formula import Formula
+from minigrad.grader.wire import (
+    HEADER,
+    Channel,
+    GarbledError,
+    Other,
+    as_if_sent,
+    decode,
+    encode,
+    leaves,
+)
+
+PLAIN = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=4).map(tuple)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+def round_trip(value, **options):
+    frame = encode(value, with_formulas=options.get("trusted", False))
+    n_text, n_blob = HEADER.unpack(frame[: HEADER.size])
+    text = frame[HEADER.size : HEADER.size + n_text]
+    blob = frame[HEADER.size + n_text :]
+    assert len(blob) == n_blob
+    return decode(text, blob, **options)
+
+
+def plain(value):
+    """Return the types and values, so that 1 and True and 1.0 differ."""
+    if isinstance(value, list | tuple):
+        return type(value).__name__, [plain(item) for item in value]
+    if isinstance(value, dict):
+        return "dict", [(plain(key), plain(item)) for key, item in value.items()]
+    return type(value).__name__, value
+
+
+@given(PLAIN)
+@settings(max_examples=80, deadline=None)
+def test_plain_values_arrive_as_they_were_sent(value):
+    assert plain(round_trip(value)) == plain(value)
+
+
+@given(
+    hnp.arrays(
+        st.sampled_from(["f4", "f8", "i4", "i8", "u1", "?", "c16"]),
+        hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=3),
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_arrays_arrive_bit_for_bit(array):
+    got = round_trip([array, {"k": array.T}])
+    assert got[0].dtype == array.dtype
+    assert got[0].shape == array.shape
+    assert got[0].tobytes() == array.tobytes()
+    assert got[1]["k"].tobytes() == np.ascontiguousarray(array.T).tobytes()
+
+
+def test_numpy_scalar_stays_a_scalar():
+    got = round_trip(np.float32(1.5))
+    assert type(got) is np.float32
+    assert got == np.float32(1.5)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object(), {1, 2}, np.array([object()]), lambda: 0, Formula("x"), b"bytes", 10**400, 1j],
+    ids=repr,
+)
+def test_what_does_not_travel_arrives_as_its_type_only(value):
+    assert isinstance(round_trip(value), Other)
+
+
+def test_value_nested_without_end_is_cut():
+    value: list = []
+    value.append(value)
+    assert "nested" in str(round_trip(value))
+
+
+def test_object_whose_repr_raises_arrives_all_the_same():
+    class Hostile:
+        def __repr__(self):
+            raise SystemExit
+
+    assert round_trip(Hostile()) == Other("Hostile", "its repr raised")
+
+
+def test_formula_travels_one_way_only():
+    formulas = []
+    got = round_trip([Formula("3*x"), 2], trusted=True, formulas=formulas)
+    assert got[0](2.0) == 6.0
+    assert formulas == [got[0]]
+    with pytest.raises(GarbledError):
+        decode(json.dumps({"formula": "__import__('os')"}).encode(), b"")
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"array": 8, "dtype": "O", "shape": [1]},
+        {"array": 8, "dtype": "f8", "shape": [2]},
+        {"array": 800, "dtype": "f8", "shape": [100]},
+        {"array": 8, "dtype": "f8", "shape": [-1, -1]},
+        {"array": 8, "dtype": "nonsense", "shape": [1]},
+        {"unknown": 1},
+        {"dict": [[["list", "as", "key"], 1]]},
+    ],
+    ids=str,
+)
+def test_forged_frame_is_garbled(tree):
+    with pytest.raises(GarbledError):
+        decode(json.dumps(tree).encode(), b"12345678")
+
+
+def test_text_that_is_no_json_is_garbled():
+    with pytest.raises(GarbledError):
+        decode(b"{", b"")
+
+
+@pytest.fixture
+def pipe():
+    read_fd, write_fd = os.pipe()
+    channel = Channel(read_fd, write_fd)
+    yield channel
+    channel.close()
+
+
+def test_channel_carries_frames_in_order(pipe):
+    pipe.send({"a": np.arange(3)})
+    pipe.send("second")
+    assert pipe.receive()["a"].tolist() == [0, 1, 2]
+    assert pipe.receive() == "second"
+
+
+def test_channel_refuses_a_giant_frame_before_reading_it(pipe):
+    os.write(pipe.write_fd, HEADER.pack(2**31, 2**31))
+    with pytest.raises(GarbledError, match="bytes"):
+        pipe.receive()
+
+
+def test_channel_end_of_file_in_a_frame_is_end_of_file():
+    read_fd, write_fd = os.pipe()
+    os.write(write_fd, HEADER.pack(100, 0) + b"{")
+    os.close(write_fd)
+    channel = Channel(read_fd, -1)
+    with pytest.raises(EOFError):
+        channel.receive()
+    channel.close()
+
+
+def test_as_if_sent_gives_new_arrays_and_fresh_formulas():
+    array, formula = np.arange(3.0), Formula("x")
+    formula(1.0)
+    copy = as_if_sent([(array, {"f": formula})])
+    assert leaves(copy, np.ndarray)[0] is not array
+    assert leaves(copy, Formula)[0].n_calls == 0

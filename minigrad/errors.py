@@ -1,4 +1,4 @@
-"""Every exception a user can meet: what was wanted, what came, where (the user's line), what to do."""
+"""Every exception a user can meet: wanted, got, where (the user's line), what to do."""
 
 import linecache
 import os

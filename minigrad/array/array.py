@@ -1,9 +1,9 @@
 """Array = Storage + layout + dtype. No history, no arithmetic.
 
-The Array that was made together with its bytes plays the part of the **Storage**: it owns a Buffer and
-counts its versions. Everything else that shows the same bytes is a **View**, which points at that
-Storage and asks it. `clone()` makes a second Storage over the same Buffer (copy-on-write): `refcount`
-counts those.
+The Array that was made together with its bytes plays the part of the **Storage**: it owns a Buffer
+and counts its versions. Everything else that shows the same bytes is a **View**, which points at
+that Storage and asks it. `clone()` makes a second Storage over the same Buffer (copy-on-write):
+`refcount` counts those.
 """
 
 import numpy as np
@@ -14,8 +14,8 @@ from minigrad.array.layout import contiguous_strides, is_contiguous, overlaps, s
 class Array:
     """A contiguous array that owns its bytes: layout and Storage in one object.
 
-    shape and strides are tuples, strides and offset count elements; `is_flat` says that the elements
-    lie in C order from the first byte of the buffer and that nobody else writes them.
+    shape and strides are tuples, strides and offset count elements; `is_flat` says that the
+    elements lie in C order from the first byte of the buffer and that nobody else writes them.
     """
 
     __slots__ = (
@@ -94,7 +94,7 @@ class Array:
         return overlaps(self.layout(), other.layout())
 
     def mark_foreign(self):
-        """Says that others may write these bytes unseen: they are copied whenever they are saved."""
+        """Says that others may write these bytes unseen: saving them copies them."""
         storage = self.storage
         storage.buffer.is_foreign = True
         storage.is_flat = False  # the short ways of ops do not look at is_foreign
@@ -159,7 +159,7 @@ def unshare(storage, copy_buffer):
 
 
 class _Exported:
-    """What NumPy holds on to: keeps the Storage alive, and its Buffer pinned, as long as views live."""
+    """What NumPy holds on to: the Storage stays alive, its Buffer pinned, as long as views live."""
 
     def __init__(self, array, writable):
         self.array = array.storage

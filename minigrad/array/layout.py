@@ -1,4 +1,4 @@
-"""Shape arithmetic: strides, broadcasting, collapsing dimensions, overlap. Strides count elements."""
+"""Shape arithmetic: strides (in elements), broadcasting, collapsing, overlap."""
 
 from minigrad.errors import ArgumentTypeError, ShapeError
 
@@ -190,7 +190,7 @@ def _offsets_meet(a, b):
 
 
 def _rows(dims, steps, offset):
-    """The arithmetic progressions (start, step, count) that make up a layout, the fewest of them."""
+    """The arithmetic progressions (start, step, count) that make up a layout."""
     if not dims:
         yield offset, 1, 1
     elif len(dims) == 1:

@@ -1,7 +1,7 @@
 """The backward pass: gradients flow from the roots to the leaves, consumers before producers.
 
-Everything is checked before anything is written; `.grad` is written after the whole pass, so an error
-leaves it as it was.
+Everything is checked before anything is written; `.grad` is written after the whole pass, so an
+error leaves it as it was.
 """
 
 import time
@@ -220,7 +220,7 @@ def commit(leaves):
 
 
 def write_grad(leaf, g, seen):
-    """Stores or adds one gradient (Array or Variable); `seen` holds the Storages given away so far."""
+    """Stores or adds one gradient; `seen` holds the Storages given away so far."""
     before = leaf.grad_
     if not isinstance(g, Array):
         leaf.grad_ = g if before is None else before + g

@@ -11,8 +11,9 @@ from minigrad.kernels.backend import default_device, device_of
 
 
 class Context:
-    """What forward leaves for backward. Values go through `save_for_backward`; other attributes are
-    free for numbers and flags.
+    """What forward leaves for backward.
+
+    Values go through `save_for_backward`; other attributes are free for numbers and flags.
     """
 
     def __init__(self, name, needs_input_grad):
@@ -26,8 +27,8 @@ class Context:
     def __setattr__(self, attribute, value):
         if isinstance(value, Variable):
             raise ArgumentTypeError(
-                f"ctx.{attribute} = Variable: an output kept on ctx would keep the graph alive in a "
-                "circle, and no write to it would be noticed",
+                f"ctx.{attribute} = Variable: an output kept on ctx would keep the graph alive "
+                "in a circle, and no write to it would be noticed",
                 value.describe(),
                 f"ctx.save_for_backward({attribute}), and ctx.saved in backward",
             )
@@ -311,7 +312,7 @@ class FunctionPlan:
         if g is None:
             if needs:
                 warnings.warn(
-                    f"{self.name}.backward returned None for argument {k}, which requires gradients",
+                    f"{self.name}.backward returned None for argument {k}, which needs a gradient",
                     stacklevel=2,
                 )
             return None

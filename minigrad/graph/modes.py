@@ -1,7 +1,8 @@
 """Modes of a thread: recording or not, inference, and who watches.
 
-Everything an operation must know is one number, `state.path`, read once per op: RECORD and NO_GRAD take
-the short way, SLOW means that something has to see every op (a span, a timeline, a debugger, a seam).
+Everything an operation must know is one number, `state.path`, read once per op: RECORD and NO_GRAD
+take the short way, SLOW means that something has to see every op (a span, a timeline, a debugger,
+a seam).
 """
 
 import functools

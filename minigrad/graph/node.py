@@ -1,8 +1,8 @@
 """Node: one operation of the graph.
 
-Outputs own the graph: a Variable holds its node, a node holds edges towards its inputs and the Arrays
-it saved, never a Variable that an op made. So dropping the output frees everything behind it, at once
-and without the garbage collector.
+Outputs own the graph: a Variable holds its node, a node holds edges towards its inputs and the
+Arrays it saved, never a Variable that an op made. So dropping the output frees everything behind
+it, at once and without the garbage collector.
 """
 
 import gc
@@ -51,10 +51,11 @@ def place_line(place):
 class Node:
     """One recorded operation.
 
-    plan: how its gradients are computed (it names the op); edges: per input the Node that made it, the
-    leaf Variable, or None if it needs no gradient; kept: what it saved (None once freed), with the
-    versions at that time; wanted: per input the (shape, dtype) its gradient must have, or None if all
-    are as the output's; attributes: the call's other arguments; serial: greater than its inputs'.
+    plan: how its gradients are computed (it names the op); edges: per input the Node that made it,
+    the leaf Variable, or None if it needs no gradient; kept: what it saved (None once freed), with
+    the versions at that time; wanted: per input the (shape, dtype) its gradient must have, or None
+    if all are as the output's; attributes: the call's other arguments; serial: greater than its
+    inputs'.
     """
 
     __slots__ = (
@@ -123,7 +124,7 @@ class Node:
 
 
 def live_nodes():
-    """The nodes that are alive, oldest first. Walks all objects: for looking, not for every step."""
+    """The nodes that are alive, oldest first. Walks all objects: not for every step."""
     found = [o for o in gc.get_objects() if type(o) is Node]
     found.sort(key=lambda n: n.serial)
     return found

@@ -1,7 +1,8 @@
 """The order of the backward pass, and the search for cycles.
 
 A node's serial number is greater than those of its inputs, so sorting by it is a topological order.
-Whoever ties edges by hand can break that: then a full search decides, and names a cycle if there is one.
+Whoever ties edges by hand can break that: then a full search decides, and names a cycle if there
+is one.
 """
 
 from operator import attrgetter
@@ -42,8 +43,8 @@ def ordered(roots):
 def find_cycle(roots):
     """A path [a, b, ..., a] along edges if the graph has a cycle, else None. No recursion.
 
-    Three colours (Cormen et al., Introduction to Algorithms, 22.3): white unseen, grey on the current
-    path, black done. An edge to a grey node closes a cycle.
+    Three colours (Cormen et al., Introduction to Algorithms, 22.3): white unseen, grey on the
+    current path, black done. An edge to a grey node closes a cycle.
     """
     grey, black = 1, 2
     colour = {}

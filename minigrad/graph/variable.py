@@ -249,7 +249,7 @@ class Variable(Flows):
 
 
 class _FromBackward:
-    """What `graph.backward` does for Variable: set when that module is loaded (it needs Variable)."""
+    """What `graph.backward` does for Variable: set when that module is loaded."""
 
     run_backward = register_hook = register_post_accumulate_hook = check_write = staticmethod(
         lambda *a: None

@@ -11,9 +11,10 @@ from minigrad.errors import DeviceError
 
 
 class Device(Protocol):
-    """A table of functions over Arrays. `out` Arrays are made by `empty` and written, never returned.
+    """A table of functions over Arrays.
 
-    Scalars among inputs are Python numbers. Shapes are tuples, strides count elements.
+    `out` Arrays are made by `empty` and written, never returned. Scalars among inputs are Python
+    numbers. Shapes are tuples, strides count elements.
     """
 
     name: str

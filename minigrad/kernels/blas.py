@@ -1,4 +1,4 @@
-"""Matrix products on the CPU: NumPy's own BLAS by symbol, np.matmul where there is no such symbol."""
+"""Matrix products on the CPU: NumPy's own BLAS by symbol, or else np.matmul."""
 
 import ctypes
 import functools
@@ -53,13 +53,10 @@ def own(dtype_name):
 def _matrix(shape, strides):
     """(leading dimension, transposed) of the last two axes as BLAS wants them, or None."""
     (m, n), (s, t) = shape[-2:], strides[-2:]
-    if t == 1 or n == 1:
-        if m == 1 or s >= max(n, 1):
-            if t == 1 or m == 1 or s >= 1:
-                return (s if m > 1 else max(n, 1)), 0
-    if s == 1 or m == 1:
-        if n == 1 or t >= max(m, 1):
-            return (t if n > 1 else max(m, 1)), 1
+    if (t == 1 or n == 1) and (m == 1 or s >= max(n, 1)):
+        return (s if m > 1 else max(n, 1)), 0
+    if (s == 1 or m == 1) and (n == 1 or t >= max(m, 1)):
+        return (t if n > 1 else max(m, 1)), 1
     return None
 
 

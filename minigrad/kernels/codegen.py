@@ -1,8 +1,8 @@
-"""Programs of formulas -> the text of one kernel. Three shapes of kernel: elementwise, reduce, rows.
+"""Programs of formulas -> the text of one kernel: elementwise, reduce or rows.
 
 Every kernel takes addresses of its arrays, its scalars, sizes, then strides (in elements). The
-innermost stride class (0, 1, other) is part of the text: with a stride known only at run time nothing
-would vectorise.
+innermost stride class (0, 1, other) is part of the text: with a stride known only at run time
+nothing would vectorise.
 """
 
 from minigrad.kernels.emitter import POINTER_OF, TYPE_OF, Emitter, Operand, real_type

@@ -1,4 +1,6 @@
-"""The CPU: generated Numba kernels over addresses, memory from a Pool, matrix products from BLAS."""
+"""The CPU: generated Numba kernels over addresses, memory from a Pool, BLAS."""
+
+import itertools
 
 import numpy as np
 
@@ -50,7 +52,7 @@ class Call:
                     b - a,
                     *self.extra[1:],
                 )
-                for a, b in zip(cuts, cuts[1:], strict=False)
+                for a, b in itertools.pairwise(cuts)
             ],
         )
 
@@ -86,8 +88,8 @@ class Cpu:
     def elementwise(self, program, inputs, outputs):
         """outputs = program(inputs), broadcast to the shape of the outputs.
 
-        inputs: Arrays, and Python numbers for scalars. Reads happen before writes element by element,
-        so an output may be one of the inputs.
+        inputs: Arrays, and Python numbers for scalars. Reads happen before writes element by
+        element, so an output may be one of the inputs.
         """
         operands = (*inputs, *outputs)
         key = tuple(
@@ -195,9 +197,9 @@ class Cpu:
             reduced = [(1, [0] * len(layouts))]
         order = [*kept, *reduced, *([inner_loop] if inner_loop else [])]
         dims, strides = [n for n, _ in order], [s for _, s in order]
-        inner = tuple(_class(s) for s in strides[-1][:-1]) + (
-            _class(strides[-1][-1]) if keeps_inner else 0,
-        )
+        inner = tuple(map(_class, strides[-1]))
+        if not keeps_inner:
+            inner = (*inner[:-1], 0)  # the output does not move in the innermost loop
         kinds = tuple(map(_kind, operands))
         key = (how, kinds, len(kept), len(reduced), keeps_inner, inner)
         entry = self._kernel(
@@ -213,8 +215,8 @@ class Cpu:
     def rows(self, program, modes, inputs, outputs, shape):
         """outputs = program(inputs), formulas that reduce along the last axis of `shape`.
 
-        modes: per output 'store' (shape), 'row' (shape[:-1] + (1,)) or 'columns' (shape[-1:], the sum
-        over all rows).
+        modes: per output 'store' (shape), 'row' (shape[:-1] + (1,)) or 'columns' (shape[-1:], the
+        sum over all rows).
         """
         operands = (*inputs, *outputs)
         key = (
@@ -279,7 +281,7 @@ class Cpu:
         return Call(entry, tuple(extra), rows * columns, steps)
 
     def matmul(self, a, b, out, bias=None):
-        """out = a @ b (+ bias); Arrays of one dtype with at least two axes, batch axes broadcast."""
+        """out = a @ b (+ bias); one dtype, at least two axes each, batch axes broadcast."""
         if out.dtype.is_float:
             blas.matmul(a, b, out, bias, self.contiguous)
             return

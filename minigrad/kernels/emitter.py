@@ -1,4 +1,4 @@
-"""Expressions -> statements of a kernel body: kinds, conversions, one name for every shared part."""
+"""Expressions -> statements of a kernel body: kinds, conversions, shared parts."""
 
 from typing import NamedTuple
 
@@ -46,11 +46,11 @@ def real_type(kinds):
 
 
 class Emitter:
-    """Statements for expressions over operands. Values of a row go to `row`, of an element to `lines`.
+    """Statements for expressions over operands.
 
-    Rules: constants and functions follow the kernel's real type; ints are computed as int64; bools
-    become numbers only by an explicit choice; whatever does not vary along the inner loop is computed
-    once a row.
+    Values of a row go to `row`, of an element to `lines`. Rules: constants and functions follow
+    the kernel's real type; ints are computed as int64; bools become numbers only by an explicit
+    choice; whatever does not vary along the inner loop is computed once a row.
     """
 
     def __init__(self, operands, real):

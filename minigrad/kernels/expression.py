@@ -1,8 +1,8 @@
 """A scalar formula as a small tree, made by calling a Python function with symbols.
 
-The same names (`exp`, `where`, `*`) act on symbols, on numbers and, through `Flows.bind`, on whatever
-an upper layer lets flow through them: that is how one formula becomes a kernel, its gradient a fused
-kernel too, and every higher derivative a walk over the same tree with Variables.
+The same names (`exp`, `where`, `*`) act on symbols, on numbers and, through `Flows.bind`, on
+whatever an upper layer lets flow through them: that is how one formula becomes a kernel, its
+gradient a fused kernel too, and every higher derivative a walk over the same tree with Variables.
 """
 
 import math
@@ -156,7 +156,7 @@ def symbols_of(expression):
 
 
 def evaluate(expression, values):
-    """The expression with Variables or numbers for its symbols; each shared part is computed once."""
+    """The expression with Variables or numbers for its symbols; shared parts only once."""
     done = {}
 
     def visit(e):

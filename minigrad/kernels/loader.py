@@ -1,9 +1,10 @@
 """Kernel source text -> a real file named by the hash of all that decides its meaning -> Numba.
 
-The file can be opened, tracebacks show it, and Numba caches the machine code beside it. A change of the
-text, of Numba or of the flags gives another name, so a stale entry can never be used.
+The file can be opened, tracebacks show it, and Numba caches the machine code beside it. A change
+of the text, of Numba or of the flags gives another name, so a stale entry can never be used.
 """
 
+import contextlib
 import functools
 import hashlib
 import importlib.util
@@ -30,10 +31,8 @@ def _candidates():
     base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     if base:
         yield pathlib.Path(base) / "minigrad"
-    try:
+    with contextlib.suppress(RuntimeError):  # no HOME and no entry in the password database
         yield pathlib.Path.home() / ".cache" / "minigrad"
-    except RuntimeError:  # no HOME and no entry in the password database
-        pass
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     yield pathlib.Path(tempfile.gettempdir()) / f"minigrad-{user}"
 
@@ -117,7 +116,8 @@ def _write(path, text):
 
 def _execute(name, path):
     spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # before it runs: Numba looks it up by name when it stores the code
     try:

@@ -1,6 +1,7 @@
 """Buffers, the pool they come from, and what can be seen of them: the public `mg.memory`.
 
-Graph and arrays are upper layers: the functions here that take Variables only ask them for `.array`.
+Graph and arrays are upper layers: the functions here that take Variables only ask them for
+`.array`.
 """
 
 from minigrad.memory.monitor import (
@@ -63,5 +64,5 @@ def is_alias(a, b):
 
 
 def shares_storage(a, b):
-    """Whether two Variables are views of one Storage, so that a write to one can show in the other."""
+    """Whether two Variables are views of one Storage: a write to one can show in the other."""
     return a.array.storage is b.array.storage

@@ -1,7 +1,7 @@
 """What the memory is doing: statistics, a timeline of events, growth, poison.
 
-This layer knows pools and buffers only. Upper layers register themselves in `probe`: the graph knows
-which operation is running and which nodes live.
+This layer knows pools and buffers only. Upper layers register themselves in `probe`: the graph
+knows which operation is running and which nodes live.
 """
 
 import contextlib
@@ -71,8 +71,9 @@ def stats(device="cpu"):
     current_bytes: in use now (rounded to size classes); peak_bytes: the most so far;
     requested_bytes: what was asked for, of those in use; reserved_bytes: held from the system;
     allocated_bytes and freed_bytes: since the start; system_allocations: segments asked from the
-    system; hits: requests served without one; inactive_split: free bytes in segments that are partly
-    in use; retries and ooms: failed system allocations, and those that stayed so; live_nodes and
+    system; hits: requests served without one; inactive_split: free bytes in segments that are
+    partly in use; retries and ooms: failed system allocations, and those that stayed so;
+    live_nodes and
     saved_bytes: of the autograd graph.
     """
     pool = pool_of(device)
@@ -225,7 +226,7 @@ class assert_no_growth(contextlib.ContextDecorator):
         if len(new) > self.nodes or grown > self.nbytes:
             oldest = [("survivor", text) for text in probe.describe_nodes(new[:5])]
             raise MemoryGrowthError(
-                f"memory grew: wanted at most {self.nodes} new nodes and {self.nbytes:,} more bytes",
+                f"memory grew: wanted at most {self.nodes} new nodes, {self.nbytes:,} more bytes",
                 f"{len(new)} nodes holding {probe.saved_bytes(new):,} saved bytes, "
                 f"{grown:+,} bytes in use",
                 "detach() what is carried from step to step, keep float(loss) instead of loss, "

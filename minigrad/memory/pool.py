@@ -1,9 +1,10 @@
 """Buffers and the pool they come from: size classes, split and merge, a bounded cache.
 
-Two levels. *Bins* hold buffers of one exact size, ready to be taken: a fixed-shape training loop lives
-here and costs one list pop. Below them, *free blocks* are kept by size, split when a smaller one is
-wanted and merged with their neighbours when both are free (best fit with coalescing: Knuth, The Art of
-Computer Programming, vol. 1, 2.5). Blocks are pieces of *segments*, which come from the system.
+Two levels. *Bins* hold buffers of one exact size, ready to be taken: a fixed-shape training loop
+lives here and costs one list pop. Below them, *free blocks* are kept by size, split when a smaller
+one is wanted and merged with their neighbours when both are free (best fit with coalescing: Knuth,
+The Art of Computer Programming, vol. 1, 2.5). Blocks are pieces of *segments*, which come from the
+system.
 """
 
 import bisect
@@ -19,7 +20,8 @@ MOST_BINS = 4096  # remembered request sizes; more than any fixed-shape program 
 class Buffer:
     """Bytes on one device, counted by `owners` (Storages). A block of a segment; it is recycled.
 
-    `pins` counts outside users of its address (NumPy views, DLPack): cloning a pinned buffer copies.
+    `pins` counts outside users of its address (NumPy views, DLPack): cloning a pinned buffer
+    copies.
     """
 
     __slots__ = (
@@ -89,7 +91,7 @@ class WatchedBin(Bin):
 
 
 class Segment:
-    """One allocation from the system. `owner` keeps the memory alive; `first` is its leftmost block."""
+    """One allocation from the system, kept alive by `owner`; `first` is its leftmost block."""
 
     __slots__ = ("address", "first", "is_small", "nbytes", "owner")
 
@@ -165,7 +167,7 @@ class Pool:
         return home
 
     def grow(self, home, requested):
-        """A buffer for a bin that is empty: a free block, split if it is too large, or new memory."""
+        """A buffer for a bin that is empty: a free block, split if too large, or new memory."""
         nbytes = home.nbytes
         buffer = self._best_fit(nbytes)
         if buffer is None and self._binned_bytes(at_most=nbytes) >= nbytes:
@@ -275,7 +277,7 @@ class Pool:
         return [block for segment in self.segments for block in blocks(segment) if block.owners]
 
     def trim(self):
-        """Gives every segment without a used block back to the system. Returns the bytes released."""
+        """Gives every segment without a used block back. Returns the bytes released."""
         self.flush()
         return self._release_segments(self.reserved_bytes)
 

@@ -1,1 +1,1 @@
-"""One class per operation; Variable's operators and the public functions are installed from them."""
+"""One class per operation; operators and public functions are installed from them."""

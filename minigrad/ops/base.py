@@ -1,6 +1,7 @@
-"""What an operation is: Elementwise, RowWise and Structural, and what each gets from its few lines."""
+"""What an operation is: Elementwise, RowWise, Structural, and what each gets for its few lines."""
 
 import inspect
+import itertools
 
 import numpy as np
 
@@ -25,7 +26,7 @@ class InferenceVariable(Variable):
 
 
 def constant(value, name="data"):
-    """A Variable from something that is none: numbers, nested lists, ndarrays; never requires grad."""
+    """A Variable from numbers, nested lists or an ndarray; never requires gradients."""
     data = np.asarray(value)
     if data.dtype == np.float64 and not isinstance(value, (np.ndarray, np.generic)):
         data = data.astype(np.float32)
@@ -130,17 +131,18 @@ class Operation(Function):
 
 def _snake(name):
     out = name[0].lower()
-    for before, c in zip(name, name[1:], strict=False):
+    for before, c in itertools.pairwise(name):
         out += f"_{c.lower()}" if c.isupper() and not before.isupper() else c.lower()
     return out
 
 
 class Elementwise(Operation, abstract=True):
-    """formula(x, ...) of one element; gradient(dy, names...): the names asked for are what is saved.
+    """An op of one element: formula(x, ...) and gradient(dy, names...).
 
-    gradient may ask for inputs and for `y`, the output. It returns one formula per leading input;
-    inputs it says nothing about take no gradient. `result`: 'promote' (the inputs' common dtype),
-    'real' (ints become float32) or 'bool'.
+    The names that gradient asks for are what is saved. gradient may ask for inputs and for `y`,
+    the output. It returns one formula per leading input; inputs it says nothing about take no
+    gradient. `result`: 'promote' (the inputs' common dtype), 'real' (ints become float32) or
+    'bool'.
     """
 
     result = "promote"
@@ -298,10 +300,10 @@ class RowWise(Elementwise, abstract=True):
 
 
 class Structural(Operation, abstract=True):
-    """forward(*inputs, *attributes) over Arrays; gradients: one function per input, called if needed.
+    """forward(*inputs, *attributes) over Arrays; gradients: one function per input.
 
-    A gradient function takes dy and, by name: inputs, `y`, attributes, or `x_shape` for the shape of
-    input x alone. It runs with Variables, so its own gradient is known.
+    A gradient function takes dy and, by name: inputs, `y`, attributes, or `x_shape` for the shape
+    of input x alone. It runs with Variables, so its own gradient is known.
     """
 
     gradients: tuple | None = ()

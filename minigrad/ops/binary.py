@@ -115,8 +115,8 @@ class Minimum(Elementwise):
 class Where(Elementwise):
     """a where c else b, broadcast.  (...), (...), (...) -> (...).
 
-    Both sides are computed: a NaN on the side not taken does not show, but its gradient can (0 * NaN),
-    so make that side safe before, not after.
+    Both sides are computed: a NaN on the side not taken does not show, but its gradient can (0 *
+    NaN), so make that side safe before, not after.
     """
 
     samples = [((3, 4), (3, 4), (3, 4)), ((3, 1), (4,), ()), ((0,), (0,), (1,))]
@@ -130,8 +130,9 @@ class Where(Elementwise):
 
 
 class Clip(Elementwise):
-    """x cut to [low, high].  (...), number, number -> (...).  The gradient is dy within, 0 outside;
-    at the bounds it is dy.
+    """x cut to [low, high].  (...), number, number -> (...).
+
+    The gradient is dy within and at the bounds, 0 outside.
     """
 
     samples = [((3, 4),), ((0,),)]

@@ -1,7 +1,7 @@
 """How a recorded op computes the gradients of those inputs that need one.
 
-One plan per (op, which inputs). First order: one fused kernel over Arrays, un-broadcasting included.
-Higher orders: the same trees, walked with Variables.
+One plan per (op, which inputs). First order: one fused kernel over Arrays, un-broadcasting
+included. Higher orders: the same trees, walked with Variables.
 """
 
 import inspect
@@ -207,7 +207,7 @@ def _size(shape):
 
 
 class RowPlan(ElementwisePlan):
-    """Gradients of a row op: kernels that pass over rows; a (n,) operand gets a sum over columns."""
+    """Gradients of a row op: kernels over rows; an (n,) operand gets a sum of columns."""
 
     def _short_way(self, own):
         return self.general
@@ -259,7 +259,7 @@ class StructuralPlan:
             ]
 
     def _source(self, name):
-        """Where a gradient function's argument comes from: ('saved' | 'shape' | 'attribute', which)."""
+        """Where an argument of a gradient function comes from: ('saved' | 'shape' | ..., which)."""
         op = self.op
         if name == "y" or name in op.inputs:
             return "saved", name

@@ -248,7 +248,7 @@ ROOT = Program(["x"], [e.sqrt(symbol("x"))])
 
 
 class LogSumExpRow(RowWise):
-    """log of the sum of exponentials along the last axis, without overflow.  (..., n) -> (..., 1)."""
+    """log sum exp along the last axis, without overflow.  (..., n) -> (..., 1)."""
 
     samples = [((3, 4),), ((2, 3, 4),), ((5,),), ((2, 1),)]
     keeps_row = False
@@ -278,7 +278,7 @@ class Cumsum(Structural):
 
 
 class Argmax(Structural):
-    """Index of the first largest value along an axis (None: of the flattened).  (...) -> (...) int64.
+    """Index of the first largest value along an axis, or of all.  (...) -> (...) of int64.
 
     The first NaN counts as the largest, as in NumPy.
     """
@@ -291,7 +291,7 @@ class Argmax(Structural):
 
 
 class Argmin(Structural):
-    """Index of the first smallest value along an axis (None: of the flattened).  (...) -> (...) int64.
+    """Index of the first smallest value along an axis, or of all.  (...) -> (...) of int64.
 
     The first NaN counts as the smallest, as in NumPy.
     """

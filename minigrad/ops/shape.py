@@ -26,7 +26,7 @@ def shape_of(name, shape):
 
 
 class Reshape(Structural):
-    """The same elements in C order under another shape, a view if possible.  (...), shape -> shape."""
+    """The same elements in C order, another shape; a view if possible.  (...), shape -> shape."""
 
     samples = [((3, 4), (2, 6)), ((0, 3), (3, 0)), ((), (1, 1))]
     is_view = True

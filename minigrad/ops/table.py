@@ -258,9 +258,8 @@ def _operator(op, is_reflected=False):
     """A binary operator that leaves operands it does not know to the other side."""
 
     def operator(a, b):
-        if not isinstance(b, (Variable, int, float)) and not hasattr(b, "__array__"):
-            if not isinstance(b, (list, tuple)):
-                return NotImplemented
+        if not isinstance(b, (Variable, int, float, list, tuple)) and not hasattr(b, "__array__"):
+            return NotImplemented
         return op.apply(b, a) if is_reflected else op.apply(a, b)
 
     return operator

@@ -1,5 +1,8 @@
-"""C = A B (+ bias) through the BLAS that NumPy has loaded, called by symbol: resolved at link time, so
-the machine code can be cached. Matrices are row-major with a leading dimension, or transposed.
+"""C = A B (+ bias) through the BLAS that NumPy has loaded, called by symbol.
+
+The symbol is resolved at link time, so the machine code can be cached. Matrices are row-major with
+a leading dimension, or transposed.
+
 """
 
 _DIMENSIONS = [types.int32] * 3 + [types.int64] * 3

@@ -1,6 +1,8 @@
 """The beginning of every generated kernel file: pointers, types, flags."""
 
 
+import math  # noqa: F401 - for the kernels that follow this text
+
 import numpy as np
 from numba import njit, types
 from numba.extending import intrinsic

@@ -85,7 +85,7 @@ def test_operation_value_and_gradients_equal_golden(name, dtype):
     for k, (output, value) in enumerate(zip(outputs, expected, strict=True)):
         assert output.shape == value.shape
         if value.dtype.kind == "f":
-            assert output.dtype == dtype
+            assert output.numpy().dtype == dtype
         np.testing.assert_allclose(
             output.numpy(), value, **tolerance, err_msg=f"output {k}", strict=False
         )
@@ -103,8 +103,8 @@ def test_operation_value_and_gradients_equal_golden(name, dtype):
         if grad is None:  # an operation that is constant almost everywhere records nothing
             grad = np.zeros(expected_grad.shape, dtype)
         else:
-            assert grad.dtype == dtype
             grad = grad.numpy()
+            assert grad.dtype == dtype
         assert grad.shape == expected_grad.shape
         np.testing.assert_allclose(grad, expected_grad, **tolerance, err_msg=f"gradient of {key}")
 

@@ -104,7 +104,7 @@ def classification():
             lambda x, y, w, k=keywords: functional.cross_entropy(x, y, w, **k),
             ["$logits", "$labels"],
             ["weights"],
-            weights="$weights",
+            weight="$weights",
             **keywords,
         )
     wide = {"logits": fixed([[500.0, 0.0, -500.0], [3.0, 2.0, 1.0]]), "labels": fixed([2, 0])}
@@ -124,7 +124,7 @@ def classification():
         lambda x, y, w: functional.cross_entropy(x, y, w, label_smoothing=0.25),
         ["$logits", "$targets"],
         ["targets", "weights"],
-        weights="$weights",
+        weight="$weights",
         label_smoothing=0.25,
     )
 

@@ -11,8 +11,16 @@ if TYPE_CHECKING:
     from minigrad.course.notebook import check as check
     from minigrad.course.notebook import load as load
     from minigrad.course.predictions import predict as predict
+    from minigrad.course.scrubber import scrub as scrub
+    from minigrad.course.tiles import light as light
 
-HOMES = {"check": "notebook", "load": "notebook", "predict": "predictions"}
+HOMES = {
+    "check": "notebook",
+    "load": "notebook",
+    "predict": "predictions",
+    "scrub": "scrubber",
+    "light": "tiles",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -1,0 +1,415 @@
+# %% [markdown]
+# # 00 · What happens when a network learns?
+#
+# **You need** Python, NumPy and school calculus. **It takes** about an hour. **At the end** you
+# have written the slowest way to get a gradient, measured exactly how wrong it is, and know why
+# nobody trains with it. Next: lesson 01, the chain rule.
+#
+# A lesson is a walk: a question, a guess, a run, a picture, an explanation. Your own code goes into
+# a file beside this notebook, here `exercises/00_start.py`. Run a cell with Shift+Enter.
+
+# %% [markdown]
+# ## 1. The finished thing
+#
+# Twelve lines that learn to read handwritten digits: 1,797 real ones, 8 by 8 pixels, of which a
+# fifth is held out for the exam. Run them.
+
+# %%
+import time
+
+started = time.perf_counter()
+
+# %%
+import minigrad as mg
+
+images, labels = mg.data.load_digits()
+(x, y), (x_new, y_new) = mg.data.stratified_split(images.reshape(-1, 64), labels)
+model = mg.nn.Sequential(mg.nn.Linear(64, 128), mg.nn.ReLU(), mg.nn.Linear(128, 10))
+optimizer = mg.optim.Adam(model, learning_rate=2e-3)
+for epoch in range(30):
+    for inputs, targets in mg.data.batches(x, y, batch_size=32, seed=epoch):
+        loss = mg.cross_entropy(model(mg.variable(inputs)), mg.variable(targets))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+accuracy = (model.valid()(mg.variable(x_new)).numpy().argmax(axis=1) == y_new).mean()
+
+# %%
+n_parameters = sum(parameter.size for parameter in model.parameters())
+print(f"{accuracy:.1%} of {len(y_new)} digits it has never seen are read correctly")
+print(f"{time.perf_counter() - started:.1f} s, of which the first part went into compiling kernels")
+print(f"{n_parameters:,} numbers were adjusted, {30 * -(-len(x) // 32):,} times")
+
+# %%
+import matplotlib.pyplot as plt
+
+answers = model.valid()(mg.variable(x_new)).numpy().argmax(axis=1)
+figure, axes = plt.subplots(1, 8, figsize=(11, 1.9))
+for axis, image, answer, label in zip(axes, x_new, answers, y_new, strict=False):
+    axis.imshow(image.reshape(8, 8), cmap="gray_r")
+    axis.set_title(f"read {answer}", color="black" if answer == label else "red")
+    axis.set(xticks=[], yticks=[], xlabel=f"is {label}")
+plt.show()
+
+# %% [markdown]
+# **What to see.** Eight held-out digits and what the network reads; a red title is a mistake.
+
+# %% [markdown]
+# One line of the twelve is the whole secret: `loss.backward()`. Before it, nobody knows in which
+# direction to change the numbers of the network. After it, each of them has a *gradient*: by how
+# much the loss grows when this one number grows. How does it find thousands of slopes at once?
+#
+# Two pictures of what goes on in there. You will understand every box of the first by lesson 02,
+# and every step of the second by lesson 10.
+
+# %%
+loss = mg.cross_entropy(model(mg.variable(x[:32])), mg.variable(y[:32]))
+mg.viz.graph(loss)
+
+# %% [markdown]
+# **What to see.** While the network computed, minigrad wrote down each operation as a *node*.
+# `backward()` walks this graph from the loss back to the parameters.
+
+# %%
+with mg.memory.timeline() as timeline:
+    loss = mg.cross_entropy(model(mg.variable(x[:32])), mg.variable(y[:32]))
+    loss.backward()
+    del loss
+mg.viz.memory(timeline)
+plt.show()
+
+# %% [markdown]
+# **What to see.** Bytes in use, over one training step. They climb while the network computes,
+# because values are kept for the way back, and they fall while `backward()` uses them up.
+#
+# This course is: *write each part of this yourself.* We begin with the slope of one function, and
+# with nothing but the function to ask.
+
+# %% [markdown]
+# ## 2. The run loop: write, check, read, repair
+#
+# Open `exercises/00_start.py` (it is beside this notebook if you came by `minigrad lab`). Its first
+# function, `hello`, is already written, with a slip in it. Check it **before** you repair it, to
+# see how a failing check speaks:
+
+# %% tags=["exercise"]
+from minigrad.course import check, load, predict
+
+check("00.hello")
+
+# %% [markdown]
+# Every check of this course has these five parts.
+#
+# | part | what it says |
+# |---|---|
+# | **Given** | the call, with its inputs; they are random, and *seed* brings the same ones back |
+# | **Expected** | what a right answer is |
+# | **Got** | what yours was |
+# | **Where** | the line of your file |
+# | **Try** | one thing to look at; never the answer |
+#
+# Now repair `hello`, **save the file**, and run the cell again. `check("00.hello")` grades the
+# saved file in a process of its own, so nothing you write can hang or break this notebook. In a
+# terminal, `pytest exercises` does exactly the same. Stuck? `minigrad hint 00.hello` gives one of
+# three hints. Hints cost nothing.
+
+# %% [markdown]
+# ## 3. A slope from two values
+#
+# Take the function that squashes numbers in many networks, `tanh`, and ask for its slope at 0.7.
+# Calculus knows: $1 - \tanh^2(0.7)$. But suppose that all you can do is *call* the function. Then
+# nudge the input to both sides and look what happens:
+#
+# $$f'(x) \approx \frac{f(x + \varepsilon) - f(x - \varepsilon)}{2\varepsilon}$$
+#
+# This is the **central difference**. Drag the slider: the red line goes through the two points, and
+# as `eps` shrinks it becomes the tangent.
+
+# %%
+import numpy as np
+
+from minigrad.course import scrub
+
+
+def draw_secant(axis, eps):
+    """Draw tanh, its tangent at 0.7 and the line through the two points eps away."""
+    at = 0.7
+    grid = np.linspace(-1.5, 3, 200)
+    axis.plot(grid, np.tanh(grid), color="tab:blue", label="tanh")
+    slope = 1 - np.tanh(at) ** 2
+    axis.plot(grid, np.tanh(at) + slope * (grid - at), ":", color="gray", label="tangent")
+    ends = np.array([at - eps, at + eps])
+    rise = np.diff(np.tanh(ends))[0]
+    axis.plot(
+        grid,
+        np.tanh(ends[0]) + rise / (2 * eps) * (grid - ends[0]),
+        color="tab:red",
+        label="line through the two points",
+    )
+    axis.plot(ends, np.tanh(ends), "o", color="tab:red")
+    axis.set(xlabel="x", ylabel="tanh(x)", ylim=(-1.3, 1.8))
+    axis.set_title(f"eps = {eps:g}: slope {rise / (2 * eps):.5f}, true {slope:.5f}")
+    axis.legend(loc="lower right")
+
+
+scrub(draw_secant, [1.5, 1.0, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05], label="eps", show=[1.5, 0.5, 0.1])
+
+# %% [markdown]
+# **What to see.** Three stills beside the slider: at `eps` = 1.5 the line is no tangent at all, at
+# 0.1 you cannot tell the two apart.
+#
+# **Write it.** `central_difference(f, x, eps)` in `exercises/00_start.py`. One line is enough.
+
+# %% tags=["exercise"]
+check("00.central_difference")
+
+# %% [markdown]
+# While you try things out, `check(mine.central_difference)` runs the same checks on the function as
+# it is loaded *here*: your prints show, a debugger stops inside it, and it counts for nothing.
+
+# %%
+mine = load("00")  # your file, read afresh
+
+f, df = np.tanh, lambda x: 1 - np.tanh(x) ** 2
+print("two values:", mine.central_difference(f, 0.7, 1e-3))
+print("calculus:  ", df(0.7))
+
+# %% [markdown]
+# ## 4. How small should the nudge be?
+#
+# The picture says: the smaller, the better. So why not `eps = 1e-15`?
+#
+# **Predict first.** Replace each `...` by a number such as `1e-8`: which `eps` gives the smallest
+# error, if all numbers are float64 (16 digits), and if they are float32 (7 digits), the type that
+# networks are trained in? Nobody grades a prediction. It is there to be wrong about.
+
+# %% tags=["prediction"]
+best64 = predict("00.best_eps_float64", "Which eps is best in float64?", ...)
+best64
+
+# %% tags=["prediction"]
+best32 = predict("00.best_eps_float32", "Which eps is best in float32?", ...)
+best32
+
+# %% [markdown]
+# Now measure: the error of your own function, for every `eps` from 1 down to 1e-15.
+
+# %%
+epsilons = np.logspace(0, -15, 61)
+points = np.linspace(0.2, 1.2, 21)  # the median over some x, so that no single one decides
+
+
+def errors(dtype):
+    """Return the median error of central_difference for each eps, computed in this dtype."""
+    x = points.astype(dtype)
+    with np.errstate(all="ignore"):
+        estimates = [mine.central_difference(f, x, dtype(eps)) for eps in epsilons]
+    return np.array([np.median(np.abs(e.astype(np.float64) - df(points))) for e in estimates])
+
+
+errors64, errors32 = errors(np.float64), errors(np.float32)
+
+figure, axis = plt.subplots(figsize=(9, 5))
+axis.loglog(epsilons, errors64, "o-", markersize=3, label="measured in float64")
+axis.loglog(epsilons, errors32, "s-", markersize=3, label="measured in float32")
+axis.loglog(epsilons, epsilons**2 / 6, ":", color="gray", label="the line bends: eps² · |f'''| / 6")
+for dtype, colour in ((np.float64, "tab:blue"), (np.float32, "tab:orange")):
+    axis.loglog(
+        epsilons,
+        np.finfo(dtype).eps / (2 * epsilons),
+        "--",
+        color=colour,
+        alpha=0.5,
+        label=f"{np.dtype(dtype).name} rounds: u / (2 · eps)",
+    )
+axis.set(xlabel="eps, the length of the nudge", ylabel="error of the slope", ylim=(1e-13, 10))
+axis.set_title("The error of a central difference is U-shaped")
+axis.invert_xaxis()
+axis.legend(fontsize=8)
+axis.grid(alpha=0.3)
+plt.show()
+
+# %%
+best64.reveal(float(epsilons[np.nanargmin(errors64)]), factor=10)
+
+# %%
+best32.reveal(float(epsilons[np.nanargmin(errors32)]), factor=10)
+
+# %% [markdown]
+# **What to see.** Going right, to smaller `eps`, both curves fall along the dotted line, and then
+# *rise* again. Two errors pull against each other:
+#
+# - **Truncation.** The function is no straight line. The Taylor series says how much that costs:
+#   about $\varepsilon^2 |f'''| / 6$. Ten times smaller `eps`, a hundred times smaller error.
+# - **Rounding.** $f(x+\varepsilon)$ and $f(x-\varepsilon)$ agree in nearly all their digits, and
+#   the subtraction throws these away. What is left has an error of about $u$, the gap between
+#   neighbouring floats near 1, and it is then divided by $2\varepsilon$.
+#
+# The best `eps` balances the two: near $u^{1/3}$. In float64 that still leaves ten good digits.
+# In float32 barely five, and no choice of `eps` gets you more. Keep this in mind whenever a
+# gradient is *checked* against differences: it has to be done in float64.
+
+# %%
+for dtype in (np.float32, np.float64):
+    u = np.finfo(dtype).eps
+    print(
+        f"{np.dtype(dtype).name}: u = {u:.1e}, so the best eps is near {u ** (1 / 3):.0e} "
+        f"and the error there is near {u ** (2 / 3):.0e}"
+    )
+
+# %% [markdown]
+# > **A real system.** PyTorch's `torch.autograd.gradcheck` compares gradients with differences,
+# > with `eps = 1e-6` by default. Its documentation warns that the defaults are meant for double
+# > precision, and that with float32 the check is likely to fail *although the gradient is right*.
+# > Look at the orange curve at 1e-6: now you know why. minigrad's `mg.debug.gradcheck` computes in
+# > float64 for the same reason.
+
+# %% [markdown]
+# ## 5. Why nobody trains like this
+#
+# With `central_difference` you could train the network of the beginning: nudge one number, look at
+# the loss, put it back, go on to the next. It is right, as far as the digits go. Here are five of
+# the network's weights, nudged in float32 as they are, beside what `backward()` says:
+
+# %%
+batch, targets = mg.variable(x[:32]), mg.variable(y[:32])
+weight = next(iter(model.parameters()))
+values = weight.numpy().copy()
+
+optimizer.zero_grad()
+mg.cross_entropy(model(batch), targets).backward()
+gradient = weight.grad.numpy().copy()
+optimizer.zero_grad()
+
+strongest = np.argsort(-np.abs(gradient), axis=None)[:2000:400]
+print(f"{'weight':>10} {'nudged':>12} {'backward()':>12}")
+for place in strongest:
+    where = np.unravel_index(place, values.shape)
+
+    def loss_at(value, where=where):
+        """Return the loss with one weight set to another value."""
+        changed = values.copy()
+        changed[where] = value
+        with mg.no_grad():
+            weight.copy_(mg.variable(changed))
+            return mg.cross_entropy(model(batch), targets).numpy()
+
+    nudged = mine.central_difference(loss_at, values[where], np.float32(0.02))
+    print(f"{tuple(map(int, where))!s:>10} {float(nudged):>12.6f} {gradient[where]:>12.6f}")
+with mg.no_grad():
+    weight.copy_(mg.variable(values))
+
+# %% [markdown]
+# The same slopes, to the few digits that float32 leaves to a difference. Now the price.
+#
+# **Predict.** A central difference costs two runs of the network *for each number*. `backward()`
+# costs one run and one walk back, for *all* of them. Say how many times longer the nudging of all
+# numbers of this network takes than one `backward()`: 10? 100? 1,000? 10,000?
+
+# %% tags=["prediction"]
+price = predict("00.price", "How many times longer do nudges take than backward()?", ...)
+price
+
+
+# %%
+def seconds(function, rounds=200):
+    """Return the median time of a call."""
+    times = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - started)
+    return float(np.median(times))
+
+
+def run_only():
+    """Run the network forward, recording nothing."""
+    with mg.no_grad():
+        mg.cross_entropy(model(batch), targets)
+
+
+def run_and_back():
+    """Run the network forward and backward."""
+    optimizer.zero_grad()
+    mg.cross_entropy(model(batch), targets).backward()
+
+
+forward, both = seconds(run_only), seconds(run_and_back)
+nudges = 2 * n_parameters * forward
+print(f"one run {1e6 * forward:.0f} µs; one run with backward() {1e6 * both:.0f} µs")
+print(f"all {n_parameters:,} slopes: {nudges:.2f} s by nudges, {both:.6f} s by backward()")
+optimizer.zero_grad()
+
+# %%
+price.reveal(round(nudges / both), factor=3)
+
+# %%
+sizes = np.logspace(1, 9, 50)
+figure, axis = plt.subplots(figsize=(8, 4))
+axis.loglog(sizes, 2 * sizes, label="nudging every number")
+axis.loglog(sizes, np.full_like(sizes, both / forward), label="backward(), as measured above")
+axis.axvline(n_parameters, color="gray", linestyle=":", label="the network of this lesson")
+axis.set(xlabel="numbers in the network", ylabel="cost, in runs of the network")
+axis.set_title("What one gradient costs")
+axis.legend()
+axis.grid(alpha=0.3)
+plt.show()
+
+# %% [markdown]
+# **What to see.** The cost of nudging grows with the network; that of `backward()` is a few runs,
+# however many numbers there are. That is why deep learning exists, and the rest of this course is
+# about how it can be so. Nudging keeps one job, and an important one: it *checks* gradients.
+
+# %% [markdown]
+# ## 6. Bug hunt
+#
+# `slope(f, x)` in your exercise file chooses its step itself. Its author tried it here and there,
+# and it was right each time:
+
+# %%
+planted_eps = 1e-6
+for at in (0.0, 0.5, 3.0, 100.0):
+    estimate = ((at + planted_eps) ** 2 - (at - planted_eps) ** 2) / (2 * planted_eps)
+    print(f"x = {at:>6}: {estimate:.6f}, should be {2 * at}")
+
+# %% [markdown]
+# For some x it is badly wrong. Hunt it down: find an x for which it fails, write it into `BUG`,
+# then repair `slope`. A diagnosis and a repair, both are checked.
+
+# %% tags=["exercise"]
+check("00.slope")
+
+# %% [markdown]
+# > **Real bug: a check that cannot fail.** In a copy from 2025 of a well-known course's exercises
+# > on backpropagation, a test compared the learner's gradient with the right one by
+# > `assert_allclose(x, y, 0, e)`. The third and fourth arguments are *tolerances*; with `e` = 2.7
+# > as an absolute tolerance, a gradient of all zeros passes:
+
+# %%
+gradient_of_exp = np.exp(np.array([-1.0, 0.0, 0.9]))
+np.testing.assert_allclose(np.zeros(3), gradient_of_exp, 0, np.e)
+print("all zeros pass for", gradient_of_exp.round(2))
+
+# %% [markdown]
+# So the checks of *this* course are tested themselves: for each function there are several wrong
+# versions that people really write, and every one must fail, with the message meant for it.
+# `python -m minigrad.course.prove` prints the table.
+
+# %% [markdown]
+# ## Where you are
+#
+# - A derivative can be had from two calls of the function, with an error that cannot be made as
+#   small as you like: truncation against rounding.
+# - It costs two runs for each number. `backward()` costs a few runs for all of them.
+# - A gradient that matters is *checked* by differences, in float64.
+#
+# **Next:** lesson 01, `minigrad lab 01`. One rule that everybody learned at school is all that
+# `backward()` needs.
+
+# %%
+from minigrad.course.predictions import summary
+
+print(summary("00"))
+
+# %% tags=["exercise"]
+check("00")

@@ -1,0 +1,54 @@
+"""A picture with a slider, and stills beside it for those who read without a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+def scrub(
+    draw: Callable[[Any, Any], None],
+    values: Sequence[Any],
+    *,
+    label: str,
+    show: Sequence[Any],
+    width: float = 4.4,
+    height: float = 3.4,
+) -> Any:
+    """Show `draw(axis, value)` for the values of `show` side by side, and under a slider for all.
+
+    Args:
+        draw: draws one value on a matplotlib axis.
+        values: what the slider runs through, in order.
+        label: what the slider is called.
+        show: the values of the stills.
+        width: of one still, in inches.
+        height: of one still, in inches.
+
+    Returns:
+        The slider with its picture; None where ipywidgets is not installed.
+    """
+    import matplotlib.pyplot as plt
+
+    _, axes = plt.subplots(
+        1, len(show), figsize=(width * len(show), height), squeeze=False, layout="constrained"
+    )
+    for axis, value in zip(axes[0], show, strict=True):
+        draw(axis, value)
+    plt.show()
+    try:
+        import ipywidgets
+    except ImportError:
+        return None
+
+    def picture(value: Any) -> None:
+        _, axis = plt.subplots(figsize=(1.4 * width, 1.1 * height), layout="constrained")
+        draw(axis, value)
+        plt.show()
+
+    slider = ipywidgets.SelectionSlider(
+        options=[(str(value), value) for value in values],
+        description=label,
+        continuous_update=False,
+    )
+    return ipywidgets.VBox([slider, ipywidgets.interactive_output(picture, {"value": slider})])

@@ -157,6 +157,27 @@ def test_integers_are_the_words_scaled_to_the_span(span):
     np.testing.assert_array_equal(draw("random_integers_i8", 200, span=span), wanted)
 
 
+def test_normal_numbers_of_extreme_words_are_finite():
+    kernel = loader.load(
+        """@jit("void(i8, i8, i8)")
+def kernel(words_at, f4_out, f8_out):
+    w, a, b = u4_at(words_at), f4_at(f4_out), f8_at(f8_out)
+    a[0], a[1] = normal_pair_f4(w[0], w[1])
+    b[0], b[1] = normal_pair_f8(w[0], w[1], w[2], w[3])
+""",
+        (*loader.MATHEMATICS, "random"),
+    ).kernel
+    radii = []
+    for word in (0, 2**32 - 1):
+        w, a, b = np.full(4, word, np.uint32), np.empty(2, np.float32), np.empty(2)
+        kernel(w.ctypes.data, a.ctypes.data, b.ctypes.data)
+        radii.append((np.hypot(*a), np.hypot(*b)))
+    (largest_f4, least_f8), (least_f4, largest_f8) = radii  # a word of 0 is rare in float32 ...
+    np.testing.assert_allclose(largest_f4, math.sqrt(64 * math.log(2)), 1e-6)
+    np.testing.assert_allclose(largest_f8, math.sqrt(106 * math.log(2)), 1e-14)  # ... of 1s here
+    assert least_f4 == least_f8 == 0
+
+
 # The streams below are fixed, so these are no lotteries: each was right once and stays right. The
 # limits are those of a test at the level 1e-4.
 

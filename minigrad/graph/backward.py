@@ -19,7 +19,7 @@ from minigrad.errors import (
 from minigrad.graph import variable as variable_module
 from minigrad.graph.modes import enable_grad, no_grad, state
 from minigrad.graph.node import Node
-from minigrad.graph.order import ordered
+from minigrad.graph.order import leading_to, ordered
 from minigrad.graph.variable import Variable, written_line
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import Program, symbol
@@ -27,13 +27,13 @@ from minigrad.kernels.expression import Program, symbol
 ADD = Program(["a", "b"], [symbol("a") + symbol("b")])
 
 
-def gradients(roots, dys, retain_graph=False, create_graph=False, capture=()):
-    """The gradients of the leaves, and of the nodes in `capture`, as a dict; writes no `.grad`.
+def gradients(roots, dys, retain_graph=False, create_graph=False, only=None):
+    """The gradients of all leaves, or of the targets in `only`, as a dict; writes no `.grad`.
 
     Args:
         roots: Variables that require gradients.
         dys: per root its upstream gradient (a Variable of its shape and dtype).
-        capture: Nodes whose own gradient is wanted too.
+        only: leaf Variables and Nodes whose gradients are wanted; nothing else is visited.
 
     Returns:
         {leaf Variable or Node: gradient}; Arrays, or Variables with create_graph.
@@ -46,11 +46,16 @@ def gradients(roots, dys, retain_graph=False, create_graph=False, capture=()):
     seams = state.seams
     find = seams.topological_order if seams and seams.topological_order else ordered
     order = find([key for key in start if type(key) is Node])
+    live = None
+    if only is not None:
+        live = leading_to(order, only)
+        order = [node for node in order if node in live]
     for node in order:
-        check(node)
+        if live is None or not _ends_at(node, live):
+            check(node)
     mode = enable_grad if create_graph else no_grad
     with mode():
-        return _flow(order, start, retain_graph or create_graph, create_graph, set(capture))
+        return _flow(order, start, retain_graph or create_graph, create_graph, only, live)
 
 
 def check(node):
@@ -85,8 +90,16 @@ def raise_modified(node, value, version):
     )
 
 
-def _flow(order, arrived, retain_graph, create_graph, capture):
-    """Walks the nodes in order. `arrived`: node or leaf -> the sum of what has come so far."""
+def _ends_at(node, live):
+    """Whether a wanted node leads to no other target: its own gradient is all that is needed."""
+    return not any(edge in live for edge in node.edges)
+
+
+def _flow(order, arrived, retain_graph, create_graph, only, live):
+    """Walks the nodes in order. `arrived`: node or leaf -> the sum of what has come so far.
+
+    only, live: the targets and what leads to them, or None for all.
+    """
     leaves, owned = {}, set()
     found = {}
     observers, seams = state.observers, state.seams
@@ -97,8 +110,10 @@ def _flow(order, arrived, retain_graph, create_graph, capture):
             continue  # reached only through inputs that take no gradient
         if node.hooks:
             dy = run_hooks(node.hooks, dy, create_graph)
-        if node in capture:
+        if only is not None and node in only:
             found[node] = dy
+            if _ends_at(node, live):
+                continue
         began = time.perf_counter() if observers else 0.0
         if create_graph:
             grads = node.plan.backward_graph(node, dy)
@@ -110,7 +125,7 @@ def _flow(order, arrived, retain_graph, create_graph, capture):
         if not retain_graph:
             node.kept = None
         for edge, g in zip(node.edges, grads, strict=True):
-            if edge is None or g is None:
+            if edge is None or g is None or (live is not None and edge not in live):
                 continue
             before = arrived.get(edge)
             if before is None:
@@ -226,7 +241,9 @@ def write_grad(leaf, g, seen):
         leaf.grad_ = g if before is None else before + g
         return
     device = device_of(g)
-    if before is None:
+    if leaf.group is not None and (before is None or before.node is None):
+        leaf.group[0].store(leaf, g)
+    elif before is None:
         fresh = type(g) is Array and g.storage not in seen
         seen.add(g.storage)
         leaf.grad_ = Variable(g if fresh else device.convert(g, g.dtype))

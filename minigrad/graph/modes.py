@@ -29,7 +29,7 @@ class State(threading.local):
 
     def update(self):
         """Recomputes `path`."""
-        if self.watchers or self.is_inference:
+        if self.watchers or self.spans or self.is_inference:
             self.path = SLOW
         else:
             self.path = RECORD if self.recording else NO_GRAD

@@ -40,6 +40,15 @@ def ordered(roots):
     return _searched(roots)
 
 
+def leading_to(order, targets):
+    """The targets (nodes or leaves) and all nodes in `order` from which one can be reached."""
+    live = set(targets)
+    for node in reversed(order):
+        if any(edge in live for edge in node.edges):
+            live.add(node)
+    return live
+
+
 def find_cycle(roots):
     """A path [a, b, ..., a] along edges if the graph has a cycle, else None. No recursion.
 

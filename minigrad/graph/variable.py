@@ -23,6 +23,7 @@ class Variable(Flows):
         "__weakref__",
         "array",
         "grad_",
+        "group",
         "hooks",
         "name",
         "node",
@@ -35,12 +36,12 @@ class Variable(Flows):
 
     def __init__(self, array, node=None, requires_grad=False, name=None):
         self.array, self.node, self.requires_grad_ = array, node, requires_grad
-        self.grad_ = self.hooks = self.post_hooks = None
+        self.grad_ = self.group = self.hooks = self.post_hooks = None
         self.name = name
 
     def __getattr__(self, attribute):
         # ops make Variables without setting what is None at first: fewer stores an op
-        if attribute in ("grad_", "hooks", "name", "post_hooks"):
+        if attribute in ("grad_", "group", "hooks", "name", "post_hooks"):
             return
         raise AttributeError(f"'Variable' has no attribute '{attribute}'")
 

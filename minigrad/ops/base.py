@@ -362,7 +362,7 @@ class Structural(Operation, abstract=True):
 def announced(cls, args, variables, attributes):
     """Runs an op while somebody watches: spans, timelines, debuggers, inference."""
     before = state.running
-    state.running = (cls.name, user_place())
+    state.running = (cls.name, user_place() if state.watchers else None)
     try:
         y = cls.run(args, variables, attributes) if attributes else cls.run(args, variables)
     finally:

@@ -1,0 +1,99 @@
+"""ParameterGroup: one flat gradient buffer for many parameters.
+
+Each parameter's `.grad` is a view of the buffer, so clipping and all-reduce touch memory once. The
+parameters themselves keep Storages of their own: a write to one is no write to another. A parameter
+belongs to at most one group, made by the first manager or optimizer that sees it.
+"""
+
+import weakref
+
+from minigrad.array.array import Array
+from minigrad.array.layout import contiguous_strides
+from minigrad.graph.backward import ADD
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import device_of
+from minigrad.kernels.expression import IDENTITY
+
+ALIGN = 16  # elements: every slice starts on a cache line of float32
+
+
+class ParameterGroup:
+    """Parameters of one dtype on one device, and the flat buffer of their gradients.
+
+    A parameter is reached if its `.grad` is not None; the slice of one that is not is undefined.
+    """
+
+    def __init__(self, parameters):
+        first = parameters[0]
+        self.dtype, self.device = first.dtype, first.device
+        self._members, self.slices = [], []
+        self.flat: Array
+        self.add(parameters)
+
+    @property
+    def parameters(self):
+        """The members that are still alive, in order."""
+        return [p for p in (member() for member in self._members) if p is not None]
+
+    def add(self, parameters):
+        """Grows the group: a new buffer, to which the gradients move and `.grad` is bound anew."""
+        old = [(p, p.grad_) for p in self.parameters]
+        members = [*self.parameters, *parameters]
+        device = device_of(members[0].array)
+        offsets, size = [], 0
+        for p in members:
+            offsets.append(size)
+            size += -(-max(p.size, 1) // ALIGN) * ALIGN
+        self.flat = device.empty((size,), self.dtype)
+        device.fill(self.flat, 0.0)
+        self._members = [weakref.ref(p) for p in members]
+        self.slices = []
+        for k, (p, offset) in enumerate(zip(members, offsets, strict=True)):
+            view = self.flat.view(p.shape, contiguous_strides(p.shape), offset)
+            self.slices.append((view, Variable(view)))
+            p.group = (self, k)
+        for p, grad in old:
+            if grad is not None:
+                p.grad_ = None
+                self.store(p, grad.array)
+
+    def destination(self, parameter):
+        """Where this pass may write the parameter's gradient directly, or None if it accumulates."""
+        return self.slices[parameter.group[1]][0] if parameter.grad_ is None else None
+
+    def store(self, parameter, gradient):
+        """Stores a gradient Array, or adds it to the one there."""
+        view, grad = self.slices[parameter.group[1]]
+        device = device_of(view)
+        if parameter.grad_ is None:
+            if gradient is not view:
+                device.prepare_write(view)
+                device.elementwise(IDENTITY, (gradient,), (view,))
+            parameter.grad_ = grad
+        else:
+            device.prepare_write(view)
+            device.elementwise(ADD, (parameter.grad_.array, gradient), (view,))
+            parameter.grad_ = grad
+
+    def __repr__(self):
+        return f"ParameterGroup({len(self.parameters)} parameters, {self.dtype}[{self.flat.size}])"
+
+
+def join(parameters, group_of=None):
+    """Puts parameters that have no group yet into one per dtype; returns {dtype: group} made or grown.
+
+    Args:
+        parameters: leaves that require gradients.
+        group_of: groups to grow, by (dtype, device).
+    """
+    group_of = {} if group_of is None else group_of
+    new = {}
+    for p in parameters:
+        if p.group is None:
+            new.setdefault((p.dtype, p.device), []).append(p)
+    for key, members in new.items():
+        if key in group_of:
+            group_of[key].add(members)
+        else:
+            group_of[key] = ParameterGroup(members)
+    return group_of

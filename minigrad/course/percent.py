@@ -54,6 +54,8 @@ def _begin(rest: str, place: str) -> Cell:
     if kind not in ("code", "markdown"):
         raise ValueError(f"{place}: a cell is code or [markdown], not [{kind}]")
     metadata = {}
+    if unread := OPTION.sub("", rest).strip():
+        raise ValueError(f"{place}: {unread!r} is no option of a cell")
     for key, value in OPTION.findall(rest):
         try:
             metadata[key] = ast.literal_eval(value)

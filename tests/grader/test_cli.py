@@ -1,0 +1,192 @@
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from minigrad.cli import checking, lab, reset
+from minigrad.cli.main import main
+from minigrad.course.stubs import cut
+from minigrad.grader import progress
+from minigrad.grader.launcher import GraderError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    shutil.copytree(ROOT / "solutions", tmp_path / "solutions")
+    (tmp_path / "exercises").mkdir()
+    for path in (tmp_path / "solutions").glob("*.py"):
+        (tmp_path / "exercises" / path.name).write_text(cut(path.read_text(), path.name))
+    (tmp_path / "lessons").mkdir()
+    monkeypatch.chdir(tmp_path / "lessons")
+    monkeypatch.setenv("NO_COLOR", "1")
+    return tmp_path
+
+
+def solve(course, stem="00_start"):
+    shutil.copy(course / "solutions" / f"{stem}.py", course / "exercises" / f"{stem}.py")
+
+
+def test_check_of_a_solved_lesson_is_full_marks_and_exit_0(course, capsys):
+    solve(course)
+    assert main(["check", "00"]) == 0
+    assert "12 of 12 points" in capsys.readouterr().out
+    assert progress.load(course / ".minigrad")["exercises"]["00.slope"]["points"] == 5
+
+
+def test_check_of_an_untouched_lesson_is_exit_1(course, capsys):
+    assert main(["check", "00.hello"]) == 1
+    assert "Try " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("what", ["99", "00.nothing", "nonsense"])
+def test_check_of_what_does_not_exist_is_exit_2_and_says_what_does(course, what, capsys):
+    assert main(["check", what]) == 2
+    assert "there" in capsys.readouterr().err
+
+
+def test_check_outside_a_course_is_exit_2(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["check"]) == 2
+    assert "exercises/NN_slug.py" in capsys.readouterr().err
+
+
+def test_fault_of_the_grader_is_exit_3_and_no_zero(course, monkeypatch, capsys):
+    def broken(*_, **__):
+        raise GraderError("the fork server is gone")
+
+    monkeypatch.setattr(checking, "grade", broken)
+    assert main(["check", "00"]) == 3
+    assert "the grader itself failed" in capsys.readouterr().err
+    assert not (course / ".minigrad" / "progress.json").exists()
+
+
+def test_wrong_usage_is_exit_2(capsys):
+    with pytest.raises(SystemExit) as error:
+        main(["dance"])
+    assert error.value.code == 2
+    capsys.readouterr()
+
+
+def test_check_as_json_is_json(course, capsys):
+    main(["check", "00.hello", "--json", "--seed", "4"])
+    data = json.loads(capsys.readouterr().out)
+    assert (data["seed"], data["points"], data["of"]) == (4, 0, 1)
+
+
+def test_hints_come_one_by_one_and_then_the_solution(course, capsys):
+    texts = []
+    for _ in range(5):
+        assert main(["hint", "00.slope"]) == 0
+        texts.append(capsys.readouterr().out)
+    assert [text[:6] for text in texts[:3]] == ["Hint 1", "Hint 2", "Hint 3"]
+    assert "solutions/00_start.py" in texts[3]
+    assert texts[3] == texts[4]
+    assert main(["hint", "00.slope.1"]) == 0
+    assert capsys.readouterr().out == texts[0]
+
+
+def test_hint_for_a_whole_lesson_asks_which_exercise(course, capsys):
+    assert main(["hint", "00"]) == 2
+    assert "00.slope" in capsys.readouterr().err
+
+
+def test_status_shows_points_and_tiles(course, capsys):
+    solve(course)
+    main(["check", "00"])
+    progress.update(
+        course / ".minigrad", lambda data: data["engine"].update({"01.mul_backward": {}})
+    )
+    capsys.readouterr()
+    assert main(["status"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    lit = [line for line in lines if line.lstrip().startswith("■")]
+    assert [line.split()[2] for line in lit] == ["mul_backward"]
+    assert lines[-1].startswith("12 of ")
+
+
+def test_reset_keeps_a_copy_of_what_the_learner_wrote(course, capsys):
+    path = course / "exercises" / "00_start.py"
+    path.write_text("mine = 1\n")
+    assert main(["reset", "00"]) == 0
+    assert path.read_text() == cut((course / "solutions" / "00_start.py").read_text(), "00")
+    assert [kept.read_text() for kept in (course / ".minigrad" / "backup").rglob("*.py")] == [
+        "mine = 1\n"
+    ]
+    assert "kept yours as" in capsys.readouterr().out
+
+
+def test_reset_twice_in_one_second_keeps_both(course, capsys):
+    path = course / "exercises" / "00_start.py"
+    for text in ("one\n", "two\n"):
+        path.write_text(text)
+        assert main(["reset", "00"]) == 0
+    kept = {kept.read_text() for kept in (course / ".minigrad" / "backup").rglob("*.py")}
+    assert kept == {"one\n", "two\n"}
+    capsys.readouterr()
+
+
+def test_reset_of_an_untouched_file_copies_nothing(course, capsys):
+    assert main(["reset", "00"]) == 0
+    assert "as it came already" in capsys.readouterr().out
+    assert not (course / ".minigrad" / "backup").exists()
+
+
+def test_reset_changes_nothing_when_the_copy_cannot_be_made(course, monkeypatch, capsys):
+    path = course / "exercises" / "00_start.py"
+    path.write_text("mine = 1\n")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(reset.shutil, "copy2", full)
+    assert main(["reset", "00"]) == 2
+    assert "nothing was reset" in capsys.readouterr().err
+    assert path.read_text() == "mine = 1\n"
+
+
+def test_reset_that_crashes_while_writing_leaves_the_learners_file(course, monkeypatch, capsys):
+    path = course / "exercises" / "00_start.py"
+    path.write_text("mine = 1\n")
+
+    def crash(*_):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "replace", crash)
+    assert main(["reset", "00"]) == 2
+    assert path.read_text() == "mine = 1\n"
+    capsys.readouterr()
+
+
+def test_doctor_finds_nothing_wrong_here(course, capsys):
+    assert main(["doctor"]) in (0, 1)
+    out = capsys.readouterr().out
+    assert "ok  numpy" in out
+    assert "grading works" in out
+
+
+def test_doctor_says_what_to_do_outside_a_course(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["doctor"]) == 1
+    out = capsys.readouterr().out
+    assert "NO  no course here" in out
+    assert "do: " in out
+
+
+def test_lab_without_the_notebook_says_how_to_make_it(course, capsys):
+    assert main(["lab", "00", "--no-browser"]) == 2
+    assert "minigrad.course.build" in capsys.readouterr().err
+
+
+def test_lab_workspace_shows_lesson_and_exercise_side_by_side():
+    data = lab.workspace("01_chain_rule")["data"]
+    main_area = data["layout-restorer:data"]["main"]["dock"]
+    shown = [area["widgets"] for area in main_area["children"]]
+    assert shown == [
+        ["notebook:lessons/01_chain_rule.ipynb"],
+        ["editor:exercises/01_chain_rule.py"],
+    ]
+    assert {"notebook:lessons/01_chain_rule.ipynb", "editor:exercises/01_chain_rule.py"} < {*data}

@@ -1,0 +1,138 @@
+"""What a notebook calls: check, load, predict, light."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minigrad.course import check, light, load, predict
+from minigrad.course.predictions import summary
+from minigrad.course.stubs import cut
+from minigrad.grader import progress
+from minigrad.grader.folder import CourseError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def course(tmp_path, monkeypatch):
+    (tmp_path / "exercises").mkdir()
+    (tmp_path / "lessons").mkdir()
+    for path in (ROOT / "solutions").glob("*.py"):
+        (tmp_path / "exercises" / path.name).write_text(cut(path.read_text(), path.name))
+    monkeypatch.chdir(tmp_path / "lessons")
+    return tmp_path
+
+
+def solve(course, stem):
+    shutil.copy(ROOT / "solutions" / f"{stem}.py", course / "exercises")
+
+
+def test_check_grades_the_saved_file(course):
+    card = check("00.hello")
+    assert not card.passed
+    assert "gardients" in repr(card)
+    solve(course, "00_start")
+    assert check("00.hello").passed
+    assert check("00").result.points == 12
+    assert progress.load(course / ".minigrad")["exercises"]["00.hello"]["passed_hash"]
+
+
+def test_card_is_html_in_a_notebook_with_everything_escaped(course):
+    path = course / "exercises" / "00_start.py"
+    path.write_text("def hello():\n    return '<script>alert(1)</script>'\n")
+    html = check("00.hello")._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    for label in ("Given", "Expected", "Got", "Where", "Try"):
+        assert f">{label}<" in html
+
+
+def test_check_of_a_function_tries_it_here_for_no_points(course, capsys):
+    def central_difference(f, x, eps):
+        sys.stdout.write("called")
+        return (f(x + eps) - f(x - eps)) / eps
+
+    card = check(central_difference)
+    assert card.result.exercises[0].first_failure.message.key == "double"
+    assert "called" in capsys.readouterr().out
+    assert "no points" in repr(card)
+    assert not (course / ".minigrad").exists()
+
+
+def test_check_of_a_function_that_raises_says_where(course):
+    def hello():
+        return 1 / 0
+
+    message = check(hello).result.exercises[0].first_failure.message
+    assert message.key == "raised"
+    assert f":{hello.__code__.co_firstlineno + 1}, in hello" in message.where
+
+
+def test_check_of_a_function_sees_inputs_that_it_changed(course):
+    def mul_backward(dy, a, b):
+        da = dy * b
+        dy *= a
+        return da, dy
+
+    card = check(mul_backward)
+    assert card.result.exercises[0].first_failure.message.key == "changed_input"
+
+
+def test_check_of_an_unknown_function_says_so(course):
+    with pytest.raises(CourseError, match="no lesson has an exercise"):
+        check(len)
+
+
+def test_live_and_graded_checks_agree_on_the_solutions(course):
+    for stem in ("00_start", "01_chain_rule"):
+        solve(course, stem)
+        module = load(stem[:2])
+        for name in ("central_difference", "slope", "chain", "count_mults", "pipeline_gradient"):
+            if hasattr(module, name):
+                assert check(getattr(module, name), seed=3).passed
+
+
+def test_load_reads_the_file_afresh(course):
+    assert load("00").hello() == "hello, gardients"
+    solve(course, "00_start")
+    assert load("0").hello() == "hello, gradients"
+
+
+def test_load_of_a_broken_file_raises_its_own_error_and_leaves_no_module(course):
+    (course / "exercises" / "00_start.py").write_text("raise KeyError('mine')\n")
+    with pytest.raises(KeyError, match="mine"):
+        load("00")
+
+
+def test_prediction_is_remembered_and_judged(course):
+    predict("00.eps", "Which eps is best?", 1e-8).reveal(6e-6, factor=10)
+    predict("00.mode", "Which mode is cheaper?", "reverse").reveal("reverse")
+    entries = progress.load(course / ".minigrad")["predictions"]
+    assert [entries[name]["right"] for name in ("00.eps", "00.mode")] == [False, True]
+    text = summary("00")
+    assert text.startswith("1 of 2 predictions were right.")
+    assert "You said 1e-08; it was 6e-06." in text
+
+
+def test_prediction_left_open_is_not_counted(course):
+    shown = predict("00.eps", "Which eps is best?", ...)
+    assert "in place of ..." in repr(shown)
+    assert "no prediction" in repr(shown.reveal(1e-6))
+    assert not (course / ".minigrad").exists()
+
+
+@pytest.mark.parametrize(("said", "right"), [(100, True), (299, True), (301, False), (30, False)])
+def test_prediction_of_a_number_is_right_within_its_factor(course, said, right):
+    assert predict("00.n", "How many?", said).reveal(100, factor=3).right is right
+
+
+def test_tile_lights_only_when_the_losses_agree_and_the_part_was_called(course):
+    losses = np.array([2.0, 1.0, 0.5])
+    assert "stays dark" in light("01.chain", mine=losses * 2, reference=losses, calls=3)
+    assert "never called" in light("01.chain", mine=losses, reference=losses, calls=0)
+    assert progress.load(course / ".minigrad")["engine"] == {}
+    assert "runs the engine" in light("01.chain", mine=losses, reference=losses, calls=3)
+    assert progress.load(course / ".minigrad")["engine"]["01.chain"]["calls"] == 3

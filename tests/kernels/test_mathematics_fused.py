@@ -2,7 +2,6 @@
 
 import math
 import re
-import warnings
 
 import numpy as np
 import pytest
@@ -145,40 +144,6 @@ def kernel(x_at, out_at, n):
     assert not re.search(libm, code_text), "calls the C library"
     if code == "f4":
         assert "double" not in code_text, "float32 kernels compute in float32"
-
-
-def pow_of(x, y):
-    kernel = compiled("""@jit("void(i8, i8, i8, i8)")
-def kernel(x_at, y_at, out_at, n):
-    x, y, out = f4_at(x_at), f4_at(y_at), f4_at(out_at)
-    for j in range(n):
-        out[j] = pow_f4(x[j], y[j])
-""")
-    x, y = (np.ascontiguousarray(v, np.float32) for v in (x, y))
-    out = np.empty_like(x)
-    kernel(*map(address, (x, y, out)), out.size)
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        return out, np.power(x.astype(np.float64), y.astype(np.float64))
-
-
-def test_pow_f4_over_its_range_is_right_to_the_last_place():
-    rng = np.random.default_rng(5)
-    x = np.exp(rng.uniform(-40, 40, 100_000))
-    got, wanted = pow_of(x, rng.uniform(-85, 85, x.size) / np.log(x))
-    assert np.max(np.abs(got - wanted) / np.spacing(wanted.astype(np.float32))) < 0.51
-
-
-def test_pow_f4_of_special_values_agrees_with_c():
-    bases = [0, -0.0, 1, -1, 2, -2, 0.5, -0.5, np.inf, -np.inf, np.nan, 3, -3, 1e-40, 1e38]
-    exponents = [0, -0.0, 1, -1, 2, -2, 3, -3, 0.5, -0.5, np.inf, -np.inf, np.nan, 1e30, 2.5]
-    exponents += [16777215, 16777216, 33554432, -16777215]
-    x, y = (v.ravel() for v in np.meshgrid(bases, exponents))
-    got, wanted = pow_of(x, y)
-    with np.errstate(over="ignore", under="ignore"):
-        wanted = wanted.astype(np.float32)
-    np.testing.assert_array_equal(got, wanted)
-    real = ~np.isnan(got)
-    np.testing.assert_array_equal(np.signbit(got[real]), np.signbit(wanted[real]))
 
 
 def test_ipow_i8_squares_wraps_around_and_cuts_negative_powers():

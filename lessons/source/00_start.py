@@ -212,7 +212,8 @@ errors64, errors32 = errors(np.float64), errors(np.float32)
 figure, axis = plt.subplots(figsize=(9, 5))
 axis.loglog(epsilons, errors64, "o-", markersize=3, label="measured in float64")
 axis.loglog(epsilons, errors32, "s-", markersize=3, label="measured in float32")
-axis.loglog(epsilons, epsilons**2 / 6, ":", color="gray", label="the line bends: eps² · |f'''| / 6")
+bend = np.median(np.abs(2 * df(points) * (1 - 3 * f(points) ** 2)))  # |f'''| of tanh
+axis.loglog(epsilons, bend * epsilons**2 / 6, ":", color="gray", label="it bends: eps² |f'''| / 6")
 for dtype, colour in ((np.float64, "tab:blue"), (np.float32, "tab:orange")):
     axis.loglog(
         epsilons,
@@ -244,6 +245,8 @@ best32.reveal(float(epsilons[np.nanargmin(errors32)]), factor=10)
 # - **Rounding.** $f(x+\varepsilon)$ and $f(x-\varepsilon)$ agree in nearly all their digits, and
 #   the subtraction throws these away. What is left has an error of about $u$, the gap between
 #   neighbouring floats near 1, and it is then divided by $2\varepsilon$.
+#
+# (Far right, the orange curve lies flat: there `x + eps` *is* `x`, and the slope comes out as 0.)
 #
 # The best `eps` balances the two: near $u^{1/3}$. In float64 that still leaves ten good digits.
 # In float32 barely five, and no choice of `eps` gets you more. Keep this in mind whenever a

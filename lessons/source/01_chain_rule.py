@@ -208,7 +208,7 @@ for gain in (0.5, 1.0, 2.0, 4.0):
         (lambda x, g=gain: np.tanh(g * x)),
         (lambda x, g=gain: g * (1 - np.tanh(g * x) ** 2)),
     )
-    slopes = [abs(mine.chain([stage] * n, [slope] * n, 0.3)) for n in depths]
+    slopes = [abs(mine.chain([stage] * n, [slope] * n, 0.01)) for n in depths]
     axis.semilogy(depths, slopes, "o-", markersize=4, label=f"stages tanh({gain:g} · x)")
 axis.set(xlabel="stages in the chain", ylabel="|slope of the whole|")
 axis.set_title("Products of many slopes vanish or explode")
@@ -217,9 +217,9 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** Steep stages explode at first, then their values saturate and the slope dies all
-# the same. A deep network is a long product, and keeping it near 1 is what initialisation,
-# normalisation and residual connections are for.
+# **What to see.** Flat stages lose the slope from the start. Steep ones make it explode, until
+# the values saturate; then it dies all the faster. A deep network is a long product, and keeping
+# it near 1 is what initialisation, normalisation and residual connections are for.
 
 # %% [markdown]
 # ## 4. From which end?
@@ -247,7 +247,7 @@ check("01.count_mults")
 mine = load("01")
 n_in = 9610
 ratio = mine.count_mults(n_in, 1, "forward") / mine.count_mults(n_in, 1, "reverse")
-cheaper.reveal(float(ratio), factor=2)
+cheaper.reveal(round(ratio), factor=2)
 
 # %%
 widths = np.unique(np.logspace(0, 4, 30).astype(int))

@@ -6,11 +6,11 @@ the engine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Node:
     """One recorded operation.
 
@@ -23,5 +23,10 @@ class Node:
 
     op: str
     inputs: tuple[Node | None, ...] = ()
-    saved: tuple[Any, ...] = field(default=(), repr=False)
+    saved: tuple[Any, ...] = ()
     line: str = ""
+
+    def __repr__(self) -> str:
+        makers = ", ".join(node.op if node is not None else "a leaf" for node in self.inputs)
+        place = f" at {self.line}" if self.line else ""
+        return f"Node({self.op}, of {makers or 'nothing'}{place})"

@@ -106,6 +106,10 @@ class NonFiniteError(MinigradError, ArithmeticError):
     """A NaN or an infinity where a finite number was wanted."""
 
 
+class GradcheckError(MinigradError, AssertionError):
+    """A gradient that is not the derivative of its function, or cannot be checked at this point."""
+
+
 class OrphanParameterError(MinigradError, RuntimeError):
     """An optimizer holds a parameter that no live module owns any more."""
 

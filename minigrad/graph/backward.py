@@ -50,6 +50,7 @@ def gradients(roots, dys, retain_graph=False, create_graph=False, only=None):
     if only is not None:
         live = leading_to(order, only)
         order = [node for node in order if node in live]
+        start = {key: g for key, g in start.items() if key in live}
     for node in order:
         if live is None or not _ends_at(node, live):
             check(node)

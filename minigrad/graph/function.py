@@ -120,13 +120,20 @@ def once_differentiable(backward):
     return backward
 
 
+def protected(array):
+    """What to save of an Array: itself, or a copy if it may be written unseen or without harm."""
+    if array.buffer.is_foreign:
+        return device_of(array).convert(array, array.dtype)
+    return device_of(array).share(array) if state.saving_copies else array
+
+
 def _record(cls, ctx, args, outputs):
     """Output Variables with their nodes."""
     for x in ctx._dirty:
         x.write_check(f"{cls.__name__} (mark_dirty)")
     kept, roles = [], []
     for v in ctx._to_save:
-        kept.append(None if v is None else v.array)
+        kept.append(None if v is None else protected(v.array))
         roles.append(_role(v, args, outputs))
     ctx.__dict__["_to_save"] = ()
     wanted = [(a.shape, a.dtype, a.device) if isinstance(a, Variable) else None for a in args]

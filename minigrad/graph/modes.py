@@ -9,7 +9,7 @@ import functools
 import inspect
 import threading
 
-RECORD, NO_GRAD, SLOW = 0, 1, 2
+RECORD, NO_GRAD, SLOW, SPAN = 0, 1, 2, 3
 
 
 class State(threading.local):
@@ -25,17 +25,25 @@ class State(threading.local):
     op_observers = ()  # called with (node or None, output Variable, op name) after each op
     seams = None  # a learner's replacements for parts of the engine
     context = None  # the Context of the custom Function whose backward builds a graph right now
-    is_saving_copies = False  # memory.copy_on_saved_write
+    saving_copies = 0  # blocks of memory.copy_on_saved_write that are open
 
     def update(self):
         """Recomputes `path`."""
-        if self.watchers or self.spans or self.is_inference:
+        if self.watchers or self.is_inference:
             self.path = SLOW
+        elif self.recording:
+            self.path = SPAN if self.spans else RECORD
         else:
-            self.path = RECORD if self.recording else NO_GRAD
+            self.path = NO_GRAD
 
 
 state = State()
+
+
+def note(node):
+    """Tells the spans of this thread about a new node."""
+    for span in state.spans:
+        span.add(node)
 
 
 def watch(delta):

@@ -11,6 +11,9 @@ from minigrad.memory.monitor import (
     assert_no_growth as assert_no_growth,
 )
 from minigrad.memory.monitor import (
+    copy_on_saved_write as copy_on_saved_write,
+)
+from minigrad.memory.monitor import (
     poison as poison,
 )
 from minigrad.memory.monitor import (

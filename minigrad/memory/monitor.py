@@ -18,6 +18,8 @@ POISON = 0xFF  # every byte set: NaN as a float, -1 as a signed integer, 255 as 
 class Probe:
     """What the graph tells the memory; replaced by `minigrad.graph` when it is imported."""
 
+    watching = saving_copies = 0  # how many asked for it in this thread's blocks
+
     def running_op(self):
         """(name of the running op, user's line), or ("", "")."""
         return "", ""
@@ -40,6 +42,11 @@ class Probe:
 
     def watch(self, delta):
         """Counts those who want every op to be announced to `running_op`."""
+        self.watching += delta
+
+    def save_copies(self, delta):
+        """Counts those who want saved values to survive in-place writes."""
+        self.saving_copies += delta
 
 
 probe = Probe()
@@ -53,8 +60,10 @@ def register_pool(pool):
 
 
 def register_probe(new):
-    """Sets what answers for the graph."""
+    """Sets what answers for the graph; blocks that are open already go on with it."""
     global probe
+    new.watch(probe.watching)
+    new.save_copies(probe.saving_copies)
     probe = new
 
 
@@ -234,6 +243,33 @@ class assert_no_growth(contextlib.ContextDecorator):
                 details=oldest,
             )
         return False
+
+
+class copy_on_saved_write(contextlib.ContextDecorator):
+    """Values saved while the block runs survive in-place writes: the writer gets bytes of its own.
+
+    A write to a saved value then raises nothing, and gradients are those of the values that were
+    saved. What is saved is a copy-on-write clone, so memory grows only with actual writes. Of this
+    thread only.
+
+    >>> import minigrad as mg
+    >>> x = mg.variable([3.0], requires_grad=True)
+    >>> with mg.memory.copy_on_saved_write():
+    ...     y = x * x
+    >>> with mg.no_grad():
+    ...     x.fill_(100.0).tolist()
+    [100.0]
+    >>> y.backward()
+    >>> x.grad.tolist()
+    [6.0]
+    """
+
+    def __enter__(self):
+        probe.save_copies(+1)
+        return self
+
+    def __exit__(self, *error):
+        probe.save_copies(-1)
 
 
 class poison(contextlib.ContextDecorator):

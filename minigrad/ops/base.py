@@ -9,8 +9,8 @@ from minigrad.array.array import Array, View
 from minigrad.array.dtypes import bool_, float32, int64, promote
 from minigrad.array.layout import broadcast_shapes, check_rank
 from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, InPlaceError
-from minigrad.graph.function import Function
-from minigrad.graph.modes import state
+from minigrad.graph.function import Function, protected
+from minigrad.graph.modes import SLOW, SPAN, note, state
 from minigrad.graph.node import Node, user_place
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import default_device, device_of
@@ -94,13 +94,6 @@ def check_operands(name, variables):
                 x.describe(),
                 "compute it under mg.no_grad() instead, or use x.clone()",
             )
-
-
-def protected(array):
-    """What to save of an Array: itself, or a copy if it may be written unseen."""
-    if array.buffer.is_foreign or state.is_saving_copies:
-        return device_of(array).convert(array, array.dtype)
-    return array
 
 
 class Operation(Function):
@@ -217,9 +210,13 @@ class Elementwise(Operation, abstract=True):
         if not variables:
             args[0] = constant(args[0], cls.name)
             variables = [args[0]]
-        if state.path == 2:
+        path = state.path
+        if path == SLOW:
             return announced(cls, args, variables, ())
-        return cls.run(args, variables)
+        y = cls.run(args, variables)
+        if path == SPAN and y.node is not None:
+            note(y.node)
+        return y
 
     @classmethod
     def run(cls, args, variables):
@@ -332,9 +329,13 @@ class Structural(Operation, abstract=True):
         variables = []
         for a in args[:count]:
             variables.append(a if isinstance(a, Variable) else constant(a, cls.name))
-        if state.path == 2:
+        path = state.path
+        if path == SLOW:
             return announced(cls, variables, variables, args[count:])
-        return cls.run(variables, variables, args[count:])
+        y = cls.run(variables, variables, args[count:])
+        if path == SPAN and y.node is not None:
+            note(y.node)
+        return y
 
     @classmethod
     def run(cls, args, variables, attributes=()):
@@ -362,7 +363,7 @@ class Structural(Operation, abstract=True):
 def announced(cls, args, variables, attributes):
     """Runs an op while somebody watches: spans, timelines, debuggers, inference."""
     before = state.running
-    state.running = (cls.name, user_place() if state.watchers else None)
+    state.running = (cls.name, user_place())
     try:
         y = cls.run(args, variables, attributes) if attributes else cls.run(args, variables)
     finally:
@@ -373,8 +374,7 @@ def announced(cls, args, variables, attributes):
 def announce(name, y):
     """Tells those who watch about the result of an op; inference results get their own class."""
     if y.node is not None:
-        for span in state.spans:
-            span.add(y.node)
+        note(y.node)
     for observe in state.op_observers:
         observe(name, y)
     if state.is_inference:

@@ -1,0 +1,1 @@
+"""Derivatives for people: GradManager, functional transforms, gradient checks, debugging."""

@@ -1,0 +1,298 @@
+"""Derivatives of functions: grad, vjp, jvp, hvp, jacobian, hessian; and of Variables: gradients.
+
+Everything here is exact and built from the one backward pass. Functions take and give Variables;
+data of other kinds become constants. Derivatives nest: inside each other, and inside a graph whose
+`backward()` goes through them.
+"""
+
+import numpy as np
+
+from minigrad.autograd.traced import (
+    TracedCall,
+    chosen_arguments,
+    fitting,
+    full_like,
+    gradients_at,
+    or_zeros,
+    paired,
+)
+from minigrad.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError
+from minigrad.graph.backward import upstream
+from minigrad.graph.modes import enable_grad, state
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import device_of
+from minigrad.ops.table import functions
+
+
+def gradients(outputs, inputs, dy=None, create_graph=False, retain_graph=False):
+    """The gradients of outputs with respect to inputs, in one pass; writes no `.grad`.
+
+    Args:
+        outputs: a Variable, or a sequence of them; their gradients are added up.
+        inputs: a Variable, or a sequence; leaves or results of operations alike.
+        dy: upstream gradients, as `outputs`: each of its output's shape, or None for an output of
+            one element.
+        create_graph: make the gradients part of a graph, for higher derivatives.
+        retain_graph: keep what the graph saved for another pass; implied by create_graph.
+
+    Returns:
+        One gradient per input, of its shape and dtype, or None if no output depends on it: a
+        Variable for a single input, a tuple for a sequence.
+
+    >>> import minigrad as mg
+    >>> x = mg.variable([1.0, 2.0], requires_grad=True)
+    >>> h = x * x
+    >>> dx, dh = mg.gradients((3.0 * h).sum(), [x, h])
+    >>> dx.tolist(), dh.tolist()
+    ([6.0, 12.0], [3.0, 3.0])
+    """
+    ys = _sequence("outputs", outputs)
+    xs = _sequence("inputs", inputs)
+    dys = list(dy) if isinstance(dy, (list, tuple)) else [dy] * len(ys)
+    if len(dys) != len(ys) or (len(ys) > 1 and isinstance(dy, Variable)):
+        raise ShapeError(
+            "gradients: wanted one dy an output",
+            f"{1 if isinstance(dy, Variable) else len(dys)} for {len(ys)} outputs",
+        )
+    for k, x in enumerate(xs):
+        if not x.requires_grad:
+            raise GradientError(
+                f"gradients: input {k} requires no gradient, so nothing was recorded for it",
+                x.describe(),
+                "set x.requires_grad = True before the outputs are computed",
+            )
+    pairs = [(y, upstream(y, d)) for y, d in zip(ys, dys, strict=True)]
+    found = gradients_at(pairs, xs, create_graph, retain_graph)
+    return found[0] if isinstance(inputs, Variable) else tuple(found)
+
+
+def _sequence(name, value):
+    if isinstance(value, Variable):
+        return [value]
+    if not isinstance(value, (list, tuple)) or not all(isinstance(v, Variable) for v in value):
+        kind = type(value).__name__
+        if isinstance(value, (list, tuple)):
+            kind = f"a {kind} of {', '.join(sorted({type(v).__name__ for v in value}))}"
+        raise ArgumentTypeError(f"gradients: wanted a Variable or a sequence for {name}", kind)
+    if not value:
+        raise ArgumentError(f"gradients: wanted at least one Variable for {name}", "none")
+    return list(value)
+
+
+def _checked_function(name, f):
+    if not callable(f):
+        raise ArgumentTypeError(f"{name}: wanted a function", type(f).__name__)
+    return f
+
+
+def grad(f, argnums=0, has_aux=False):
+    """The function that computes the gradient of f, a function with one element as its result.
+
+    Args:
+        f: takes Variables (or data), returns a Variable of one element.
+        argnums: which argument to differentiate by, or a tuple of them.
+        has_aux: f returns (result, auxiliary), and so does the new function: (gradient, auxiliary).
+
+    Returns:
+        A function with f's arguments. Its gradient has the argument's shape and dtype, or is a
+        tuple for a tuple of argnums; zeros if the result does not depend on it. The gradient is
+        part of a graph if an argument or something else that f uses requires gradients.
+
+    >>> import minigrad as mg
+    >>> f = lambda x: x * x * x
+    >>> mg.grad(f)(2.0).item(), mg.grad(mg.grad(f))(2.0).item()
+    (12.0, 12.0)
+    """
+    both = value_and_grad(f, argnums, has_aux, name="grad")
+
+    def gradient(*args):
+        value, g = both(*args)
+        return (g, value[1]) if has_aux else g
+
+    return _named(gradient, f, "gradient")
+
+
+def value_and_grad(f, argnums=0, has_aux=False, *, name="value_and_grad"):
+    """The function that computes f and its gradient together: (value, gradient). See `grad`.
+
+    With has_aux: ((value, auxiliary), gradient).
+
+    >>> import minigrad as mg
+    >>> value, g = mg.value_and_grad(lambda x: (x * x).sum())([1.0, 2.0])
+    >>> value.item(), g.tolist()
+    (5.0, [2.0, 4.0])
+    """
+    _checked_function(name, f)
+
+    def both(*args):
+        trace = TracedCall(name, f, args, argnums, has_aux)
+        y = trace.scalar()
+        found = trace.pull([full_like(y, 1.0)])
+        value = trace.result()
+        g = tuple(found) if isinstance(argnums, (tuple, list)) else found[0]
+        return ((value, trace.aux) if has_aux else value), g
+
+    return _named(both, f, "value_and_grad")
+
+
+def _named(function, f, what):
+    function.__name__ = f"{what}_of_{getattr(f, '__name__', 'f')}"
+    function.__doc__ = f"The {what} of {getattr(f, '__name__', 'f')}."
+    return function
+
+
+def vjp(f, *args):
+    """f's result and the function that pulls a vector back: u -> u times the Jacobian.
+
+    Args:
+        f: takes the arguments, returns a Variable or several.
+        args: all are differentiated by.
+
+    Returns:
+        (result, pull). pull(dy) wants a Variable of the result's shape (a tuple for several) and
+        gives one gradient per argument: a Variable for one argument, else a tuple. It may be called
+        again; what the graph saved lives as long as pull does.
+
+    >>> import minigrad as mg
+    >>> y, pull = mg.vjp(lambda x: x * x, mg.variable([1.0, 2.0]))
+    >>> pull(mg.variable([1.0, 10.0])).tolist()
+    [2.0, 40.0]
+    """
+    trace = TracedCall("vjp", _checked_function("vjp", f), args, tuple(range(len(args))))
+
+    def pull(dy):
+        dys = [dy] if trace.is_single else list(dy)
+        found = trace.pull(fitting("vjp", "dy", dys, trace.outputs), retain_graph=True)
+        return found[0] if len(args) == 1 else tuple(found)
+
+    return trace.result(), _named(pull, f, "pullback")
+
+
+def jvp(f, inputs, tangents):
+    """f's result and its derivative in the direction of the tangents: the Jacobian times v.
+
+    Reverse mode twice: the pullback is linear in its dy, and its own pullback is the Jacobian.
+
+    Args:
+        f: takes the inputs, returns a Variable or several.
+        inputs: a Variable, or a tuple of f's arguments.
+        tangents: as inputs, of their shapes.
+
+    Returns:
+        (result, derivative), both as f returns them.
+
+    >>> import minigrad as mg
+    >>> y, dy = mg.jvp(lambda x: x * x, mg.variable([1.0, 2.0]), mg.variable([1.0, 10.0]))
+    >>> dy.tolist()
+    [2.0, 40.0]
+    """
+    xs, vs = paired("jvp", inputs, tangents)
+    trace = TracedCall("jvp", _checked_function("jvp", f), xs, tuple(range(len(xs))))
+    vs = fitting("jvp", "tangents", vs, trace.inputs)
+    with enable_grad():
+        dys = [full_like(y, 0.0) for y in trace.outputs]
+        for d in dys:
+            d.requires_grad = True
+        pulled = trace.pull(dys, create_graph=True)
+    pairs = [(g, v) for g, v in zip(pulled, vs, strict=True) if g.requires_grad]
+    create = trace.is_part or (state.recording and any(v.requires_grad for v in vs))
+    found = gradients_at(pairs, dys, create)
+    found = or_zeros(found, trace.outputs)
+    return trace.result(), (found[0] if trace.is_single else tuple(found))
+
+
+def hvp(f, x, v):
+    """The Hessian of f at x times v, without the Hessian: two backward passes.
+
+    Args:
+        f: returns one element.
+        x: a Variable, or a tuple of f's arguments.
+        v: as x, of its shapes.
+
+    Returns:
+        A Variable of x's shape, or a tuple.
+
+    >>> import minigrad as mg
+    >>> x, v = mg.variable([1.0, 2.0]), mg.variable([1.0, 1.0])
+    >>> mg.hvp(lambda x: (x * x * x).sum(), x, v).tolist()
+    [6.0, 12.0]
+    """
+    xs, vs = paired("hvp", x, v)
+    trace = TracedCall("hvp", _checked_function("hvp", f), xs, tuple(range(len(xs))))
+    vs = fitting("hvp", "v", vs, trace.inputs)
+    with enable_grad():
+        first = trace.pull([full_like(trace.scalar(), 1.0)], create_graph=True)
+    pairs = [(g, w) for g, w in zip(first, vs, strict=True) if g.requires_grad]
+    create = trace.is_part or (state.recording and any(w.requires_grad for w in vs))
+    found = gradients_at(pairs, trace.inputs, create)
+    found = or_zeros(found, trace.inputs)
+    return found[0] if isinstance(x, Variable) else tuple(found)
+
+
+def jacobian(f, argnums=0):
+    """The function that computes the Jacobian of f: one backward pass per element of the result.
+
+    Args:
+        f: takes Variables (or data), returns one Variable.
+        argnums: which argument to differentiate by, or a tuple of them.
+
+    Returns:
+        A function with f's arguments and the result of shape (*f's shape, *the argument's shape):
+        the derivative of result [i] by argument [j] is at [i, j]. A tuple for a tuple of argnums.
+
+    >>> import minigrad as mg
+    >>> mg.jacobian(lambda x: x * x)([1.0, 2.0]).tolist()
+    [[2.0, 0.0], [0.0, 4.0]]
+    """
+    _checked_function("jacobian", f)
+
+    def matrix(*args):
+        trace = TracedCall("jacobian", f, args, argnums)
+        y = trace.only()
+        rows = [trace.pull([_unit(y, k)], retain_graph=k + 1 < y.size) for k in range(y.size)]
+        found = [_stacked([row[n] for row in rows], y, x) for n, x in enumerate(trace.inputs)]
+        return tuple(found) if isinstance(argnums, (tuple, list)) else found[0]
+
+    return _named(matrix, f, "jacobian")
+
+
+def hessian(f, argnums=0):
+    """The function that computes the Hessian of f, which returns one element.
+
+    For one argument of shape s the result has shape (*s, *s). For a tuple of argnums it is a tuple
+    of tuples: the second derivative by arguments i and j is at [i][j].
+
+    >>> import minigrad as mg
+    >>> mg.hessian(lambda x: (x * x * x).sum())([1.0, 2.0]).tolist()
+    [[6.0, 0.0], [0.0, 12.0]]
+    """
+    _checked_function("hessian", f)
+
+    def matrix(*args):
+        many = isinstance(argnums, (tuple, list))
+        numbers = chosen_arguments("hessian", argnums, args)
+        rows = []
+        for k in numbers:
+            row = jacobian(grad(f, k), tuple(numbers))(*args)
+            rows.append(row)
+        return tuple(rows) if many else rows[0][0]
+
+    return _named(matrix, f, "hessian")
+
+
+def _unit(y, k):
+    device = device_of(y.array)
+    values = np.zeros(y.size, y.dtype.numpy)
+    values[k] = 1.0
+    return Variable(device.from_numpy(values.reshape(y.shape), y.dtype))
+
+
+def _stacked(rows, y, x):
+    shape = (*y.shape, *x.shape)
+    if not rows:
+        return full_like(x, 0.0, shape)
+    if any(row.requires_grad for row in rows):
+        return functions["reshape"](functions["stack"](rows, 0), shape)
+    device = device_of(x.array)
+    values = np.stack([row.numpy() for row in rows]).reshape(shape)
+    return Variable(device.from_numpy(values, x.dtype))

@@ -1,0 +1,258 @@
+"""Gradients against differences: random directions in float64, a table of entries on failure only.
+
+One random direction v and one random upstream gradient u per try: <u, J v> by the backward pass
+must equal <u, f(x + e v) - f(x - e v)> / 2e. A wrong entry of J is missed with probability 0.
+"""
+
+import numpy as np
+
+from minigrad.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DTypeError,
+    GradcheckError,
+    GradientError,
+)
+from minigrad.graph.backward import gradients as backward_gradients
+from minigrad.graph.modes import enable_grad
+from minigrad.graph.variable import Variable
+from minigrad.ops.creation import variable
+
+EPSILON = 1e-6
+MOST_ENTRIES = 512  # looked at for the table, chosen at random beyond that
+MOST_ROWS = 8  # of the table
+
+
+def gradcheck(f, inputs, eps=EPSILON, rtol=1e-6, atol=1e-9, directions=3, seed=0):
+    """Compares f's gradients with central differences; True, or raises GradcheckError.
+
+    Args:
+        f: takes the inputs, returns a Variable or several; it is called some ten times.
+        inputs: a Variable or a sequence of arguments. Those that require gradients are checked and
+            must be float64: in float32 rounding alone is larger than the tolerance.
+        eps: the step of the differences.
+        rtol, atol: allowed difference, relative and absolute; the rounding of f is added to it.
+        directions: how many random directions to try.
+        seed: of the directions and upstream gradients.
+
+    Raises:
+        GradcheckError: the gradients differ (the message has a table of the worst entries), or x is
+            within eps of a non-smooth point, or two calls of f give different results.
+
+    >>> import minigrad as mg
+    >>> x = mg.variable([0.3, -2.0], dtype="float64", requires_grad=True)
+    >>> mg.debug.gradcheck(mg.tanh, [x])
+    True
+    """
+    inputs = _arguments("gradcheck", inputs)
+    return _Check("gradcheck", f, inputs, eps, rtol, atol, directions, seed).run()
+
+
+def gradgradcheck(f, inputs, dy=None, eps=EPSILON, rtol=1e-6, atol=1e-9, directions=3, seed=0):
+    """As `gradcheck`, for the second derivatives: checks the gradient function of f itself.
+
+    It is checked as a function of the inputs and of the upstream gradients.
+
+    Args:
+        dy: upstream gradients at which to check, one per output; random if left out.
+    """
+    inputs = _arguments("gradgradcheck", inputs)
+    check = _Check("gradgradcheck", f, inputs, eps, rtol, atol, directions, seed)
+    outputs = check.outputs(check.values)
+    if dy is None:
+        dys = [np.asarray(check.random.standard_normal(y.shape)) for y in outputs]
+    else:
+        given = dy if isinstance(dy, (list, tuple)) else [dy]
+        dys = [d.detach().numpy() if isinstance(d, Variable) else np.asarray(d) for d in given]
+    if len(dys) != len(outputs):
+        raise ArgumentError(f"gradgradcheck: wanted {len(outputs)} for dy", f"{len(dys)}")
+
+    def gradient(*args):
+        xs, us = args[: len(inputs)], args[len(inputs) :]
+        ys = [y for y in _several(f(*xs)) if y.dtype.is_float]
+        wanted = [xs[k] for k in check.which]
+        pairs = [(y, u) for y, u in zip(ys, us, strict=True) if y.requires_grad]
+        found = backward_gradients(
+            [y for y, _ in pairs], [u for _, u in pairs], create_graph=True, only=set(wanted)
+        )
+        return tuple(found[x] for x in wanted if x in found)
+
+    dys = [variable(d, dtype="float64", requires_grad=True) for d in dys]
+    second = _Check("gradgradcheck", gradient, [*inputs, *dys], eps, rtol, atol, directions, seed)
+    second.labels[len(inputs) :] = [f"dy {k}" for k in range(len(dys))]
+    return second.run()
+
+
+def _arguments(name, inputs):
+    inputs = [inputs] if isinstance(inputs, Variable) else inputs
+    if not isinstance(inputs, (list, tuple)):
+        raise ArgumentTypeError(
+            f"{name}: wanted a Variable or a sequence for inputs", type(inputs).__name__
+        )
+    return list(inputs)
+
+
+def _several(result):
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+class _Check:
+    """One function at one point."""
+
+    def __init__(self, name, f, inputs, eps, rtol, atol, directions, seed):
+        self.name, self.f, self.inputs = name, f, inputs
+        self.eps, self.rtol, self.atol, self.directions = eps, rtol, atol, directions
+        self.random = np.random.default_rng(seed)
+        self.labels = [f"input {k}" for k in range(len(inputs))]
+        self.which = [
+            k for k, x in enumerate(inputs) if isinstance(x, Variable) and x.requires_grad
+        ]
+        if not self.which:
+            raise GradientError(
+                f"{name}: wanted an input that requires gradients",
+                "none does",
+                "make it with mg.variable(..., dtype='float64', requires_grad=True)",
+            )
+        for k in self.which:
+            if inputs[k].dtype.name != "float64":
+                raise DTypeError(
+                    f"{name}: wanted float64 inputs",
+                    f"input {k} is {inputs[k].describe()}",
+                    "differences of float32 results are good to 3 digits at best: make the inputs "
+                    "(and the parameters inside f) float64 with x.to('float64')",
+                )
+        self.values = [inputs[k].detach().numpy().copy() for k in self.which]
+
+    def outputs(self, values):
+        """f's floating point results at these values, recorded."""
+        args = list(self.inputs)
+        self.leaves = []
+        for k, v in zip(self.which, values, strict=True):
+            args[k] = variable(v, requires_grad=True)
+            self.leaves.append(args[k])
+        with enable_grad():
+            results = _several(self.f(*args))
+        for y in results:
+            if not isinstance(y, Variable):
+                raise ArgumentTypeError(
+                    f"{self.name}: wanted f to return Variables", type(y).__name__
+                )
+        return [y for y in results if y.dtype.is_float]
+
+    def at(self, values):
+        """f's results as NumPy arrays."""
+        return [y.detach().numpy() for y in self.outputs(values)]
+
+    def analytic(self, upstream):
+        """The gradients of sum <u, f> at the point, zeros where there is none."""
+        ys = self.outputs(self.values)
+        pairs = [(y, u) for y, u in zip(ys, upstream, strict=True) if y.requires_grad]
+        if not pairs:
+            raise GradientError(
+                f"{self.name}: f's result does not depend on the inputs that require gradients",
+                fix="use the arguments that f is called with, not variables from outside",
+            )
+        dys = [variable(u.astype(y.dtype.numpy)) for y, u in pairs]
+        found = backward_gradients([y for y, _ in pairs], dys, only=set(self.leaves))
+        return [
+            Variable(found[x]).numpy().copy() if x in found else np.zeros(x.shape)
+            for x in self.leaves
+        ]
+
+    def along(self, steps, upstream, eps=None):
+        """(slope to the right, slope to the left, central slope, rounding error) of <u, f>."""
+        eps = eps or self.eps
+        right = [x + eps * s for x, s in zip(self.values, steps, strict=True)]
+        left = [x - eps * s for x, s in zip(self.values, steps, strict=True)]
+        plus, here, minus = (self.at(v) for v in (right, self.values, left))
+        slopes, noise = [0.0, 0.0, 0.0], 0.0
+        for u, a, b, c in zip(upstream, plus, here, minus, strict=True):
+            slopes[0] += float(np.sum(u * (a - b))) / eps
+            slopes[1] += float(np.sum(u * (b - c))) / eps
+            slopes[2] += float(np.sum(u * (a - c))) / (2 * eps)
+            resolution = np.finfo(b.dtype).eps
+            noise += float(np.sqrt(np.sum((u * b) ** 2))) * resolution / eps
+        return (*slopes, noise)
+
+    def run(self):
+        """Every direction; the first that differs raises."""
+        self._deterministic()
+        shapes = [y.shape for y in self.outputs(self.values)]
+        for _ in range(self.directions):
+            upstream = [np.asarray(self.random.standard_normal(s)) for s in shapes]
+            steps = [self._step(x) for x in self.values]
+            gradients = self.analytic(upstream)
+            expected = sum(float(np.sum(g * s)) for g, s in zip(gradients, steps, strict=True))
+            *_, slope, noise = self.along(steps, upstream)
+            sizes = sum(
+                float(np.sqrt(np.sum((g * s) ** 2))) for g, s in zip(gradients, steps, strict=True)
+            )
+            allowed = self.atol + self.rtol * max(sizes, abs(slope)) + 10 * noise
+            if not abs(expected - slope) <= allowed:
+                self._fail(upstream, gradients, expected, slope, steps)
+        return True
+
+    def _step(self, x):
+        """A random direction whose multiples of eps are exact at x, so that x adds no rounding."""
+        step = self.random.standard_normal(x.shape)
+        return ((x + self.eps * step) - x) / self.eps
+
+    def _deterministic(self):
+        first, second = self.at(self.values), self.at(self.values)
+        for k, (a, b) in enumerate(zip(first, second, strict=True)):
+            scale = np.max(np.abs(a), initial=1.0)
+            if a.shape != b.shape or np.any(np.abs(a - b) > 1e-12 * scale):
+                raise GradcheckError(
+                    f"{self.name}: f is not deterministic: two calls gave different results",
+                    f"output {k} differs",
+                    "switch dropout off (model.eval()), or seed the generator inside f",
+                )
+
+    def _fail(self, upstream, gradients, expected, slope, steps):
+        """The error with a table; or about a kink, if that is what explains it."""
+        rows, kinks = self._entries(upstream, gradients)
+        if kinks:
+            k, index, value = kinks[0]
+            raise GradcheckError(
+                f"{self.name}: x is within eps of a non-smooth point: differences cannot be trusted",
+                f"{self.labels[k]} at {list(index)} = {value:.6g}, where the slopes to the left and "
+                f"to the right differ (eps = {self.eps:g})",
+                "move the inputs away from kinks (relu and abs at 0, ties in max)",
+            )
+        rows.sort(key=lambda row: -row[-1])
+        lines = [f"{'entry':<24}{'backward':>14}{'difference':>14}{'error':>12}"]
+        for k, index, g, d, error in rows[:MOST_ROWS]:
+            lines.append(
+                f"{f'{self.labels[k]} {list(index)}':<24}{g:>14.6g}{d:>14.6g}{error:>12.2g}"
+            )
+        raise GradcheckError(
+            f"{self.name}: the gradient is not that of the function",
+            f"{expected:.10g} along a random direction, wanted {slope:.10g}",
+            "look at the backward of the entries above",
+            details=[("worst", "\n    ".join(lines))],
+        )
+
+    def _entries(self, upstream, gradients):
+        """Per entry (input, index, gradient, difference, error), and the entries that are kinks."""
+        places = [(n, i) for n, x in enumerate(self.values) for i in np.ndindex(x.shape)]
+        if len(places) > MOST_ENTRIES:
+            chosen = self.random.choice(len(places), MOST_ENTRIES, replace=False)
+            places = [places[c] for c in chosen]
+        rows, kinks = [], []
+        for n, index in places:
+            steps = [np.zeros(x.shape) for x in self.values]
+            steps[n][index] = 1.0
+            right, left, slope, noise = self.along(steps, upstream)
+            g = float(gradients[n][index])
+            error = abs(g - slope)
+            rows.append((self.which[n], index, g, slope, error))
+            scale = max(abs(right), abs(left), abs(g))
+            if not error > self.atol + self.rtol * scale + 10 * noise:
+                continue
+            jump = abs(right - left)
+            if jump > 1e-5 * scale + 40 * noise:
+                wide_right, wide_left, *_ = self.along(steps, upstream, 100 * self.eps)
+                # a bend grows with the step, the jump of a kink does not
+                if abs(wide_right - wide_left) < 30 * jump:
+                    kinks.append((self.which[n], index, float(self.values[n][index])))
+        return rows, kinks

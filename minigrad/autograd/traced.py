@@ -1,0 +1,210 @@
+"""One call of a function, recorded with stand-ins for its arguments.
+
+What the functional transforms share.
+"""
+
+from minigrad.array.array import Array
+from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError, ShapeError
+from minigrad.graph.backward import gradients as backward_gradients
+from minigrad.graph.modes import enable_grad, state
+from minigrad.graph.node import Node
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import device_of
+from minigrad.ops.base import constant
+
+
+def gradients_at(pairs, xs, create_graph=False, retain_graph=False):
+    """Gradients of sum <y, dy> at xs as Variables, None where there is no way."""
+    if not pairs:
+        return [None] * len(xs)
+    targets = {x.node or x for x in xs}
+    found = backward_gradients(
+        [y for y, _ in pairs], [d for _, d in pairs], retain_graph, create_graph, targets
+    )
+    given = {d.array.storage for _, d in pairs}
+    results = []
+    for x in xs:
+        g = found.get(x.node or x)
+        if isinstance(g, Array):
+            # every result has bytes of its own: two of them, or dy, may have been one Array
+            own = type(g) is Array and g.storage not in given
+            g = g if own else device_of(g).convert(g, g.dtype)
+            given.add(g.storage)
+            g = Variable(g)
+        results.append(g)
+    return results
+
+
+def or_zeros(found, models):
+    """Gradients with zeros in the place of None."""
+    return [full_like(x, 0.0) if g is None else g for x, g in zip(models, found, strict=True)]
+
+
+class TracedCall:
+    """One call of a function with Variables of its own in the place of the chosen arguments.
+
+    `inputs` stand for the arguments, `outputs` is a list of what came back, `is_part` says whether
+    derivatives belong to a graph outside: recording was on, and something there needs gradients.
+    """
+
+    def __init__(self, name, f, arguments, argnums=0, has_aux=False):
+        self.name, before = name, state.context
+        chosen = chosen_arguments(name, argnums, arguments)
+        arguments, recording = list(arguments), state.recording
+        self.context = state.context = _Watch()
+        try:
+            with enable_grad():
+                outside = [self._stand_in(arguments, k, recording) for k in chosen]
+                result = f(*arguments)
+        finally:
+            state.context = before
+        if before is not None and self.context.has_left_graph:
+            before.has_left_graph = True
+        self.aux = None
+        if has_aux:
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise ArgumentTypeError(
+                    f"{name}: wanted f to return (result, auxiliary) because of has_aux=True",
+                    type(result).__name__,
+                )
+            result, self.aux = result
+        self.inputs = [arguments[k] for k in chosen]
+        self.is_single = not isinstance(result, (tuple, list))
+        self.outputs = [result] if self.is_single else list(result)
+        for y in self.outputs:
+            if not isinstance(y, Variable):
+                raise ArgumentTypeError(
+                    f"{name}: wanted f to return a Variable", f"{type(y).__name__}"
+                )
+        self._check_left()
+        self.is_part = recording and (any(outside) or self._reaches_others())
+
+    def _stand_in(self, arguments, k, recording):
+        """Replaces argument k; whether it belongs to a graph outside."""
+        x = arguments[k]
+        x = x if isinstance(x, Variable) else constant(x, self.name)
+        if not x.dtype.is_float:
+            raise DTypeError(
+                f"{self.name}: wanted a floating point argument {k}",
+                x.describe(),
+                "convert it: x.to('float32')",
+            )
+        is_outside = recording and x.requires_grad
+        arguments[k] = x.clone() if is_outside else x.detach()
+        if not is_outside:
+            arguments[k].requires_grad = True
+        return is_outside
+
+    def _check_left(self):
+        """A result without a graph is a constant, unless the values left the graph on the way."""
+        if self.context.has_left_graph and not any(y.requires_grad for y in self.outputs):
+            raise GradientError(
+                f"{self.name}: f left the graph (numpy, item, tolist), so nothing is known of how "
+                "its result depends on its arguments",
+                fix="compute with mg functions inside f; use detach() where a constant is meant",
+            )
+
+    def _reaches_others(self):
+        """Whether the outputs depend on leaves that are not the stand-ins."""
+        own = {id(x.node or x) for x in self.inputs}
+        stack = [y.node or y for y in self.outputs if y.requires_grad]
+        seen = set(map(id, stack))
+        while stack:
+            maker = stack.pop()
+            if id(maker) in own:
+                continue
+            if type(maker) is not Node:
+                return True
+            for edge in maker.edges:
+                if edge is not None and id(edge) not in seen:
+                    seen.add(id(edge))
+                    stack.append(edge)
+        return False
+
+    def pull(self, dys, create_graph=None, retain_graph=False):
+        """The gradients of sum <output, dy> at the inputs; zeros where nothing depends on them."""
+        pairs = [(y, d) for y, d in zip(self.outputs, dys, strict=True) if y.requires_grad]
+        create = self.is_part if create_graph is None else create_graph
+        found = gradients_at(pairs, self.inputs, create, retain_graph)
+        return or_zeros(found, self.inputs)
+
+    def result(self):
+        """What f returned, outside the trace unless it belongs to a graph outside."""
+        outputs = [y if self.is_part else y.detach() for y in self.outputs]
+        return outputs[0] if self.is_single else tuple(outputs)
+
+    def scalar(self):
+        """The only output, checked to have one element."""
+        y = self.only()
+        if y.size != 1:
+            raise GradientError(
+                f"{self.name}: wanted f to return one element",
+                f"shape {y.shape}",
+                "reduce it (y.sum() or y.mean()), or use mg.vjp or mg.jacobian",
+            )
+        return y
+
+    def only(self):
+        """The only output."""
+        if not self.is_single:
+            raise ArgumentTypeError(
+                f"{self.name}: wanted f to return one Variable", f"{len(self.outputs)} of them"
+            )
+        return self.outputs[0]
+
+
+class _Watch:
+    """Notes whether a traced function took values out of the graph."""
+
+    has_left_graph = False
+
+
+def chosen_arguments(name, argnums, arguments):
+    """The positions that argnums names, checked."""
+    numbers = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    for k in numbers:
+        if isinstance(k, bool) or not isinstance(k, int):
+            raise ArgumentTypeError(f"{name}: wanted an int or a tuple for argnums", f"{argnums!r}")
+        if not -len(arguments) <= k < len(arguments):
+            raise ArgumentError(
+                f"{name}: wanted argnums that exist", f"{k}, with {len(arguments)} arguments"
+            )
+    numbers = [k % len(arguments) for k in numbers]
+    if len(set(numbers)) != len(numbers) or not numbers:
+        raise ArgumentError(f"{name}: wanted different argnums, at least one", f"{argnums!r}")
+    return numbers
+
+
+def full_like(x, value, shape=None):
+    """A constant of a Variable's dtype and of its shape, or another."""
+    device = device_of(x.array)
+    out = device.empty(x.shape if shape is None else shape, x.dtype)
+    device.fill(out, value)
+    return Variable(out)
+
+
+def paired(name, inputs, vectors):
+    """Two equally long lists from Variables or tuples of them."""
+    many = isinstance(inputs, (tuple, list))
+    if many and not inputs:
+        raise ArgumentError(f"{name}: wanted at least one argument of f", "none")
+    xs = list(inputs) if many else [inputs]
+    vs = list(vectors) if many and isinstance(vectors, (tuple, list)) else [vectors]
+    if len(vs) != len(xs):
+        raise ShapeError(f"{name}: wanted one vector an argument", f"{len(vs)} for {len(xs)}")
+    return xs, vs
+
+
+def fitting(name, what, values, models):
+    """Values as Variables, checked against the shapes and dtypes of models."""
+    if len(values) != len(models):
+        raise ShapeError(f"{name}: wanted {len(models)} Variables for {what}", f"{len(values)}")
+    checked = []
+    for v, m in zip(values, models, strict=True):
+        v = v if isinstance(v, Variable) else constant(v, name)
+        if v.shape != m.shape:
+            raise ShapeError(f"{name}: wanted {what} of shape {m.shape}", f"{v.shape}")
+        if v.dtype is not m.dtype:
+            raise DTypeError(f"{name}: wanted {what} of dtype {m.dtype}", f"{v.dtype}")
+        checked.append(v)
+    return checked

@@ -1,0 +1,70 @@
+"""What the graph tells the memory: which op runs, which nodes live, who holds a buffer."""
+
+import gc
+
+from minigrad.graph import modes
+from minigrad.graph.node import Node, live_nodes, place_line, saved_bytes
+from minigrad.graph.variable import Variable
+from minigrad.memory.monitor import Probe, register_probe
+
+
+class GraphProbe(Probe):
+    """Answers for the graph of all threads, and for the running op of this one."""
+
+    def running_op(self):
+        """(name of the running op, user's line)."""
+        name, place = modes.state.running
+        return name, place_line(place) if place else ""
+
+    def live_nodes(self):
+        """The nodes that live, oldest first."""
+        return live_nodes()
+
+    def saved_bytes(self, nodes):
+        """Bytes of the values that nodes saved, each Storage counted once."""
+        return saved_bytes(nodes)
+
+    def describe_nodes(self, nodes):
+        """Op, line and saved bytes of each node."""
+        return [f"{n.op}, {n.saved_bytes:,} bytes saved, made at {n.line}" for n in nodes]
+
+    def name_holders(self, buffers):
+        """Bytes and holders of each buffer: Variables, gradients, and nodes that saved it."""
+        wanted = {id(b): [] for b in buffers}
+
+        def note(array, text):
+            found = wanted.get(id(getattr(array, "buffer", None)))
+            if found is not None and text not in found:
+                found.append(text)
+
+        for o in gc.get_objects():
+            kind = type(o)
+            if kind is Node:
+                for name, value in o.saved.items():
+                    note(value, f"{name} saved by {o.op}, {o.line}")
+            elif issubclass(kind, Variable):
+                note(o.array, _variable(o))
+                if o.grad_ is not None:
+                    note(o.grad_.array, f"gradient of {o.describe()}")
+        return [
+            f"{b.requested:,} bytes: {'; '.join(wanted[id(b)][:3]) or 'an array of the engine'}"
+            for b in buffers
+        ]
+
+    def watch(self, delta):
+        """Counts those who want every op to be announced to `running_op`."""
+        modes.watch(delta)
+
+    def save_copies(self, delta):
+        """Counts those who want saved values to survive in-place writes."""
+        modes.state.saving_copies += delta
+        modes.watch(delta)
+
+
+def _variable(x):
+    """A Variable by its name, or by the op that made it."""
+    made = f", result of {x.node.op}, {x.node.line}" if x.node is not None else ""
+    return x.describe() + made
+
+
+register_probe(GraphProbe())

@@ -1,0 +1,153 @@
+"""The lessons: what every notebook must have, and that it runs from top to bottom when solved."""
+
+import ast
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from minigrad.course.percent import notebook_text, parse
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted((ROOT / "lessons" / "source").glob("[0-9][0-9]_*.py"))
+STEMS = [path.stem for path in SOURCES]
+
+# Runs a notebook with a kernel of this very Python, in the folder where a learner's would run.
+EXECUTE = """
+import sys, nbformat, nbclient
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import AsyncKernelManager
+
+path = sys.argv[1]
+notebook = nbformat.read(path, as_version=4)
+argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+
+
+class Manager(AsyncKernelManager):
+    @property
+    def kernel_spec(self):
+        return KernelSpec(argv=argv, display_name="this Python", language="python")
+
+
+client = nbclient.NotebookClient(
+    notebook, timeout=120, allow_errors=True, kernel_manager_class=Manager,
+    resources={"metadata": {"path": "."}},
+)
+client.execute()
+nbformat.write(notebook, path)
+"""
+
+
+def cells_of(stem):
+    source = ROOT / "lessons" / "source" / f"{stem}.py"
+    return parse(source.read_text(encoding="utf-8"), source.name)
+
+
+@pytest.fixture(scope="module", params=STEMS)
+def executed(request, tmp_path_factory):
+    """A lesson that ran in a learner's folder whose exercises are solved."""
+    stem = request.param
+    course = tmp_path_factory.mktemp("course")
+    shutil.copytree(ROOT / "solutions", course / "exercises")
+    (course / "lessons").mkdir()
+    path = course / "lessons" / f"{stem}.ipynb"
+    source = ROOT / "lessons" / "source" / f"{stem}.py"
+    path.write_text(notebook_text(source.read_text(encoding="utf-8"), source.name))
+    command = [sys.executable, "-W", "ignore", "-c", EXECUTE, path.name]
+    done = subprocess.run(
+        command, cwd=path.parent, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(path.read_text())
+
+
+def outputs(cell):
+    return cell.get("outputs", [])
+
+
+def test_every_cell_runs_with_the_solutions(executed):
+    for cell in executed["cells"]:
+        for output in outputs(cell):
+            assert output["output_type"] != "error", (
+                f"{''.join(cell['source'])}\n{output['ename']}: {output['evalue']}"
+            )
+            if output["output_type"] == "stream":
+                assert output["name"] != "stderr", output["text"]
+
+
+def test_every_check_in_the_lesson_passes_with_the_solutions(executed):
+    cards = [
+        "".join(output["data"]["text/plain"])
+        for cell in executed["cells"]
+        if "exercise" in cell["metadata"].get("tags", [])
+        for output in outputs(cell)
+        if "data" in output
+    ]
+    assert len(cards) >= 3
+    assert all("all of it passes" in card for card in cards)
+
+
+def test_every_lesson_shows_pictures(executed):
+    kinds = [kind for cell in executed["cells"] for output in outputs(cell)
+             for kind in output.get("data", {})]  # fmt: skip
+    assert kinds.count("image/png") >= 3
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_lesson_has_two_predictions_each_revealed_after_it_was_asked(stem):
+    cells = [cell.text for cell in cells_of(stem) if cell.kind == "code"]
+    asked = [
+        (number, match.group(1))
+        for number, text in enumerate(cells)
+        for match in re.finditer(r"^(\w+) = predict\(", text, re.MULTILINE)
+    ]
+    assert len(asked) >= 2
+    for number, name in asked:
+        assert f"{name}.reveal(" in "\n".join(cells[number + 1 :])
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_lesson_says_what_to_see_after_every_picture(stem):
+    cells = cells_of(stem)
+    for number, cell in enumerate(cells):
+        draws = "plt.show()" in cell.text or "scrub(" in cell.text or "mg.viz.graph(" in cell.text
+        if cell.kind == "code" and draws:
+            after = "\n".join(c.text for c in cells[number + 1 : number + 4])
+            assert "What to see" in after, cell.text[:200]
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_every_plot_names_its_axes(stem):
+    for cell in cells_of(stem):
+        if cell.kind == "code" and "plt.subplots" in cell.text:
+            assert "xlabel" in cell.text
+            assert "ylabel" in cell.text or "yticks=[]" in cell.text
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_lesson_begins_with_what_it_needs_and_ends_with_what_comes_next(stem):
+    cells = cells_of(stem)
+    first = cells[0].text
+    for phrase in ("You need", "It takes", "Next"):
+        assert phrase in first
+    assert any("**Next:**" in cell.text for cell in cells[-4:])
+    text = "\n".join(cell.text for cell in cells)
+    assert "Bug hunt" in text
+    assert "Real bug" in text
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_lesson_checks_every_exercise_of_its_file(stem):
+    source = (ROOT / "solutions" / f"{stem}.py").read_text(encoding="utf-8")
+    text = "\n".join(cell.text for cell in cells_of(stem))
+    names = {node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+    checked = set(re.findall(r'check\("\d\d\.(\w+)"\)', text))
+    assert checked
+    assert checked <= names
+    from minigrad.grader.folder import load_lesson
+
+    assert checked == {*load_lesson(stem).exercises}

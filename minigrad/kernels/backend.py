@@ -44,11 +44,46 @@ class Device(Protocol):
         ...
 
     def gather(self, x: Array, index: Array, out: Array) -> None:
-        """out[i, :] = x[index[i], :]; x (n, r) and out (m, r) contiguous, index int64 in range."""
+        """out[o, i, :] = x[o, index[i], :]; contiguous (outer, n, r), (m,) and (outer, m, r).
+
+        The index is int64 and within 0 to n - 1, here and in the two functions that follow.
+        """
         ...
 
     def scatter_add(self, source: Array, index: Array, out: Array) -> None:
-        """out[index[i], :] += source[i, :]; the adjoint of gather."""
+        """out[o, index[i], :] += source[o, i, :], in the order of i: the adjoint of gather."""
+        ...
+
+    def put(self, source: Array, index: Array, out: Array) -> None:
+        """out[o, index[i], :] = source[o, i, :]; of equal indices the last one wins."""
+        ...
+
+    def wrap_index(self, index: Array, n: int, out: Array) -> int:
+        """out = index of any integer dtype as int64, plus n where it is negative.
+
+        Returns the first place that lies outside -n to n - 1, or -1.
+        """
+        ...
+
+    def nonzero(self, x: Array) -> Array:
+        """The places in C order of the elements that are not 0: (m,) int64."""
+        ...
+
+    def cumsum(self, x: Array, out: Array, axis: int) -> None:
+        """out = running sums of x along an axis; out is contiguous, of x's dtype or int64."""
+        ...
+
+    def arg_reduce(self, x: Array, out: Array, axis: int, is_max: bool) -> None:
+        """out = the place of the first largest (smallest) element, or of the first NaN; int64."""
+        ...
+
+    def random(
+        self, array: Array, kind: str, seed: int, counter: int, low: int = 0, high: int = 0
+    ) -> None:
+        """Fills an Array: 'uniform' in [0, 1), 'normal', or 'integers' from low to high - 1.
+
+        Element i depends on seed, counter and i alone.
+        """
         ...
 
     def share(self, x: Array) -> Array:

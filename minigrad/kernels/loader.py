@@ -131,3 +131,10 @@ def _execute(name, path):
 def entry(function):
     """The machine code of a kernel, called without Numba's dispatcher (180 against 300 ns)."""
     return next(iter(function.overloads.values())).entry_point
+
+
+def late_entry(kernel):
+    """The machine code of a kernel marked `lazy`, compiled for its one signature if need be."""
+    if not kernel.overloads:
+        kernel.compile(kernel.wanted)
+    return entry(kernel)

@@ -51,7 +51,7 @@ def write(op, x, *others):
         )
     records = state.recording and any(v.requires_grad_ for v in variables) and target.dtype.is_float
     if records:
-        _check_recorded(op, x)
+        check_recorded(op, x)
     writable(target, op.name)
     device = device_of(target)
     before = target
@@ -70,7 +70,7 @@ def write(op, x, *others):
     if records:
         recorded = op.record([x, *others], [before, *arrays], target, _mask(x, others))
         x.node, x.requires_grad_ = recorded.node, True
-        if state.path == 2:
+        if state.path >= 2:
             announce(f"{op.name}_", x)
     return x
 
@@ -93,7 +93,7 @@ def _mask(x, others):
     return mask
 
 
-def _check_recorded(op, x):
+def check_recorded(op, x):
     """A recorded write needs a target that no other recorded Variable looks at."""
     fix = f"write out of place: {OUT_OF_PLACE.get(op.name, 'x = ...')}"
     if type(x.array) is View:

@@ -7,6 +7,7 @@ from minigrad.kernels import expression as e
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import IDENTITY, Program, call, symbol, where
 from minigrad.ops.base import RowWise, Structural
+from minigrad.ops.joining import concatenate
 from minigrad.ops.plan import sum_to
 
 SHAPES = [((3, 4),), ((2, 3, 4),), ((),), ((0, 3),), ((1,),)]
@@ -138,11 +139,11 @@ def _others(x):
     pairs = left * right
     if n % 2:
         last = x[..., 2 * half :]
-        outer = _others(call("concatenate", [pairs, last], -1))
+        outer = _others(concatenate([pairs, last], -1))
         outer, rest = outer[..., :half], [outer[..., half:]]
     else:
         outer, rest = _others(pairs), []
-    return call("concatenate", [outer * right, outer * left, *rest], -1)
+    return concatenate([outer * right, outer * left, *rest], -1)
 
 
 class Max(Structural):

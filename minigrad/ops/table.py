@@ -11,7 +11,10 @@ from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_named
 from minigrad.ops import (
     binary,
+    gathering,
+    indexing,
     inplace,
+    joining,
     linear,
     losses,
     reduction,
@@ -190,6 +193,7 @@ functions |= {
         matmul, cumsum, linear.linear,
         shape.reshape, shape.transpose, shape.permute, shape.expand, shape.squeeze,
         shape.unsqueeze, shape.flatten, *losses.functions,
+        *gathering.functions, *joining.functions,
     )
 }  # fmt: skip
 functions["pow"] = power
@@ -248,6 +252,9 @@ def _install():
     Variable.__invert__ = functions["logical_not"]
     Variable.__matmul__ = matmul
     Variable.__rmatmul__ = lambda self, other: matmul(other, self)
+    Variable.__getitem__ = indexing.get_item
+    Variable.__setitem__ = indexing.set_item
+    Variable.__iter__ = indexing.rows_of_axis_0
     Variable.clone = lambda self: shape.Clone.apply(self)
     Variable.to = to
     Variable.T = property(shape.transpose, doc="The axes in reverse order, a view.")

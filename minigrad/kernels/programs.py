@@ -1,0 +1,257 @@
+"""Programs on the CPU: the kernel and the loops for operands of any layout, remembered."""
+
+import itertools
+
+from minigrad.array.array import Array
+from minigrad.array.layout import collapse, expand_strides, size_of
+from minigrad.kernels import loader
+from minigrad.kernels.codegen import elementwise_text, reduce_text, rows_text
+from minigrad.kernels.threads import threads
+
+SPLIT = 1 << 17  # elements from which a kernel is cut into one range a thread
+MOST_LAYOUTS = 1024  # remembered per program
+
+
+class Call:
+    """A kernel bound to layouts: its code, the integers after the operands, how it may be cut.
+
+    steps: bytes by which each operand moves along the outermost loop; None: not to be cut.
+    """
+
+    __slots__ = ("entry", "extra", "size", "steps", "work")
+
+    def __init__(self, entry, extra, work, steps):
+        self.entry, self.extra, self.work, self.steps = entry, extra, work, steps
+        self.size = extra[0] if extra else 0
+
+    def run(self, operands):
+        """Runs it on addresses and scalars."""
+        if self.work < SPLIT or self.steps is None or threads.count == 1:
+            self.entry(*operands, *self.extra)
+            return
+        parts = min(threads.count, self.size)
+        cuts = [self.size * p // parts for p in range(parts + 1)]
+        threads.run(
+            self.entry,
+            [
+                (
+                    *(x + a * s for x, s in zip(operands, self.steps, strict=True)),
+                    b - a,
+                    *self.extra[1:],
+                )
+                for a, b in itertools.pairwise(cuts)
+            ],
+        )
+
+
+def _kind(x):
+    return x.dtype if isinstance(x, Array) else "f" if isinstance(x, float) else "i"
+
+
+def _class(stride):
+    return stride if stride in (0, 1) else 2
+
+
+def _by_stride(dims, strides, first):
+    """Loop order: the axis that moves least in memory innermost."""
+    order = sorted(range(len(dims)), key=lambda d: -abs(strides[d][first]))
+    return [dims[d] for d in order], [strides[d] for d in order]
+
+
+class Programs:
+    """The functions of the device table that run generated kernels."""
+
+    def elementwise(self, program, inputs, outputs):
+        """outputs = program(inputs), broadcast to the shape of the outputs.
+
+        inputs: Arrays, and Python numbers for scalars. Reads happen before writes element by
+        element, so an output may be one of the inputs.
+        """
+        operands = (*inputs, *outputs)
+        key = tuple(
+            [(x.shape, x.strides, x.dtype) if isinstance(x, Array) else type(x) for x in operands]
+        )
+        bound = program.layouts.get(key)
+        if bound is None:
+            bound = self._bind_elementwise(program, key, operands, outputs[0].shape)
+        bound.run([x.address if isinstance(x, Array) else x for x in operands])
+        if program.entry[outputs[0].dtype.index] is None:
+            self._keep_entry(program, operands)
+
+    def _keep_entry(self, program, operands):
+        """Remembers the flat kernel of one dtype for callers that check the layout themselves."""
+        dtype = operands[-1].dtype
+        kinds = tuple([dtype] * len(operands))
+        found = program.kernels.get((kinds, 0, None))
+        if found is not None:
+            program.entry[dtype.index] = found
+
+    def _remember(self, program, key, bound):
+        if len(program.layouts) >= MOST_LAYOUTS:
+            program.layouts.clear()
+        program.layouts[key] = bound
+        return bound
+
+    def _bind_elementwise(self, program, key, operands, shape):
+        arrays = [x for x in operands if isinstance(x, Array)]
+        kinds = tuple(map(_kind, operands))
+        flat = all(x.shape == shape and x.is_contiguous for x in arrays)
+        if flat:
+            entry = self._kernel(program, (kinds, 0, None), elementwise_text, kinds, 0, None)
+            steps = [x.dtype.itemsize if isinstance(x, Array) else 0 for x in operands]
+            work = size_of(shape)
+            return self._remember(program, key, Call(entry, (work,), work, steps))
+        layouts = [expand_strides(x.shape, x.strides, shape) for x in arrays]
+        dims, strides = collapse(shape, layouts)
+        dims, strides = _by_stride(dims, strides, len(arrays) - 1)
+        dims, strides = dims or [1], strides or [[1] * len(arrays)]
+        inner = tuple(_class(s) for s in strides[-1])
+        entry = self._kernel(
+            program, (kinds, len(dims), inner), elementwise_text, kinds, len(dims), inner
+        )
+        extra = (*dims, *(s[k] for k in range(len(arrays)) for s in strides))
+        call = Call(entry, extra, size_of(dims), self._steps(operands, strides[0]))
+        return self._remember(program, key, call)
+
+    def _steps(self, operands, strides):
+        moves = iter(strides)
+        return [next(moves) * x.dtype.itemsize if isinstance(x, Array) else 0 for x in operands]
+
+    def _kernel(self, program, key, writer, *arguments):
+        entry = program.kernels.get(key)
+        if entry is None:
+            text, includes = writer(program, *arguments)
+            entry = program.kernels[key] = loader.entry(loader.load(text, includes).kernel)
+        return entry
+
+    def reduce(self, program, how, inputs, out, shape, axes):
+        """out = how over axes of program(inputs), one formula.
+
+        how: sum, mean, prod, max, min, any, all. shape: what the inputs broadcast to; out: an Array
+        of that shape without the reduced axes.
+        """
+        operands = (*inputs, out)
+        key = (
+            how,
+            shape,
+            axes,
+            *((x.shape, x.strides, x.dtype) if isinstance(x, Array) else type(x) for x in operands),
+        )
+        bound = program.layouts.get(key)
+        if bound is None:
+            bound = self._remember(
+                program, key, self._bind_reduce(program, how, operands, shape, axes)
+            )
+        bound.run([x.address if isinstance(x, Array) else x for x in operands])
+
+    def _bind_reduce(self, program, how, operands, shape, axes):
+        *inputs, out = operands
+        arrays = [x for x in inputs if isinstance(x, Array)]
+        layouts = [expand_strides(x.shape, x.strides, shape) for x in arrays]
+        kept_strides = iter(out.strides)
+        layouts.append(tuple(0 if d in axes else next(kept_strides) for d in range(len(shape))))
+        kept, reduced = [], []
+        for wanted, target in ((False, kept), (True, reduced)):
+            chosen = [d for d in range(len(shape)) if (d in axes) == wanted]
+            dims, strides = collapse(
+                [shape[d] for d in chosen], [[x[d] for d in chosen] for x in layouts]
+            )
+            target += (
+                zip(*_by_stride(dims, strides, 0), strict=True)
+                if arrays
+                else zip(dims, strides, strict=True)
+            )
+        last_kept = kept[-1] if kept else None
+        last_reduced = reduced[-1] if reduced else None
+        keeps_inner = bool(
+            last_kept
+            and arrays
+            and (last_reduced is None or abs(last_kept[1][0]) < abs(last_reduced[1][0]))
+        )
+        inner_loop = kept.pop() if keeps_inner else None
+        if not keeps_inner and not reduced:
+            reduced = [(1, [0] * len(layouts))]
+        order = [*kept, *reduced, *([inner_loop] if inner_loop else [])]
+        dims, strides = [n for n, _ in order], [s for _, s in order]
+        inner = tuple(map(_class, strides[-1]))
+        if not keeps_inner:
+            inner = (*inner[:-1], 0)  # the output does not move in the innermost loop
+        kinds = tuple(map(_kind, operands))
+        key = (how, kinds, len(kept), len(reduced), keeps_inner, inner)
+        entry = self._kernel(
+            program, key, reduce_text, how, kinds, len(kept), len(reduced), keeps_inner, inner
+        )
+        extra = [*dims]
+        for k in range(len(arrays)):
+            extra += [s[k] for s in strides]
+        extra += [s[-1] for _, s in kept] + ([inner_loop[1][-1]] if inner_loop else [])
+        steps = self._steps(operands, strides[0]) if kept else None
+        return Call(entry, tuple(extra), size_of(dims), steps)
+
+    def rows(self, program, modes, inputs, outputs, shape):
+        """outputs = program(inputs), formulas that reduce along the last axis of `shape`.
+
+        modes: per output 'store' (shape), 'row' (shape[:-1] + (1,)) or 'columns' (shape[-1:], the
+        sum over all rows).
+        """
+        operands = (*inputs, *outputs)
+        key = (
+            modes,
+            shape,
+            *((x.shape, x.strides, x.dtype) if isinstance(x, Array) else type(x) for x in operands),
+        )
+        bound = program.layouts.get(key)
+        if bound is None:
+            layout = self._row_layout(modes, operands, shape)
+            if layout is None:  # leading axes that are no single loop for every operand
+                inputs = [x if not isinstance(x, Array) else self.contiguous(x) for x in inputs]
+                inputs = [
+                    self.contiguous(x.view(shape, expand_strides(x.shape, x.strides, shape)))
+                    if isinstance(x, Array)
+                    and len(x.shape) > 1
+                    and x.shape != shape
+                    and x.shape[-1] != 1
+                    else x
+                    for x in inputs
+                ]
+                layout = self._row_layout(modes, (*inputs, *outputs), shape)
+                if layout is None:
+                    inputs = [
+                        self.contiguous(x.view(shape, expand_strides(x.shape, x.strides, shape)))
+                        if isinstance(x, Array)
+                        else x
+                        for x in inputs
+                    ]
+                    layout = self._row_layout(modes, (*inputs, *outputs), shape)
+                self._bind_rows(program, modes, (*inputs, *outputs), layout).run(
+                    [x.address if isinstance(x, Array) else x for x in (*inputs, *outputs)]
+                )
+                return
+            bound = self._remember(program, key, self._bind_rows(program, modes, operands, layout))
+        bound.run([x.address if isinstance(x, Array) else x for x in operands])
+
+    def _row_layout(self, modes, operands, shape):
+        """(rows, columns, row strides, column strides), or None."""
+        mode_of = dict(zip(range(len(operands) - len(modes), len(operands)), modes, strict=True))
+        layouts = []
+        for k, x in enumerate(operands):
+            if isinstance(x, Array):
+                if mode_of.get(k) == "columns":
+                    layouts.append((0,) * (len(shape) - 1) + x.strides[-1:])
+                else:
+                    layouts.append(expand_strides(x.shape, x.strides, shape))
+        dims, strides = collapse(shape[:-1], [x[:-1] for x in layouts])
+        if len(dims) > 1:
+            return None
+        rows = dims[0] if dims else 1
+        return rows, shape[-1], strides[0] if dims else [0] * len(layouts), [x[-1] for x in layouts]
+
+    def _bind_rows(self, program, modes, operands, layout):
+        rows, columns, row_strides, column_strides = layout
+        kinds, inner = tuple(map(_kind, operands)), tuple(map(_class, column_strides))
+        entry = self._kernel(program, (modes, kinds, inner), rows_text, modes, kinds, inner)
+        extra = [rows, columns]
+        for pair in zip(row_strides, column_strides, strict=True):
+            extra += pair
+        steps = None if "columns" in modes else self._steps(operands, row_strides)
+        return Call(entry, tuple(extra), rows * columns, steps)

@@ -1,0 +1,14 @@
+"""Kernels that are compiled when they are first called: few programs need all of a file."""
+
+# pyright: reportUndefinedVariable=false
+
+
+def lazy(signature):
+    """As `jit`, but compiled by `loader.late_entry` when it is first wanted."""
+
+    def decorate(function):
+        kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)(function)
+        kernel.wanted = signature
+        return kernel
+
+    return decorate

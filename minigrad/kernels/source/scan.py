@@ -1,0 +1,96 @@
+"""Along one axis of x (outer, n, inner) in C order: running sums, and the place of the extreme."""
+
+# pyright: reportUndefinedVariable=false
+
+_SCAN = "void(i8,i8,i8,i8,i8,i8,i8)"
+
+
+@lazy(_SCAN)
+def cumsum_f4(x_at, out_at, outer, n, inner, start, stop):
+    """Columns start to stop - 1 of the inner axis; a single column is summed in float64."""
+    x, out = f4_at(x_at), f4_at(out_at)
+    for o in range(outer):
+        if inner == 1:
+            total = F8(0)
+            for i in range(n):
+                total += x[o * n + i]
+                out[o * n + i] = F4(total)
+            continue
+        for j in range(start, stop):
+            out[o * n * inner + j] = x[o * n * inner + j]
+        for i in range(1, n):
+            row = (o * n + i) * inner
+            for j in range(start, stop):
+                out[row + j] = out[row - inner + j] + x[row + j]
+
+
+@lazy(_SCAN)
+def cumsum_f8(x_at, out_at, outer, n, inner, start, stop):
+    """As cumsum_f4, float64."""
+    x, out = f8_at(x_at), f8_at(out_at)
+    for o in range(outer):
+        for j in range(start, stop):
+            out[o * n * inner + j] = x[o * n * inner + j]
+        for i in range(1, n):
+            row = (o * n + i) * inner
+            for j in range(start, stop):
+                out[row + j] = out[row - inner + j] + x[row + j]
+
+
+@lazy(_SCAN)
+def cumsum_i8(x_at, out_at, outer, n, inner, start, stop):
+    """As cumsum_f4, int64, which wraps around."""
+    x, out = i8_at(x_at), i8_at(out_at)
+    for o in range(outer):
+        for j in range(start, stop):
+            out[o * n * inner + j] = x[o * n * inner + j]
+        for i in range(1, n):
+            row = (o * n + i) * inner
+            for j in range(start, stop):
+                out[row + j] = out[row - inner + j] + x[row + j]
+
+
+@lazy("void(i8,i8,i8,i8,i8,i8,i8,i8)")
+def arg_f4(x_at, out_at, outer, n, inner, start, stop, is_max):
+    """out[o, j] = the first i of the largest (or smallest) x[o, i, j]; a NaN counts as it."""
+    x, out = f4_at(x_at), i8_at(out_at)
+    for o in range(outer):
+        for j in range(start, stop):
+            best, place = x[o * n * inner + j], I8(0)
+            for i in range(1, n):
+                if best != best:
+                    break
+                value = x[(o * n + i) * inner + j]
+                if value != value or (value > best if is_max else value < best):
+                    best, place = value, I8(i)
+            out[o * inner + j] = place
+
+
+@lazy("void(i8,i8,i8,i8,i8,i8,i8,i8)")
+def arg_f8(x_at, out_at, outer, n, inner, start, stop, is_max):
+    """As arg_f4, float64."""
+    x, out = f8_at(x_at), i8_at(out_at)
+    for o in range(outer):
+        for j in range(start, stop):
+            best, place = x[o * n * inner + j], I8(0)
+            for i in range(1, n):
+                if best != best:
+                    break
+                value = x[(o * n + i) * inner + j]
+                if value != value or (value > best if is_max else value < best):
+                    best, place = value, I8(i)
+            out[o * inner + j] = place
+
+
+@lazy("void(i8,i8,i8,i8,i8,i8,i8,i8)")
+def arg_i8(x_at, out_at, outer, n, inner, start, stop, is_max):
+    """As arg_f4, int64."""
+    x, out = i8_at(x_at), i8_at(out_at)
+    for o in range(outer):
+        for j in range(start, stop):
+            best, place = x[o * n * inner + j], I8(0)
+            for i in range(1, n):
+                value = x[(o * n + i) * inner + j]
+                if value > best if is_max else value < best:
+                    best, place = value, I8(i)
+            out[o * inner + j] = place

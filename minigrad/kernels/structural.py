@@ -1,0 +1,136 @@
+"""The CPU's hand-written kernels: indices, scans, random numbers, windows."""
+
+import functools
+import itertools
+from typing import Any
+
+import numpy as np
+
+from minigrad.array.array import ndarray
+from minigrad.array.dtypes import int64
+from minigrad.array.layout import size_of
+from minigrad.kernels import loader
+from minigrad.kernels.threads import threads
+
+SPLIT = 1 << 16  # elements from which a kernel is cut into one range a thread
+TYPE_OF = {"float32": "f4", "float64": "f8", "int32": "i4", "int64": "i8", "uint8": "u1"}
+
+
+@functools.cache
+def kernel(source, name):
+    """The machine code of a kernel of one of the files in `source/`."""
+    return loader.late_entry(getattr(loader.load_source(source, ("lazy",)), name))
+
+
+@functools.cache
+def random_kernel(name):
+    """A kernel of `source/random.py`."""
+    return getattr(loader.load_source("random", loader.MATHEMATICS), name)
+
+
+def ranges(count, work):
+    """[(0, count)], or one range a thread if the work (in elements) is worth it."""
+    parts = 1 if work < SPLIT else max(1, min(threads.count, count))
+    return list(itertools.pairwise(count * p // parts for p in range(parts + 1)))
+
+
+def run(function, calls):
+    """Calls a kernel with each list of arguments, side by side if there are several."""
+    if len(calls) == 1:
+        function(*calls[0])
+    else:
+        threads.run(function, calls)
+
+
+class StructuralKernels:
+    """The functions of the device table that are no programs of formulas (see `backend.Device`)."""
+
+    def gather(self, x, index, out):
+        """out[o, i, :] = x[o, index[i], :]."""
+        (outer, n, r), m, size = x.shape, out.shape[1], out.dtype.itemsize
+        function = kernel("gather", f"gather_{size}")
+        if outer > m:  # many small picks: cut the outer axis
+            calls = [
+                (
+                    x.address + a * n * r * size,
+                    index.address,
+                    out.address + a * m * r * size,
+                    *(b - a, n, m, r, 0, m),
+                )
+                for a, b in ranges(outer, out.size)
+            ]
+        else:
+            places = (x.address, index.address, out.address, outer, n, m, r)
+            calls = [(*places, a, b) for a, b in ranges(m, out.size)]
+        run(function, calls)
+
+    def scatter_add(self, source, index, out):
+        """out[o, index[i], :] += source[o, i, :], in the order of i."""
+        self._to_targets(kernel("gather", f"add_{TYPE_OF[out.dtype.name]}"), source, index, out)
+
+    def put(self, source, index, out):
+        """out[o, index[i], :] = source[o, i, :]; of equal indices the last one wins."""
+        self._to_targets(kernel("gather", f"put_{out.dtype.itemsize}"), source, index, out)
+
+    def _to_targets(self, function, source, index, out):
+        (outer, n, r), m = out.shape, source.shape[1]
+        places = (source.address, index.address, out.address, outer, n, m, r)
+        run(function, [(*places, a, b) for a, b in ranges(n, source.size)])
+
+    def wrap_index(self, index, n, out):
+        """out = index, counted from the end where negative.
+
+        Returns the first place in C order that lies outside -n to n - 1, or -1.
+        """
+        function = kernel("gather", f"wrap_{index.dtype.itemsize}")
+        return function(index.address, out.address, index.size, n)
+
+    def nonzero(self, x):
+        """The places in C order of the elements that are not 0: an Array (m,) of int64."""
+        return self.from_numpy(np.flatnonzero(ndarray(x)), int64)
+
+    def cumsum(self, x, out, axis):
+        """out = running sums of x along an axis; out contiguous, in x's dtype or int64."""
+        x = self.contiguous(x if x.dtype is out.dtype else self.convert(x, out.dtype))
+        self._along("cumsum", x, out, axis)
+
+    def arg_reduce(self, x, out, axis, is_max):
+        """out = the place of the first largest (or smallest) element along an axis, int64."""
+        x = self.contiguous(x if x.dtype.is_float else self.convert(x, int64))
+        self._along("arg", x, out, axis, int(is_max))
+
+    def _along(self, name, x, out, axis, *more):
+        if not x.size:
+            return
+        shape, size = x.shape, x.dtype.itemsize
+        outer, n, inner = size_of(shape[:axis]), shape[axis], size_of(shape[axis + 1 :])
+        function = kernel("scan", f"{name}_{TYPE_OF[x.dtype.name]}")
+        out_row = out.size // max(1, outer) * out.dtype.itemsize
+        if outer > 1:
+            calls = [
+                (
+                    x.address + a * n * inner * size,
+                    out.address + a * out_row,
+                    *(b - a, n, inner, 0, inner, *more),
+                )
+                for a, b in ranges(outer, x.size)
+            ]
+        else:
+            places = (x.address, out.address, outer, n, inner)
+            calls = [(*places, a, b, *more) for a, b in ranges(inner, x.size)]
+        run(function, calls)
+
+    def random(self, array, kind, seed, counter, low=0, high=0):
+        """Fills a contiguous Array: 'uniform' [0, 1), 'normal', or 'integers' low to high - 1."""
+        if kind == "integers":
+            function, more = random_kernel("random_integers_i8"), (low, high)
+        else:
+            function, more = random_kernel(f"random_{kind}_{TYPE_OF[array.dtype.name]}"), ()
+        calls = [
+            (array.address, a, b, *more, seed, counter) for a, b in ranges(array.size, array.size)
+        ]
+        run(function, calls)
+
+    contiguous: Any  # these the other parts of the device give
+    convert: Any
+    from_numpy: Any

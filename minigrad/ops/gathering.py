@@ -1,0 +1,112 @@
+"""Picking by index: tables of rows, elements along an axis, one-hot rows; flips and triangles."""
+
+import numpy as np
+
+from minigrad.array.array import ndarray
+from minigrad.array.dtypes import as_dtype, float32, int64
+from minigrad.array.layout import contiguous_strides, normalize_axes, normalize_axis
+from minigrad.errors import ArgumentError, DTypeError, ShapeError
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import device_of
+from minigrad.kernels.expression import call
+from minigrad.ops.base import constant
+from minigrad.ops.indexing import Slice, Take, TakeAdjoint
+from minigrad.ops.places import wrapped
+
+
+def embedding(weight, index):
+    """The rows of a table that an index names.  (n, d), (...) from 0 to n - 1 -> (..., d)."""
+    weight, index = (v if isinstance(v, Variable) else constant(v) for v in (weight, index))
+    if weight.ndim != 2:
+        raise ShapeError("embedding: wanted a weight (n, d)", f"{weight.shape}")
+    index = wrapped("embedding", index, weight.shape[0], negative=False)
+    return Take.apply(weight, index, 0)
+
+
+def one_hot(index, classes, dtype=float32):
+    """Rows with a 1 where the index says.  (...) from 0 to classes - 1 -> (..., classes)."""
+    index = index if isinstance(index, Variable) else constant(index)
+    if isinstance(classes, bool) or not hasattr(classes, "__index__") or classes < 1:
+        raise ArgumentError("one_hot: wanted classes to be an int of at least 1", f"{classes!r}")
+    index = wrapped("one_hot", index, classes, negative=False)
+    columns = constant(np.arange(classes))
+    return call("equal", call("unsqueeze", index, -1), columns).to(as_dtype(dtype))
+
+
+def _flat_index(name, x, index, axis):
+    """Where in x, flattened, each element of a gather along an axis lies."""
+    if index.ndim != x.ndim or any(
+        m > n for d, (m, n) in enumerate(zip(index.shape, x.shape, strict=True)) if d != axis
+    ):
+        raise ShapeError(
+            f"{name}: wanted an index with x's number of axes, no larger than x but along the axis",
+            f"x {x.shape}, index {index.shape}, axis {axis}",
+        )
+    index = wrapped(name, index, x.shape[axis], f"along axis {axis} of shape {x.shape}")
+    strides = contiguous_strides(x.shape)
+    places = ndarray(index.array) * strides[axis]
+    for d, n in enumerate(index.shape):
+        if d != axis:
+            places += np.arange(n).reshape(-1, *(1,) * (index.ndim - d - 1)) * strides[d]
+    return Variable(device_of(index.array).from_numpy(places, int64))
+
+
+def gather(x, index, axis):
+    """Element by element along an axis: y[i, j] = x[index[i, j], j] for axis 0.
+
+    As np.take_along_axis, but the index may be smaller than x along the other axes, as torch.gather
+    allows; negative indices count from the end. Repeated ones share the gradient by adding up.
+    (...), (...) ints, axis -> the shape of the index.
+    """
+    x, index = (v if isinstance(v, Variable) else constant(v) for v in (x, index))
+    axis = normalize_axis("gather", axis, x.ndim)
+    places = _flat_index("gather", x, index, axis)
+    return Take.apply(call("reshape", x, (x.size,)), places, 0)
+
+
+def scatter_add(x, index, source, axis):
+    """x plus the elements of source, each added where gather would read: the adjoint of gather.
+
+    y[index[i, j], j] = x[index[i, j], j] + source[i, j] for axis 0, as torch.scatter_add; repeated
+    indices add up.  (...), (...) ints, the shape of the index, axis -> the shape of x.
+    """
+    x, index, source = (v if isinstance(v, Variable) else constant(v) for v in (x, index, source))
+    axis = normalize_axis("scatter_add", axis, x.ndim)
+    if source.shape != index.shape:
+        raise ShapeError(
+            "scatter_add: wanted a source of the index's shape", f"{source.shape}, {index.shape}"
+        )
+    if source.dtype is not x.dtype:
+        raise DTypeError(f"scatter_add: wanted a source of {x.dtype}", f"{source.dtype}")
+    places = _flat_index("scatter_add", x, index, axis)
+    return x + call("reshape", TakeAdjoint.apply(source, places, (x.size,), 0), x.shape)
+
+
+def flip(x, axis=None):
+    """The elements in reverse order along axes (None: along all), a view.  (...), axis -> (...)."""
+    axes = normalize_axes("flip", axis, x.ndim)
+    spec = [(n - 1, -1, n) if d in axes and n else (0, 1, n) for d, n in enumerate(x.shape)]
+    return Slice.apply(x, tuple(spec))
+
+
+def triangle(name, x, diagonal, lower):
+    """x with 0 above (or below) a diagonal of its last two axes."""
+    x = x if isinstance(x, Variable) else constant(x)
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: wanted at least two axes", f"{x.shape}")
+    keep = np.tri(*x.shape[-2:], diagonal if lower else diagonal - 1, dtype=bool)
+    zero = 0.0 if x.dtype.is_float else 0
+    return call("where", constant(keep if lower else ~keep), x, zero)
+
+
+def tril(x, diagonal=0):
+    """x with 0 above a diagonal of the last two axes.  (..., m, n) -> (..., m, n)."""
+    return triangle("tril", x, diagonal, True)
+
+
+def triu(x, diagonal=0):
+    """x with 0 below a diagonal of the last two axes.  (..., m, n) -> (..., m, n)."""
+    return triangle("triu", x, diagonal, False)
+
+
+functions = (embedding, one_hot, gather, scatter_add, flip, tril, triu)

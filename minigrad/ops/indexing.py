@@ -1,0 +1,224 @@
+"""Reading and writing at an index: views, rows that are picked, added to or replaced."""
+
+from minigrad.array.layout import contiguous_strides, reshape_strides, size_of
+from minigrad.errors import ArgumentTypeError, ShapeError
+from minigrad.graph.modes import state
+from minigrad.graph.node import Node, user_place
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import device_of
+from minigrad.kernels.expression import call
+from minigrad.ops.base import Structural, announce, check_operands, constant
+from minigrad.ops.inplace import check_recorded, writable
+from minigrad.ops.places import Place, located, region_shape, view_of, viewed, winners
+
+
+def folded(shape, axis, count=1):
+    """(outer, n, r): a shape with the axes before, of and after an index folded into one each."""
+    end = axis + count
+    return size_of(shape[:axis]), size_of(shape[axis:end]), size_of(shape[end:])
+
+
+def as_shape(array, shape):
+    """A contiguous Array under another shape."""
+    return array.view(shape, contiguous_strides(shape))
+
+
+class Slice(Structural):
+    """Ints, slices and new axes, a view.  (...), spec -> (...)."""
+
+    samples = [((3, 4), (1, (0, 2, 2))), ((3,), (None, (2, -1, 3))), ((2, 3), ((0, 1, 0), 1))]
+    is_view = True
+
+    def forward(x, spec):
+        return x.view(*viewed(x.shape, x.strides, x.offset, spec))
+
+    gradients = (lambda dy, x_shape, spec: SliceAdjoint.apply(dy, x_shape, spec),)
+
+
+class SliceAdjoint(Structural):
+    """Zeros of a shape with x where a slice would read.  (...), shape, spec -> shape."""
+
+    samples = [((2,), (3, 4), (1, (0, 2, 2))), ((1, 3), (3,), (None, (2, -1, 3)))]
+
+    def forward(x, shape, spec):
+        device = device_of(x)
+        out = device.empty(shape, x.dtype)
+        device.fill(out, 0)
+        if x.size:
+            device.copy(x, out.view(*viewed(out.shape, out.strides, 0, spec)))
+        return out
+
+    gradients = (lambda dy, spec: Slice.apply(dy, spec),)
+
+
+class Take(Structural):
+    """Picks along an axis.  (..., n, ...), index from 0 to n - 1, axis -> (..., *index.shape, ...).
+
+    The gradient is a sum into the rows that were picked, in the order of the index.
+    """
+
+    samples = [((4, 3), (2, 2), 0), ((2, 4, 3), (5,), 1), ((3,), (0,), 0)]
+    integer_inputs = {1: 3}
+
+    def forward(x, index, axis):
+        device = device_of(x)
+        shape = x.shape
+        out = device.empty((*shape[:axis], *index.shape, *shape[axis + 1 :]), x.dtype)
+        if out.size:
+            outer, n, r = folded(shape, axis)
+            x = as_shape(device.contiguous(x), (outer, n, r))
+            rows = as_shape(out, (outer, index.size, r))
+            device.gather(x, device.contiguous(index), rows)
+        return out
+
+    gradients = (
+        lambda dy, index, x_shape, axis: TakeAdjoint.apply(dy, index, x_shape, axis),
+        None,
+    )
+
+
+class TakeAdjoint(Structural):
+    """Sums what lies along an axis into zeros of a shape, each where the index says.
+
+    (..., *index.shape, ...), index, shape, axis -> shape.
+    """
+
+    samples = [((2, 2, 3), (2, 2), (4, 3), 0), ((2, 5, 3), (5,), (2, 4, 3), 1)]
+    integer_inputs = {1: 3}
+
+    def forward(x, index, shape, axis):
+        device = device_of(x)
+        out = device.empty(shape, x.dtype)
+        device.fill(out, 0)
+        if x.size:
+            outer, n, r = folded(shape, axis)
+            x = as_shape(device.contiguous(x), (outer, index.size, r))
+            device.scatter_add(x, device.contiguous(index), as_shape(out, (outer, n, r)))
+        return out
+
+    gradients = (lambda dy, index, axis: Take.apply(dy, index, axis), None)
+
+
+class SetItem(Structural):
+    """x with y at a place.  (...), (...) that broadcasts to the region, place -> (...).
+
+    Where an index names a target twice, the last value stays, and only it gets a gradient.
+    """
+
+    name = "setitem"
+    samples = [((3, 4), (2,), Place(((1, 1, 2), 1))), ((3,), (), Place(((0, 1, 3),)))]
+
+    def forward(x, y, place):
+        out = device_of(x).convert(x, x.dtype)
+        put(out, y, place)
+        return out
+
+    gradients = (
+        lambda dy, place: SetItem.apply(dy, constant(0.0), place),
+        lambda dy, place: _last_ones(dy, place),
+    )
+
+
+def _last_ones(dy, place):
+    y = read(dy, place)
+    if place.index is None:
+        return y
+    shape = view_of(dy.array, place).shape
+    stays = winners(place, size_of(shape[place.axis : place.axis + place.count]))
+    if stays is None:
+        return y
+    mask = constant(stays.reshape(*stays.shape, *(1,) * (len(shape) - place.axis - place.count)))
+    return call("where", mask, y, 0.0)
+
+
+def put(array, y, place):
+    """array[place] = y, both Arrays; y broadcasts to the region."""
+    device, view = device_of(array), view_of(array, place)
+    if place.index is None:
+        if view.size:
+            device.copy(y, view)
+        return
+    outer, n, r = folded(view.shape, place.axis, place.count)
+    m = place.index.size
+    if not (outer and m and r):
+        return
+    source = device.empty(region_shape(array.shape, place), array.dtype)
+    device.copy(y, source)
+    source = as_shape(source, (outer, m, r))
+    strides = reshape_strides(view.shape, view.strides, (outer, n, r))
+    if strides == contiguous_strides((outer, n, r)):
+        device.put(source, place.index.array, view.view((outer, n, r), strides))
+        return
+    whole = device.convert(view, view.dtype)
+    device.put(source, place.index.array, as_shape(whole, (outer, n, r)))
+    device.copy(whole, view)
+
+
+def read(x, place):
+    """x[place]."""
+    if place.index is None:
+        return Slice.apply(x, place.spec)
+    if place.spec != tuple((0, 1, n) for n in x.shape):
+        x = Slice.apply(x, place.spec)
+    if place.order is not None:
+        x = call("permute", x, place.order)
+    if place.count != 1:
+        a, shape = place.axis, x.shape
+        merged = size_of(shape[a : a + place.count])
+        x = call("reshape", x, (*shape[:a], merged, *shape[a + place.count :]))
+    return Take.apply(x, place.index, place.axis)
+
+
+def get_item(x, index):
+    """x[index] by NumPy's rules: a view for ints, slices, None and ..., else a copy.
+
+    Raises:
+        BoundsError: an index beyond its axis, or more indices than axes.
+        ArgumentTypeError: an index of another type.
+    """
+    return read(x, located(x.shape, index))
+
+
+def set_item(x, index, value):
+    """x[index] = value, in place: value broadcasts to x[index] and is converted to x's dtype.
+
+    Recorded if gradients must know. The last of several values for one element stays.
+    """
+    x.write_check("x[index] = y")
+    place = located(x.shape, index)
+    y = value if isinstance(value, Variable) else constant(value, "x[index] = y")
+    if y.dtype is not x.dtype:
+        y = y.to(x.dtype)
+    check_operands("setitem", (x, y))
+    region = region_shape(x.shape, place)
+    while y.ndim > len(region) and y.shape[0] == 1:
+        y = y[0]
+    if len(y.shape) > len(region) or any(
+        m not in (1, n) for m, n in zip(y.shape[::-1], region[::-1], strict=False)
+    ):
+        raise ShapeError(f"x[index] = y: wanted a y that broadcasts to {region}", f"{y.shape}")
+    records = state.recording and (x.requires_grad_ or y.requires_grad_) and x.dtype.is_float
+    if records:
+        check_recorded(SetItem, x)
+    target = x.array
+    writable(target, "setitem")
+    device, source = device_of(target), y.array
+    if source.is_alias_of(target):
+        source = device.convert(source, source.dtype)
+    device.prepare_write(target, user_place())
+    put(target, source, place)
+    if records:
+        mask = bool(x.requires_grad_) + 2 * bool(y.requires_grad_)
+        edges = tuple((v.node or v) if v.requires_grad_ else None for v in (x, y))
+        wanted = ((x.shape, x.dtype), (y.shape, y.dtype))
+        x.node = Node(SetItem.plan(mask), edges, (), (), wanted, (place,))
+        x.requires_grad_ = True
+        if state.path == 2:
+            announce("setitem", x)
+
+
+def rows_of_axis_0(x):
+    """x[0], x[1], ...: what `for row in x` gives."""
+    if not x.ndim:
+        raise ArgumentTypeError("iteration: wanted at least one axis", x.describe())
+    return (x[i] for i in range(x.shape[0]))

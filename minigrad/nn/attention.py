@@ -1,0 +1,100 @@
+"""Multi-head attention and the transformer block."""
+
+from minigrad.array.dtypes import float32
+from minigrad.errors import ArgumentError, ShapeError
+from minigrad.nn import check, init
+from minigrad.nn.activation import GELU
+from minigrad.nn.containers import Sequential
+from minigrad.nn.linear import Linear
+from minigrad.nn.module import Module
+from minigrad.nn.normalization import Dropout, LayerNorm
+from minigrad.ops.table import functions
+
+
+class MultiHeadAttention(Module):
+    """Attention in several subspaces at once (Vaswani et al. 2017).
+
+    query (batch, n, size), key and value (batch, m, size) -> (batch, n, size).
+
+    Args:
+        size: of the vectors; a multiple of heads.
+        heads: how many subspaces.
+        causal: position i of the query sees positions up to i only.
+        dropout: probability, on the output.
+    """
+
+    def __init__(self, size, heads, causal=False, dropout=0.0, bias=True, dtype=float32):
+        self.size = check.size("MultiHeadAttention", "size", size)
+        self.heads = check.size("MultiHeadAttention", "heads", heads)
+        if self.size % self.heads:
+            raise ArgumentError(
+                "MultiHeadAttention: wanted a size that heads divides",
+                f"size {size}, heads {heads}",
+            )
+        self.causal = bool(causal)
+        self.query = Linear(size, size, bias, dtype)
+        self.key = Linear(size, size, bias, dtype)
+        self.value = Linear(size, size, bias, dtype)
+        self.output = Linear(size, size, bias, dtype)
+        self.dropout = Dropout(dropout)
+        for layer in (self.query, self.key, self.value):
+            init.xavier_uniform_(layer.weight, gain=0.5**0.5)  # as one weight (3 size, size)
+        if bias:
+            for layer in (self.query, self.key, self.value, self.output):
+                init.zeros_(layer.bias)
+
+    def forward(self, query, key=None, value=None, mask=None):
+        """Attention of query to key and value, which are query itself when left out.
+
+        Args:
+            mask: bools that broadcast to (batch, heads, n, m), True where attention is allowed; or
+                floats, added to the scores.
+        """
+        key = query if key is None else key
+        value = key if value is None else value
+        if query.ndim != 3:
+            raise ShapeError(
+                f"MultiHeadAttention: wanted x (batch, positions, {self.size})",
+                f"{query.shape}",
+                "add a batch axis: x.unsqueeze(0)" if query.ndim == 2 else None,
+            )
+        q, k, v = (
+            self._split(layer(x))
+            for layer, x in ((self.query, query), (self.key, key), (self.value, value))
+        )
+        y = functions["scaled_dot_product_attention"](q, k, v, mask, self.causal)
+        y = functions["reshape"](functions["permute"](y, (0, 2, 1, 3)), query.shape)
+        return self.dropout(self.output(y))
+
+    def _split(self, x):
+        batch, n, size = x.shape
+        x = functions["reshape"](x, (batch, n, self.heads, size // self.heads))
+        return functions["permute"](x, (0, 2, 1, 3))
+
+    def extra_repr(self):
+        """Sizes."""
+        return f"{self.size}, heads={self.heads}" + (", causal=True" if self.causal else "")
+
+
+class TransformerBlock(Module):
+    """x + attention(norm(x)), then x + mlp(norm(x)): pre-norm.  (batch, n, size) -> the same.
+
+    Args:
+        size, heads, causal, dropout: as MultiHeadAttention.
+        hidden: units of the two-layer network with GELU; left out, 4 * size.
+    """
+
+    def __init__(self, size, heads, hidden=None, causal=False, dropout=0.0, dtype=float32):
+        hidden = 4 * size if hidden is None else hidden
+        self.attention_norm = LayerNorm(size, dtype=dtype)
+        self.attention = MultiHeadAttention(size, heads, causal, dropout, dtype=dtype)
+        self.mlp_norm = LayerNorm(size, dtype=dtype)
+        self.mlp = Sequential(
+            Linear(size, hidden, dtype=dtype), GELU(), Linear(hidden, size, dtype=dtype),
+            Dropout(dropout),
+        )  # fmt: skip
+
+    def forward(self, x, mask=None):
+        """(batch, n, size) -> the same."""
+        x = x + self.attention(self.attention_norm(x), mask=mask)
+        return x + self.mlp(self.mlp_norm(x))

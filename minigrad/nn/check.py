@@ -1,0 +1,72 @@
+"""Checks of the arguments that layers are made with."""
+
+from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
+
+
+def size(layer, name, value, at_least=1):
+    """A whole number of at least `at_least`."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ArgumentTypeError(f"{layer}: wanted an int for {name}", f"{value!r}")
+    value = value.__index__()
+    if value < at_least:
+        raise ArgumentError(f"{layer}: wanted {name} of at least {at_least}", f"{value}")
+    return value
+
+
+def pair(layer, name, value, at_least=1):
+    """Two whole numbers, from one or two."""
+    values = value if isinstance(value, (tuple, list)) else (value, value)
+    if len(values) != 2:
+        raise ArgumentError(f"{layer}: wanted one int or two for {name}", f"{value!r}")
+    return tuple(size(layer, name, v, at_least) for v in values)
+
+
+def fraction(layer, name, value):
+    """A number in [0, 1)."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ArgumentTypeError(f"{layer}: wanted a number for {name}", f"{value!r}")
+    if not 0.0 <= value < 1.0:
+        raise ArgumentError(f"{layer}: wanted {name} of at least 0 and below 1", f"{value}")
+    return float(value)
+
+
+def last_axis(layer, x, wanted, meaning):
+    """x must end in an axis of `wanted` elements."""
+    if not x.ndim or x.shape[-1] != wanted:
+        raise ShapeError(
+            f"{layer}: wanted x (..., {wanted}), {meaning} last", f"{x.shape}", _advice(x, wanted)
+        )
+
+
+def _advice(x, wanted):
+    if x.ndim > 1:
+        rest = 1
+        for n in x.shape[1:]:
+            rest *= n
+        if rest == wanted:
+            return "flatten each example first: nn.Flatten(), or x.reshape((len(x), -1))"
+        if x.shape[-2] == wanted:
+            return "the last two axes seem exchanged"
+    return None
+
+
+def below(layer, name, value, limit):
+    """An index must be below a size."""
+    if value >= limit:
+        raise ArgumentError(f"{layer}: wanted {name} below {limit}", f"{value}")
+
+
+def channels(layer, x, rank, count):
+    """x must be (batch, channels, ...) of a rank."""
+    axes = ("batch", "channels", "height", "width")[:rank] if rank != 3 else (
+        "batch", "channels", "length"
+    )  # fmt: skip
+    if x.ndim != rank or x.shape[1] != count:
+        fix = None
+        if x.ndim == rank - 1:
+            fix = "add the missing axis: x.unsqueeze(0) for one example, x.unsqueeze(1) for one channel"
+        elif x.ndim == rank and x.shape[-1] == count:
+            fix = f"channels come second: x.permute({(0, rank - 1, *range(1, rank - 1))})"
+        raise ShapeError(
+            f"{layer}: wanted x ({', '.join(axes)}) with {count} channels", f"{x.shape}", fix
+        )

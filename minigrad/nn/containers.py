@@ -1,0 +1,88 @@
+"""Modules made of modules: Sequential and ModuleList."""
+
+from minigrad.errors import ArgumentTypeError, BoundsError
+from minigrad.nn.module import Module
+from minigrad.nn.registry import Registry
+
+
+class _Listed(Module):
+    """Submodules under the names "0", "1", ..."""
+
+    def _set(self, modules):
+        for k, module in enumerate(modules):
+            if not isinstance(module, Registry):
+                raise ArgumentTypeError(
+                    f"{type(self).__name__}: wanted Modules",
+                    f"{type(module).__name__} at {k}",
+                    "a function such as mg.relu has a layer of its own: nn.ReLU()",
+                )
+            setattr(self, str(k), module)
+
+    def __len__(self):
+        return len(self._members)
+
+    def __iter__(self):
+        return self.children()
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return type(self)(*tuple(self.children())[index])
+        return getattr(self, self._place(index))
+
+    def __setitem__(self, index, module):
+        setattr(self, self._place(index), module)
+
+    def _place(self, index):
+        index, count = index.__index__(), len(self)
+        if not -count <= index < count:
+            raise BoundsError(
+                f"{type(self).__name__}: wanted an index from {-count} to {count - 1}", f"{index}"
+            )
+        return str(index % count)
+
+    def append(self, module):
+        """Adds a module at the end. Returns self."""
+        if not isinstance(module, Registry):
+            raise ArgumentTypeError(
+                f"{type(self).__name__}.append: wanted a Module", f"{type(module).__name__}"
+            )
+        setattr(self, str(len(self)), module)
+        return self
+
+
+class Sequential(_Listed):
+    """One module after the other: Sequential(a, b)(x) is b(a(x)).
+
+    >>> import minigrad as mg
+    >>> model = mg.nn.Sequential(mg.nn.Linear(4, 3), mg.nn.ReLU(), mg.nn.Linear(3, 2))
+    >>> [name for name, p in model.named_parameters()]
+    ['0.weight', '0.bias', '2.weight', '2.bias']
+    """
+
+    def __init__(self, *modules):
+        self._set(modules)
+
+    def forward(self, x):
+        """The last module's output."""
+        for name in self._members:
+            x = getattr(self, name)(x)
+        return x
+
+
+class ModuleList(_Listed):
+    """A list of modules that is part of a model; it computes nothing itself.
+
+    Takes modules or one iterable of them: ModuleList(a, b) or ModuleList([a, b]).
+    """
+
+    def __init__(self, *modules):
+        if len(modules) == 1 and not isinstance(modules[0], Registry):
+            modules = tuple(modules[0])
+        self._set(modules)
+
+    def forward(self, *args):
+        """Raises: say in your own forward what to do with the modules."""
+        raise ArgumentTypeError(
+            "ModuleList: a list of modules cannot be called",
+            fix="loop over it in forward, or use nn.Sequential",
+        )

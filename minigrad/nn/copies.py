@@ -1,0 +1,135 @@
+"""model.valid(): a live view for evaluation. model.clone(): a frozen copy. copy.deepcopy: a new model."""
+
+import copy
+
+from minigrad.errors import ArgumentTypeError, GradientError
+from minigrad.graph.modes import no_grad
+from minigrad.kernels.backend import device_of
+from minigrad.nn.parameter import Buffer, Parameter
+from minigrad.nn.registry import INTERNAL, Registry
+
+OF_VIEW = {"_source", "_seen", "training"}  # what a view has of its own
+_view_types = {}
+
+
+class _View:
+    """What a view does otherwise than the module it shows: attributes are looked up there, now."""
+
+    def __getattribute__(self, name):
+        mine = object.__getattribute__(self, "__dict__")
+        source = mine["_source"]
+        if name in OF_VIEW or name not in source.__dict__:
+            return object.__getattribute__(self, name)
+        value = source.__dict__[name]
+        kind = source._members.get(name)
+        if kind not in ("parameter", "module") or value is None:
+            return value
+        seen = mine["_seen"].get(name)
+        key = value if kind == "module" else value.array
+        if seen is None or seen[0] is not key or seen[1] is not value:
+            if kind == "module":
+                shown = view(value)
+            else:
+                shown = type(value).over(value.array, value, "view")
+            seen = mine["_seen"][name] = key, value, shown
+        return seen[2]
+
+    def __setattr__(self, name, value):
+        source = self.__dict__["_source"]
+        raise ArgumentTypeError(
+            f"{type(source).__name__}.{name}: a valid() view shows the model and cannot be changed",
+            fix=f"change the model itself: model.{name} = ..., or model = view.train()",
+        )
+
+    __delattr__ = __setattr__
+
+    def __call__(self, *args, **kwargs):
+        with no_grad():
+            return self.forward(*args, **kwargs)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def train(self, mode=True):
+        """The model that this view shows, as it is; with mode=False the view itself."""
+        return self.__dict__["_source"] if mode else self
+
+    def valid(self):
+        """The view itself."""
+        return self
+
+    def requires_grad_(self, value=True):
+        """Raises: a view is never trained."""
+        if value:
+            raise GradientError(
+                "requires_grad_: a valid() view is never trained", fix="view.train() is the model"
+            )
+        return self
+
+    def to(self, target):
+        """Raises: convert the model itself."""
+        raise ArgumentTypeError(
+            "to: a valid() view shows the model and cannot be converted", fix="model.to(...)"
+        )
+
+    def clone(self):
+        """A frozen copy of the model."""
+        return self.__dict__["_source"].clone()
+
+
+def view(module):
+    """Module.valid."""
+    if isinstance(module, _View):
+        return module
+    kind = type(module)
+    if kind not in _view_types:
+        _view_types[kind] = type(kind.__name__, (_View, kind), {"__doc__": kind.__doc__})
+    out = object.__new__(_view_types[kind])
+    object.__getattribute__(out, "__dict__").update(_source=module, _seen={}, training=False)
+    return out
+
+
+def rebuild(module, memo, of_parameter, of_buffer, of_value):
+    """A module of the same type and names, with each part passed through a function."""
+    found = memo.get(id(module))
+    if found is not None:
+        return found
+    out = memo[id(module)] = type(module).__new__(type(module))
+    for name, value in module.__dict__.items():
+        if name in INTERNAL:
+            continue
+        if isinstance(value, Registry):
+            new = rebuild(value, memo, of_parameter, of_buffer, of_value)
+        elif isinstance(value, (Parameter, Buffer)):
+            new = memo.get(id(value))
+            if new is None:
+                of = of_parameter if isinstance(value, Parameter) else of_buffer
+                new = memo[id(value)] = of(value)
+        else:
+            new = of_value(value)
+        Registry.__setattr__(out, name, new)
+    out.__dict__["training"] = module.training
+    return out
+
+
+def clone(module):
+    """Module.clone."""
+
+    def frozen(p):
+        return type(p).over(device_of(p.array).share(p.array), p, "clone")
+
+    def copied(b):
+        return type(b)(b, b.is_persistent, b.name)
+
+    return rebuild(module, {}, frozen, copied, lambda value: value).eval()
+
+
+def deepcopy(module, memo):
+    """Module.__deepcopy__: new parameters with ids of their own."""
+
+    def again(x):
+        return copy.deepcopy(x, memo)
+
+    return rebuild(module, memo, again, again, again)
+
+
+def shallow(module):
+    """Module.__copy__: a second module over the same parameters, which are then tied."""
+    return rebuild(module, {}, lambda p: p, lambda b: b, lambda value: value)

@@ -1,0 +1,114 @@
+"""Initialisers: they fill a Variable in place, unrecorded, and return it.
+
+Random numbers come from the default generator: `mg.manual_seed(n)` decides them. Fans and gains are
+those of Glorot and Bengio (2010) and He et al. (2015).
+"""
+
+import math
+
+from minigrad.errors import ArgumentError, ShapeError
+from minigrad.graph.modes import no_grad
+from minigrad.ops.creation import rand, randn
+
+GAINS = {
+    "linear": 1.0,
+    "sigmoid": 1.0,
+    "tanh": 5.0 / 3.0,
+    "relu": math.sqrt(2.0),
+    "selu": 0.75,
+}
+
+
+def gain(nonlinearity, slope=0.01):
+    """The factor that keeps the variance through a nonlinearity; slope: of 'leaky_relu'."""
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2.0 / (1.0 + slope * slope))
+    if nonlinearity not in GAINS:
+        raise ArgumentError(
+            f"gain: wanted one of {', '.join([*GAINS, 'leaky_relu'])}", f"{nonlinearity!r}"
+        )
+    return GAINS[nonlinearity]
+
+
+def fans(x):
+    """(fan_in, fan_out) of a weight (out, in, ...): inputs and outputs of one unit."""
+    if x.ndim < 2:
+        raise ShapeError(
+            "init: fan_in and fan_out need a weight (out, in, ...) of at least two axes",
+            f"{x.shape}",
+            "use uniform_ or normal_ for biases",
+        )
+    field = math.prod(x.shape[2:])
+    return x.shape[1] * field, x.shape[0] * field
+
+
+def uniform_(x, low=0.0, high=1.0):
+    """Uniform in [low, high)."""
+    with no_grad():
+        return x.copy_(rand(x.shape, x.dtype) * float(high - low) + float(low))
+
+
+def normal_(x, mean=0.0, std=1.0):
+    """Normal."""
+    if std < 0:
+        raise ArgumentError("normal_: wanted std >= 0", f"{std}")
+    with no_grad():
+        return x.copy_(randn(x.shape, x.dtype) * float(std) + float(mean))
+
+
+def constant_(x, value):
+    """One value."""
+    with no_grad():
+        return x.fill_(float(value))
+
+
+def zeros_(x):
+    """Zeros."""
+    return constant_(x, 0.0)
+
+
+def ones_(x):
+    """Ones."""
+    return constant_(x, 1.0)
+
+
+def xavier_uniform_(x, gain=1.0):
+    """Uniform with variance gain^2 * 2 / (fan_in + fan_out)."""
+    bound = gain * math.sqrt(6.0 / sum(fans(x)))
+    return uniform_(x, -bound, bound)
+
+
+def xavier_normal_(x, gain=1.0):
+    """Normal with variance gain^2 * 2 / (fan_in + fan_out)."""
+    return normal_(x, 0.0, gain * math.sqrt(2.0 / sum(fans(x))))
+
+
+def kaiming_uniform_(x, slope=0.0, mode="fan_in", nonlinearity="leaky_relu"):
+    """Uniform with variance gain^2 / fan.
+
+    Args:
+        slope: of the leaky_relu that follows; 0 is relu.
+        mode: 'fan_in' keeps the variance forward, 'fan_out' backward.
+    """
+    bound = math.sqrt(3.0) * gain(nonlinearity, slope) / math.sqrt(_fan(x, mode))
+    return uniform_(x, -bound, bound)
+
+
+def kaiming_normal_(x, slope=0.0, mode="fan_in", nonlinearity="leaky_relu"):
+    """Normal with variance gain^2 / fan; arguments as kaiming_uniform_."""
+    return normal_(x, 0.0, gain(nonlinearity, slope) / math.sqrt(_fan(x, mode)))
+
+
+def _fan(x, mode):
+    if mode not in ("fan_in", "fan_out"):
+        raise ArgumentError("kaiming: wanted mode 'fan_in' or 'fan_out'", f"{mode!r}")
+    return max(1, fans(x)[mode == "fan_out"])
+
+
+def default_(weight, bias=None):
+    """What Linear and convolutions start with: both uniform in +-1 / sqrt(fan_in)."""
+    fan_in, _ = fans(weight)
+    bound = 1.0 / math.sqrt(fan_in) if fan_in else 0.0
+    uniform_(weight, -bound, bound)
+    if bias is not None:
+        uniform_(bias, -bound, bound)

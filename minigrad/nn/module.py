@@ -1,0 +1,137 @@
+"""Module: part of a model."""
+
+from minigrad.errors import ArgumentTypeError
+from minigrad.nn import copies, state
+from minigrad.nn.ownership import changes
+from minigrad.nn.registry import Registry
+
+
+class Module(Registry):
+    """Part of a model. Subclasses set attributes in `__init__` and define `forward`.
+
+    Parameters, Buffers and Modules set as attributes are registered in that order. `super().__init__()`
+    may be left out.
+
+    >>> import minigrad as mg
+    >>> class Scale(mg.nn.Module):
+    ...     def __init__(self):
+    ...         self.factor = mg.nn.Parameter([2.0])
+    ...     def forward(self, x):
+    ...         return x * self.factor
+    >>> model = Scale()
+    >>> [name for name, p in model.named_parameters()], model(mg.variable([3.0])).tolist()
+    (['factor'], [6.0])
+    """
+
+    def __init__(self):
+        pass
+
+    def forward(self, *args, **kwargs):
+        """What the module computes. Called through `model(x)`."""
+        raise NotImplementedError(f"{type(self).__name__}: define forward(self, ...)")
+
+    def __call__(self, *args, **kwargs):
+        return self.forward(*args, **kwargs)
+
+    # -- modes ---------------------------------------------------------------------------------
+
+    def train(self, mode=True):
+        """Training behaviour (dropout, batch statistics) of this module and all below."""
+        for module in self.modules():
+            module.training = bool(mode)
+        return self
+
+    def eval(self):
+        """Evaluation behaviour. It does not stop recording: model(x).requires_grad stays True.
+
+        To record nothing as well, use `model.valid()` or `with mg.no_grad():`.
+        """
+        return self.train(False)
+
+    def requires_grad_(self, value=True):
+        """Freezes (False) or thaws all parameters. Returns self."""
+        for p in self.parameters():
+            p.requires_grad = value
+        return self
+
+    def zero_grad(self):
+        """Sets every `.grad` to None."""
+        for p in self.parameters():
+            p.grad = None
+
+    def to(self, target):
+        """Converts parameters and float buffers to a dtype or device, in place: ids stay."""
+        for x in (*self.parameters(), *self.buffers()):
+            if x.dtype.is_float:
+                x.array, x.grad_ = x.detach().to(target).array, None
+        changes.note()
+        return self
+
+    # -- state and copies ----------------------------------------------------------------------
+
+    def state_dict(self):
+        """The values of parameters and persistent buffers by name, as they are now: {name: Variable}.
+
+        Clones, so that training on does not change them; bytes are copied at the first write. A tied
+        parameter is there once.
+        """
+        return state.state_dict(self)
+
+    def load_state_dict(self, values, strict=True):
+        """Writes values by name: ids, optimizer state and names stay.
+
+        Args:
+            values: {name: Variable or ndarray}, as `state_dict` gives them.
+            strict: every name must be on both sides; else what fits is loaded.
+
+        Returns:
+            (missing, unexpected): lists of names, both empty when strict.
+
+        Raises:
+            StateError: missing or unexpected names, other shapes; nothing was written then.
+        """
+        return state.load_state_dict(self, values, strict)
+
+    def valid(self):
+        """A live view for evaluation: same values, same parameter ids; calling it records nothing.
+
+        Dropout is off and running statistics are used in the view; the model stays as it is, in
+        training mode or not, frozen layers frozen. `view.train()` gives the model back.
+        """
+        return copies.view(self)
+
+    def clone(self):
+        """A frozen copy: parameters with the same ids and values of their own, in evaluation mode.
+
+        Bytes are copied when one side is first written (copy-on-write). The copy takes no gradients
+        and may be written: `for t, p in zip(copy.parameters(), model.parameters()): t.copy_(p)`
+        under `mg.no_grad()`, or `load_state_dict`. For a second model to train: copy.deepcopy(model).
+        """
+        return copies.clone(self)
+
+    def __deepcopy__(self, memo):
+        return copies.deepcopy(self, memo)
+
+    def __copy__(self):
+        return copies.shallow(self)
+
+    def __reduce_ex__(self, protocol):
+        raise ArgumentTypeError(
+            f"pickle: a {type(self).__name__} holds memory of the engine",
+            fix="save model.state_dict() and load it into a model built anew",
+        )
+
+    # -- looking -------------------------------------------------------------------------------
+
+    def extra_repr(self):
+        """What `repr` shows between the parentheses."""
+        return ""
+
+    def __repr__(self):
+        head = type(self).__name__
+        lines = []
+        for name, child in self.named_children():
+            lines.append(f"({name}): " + repr(child).replace("\n", "\n  "))
+        if not lines:
+            return f"{head}({self.extra_repr()})"
+        return f"{head}({self.extra_repr()}\n  " + "\n  ".join(lines) + "\n)"

@@ -1,0 +1,106 @@
+"""Normalisation layers, and dropout."""
+
+from minigrad.array.dtypes import float32
+from minigrad.nn import check
+from minigrad.nn.module import Module
+from minigrad.nn.parameter import Buffer, Parameter
+from minigrad.ops.creation import ones, zeros
+from minigrad.ops.table import functions
+
+
+class LayerNorm(Module):
+    """Each row to mean 0 and variance 1, scaled and shifted (Ba et al. 2016).  (..., n) -> (..., n)."""
+
+    def __init__(self, size, eps=1e-5, dtype=float32):
+        self.size, self.eps = check.size("LayerNorm", "size", size), float(eps)
+        self.weight = Parameter(ones((self.size,), dtype))
+        self.bias = Parameter(zeros((self.size,), dtype))
+
+    def forward(self, x):
+        """(..., n) -> (..., n)."""
+        check.last_axis("LayerNorm", x, self.size, "the features")
+        return functions["layer_norm"](x, self.weight, self.bias, self.eps)
+
+    def extra_repr(self):
+        """Size."""
+        return f"{self.size}, eps={self.eps}"
+
+
+class RMSNorm(Module):
+    """Each row divided by its root mean square, scaled (Zhang, Sennrich 2019).  (..., n) -> (..., n)."""
+
+    def __init__(self, size, eps=1e-5, dtype=float32):
+        self.size, self.eps = check.size("RMSNorm", "size", size), float(eps)
+        self.weight = Parameter(ones((self.size,), dtype))
+
+    def forward(self, x):
+        """(..., n) -> (..., n)."""
+        check.last_axis("RMSNorm", x, self.size, "the features")
+        return functions["rms_norm"](x, self.weight, self.eps)
+
+    def extra_repr(self):
+        """Size."""
+        return f"{self.size}, eps={self.eps}"
+
+
+class _BatchNorm(Module):
+    """Normalises each channel over the batch (Ioffe, Szegedy 2015). `ranks`: those taken."""
+
+    ranks: tuple
+
+    def __init__(self, channels, eps=1e-5, momentum=0.1, dtype=float32):
+        self.size = check.size(type(self).__name__, "channels", channels)
+        self.eps, self.momentum = float(eps), float(momentum)
+        self.weight = Parameter(ones((self.size,), dtype))
+        self.bias = Parameter(zeros((self.size,), dtype))
+        self.running_mean = Buffer(zeros((self.size,), dtype))
+        self.running_var = Buffer(ones((self.size,), dtype))
+
+    def forward(self, x):
+        """The same shape; in training also updates the running statistics."""
+        rank = x.ndim if x.ndim in self.ranks else self.ranks[-1]
+        check.channels(type(self).__name__, x, rank, self.size)
+        return functions["batch_norm"](
+            x, self.weight, self.bias, running_mean=self.running_mean,
+            running_var=self.running_var, training=self.training, momentum=self.momentum,
+            eps=self.eps,
+        )  # fmt: skip
+
+    def extra_repr(self):
+        """Size."""
+        return f"{self.size}, eps={self.eps}, momentum={self.momentum}"
+
+
+class BatchNorm1d(_BatchNorm):
+    """Each channel to mean 0 and variance 1 over the batch.  (b, c) or (b, c, length) -> the same.
+
+    In training by the statistics of the batch, which also move the running ones:
+    running = (1 - momentum) running + momentum batch, with the unbiased variance. In evaluation by
+    the running ones.
+    """
+
+    ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """As BatchNorm1d, for images.  (b, c, h, w) -> (b, c, h, w)."""
+
+    ranks = (4,)
+
+
+class Dropout(Module):
+    """In training each element is 0 with probability p, the others grow by 1 / (1 - p).
+
+    (...) -> (...).  In evaluation: x itself.
+    """
+
+    def __init__(self, p=0.5):
+        self.p = check.fraction("Dropout", "p", p)
+
+    def forward(self, x):
+        """(...) -> (...)."""
+        return functions["dropout"](x, self.p, training=self.training)
+
+    def extra_repr(self):
+        """Probability."""
+        return f"p={self.p}"

@@ -1,0 +1,210 @@
+"""Parameter: a Variable that a module trains. Its id stays the same whatever its values do."""
+
+import itertools
+import warnings
+
+from minigrad.array.array import Array
+from minigrad.errors import ArgumentTypeError, DTypeError, GradientError, ShapeError
+from minigrad.graph.modes import no_grad
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import device_of
+from minigrad.nn.ownership import add_owner, is_owned, path, remove_owner
+from minigrad.ops.base import constant
+
+_next_id = itertools.count(1).__next__
+
+
+class Parameter(Variable):
+    """A leaf that requires gradients from birth, and that modules and optimizers know by its `id`.
+
+    Optimizers keep their state (momentum and the like) by id. So change the values and keep the
+    Parameter: `p.map(f)`, `p.assign(value)`, `with p.edit() as value:`, or any in-place method under
+    `mg.no_grad()`. A new Parameter in the place of an old one is another one: its state starts anew.
+
+    Args:
+        data: a Variable, an ndarray, nested lists or a number; floats. Values are copied (lazily);
+            a graph behind them is left.
+        requires_grad: False makes it frozen.
+        name: a name of its own; left out, it is named by its place in the model, as "0.weight".
+
+    >>> import minigrad as mg
+    >>> p = mg.nn.Parameter([1.0, -3.0])
+    >>> before = p.id
+    >>> p.map(lambda value: value.clip(-2.0, 2.0)).tolist(), p.id == before
+    ([1.0, -2.0], True)
+    """
+
+    __slots__ = ("copy_of", "id", "last_name", "owners")
+
+    def __init__(self, data, requires_grad=True, name=None):
+        source = data if isinstance(data, Variable) else constant(data, "Parameter")
+        if not source.dtype.is_float:
+            raise DTypeError(
+                "Parameter: wanted floating point values: only they can be trained",
+                source.describe(),
+                "convert first: x.to('float32'), or keep it as a Buffer",
+            )
+        self.owners, self.last_name, self.copy_of = [], None, None
+        super().__init__(device_of(source.array).share(source.array), name=name)
+        self.id = _next_id()
+        self.requires_grad_ = bool(requires_grad)
+
+    @classmethod
+    def over(cls, array: Array, source: "Parameter", copy_of):
+        """A frozen stand-in for `source` over another Array: same id. copy_of: 'view' or 'clone'."""
+        out = object.__new__(cls)
+        out.owners, out.last_name, out.copy_of = [], source.name, copy_of
+        Variable.__init__(out, array)
+        out.id = source.id
+        return out
+
+    # -- names and owners ----------------------------------------------------------------------
+
+    @property
+    def name(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Its own name, or else its place in the outermost living module: "0.weight"."""
+        own = Variable.name.__get__(self)  # type: ignore[attr-defined]
+        dead = self.owners[0][1] if self.owners else None
+        return own or path(self.owners) or self.last_name or dead
+
+    @name.setter
+    def name(self, value):
+        Variable.name.__set__(self, value)  # type: ignore[attr-defined]
+
+    @property
+    def is_orphan(self):
+        """Whether it was once part of a module and no living module has it any more."""
+        return bool(self.owners or self.last_name) and not is_owned(self.owners)
+
+    def owned_by(self, module_reference, attribute):
+        """Called by a module that registers it."""
+        self.owners = add_owner(self.owners, module_reference, attribute)
+
+    def released_by(self, module, attribute):
+        """Called by a module that lets it go."""
+        self.last_name = self.name
+        self.owners = remove_owner(self.owners, module, attribute)
+
+    # -- new values, same parameter ------------------------------------------------------------
+
+    def assign(self, value):
+        """Writes new values of the same shape; id, optimizer state and `.grad` stay. Returns self.
+
+        Raises:
+            GradientError: the value carries a graph: a parameter is a leaf and cannot hold one.
+            ShapeError: another shape.
+        """
+        value = value if isinstance(value, Variable) else constant(value, "assign")
+        if value.node is not None:
+            raise GradientError(
+                f"assign: {self._called()} is a leaf and cannot take a value that carries a graph",
+                f"the output of {value.node.op}",
+                "p.assign(value.detach()), or compute it in p.map(f), where nothing is recorded",
+                details=[("made at", value.node.line)],
+            )
+        if value.shape != self.shape:
+            raise ShapeError(
+                f"assign: wanted the shape {self.shape} of {self._called()}",
+                f"{value.shape}",
+                "another shape is another parameter: set a new nn.Parameter, and tell the "
+                "optimizer: optimizer.replace(old, new)",
+            )
+        with no_grad():
+            self.copy_(value)
+        return self
+
+    assign_ = assign
+
+    def map(self, function):
+        """Replaces the values by function(values); id, optimizer state and `.grad` stay.
+
+        The function gets a Variable outside the graph; nothing is recorded. Returns self.
+        """
+        with no_grad():
+            result = function(self.detach())
+        if not isinstance(result, Variable):
+            raise ArgumentTypeError(
+                "map: wanted a function that returns a Variable",
+                f"{type(result).__name__}",
+                "p.map(lambda value: value.clip(-1.0, 1.0))",
+            )
+        return self.assign(result)
+
+    def edit(self):
+        """`with p.edit() as value:` for in-place changes of the values; nothing is recorded.
+
+        id, optimizer state and `.grad` stay. Warns if nothing was written: `value = value * 2` makes
+        a new Variable, `value *= 2` writes.
+        """
+        return _Edit(self)
+
+    def _called(self):
+        return f"parameter '{self.name}'" if self.name else "this parameter"
+
+    # -- what a copy must not do ---------------------------------------------------------------
+
+    @property
+    def requires_grad(self):
+        """Whether backward computes a gradient for it. False freezes it."""
+        return self.requires_grad_
+
+    @requires_grad.setter
+    def requires_grad(self, value):
+        if value and self.copy_of:
+            raise GradientError(
+                f"{self._called()} belongs to a {self.copy_of} of a model, which is never trained",
+                fix="train the model itself, or copy.deepcopy(model) for a second one to train",
+            )
+        Variable.requires_grad.fset(self, value)  # type: ignore[attr-defined]
+
+    def __deepcopy__(self, memo):
+        out = type(self)(self.detach(), self.requires_grad_, Variable.name.__get__(self))  # type: ignore[attr-defined]
+        out.copy_of = self.copy_of
+        memo[id(self)] = out
+        return out
+
+    def __repr__(self):
+        return super().__repr__().replace("Variable(", "Parameter(", 1)
+
+
+class _Edit:
+    """The block of `Parameter.edit`."""
+
+    def __init__(self, parameter):
+        self._parameter, self._mode = parameter, no_grad()
+
+    def __enter__(self):
+        self._version = self._parameter.version
+        self._mode.__enter__()
+        return self._parameter.detach()
+
+    def __exit__(self, kind, *error):
+        self._mode.__exit__(kind, *error)
+        if kind is None and self._parameter.version == self._version:
+            warnings.warn(
+                f"edit: nothing was written to {self._parameter._called()}; "
+                "write in place: value *= 2, not value = value * 2",
+                stacklevel=2,
+            )
+
+
+class Buffer(Variable):
+    """Values that belong to a module but are not trained, such as running statistics.
+
+    As an attribute of a Module it is part of `state_dict()`; with persistent=False it is not.
+    """
+
+    __slots__ = ("is_persistent",)
+
+    def __init__(self, data, persistent=True, name=None):
+        source = data if isinstance(data, Variable) else constant(data, "Buffer")
+        super().__init__(device_of(source.array).share(source.array), name=name)
+        self.is_persistent = bool(persistent)
+
+    def __deepcopy__(self, memo):
+        out = type(self)(self, self.is_persistent, self.name)
+        memo[id(self)] = out
+        return out
+
+    def __repr__(self):
+        return super().__repr__().replace("Variable(", "Buffer(", 1)

@@ -1,0 +1,182 @@
+"""Registry: attributes that are parameters, buffers or modules, by name and in order."""
+
+from minigrad.errors import ArgumentError, ArgumentTypeError, GradientError
+from minigrad.graph.variable import Variable
+from minigrad.nn.ownership import add_owner, changes, reference, remove_owner
+from minigrad.nn.parameter import Buffer, Parameter
+
+INTERNAL = {"_members", "_owners", "_reference", "training"}
+
+
+class Registry:
+    """The part of a Module that knows what it is made of."""
+
+    training: bool
+    _members: dict  # attribute -> 'parameter', 'buffer' or 'module', in order
+    _owners: list
+    _reference: object
+
+    def __new__(cls, *args, **kwargs):
+        self = object.__new__(cls)
+        self.__dict__.update(_members={}, _owners=[], _reference=reference(self), training=True)
+        return self
+
+    # -- attributes ----------------------------------------------------------------------------
+
+    def __setattr__(self, name, value):
+        before = self.__dict__.get(name)
+        if before is value and value is not None:
+            return  # m.w *= 2 writes in place, and then sets the same object
+        kind = _kind(value)
+        known = self._members.get(name)
+        if known and not kind and value is not None:
+            _raise_not_registered(self, name, known, value)
+        if not kind and isinstance(value, Variable) and value.requires_grad and value.is_leaf:
+            raise ArgumentTypeError(
+                f"{type(self).__name__}.{name}: a plain Variable that requires gradients would not "
+                "be among the parameters",
+                value.describe(),
+                f"self.{name} = nn.Parameter(value)",
+            )
+        if kind == "module" and any(m is self for m in value.modules()):
+            raise ArgumentError(f"{type(self).__name__}.{name}: a module cannot contain itself")
+        if known:
+            self._let_go(name, before, known)
+        if kind:
+            self._members[name] = kind
+            if kind == "parameter":
+                value.owned_by(self._reference, name)
+            elif kind == "module":
+                value.__dict__["_owners"] = add_owner(value._owners, self._reference, name)
+        elif known:
+            del self._members[name]
+        self.__dict__[name] = value
+
+    def __delattr__(self, name):
+        known = self._members.pop(name, None)
+        if known:
+            self._let_go(name, self.__dict__[name], known)
+        object.__delattr__(self, name)
+
+    def _let_go(self, name, value, kind):
+        if kind == "parameter":
+            value.released_by(self, name)
+        elif kind == "module":
+            for _, p in value.named_parameters():
+                p.last_name = p.name  # the whole path, while it is still known
+            value.__dict__["_owners"] = remove_owner(value._owners, self, name)
+        changes.note()
+
+    def __getattr__(self, name):
+        kind = type(self).__name__
+        raise AttributeError(
+            f"{kind} has no attribute '{name}'; registered: {', '.join(self._members) or 'nothing'}"
+        )
+
+    def register_buffer(self, name, value, persistent=True):
+        """Adds a Buffer: values that are part of the state but not trained."""
+        setattr(self, name, value if isinstance(value, Buffer) else Buffer(value, persistent))
+
+    def register_parameter(self, name, value):
+        """Adds a Parameter, or None for one that is left out: `self.name = value`."""
+        setattr(self, name, value)
+
+    # -- walks ---------------------------------------------------------------------------------
+
+    def named_children(self):
+        """(name, module) of the direct submodules."""
+        for name, kind in tuple(self._members.items()):
+            if kind == "module":
+                yield name, getattr(self, name)
+
+    def children(self):
+        """The direct submodules."""
+        for _, module in self.named_children():
+            yield module
+
+    def named_modules(self):
+        """(dotted name, module) of this module ("") and all below, each once."""
+        seen, stack = set(), [("", self)]
+        while stack:
+            prefix, module = stack.pop()
+            if id(module) in seen:
+                continue
+            seen.add(id(module))
+            _refuse_hidden(module)
+            yield prefix, module
+            below = [(f"{prefix}.{n}" if prefix else n, m) for n, m in module.named_children()]
+            stack += reversed(below)
+
+    def modules(self):
+        """This module and all below, each once."""
+        for _, module in self.named_modules():
+            yield module
+
+    def _named(self, wanted):
+        seen = set()
+        for prefix, module in self.named_modules():
+            for name, kind in tuple(module._members.items()):
+                value = getattr(module, name) if kind == wanted else None
+                if value is not None and id(value) not in seen:
+                    seen.add(id(value))
+                    yield (f"{prefix}.{name}" if prefix else name), value
+
+    def named_parameters(self):
+        """(dotted name, Parameter); a tied one once, under its first name."""
+        return self._named("parameter")
+
+    def parameters(self):
+        """The Parameters, each once."""
+        for _, p in self.named_parameters():
+            yield p
+
+    def named_buffers(self):
+        """(dotted name, Buffer), each once."""
+        return self._named("buffer")
+
+    def buffers(self):
+        """The Buffers, each once."""
+        for _, b in self.named_buffers():
+            yield b
+
+
+def _kind(value):
+    if isinstance(value, Parameter):
+        return "parameter"
+    if isinstance(value, Registry):
+        return "module"
+    return "buffer" if isinstance(value, Buffer) else None
+
+
+def _raise_not_registered(module, name, known, value):
+    """A registered attribute is set to something that is none of its kind."""
+    where = f"{type(module).__name__}.{name}"
+    if isinstance(value, Variable) and value.node is not None:
+        raise GradientError(
+            f"{where} is a {known}, and the new value carries a graph",
+            f"the output of {value.node.op}",
+            f"self.{name}.map(f) or self.{name}.assign(value.detach()): same parameter, new values",
+            details=[("made at", value.node.line)],
+        )
+    fixes = {
+        "parameter": f"self.{name}.assign(value) keeps it; nn.Parameter(value) replaces it",
+        "buffer": f"self.{name}.copy_(value) keeps it; nn.Buffer(value) replaces it",
+        "module": f"del self.{name} first",
+    }
+    raise ArgumentTypeError(f"{where}: wanted a {known}", f"{type(value).__name__}", fixes[known])
+
+
+def _refuse_hidden(module):
+    """Modules and parameters in plain lists and dicts would be left out of training silently."""
+    for name, value in module.__dict__.items():
+        if name in INTERNAL or not isinstance(value, (list, tuple, dict)):
+            continue
+        items = value.values() if isinstance(value, dict) else value
+        hidden = next((x for x in items if isinstance(x, (Registry, Parameter))), None)
+        if hidden is not None:
+            raise ArgumentTypeError(
+                f"{type(module).__name__}.{name}: a plain {type(value).__name__} hides what is in "
+                "it: it would not be trained, saved or counted",
+                f"{type(hidden).__name__} in it",
+                f"self.{name} = nn.ModuleList(...), or set each as an attribute of its own",
+            )

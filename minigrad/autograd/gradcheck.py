@@ -214,9 +214,9 @@ class _Check:
         if kinks:
             k, index, value = kinks[0]
             raise GradcheckError(
-                f"{self.name}: x is within eps of a non-smooth point: differences cannot be trusted",
-                f"{self.labels[k]} at {list(index)} = {value:.6g}, where the slopes to the left and "
-                f"to the right differ (eps = {self.eps:g})",
+                f"{self.name}: x is within eps of a non-smooth point, where differences mislead",
+                f"{self.labels[k]} at {list(index)} = {value:.6g}: the slopes to the left and to "
+                f"the right differ (eps = {self.eps:g})",
                 "move the inputs away from kinks (relu and abs at 0, ties in max)",
             )
         rows.sort(key=lambda row: -row[-1])

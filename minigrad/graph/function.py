@@ -164,7 +164,7 @@ def _record(cls, ctx, args, outputs):
         span.add(node)
     for observe in state.op_observers:
         for y in results:
-            observe(cls.__name__, y)
+            observe(cls.__name__, y, args)
     return tuple(results)
 
 

@@ -368,15 +368,18 @@ def announced(cls, args, variables, attributes):
         y = cls.run(args, variables, attributes) if attributes else cls.run(args, variables)
     finally:
         state.running = before
-    return announce(cls.name, y)
+    return announce(cls.name, y, args)
 
 
-def announce(name, y):
-    """Tells those who watch about the result of an op; inference results get their own class."""
+def announce(name, y, inputs=()):
+    """Tells those who watch about the result of an op; inference results get their own class.
+
+    inputs: the Variables and numbers it was computed from; none for data that a person made.
+    """
     if y.node is not None:
         note(y.node)
     for observe in state.op_observers:
-        observe(name, y)
+        observe(name, y, inputs)
     if state.is_inference:
         return InferenceVariable(y.array)
     return y

@@ -213,8 +213,8 @@ def set_item(x, index, value):
         wanted = ((x.shape, x.dtype), (y.shape, y.dtype))
         x.node = Node(SetItem.plan(mask), edges, (), (), wanted, (place,))
         x.requires_grad_ = True
-        if state.path == 2:
-            announce("setitem", x)
+    if state.path >= 2:
+        announce("setitem", x, (y,))
 
 
 def rows_of_axis_0(x):

@@ -10,6 +10,7 @@ import weakref
 from minigrad.array.array import Array
 from minigrad.array.layout import contiguous_strides
 from minigrad.graph.backward import ADD
+from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import IDENTITY
@@ -26,7 +27,7 @@ class ParameterGroup:
     def __init__(self, parameters):
         first = parameters[0]
         self.dtype, self.device = first.dtype, first.device
-        self._members, self.slices = [], []
+        self._members, self.slices, self._claims = [], [], {}
         self.flat: Array
         self.add(parameters)
 
@@ -47,7 +48,7 @@ class ParameterGroup:
         self.flat = device.empty((size,), self.dtype)
         device.fill(self.flat, 0.0)
         self._members = [weakref.ref(p) for p in members]
-        self.slices = []
+        self.slices, self._claims = [], {}
         for k, (p, offset) in enumerate(zip(members, offsets, strict=True)):
             view = self.flat.view(p.shape, contiguous_strides(p.shape), offset)
             self.slices.append((view, Variable(view)))
@@ -58,8 +59,22 @@ class ParameterGroup:
                 self.store(p, grad.array)
 
     def destination(self, parameter):
-        """Where this pass may write the parameter's gradient directly, or None if it accumulates."""
-        return self.slices[parameter.group[1]][0] if parameter.grad_ is None else None
+        """The slice where this pass may write a gradient at once; None if it has to accumulate.
+
+        A slice is handed out once a pass: what arrives second is added elsewhere.
+        """
+        index = parameter.group[1]
+        claim = self._claims.get(index)
+        if (
+            state.backward_pass is None
+            or parameter.grad_ is not None
+            or (claim is not None and claim.is_active)
+        ):
+            return None
+        self._claims[index] = state.backward_pass
+        view = self.slices[index][0]
+        device_of(view).prepare_write(view)
+        return view
 
     def store(self, parameter, gradient):
         """Stores a gradient Array, or adds it to the one there."""

@@ -166,7 +166,7 @@ class GradManager:
                     "compute it inside `with gm:`",
                     details=[("made at", y.node.line)],
                 )
-        found = gradients(losses, dys)
+        found = gradients(losses, dys, is_committed=True)
         wanted = {p: found[p] for p, _ in self._attached.values() if p in found}
         if self.keep_empty_grad:
             for p, _ in self._attached.values():

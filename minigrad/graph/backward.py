@@ -27,13 +27,20 @@ from minigrad.kernels.expression import Program, symbol
 ADD = Program(["a", "b"], [symbol("a") + symbol("b")])
 
 
-def gradients(roots, dys, retain_graph=False, create_graph=False, only=None):
+class Pass:
+    """A backward pass whose gradients go to `.grad`: it may write them straight into their slots."""
+
+    is_active = True
+
+
+def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_committed=False):
     """The gradients of all leaves, or of the targets in `only`, as a dict; writes no `.grad`.
 
     Args:
         roots: Variables that require gradients.
         dys: per root its upstream gradient (a Variable of its shape and dtype).
         only: leaf Variables and Nodes whose gradients are wanted; nothing else is visited.
+        is_committed: the result is for `commit`: flat buffers of groups may be written.
 
     Returns:
         {leaf Variable or Node: gradient}; Arrays, or Variables with create_graph.
@@ -55,8 +62,15 @@ def gradients(roots, dys, retain_graph=False, create_graph=False, only=None):
         if live is None or not _ends_at(node, live):
             check(node)
     mode = enable_grad if create_graph else no_grad
-    with mode():
-        return _flow(order, start, retain_graph or create_graph, create_graph, only, live)
+    outer, mine = state.backward_pass, Pass() if is_committed else None
+    state.backward_pass = mine
+    try:
+        with mode():
+            return _flow(order, start, retain_graph or create_graph, create_graph, only, live)
+    finally:
+        state.backward_pass = outer
+        if mine is not None:
+            mine.is_active = False
 
 
 def check(node):
@@ -222,7 +236,8 @@ def upstream(root, dy):
 
 def run_backward(root, dy, retain_graph, create_graph):
     """Variable.backward."""
-    commit(gradients([root], [upstream(root, dy)], retain_graph, create_graph))
+    dy = upstream(root, dy)
+    commit(gradients([root], [dy], retain_graph, create_graph, is_committed=not create_graph))
 
 
 def commit(leaves):

@@ -22,8 +22,9 @@ class State(threading.local):
     running = ("", "")  # name and line of the op that runs, while somebody watches
     spans = ()  # GradManager spans that record, innermost last
     observers = ()  # called with (node, dy, gradients, seconds) after each node of a backward pass
-    op_observers = ()  # called with (node or None, output Variable, op name) after each op
+    op_observers = ()  # called with (op name, output Variable, inputs) after each op
     seams = None  # a learner's replacements for parts of the engine
+    backward_pass = None  # the backward pass that runs
     context = None  # the Context of the custom Function whose backward builds a graph right now
     saving_copies = 0  # blocks of memory.copy_on_saved_write that are open
 

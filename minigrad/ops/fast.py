@@ -7,7 +7,7 @@ does not fit (other layouts, numbers, subclasses, somebody watching) takes `op.a
 import sys
 
 from minigrad.array.array import Array
-from minigrad.graph.modes import state
+from minigrad.graph.modes import NO_GRAD, SLOW, SPAN, note, state
 from minigrad.graph.node import OURS, Node, next_serial
 from minigrad.graph.variable import Variable
 from minigrad.ops.plan import like
@@ -28,7 +28,12 @@ def make_binary(op):
         path = state.path
         x, y = a.array, b.array
         shape, dtype = x.shape, x.dtype
-        if path == 2 or not (x.is_flat and y.is_flat) or dtype is not y.dtype or shape != y.shape:
+        if (
+            path == SLOW
+            or not (x.is_flat and y.is_flat)
+            or dtype is not y.dtype
+            or shape != y.shape
+        ):
             return apply(a, b)
         entry = entries[dtype.index]
         if entry is None:
@@ -55,7 +60,7 @@ def make_binary(op):
         entry(source.address, y.buffer.address, buffer.address, x.size)
         result = _new(Variable)
         result.array = out
-        if path:
+        if path == NO_GRAD:
             result.requires_grad_, result.node = False, None
             return result
         if a.requires_grad_:
@@ -66,9 +71,6 @@ def make_binary(op):
         elif b.requires_grad_:
             mask, edges = 2, (None, b.node or b)
         else:
-            result.requires_grad_, result.node = False, None
-            return result
-        if not dtype.is_float:
             result.requires_grad_, result.node = False, None
             return result
         node = _new(Node)
@@ -86,6 +88,8 @@ def make_binary(op):
             frame = frame.f_back
         node.code, node.instruction = frame.f_code, frame.f_lasti
         result.requires_grad_, result.node = True, node
+        if path == SPAN:
+            note(node)
         return result
 
     binary.__name__ = binary.__qualname__ = op.name
@@ -117,13 +121,13 @@ def make_unary(op):
         x = a.array
         dtype = x.dtype
         entry = entries[dtype.index]
-        if path == 2 or not x.is_flat or entry is None or not dtype.is_float:
+        if path == SLOW or not x.is_flat or entry is None or not dtype.is_float:
             return apply(a)
         out = like(x)
         entry(x.buffer.address, out.buffer.address, x.size)
         result = _new(Variable)
         result.array = out
-        if path or not a.requires_grad_:
+        if path == NO_GRAD or not a.requires_grad_:
             result.requires_grad_, result.node = False, None
             return result
         node = _new(Node)
@@ -137,6 +141,8 @@ def make_unary(op):
             frame = frame.f_back
         node.code, node.instruction = frame.f_code, frame.f_lasti
         result.requires_grad_, result.node = True, node
+        if path == SPAN:
+            note(node)
         return result
 
     unary.__name__ = unary.__qualname__ = op.name

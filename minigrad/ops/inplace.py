@@ -70,8 +70,8 @@ def write(op, x, *others):
     if records:
         recorded = op.record([x, *others], [before, *arrays], target, _mask(x, others))
         x.node, x.requires_grad_ = recorded.node, True
-        if state.path >= 2:
-            announce(f"{op.name}_", x)
+    if state.path >= 2:
+        announce(f"{op.name}_", x, others)
     return x
 
 

@@ -6,7 +6,6 @@ from minigrad.errors import DTypeError, ShapeError
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import IDENTITY, call
 from minigrad.ops.base import Structural
-from minigrad.ops.plan import sum_program
 from minigrad.ops.shape import swap_last
 
 
@@ -26,8 +25,8 @@ def check_pair(name, a, b):
         )
 
 
-def matmul_arrays(a, b):
-    """a @ b of Arrays with at least two axes, as a new Array."""
+def matmul_arrays(a, b, out=None):
+    """a @ b of Arrays with at least two axes; into `out`, or as a new Array."""
     if a.shape[-1] != b.shape[-2]:
         raise ShapeError(
             "matmul: wanted (..., m, k) @ (..., k, n)",
@@ -38,7 +37,9 @@ def matmul_arrays(a, b):
     batch = broadcast_shapes("matmul", a.shape[:-2], b.shape[:-2])
     device = device_of(a)
     dtype = promote(a.dtype, b.dtype)
-    out = device.empty((*batch, a.shape[-2], b.shape[-1]), int64 if dtype.kind == "b" else dtype)
+    shape = (*batch, a.shape[-2], b.shape[-1])
+    if out is None or out.shape != shape:
+        out = device.empty(shape, int64 if dtype.kind == "b" else dtype)
     device.matmul(a, b, out)
     return out
 
@@ -62,8 +63,8 @@ class Matmul(Structural):
         lambda dy, a: Matmul.apply(swap_last(a), dy),
     )
     array_gradients = (
-        lambda dy, b: matmul_arrays(dy, swapped(b)),
-        lambda dy, a: matmul_arrays(swapped(a), dy),
+        lambda dy, b, out=None: matmul_arrays(dy, swapped(b), out),
+        lambda dy, a, out=None: matmul_arrays(swapped(a), dy, out),
     )
 
 
@@ -128,8 +129,8 @@ class Linear(Structural):
     )
     array_gradients = (
         lambda dy, w: _product_like(dy, w),
-        lambda dy, x: matmul_arrays(swapped(as_rows(dy)), as_rows(x)),
-        lambda dy: _column_sums(as_rows(dy)),
+        lambda dy, x, out=None: matmul_arrays(swapped(as_rows(dy)), as_rows(x), out),
+        lambda dy, out=None: _column_sums(as_rows(dy), out),
     )
 
 
@@ -146,8 +147,12 @@ def _product_like(dy, w):
     return y.view(shape, contiguous_strides(shape))
 
 
-def _column_sums(dy):
-    return sum_program(device_of(dy), IDENTITY, (dy,), dy.shape, dy.shape[1:], dy.dtype)
+def _column_sums(dy, out=None):
+    device = device_of(dy)
+    if out is None:
+        out = device.empty(dy.shape[1:], dy.dtype)
+    device.reduce(IDENTITY, "sum", (dy,), out, dy.shape, (0,))
+    return out
 
 
 def linear(x, w, b=None):

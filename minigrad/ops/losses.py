@@ -8,6 +8,7 @@ from minigrad.kernels import expression as e
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import call, where
 from minigrad.ops.base import Elementwise, constant
+from minigrad.ops.cross_entropy import CrossEntropy
 from minigrad.ops.reduction import Mean, Sum
 from minigrad.ops.rows import CrossEntropyRow, LogSoftmaxRow
 from minigrad.ops.shape import Reshape
@@ -127,6 +128,8 @@ def cross_entropy(
             "class indices are ints (...); probabilities are floats (..., k)",
         )
     _check_labels(labels, k, ignore_index)
+    if weight is None and ignore_index is None and reduction == "mean" and logits.ndim == 2:
+        return CrossEntropy.apply(logits, labels, float(label_smoothing))
     rows = Reshape.apply(logits, (-1, k)) if logits.ndim != 2 else logits
     column = Reshape.apply(labels, (-1, 1))
     if weight is None and ignore_index is None:
@@ -142,6 +145,8 @@ def _shaped(loss, shape, reduction):
 
 
 def _check_labels(labels, k, ignore_index):
+    if ignore_index is None and device_of(labels.array).all_within(labels.array, 0, k - 1):
+        return
     values = labels.numpy()
     bad = (values < 0) | (values >= k)
     if ignore_index is not None:

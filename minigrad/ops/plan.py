@@ -235,6 +235,11 @@ class RowPlan(ElementwisePlan):
         return results
 
 
+def _takes_out(function):
+    """Whether a gradient over Arrays can write into an Array it is given."""
+    return "out" in inspect.signature(function).parameters
+
+
 class StructuralPlan:
     """Gradients of a structural op: one function of Variables per input."""
 
@@ -254,9 +259,15 @@ class StructuralPlan:
         self.saved_index = tuple(-1 if n == "y" else op.inputs.index(n) for n in self.saved_names)
         if op.array_gradients is not None:
             self.quick = [
-                None if rule is None else (f, [self.saved_names.index(n) for _, n in rule[1]])
+                None
+                if rule is None
+                else (f, [self._quick_source(*s) for s in rule[1]], _takes_out(f))
                 for rule, f in zip(self.rules, op.array_gradients, strict=True)
             ]
+
+    def _quick_source(self, what, which):
+        """The index of a saved Array, or ~index of an attribute."""
+        return ~which if what == "attribute" else self.saved_names.index(which)
 
     def _source(self, name):
         """Where an argument of a gradient function comes from: ('saved' | 'shape' | ..., which)."""
@@ -275,15 +286,28 @@ class StructuralPlan:
         if seams and seams.gradients and self.name in seams.gradients:
             return seams.gradients[self.name](node, dy)
         if self.quick is not None and not (seams and seams.unbroadcast):
-            kept, results = node.kept, []
-            for rule, (shape, _) in zip(self.quick, node.wanted, strict=True):
-                g = None if rule is None else rule[0](dy, *[kept[k] for k in rule[1]])
-                if g is not None and g.shape != shape:
-                    g = sum_to(g, shape)
-                results.append(g)
-            return results
+            return self._quickly(node, dy)
         saved = dict(zip(self.saved_names, map(Variable, node.kept), strict=True))
         return [g if g is None else g.array for g in self._run(node, Variable(dy), saved)]
+
+    def _quickly(self, node, dy):
+        """First order over Arrays; a parameter's gradient straight into its slot of a flat buffer."""
+        kept, attributes, results = node.kept, node.attributes, []
+        for k, rule in enumerate(self.quick or ()):
+            if rule is None:
+                results.append(None)
+                continue
+            function, sources, may_write = rule
+            arguments = [kept[s] if s >= 0 else attributes[~s] for s in sources]
+            if may_write:
+                edge = node.edges[k]
+                if type(edge) is not Node and edge.group is not None:
+                    arguments.append(edge.group[0].destination(edge))
+            g = function(dy, *arguments)
+            if g.shape != node.wanted[k][0]:
+                g = sum_to(g, node.wanted[k][0])
+            results.append(g)
+        return results
 
     def backward_graph(self, node, dy):
         """Gradients as Variables with a graph of their own."""

@@ -93,7 +93,7 @@ plt.show()
 # see how a failing check speaks:
 
 # %% tags=["exercise"]
-from minigrad.course import check, load, predict
+from minigrad.course import check, hint, load, predict
 
 check("00.hello")
 
@@ -110,7 +110,7 @@ check("00.hello")
 #
 # Now repair `hello`, **save the file**, and run the cell again. `check("00.hello")` grades the
 # saved file in a process of its own, so nothing you write can hang or break this notebook. In a
-# terminal, `pytest exercises` does exactly the same. Stuck? `minigrad hint 00.hello` gives one of
+# terminal, `pytest exercises` does exactly the same. Stuck? `hint("00.hello")` gives one of
 # three hints. Hints cost nothing.
 
 # %% [markdown]
@@ -129,30 +129,14 @@ check("00.hello")
 import numpy as np
 
 from minigrad.course import scrub
+from minigrad.course.pictures import draw_secant
 
-
-def draw_secant(axis, eps):
-    """Draw tanh, its tangent at 0.7 and the line through the two points eps away."""
-    at = 0.7
-    grid = np.linspace(-1.5, 3, 200)
-    axis.plot(grid, np.tanh(grid), color="tab:blue", label="tanh")
-    slope = 1 - np.tanh(at) ** 2
-    axis.plot(grid, np.tanh(at) + slope * (grid - at), ":", color="gray", label="tangent")
-    ends = np.array([at - eps, at + eps])
-    rise = np.diff(np.tanh(ends))[0]
-    axis.plot(
-        grid,
-        np.tanh(ends[0]) + rise / (2 * eps) * (grid - ends[0]),
-        color="tab:red",
-        label="line through the two points",
-    )
-    axis.plot(ends, np.tanh(ends), "o", color="tab:red")
-    axis.set(xlabel="x", ylabel="tanh(x)", ylim=(-1.3, 1.8))
-    axis.set_title(f"eps = {eps:g}: slope {rise / (2 * eps):.5f}, true {slope:.5f}")
-    axis.legend(loc="lower right")
-
-
-scrub(draw_secant, [1.5, 1.0, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05], label="eps", show=[1.5, 0.5, 0.1])
+scrub(
+    lambda axis, eps: draw_secant(axis, np.tanh, 1 - np.tanh(0.7) ** 2, 0.7, eps),
+    [1.5, 1.0, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05],
+    label="eps",
+    show=[1.5, 0.5, 0.1],
+)
 
 # %% [markdown]
 # **What to see.** Three stills beside the slider: at `eps` = 1.5 the line is no tangent at all, at

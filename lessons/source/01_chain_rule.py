@@ -11,7 +11,8 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
-from minigrad.course import check, light, load, predict, scrub
+from minigrad.course import check, hint, light, load, predict, scrub
+from minigrad.course.pictures import draw_chain
 
 # %% [markdown]
 # ## 1. How can one walk back be enough?
@@ -52,39 +53,15 @@ back = [1.0]
 for name, value in zip(NAMES[::-1], flow[-2::-1], strict=True):
     back.insert(0, back[0] * float(LOCAL[name](value)))
 
-
-def draw_chain(axis, step):
-    """Draw the five boxes: values up to `step` steps forward, then gradients coming back."""
-    n = len(NAMES)
-    for i, name in enumerate(NAMES):
-        busy = i == step - 1 or i == 2 * n - step
-        axis.add_patch(
-            plt.Rectangle(
-                (i + 0.25, -0.2),
-                0.5,
-                0.4,
-                facecolor="#ffe0b2" if busy else "#e3f2fd",
-                edgecolor="black",
-            )
-        )
-        axis.text(i + 0.5, 0, name, ha="center", va="center", fontsize=8, color="black")
-    for i in range(n + 1):
-        if i <= step:
-            axis.text(i, 0.34, f"{flow[i]:.3g}", ha="center", color="tab:blue", fontsize=9)
-        if 2 * n - i < step:
-            axis.text(i, -0.44, f"{back[i]:.3g}", ha="center", color="tab:red", fontsize=9)
-        axis.plot([i - 0.25, i + 0.25], [0, 0], color="gray", zorder=0)
-    axis.set(
-        xlim=(-0.5, n + 0.5),
-        ylim=(-0.7, 0.6),
-        yticks=[],
-        xticks=[],
-        xlabel="blue: values, going forward; red: gradients, coming back",
-    )
-    axis.set_title(f"step {step} of {2 * n + 1}")
-
-
-scrub(draw_chain, list(range(1, 12)), label="step", show=[3, 6, 11], width=6, height=2.2)
+scrub(
+    lambda axis, step: draw_chain(axis, NAMES, flow, back, step),
+    list(range(1, 12)),
+    label="step",
+    show=[3, 6, 11],
+    columns=1,
+    width=7,
+    height=1.7,
+)
 
 # %% [markdown]
 # **What to see.** At step 6 the first gradient is 1: by how much does the output change when the

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import textwrap
 
+from minigrad.course.hints import next_hint
 from minigrad.grader import progress
 from minigrad.grader.folder import (
-    CourseError,
     find_exercises,
     find_folder,
     known_stems,
@@ -39,28 +38,7 @@ def check(options: argparse.Namespace) -> int:
 
 def hint(options: argparse.Namespace) -> int:
     """Show the next hint, or the one asked for by number; after the third, the solution's place."""
-    name, _, number = options.exercise.rpartition(".")
-    asked = int(number) if number.isdigit() and "." in name else None
-    _, exercises = find_exercises(name if asked else options.exercise)
-    if len(exercises) != 1:
-        names = ", ".join(exercise.id for exercise in exercises)
-        raise CourseError(f"a hint is for one exercise: {names}")
-    exercise = exercises[0]
-    folder = find_folder()
-    entry = progress.load(folder.state)["exercises"].get(exercise.id, {})
-    step = asked or entry.get("hints", 0) + 1
-    if step < 1:
-        raise CourseError("hints are numbered from 1")
-    progress.record_hint(folder.state, exercise.id, min(step, len(exercise.hints) + 1))
-    if step > len(exercise.hints):
-        assert exercise.lesson is not None
-        print(
-            f"All hints for {exercise.id} are given. The solution stands in "
-            f"solutions/{exercise.lesson.stem}.py; read it, close it, write it yourself."
-        )
-        return 0
-    print(f"Hint {step} of {len(exercise.hints)} for {exercise.id}:")
-    print(textwrap.fill(exercise.hints[step - 1], 88, initial_indent="  ", subsequent_indent="  "))
+    print(next_hint(options.exercise, find_folder()))
     return 0
 
 

@@ -15,7 +15,7 @@ import time
 import webbrowser
 from pathlib import Path
 from urllib.error import URLError
-from urllib.request import urlopen
+from urllib.request import Request, urlopen
 
 from minigrad.grader.folder import CourseError, find_folder, find_stem
 from minigrad.grader.progress import write_atomically
@@ -45,8 +45,8 @@ def workspace(stem: str) -> dict:
         "data": {
             "layout-restorer:data": {
                 "main": {"dock": layout, "current": lesson},
-                "left": {"collapsed": True, "current": "filebrowser"},
-                "right": {"collapsed": True},
+                "left": {"collapsed": True, "visible": True, "widgets": []},
+                "right": {"collapsed": True, "visible": True, "widgets": []},
             },
             lesson: {"data": {"path": f"lessons/{stem}.ipynb", "factory": "Notebook"}},
             exercise: {"data": {"path": f"exercises/{stem}.py", "factory": "Editor"}},
@@ -55,16 +55,24 @@ def workspace(stem: str) -> dict:
     }
 
 
-def write_settings(state: Path, stem: str) -> dict[str, str]:
-    """Write workspace and settings below `.minigrad/lab`; return the environment that uses them."""
-    workspaces, settings = state / "lab" / "workspaces", state / "lab" / "settings"
-    for folder in (workspaces, settings):
-        folder.mkdir(parents=True, exist_ok=True)
-    # JupyterLab finds a workspace by the id inside the file, whatever the file is called.
-    target = workspaces / f"lesson-{stem[:2]}.jupyterlab-workspace"
-    write_atomically(target, json.dumps(workspace(stem)).encode())
+def write_settings(state: Path) -> None:
+    """Write the settings that keep JupyterLab from asking questions, below `.minigrad/lab`."""
+    settings = state / "lab" / "settings"
+    settings.mkdir(parents=True, exist_ok=True)
     write_atomically(settings / "overrides.json", json.dumps(SETTINGS).encode())
-    return {**os.environ, "JUPYTERLAB_WORKSPACES_DIR": str(workspaces)}
+
+
+def put_workspace(address: str, token: str, stem: str) -> None:
+    """Hand the workspace to the running server, which knows under what name to keep it."""
+    content = workspace(stem)
+    request = Request(
+        f"{address}lab/api/workspaces/{content['metadata']['id']}",
+        data=json.dumps(content).encode(),
+        headers={"Authorization": f"token {token}", "Content-Type": "application/json"},
+        method="PUT",
+    )
+    with urlopen(request, timeout=10):
+        pass
 
 
 def command(root: Path, state: Path, port: int, token: str) -> list[str]:
@@ -117,10 +125,8 @@ def run(options: argparse.Namespace) -> int:
         raise CourseError('JupyterLab is not installed here: pip install "minigrad[lab]"')
     signal.signal(signal.SIGTERM, _stop)
     token = secrets.token_hex(16)
-    environment = write_settings(folder.state, stem)
-    server = subprocess.Popen(
-        command(folder.root, folder.state, options.port, token), env=environment
-    )
+    write_settings(folder.state)
+    server = subprocess.Popen(command(folder.root, folder.state, options.port, token))
     try:
         address = None
         deadline = time.monotonic() + START_SECONDS
@@ -131,6 +137,7 @@ def run(options: argparse.Namespace) -> int:
             address = find_address(server.pid, token)
         if address is None:
             raise CourseError(f"JupyterLab did not answer within {START_SECONDS} s")
+        put_workspace(address, token, stem)
         url = f"{address}lab/workspaces/lesson-{stem[:2]}?token={token}"
         print(f"Lesson {stem[:2]} is open at\n  {url}\nStop with Ctrl-C.", flush=True)
         if not options.no_browser:

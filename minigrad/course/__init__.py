@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from minigrad.course.hints import hint as hint
     from minigrad.course.notebook import check as check
     from minigrad.course.notebook import load as load
     from minigrad.course.predictions import predict as predict
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from minigrad.course.tiles import light as light
 
 HOMES = {
+    "hint": "hints",
     "check": "notebook",
     "load": "notebook",
     "predict": "predictions",

@@ -12,6 +12,7 @@ def scrub(
     *,
     label: str,
     show: Sequence[Any],
+    columns: int = 3,
     width: float = 4.4,
     height: float = 3.4,
 ) -> Any:
@@ -22,6 +23,7 @@ def scrub(
         values: what the slider runs through, in order.
         label: what the slider is called.
         show: the values of the stills.
+        columns: how many stills stand side by side.
         width: of one still, in inches.
         height: of one still, in inches.
 
@@ -30,10 +32,11 @@ def scrub(
     """
     import matplotlib.pyplot as plt
 
+    rows = -(-len(show) // columns)
     _, axes = plt.subplots(
-        1, len(show), figsize=(width * len(show), height), squeeze=False, layout="constrained"
+        rows, columns, figsize=(width * columns, height * rows), squeeze=False, layout="constrained"
     )
-    for axis, value in zip(axes[0], show, strict=True):
+    for axis, value in zip(axes.ravel(), show, strict=True):
         draw(axis, value)
     plt.show()
     try:

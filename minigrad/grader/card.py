@@ -32,7 +32,8 @@ class Card:
 
     def _repr_html_(self) -> str:
         body = "".join(_exercise(exercise) for exercise in self.result.exercises)
-        foot = f"{next_step(self.result)} · seed {self.result.seed}"
+        step = next_step(self.result, 'hint("{id}")')
+        foot = f"{step} · seed {self.result.seed}"
         note = f" · {self.note}" if self.note else ""
         colour = PASSED if self.passed else FAILED
         return (

@@ -112,6 +112,9 @@ def show_call(name: str, arguments: list) -> str:
             return letter
         if isinstance(argument, list) and any(isinstance(item, Formula) for item in argument):
             return "[" + ", ".join(one(item) for item in argument) + "]"
+        if isinstance(argument, np.ndarray) and argument.ndim == 1 and argument.size <= 8:
+            suffix = f" shape {argument.shape} {argument.dtype}"
+            return show(argument).removesuffix(suffix if argument.dtype == np.float64 else "")
         return show(argument)
 
     call = f"{name}({', '.join(one(argument) for argument in arguments)})"

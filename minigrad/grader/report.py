@@ -67,11 +67,11 @@ def message_lines(check: CheckResult) -> list[str]:
     return lines
 
 
-def next_step(result: Result) -> str:
-    """Return one line that says what to do now."""
+def next_step(result: Result, hint: str = "`minigrad hint {id}`") -> str:
+    """Return one line that says what to do now; `hint` says how to get one."""
     for exercise in result.exercises:
         if not exercise.passed:
-            return f"next: edit the file and check again, or `minigrad hint {exercise.id}`"
+            return f"next: edit the file, save, check again; or {hint.format(id=exercise.id)}"
     return "all of it passes"
 
 

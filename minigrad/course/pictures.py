@@ -1,0 +1,49 @@
+"""Drawings for the lessons whose code would only stand in the way there. matplotlib axes in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+BUSY, IDLE = "#ffe0b2", "#e3f2fd"
+
+
+def draw_secant(axis: Any, f: Callable, slope: float, at: float, eps: float) -> None:
+    """Draw f, its tangent at a point, and the line through the two points eps away from it."""
+    grid = np.linspace(at - 2.2, at + 2.3, 200)
+    ends = np.array([at - eps, at + eps])
+    rise = float(np.diff(f(ends))[0])
+    axis.plot(grid, f(grid), color="tab:blue", label="the function")
+    axis.plot(grid, f(at) + slope * (grid - at), ":", color="gray", label="its tangent")
+    line = f(ends[0]) + rise / (2 * eps) * (grid - ends[0])
+    axis.plot(grid, line, color="tab:red", label="line through the two points")
+    axis.plot(ends, f(ends), "o", color="tab:red")
+    axis.set(xlabel="x", ylabel="f(x)", ylim=(f(grid).min() - 0.4, f(grid).max() + 0.8))
+    axis.set_title(f"eps = {eps:g}: slope {rise / (2 * eps):.5f}, true {slope:.5f}", fontsize=10)
+    axis.legend(loc="lower right", fontsize=8)
+
+
+def draw_chain(
+    axis: Any, names: Sequence[str], values: Sequence[float], gradients: Sequence[float], step: int
+) -> None:
+    """Draw a chain of operations after `step` steps of its forward and backward pass.
+
+    Of n operations there are n + 1 values, which appear in steps 1 to n, and n + 1 gradients,
+    which appear from the right in steps n + 1 to 2 * n + 1.
+    """
+    n = len(names)
+    for i, name in enumerate(names):
+        is_busy = i in (step - 1, 2 * n + 1 - step)
+        box = {"boxstyle": "square,pad=0.6", "facecolor": BUSY if is_busy else IDLE}
+        axis.text(i + 0.5, 0, name, ha="center", va="center", fontsize=9, color="black", bbox=box)
+    axis.plot([-0.3, n + 0.3], [0, 0], color="gray", zorder=0)
+    for i in range(n + 1):
+        if i <= step:
+            axis.text(i, 0.3, f"{values[i]:.3g}", ha="center", color="tab:blue", fontsize=10)
+        if 2 * n - i < step:
+            axis.text(i, -0.46, f"{gradients[i]:.3g}", ha="center", color="tab:red", fontsize=10)
+    axis.set(xlim=(-0.5, n + 0.5), ylim=(-0.7, 0.6), yticks=[], xticks=[])
+    axis.set_xlabel("blue: values, going forward; red: gradients, coming back", fontsize=9)
+    axis.set_title(f"step {step} of {2 * n + 1}", fontsize=10)

@@ -6,6 +6,8 @@ that Storage and asks it. `clone()` makes a second Storage over the same Buffer 
 `refcount` counts those.
 """
 
+import threading
+
 import numpy as np
 
 from minigrad.array.layout import contiguous_strides, is_contiguous, overlaps, size_of
@@ -150,8 +152,23 @@ def prepare_write(array, copy_buffer, place=None):
     storage.written_at = place
 
 
+class Hooks(threading.local):
+    """Of this thread: who decides about the copies of copy-on-write instead of `unshare`.
+
+    storage: an object with forked(source, clone), called when a Storage was cloned, and
+    write(storage, copy_buffer), which un-shares it and says True, or says False; or None.
+    """
+
+    storage = None
+
+
+hooks = Hooks()
+
+
 def unshare(storage, copy_buffer):
     """Gives a Storage a Buffer of its own if it shares one with a clone."""
+    if hooks.storage is not None and hooks.storage.write(storage, copy_buffer):
+        return
     old = storage.buffer
     if old.owners > 1:
         storage.buffer = copy_buffer(old)

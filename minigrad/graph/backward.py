@@ -4,8 +4,6 @@ Everything is checked before anything is written; `.grad` is written after the w
 error leaves it as it was.
 """
 
-import time
-
 from minigrad.array.array import Array
 from minigrad.errors import (
     ArgumentTypeError,
@@ -14,21 +12,20 @@ from minigrad.errors import (
     GraphFreedError,
     InPlaceError,
     SavedValueModifiedError,
+    SeamError,
     ShapeError,
 )
 from minigrad.graph import variable as variable_module
+from minigrad.graph.flow import ADD, add_gradients, ends_at, flow
 from minigrad.graph.modes import enable_grad, no_grad, state
 from minigrad.graph.node import Node
 from minigrad.graph.order import leading_to, ordered
 from minigrad.graph.variable import Variable, written_line
 from minigrad.kernels.backend import device_of
-from minigrad.kernels.expression import Program, symbol
-
-ADD = Program(["a", "b"], [symbol("a") + symbol("b")])
 
 
 class Pass:
-    """A backward pass whose gradients go to `.grad`: it may write them straight into their slots."""
+    """A backward pass whose gradients go to `.grad`: straight into their slots if possible."""
 
     is_active = True
 
@@ -50,27 +47,49 @@ def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_
         key = root.node or root
         value = dy if create_graph else dy.array
         start[key] = value if key not in start else add_gradients(start[key], value)
-    seams = state.seams
-    find = seams.topological_order if seams and seams.topological_order else ordered
-    order = find([key for key in start if type(key) is Node])
+    order = _order([key for key in start if type(key) is Node], create_graph)
     live = None
     if only is not None:
         live = leading_to(order, only)
         order = [node for node in order if node in live]
         start = {key: g for key, g in start.items() if key in live}
+    watched = live is not None or seams is not None
     for node in order:
-        if live is None or not _ends_at(node, live):
-            check(node)
+        kept = node.kept
+        if kept is None or watched:
+            if live is None or not ends_at(node, live):
+                check(node)
+            continue
+        for value, version in zip(kept, node.versions, strict=True):
+            if version is not None and value.version != version:
+                raise_modified(node, value, version)
     mode = enable_grad if create_graph else no_grad
     outer, mine = state.backward_pass, Pass() if is_committed else None
+    running = state.running
     state.backward_pass = mine
     try:
         with mode():
-            return _flow(order, start, retain_graph or create_graph, create_graph, only, live)
+            return flow(order, start, retain_graph or create_graph, create_graph, only, live)
     finally:
-        state.backward_pass = outer
+        state.backward_pass, state.running = outer, running
         if mine is not None:
             mine.is_active = False
+
+
+def _order(roots, create_graph):
+    """All nodes the roots depend on, consumers before producers, by the engine or a learner."""
+    seams = state.seams
+    if seams is None:
+        return ordered(roots)
+    if create_graph:
+        raise SeamError(
+            "a learner's part runs in first-order backward passes only",
+            "create_graph=True",
+            "leave the mg.use block for higher derivatives",
+        )
+    if seams.find_cycle:
+        seams.find_cycle(roots)
+    return (seams.topological_order or ordered)(roots)
 
 
 def check(node):
@@ -103,103 +122,6 @@ def raise_modified(node, value, version):
         "write out of place (y = y + 1 instead of y += 1), or after backward",
         details=[("saved at", node.line), ("written at", written_line(value))],
     )
-
-
-def _ends_at(node, live):
-    """Whether a wanted node leads to no other target: its own gradient is all that is needed."""
-    return not any(edge in live for edge in node.edges)
-
-
-def _flow(order, arrived, retain_graph, create_graph, only, live):
-    """Walks the nodes in order. `arrived`: node or leaf -> the sum of what has come so far.
-
-    only, live: the targets and what leads to them, or None for all.
-    """
-    leaves, owned = {}, set()
-    found = {}
-    observers, seams = state.observers, state.seams
-    accumulate = seams.accumulate if seams and seams.accumulate else None
-    for node in order:
-        dy = arrived.pop(node, None)
-        if dy is None:
-            continue  # reached only through inputs that take no gradient
-        if node.hooks:
-            dy = run_hooks(node.hooks, dy, create_graph)
-        if only is not None and node in only:
-            found[node] = dy
-            if _ends_at(node, live):
-                continue
-        began = time.perf_counter() if observers else 0.0
-        if create_graph:
-            grads = node.plan.backward_graph(node, dy)
-        else:
-            grads = node.plan.backward(node, dy)
-        if observers:
-            for observe in observers:
-                observe(node, dy, grads, time.perf_counter() - began)
-        if not retain_graph:
-            node.kept = None
-        for edge, g in zip(node.edges, grads, strict=True):
-            if edge is None or g is None or (live is not None and edge not in live):
-                continue
-            before = arrived.get(edge)
-            if before is None:
-                arrived[edge] = g
-            elif accumulate is not None:
-                accumulate(arrived, edge, g)
-            elif create_graph:
-                arrived[edge] = before + g
-            elif edge in owned:
-                add_into(before, g)
-            else:
-                total = arrived[edge] = add_gradients(before, g)
-                if type(total) is Array:
-                    owned.add(edge)
-    for edge, g in arrived.items():
-        if type(edge) is not Node:
-            if edge.hooks:
-                g = run_hooks(edge.hooks, g, create_graph)
-            leaves[edge] = g
-    leaves.update(found)
-    return leaves
-
-
-def add_gradients(a, b):
-    """a + b as a new Array (or Variable)."""
-    if not isinstance(a, Array):
-        return a + b
-    device = device_of(a)
-    out = device.empty(a.shape, a.dtype)
-    device.elementwise(ADD, (a, b), (out,))
-    return out
-
-
-def add_into(a, b):
-    """a += b for a sum that is ours: no one else has seen it."""
-    entry = ADD.entry[a.dtype.index]
-    if entry is not None and b.is_flat and a.is_flat and b.dtype is a.dtype:
-        entry(a.buffer.address, b.buffer.address, a.buffer.address, a.size)
-    else:
-        device_of(a).elementwise(ADD, (a, b), (a,))
-
-
-def run_hooks(hooks, g, create_graph):
-    """Passes a gradient through hooks in order; each may replace it."""
-    grad = g if create_graph else Variable(g)
-    for hook in tuple(hooks.values()):
-        result = hook(grad)
-        if result is None:
-            continue
-        if not isinstance(result, Variable):
-            raise ArgumentTypeError(
-                "a gradient hook: wanted a Variable or None", f"{type(result).__name__}"
-            )
-        if result.shape != grad.shape or result.dtype is not grad.dtype:
-            raise ShapeError(
-                f"a gradient hook: wanted a gradient of {grad.describe()}", result.describe()
-            )
-        grad = result
-    return grad if create_graph else grad.array
 
 
 def upstream(root, dy):

@@ -12,6 +12,21 @@ import threading
 RECORD, NO_GRAD, SLOW, SPAN = 0, 1, 2, 3
 
 
+class Seams:
+    """Hook points of the graph and the ops for parts that replace the engine's; None: its own.
+
+    gradient_plan(op, mask) -> a plan for the node of an elementwise op, or None.
+    unbroadcast(array, shape, dtype) -> an Array of that shape and dtype, the sum.
+    find_cycle(roots), before the order is made: raises if there is one.
+    topological_order(roots) -> nodes, consumers before producers.
+    accumulate(arrived, key, gradient): adds a gradient to arrived[key].
+    check_saved(node): raises if a saved value was written to.
+    """
+
+    gradient_plan = unbroadcast = find_cycle = topological_order = None
+    accumulate = check_saved = None
+
+
 class State(threading.local):
     """The modes of one thread."""
 
@@ -23,7 +38,7 @@ class State(threading.local):
     spans = ()  # GradManager spans that record, innermost last
     observers = ()  # called with (node, dy, gradients, seconds) after each node of a backward pass
     op_observers = ()  # called with (op name, output Variable, inputs) after each op
-    seams = None  # a learner's replacements for parts of the engine
+    seams: Seams | None = None  # a learner's replacements for parts of the engine
     backward_pass = None  # the backward pass that runs
     context = None  # the Context of the custom Function whose backward builds a graph right now
     saving_copies = 0  # blocks of memory.copy_on_saved_write that are open

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from minigrad.array.array import Array, ndarray, prepare_write
+from minigrad.array.array import Array, hooks, ndarray, prepare_write
 from minigrad.array.dtypes import DType, int64
 from minigrad.array.layout import size_of
 from minigrad.kernels import backend, blas, loader
@@ -79,7 +79,10 @@ class Cpu(Programs, StructuralKernels):
         if buffer.pins or 2 * x.nbytes < buffer.requested or not x.is_flat:
             return self.convert(x, x.dtype)
         buffer.owners += 1
-        return Array(buffer, x.shape, x.dtype)
+        clone = Array(buffer, x.shape, x.dtype)
+        if hooks.storage is not None:
+            hooks.storage.forked(x.storage, clone)
+        return clone
 
     def copy_buffer(self, old):
         """A Buffer with the same bytes: the copy of copy-on-write."""

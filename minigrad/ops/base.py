@@ -240,7 +240,9 @@ class Elementwise(Operation, abstract=True):
     @classmethod
     def record(cls, args, operands, out, mask):
         """A Variable whose node keeps what the gradients need."""
-        plan = cls.plan(mask)
+        seams = state.seams
+        replaced = seams.gradient_plan(cls, mask) if seams and seams.gradient_plan else None
+        plan = replaced or cls.plan(mask)
         kept = tuple(
             [
                 protected(x) if isinstance(x, Array) else x

@@ -125,7 +125,7 @@ class Linear(Structural):
     gradients = (
         lambda dy, w: Matmul.apply(rows_of(dy), w).reshape((*dy.shape[:-1], w.shape[1])),
         lambda dy, x: Matmul.apply(swap_last(rows_of(dy)), rows_of(x)),
-        lambda dy: call("sum", rows_of(dy), 0, False),
+        lambda dy: call("sum_to", dy, dy.shape[-1:]),
     )
     array_gradients = (
         lambda dy, w: _product_like(dy, w),

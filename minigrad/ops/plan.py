@@ -6,7 +6,7 @@ included. Higher orders: the same trees, walked with Variables.
 
 import inspect
 
-from minigrad.array.array import Array, fresh
+from minigrad.array.array import Array
 from minigrad.array.layout import contiguous_strides
 from minigrad.errors import GradientError
 from minigrad.graph.modes import state
@@ -14,6 +14,8 @@ from minigrad.graph.node import Node
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import IDENTITY, Expression, Program, call, evaluate, symbols_of
+
+_new = object.__new__
 
 
 def is_dy(formula):
@@ -61,25 +63,28 @@ def sum_to(array, shape, dtype=None):
         return array if array.dtype is dtype else device_of(array).convert(array, dtype)
     seams = state.seams
     if seams and seams.unbroadcast:
-        return seams.unbroadcast(array, shape)
+        return seams.unbroadcast(array, shape, dtype)
     return sum_program(device_of(array), IDENTITY, (array,), array.shape, shape, dtype)
 
 
 def like(x):
-    """An uninitialised contiguous Array of x's shape and dtype."""
+    """An uninitialised Array like x, which must be flat: without calls, for the short ways."""
     home = x.buffer.home
     if not home:
         return device_of(x).empty(x.shape, x.dtype)
     buffer = home.pop()
-    pool = home.pool
+    pool, nbytes = home.pool, buffer.nbytes
     buffer.owners, buffer.requested = 1, x.buffer.requested
     pool.takes += 1
-    nbytes = buffer.nbytes
     pool.allocated_bytes += nbytes
     current = pool.current_bytes = pool.current_bytes + nbytes
     if current > pool.peak_bytes:
         pool.peak_bytes = current
-    return fresh(buffer, x.shape, x.dtype, x.size)
+    out = _new(Array)
+    out.buffer, out.version, out.offset = buffer, 0, 0
+    out.shape, out.strides, out.dtype = x.shape, x.strides, x.dtype
+    out.size, out.is_flat = x.size, True
+    return out
 
 
 class ElementwisePlan:
@@ -145,8 +150,6 @@ class ElementwisePlan:
     def general(self, node, dy):
         """backward for any layouts: same-shaped gradients in one kernel, broadcast ones summed."""
         seams = state.seams
-        if seams and seams.gradients and self.name in seams.gradients:
-            return seams.gradients[self.name](node, dy)
         device, shape = device_of(dy), dy.shape
         inputs = (dy, *node.kept)
         wanted = node.wanted or ((shape, dy.dtype),) * len(self.formulas)
@@ -163,7 +166,7 @@ class ElementwisePlan:
             elif seams and seams.unbroadcast:
                 whole = device.empty(shape, dtype)
                 device.elementwise(self._program((k,)), inputs, (whole,))
-                results[k] = sum_to(whole, target)
+                results[k] = sum_to(whole, target, dtype)
             else:
                 program = self._program((k,))
                 results[k] = sum_program(device, program, inputs, shape, target, dtype)
@@ -283,15 +286,13 @@ class StructuralPlan:
     def backward(self, node, dy):
         """First order: Variables in, Arrays out, nothing recorded."""
         seams = state.seams
-        if seams and seams.gradients and self.name in seams.gradients:
-            return seams.gradients[self.name](node, dy)
         if self.quick is not None and not (seams and seams.unbroadcast):
             return self._quickly(node, dy)
         saved = dict(zip(self.saved_names, map(Variable, node.kept), strict=True))
         return [g if g is None else g.array for g in self._run(node, Variable(dy), saved)]
 
     def _quickly(self, node, dy):
-        """First order over Arrays; a parameter's gradient straight into its slot of a flat buffer."""
+        """First order over Arrays; a parameter's gradient straight into its flat buffer."""
         kept, attributes, results = node.kept, node.attributes, []
         for k, rule in enumerate(self.quick or ()):
             if rule is None:

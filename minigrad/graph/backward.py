@@ -53,7 +53,7 @@ def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_
         live = leading_to(order, only)
         order = [node for node in order if node in live]
         start = {key: g for key, g in start.items() if key in live}
-    watched = live is not None or seams is not None
+    watched = live is not None or state.seams is not None
     for node in order:
         kept = node.kept
         if kept is None or watched:

@@ -1,4 +1,4 @@
-"""The mean cross entropy of class indices: the loss of almost every classifier, as one operation."""
+"""The mean cross entropy of class indices as one operation: almost every classifier's loss."""
 
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import IDENTITY, Program, evaluate, symbol

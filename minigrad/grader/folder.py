@@ -20,7 +20,7 @@ class CourseError(ValueError):
 
 def known_stems() -> list[str]:
     """Return the stems of all lessons that have checks, such as `00_start`, in order."""
-    return sorted(path.stem[1:] for path in CHECKS_FOLDER.glob("l[0-9][0-9]_*.py"))
+    return sorted(path.name[1:] for path in CHECKS_FOLDER.glob("l[0-9][0-9]_*"))
 
 
 def load_lesson(stem: str) -> Lesson:

@@ -50,7 +50,7 @@ def is_claimed(path: Path, config: pytest.Config) -> bool:
     }
     if not {path, path.parent} & named:
         return False
-    return (CHECKS_FOLDER / f"l{path.stem}.py").is_file()
+    return (CHECKS_FOLDER / f"l{path.stem}").is_dir()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

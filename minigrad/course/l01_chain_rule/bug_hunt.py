@@ -1,0 +1,91 @@
+"""The bug hunt: an upstream gradient dropped in one of five operations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.course.l01_chain_rule.common import DROPPED
+from minigrad.course.l01_chain_rule.lesson import lesson
+from minigrad.grader.gradients import check_gradients
+from minigrad.grader.message import show
+from minigrad.grader.tester import Mistake, Tester
+
+pipeline_gradient = lesson.exercise(
+    "pipeline_gradient",
+    difficulty=3,
+    minutes=15,
+    returns="the gradient with respect to x",
+    hints=(
+        "All five pass with dy = 1, so ask each of them with dy = 1 and with dy = 2. "
+        "A backward function is linear in dy: what must happen to its result?",
+        "for op, rule in mine.RULES.items(): print(op, rule(1.0, 0.7), rule(2.0, 0.7))",
+        "One of the five gives the same for dy = 1 and dy = 2: nothing that arrives from behind "
+        "gets through it. Its local derivative is right; what is missing is the product.",
+    ),
+)
+OPS = ("exp", "sqrt", "softplus", "square", "log")
+CULPRIT = 2
+
+
+def pipeline(x: np.ndarray) -> np.ndarray:
+    """Return what the file's pipeline computes."""
+    return np.log(np.log1p(np.exp(np.sqrt(np.exp(x)))) ** 2)
+
+
+@pipeline_gradient.check(points=2)
+def diagnosis(t: Tester) -> None:
+    """BUG names the node that breaks the gradient."""
+    bug = t.get("BUG")
+    where = t.runner.line_of("BUG")
+    well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "node"
+    place = bug[1] if well_formed else None
+    if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < len(OPS):
+        untouched = well_formed and place is None
+        t.fail(
+            "untouched" if untouched else "form",
+            '("node", 0), ("node", 1), … or ("node", 4)',
+            show(bug),
+            "Compare the gradient that leaves each node with differences of the forward pass.",
+            where=where,
+        )
+    if place != CULPRIT:
+        t.fail(
+            "not_it",
+            "the node whose function loses what arrives",
+            f"node {place}, {OPS[place]}",
+            f"Ask {OPS[place]}_backward with dy = 1 and dy = 2. Does its answer double?",
+            where=where,
+        )
+
+
+def upstream_and_slope(op: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return what the backward function of an op is given beside dy, and the local derivative."""
+    if op == "exp":
+        return np.exp(x), np.exp(x)
+    if op == "sqrt":
+        return np.sqrt(x), 0.5 / np.sqrt(x)
+    if op == "softplus":
+        return x, 1 / (1 + np.exp(-x))
+    return (x, 2 * x) if op == "square" else (x, 1 / x)
+
+
+@pipeline_gradient.check(points=3)
+def repair(t: Tester) -> None:
+    """The gradient of the whole is right, and so is each of the five."""
+    for _ in range(3):
+        x, dy = (np.round(t.random.uniform(-1, 1, 4), 2) for _ in range(2))
+        got = t.call("pipeline_gradient", x, dy)
+        slopes = "Which of the five is wrong in a chain, yet right alone with dy = 1?"
+        check_gradients(t, (got,), pipeline, (x,), dy, names=("dx",), attempt=slopes)
+    for op in OPS:
+        x, dy = (np.round(t.random.uniform(0.5, 2, 3), 2) for _ in range(2))
+        kept, slope = upstream_and_slope(op, x)
+        got = t.call(f"{op}_backward", dy, kept)
+        compensated = "The whole is right and this part is wrong: mend the part that was broken."
+        t.close(
+            got,
+            dy * slope,
+            attempt=compensated,
+            mistakes=[Mistake("dropped_upstream", slope, DROPPED)],
+            what="dx",
+        )

@@ -1,0 +1,149 @@
+"""The derivative of a chain of functions."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.course.l01_chain_rule.lesson import lesson
+from minigrad.grader.formula import Formula
+from minigrad.grader.tester import Mistake, Tester
+
+chain = lesson.exercise(
+    "chain",
+    difficulty=3,
+    minutes=15,
+    returns="a number: the derivative of the whole chain",
+    hints=(
+        "Take two functions and write the chain rule on paper. At which point is the second "
+        "derivative taken? Not at x.",
+        "Walk along the chain with two numbers in hand: the value that goes into the next "
+        "function, and the product of the derivatives so far.",
+        "For each f, df: first multiply the product by df(value), then let value = f(value). "
+        "The order of these two lines matters.",
+    ),
+)
+STAGES = [
+    ("sin({a}*x)", "{a}*cos({a}*x)"),
+    ("{a}*x + {b}", "{a} + 0*x"),
+    ("{a}*tanh(x) + {b}", "{a}*(1 - tanh(x)**2)"),
+    ("{b}*x**2 + x", "2*{b}*x + 1"),
+    ("cos(x) + {a}*x", "-sin(x) + {a}"),
+]
+
+
+def random_chain(t: Tester, n: int) -> tuple[list[Formula], list[Formula], float]:
+    """Return n functions, their derivatives and a start, such that all values stay moderate."""
+    while True:
+        fs, dfs = [], []
+        for _ in range(n):
+            f, df = STAGES[t.random.integers(len(STAGES))]
+            numbers = {"a": t.random.uniform(0.6, 1.4), "b": t.random.uniform(0.1, 0.5)}
+            fs.append(t.formula(f, **numbers))
+            dfs.append(t.formula(df, **numbers))
+        x = round(float(t.random.uniform(-1, 1)), 2)
+        values = values_along(fs, x)
+        derivative = chain_derivative(dfs, values)
+        if max(map(abs, values)) < 20 and 1e-4 < abs(derivative) < 1e4:
+            return fs, dfs, x
+
+
+def values_along(fs: list[Formula], x: float) -> list[float]:
+    """Return what goes into each function, and what comes out of the last."""
+    values = [x]
+    for f in fs:
+        values.append(float(f.value(values[-1])))
+    return values
+
+
+def chain_derivative(dfs: list[Formula], values: list[float]) -> float:
+    """Return the product of the derivatives, each at what goes into its function."""
+    return float(np.prod([df.value(value) for df, value in zip(dfs, values, strict=False)]))
+
+
+def wrong_chains(fs: list[Formula], dfs: list[Formula], x: float) -> list[Mistake]:
+    """Return what people compute instead of the derivative of the chain."""
+    values = values_along(fs, x)
+    missing = "One stage is missing from the product: which end of the list?"
+    slopes = [df.value(value) for df, value in zip(dfs, values, strict=False)]
+    wrong = [
+        ("value", values[-1], "This is the chain's value. Asked for is its slope."),
+        (
+            "all_at_x",
+            chain_derivative(dfs, [x] * len(dfs)),
+            "Every derivative was taken at x. What really goes into the second function?",
+        ),
+        (
+            "after",
+            chain_derivative(dfs, values[1:]),
+            "Each derivative was taken at what comes out of its function. What went in?",
+        ),
+        (
+            "backwards",
+            chain_derivative(dfs[::-1], values_along(fs[::-1], x)),
+            "The list was run from its end. x goes into fs[0].",
+        ),
+        (
+            "sum",
+            float(sum(slopes)),
+            "Two stages that each double a change: is the whole change 2 + 2 or 2 * 2?",
+        ),
+        ("last_missing", chain_derivative(dfs[:-1], values), missing),
+        ("first_missing", chain_derivative(dfs[1:], values[1:]), missing),
+    ]
+    return [Mistake(*one) for one in wrong]
+
+
+def check_chain(t: Tester, n: int) -> None:
+    """Ask for the derivative of a random chain of n functions."""
+    while True:  # until every mistake gives a number of its own
+        fs, dfs, x = random_chain(t, n)
+        right = chain_derivative(dfs, values_along(fs, x))
+        mistakes = wrong_chains(fs, dfs, x) if n > 1 else []
+        answers = sorted([right, *(mistake.value for mistake in mistakes)])
+        if np.min(np.diff(answers), initial=1.0) > 1e-4:
+            break
+    t.close(
+        t.call("chain", fs, dfs, x),
+        right,
+        rtol=1e-6,
+        atol=0,
+        mistakes=mistakes,
+        attempt="Follow a chain of two by hand: which derivative is taken at which value?",
+    )
+
+
+@chain.check(points=1)
+def two_functions(t: Tester) -> None:
+    """It is right for chains of two."""
+    for _ in range(3):
+        check_chain(t, 2)
+
+
+@chain.check(points=2)
+def any_length(t: Tester) -> None:
+    """It is right for chains of 1 to 12 functions."""
+    for n in (1, 12, *t.random.integers(3, 12, 3)):
+        check_chain(t, int(n))
+
+
+@chain.check(points=1)
+def each_once(t: Tester) -> None:
+    """It calls each function at most once."""
+    n = 8
+    fs, dfs, x = random_chain(t, n)
+    t.call("chain", fs, dfs, x)
+    calls = t.n_calls[:n]
+    if sum(t.n_calls[n:]) == 0:
+        t.fail(
+            "no_derivatives",
+            "calls of the functions in dfs",
+            "no call of any of them",
+            "The derivatives are given in dfs. How would you use them?",
+        )
+    if max(calls, default=0) > 1:
+        t.fail(
+            "cost",
+            f"at most {n} calls of functions in fs, one each",
+            f"{sum(calls)} calls, {max(calls)} of the same function",
+            "Which value is computed again that you had in hand already?",
+        )

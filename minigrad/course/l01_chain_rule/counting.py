@@ -1,0 +1,124 @@
+"""What a Jacobian costs, in forward and in reverse mode."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.course.l01_chain_rule.lesson import lesson
+from minigrad.grader.tester import Mistake, Tester
+
+count_mults = lesson.exercise(
+    "count_mults",
+    difficulty=3,
+    minutes=15,
+    returns="a whole number of multiplications",
+    hints=(
+        "One pass goes through W1, tanh and W2, in either direction. What does one pass cost?",
+        "HIDDEN * n_in for W1, HIDDEN for tanh, n_out * HIDDEN for W2. "
+        "How many passes does each mode need?",
+        "Forward: a pass for each input. Reverse: a pass for each output. "
+        "Multiply, and raise ValueError for any other mode.",
+    ),
+)
+HIDDEN = 16
+
+
+class Counted:
+    """Matrix-vector products that count their multiplications."""
+
+    def __init__(self) -> None:
+        self.n_mults = 0
+
+    def matvec(self, matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
+        """Return matrix @ vector, one counted multiplication at a time."""
+        out = np.zeros(matrix.shape[0])
+        for i in range(matrix.shape[0]):
+            for j in range(matrix.shape[1]):
+                out[i] += matrix[i, j] * vector[j]
+                self.n_mults += 1
+        return out
+
+    def times(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Return a * b, elementwise."""
+        self.n_mults += a.size
+        return a * b
+
+
+def instrumented_run(n_in: int, n_out: int, mode: str) -> int:
+    """Compute the Jacobian of the network in one mode; return the multiplications counted."""
+    random = np.random.default_rng(0)
+    w1, w2 = random.standard_normal((HIDDEN, n_in)), random.standard_normal((n_out, HIDDEN))
+    slope = 1 - np.tanh(w1 @ random.standard_normal(n_in)) ** 2
+    counted = Counted()
+    if mode == "forward":
+        for unit in np.eye(n_in):
+            counted.matvec(w2, counted.times(slope, counted.matvec(w1, unit)))
+    else:
+        for unit in np.eye(n_out):
+            counted.matvec(w1.T, counted.times(slope, counted.matvec(w2.T, unit)))
+    return counted.n_mults
+
+
+def check_count(t: Tester, mode: str) -> None:
+    """Compare with an instrumented run for random sizes."""
+    for _ in range(3):
+        n_in, n_out = (int(n) for n in t.random.choice(np.arange(2, 13), 2, replace=False))
+        right = instrumented_run(n_in, n_out, mode)
+        passes, other = (n_in, n_out) if mode == "forward" else (n_out, n_in)
+        one = right // passes
+        got = t.call("count_mults", n_in, n_out, mode)
+        swapped = "In this mode, does a pass give a column of the Jacobian, or a row?"
+        t.close(
+            got,
+            right,
+            rtol=0,
+            atol=0,
+            attempt="Count one pass on paper: W1, tanh, W2. Then: how many passes?",
+            mistakes=[
+                Mistake("swapped", other * one, swapped),
+                Mistake("one_pass", one, "That is one pass. How many does the Jacobian need?"),
+                Mistake(
+                    "no_tanh",
+                    passes * (one - HIDDEN),
+                    "One stage of the network is not counted yet: the cheapest.",
+                ),
+                Mistake(
+                    "product",
+                    HIDDEN * n_in * n_out,
+                    "That is W2 @ W1, two whole matrices. Here vectors go through, one by one.",
+                ),
+                Mistake(
+                    "no_matrices",
+                    passes * (n_in + HIDDEN + n_out),
+                    "A matrix of m rows and n columns has how many entries to multiply?",
+                ),
+            ],
+        )
+
+
+@count_mults.check(points=1)
+def forward(t: Tester) -> None:
+    """It counts what forward mode costs, as an instrumented run does."""
+    check_count(t, "forward")
+
+
+@count_mults.check(points=1)
+def reverse(t: Tester) -> None:
+    """It counts what reverse mode costs, as an instrumented run does."""
+    check_count(t, "reverse")
+
+
+@count_mults.check(points=1)
+def other_modes(t: Tester) -> None:
+    """It raises ValueError for a mode that does not exist."""
+    mode = str(t.random.choice(["sideways", "backward", "Forward"]))
+    raised = t.raises("count_mults", 3, 2, mode)
+    if "ValueError" not in raised["kinds"]:
+        if "NotImplementedError" in raised["kinds"]:
+            t.call("count_mults", 3, 2, mode)
+        t.fail(
+            "wrong_error",
+            "a ValueError",
+            f"{raised['type']}: {raised['text']}",
+            "Which exception says that an argument has a value that makes no sense?",
+        )

@@ -84,7 +84,7 @@ def block_output(x, p, heads, prefix=""):
     h = mg.layer_norm(x, get("norm1"), get("shift1"))
     qkv = mg.linear(h, get("qkv"), get("qkv_bias"))
     qkv = mg.permute(qkv.reshape((batch, length, 3, heads, width // heads)), (2, 0, 3, 1, 4))
-    h = mg.scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], causal=True)
+    h = mg.scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], is_causal=True)
     h = mg.permute(h, (0, 2, 1, 3)).reshape((batch, length, width))
     x = x + mg.linear(h, get("out"), get("out_bias"))
     h = mg.layer_norm(x, get("norm2"), get("shift2"))
@@ -96,7 +96,7 @@ def transformer_loss(heads, layers):
     """Embeddings, blocks, a last norm, and cross entropy of the next token."""
 
     def loss(batch, p):
-        h = mg.embedding(batch["x"], p["tokens"]) + p["positions"]
+        h = mg.embedding(p["tokens"], batch["x"]) + p["positions"]
         for k in range(layers):
             h = block_output(h, p, heads, f"{k}.")
         logits = mg.linear(mg.layer_norm(h, p["norm"], p["shift"]), p["head"])

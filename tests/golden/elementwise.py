@@ -68,11 +68,11 @@ def unary():
         yield case(f"{name}_wide", name, {"x": WIDE}, UNARY[name][0])
     for name in ("expm1", "log1p", "tanh", "erf", "sin"):
         yield case(f"{name}_small", name, {"x": SMALL}, UNARY[name][0])
-    for kind, ours in (("tanh", "tanh"), ("none", "erf")):
-        keywords = {"approximate": ours}
+    for kind, name in (("tanh", "tanh"), ("none", "erf")):
+        keywords = {"approximate": kind}
         for suffix, draw in (("", normal(3, 4)), ("_wide", WIDE)):
             yield case(
-                f"gelu_{ours}{suffix}",
+                f"gelu_{name}{suffix}",
                 "gelu",
                 {"x": draw},
                 lambda x, kind=kind: functional.gelu(x, approximate=kind),

@@ -221,7 +221,7 @@ def attention():
         op,
         same,
         lambda q, k, v: reference(q, k, v, is_causal=True),
-        causal=True,
+        is_causal=True,
     )
     other = {"q": normal(2, 3, 4), "k": normal(2, 6, 4), "v": normal(2, 6, 4)}
     yield case("attention_lengths", op, other, reference)

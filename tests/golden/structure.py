@@ -77,6 +77,7 @@ def indexing():
         "embedding",
         {"indices": integers(0, 7, 2, 5), "table": normal(7, 3)},
         functional.embedding,
+        ["$table", "$indices"],
     )
     yield case(
         "one_hot",

@@ -109,6 +109,16 @@ def test_operation_value_and_gradients_equal_golden(name, dtype):
         np.testing.assert_allclose(grad, expected_grad, **tolerance, err_msg=f"gradient of {key}")
 
 
+def test_batch_norm_running_statistics_equal_golden():
+    golden = group("running/")
+    mean, var = mg.variable(golden["mean"]), mg.variable(golden["var"])
+    weight, bias = mg.ones((3,), dtype="float64"), mg.zeros((3,), dtype="float64")
+    x = mg.variable(golden["x"])
+    mg.batch_norm(x, weight, bias, running_mean=mean, running_var=var, training=True, momentum=0.25)
+    np.testing.assert_allclose(mean.numpy(), golden["mean_after"], rtol=1e-12)
+    np.testing.assert_allclose(var.numpy(), golden["var_after"], rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", MANIFEST["optimizers"])
 def test_optimizer_trajectory_equals_golden(name):
     kind, keywords = MANIFEST["optimizers"][name]

@@ -5,7 +5,8 @@ It needs `torch`, which neither the library nor its tests do. It writes, beside 
 - `values.npz`: one flat array per dtype, which holds one after another the arrays that the
   manifest's "arrays" lists (key: dtype, shape). Per case these are `<case>/in/<input>`,
   `<case>/out/<k>`, `<case>/dy/<k>` (a random upstream gradient) and `<case>/grad/<input>`
-  (the gradient of sum(out * dy)); and there are `optimizer/...`, `schedule/...`, `clip/...`.
+  (the gradient of sum(out * dy)); and there are `optimizer/...`, `schedule/...`, `clip/...`,
+  `running/...`.
 - `manifest.json`: per case the operation and the arguments of minigrad's call. In arguments,
   "$x" is input x, a list is a tuple, {"slice": [start, stop, step]} is a slice, and "..." is
   an ellipsis.
@@ -103,6 +104,7 @@ def main():
     for name, (kind, keywords) in training.SCHEDULES.items():
         arrays[f"schedule/{name}"] = training.rates(kind, keywords)
     arrays |= {f"clip/{key}": value for key, value in training.clipping().items()}
+    arrays |= {f"running/{key}": value for key, value in training.running().items()}
     arrays = {key: np.asarray(value) for key, value in arrays.items()}
     save(HERE / "values.npz", joined(arrays))
     manifest = {

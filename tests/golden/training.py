@@ -98,3 +98,13 @@ def clipping():
         arrays |= {f"{name}/clipped{k}": p.grad.numpy() for k, p in enumerate(parameters)}
         arrays |= {f"{name}/norm": norm.numpy(), f"{name}/bound": np.array(bound)}
     return arrays
+
+
+def running():
+    """Running statistics of a batch norm before and after one training step."""
+    rng = np.random.default_rng(13)
+    x = torch.tensor(np.round(rng.standard_normal((4, 3, 2, 5)) * 1024) / 1024)
+    mean, var = torch.tensor([0.5, -1.0, 2.0]).double(), torch.tensor([1.0, 0.25, 4.0]).double()
+    before = {"x": x.numpy(), "mean": mean.numpy().copy(), "var": var.numpy().copy()}
+    torch.nn.functional.batch_norm(x, mean, var, training=True, momentum=0.25)
+    return {**before, "mean_after": mean.numpy(), "var_after": var.numpy()}

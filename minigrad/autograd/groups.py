@@ -95,7 +95,7 @@ class ParameterGroup:
 
 
 def join(parameters, group_of=None):
-    """Puts parameters that have no group yet into one per dtype; returns {dtype: group} made or grown.
+    """Puts parameters without a group into one per dtype and device; returns those groups.
 
     Args:
         parameters: leaves that require gradients.

@@ -45,7 +45,7 @@ class Span:
 class GradManager:
     """Differentiates losses made while it records, for the parameters attached to it.
 
-    Gradients accumulate in `.grad` until somebody zeroes them. Spans of different managers may nest;
+    Gradients accumulate in `.grad` until somebody zeroes them. Spans of managers may nest;
     what an inner one computes counts for the outer as well.
 
     Args:
@@ -80,7 +80,7 @@ class GradManager:
     def attach(self, parameters, callbacks=()):
         """Adds leaves to differentiate, from the next operation on. Returns the manager.
 
-        Plain leaves start to require gradients; a Parameter that was frozen stays so and is skipped.
+        Plain leaves start to require gradients; a frozen Parameter stays so and is skipped.
 
         Args:
             parameters: a Variable or several.
@@ -177,7 +177,7 @@ class GradManager:
     def _called_back(self, found):
         """The gradients after the callbacks of their parameters and groups."""
         whole = []
-        for p, g in list(found.items()):
+        for p in list(found):
             for callback in self._attached[id(p)][1]:
                 if getattr(callback, "whole_group", False):
                     if callback not in whole:
@@ -209,7 +209,7 @@ class GradManager:
                 if not isinstance(result, Variable) or result.shape != flat.shape:
                     raise ShapeError(
                         f"a whole_group callback: wanted a flat gradient {flat.shape} or None",
-                        getattr(result, "describe", lambda: type(result).__name__)(),
+                        f"{result!r:.60}",
                     )
                 device.copy(result.array, flat)
             found.update(members)

@@ -10,7 +10,7 @@ from minigrad.graph.modes import enable_grad, state
 from minigrad.graph.node import Node
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
-from minigrad.ops.base import constant
+from minigrad.ops.operands import constant
 
 
 def gradients_at(pairs, xs, create_graph=False, retain_graph=False):

@@ -86,6 +86,25 @@ class Device(Protocol):
         """
         ...
 
+    def unfold(self, x: Array, out: Array, window: Any) -> None:
+        """out = the windows of x as columns, 0 where they overhang.
+
+        x (images, channels, h, w) is contiguous; out (channels * elements of a window, images,
+        windows of an image) is so along its last axis. `window`: see `kernels.window.Window`.
+        """
+        ...
+
+    def fold(self, columns: Array, out: Array, window: Any) -> None:
+        """out = the sum of columns at the places they were unfolded from: the adjoint of unfold."""
+        ...
+
+    def largest(self, x: Array, out: Array, window: Any) -> None:
+        """out = where in the flattened x the first largest element of each window lies, int64.
+
+        A NaN counts as the largest. x (images, channels, h, w), out (images, channels, oh, ow).
+        """
+        ...
+
     def share(self, x: Array) -> Array:
         """clone(): copy-on-write where that is possible."""
         ...

@@ -11,8 +11,9 @@ from minigrad.kernels import backend, blas, loader
 from minigrad.kernels.expression import IDENTITY
 from minigrad.kernels.programs import Programs
 from minigrad.kernels.structural import StructuralKernels
+from minigrad.memory.buffer import ALIGNMENT
 from minigrad.memory.monitor import register_pool
-from minigrad.memory.pool import ALIGNMENT, Pool
+from minigrad.memory.pool import Pool
 
 
 def _allocate(nbytes):

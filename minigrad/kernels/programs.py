@@ -5,7 +5,9 @@ import itertools
 from minigrad.array.array import Array
 from minigrad.array.layout import collapse, expand_strides, size_of
 from minigrad.kernels import loader
-from minigrad.kernels.codegen import elementwise_text, reduce_text, rows_text
+from minigrad.kernels.codegen import elementwise_text
+from minigrad.kernels.reduce_codegen import reduce_text
+from minigrad.kernels.row_codegen import rows_text
 from minigrad.kernels.threads import threads
 
 SPLIT = 1 << 17  # elements from which a kernel is cut into one range a thread

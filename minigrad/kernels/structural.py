@@ -131,6 +131,31 @@ class StructuralKernels:
         ]
         run(function, calls)
 
+    def unfold(self, x, out, window):
+        """out = the windows of x as columns."""
+        (n, c, h, w), oh_ow = x.shape, window.counts(x.shape[2:])
+        function = kernel("windows", f"unfold_{x.dtype.itemsize}")
+        more = (c, h, w, *oh_ow, *itertools.chain(*window), out.strides[0], out.strides[1])
+        calls = [(x.address, out.address, a, b, *more) for a, b in ranges(n * c, out.size)]
+        run(function, calls)
+
+    def fold(self, columns, out, window):
+        """out = the sum of columns at the places they were unfolded from."""
+        (n, c, h, w), oh_ow = out.shape, window.counts(out.shape[2:])
+        function = kernel("windows", f"fold_{TYPE_OF[out.dtype.name]}")
+        more = (c, h, w, *oh_ow, *itertools.chain(*window), *columns.strides[:2])
+        work = columns.size
+        calls = [(columns.address, out.address, a, b, *more) for a, b in ranges(n * c, work)]
+        run(function, calls)
+
+    def largest(self, x, out, window):
+        """out = where in the flattened x the largest element of each window lies, int64."""
+        (n, c, h, w), oh_ow = x.shape, window.counts(x.shape[2:])
+        function = kernel("windows", f"largest_{TYPE_OF[x.dtype.name]}")
+        more = (h, w, *oh_ow, *itertools.chain(*window))
+        calls = [(x.address, out.address, a, b, *more) for a, b in ranges(n * c, x.size)]
+        run(function, calls)
+
     contiguous: Any  # these the other parts of the device give
     convert: Any
     from_numpy: Any

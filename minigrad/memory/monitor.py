@@ -10,7 +10,7 @@ import itertools
 from typing import NamedTuple
 
 from minigrad.errors import ArgumentError, MinigradError
-from minigrad.memory.pool import blocks
+from minigrad.memory.buffer import blocks
 
 POISON = 0xFF  # every byte set: NaN as a float, -1 as a signed integer, 255 as uint8 or bool
 

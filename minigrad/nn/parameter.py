@@ -9,7 +9,7 @@ from minigrad.graph.modes import no_grad
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.nn.ownership import add_owner, is_owned, path, remove_owner
-from minigrad.ops.base import constant
+from minigrad.ops.operands import constant
 
 _next_id = itertools.count(1).__next__
 

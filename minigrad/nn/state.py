@@ -7,7 +7,7 @@ from minigrad.errors import ArgumentTypeError, StateError
 from minigrad.graph.modes import no_grad
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
-from minigrad.ops.base import constant
+from minigrad.ops.operands import constant
 
 
 class LoadResult(NamedTuple):

@@ -3,97 +3,25 @@
 import inspect
 import itertools
 
-import numpy as np
-
 from minigrad.array.array import Array, View
 from minigrad.array.dtypes import bool_, float32, int64, promote
 from minigrad.array.layout import broadcast_shapes, check_rank
-from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, InPlaceError
 from minigrad.graph.function import Function, protected
 from minigrad.graph.modes import SLOW, SPAN, note, state
-from minigrad.graph.node import Node, user_place
+from minigrad.graph.node import Node
 from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import default_device, device_of
+from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import Program, symbol
+from minigrad.ops.operands import (
+    check_operands,
+    constant,
+    operand,
+)
+from minigrad.ops.plan import ElementwisePlan, RowPlan
+from minigrad.ops.structural_plan import StructuralPlan
+from minigrad.ops.watching import announced
 
-registry = {}
-
-
-class InferenceVariable(Variable):
-    """The result of an op under `mg.inference()`: a recorded op must not use it."""
-
-    __slots__ = ()
-
-
-def constant(value, name="data"):
-    """A Variable from numbers, nested lists or an ndarray; never requires gradients."""
-    data = np.asarray(value)
-    if data.dtype == np.float64 and not isinstance(value, (np.ndarray, np.generic)):
-        data = data.astype(np.float32)
-    if data.dtype.kind not in "fiub":
-        raise ArgumentTypeError(
-            f"{name}: wanted a Variable or numbers", f"{type(value).__name__} {value!r:.60}"
-        )
-    from_dtype = _DTYPE_OF.get(data.dtype)
-    if from_dtype is None:
-        raise DTypeError(
-            f"{name}: wanted one of {', '.join(map(str, _DTYPE_OF.values()))}", f"{data.dtype}"
-        )
-    return Variable(default_device().from_numpy(data, from_dtype))
-
-
-def _dtype_table():
-    from minigrad.array.dtypes import DTYPES  # same layer, named once
-
-    return {d.numpy: d for d in DTYPES}
-
-
-_DTYPE_OF = _dtype_table()
-
-
-def operand(value, name):
-    """A Variable, or a plain Python number; whatever else can be one becomes it."""
-    if isinstance(value, (Variable, float, int)):
-        return value
-    if (
-        isinstance(value, (np.generic, np.ndarray))
-        and not value.ndim
-        and value.dtype.kind in "fiub"
-    ):
-        return value.item()
-    return constant(value, name)
-
-
-def check_operands(name, variables):
-    """Devices must agree; recorded views must be fresh; inference results stay out of the graph."""
-    first = None
-    for x in variables:
-        array = x.array
-        if first is None:
-            first = array.device
-        elif array.device != first:
-            raise DeviceError(
-                f"{name}: wanted operands on one device",
-                f"{first} and {array.device}",
-                "move one: x.to(device)",
-            )
-        if (
-            type(array) is View
-            and x.node is not None
-            and array.made_at not in (None, array.version)
-        ):
-            raise InPlaceError(
-                f"{name}: this view was recorded before its base was written to",
-                f"version {array.made_at}, now {array.version}",
-                "take the view again after the write",
-                details=[("view made at", x.node.line)],
-            )
-        if type(x) is InferenceVariable and any(v.requires_grad_ for v in variables):
-            raise GradientError(
-                f"{name}: a result of mg.inference() cannot be part of a graph",
-                x.describe(),
-                "compute it under mg.no_grad() instead, or use x.clone()",
-            )
+registry = {}  # every op by its name
 
 
 class Operation(Function):
@@ -144,8 +72,6 @@ class Elementwise(Operation, abstract=True):
 
     @classmethod
     def prepare(cls):
-        from minigrad.ops.plan import ElementwisePlan  # the plan needs Operation's helpers
-
         cls.inputs = tuple(inspect.signature(cls.formula).parameters)
         if "gradient" not in cls.__dict__:
             raise TypeError(f"op {cls.__name__}: wanted gradient(dy, ...), or gradient = None")
@@ -276,8 +202,6 @@ class RowWise(Elementwise, abstract=True):
     @classmethod
     def prepare(cls):
         super().prepare()
-        from minigrad.ops.plan import RowPlan  # the plan needs Operation's helpers
-
         cls.plan_type = RowPlan
 
     @classmethod
@@ -311,8 +235,6 @@ class Structural(Operation, abstract=True):
 
     @classmethod
     def prepare(cls):
-        from minigrad.ops.plan import StructuralPlan  # the plan needs Operation's helpers
-
         if "gradients" not in cls.__dict__:
             raise TypeError(f"op {cls.__name__}: wanted gradients, or gradients = None")
         names = list(inspect.signature(cls.forward).parameters)
@@ -360,28 +282,3 @@ class Structural(Operation, abstract=True):
         if type(out) is View:
             out.made_at = out.version
         return Variable(out, Node(plan, edges, kept, versions, wanted, attributes), True)
-
-
-def announced(cls, args, variables, attributes):
-    """Runs an op while somebody watches: spans, timelines, debuggers, inference."""
-    before = state.running
-    state.running = (cls.name, user_place())
-    try:
-        y = cls.run(args, variables, attributes) if attributes else cls.run(args, variables)
-    finally:
-        state.running = before
-    return announce(cls.name, y, args)
-
-
-def announce(name, y, inputs=()):
-    """Tells those who watch about the result of an op; inference results get their own class.
-
-    inputs: the Variables and numbers it was computed from; none for data that a person made.
-    """
-    if y.node is not None:
-        note(y.node)
-    for observe in state.op_observers:
-        observe(name, y, inputs)
-    if state.is_inference:
-        return InferenceVariable(y.array)
-    return y

@@ -7,8 +7,8 @@ from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import default_device, device_named
-from minigrad.ops.base import announce
 from minigrad.ops.shape import shape_of
+from minigrad.ops.watching import announce
 
 
 def _device(device):

@@ -9,8 +9,8 @@ from minigrad.errors import ArgumentError, DTypeError, ShapeError
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import call
-from minigrad.ops.base import constant
 from minigrad.ops.indexing import Slice, Take, TakeAdjoint
+from minigrad.ops.operands import constant
 from minigrad.ops.places import wrapped
 
 

@@ -7,9 +7,11 @@ from minigrad.graph.node import Node, user_place
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import call
-from minigrad.ops.base import Structural, announce, check_operands, constant
+from minigrad.ops.base import Structural
 from minigrad.ops.inplace import check_recorded, writable
+from minigrad.ops.operands import check_operands, constant
 from minigrad.ops.places import Place, located, region_shape, view_of, viewed, winners
+from minigrad.ops.watching import announce
 
 
 def folded(shape, axis, count=1):

@@ -10,7 +10,9 @@ from minigrad.graph.node import user_place
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.ops import binary
-from minigrad.ops.base import Elementwise, announce, check_operands, operand
+from minigrad.ops.base import Elementwise
+from minigrad.ops.operands import check_operands, operand
+from minigrad.ops.watching import announce
 
 OUT_OF_PLACE = {"add": "x = x + y", "sub": "x = x - y", "mul": "x = x * y", "div": "x = x / y"}
 

@@ -10,8 +10,10 @@ from minigrad.graph.node import Node
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import call
-from minigrad.ops.base import Operation, Structural, announced, check_operands, constant
+from minigrad.ops.base import Operation, Structural
 from minigrad.ops.indexing import Slice, Take
+from minigrad.ops.operands import check_operands, constant
+from minigrad.ops.watching import announced
 
 
 class Concatenate(Operation):

@@ -7,8 +7,9 @@ from minigrad.graph.variable import Variable
 from minigrad.kernels import expression as e
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import call, where
-from minigrad.ops.base import Elementwise, constant
+from minigrad.ops.base import Elementwise
 from minigrad.ops.cross_entropy import CrossEntropy
+from minigrad.ops.operands import constant
 from minigrad.ops.reduction import Mean, Sum
 from minigrad.ops.rows import CrossEntropyRow, LogSoftmaxRow
 from minigrad.ops.shape import Reshape

@@ -54,7 +54,8 @@ def _count(shape, axis):
     return size
 
 
-def _not_empty(name, shape, axis):
+def not_empty(name, shape, axis):
+    """Raises if nothing lies along the axes to reduce."""
     if 0 in [shape[d] for d in normalize_axes(name, axis, len(shape))]:
         raise ShapeError(
             f"{name}: wanted at least one element along the axes to reduce", f"shape {shape}"
@@ -155,7 +156,7 @@ class Max(Structural):
     samples = [((3, 4),), ((2, 3, 4),), ((),), ((1,),)]
 
     def forward(x, axis=None, keepdims=False):
-        _not_empty("max", x.shape, axis)
+        not_empty("max", x.shape, axis)
         return reduced("max", "max", x, axis, keepdims, x.dtype)
 
     gradients = (
@@ -172,7 +173,7 @@ class Min(Structural):
     samples = [((3, 4),), ((2, 3, 4),), ((),), ((1,),)]
 
     def forward(x, axis=None, keepdims=False):
-        _not_empty("min", x.shape, axis)
+        not_empty("min", x.shape, axis)
         return reduced("min", "min", x, axis, keepdims, x.dtype)
 
     gradients = (
@@ -262,63 +263,3 @@ class LogSumExpRow(RowWise):
 
     def gradient(dy, x, y):
         return dy * e.exp(x - where(e.equal(y - y, 0.0), y, 0.0))
-
-
-class Cumsum(Structural):
-    """Running sum along an axis; of ints and bools an int64.  (...), axis -> (...)."""
-
-    samples = [((3, 4),), ((5,),), ((0, 3),)]
-
-    def forward(x, axis=0):
-        device = device_of(x)
-        out = device.empty(x.shape, x.dtype if x.dtype.is_float else int64)
-        device.cumsum(x, out, normalize_axes("cumsum", axis, len(x.shape))[0])
-        return out
-
-    gradients = (lambda dy, axis: call("flip", call("cumsum", call("flip", dy, axis), axis), axis),)
-
-
-class Argmax(Structural):
-    """Index of the first largest value along an axis, or of all.  (...) -> (...) of int64.
-
-    The first NaN counts as the largest, as in NumPy.
-    """
-
-    samples = [((3, 4),), ((5,),)]
-    gradients = None
-
-    def forward(x, axis=None, keepdims=False):
-        return _arg("argmax", x, axis, keepdims)
-
-
-class Argmin(Structural):
-    """Index of the first smallest value along an axis, or of all.  (...) -> (...) of int64.
-
-    The first NaN counts as the smallest, as in NumPy.
-    """
-
-    samples = [((3, 4),), ((5,),)]
-    gradients = None
-
-    def forward(x, axis=None, keepdims=False):
-        return _arg("argmin", x, axis, keepdims)
-
-
-def _arg(name, x, axis, keepdims):
-    _not_empty(name, x.shape, axis)
-    device = device_of(x)
-    source = device.contiguous(x)
-    if axis is None:
-        source, axis = source.view((x.size,), (1,)), 0
-    axis = normalize_axes(name, axis, len(source.shape))[0]
-    shape = source.shape
-    out = device.empty((*shape[:axis], *shape[axis + 1 :]), int64)
-    device.arg_reduce(source, out, axis, name == "argmax")
-    if keepdims:
-        kept = (1,) * len(x.shape) if out.shape == () else (*shape[:axis], 1, *shape[axis + 1 :])
-        return (
-            out.view(kept, (*out.strides[:axis], 0, *out.strides[axis:]))
-            if out.shape
-            else (out.view(kept, (0,) * len(kept)))
-        )
-    return out

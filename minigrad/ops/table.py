@@ -4,26 +4,34 @@ One table each. Nothing here computes.
 """
 
 from minigrad.array.dtypes import as_dtype
-from minigrad.array.layout import normalize_axis
+from minigrad.array.layout import normalize_axes, normalize_axis, size_of
 from minigrad.errors import ArgumentError, DTypeError
 from minigrad.graph import backward
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_named
 from minigrad.ops import (
+    activations,
+    attention,
     binary,
+    contraction,
+    convolution,
     gathering,
     indexing,
     inplace,
     joining,
     linear,
     losses,
+    normalisation,
     reduction,
     rows,
+    scan,
     shape,
     unary,
+    windows,
 )
-from minigrad.ops.base import InferenceVariable, constant, operand, registry
+from minigrad.ops.base import registry
 from minigrad.ops.fast import make_binary, make_unary
+from minigrad.ops.operands import InferenceVariable, constant, operand
 
 _ = binary, unary, backward  # loading them fills the registry and completes Variable
 
@@ -71,13 +79,17 @@ def log_softmax(x, axis=-1):
 
 
 def logsumexp(x, axis=None, keepdims=False):
-    """log sum exp(x) over one axis or all, without overflow.  (...), axis -> (...) without it."""
+    """log sum exp(x) over axes, without overflow.  (...), axis -> (...) without the axes."""
     x = as_variable(x)
-    if axis is None:
-        y = reduction.LogSumExpRow.apply(shape.reshape(x, (-1,)))
-        return shape.reshape(y, (1,) * x.ndim if keepdims else ())
-    y = last_axis(reduction.LogSumExpRow, x, axis)
-    return y if keepdims else shape.squeeze(y, axis)
+    axes = normalize_axes("logsumexp", axis, x.ndim)
+    kept = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
+    rest = [d for d in range(x.ndim) if d not in axes]
+    if tuple(range(len(rest), x.ndim)) != axes:
+        x = shape.permute(x, (*rest, *axes))
+    if len(axes) != 1:
+        x = shape.reshape(x, (*x.shape[: len(rest)], size_of(x.shape[len(rest) :])))
+    y = reduction.LogSumExpRow.apply(x)
+    return shape.reshape(y, kept if keepdims else y.shape[:-1])
 
 
 def layer_norm(x, weight, bias, eps=1e-5):
@@ -99,17 +111,17 @@ def gelu(x, approximate=None):
     """x Phi(x); with approximate='tanh' by the tanh formula.  (...) -> (...)."""
     if approximate not in (None, "none", "tanh"):
         raise ArgumentError("gelu: wanted approximate=None or 'tanh'", f"{approximate!r}")
-    return (unary.GeluTanh if approximate == "tanh" else unary.Gelu).apply(x)
+    return (activations.GeluTanh if approximate == "tanh" else activations.Gelu).apply(x)
 
 
 def leaky_relu(x, slope=0.01):
     """x above 0, slope * x below.  (...) -> (...)."""
-    return unary.LeakyRelu.apply(x, float(slope))
+    return activations.LeakyRelu.apply(x, float(slope))
 
 
 def elu(x, alpha=1.0):
     """x above 0, alpha (e^x - 1) below.  (...) -> (...)."""
-    return unary.Elu.apply(x, float(alpha))
+    return activations.Elu.apply(x, float(alpha))
 
 
 def clip(x, low=None, high=None):
@@ -147,7 +159,7 @@ def matmul(a, b):
 def cumsum(x, axis=None):
     """Running sum along an axis, or of the flattened.  (...), axis -> (...)."""
     x = as_variable(x)
-    return reduction.Cumsum.apply(shape.reshape(x, (-1,)) if axis is None else x, axis or 0)
+    return scan.Cumsum.apply(shape.reshape(x, (-1,)) if axis is None else x, axis or 0)
 
 
 def power(a, b):
@@ -193,7 +205,8 @@ functions |= {
         matmul, cumsum, linear.linear,
         shape.reshape, shape.transpose, shape.permute, shape.expand, shape.squeeze,
         shape.unsqueeze, shape.flatten, *losses.functions,
-        *gathering.functions, *joining.functions,
+        *gathering.functions, *joining.functions, *convolution.functions, *windows.functions,
+        *contraction.functions, *normalisation.functions, *attention.functions,
     )
 }  # fmt: skip
 functions["pow"] = power

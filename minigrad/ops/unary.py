@@ -5,8 +5,6 @@ from minigrad.kernels.expression import where
 from minigrad.ops.base import Elementwise
 
 SHAPES = [((3, 4),), ((),), ((0,),), ((1,),)]
-SQRT_2_OVER_PI = 0.7978845608028654
-SQRT_HALF = 0.7071067811865476
 TWO_OVER_SQRT_PI = 1.1283791670955126
 
 
@@ -221,103 +219,6 @@ class Erf(Elementwise):
 
     def gradient(dy, x):
         return dy * TWO_OVER_SQRT_PI * e.exp(-x * x)
-
-
-class Relu(Elementwise):
-    """max(x, 0); NaN stays NaN.  (...) -> (...).  Its derivative at 0 is 0 here."""
-
-    samples = SHAPES
-    takes_bool = False
-
-    def formula(x):
-        return e.maximum(x, 0)
-
-    def gradient(dy, y):
-        return where(y > 0.0, dy, 0.0)
-
-
-class LeakyRelu(Elementwise):
-    """x above 0, slope * x below.  (...) -> (...).  Its derivative at 0 is slope."""
-
-    samples = SHAPES
-    numbers = (0.1,)
-    result = "real"
-
-    def formula(x, slope):
-        return where(x > 0.0, x, x * slope)
-
-    def gradient(dy, x, slope):
-        return where(x > 0.0, dy, dy * slope)
-
-
-class Elu(Elementwise):
-    """x above 0, alpha (e^x - 1) below (Clevert et al. 2015).  (...) -> (...)."""
-
-    samples = SHAPES
-    numbers = (1.3,)
-    result = "real"
-
-    def formula(x, alpha):
-        return where(x > 0.0, x, alpha * e.expm1(e.minimum(x, 0.0)))
-
-    def gradient(dy, x, alpha):
-        return where(x > 0.0, dy, dy * alpha * e.exp(e.minimum(x, 0.0)))
-
-
-class Gelu(Elementwise):
-    """x Phi(x) with the exact normal distribution (Hendrycks, Gimpel 2016).  (...) -> (...)."""
-
-    samples = SHAPES
-    result = "real"
-
-    def formula(x):
-        return 0.5 * x * (1.0 + e.erf(x * SQRT_HALF))
-
-    def gradient(dy, x):
-        density = 0.5 * SQRT_2_OVER_PI * e.exp(-0.5 * x * x)
-        return dy * (0.5 * (1.0 + e.erf(x * SQRT_HALF)) + x * density)
-
-
-class GeluTanh(Elementwise):
-    """GELU by its tanh approximation.  (...) -> (...)."""
-
-    samples = SHAPES
-    result = "real"
-
-    def formula(x):
-        return 0.5 * x * (1.0 + e.tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)))
-
-    def gradient(dy, x):
-        t = e.tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x))
-        slope = SQRT_2_OVER_PI * (1.0 + 3.0 * 0.044715 * x * x)
-        return dy * (0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * slope)
-
-
-class Silu(Elementwise):
-    """x sigmoid(x), also called swish.  (...) -> (...)."""
-
-    samples = SHAPES
-    result = "real"
-
-    def formula(x):
-        return x * e.sigmoid(x)
-
-    def gradient(dy, x):
-        s = e.sigmoid(x)
-        return dy * s * (1.0 + x * (1.0 - s))
-
-
-class Softplus(Elementwise):
-    """log(1 + e^x), without overflow.  (...) -> (...)."""
-
-    samples = SHAPES
-    result = "real"
-
-    def formula(x):
-        return e.maximum(x, 0.0) + e.log1p(e.exp(-e.absolute(x)))
-
-    def gradient(dy, x):
-        return dy * e.sigmoid(x)
 
 
 class Round(Elementwise):

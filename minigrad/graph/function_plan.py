@@ -1,0 +1,193 @@
+"""How a custom Function's backward is run, and every border it is checked at."""
+
+import warnings
+
+from minigrad.array.array import Array
+from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, ShapeError
+from minigrad.graph.modes import state
+from minigrad.graph.node import Node
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import default_device, device_of
+
+
+class Pack:
+    """Gradients of several outputs on their way to the one node that made them."""
+
+    def __init__(self, parts):
+        self.parts = parts
+
+    def __add__(self, other):
+        parts = dict(self.parts)
+        for k, g in other.parts.items():
+            parts[k] = (*parts.get(k, ()), *g)
+        return Pack(parts)
+
+
+class SelectPlan:
+    """One output of a Function with several."""
+
+    input_names = ("outputs",)
+    saved_names = ()
+
+    def __init__(self, index, name):
+        self.index, self.name = index, f"{name}[{index}]"
+
+    def backward(self, node, dy):
+        """Packs the gradient with its place."""
+        return (Pack({self.index: (dy,)}),)
+
+    backward_graph = backward
+
+
+class FunctionPlan:
+    """Runs a Function's backward and checks what it returns."""
+
+    def __init__(self, cls, ctx, roles, wanted, outputs):
+        self.cls, self.ctx, self.roles, self.wanted = cls, ctx, roles, wanted
+        self.outputs = outputs
+        self.name = cls.__name__
+        self.saved_names = tuple(
+            f"{kind}{k}" if kind != "none" else f"none{n}" for n, (kind, k) in enumerate(roles)
+        )
+        self.input_names = tuple(f"input{k}" for k in range(len(wanted)))
+
+    def backward(self, node, dy):
+        """First order."""
+        saved = [None if k is None else Variable(k) for k in node.kept]
+        grads = self._call(self._unpacked(dy, Variable), saved)
+        checked = [self._checked(k, g) for k, g in enumerate(grads)]
+        # what came back may be a saved value or shared: no one may write into it
+        return [None if g is None else device_of(g.array).share(g.array) for g in checked]
+
+    def backward_graph(self, node, dy):
+        """Gradients with a graph; what cannot be differentiated again carries an error node."""
+        saved = []
+        for value, (kind, k) in zip(node.kept, self.roles, strict=True):
+            if value is None:
+                saved.append(None)
+            elif kind == "input":
+                edge = node.edges[k]
+                if edge is None:
+                    saved.append(Variable(value))
+                else:
+                    saved.append(Variable(value, edge, True) if type(edge) is Node else edge)
+            elif kind == "output" and len(self.outputs) == 1:
+                saved.append(Variable(value, node, True))
+            else:
+                saved.append(
+                    poisoned(
+                        value,
+                        f"{self.name}: backward uses a saved intermediate, "
+                        "whose own gradient is not known",
+                        "save an input or an output and compute the intermediate from it in "
+                        "backward",
+                    )
+                )
+        before, state.context = state.context, self.ctx
+        self.ctx.has_left_graph = False
+        try:
+            grads = self._call(self._unpacked(dy, lambda g: g), saved)
+        finally:
+            state.context = before
+        results = [self._checked(k, g) for k, g in enumerate(grads)]
+        once = getattr(self.cls.backward, "is_differentiable_once", False)
+        if once or self.ctx.has_left_graph:
+            why = "is marked once_differentiable" if once else "left the graph (numpy, item)"
+            results = [
+                None
+                if g is None
+                else poisoned(
+                    g.array,
+                    f"{self.name}: a second derivative through a backward that {why}",
+                    "write backward with mg operations on its Variables",
+                )
+                for g in results
+            ]
+        return results
+
+    def _unpacked(self, dy, wrap):
+        if not isinstance(dy, Pack):
+            return [wrap(dy)]
+        dys = []
+        for k, (shape, dtype) in enumerate(self.outputs):
+            parts = dy.parts.get(k)
+            if parts is None:
+                dys.append(self._missing(shape, dtype) if self.ctx.materializes else None)
+                continue
+            total = wrap(parts[0])
+            for part in parts[1:]:
+                total = total + wrap(part)
+            dys.append(total)
+        return dys
+
+    def _missing(self, shape, dtype):
+        device = default_device()
+        zeros = device.empty(shape, dtype)
+        device.fill(zeros, 0.0)
+        return Variable(zeros)
+
+    def _call(self, dys, saved):
+        ctx = self.ctx
+        object.__setattr__(ctx, "_saved", saved)
+        try:
+            grads = self.cls.backward(ctx, *dys)
+        finally:
+            object.__setattr__(ctx, "_saved", None)
+        grads = grads if isinstance(grads, tuple) else (grads,)
+        if len(grads) != len(self.wanted):
+            raise GradientError(
+                f"{self.name}.backward: wanted {len(self.wanted)} gradients, one an argument of "
+                "forward",
+                f"{len(grads)}",
+                "return None for arguments that take none",
+            )
+        return grads
+
+    def _checked(self, k, g):
+        needs = self.ctx.needs_input_grad[k]
+        if g is None:
+            if needs:
+                warnings.warn(
+                    f"{self.name}.backward returned None for argument {k}, which needs a gradient",
+                    stacklevel=2,
+                )
+            return None
+        if not needs:
+            return None
+        if not isinstance(g, Variable):
+            raise ArgumentTypeError(
+                f"{self.name}.backward: wanted a Variable or None as gradient {k}",
+                f"{type(g).__name__}",
+            )
+        shape, dtype, device = self.wanted[k]
+        for error, what, want, got in (
+            (ShapeError, "shape", shape, g.shape),
+            (DTypeError, "dtype", dtype, g.dtype),
+            (DeviceError, "device", device, g.device),
+        ):
+            if want != got:
+                raise error(
+                    f"{self.name}.backward: wanted {what} {want} for gradient {k}, as argument {k}",
+                    f"{got}",
+                )
+        return g
+
+
+class ErrorPlan:
+    """A node that cannot be differentiated: says why."""
+
+    input_names = saved_names = ()
+
+    def __init__(self, message, fix):
+        self.name, self.message, self.fix = "error", message, fix
+
+    def backward(self, node, dy):
+        """Raises."""
+        raise GradientError(self.message, fix=self.fix)
+
+    backward_graph = backward
+
+
+def poisoned(array: Array, message, fix):
+    """A Variable whose gradient raises."""
+    return Variable(array, Node(ErrorPlan(message, fix), ()), True)

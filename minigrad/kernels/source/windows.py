@@ -1,0 +1,189 @@
+"""Windows over the last two axes of x (images, channels, h, w): for convolution and pooling.
+
+Windows have kh x kw elements, dh and dw apart; they stand sh and sw apart, oh x ow of them, over x
+with a border of ph and pw. Element (ki, kj) of the window at (oi, oj) lies in row
+oi * sh - ph + ki * dh and column oj * sw - pw + kj * dw. Columns are (channels * kh * kw, images,
+oh * ow), with a stride a row and one an image. A plane is one channel of one image, in C order.
+"""
+
+# pyright: reportUndefinedVariable=false
+
+_COLUMNS = "void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)"
+
+
+@exact_jit
+def first_inside(offset, step):
+    """The first o with o * step + offset >= 0."""
+    return I8(0) if offset >= 0 else (-offset + step - 1) // step
+
+
+@exact_jit
+def past_inside(offset, step, size, count):
+    """One past the last o < count with o * step + offset < size; 0 if there is none."""
+    left = size - offset
+    return I8(0) if left <= 0 else min(count, (left + step - 1) // step)
+
+
+@lazy(_COLUMNS)
+def unfold_4(
+    x_at, out_at, start, stop, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, row, image
+):
+    """The windows of planes start to stop - 1 as columns, 0 where they overhang; 4 bytes."""
+    x, out = i4_at(x_at), i4_at(out_at)
+    for p in range(start, stop):
+        n, channel = p // c, p % c
+        for ki in range(kh):
+            for kj in range(kw):
+                base = ((channel * kh + ki) * kw + kj) * row + n * image
+                shift = kj * dw - pw
+                low = min(first_inside(shift, sw), ow)
+                high = max(low, past_inside(shift, sw, w, ow))
+                for oi in range(oh):
+                    i, target = oi * sh - ph + ki * dh, base + oi * ow
+                    if i < 0 or i >= h:
+                        for oj in range(ow):
+                            out[target + oj] = I4(0)
+                        continue
+                    source = (p * h + i) * w + shift
+                    for oj in range(low):
+                        out[target + oj] = I4(0)
+                    if sw == 1:
+                        for oj in range(low, high):
+                            out[target + oj] = x[source + oj]
+                    else:
+                        for oj in range(low, high):
+                            out[target + oj] = x[source + oj * sw]
+                    for oj in range(high, ow):
+                        out[target + oj] = I4(0)
+
+
+@lazy(_COLUMNS)
+def unfold_8(
+    x_at, out_at, start, stop, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, row, image
+):
+    """As unfold_4, elements of 8 bytes."""
+    x, out = i8_at(x_at), i8_at(out_at)
+    for p in range(start, stop):
+        n, channel = p // c, p % c
+        for ki in range(kh):
+            for kj in range(kw):
+                base = ((channel * kh + ki) * kw + kj) * row + n * image
+                shift = kj * dw - pw
+                low = min(first_inside(shift, sw), ow)
+                high = max(low, past_inside(shift, sw, w, ow))
+                for oi in range(oh):
+                    i, target = oi * sh - ph + ki * dh, base + oi * ow
+                    if i < 0 or i >= h:
+                        for oj in range(ow):
+                            out[target + oj] = I8(0)
+                        continue
+                    source = (p * h + i) * w + shift
+                    for oj in range(low):
+                        out[target + oj] = I8(0)
+                    for oj in range(low, high):
+                        out[target + oj] = x[source + oj * sw]
+                    for oj in range(high, ow):
+                        out[target + oj] = I8(0)
+
+
+@lazy(_COLUMNS)
+def fold_f4(
+    columns_at, out_at, start, stop, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, row, image
+):
+    """The sum of columns at the places they were unfolded from, float32: the adjoint of unfold."""
+    columns, out = f4_at(columns_at), f4_at(out_at)
+    for p in range(start, stop):
+        n, channel = p // c, p % c
+        for i in range(p * h * w, (p + 1) * h * w):
+            out[i] = F4(0)
+        for ki in range(kh):
+            for kj in range(kw):
+                base = ((channel * kh + ki) * kw + kj) * row + n * image
+                shift = kj * dw - pw
+                low = min(first_inside(shift, sw), ow)
+                high = max(low, past_inside(shift, sw, w, ow))
+                for oi in range(oh):
+                    i, source = oi * sh - ph + ki * dh, base + oi * ow
+                    if i < 0 or i >= h:
+                        continue
+                    target = (p * h + i) * w + shift
+                    if sw == 1:
+                        for oj in range(low, high):
+                            out[target + oj] += columns[source + oj]
+                    else:
+                        for oj in range(low, high):
+                            out[target + oj * sw] += columns[source + oj]
+
+
+@lazy(_COLUMNS)
+def fold_f8(
+    columns_at, out_at, start, stop, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, row, image
+):
+    """As fold_f4, float64."""
+    columns, out = f8_at(columns_at), f8_at(out_at)
+    for p in range(start, stop):
+        n, channel = p // c, p % c
+        for i in range(p * h * w, (p + 1) * h * w):
+            out[i] = F8(0)
+        for ki in range(kh):
+            for kj in range(kw):
+                base = ((channel * kh + ki) * kw + kj) * row + n * image
+                shift = kj * dw - pw
+                low = min(first_inside(shift, sw), ow)
+                high = max(low, past_inside(shift, sw, w, ow))
+                for oi in range(oh):
+                    i, source = oi * sh - ph + ki * dh, base + oi * ow
+                    if i < 0 or i >= h:
+                        continue
+                    target = (p * h + i) * w + shift
+                    for oj in range(low, high):
+                        out[target + oj * sw] += columns[source + oj]
+
+
+_PLACES = "void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)"
+
+
+@lazy(_PLACES)
+def largest_f4(x_at, out_at, start, stop, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw):
+    """Where in the flattened x the first largest element of each window lies; NaN counts as it."""
+    x, out = f4_at(x_at), i8_at(out_at)
+    for p in range(start, stop):
+        for oi in range(oh):
+            for oj in range(ow):
+                place, best = I8(-1), F4(0)
+                for ki in range(kh):
+                    i = oi * sh - ph + ki * dh
+                    if i < 0 or i >= h:
+                        continue
+                    for kj in range(kw):
+                        j = oj * sw - pw + kj * dw
+                        if j < 0 or j >= w:
+                            continue
+                        here = (p * h + i) * w + j
+                        value = x[here]
+                        if place < 0 or value > best or (value != value and best == best):
+                            place, best = here, value
+                out[(p * oh + oi) * ow + oj] = place
+
+
+@lazy(_PLACES)
+def largest_f8(x_at, out_at, start, stop, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw):
+    """As largest_f4, float64."""
+    x, out = f8_at(x_at), i8_at(out_at)
+    for p in range(start, stop):
+        for oi in range(oh):
+            for oj in range(ow):
+                place, best = I8(-1), F8(0)
+                for ki in range(kh):
+                    i = oi * sh - ph + ki * dh
+                    if i < 0 or i >= h:
+                        continue
+                    for kj in range(kw):
+                        j = oj * sw - pw + kj * dw
+                        if j < 0 or j >= w:
+                            continue
+                        here = (p * h + i) * w + j
+                        value = x[here]
+                        if place < 0 or value > best or (value != value and best == best):
+                            place, best = here, value
+                out[(p * oh + oi) * ow + oj] = place

@@ -1,0 +1,49 @@
+"""Windows that slide over the last two axes: sizes, checked."""
+
+from typing import NamedTuple
+
+from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
+
+
+class Window(NamedTuple):
+    """Size, distance from one to the next, border of the image, distance within: (h, w) each."""
+
+    kernel: tuple
+    stride: tuple
+    padding: tuple
+    dilation: tuple
+
+    def counts(self, size):
+        """How many windows stand in an image of a size: (rows, columns)."""
+        h, w = (
+            (n + 2 * p - d * (k - 1) - 1) // s + 1
+            for n, k, s, p, d in zip(size, *self, strict=True)
+        )
+        return h, w
+
+
+def pair(name, what, value, least):
+    """(h, w) from an int or two, each at least `least`."""
+    values = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+    if len(values) != 2 or any(isinstance(v, bool) or not hasattr(v, "__index__") for v in values):
+        raise ArgumentTypeError(f"{name}: wanted an int or two for {what}", f"{value!r}")
+    a, b = (v.__index__() for v in values)
+    if min(a, b) < least:
+        raise ArgumentError(f"{name}: wanted {what} of at least {least}", f"{value!r}")
+    return a, b
+
+
+def window_of(name, size, kernel, stride, padding, dilation):
+    """A Window that fits into an image of a size at least once."""
+    window = Window(
+        pair(name, "kernel", kernel, 1),
+        pair(name, "stride", stride, 1),
+        pair(name, "padding", padding, 0),
+        pair(name, "dilation", dilation, 1),
+    )
+    if min(window.counts(size)) < 1:
+        raise ShapeError(
+            f"{name}: wanted an image that holds a window of {window.kernel} at least once",
+            f"{tuple(size)} with padding {window.padding} and dilation {window.dilation}",
+        )
+    return window

@@ -1,0 +1,102 @@
+"""Buffers, the bins that keep them ready, and the segments they are cut from."""
+
+ALIGNMENT = 64  # bytes: one cache line, and the widest vector register
+
+
+class Buffer:
+    """Bytes on one device, counted by `owners` (Storages). A block of a segment; it is recycled.
+
+    `pins` counts outside users of its address (NumPy views, DLPack): cloning a pinned buffer
+    copies.
+    """
+
+    __slots__ = (
+        "address",
+        "home",
+        "is_foreign",
+        "left",
+        "nbytes",
+        "owners",
+        "pins",
+        "pool",
+        "requested",
+        "right",
+        "segment",
+        "state",
+    )
+
+    def __init__(self, pool, segment, address, nbytes):
+        self.pool, self.segment, self.address, self.nbytes = pool, segment, address, nbytes
+        self.owners = self.requested = self.pins = 0
+        self.is_foreign = False  # others may write it unseen
+        self.home = self.left = self.right = None
+        self.state = "free"  # or "bin" (ready, or in use when owners > 0)
+
+    def __repr__(self):
+        state = "in use" if self.owners else "free"
+        return f"Buffer({self.nbytes} bytes at {self.address:#x}, {state})"
+
+
+class Bin(list):
+    """Ready buffers of one size."""
+
+    __slots__ = ("nbytes", "pool")
+    is_outside = False
+
+    def __init__(self, pool, nbytes):
+        super().__init__()
+        self.pool, self.nbytes = pool, nbytes
+
+
+class Outside(Bin):
+    """Where buffers over memory of others go when they are released: nowhere."""
+
+    __slots__ = ()
+    is_outside = True
+
+    def append(self, buffer):
+        buffer.segment = None  # lets go of the owner
+
+
+class WatchedBin(Bin):
+    """A bin while somebody watches: every take and release is reported, freed bytes are poisoned.
+
+    Bins change class when watching begins and ends, so that nothing is paid while nobody looks.
+    """
+
+    __slots__ = ()
+
+    def pop(self, index=-1):
+        buffer = super().pop(index)
+        self.pool.report("alloc", buffer)
+        return buffer
+
+    def append(self, buffer):
+        self.pool.report("free", buffer)
+        super().append(buffer)
+
+
+class Segment:
+    """One allocation from the system, kept alive by `owner`; `first` is its leftmost block."""
+
+    __slots__ = ("address", "first", "is_small", "nbytes", "owner")
+
+    def __init__(self, owner, address, nbytes, is_small):
+        self.owner, self.address, self.nbytes, self.is_small = owner, address, nbytes, is_small
+        self.first = None
+
+
+def round_up(nbytes):
+    """The size class of a request: multiples of 64 bytes, at most an eighth above the request."""
+    if nbytes <= 8 * ALIGNMENT:
+        return max(ALIGNMENT, -(-nbytes // ALIGNMENT) * ALIGNMENT)
+    step = max(ALIGNMENT, 1 << (nbytes - 1).bit_length() - 4)
+    return -(-nbytes // step) * step
+
+
+def blocks(segment):
+    """The blocks of a segment from left to right."""
+    block = segment.first
+    while block is not None:
+        yield block
+        block = block.right

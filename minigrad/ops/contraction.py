@@ -1,0 +1,211 @@
+"""einsum by permute, reshape, matmul and sum; diagonals."""
+
+from minigrad.array.layout import normalize_axis, size_of
+from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import device_of
+from minigrad.kernels.expression import call
+from minigrad.ops.base import Structural
+from minigrad.ops.operands import constant
+
+
+def _without(shape, a, b):
+    return tuple(n for d, n in enumerate(shape) if d not in (a, b))
+
+
+def _diagonal_view(x, a, b):
+    n = min(x.shape[a], x.shape[b])
+    shape = (*_without(x.shape, a, b), n)
+    return x.view(shape, (*_without(x.strides, a, b), x.strides[a] + x.strides[b]))
+
+
+class Diagonal(Structural):
+    """Elements whose indices along two axes are equal, as the last axis; a view.
+
+    (..., m, ..., n, ...), a, b -> (..., min(m, n)).
+    """
+
+    samples = [((3, 4), 0, 1), ((3, 2, 3), 0, 2)]
+    is_view = True
+
+    def forward(x, a, b):
+        return _diagonal_view(x, a, b)
+
+    gradients = (lambda dy, x_shape, a, b: DiagonalAdjoint.apply(dy, x_shape, a, b),)
+
+
+class DiagonalAdjoint(Structural):
+    """Zeros of a shape with x on the diagonal of two axes.  (..., n), shape, a, b -> shape."""
+
+    samples = [((3,), (3, 4), 0, 1), ((2, 3), (3, 2, 3), 0, 2)]
+
+    def forward(x, shape, a, b):
+        device = device_of(x)
+        out = device.empty(shape, x.dtype)
+        device.fill(out, 0)
+        if x.size:
+            device.copy(x, _diagonal_view(out, a, b))
+        return out
+
+    gradients = (lambda dy, a, b: Diagonal.apply(dy, a, b),)
+
+
+def diagonal(x, axis1=0, axis2=1):
+    """Elements whose indices along two axes are equal, as the last axis; a view.
+
+    (..., m, ..., n, ...) -> (..., min(m, n)).
+    """
+    x = x if isinstance(x, Variable) else constant(x, "diagonal")
+    a, b = (normalize_axis("diagonal", axis, x.ndim) for axis in (axis1, axis2))
+    if a == b:
+        raise ShapeError("diagonal: wanted two different axes", f"{axis1} and {axis2}")
+    return Diagonal.apply(x, a, b)
+
+
+def _labels(equation, operands):
+    """([labels of each operand], labels of the result): letters, and ints for what ... covers."""
+    inputs, arrow, result = equation.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    if len(terms) != len(operands):
+        raise ArgumentError(
+            f"einsum: wanted {len(terms)} operands, as the equation {equation!r} names",
+            f"{len(operands)}",
+        )
+    labels = []
+    for term, x in zip(terms, operands, strict=True):
+        letters = term.replace("...", "", 1)
+        if letters and not (letters.isascii() and letters.isalpha()):
+            raise ArgumentError(
+                "einsum: wanted letters, one an axis, and at most one ... a term", f"{term!r}"
+            )
+        left = x.ndim - len(letters)
+        if left < 0 or (left and "..." not in term):
+            raise ShapeError(
+                f"einsum: wanted an operand with one axis a letter of {term!r}", f"{x.shape}"
+            )
+        before, _, after = term.partition("...")
+        labels.append([*before, *range(-left, 0), *after])
+    everything = [label for term in labels for label in term]
+    dots = sorted({label for label in everything if isinstance(label, int)})
+    if not arrow:
+        once = {label for label in everything if everything.count(label) == 1}
+        return labels, dots + sorted(label for label in once if isinstance(label, str))
+    letters = result.replace("...", "", 1)
+    wrong = [c for k, c in enumerate(letters) if c not in everything or c in letters[:k]]
+    if wrong or (dots and "..." not in result):
+        raise ArgumentError(
+            "einsum: wanted a result of letters that the operands have, each once, and ... if they "
+            "have it",
+            f"{result!r}",
+        )
+    before, _, after = result.partition("...")
+    return labels, [*before, *dots, *after] if "..." in result else list(letters)
+
+
+def _sizes(equation, operands, labels):
+    """The size of every label; ShapeError where two disagree. What ... covers broadcasts."""
+    sizes = {}
+    for x, term in zip(operands, labels, strict=True):
+        for label, n in zip(term, x.shape, strict=True):
+            known = sizes.setdefault(label, n)
+            if isinstance(label, int) and 1 in (known, n):
+                sizes[label] = max(known, n) if 0 not in (known, n) else 0
+            elif known != n:
+                raise ShapeError(
+                    f"einsum {equation!r}: wanted one size for {label!r}", f"{known} and {n}"
+                )
+    return sizes
+
+
+def _diagonals(x, labels):
+    """Without repeated labels."""
+    while len(set(labels)) < len(labels):
+        label = next(label for label in labels if labels.count(label) > 1)
+        a = labels.index(label)
+        b = labels.index(label, a + 1)
+        x = Diagonal.apply(x, a, b)
+        labels = [c for k, c in enumerate(labels) if k not in (a, b)] + [label]
+    return x, labels
+
+
+def _summed(x, labels, needed):
+    """Without labels that nobody needs any more."""
+    axes = tuple(d for d, label in enumerate(labels) if label not in needed)
+    if not axes:
+        return x, labels
+    return call("sum", x, axes, False), [label for label in labels if label in needed]
+
+
+def _arranged(x, labels, order, sizes):
+    """x with its axes in an order; labels that it lacks become axes of size 1."""
+    x = call("permute", x, tuple(labels.index(label) for label in order if label in labels))
+    shape, at = [], iter(x.shape)
+    for label in order:
+        shape.append(next(at) if label in labels else 1)
+    return x if len(labels) == len(order) else call("reshape", x, tuple(shape))
+
+
+def _product(first, second, needed, sizes):
+    """(x, labels) of two such, contracted over the labels that they share and nobody else needs."""
+    (a, left), (b, right) = first, second
+    shared = [label for label in left if label in right]
+    summed = [label for label in shared if label not in needed]
+    batch = [label for label in shared if label in needed]
+    rows = [label for label in left if label not in shared]
+    columns = [label for label in right if label not in shared]
+    out = [*batch, *rows, *columns]
+    if not summed:
+        return _arranged(a, left, out, sizes) * _arranged(b, right, out, sizes), out
+    a = call("permute", a, tuple(left.index(label) for label in (*batch, *rows, *summed)))
+    b = call("permute", b, tuple(right.index(label) for label in (*batch, *summed, *columns)))
+    m, k, n = (size_of(sizes[label] for label in group) for group in (rows, summed, columns))
+    a = call("reshape", a, (*a.shape[: len(batch)], m, k))
+    b = call("reshape", b, (*b.shape[: len(batch)], k, n))
+    y = call("matmul", a, b)
+    shape = (*y.shape[: len(batch)], *(sizes[label] for label in (*rows, *columns)))
+    return call("reshape", y, shape), out
+
+
+def einsum(equation, *operands):
+    """Einstein's summation: products of operands, summed over letters that the result lacks.
+
+    einsum('bik,bkj->bij', a, b) is a batched matrix product. A letter that stands twice in one term
+    takes the diagonal; ... stands for any axes, broadcast; without -> the result has the letters
+    that stand once, in alphabetical order. Of several operands the pair with the smallest product
+    goes first.
+    """
+    if not isinstance(equation, str):
+        raise ArgumentTypeError("einsum: wanted an equation such as 'ij,jk->ik'", f"{equation!r}")
+    operands = [x if isinstance(x, Variable) else constant(x, "einsum") for x in operands]
+    labels, result = _labels(equation, operands)
+    sizes = _sizes(equation, operands, labels)
+    terms = []
+    for k, (x, term) in enumerate(zip(operands, labels, strict=True)):
+        x, term = _diagonals(x, term)
+        others = {label for j, other in enumerate(labels) if j != k for label in other}
+        terms.append(_summed(x, term, others | set(result)))
+    while len(terms) > 1:
+        i, j = _cheapest(terms, result, sizes)
+        second, first = terms.pop(j), terms.pop(i)
+        terms.append(_product(first, second, _needed(terms, result), sizes))
+    x, term = terms[0]
+    return call("permute", x, tuple(term.index(label) for label in result))
+
+
+def _needed(terms, result):
+    return {label for _, term in terms for label in term} | set(result)
+
+
+def _cheapest(terms, result, sizes):
+    """The pair of terms whose product is the smallest."""
+
+    def cost(pair):
+        others = [term for k, term in enumerate(terms) if k not in pair]
+        mine = {label for k in pair for label in terms[k][1]} & _needed(others, result)
+        return size_of(sizes[label] for label in mine)
+
+    pairs = [(i, j) for j in range(len(terms)) for i in range(j)]
+    return min(pairs, key=cost)
+
+
+functions = (einsum, diagonal)

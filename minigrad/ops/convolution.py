@@ -1,0 +1,253 @@
+"""Convolution as matrix products over unfolded windows, a few images at a time.
+
+y = conv(x, w) is linear in x and in w, and so are its two gradients in dy: three operations, of
+which each one's gradients are the other two. Only x and w are saved; windows are unfolded again.
+"""
+
+import math
+
+from minigrad.errors import ArgumentError, DTypeError, ShapeError
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import device_of
+from minigrad.kernels.expression import Program, call, symbol
+from minigrad.kernels.window import Window, pair, window_of
+from minigrad.ops.base import Structural
+from minigrad.ops.indexing import as_shape
+from minigrad.ops.linear import check_pair
+from minigrad.ops.operands import constant
+from minigrad.ops.windows import unfolded
+
+COLUMNS = 1 << 20  # elements of unfolded windows that are held at once: they should stay in cache
+SUM = Program(["a", "b"], [symbol("a") + symbol("b")])
+PLAIN = Window((2, 3), (1, 1), (1, 0), (1, 1))
+WIDE = Window((2, 2), (2, 1), (0, 1), (1, 2))
+
+
+def chunks(images, rows, columns):
+    """Ranges of images whose unfolded windows fit into COLUMNS elements; at least one each."""
+    step = max(1, COLUMNS // max(1, rows * columns))
+    return [(a, min(images, a + step)) for a in range(0, images, step)]
+
+
+def images_of(x, a, b):
+    """Images a to b - 1 of an Array."""
+    return x.view((b - a, *x.shape[1:]), x.strides, x.offset + a * x.strides[0])
+
+
+def by_channel(y, groups):
+    """An Array (b, o, oh, ow) as a contiguous (groups, o / groups, b * oh * ow)."""
+    device = device_of(y)
+    b, o, oh, ow = y.shape
+    out = device.empty((o, b, oh, ow), y.dtype)
+    device.copy(y, _swapped(out))
+    return as_shape(out, (groups, o // groups, b * oh * ow))
+
+
+def _swapped(x):
+    """A contiguous Array (o, b, oh, ow) seen as (b, o, oh, ow)."""
+    return x.view(
+        (x.shape[1], x.shape[0], *x.shape[2:]), (x.strides[1], x.strides[0], *x.strides[2:])
+    )
+
+
+def _turned(x):
+    """An Array (g, m, n) seen as (g, n, m)."""
+    (g, m, n), (s, t, u) = x.shape, x.strides
+    return x.view((g, n, m), (s, u, t))
+
+
+class Conv2d(Structural):
+    """Cross-correlation of images with kernels, plus a bias an output channel.
+
+    (b, c, h, w), (o, c / groups, kh, kw), (o,), window, groups -> (b, o, oh, ow).
+    """
+
+    samples = [
+        ((2, 2, 4, 4), (3, 2, 2, 3), (3,), PLAIN, 1),
+        ((2, 4, 5, 4), (4, 2, 2, 2), (4,), WIDE, 2),
+    ]
+
+    def forward(x, w, bias, window, groups):
+        device = device_of(x)
+        n, o = x.shape[0], w.shape[0]
+        oh, ow = window.counts(x.shape[2:])
+        out = device.empty((n, o, oh, ow), x.dtype)
+        if not out.size:
+            return out
+        rows = math.prod(w.shape[1:])
+        weight = as_shape(device.contiguous(w), (groups, o // groups, rows))
+        row = device.contiguous(bias).view((1, o, 1, 1), (0, 1, 0, 0))
+        x = device.contiguous(x)
+        for a, b in chunks(n, groups * rows, oh * ow):
+            columns = unfolded(images_of(x, a, b), window)
+            columns = as_shape(columns, (groups, rows, (b - a) * oh * ow))
+            y = device.empty((o, b - a, oh, ow), x.dtype)
+            device.matmul(weight, columns, as_shape(y, (groups, o // groups, columns.shape[2])))
+            device.elementwise(SUM, (_swapped(y), row), (images_of(out, a, b),))
+        return out
+
+    gradients = (
+        lambda dy, w, x_shape, window, groups: ConvInput.apply(dy, w, x_shape, window, groups),
+        lambda dy, x, w_shape, window, groups: ConvWeight.apply(dy, x, w_shape, window, groups),
+        lambda dy: call("sum", dy, (0, 2, 3), False),
+    )
+
+
+class ConvInput(Structural):
+    """The gradient of a convolution's images, also called transposed convolution.
+
+    (b, o, oh, ow), (o, c / groups, kh, kw), shape, window, groups -> shape (b, c, h, w).
+    """
+
+    samples = [
+        ((2, 3, 5, 2), (3, 2, 2, 3), (2, 2, 4, 4), PLAIN, 1),
+        ((2, 4, 2, 4), (4, 2, 2, 2), (2, 4, 5, 4), WIDE, 2),
+    ]
+
+    def forward(g, w, shape, window, groups):
+        device = device_of(g)
+        out = device.empty(shape, g.dtype)
+        (n, o, oh, ow), rows = g.shape, math.prod(w.shape[1:])
+        weight = _turned(as_shape(device.contiguous(w), (groups, o // groups, rows)))
+        for a, b in chunks(n, groups * rows, oh * ow):
+            rising = by_channel(images_of(g, a, b), groups)
+            columns = device.empty((groups, rows, rising.shape[2]), g.dtype)
+            device.matmul(weight, rising, columns)
+            columns = as_shape(columns, (groups * rows, b - a, oh * ow))
+            device.fold(columns, images_of(out, a, b), window)
+        return out
+
+    gradients = (
+        lambda dy, w, window, groups: _without_bias(dy, w, window, groups),
+        lambda dy, g, w_shape, window, groups: ConvWeight.apply(g, dy, w_shape, window, groups),
+    )
+
+
+class ConvWeight(Structural):
+    """The gradient of a convolution's kernels.
+
+    (b, o, oh, ow), (b, c, h, w), shape, window, groups -> shape (o, c / groups, kh, kw).
+    """
+
+    samples = [
+        ((2, 3, 5, 2), (2, 2, 4, 4), (3, 2, 2, 3), PLAIN, 1),
+        ((2, 4, 2, 4), (2, 4, 5, 4), (4, 2, 2, 2), WIDE, 2),
+    ]
+
+    def forward(g, x, shape, window, groups):
+        device = device_of(g)
+        (n, o, oh, ow), rows = g.shape, math.prod(shape[1:])
+        parts = []
+        x = device.contiguous(x)
+        for a, b in chunks(n, groups * rows, oh * ow):
+            columns = unfolded(images_of(x, a, b), window)
+            columns = as_shape(columns, (groups, rows, (b - a) * oh * ow))
+            out = device.empty((groups, o // groups, rows), g.dtype)
+            device.matmul(by_channel(images_of(g, a, b), groups), _turned(columns), out)
+            if parts:
+                device.elementwise(SUM, (parts[0], out), (parts[0],))
+            else:
+                parts.append(out)
+        if not parts:
+            parts.append(device.empty((groups, o // groups, rows), g.dtype))
+            device.fill(parts[0], 0.0)
+        return as_shape(parts[0], shape)
+
+    gradients = (
+        lambda dy, x, window, groups: _without_bias(x, dy, window, groups),
+        lambda dy, g, x_shape, window, groups: ConvInput.apply(g, dy, x_shape, window, groups),
+    )
+
+
+def _without_bias(x, w, window, groups):
+    device = device_of(w.array)
+    zeros = device.empty((w.shape[0],), w.dtype)
+    device.fill(zeros, 0.0)
+    return Conv2d.apply(x, w, Variable(zeros), window, groups)
+
+
+def _checked(name, x, w, b, groups, spatial):
+    """Variables whose shapes and dtypes fit together."""
+    x, w = (v if isinstance(v, Variable) else constant(v, name) for v in (x, w))
+    axes = ("h", "w")[-spatial:]
+    if x.ndim != spatial + 2 or w.ndim != spatial + 2:
+        raise ShapeError(
+            f"{name}: wanted x (b, c, {', '.join(axes)}) and w (o, c / groups, "
+            f"{', '.join('k' + a for a in axes)})",
+            f"{x.shape} and {w.shape}",
+        )
+    if isinstance(groups, bool) or not hasattr(groups, "__index__") or groups < 1:
+        raise ArgumentError(f"{name}: wanted groups to be an int of at least 1", f"{groups!r}")
+    c, o = x.shape[1], w.shape[0]
+    if c % groups or o % groups:
+        raise ArgumentError(
+            f"{name}: wanted groups that divide the channels in and out", f"{groups} of {c} and {o}"
+        )
+    if w.shape[1] * groups != c:
+        raise ShapeError(
+            f"{name}: wanted w with c / groups = {c // groups} channels, as x {x.shape}",
+            f"w {w.shape}",
+        )
+    check_pair(name, x, w)
+    if b is not None:
+        b = b if isinstance(b, Variable) else constant(b, name)
+        if b.shape != (o,):
+            raise ShapeError(f"{name}: wanted b ({o},), one an output channel", f"{b.shape}")
+        check_pair(name, x, b)
+    if not x.dtype.is_float:
+        raise DTypeError(f"{name}: wanted floats", x.describe(), "convert: x.to('float32')")
+    return x, w, b
+
+
+def conv2d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1):
+    """Cross-correlation of images with kernels, as deep learning calls convolution.
+
+    (b, c, h, w), (o, c / groups, kh, kw), (o,) -> (b, o, oh, ow) with
+    oh = (h + 2 padding - dilation (kh - 1) - 1) // stride + 1.
+
+    Args:
+        x: images.
+        w: kernels.
+        b: a bias an output channel, or None.
+        stride: distance from window to window; this and the next two: an int or (h, w).
+        padding: width of the border of zeros.
+        dilation: distance between the elements of a window.
+        groups: into how many parts the channels are cut that see only their own.
+    """
+    x, w, b = _checked("conv2d", x, w, b, groups, 2)
+    window = window_of("conv2d", x.shape[2:], w.shape[2:], stride, padding, dilation)
+    if b is None:
+        return _without_bias(x, w, window, groups)
+    return Conv2d.apply(x, w, b, window, groups)
+
+
+def conv1d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1):
+    """As conv2d along one axis.  (b, c, n), (o, c / groups, k), (o,) -> (b, o, m)."""
+    x, w, b = _checked("conv1d", x, w, b, groups, 1)
+    sizes = [  # along an axis of size 1 the least of each does nothing
+        (least, _single("conv1d", what, value, least))
+        for what, value, least in (
+            ("stride", stride, 1),
+            ("padding", padding, 0),
+            ("dilation", dilation, 1),
+        )
+    ]
+    size, kernel = (1, x.shape[2]), (1, w.shape[2])
+    window = window_of("conv1d", size, kernel, *sizes)
+    x, w = (call("unsqueeze", v, 2) for v in (x, w))
+    if b is None:
+        y = _without_bias(x, w, window, groups)
+    else:
+        y = Conv2d.apply(x, w, b, window, groups)
+    return call("squeeze", y, 2)
+
+
+def _single(name, what, value, least):
+    if isinstance(value, (tuple, list)) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, (tuple, list)):
+        raise ArgumentError(f"{name}: wanted one int for {what}", f"{value!r}")
+    return pair(name, what, value, least)[1]
+
+
+functions = (conv1d, conv2d)

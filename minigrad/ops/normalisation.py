@@ -1,0 +1,205 @@
+"""Batch normalisation and dropout."""
+
+from minigrad.errors import ArgumentError, DTypeError, ShapeError
+from minigrad.graph.modes import no_grad, state
+from minigrad.graph.variable import Variable
+from minigrad.kernels import expression as e
+from minigrad.kernels.backend import device_of
+from minigrad.kernels.expression import Program, call, symbol
+from minigrad.ops import creation
+from minigrad.ops.base import Structural
+from minigrad.ops.inplace import apply_
+from minigrad.ops.operands import constant
+from minigrad.ops.reduction import Mean, Var
+
+x_, m_, v_, w_, b_, dy_ = map(symbol, ("x", "m", "v", "w", "b", "dy"))
+eps_, s_, t_, n_ = map(symbol, ("eps", "s", "t", "n"))
+SCALE = 1.0 / e.sqrt(v_ + eps_)
+NORMALISED = Program(["x", "m", "v", "w", "b", "eps"], [(x_ - m_) * SCALE * w_ + b_])
+TIMES_DEVIATION = Program(["dy", "x", "m", "v", "eps"], [dy_ * (x_ - m_) * SCALE])
+GRADIENT = Program(  # s, t: the sums of dy, and of dy times the normalised x
+    ["dy", "x", "m", "v", "w", "s", "t", "eps", "n"],
+    [w_ * SCALE * (dy_ - (s_ + (x_ - m_) * SCALE * t_) * n_)],
+)
+MOVED = Program(["x", "m", "n"], [x_ + n_ * (m_ - x_)])
+IDENTITY = Program(["x"], [x_])
+
+
+def _axes(shape):
+    return (0, *range(2, len(shape)))
+
+
+def _channels(array, rank):
+    """An Array (c,) seen as (1, c, 1, ...)."""
+    array = device_of(array).contiguous(array)
+    return array.view((1, array.shape[0], *(1,) * (rank - 2)), (0, 1, *(0,) * (rank - 2)))
+
+
+class BatchNorm(Structural):
+    """(x - mean) / sqrt(var + eps) * w + b a channel, with x's own mean and variance given.
+
+    (b, c, ...), (c,), (c,), (c,) mean, (c,) var, number -> (b, c, ...).  The gradients know that
+    mean and var come from x (Ioffe, Szegedy 2015).
+    """
+
+    samples = [((4, 3), (3,), (3,), (3,), (3,), 1e-5)]
+
+    def forward(x, w, b, mean, var, eps):
+        device = device_of(x)
+        out = device.empty(x.shape, x.dtype)
+        rest = [_channels(v, len(x.shape)) for v in (mean, var, w, b)]
+        device.elementwise(NORMALISED, (x, *rest, eps), (out,))
+        return out
+
+    gradients = (
+        lambda dy, x, w, mean, var, eps: _input_gradient(dy, x, w, mean, var, eps),
+        lambda dy, x, mean, var, eps: _sums(dy, x, mean, var, eps)[1],
+        lambda dy: call("sum", dy, _axes(dy.shape), False),
+        None,
+        None,
+    )
+
+
+def _wide(v, rank):
+    return call("reshape", v, (1, v.shape[0], *(1,) * (rank - 2)))
+
+
+def _sums(dy, x, mean, var, eps):
+    """(sum of dy, sum of dy times the normalised x), a channel; differentiable if recorded."""
+    axes = _axes(x.shape)
+    if not state.recording:
+        device = device_of(x.array)
+        sums = []
+        inputs = [_channels(v.array, x.ndim) for v in (mean, var)]
+        for program, operands in (
+            (IDENTITY, (dy.array,)),
+            (TIMES_DEVIATION, (dy.array, x.array, *inputs, eps)),
+        ):
+            out = device.empty((x.shape[1],), x.dtype)
+            device.reduce(program, "sum", operands, out, x.shape, axes)
+            sums.append(Variable(out))
+        return sums
+    centred = x - Mean.apply(x, axes, True)
+    scale = call("rsqrt", Var.apply(x, axes, True) + eps)
+    return call("sum", dy, axes, False), call("sum", dy * centred * scale, axes, False)
+
+
+def _input_gradient(dy, x, w, mean, var, eps):
+    sums = _sums(dy, x, mean, var, eps)
+    share = x.shape[1] / x.size
+    if not state.recording:
+        device = device_of(x.array)
+        out = device.empty(x.shape, x.dtype)
+        rest = [_channels(v.array, x.ndim) for v in (mean, var, w, *sums)]
+        device.elementwise(GRADIENT, (dy.array, x.array, *rest, eps, share), (out,))
+        return Variable(out)
+    axes = _axes(x.shape)
+    s, t, wide = (_wide(v, x.ndim) for v in (*sums, w))
+    centred = x - Mean.apply(x, axes, True)
+    scale = call("rsqrt", Var.apply(x, axes, True) + eps)
+    return wide * scale * (dy - (s + centred * scale * t) * share)
+
+
+def batch_norm(
+    x, weight, bias, running_mean=None, running_var=None, training=True, momentum=0.1, eps=1e-5
+):
+    """Normalised a channel over the batch and all other axes, scaled and shifted.
+
+    (b, c, ...), (c,), (c,) -> (b, c, ...).
+
+    Args:
+        x: float Variable with at least two axes.
+        weight: scale a channel, or None for 1.
+        bias: shift a channel, or None for 0.
+        running_mean: (c,), moved in place by `momentum` towards the batch's mean when training, and
+            used instead of it when not. None: the batch's is always used.
+        running_var: (c,), likewise, towards the batch's variance with ddof=1, as PyTorch does (the
+            normalisation itself takes ddof=0).
+        training: whether the batch's own mean and variance are used.
+        momentum: how far the running values move each time.
+        eps: added to the variance.
+    """
+    x = x if isinstance(x, Variable) else constant(x, "batch_norm")
+    if x.ndim < 2:
+        raise ShapeError("batch_norm: wanted x (b, c, ...)", f"{x.shape}")
+    if not x.dtype.is_float:
+        raise DTypeError("batch_norm: wanted floats", x.describe(), "convert: x.to('float32')")
+    c, rank = x.shape[1], x.ndim
+    given = {
+        "weight": weight, "bias": bias, "running_mean": running_mean, "running_var": running_var,
+    }  # fmt: skip
+    for name, v in given.items():
+        if v is not None and (not isinstance(v, Variable) or v.shape != (c,)):
+            raise ShapeError(
+                f"batch_norm: wanted {name} to be a Variable ({c},), one a channel of x {x.shape}",
+                v.describe() if isinstance(v, Variable) else type(v).__name__,
+            )
+    if not 0.0 <= momentum <= 1.0:
+        raise ArgumentError("batch_norm: wanted momentum in [0, 1]", f"{momentum}")
+    if (running_mean is None) != (running_var is None):
+        raise ArgumentError("batch_norm: wanted both running_mean and running_var, or neither")
+    weight = creation.ones((c,), x.dtype) if weight is None else weight
+    bias = creation.zeros((c,), x.dtype) if bias is None else bias
+    if not training and running_mean is not None and running_var is not None:
+        scale = weight * call("rsqrt", running_var + eps)
+        return (x - _wide(running_mean, rank)) * _wide(scale, rank) + _wide(bias, rank)
+    count = x.size // max(1, c)
+    if training and count < 2:
+        raise ShapeError(
+            "batch_norm: wanted more than one value a channel when training", f"{x.shape}"
+        )
+    with no_grad():
+        mean, var = (op.apply(x.detach(), _axes(x.shape), False) for op in (Mean, Var))
+        if training and running_mean is not None and running_var is not None:
+            unbiased = var * (count / (count - 1))
+            apply_(running_mean, MOVED, mean.array, float(momentum))
+            apply_(running_var, MOVED, unbiased.array, float(momentum))
+    return BatchNorm.apply(x, weight, bias, mean, var, float(eps))
+
+
+class Dropout(Structural):
+    """x / (1 - p), but 0 with probability p.  (...), number, seed, counter -> (...).
+
+    Element i falls by the random number of (seed, counter, i): backward draws it again, so that
+    nothing is stored.
+    """
+
+    samples = [((3, 4), 0.4, 7, 0), ((5,), 0.0, 7, 3), ((0,), 0.5, 7, 0)]
+
+    def forward(x, p, seed, counter):
+        device = device_of(x)
+        out = device.empty(x.shape, x.dtype)
+        if x.size:
+            drawn = device.empty(x.shape, x.dtype)
+            device.random(drawn, "uniform", seed, counter)
+            device.elementwise(DROPPED, (x, drawn, float(p), 1.0 / (1.0 - p)), (out,))
+        return out
+
+    gradients = (lambda dy, p, seed, counter: Dropout.apply(dy, p, seed, counter),)
+
+
+u_, p_ = symbol("u"), symbol("p")
+DROPPED = Program(["x", "u", "p", "s"], [e.where(u_ >= p_, x_ * s_, 0.0)])
+
+
+def dropout(x, p=0.5, training=True, generator=None):
+    """x / (1 - p), but 0 with probability p; x itself when not training.  (...) -> (...).
+
+    generator: an mg.Generator; None for the default one (mg.manual_seed).
+    """
+    x = x if isinstance(x, Variable) else constant(x, "dropout")
+    if not 0.0 <= p <= 1.0:
+        raise ArgumentError("dropout: wanted a probability p from 0 to 1", f"{p}")
+    if not x.dtype.is_float:
+        raise DTypeError("dropout: wanted floats", x.describe(), "convert: x.to('float32')")
+    if not training or p == 0.0:
+        return x
+    if p == 1.0:
+        return x * 0.0
+    source = generator or creation.generator
+    y = Dropout.apply(x, float(p), source.seed, source.counter)
+    source.counter += x.size
+    return y
+
+
+functions = (batch_norm, dropout)

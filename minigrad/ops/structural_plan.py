@@ -1,0 +1,112 @@
+"""How a recorded structural op computes its gradients: one function an input, called if needed."""
+
+import inspect
+
+from minigrad.graph.modes import state
+from minigrad.graph.node import Node
+from minigrad.graph.variable import Variable
+from minigrad.kernels.expression import call
+from minigrad.ops.plan import saved_variable, sum_to
+
+
+def _takes_out(function):
+    """Whether a gradient over Arrays can write into an Array it is given."""
+    return "out" in inspect.signature(function).parameters
+
+
+class StructuralPlan:
+    """Gradients of a structural op: one function of Variables per input."""
+
+    def __init__(self, op, mask):
+        self.op, self.mask, self.name = op, mask, op.name
+        self.input_names = op.inputs
+        self.rules, self.quick = [], None
+        names = set()
+        for k, rule in enumerate(op.gradients):
+            if not mask >> k & 1 or rule is None:
+                self.rules.append(None)
+                continue
+            asked = list(inspect.signature(rule).parameters)[1:]
+            names |= set(asked)
+            self.rules.append((rule, [self._source(n) for n in asked]))
+        self.saved_names = tuple(n for n in (*op.inputs, "y") if n in names)
+        self.saved_index = tuple(-1 if n == "y" else op.inputs.index(n) for n in self.saved_names)
+        if op.array_gradients is not None:
+            self.quick = [
+                None
+                if rule is None
+                else (f, [self._quick_source(*s) for s in rule[1]], _takes_out(f))
+                for rule, f in zip(self.rules, op.array_gradients, strict=True)
+            ]
+
+    def _quick_source(self, what, which):
+        """The index of a saved Array, or ~index of an attribute."""
+        return ~which if what == "attribute" else self.saved_names.index(which)
+
+    def _source(self, name):
+        """Where an argument of a gradient function comes from: ('saved' | 'shape' | ..., which)."""
+        op = self.op
+        if name == "y" or name in op.inputs:
+            return "saved", name
+        if name in op.attributes:
+            return "attribute", op.attributes.index(name)
+        if name.endswith("_shape") and name[:-6] in op.inputs:
+            return "shape", op.inputs.index(name[:-6])
+        raise TypeError(f"op {op.__name__}: a gradient asks for {name}, which it does not have")
+
+    def backward(self, node, dy):
+        """First order: Variables in, Arrays out, nothing recorded."""
+        seams = state.seams
+        if self.quick is not None and not (seams and seams.unbroadcast):
+            return self._quickly(node, dy)
+        saved = dict(zip(self.saved_names, map(Variable, node.kept), strict=True))
+        return [g if g is None else g.array for g in self._run(node, Variable(dy), saved)]
+
+    def _quickly(self, node, dy):
+        """First order over Arrays; a parameter's gradient straight into its flat buffer."""
+        kept, attributes, results = node.kept, node.attributes, []
+        for k, rule in enumerate(self.quick or ()):
+            if rule is None:
+                results.append(None)
+                continue
+            function, sources, may_write = rule
+            arguments = [kept[s] if s >= 0 else attributes[~s] for s in sources]
+            if may_write:
+                edge = node.edges[k]
+                if type(edge) is not Node and edge.group is not None:
+                    arguments.append(edge.group[0].destination(edge))
+            g = function(dy, *arguments)
+            if g.shape != node.wanted[k][0]:
+                g = sum_to(g, node.wanted[k][0])
+            results.append(g)
+        return results
+
+    def backward_graph(self, node, dy):
+        """Gradients as Variables with a graph of their own."""
+        values = zip(self.saved_names, self.saved_index, node.kept, strict=True)
+        saved = {name: saved_variable(node, k, value) for name, k, value in values}
+        return self._run(node, dy, saved)
+
+    def _run(self, node, dy, saved):
+        results = []
+        for rule, (shape, dtype) in zip(self.rules, node.wanted, strict=True):
+            if rule is None:
+                results.append(None)
+                continue
+            function, sources = rule
+            arguments = []
+            for what, which in sources:
+                if what == "saved":
+                    arguments.append(saved[which])
+                elif what == "shape":
+                    arguments.append(node.wanted[which][0])
+                else:
+                    arguments.append(node.attributes[which])
+            g = function(dy, *arguments)
+            if g is not None and (g.shape != shape or g.dtype is not dtype):
+                if g.dtype is not dtype:
+                    g = g.to(dtype)
+                if g.shape != shape:
+                    g = call("sum_to", g, shape)
+            results.append(g)
+        return results

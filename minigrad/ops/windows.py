@@ -1,0 +1,119 @@
+"""Windows as columns, and pooling over them."""
+
+import math
+
+from minigrad.array.dtypes import int64
+from minigrad.errors import ArgumentError, DTypeError, ShapeError
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import device_of
+from minigrad.kernels.expression import call
+from minigrad.kernels.window import Window, window_of
+from minigrad.ops.base import Structural
+from minigrad.ops.indexing import Take
+from minigrad.ops.operands import constant
+
+THREE = Window((3, 2), (2, 1), (1, 0), (1, 2))
+TWO = Window((2, 2), (2, 2), (0, 0), (1, 1))
+
+
+class Unfold(Structural):
+    """Windows as columns, 0 where they overhang.
+
+    (b, c, h, w), window -> (c * kh * kw, b, oh * ow).
+    """
+
+    samples = [((2, 2, 5, 4), THREE), ((1, 1, 4, 4), TWO)]
+
+    def forward(x, window):
+        return unfolded(x, window)
+
+    gradients = (lambda dy, x_shape, window: Fold.apply(dy, x_shape, window),)
+
+
+class Fold(Structural):
+    """Sums columns at the places that unfold reads: the adjoint of unfold.
+
+    (c * kh * kw, b, oh * ow), shape, window -> shape.
+    """
+
+    samples = [((12, 2, 6), (2, 2, 5, 4), THREE), ((4, 1, 4), (1, 1, 4, 4), TWO)]
+
+    def forward(x, shape, window):
+        device = device_of(x)
+        out = device.empty(shape, x.dtype)
+        device.fold(device.contiguous(x), out, window)
+        return out
+
+    gradients = (lambda dy, window: Unfold.apply(dy, window),)
+
+
+def unfolded(x, window):
+    """The windows of an Array as columns."""
+    device = device_of(x)
+    n, c, h, w = x.shape
+    shape = (c * math.prod(window.kernel), n, math.prod(window.counts((h, w))))
+    out = device.empty(shape, x.dtype)
+    if out.size:
+        device.unfold(device.contiguous(x), out, window)
+    return out
+
+
+class Largest(Structural):
+    """Where in x, flattened, the first largest element of each window lies; a NaN counts as it.
+
+    (b, c, h, w), window -> (b, c, oh, ow) int64.
+    """
+
+    samples = [((2, 2, 5, 4), THREE), ((1, 1, 4, 4), TWO)]
+    gradients = None
+
+    def forward(x, window):
+        device = device_of(x)
+        out = device.empty((*x.shape[:2], *window.counts(x.shape[2:])), int64)
+        if out.size:
+            device.largest(device.contiguous(x), out, window)
+        return out
+
+
+def _pooled(name, x, kernel, stride, padding):
+    """(x, window), checked."""
+    x = x if isinstance(x, Variable) else constant(x, name)
+    if x.ndim != 4:
+        raise ShapeError(f"{name}: wanted images (b, c, h, w)", f"{x.shape}")
+    if not x.dtype.is_float:
+        raise DTypeError(f"{name}: wanted floats", x.describe(), "convert: x.to('float32')")
+    window = window_of(name, x.shape[2:], kernel, kernel if stride is None else stride, padding, 1)
+    if any(2 * p > k for p, k in zip(window.padding, window.kernel, strict=True)):
+        raise ArgumentError(
+            f"{name}: wanted a padding of at most half the kernel, {window.kernel}",
+            f"{window.padding}",
+        )
+    return x, window
+
+
+def max_pool2d(x, kernel, stride=None, padding=0):
+    """The largest element of each window; the border does not count.
+
+    (b, c, h, w) -> (b, c, oh, ow).
+
+    The gradient goes to the first largest element. A NaN counts as the largest. stride: the
+    kernel's size if left out. Each of kernel, stride, padding is an int or (h, w);
+    oh = (h + 2 padding - kernel) // stride + 1.
+    """
+    x, window = _pooled("max_pool2d", x, kernel, stride, padding)
+    places = Largest.apply(x.detach(), window)
+    return Take.apply(call("reshape", x, (x.size,)), places, 0)
+
+
+def avg_pool2d(x, kernel, stride=None, padding=0):
+    """The mean of each window, the border's zeros included.  (b, c, h, w) -> (b, c, oh, ow).
+
+    Arguments as for max_pool2d.
+    """
+    x, window = _pooled("avg_pool2d", x, kernel, stride, padding)
+    b, c, h, w = x.shape
+    columns = Unfold.apply(call("reshape", x, (b * c, 1, h, w)), window)
+    return call("reshape", call("mean", columns, 0, False), (b, c, *window.counts((h, w))))
+
+
+functions = (max_pool2d, avg_pool2d)

@@ -124,3 +124,7 @@ class OutOfMemoryError(MinigradError, MemoryError):
 
 class SeamError(MinigradError, RuntimeError):
     """A learner's part was plugged in where it cannot run."""
+
+
+class MissingLibraryError(MinigradError, ImportError):
+    """An optional library that is not installed."""

@@ -1,0 +1,5 @@
+"""Pictures: the graph that backward will walk, and the memory that a program used."""
+
+from minigrad.viz.picture import Picture as Picture
+from minigrad.viz.picture import graph as graph
+from minigrad.viz.timeline import memory as memory

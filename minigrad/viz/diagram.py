@@ -1,0 +1,55 @@
+"""Diagram: boxes with text, and the edges between them. Knows nothing of drawing.
+
+Edges point forward, from what is computed first to what uses it: the direction of the forward pass.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Box:
+    """One thing to draw.
+
+    kind: op, leaf, constant (an input without gradient), root, group (a repeated block, whose
+    parts are in `inside`) or more (what is left out). lines: text below the title. times: how many
+    alike it stands for.
+    """
+
+    key: str
+    kind: str
+    title: str
+    lines: list = field(default_factory=list)
+    tooltip: str = ""
+    times: int = 1
+    inside: "Diagram | None" = None
+
+
+@dataclass
+class Diagram:
+    """Boxes in the order of execution, and edges as pairs of keys. `caption`: one line below.
+
+    A diagram inside a group also has `entries` and `exits`: the keys of boxes that use values from
+    outside, and of those whose values are used there (or by the next repetition).
+    """
+
+    boxes: list = field(default_factory=list)
+    edges: list = field(default_factory=list)
+    entries: list = field(default_factory=list)
+    exits: list = field(default_factory=list)
+    caption: str = ""
+
+    def connect(self, source, target):
+        """Adds an edge, once."""
+        if (source, target) not in self._known:
+            self._known.add((source, target))
+            self.edges.append((source, target))
+
+    def __post_init__(self):
+        self._known = set(self.edges)
+
+    def all_boxes(self):
+        """The boxes, those inside groups after their group."""
+        for box in self.boxes:
+            yield box
+            if box.inside is not None:
+                yield from box.inside.all_boxes()

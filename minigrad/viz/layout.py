@@ -1,0 +1,211 @@
+"""A layered layout: what is used stands above what uses it (Sugiyama, Tagawa and Toda, 1981).
+
+Ranks by longest path; the order within a rank by barycentre sweeps, the one with fewest crossings
+kept; places within a rank by least squares under the order. Deterministic.
+"""
+
+import bisect
+import itertools
+from dataclasses import dataclass, field
+
+SWEEPS = 6
+ALIGNMENTS = 12
+GAP_X, GAP_Y = 26.0, 34.0  # pixels between boxes of a rank, and between ranks
+EDGE_GAP = 14.0  # pixels between an edge that passes a rank and its neighbours
+
+
+@dataclass
+class Cell:
+    """A rectangle to place. A cell without a key is where a long edge passes a rank."""
+
+    key: str | None
+    width: float
+    height: float
+    rank: int = 0
+    x: float = 0.0  # the centre
+    y: float = 0.0  # the top
+    rank_top: float = 0.0  # of the row that it stands in; edges run upright within it
+    rank_bottom: float = 0.0
+    above: list = field(default_factory=list)  # Cells of the rank above that it hangs on
+    below: list = field(default_factory=list)
+
+
+@dataclass
+class Placed:
+    """cells: key -> Cell; routes: (source key, target key) -> the Cells along the edge."""
+
+    cells: dict
+    routes: dict
+    width: float
+    height: float
+
+
+def place(sizes, edges, first=None, last=None):
+    """Places rectangles and finds the way of each edge.
+
+    Args:
+        sizes: key -> (width, height).
+        edges: pairs (source, target) of keys, forward, without a cycle.
+        first, last: keys of a cell that stays on the top rank, and of one below all others.
+    """
+    cells = {key: Cell(key, *size) for key, size in sizes.items()}
+    _rank(cells, edges, first)
+    if last is not None:
+        cells[last].rank = 1 + max((c.rank for k, c in cells.items() if k != last), default=-1)
+    routes, ranks = {}, [[] for _ in range(1 + max((c.rank for c in cells.values()), default=0))]
+    for cell in cells.values():
+        ranks[cell.rank].append(cell)
+    for source, target in edges:
+        a, b = cells[source], cells[target]
+        route = [a]
+        for rank in range(a.rank + 1, b.rank):
+            passing = Cell(None, 1.0, 0.0, rank)
+            ranks[rank].append(passing)
+            route.append(passing)
+        route.append(b)
+        for upper, lower in itertools.pairwise(route):
+            upper.below.append(lower)
+            lower.above.append(upper)
+        routes[source, target] = route
+    _order(ranks)
+    _align(ranks)
+    left = min((c.x - c.width / 2 for r in ranks for c in r), default=0.0)
+    y = 0.0
+    for rank in ranks:
+        height = max((c.height for c in rank), default=0.0)
+        for cell in rank:
+            cell.x -= left
+            cell.rank_top, cell.rank_bottom = y, y + height
+            if cell.key is None or cell.key == first:
+                cell.height = height
+            # a leaf stands near what uses it, everything else in the middle
+            room = height - cell.height
+            cell.y = y + (room if not cell.above else room / 2)
+        y += height + GAP_Y
+    width = max((c.x + c.width / 2 for r in ranks for c in r), default=0.0)
+    return Placed(cells, routes, width, max(0.0, y - GAP_Y))
+
+
+def _rank(cells, edges, first):
+    """The longest path from a source; a cell without inputs stands just above its first user."""
+    below = {key: [] for key in cells}
+    has_input = set()
+    for source, target in edges:
+        below[source].append(target)
+        has_input.add(target)
+    waiting = dict.fromkeys(cells, 0)
+    for _, target in edges:
+        waiting[target] += 1
+    ready = [key for key in cells if not waiting[key]]
+    for key in ready:
+        for target in below[key]:
+            cells[target].rank = max(cells[target].rank, cells[key].rank + 1)
+            waiting[target] -= 1
+            if not waiting[target]:
+                ready.append(target)
+    for key, cell in cells.items():
+        if key != first and key not in has_input and below[key]:
+            cell.rank = min(cells[t].rank for t in below[key]) - 1
+
+
+def _order(ranks):
+    """Sorts each rank by the mean place of its neighbours, down and up, and keeps the best."""
+    best, fewest = [list(r) for r in ranks], _crossings(ranks)
+    for sweep in range(SWEEPS):
+        if not fewest:
+            break
+        downwards = sweep % 2 == 0
+        for rank in ranks if downwards else ranks[::-1]:
+            _by_neighbours(ranks, rank, downwards)
+        crossings = _crossings(ranks)
+        if crossings < fewest:
+            best, fewest = [list(r) for r in ranks], crossings
+    for rank, order in zip(ranks, best, strict=True):
+        rank[:] = order
+
+
+def _by_neighbours(ranks, rank, downwards):
+    if not rank:
+        return
+    beside = rank[0].rank + (-1 if downwards else 1)
+    if not 0 <= beside < len(ranks):
+        return
+    at = {id(c): i for i, c in enumerate(ranks[beside])}
+    keys = {}
+    for i, cell in enumerate(rank):
+        around = cell.above if downwards else cell.below
+        keys[id(cell)] = sum(at[id(c)] for c in around) / len(around) if around else float(i)
+    rank.sort(key=lambda c: keys[id(c)])
+
+
+def _crossings(ranks):
+    """How many pairs of edges cross: inversions of the lower ends, sorted by the upper ends."""
+    total = 0
+    for upper, lower in itertools.pairwise(ranks):
+        at = {id(c): i for i, c in enumerate(lower)}
+        seen = []
+        for cell in upper:
+            ends = sorted(at[id(c)] for c in cell.below)
+            total += sum(len(seen) - bisect.bisect_right(seen, end) for end in ends)
+            for end in ends:
+                bisect.insort(seen, end)
+    return total
+
+
+def _align(ranks):
+    """Draws each cell towards its neighbours, first from above, then from below, in turns."""
+    for rank in ranks:
+        x = 0.0
+        for cell in rank:
+            cell.x = x
+            x += cell.width + GAP_X
+    for turn in range(ALIGNMENTS):
+        downwards = turn % 2 == 0
+        for rank in ranks if downwards else ranks[::-1]:
+            wanted, weights = [], []
+            for cell in rank:
+                around = cell.above if downwards else cell.below
+                if turn >= ALIGNMENTS - 2:
+                    around = cell.above + cell.below
+                pulls = [_pull(cell, c) for c in around]
+                total = sum(pulls)
+                if around:
+                    wanted.append(sum(p * c.x for p, c in zip(pulls, around, strict=True)) / total)
+                else:
+                    wanted.append(cell.x)
+                weights.append(total or 0.02)
+            _settle(rank, wanted, weights)
+
+
+def _pull(a, b):
+    """How much two neighbours want to stand straight: long edges most, leaves hardly."""
+    if a.key is None and b.key is None:
+        return 4.0
+    return 1.0 if a.above and b.above else 0.05
+
+
+def _settle(rank, wanted, weights):
+    """The places nearest to those wanted (weighted least squares) that keep order and distances.
+
+    With the distances taken out it is isotonic regression: pool adjacent violators.
+    """
+    offsets, total = [], 0.0
+    for k, cell in enumerate(rank):
+        if k:
+            before = rank[k - 1]
+            gap = GAP_X if cell.key and before.key else EDGE_GAP
+            total += (before.width + cell.width) / 2 + gap
+        offsets.append(total)
+    pools = []  # (weight, mean, count)
+    for want, weight, offset in zip(wanted, weights, offsets, strict=True):
+        pool = (weight, want - offset, 1)
+        while pools and pools[-1][1] >= pool[1]:
+            w, mean, count = pools.pop()
+            both = w + pool[0]
+            pool = (both, (w * mean + pool[0] * pool[1]) / both, count + pool[2])
+        pools.append(pool)
+    k = 0
+    for _, mean, count in pools:
+        for _ in range(count):
+            rank[k].x = mean + offsets[k]
+            k += 1

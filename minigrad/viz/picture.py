@@ -1,0 +1,110 @@
+"""graph(loss): the graph that backward will walk, as a picture and as text."""
+
+import html
+import pathlib
+
+from minigrad.errors import ArgumentError, ArgumentTypeError
+from minigrad.graph.order import ordered
+from minigrad.graph.variable import Variable
+from minigrad.viz.builder import build_diagram
+from minigrad.viz.svg import to_svg
+from minigrad.viz.text import to_dot, to_mermaid, to_text
+
+
+class Picture:
+    """What `graph` returns: JupyterLab shows it as a picture, `print` as text.
+
+    `diagram` is the plain data behind it.
+    """
+
+    def __init__(self, diagram):
+        self.diagram = diagram
+
+    def to_svg(self):
+        """A whole SVG document."""
+        return to_svg(self.diagram)
+
+    def to_dot(self):
+        """The graph in the DOT language of Graphviz."""
+        return to_dot(self.diagram)
+
+    def to_mermaid(self):
+        """The graph as a Mermaid flowchart, for a ```mermaid block of Markdown."""
+        return to_mermaid(self.diagram)
+
+    def save(self, path):
+        """Writes the form that the suffix names: .svg, .dot, .mmd (Mermaid), .html or .txt."""
+        path = pathlib.Path(path)
+        writers = {
+            ".svg": self.to_svg, ".dot": self.to_dot, ".gv": self.to_dot, ".mmd": self.to_mermaid,
+            ".html": self._to_html, ".txt": self.__str__,
+        }  # fmt: skip
+        if path.suffix not in writers:
+            raise ArgumentError(
+                f"save: wanted a path that ends in {', '.join(writers)}", f"{path.name!r}"
+            )
+        path.write_text(writers[path.suffix](), encoding="utf-8")
+
+    def _to_html(self):
+        title = html.escape(self.diagram.caption)
+        return f'<!doctype html><meta charset="utf-8"><title>{title}</title>\n{self.to_svg()}'
+
+    def __str__(self):
+        return to_text(self.diagram)
+
+    def __repr__(self):
+        return f"<graph: {self.diagram.caption}>"
+
+    def _repr_svg_(self):
+        return self.to_svg()
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        # JupyterLab shows text/html inside the page, where tooltips and its theme's colours work,
+        # and image/svg+xml as an image, where they do not; the image is for everybody else
+        svg = self.to_svg()
+        bundle = {
+            "text/html": f'<div style="overflow-x:auto">{svg}</div>',
+            "image/svg+xml": svg,
+            "text/plain": str(self),
+        }
+        keep = set(include or bundle) - set(exclude or ())
+        return {kind: data for kind, data in bundle.items() if kind in keep}
+
+
+def graph(outputs, fold=None):
+    """A picture of the graph behind a Variable, or behind several.
+
+    Operations from top to bottom in the order of the forward pass, with output shapes and what each
+    saves for backward; the user's line is the tooltip. Leaves are where `.grad` will be written,
+    dashed boxes are inputs without gradient. After backward the shapes remain, the saved values
+    are gone.
+
+    Args:
+        outputs: a Variable, or a list of them.
+        fold: whether blocks that repeat one after the other (layers, steps of a loop) are drawn
+            once, with their count. True folds all, False none; None folds long ones, and above
+            150 operations all.
+
+    Returns:
+        A Picture: shown by JupyterLab, printed as text; `.to_svg()`, `.to_dot()`, `.to_mermaid()`,
+        `.save(path)`.
+
+    >>> import minigrad as mg
+    >>> w = mg.variable([1.0, 2.0], requires_grad=True, name="w")
+    >>> print(mg.viz.graph((w * w).sum()))
+    output ()  = 5
+    sum ()
+    mul (2,)  saves a 8 B, b 8 B
+    └─ w (2,)  leaf
+    2 operations · 1 leaf · saved for backward: 8 B, 8 B of it leaves
+    """
+    roots = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+    for root in roots:
+        if not isinstance(root, Variable):
+            raise ArgumentTypeError(
+                "viz.graph: wanted a Variable or a list of Variables", f"{type(root).__name__}"
+            )
+    if not roots:
+        raise ArgumentError("viz.graph: wanted at least one Variable")
+    nodes = ordered(list(dict.fromkeys(r.node for r in roots if r.node is not None)))
+    return Picture(build_diagram(roots, nodes, fold))

@@ -1,0 +1,199 @@
+"""memory(timeline): bytes in use over a program's events, and the lifetime of every buffer."""
+
+import textwrap
+from collections import Counter
+from dataclasses import dataclass
+
+from minigrad.errors import ArgumentError, MissingLibraryError
+from minigrad.viz.units import format_bytes
+
+MOST_LIFETIMES = 4000  # of more buffers than this, the largest are drawn
+NAMED_AT_PEAK = 5
+LETTERS_ACROSS = 100  # letters of a bar's label that fit across the figure
+INK, SOFT, ACCENT, PAPER = "#1f2430", "#59616f", "#3b6fd4", "#ffffff"
+
+
+@dataclass
+class Lifetime:
+    """A buffer from alloc to free, in event numbers; `stop` is past the end if it was not freed."""
+
+    start: int
+    stop: int
+    nbytes: int
+    op: str
+    line: str
+    lane: int = 0
+
+
+def lifetimes(events):
+    """The buffers that were allocated while the timeline ran, in that order, each in a lane.
+
+    A lane holds buffers one after the other, never two at once: the first free one is taken.
+    """
+    found, alive = [], {}
+    for e in events:
+        if e.kind == "alloc":
+            alive[e.buffer] = Lifetime(e.index, len(events), e.bytes, e.op, e.line)
+            found.append(alive[e.buffer])
+        elif e.buffer in alive:
+            alive.pop(e.buffer).stop = e.index
+    return found
+
+
+def in_lanes(spans):
+    """Gives each lifetime the lowest lane that is free; returns how many lanes there are."""
+    ends = []
+    for span in spans:
+        for lane, end in enumerate(ends):
+            if end <= span.start:
+                span.lane, ends[lane] = lane, span.stop
+                break
+        else:
+            span.lane = len(ends)
+            ends.append(span.stop)
+    return len(ends)
+
+
+def memory(timeline):
+    """Bytes in use over the events of a `mg.memory.timeline()`, and the life of each buffer.
+
+    Needs matplotlib. The largest buffers in use at the peak are named with the op that made them.
+
+    Args:
+        timeline: a `mg.memory.timeline()` whose block has run.
+
+    Returns:
+        A matplotlib Figure: `.savefig(path)` writes it, JupyterLab shows it.
+    """
+    events = list(timeline)
+    if not events:
+        raise ArgumentError(
+            "viz.memory: wanted a timeline with events",
+            "an empty one",
+            "run something inside: with mg.memory.timeline() as t: ...",
+        )
+    plt = _pyplot()
+    spans = lifetimes(events)
+    shown = sorted(sorted(spans, key=lambda s: -s.nbytes)[:MOST_LIFETIMES], key=lambda s: s.start)
+    lanes = in_lanes(shown)
+    figure, (top, bottom) = plt.subplots(
+        2, 1, sharex=True, layout="constrained", facecolor=PAPER,
+        figsize=(9.0, 3.2 + min(5.0, 1.0 + 0.16 * lanes)),
+        height_ratios=(2.6, min(5.0, 1.0 + 0.16 * lanes)),
+    )  # fmt: skip
+    peak = _draw_bytes(top, events)
+    _draw_lifetimes(bottom, shown, lanes, len(events), len(spans))
+    _name_peak(top, peak, spans)
+    for axes in (top, bottom):
+        _style(axes)
+        axes.axvline(peak.index, color=ACCENT, linewidth=0.8, linestyle=":")
+    if "inline" in plt.get_backend():
+        plt.close(figure)  # a notebook shows what a cell returns: not a second time
+    return figure
+
+
+def _pyplot():
+    try:
+        import matplotlib.pyplot as plt  # optional and heavy: only for this picture
+    except ImportError:
+        raise MissingLibraryError(
+            "viz.memory: wanted matplotlib, which is not installed",
+            fix='pip install matplotlib, or pip install "minigrad[lab]" for all of the lessons',
+        ) from None
+    return plt
+
+
+def _unit(largest):
+    """(divisor, name) of the binary unit in which a largest value reads well."""
+    scale, name = 1, "bytes"
+    for bigger in ("KiB", "MiB", "GiB", "TiB"):
+        if largest < 2 * 1024 * scale:
+            break
+        scale, name = scale * 1024, bigger
+    return scale, name
+
+
+def _draw_bytes(axes, events):
+    """The step plot; returns the event of the peak."""
+    peak = max(events, key=lambda e: e.current_bytes)
+    scale, unit = _unit(peak.current_bytes)
+    first = events[0]
+    before = first.current_bytes - (first.bytes if first.kind == "alloc" else -first.bytes)
+    where = [-1, *(e.index for e in events), len(events)]
+    values = [before, *(e.current_bytes for e in events), events[-1].current_bytes]
+    values = [v / scale for v in values]
+    axes.fill_between(where, values, step="post", color=ACCENT, alpha=0.18, linewidth=0)
+    axes.step(where, values, where="post", color=ACCENT, linewidth=1.4)
+    axes.set_ylabel(f"in use ({unit})")
+    axes.set_ylim(0, 1.08 * max(values) or 1)
+    axes.plot([peak.index], [peak.current_bytes / scale], "o", color=ACCENT, markersize=5)
+    return peak
+
+
+def _name_peak(axes, peak, spans):
+    held = [s for s in spans if s.start <= peak.index < s.stop]
+    alike = Counter((s.op or "data", s.nbytes) for s in held)
+    groups = sorted(alike.items(), key=lambda item: -item[0][1] * item[1])
+    named = [
+        (f"{n} \u00d7 " if n > 1 else "") + f"{op} {format_bytes(nbytes)}"
+        for (op, nbytes), n in groups[:NAMED_AT_PEAK]
+    ]
+    rest = sum(n for _, n in groups[NAMED_AT_PEAK:])
+    if rest:
+        named.append(f"{rest} more")
+    older = peak.current_bytes - sum(s.nbytes for s in held)
+    if older > 0:
+        named.append(f"{format_bytes(older)} from before")
+    during = f", in {peak.op}" if peak.op else ""
+    lines = textwrap.wrap(" \u00b7 ".join(named), LETTERS_ACROSS)
+    title = f"Peak {format_bytes(peak.current_bytes)} at event {peak.index}{during}"
+    above = 8 + 12 * len(lines)  # points: room for the lines between title and axes
+    axes.set_title(title, loc="left", color=INK, fontsize=11, fontweight="bold", pad=above)
+    axes.annotate(
+        "\n".join(lines), (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points",
+        fontsize=8.5, color=SOFT, va="bottom", annotation_clip=False,
+    )  # fmt: skip
+
+
+def _draw_lifetimes(axes, shown, lanes, end, total):
+    import matplotlib as mpl
+
+    largest = max((s.nbytes for s in shown), default=1)
+    palette = mpl.colormaps["Blues"]
+    for lane in range(lanes):
+        mine = [s for s in shown if s.lane == lane]
+        axes.broken_barh(
+            [(s.start, s.stop - s.start) for s in mine],
+            (lane - 0.41, 0.82),
+            facecolors=[palette(_shade(s, largest)) for s in mine],
+            edgecolor=PAPER,
+            linewidth=0.3,
+        )
+    for span in shown if lanes <= 40 else ():
+        label = f"{span.op or 'data'} {format_bytes(span.nbytes)}"
+        if (span.stop - span.start) / end * LETTERS_ACROSS > len(label):
+            colour = PAPER if _shade(span, largest) > 0.5 else INK
+            x = span.start + 0.004 * end
+            axes.text(x, span.lane, label, va="center", fontsize=7.5, color=colour, clip_on=True)
+    axes.set_ylim(lanes - 0.4, -0.6)
+    axes.set_yticks([])
+    axes.set_ylabel("buffers (darker: larger)")
+    rest = "" if total == len(shown) else f"; the {len(shown):,} largest of {total:,} buffers"
+    axes.set_xlabel(f"event (alloc or free){rest}")
+    axes.set_xlim(-1, end)
+
+
+def _shade(span, largest):
+    """Where a buffer's colour lies between light and dark: the root spreads small sizes apart."""
+    return 0.15 + 0.75 * (span.nbytes / largest) ** 0.5
+
+
+def _style(axes):
+    axes.set_facecolor(PAPER)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(SOFT)
+    axes.tick_params(colors=SOFT, labelsize=9)
+    axes.xaxis.label.set_color(INK)
+    axes.yaxis.label.set_color(INK)

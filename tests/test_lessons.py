@@ -114,7 +114,7 @@ def test_lesson_has_two_predictions_each_revealed_after_it_was_asked(stem):
 def test_lesson_says_what_to_see_after_every_picture(stem):
     cells = cells_of(stem)
     for number, cell in enumerate(cells):
-        draws = "plt.show()" in cell.text or "scrub(" in cell.text or "mg.viz.graph(" in cell.text
+        draws = any(call in cell.text for call in ("plt.show()", "scrub(", "mg.viz."))
         if cell.kind == "code" and draws:
             after = "\n".join(c.text for c in cells[number + 1 : number + 4])
             assert "What to see" in after, cell.text[:200]

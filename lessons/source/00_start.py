@@ -12,20 +12,24 @@
 # ## 1. The finished thing
 #
 # Twelve lines that learn to read handwritten digits: 1,797 real ones, 8 by 8 pixels, of which a
-# fifth is held out for the exam. Run them.
+# fifth is held out for the exam. (`* 3 - 1` brings the pixels, 0 to 1, to a mean near 0 and a
+# spread near 1.) Run them.
 
 # %%
 import time
 
+import minigrad as mg
+
+mg.manual_seed(1)
 started = time.perf_counter()
 
 # %%
 import minigrad as mg
 
 images, labels = mg.data.load_digits()
-(x, y), (x_new, y_new) = mg.data.stratified_split(images.reshape(-1, 64), labels)
-model = mg.nn.Sequential(mg.nn.Linear(64, 128), mg.nn.ReLU(), mg.nn.Linear(128, 10))
-optimizer = mg.optim.Adam(model, learning_rate=2e-3)
+(x, y), (x_new, y_new) = mg.data.stratified_split(images.reshape(-1, 64) * 3 - 1, labels)
+model = mg.nn.Sequential(mg.nn.Linear(64, 128), mg.nn.GELU(), mg.nn.Linear(128, 10))
+optimizer = mg.optim.Adam(model, learning_rate=3e-3)
 for epoch in range(30):
     for inputs, targets in mg.data.batches(x, y, batch_size=32, seed=epoch):
         loss = mg.cross_entropy(model(mg.variable(inputs)), mg.variable(targets))
@@ -76,7 +80,6 @@ with mg.memory.timeline() as timeline:
     loss.backward()
     del loss
 mg.viz.memory(timeline)
-plt.show()
 
 # %% [markdown]
 # **What to see.** Bytes in use, over one training step. They climb while the network computes,

@@ -259,7 +259,7 @@ plt.show()
 import minigrad as mg
 
 images, labels = mg.data.load_digits()
-(x, y), (x_new, y_new) = mg.data.stratified_split(images.reshape(-1, 64), labels)
+(x, y), (x_new, y_new) = mg.data.stratified_split(images.reshape(-1, 64) * 3 - 1, labels)
 
 
 def train(epochs=12):

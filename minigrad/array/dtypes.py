@@ -1,5 +1,7 @@
 """The table of element types, and the rules that pick one."""
 
+from typing import Any
+
 import numpy as np
 
 from minigrad.errors import DTypeError
@@ -33,7 +35,7 @@ DTYPES = [
 ]
 float32, float64, int32, int64, uint8, bool_ = DTYPES
 _BY_NAME = {d.name: d for d in DTYPES}
-_BY_NUMPY = {d.numpy: d for d in DTYPES}
+BY_NUMPY: dict[Any, DType] = {d.numpy: d for d in DTYPES}
 
 
 def by_name(name):
@@ -52,7 +54,7 @@ def as_dtype(dtype):
     if dtype is float:
         return float32  # Python floats make float32, as Python ints make int64
     try:
-        found = _BY_NUMPY.get(np.dtype(dtype))
+        found = BY_NUMPY.get(np.dtype(dtype))
     except TypeError:
         found = None
     if found is None:

@@ -172,7 +172,7 @@ def overlaps(a, b):
 
     Exact to two dimensions by comparing element offsets; beyond that, extents decide.
     """
-    (first_a, last_a), (first_b, last_b) = (byte_extent(*x, 1) for x in (a, b))
+    (first_a, last_a), (first_b, last_b) = (byte_extent(x[0], x[1], x[2], 1) for x in (a, b))
     if first_a >= last_b or first_b >= last_a:
         return False
     (dims_a, steps_a), (dims_b, steps_b) = (collapse(x[0], [x[1]]) for x in (a, b))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minigrad.array.array import ndarray
-from minigrad.graph.function import Pack
+from minigrad.graph.function_plan import Pack
 from minigrad.graph.modes import state
 from minigrad.graph.node import Node
 from minigrad.graph.variable import Variable

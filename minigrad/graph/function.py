@@ -1,5 +1,7 @@
 """Function: a custom operation with its own backward, checked at every border."""
 
+from typing import Any
+
 from minigrad.errors import ArgumentTypeError, GradientError
 from minigrad.graph.function_plan import FunctionPlan, SelectPlan
 from minigrad.graph.modes import no_grad, state
@@ -87,6 +89,8 @@ class Function:
     """
 
     is_differentiable_once = False
+    forward: Any
+    backward: Any
 
     def __call__(self, *args):
         return type(self).apply(*args)

@@ -8,6 +8,7 @@ a seam).
 import functools
 import inspect
 import threading
+from typing import Any
 
 RECORD, NO_GRAD, SLOW, SPAN = 0, 1, 2, 3
 
@@ -34,13 +35,16 @@ class State(threading.local):
     recording = True
     is_inference = False
     watchers = 0
-    running = ("", "")  # name and line of the op that runs, while somebody watches
-    spans = ()  # GradManager spans that record, innermost last
-    observers = ()  # called with (node, dy, gradients, seconds) after each node of a backward pass
-    op_observers = ()  # called with (op name, output Variable, inputs) after each op
+    running: tuple[Any, Any] = ("", "")  # name and line of the op that runs, while somebody watches
+    spans: tuple[Any, ...] = ()  # GradManager spans that record, innermost last
+    # called with (node, dy, gradients, seconds) after each node of a backward pass
+    observers: tuple[Any, ...] = ()
+    # called with (op name, output Variable, inputs) after each op
+    op_observers: tuple[Any, ...] = ()
     seams: Seams | None = None  # a learner's replacements for parts of the engine
-    backward_pass = None  # the backward pass that runs
-    context = None  # the Context of the custom Function whose backward builds a graph right now
+    backward_pass: Any = None  # the backward pass that runs
+    # the Context of the custom Function whose backward builds a graph right now
+    context: Any = None
     saving_copies = 0  # blocks of memory.copy_on_saved_write that are open
 
     def update(self):
@@ -73,6 +77,8 @@ class Mode:
 
     def _set(self):
         raise NotImplementedError
+
+    _stack: list
 
     def __enter__(self):
         stack = self.__dict__.setdefault("_stack", [])

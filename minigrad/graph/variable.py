@@ -3,6 +3,8 @@
 Operators and methods that compute are installed by `minigrad.ops` from its table.
 """
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from minigrad.array.array import Array, View, export, ndarray
@@ -11,6 +13,19 @@ from minigrad.graph.modes import state
 from minigrad.graph.node import place_line, user_place
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import Flows
+
+KNOWN_AS = {  # what people who come from PyTorch try first
+    "cpu": "x.to('cpu')",
+    "data": "x.detach()",
+    "dim": "x.ndim",
+    "double": "x.to('float64')",
+    "float": "x.to('float32')",
+    "grad_fn": "x.node",
+    "long": "x.to('int64')",
+    "numel": "x.size",
+    "requires_grad_": "x.requires_grad = True",
+    "view": "x.reshape(shape)",
+}
 
 
 class Variable(Flows):
@@ -39,11 +54,33 @@ class Variable(Flows):
         self.grad_ = self.group = self.hooks = self.post_hooks = None
         self.name = name
 
-    def __getattr__(self, attribute):
+    def __getattr__(self, attribute: str) -> Any:
         # ops make Variables without setting what is None at first: fewer stores an op
         if attribute in ("grad_", "group", "hooks", "name", "post_hooks"):
-            return
-        raise AttributeError(f"'Variable' has no attribute '{attribute}'")
+            return None
+        known = KNOWN_AS.get(attribute)
+        hint = f"; here it is called {known}" if known else ""
+        raise AttributeError(f"'Variable' has no attribute '{attribute}'{hint}")
+
+    if TYPE_CHECKING:  # installed by minigrad.ops.table
+
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __rsub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __pow__(self, other: Any) -> Any: ...
+        def __matmul__(self, other: Any) -> Any: ...
+        def __lt__(self, other: Any) -> Any: ...
+        def __le__(self, other: Any) -> Any: ...
+        def __gt__(self, other: Any) -> Any: ...
+        def __ge__(self, other: Any) -> Any: ...
+        def __neg__(self) -> Any: ...
+        def __getitem__(self, index: Any) -> Any: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
 
     shape = property(lambda self: self.array.shape, doc="The sizes of the axes, a tuple.")
     ndim = property(lambda self: len(self.array.shape), doc="The number of axes.")

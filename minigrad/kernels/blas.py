@@ -28,6 +28,7 @@ def find_blas():
             found = [getattr(library, f"scipy_cblas_{t}gemm64_", None) for t in "sd"]
             if all(found):
                 for name, function in zip("sd", found, strict=True):
+                    assert function is not None
                     address = ctypes.cast(function, ctypes.c_void_p).value
                     llvm.add_symbol(f"minigrad_{name}gemm", address)
                 return True
@@ -131,11 +132,11 @@ def _piecewise(a, b, out, bias, contiguous):
     """One matrix at a time, copying those that BLAS cannot read: never a whole batch."""
     if len(out.shape) == 2:
         fix = [x if _matrix(x.shape, x.strides) else contiguous(x) for x in (a, b)]
-        matmul(*fix, out, bias)
+        matmul(fix[0], fix[1], out, bias)
         return
     for i in range(out.shape[0]):
-        parts = [_part(x, i, len(out.shape)) for x in (a, b, out)]
-        matmul(*parts, bias, contiguous)
+        left, right, target = (_part(x, i, len(out.shape)) for x in (a, b, out))
+        matmul(left, right, target, bias, contiguous)
 
 
 def _part(x, i, rank):

@@ -7,6 +7,7 @@ gradient a fused kernel too, and every higher derivative a walk over the same tr
 
 import math
 import operator
+from typing import TYPE_CHECKING, Any
 
 
 def _sigmoid(x):
@@ -109,6 +110,15 @@ class Expression(Flows):
             found.depth = max((a.depth for a in args if isinstance(a, Expression)), default=0)
             found.depth += op in ROW_REDUCTIONS
         return found
+
+    if TYPE_CHECKING:  # installed below from one table
+
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
 
     def bind(self, name, args):
         return Expression(

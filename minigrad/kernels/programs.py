@@ -1,6 +1,7 @@
 """Programs on the CPU: the kernel and the loops for operands of any layout, remembered."""
 
 import itertools
+from typing import Any
 
 from minigrad.array.array import Array
 from minigrad.array.layout import collapse, expand_strides, size_of
@@ -62,6 +63,8 @@ def _by_stride(dims, strides, first):
 
 class Programs:
     """The functions of the device table that run generated kernels."""
+
+    contiguous: Any  # of the device
 
     def elementwise(self, program, inputs, outputs):
         """outputs = program(inputs), broadcast to the shape of the outputs.

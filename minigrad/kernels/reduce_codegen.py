@@ -51,6 +51,7 @@ def reduce_text(program, how, kinds, n_kept, n_reduced, keeps_inner, inner):
     emitter = Emitter(operands, real_type(kinds))
     emitter.start_pass()
     expression, out = renamed_outputs(program)[0], operands[-1]
+    assert not isinstance(out.kind, str)
     kind = "b" if how in ("any", "all") else emitter.kind(expression)
     if kind == "b" and how in ("sum", "mean", "prod"):
         kind = "i"

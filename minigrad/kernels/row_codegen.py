@@ -24,10 +24,12 @@ def rows_text(program, modes, kinds, inner):
     everything = [*names, *outs]
     kernel.operands(everything, kinds)
     arrays = [n for n, k in zip(everything, kinds, strict=True) if not isinstance(k, str)]
-    kernel.argument("n_i"), kernel.argument("n_j")
+    for size in ("n_i", "n_j"):
+        kernel.argument(size)
     classes = dict(zip(arrays, inner, strict=True))
     for name in arrays:
-        kernel.argument(f"{name}_i"), kernel.argument(f"{name}_j")
+        for loop in "ij":
+            kernel.argument(f"{name}_{loop}")
     mode_of = dict(zip(outs, modes, strict=True))
     operands = []
     for n, k in zip(everything, kinds, strict=True):

@@ -6,6 +6,7 @@ workqueue aborts when two threads enter it. This pool is made anew in a forked c
 
 import os
 import threading
+from typing import Any
 
 
 def _count():
@@ -24,7 +25,8 @@ class _Worker:
         self.wake, self.done = threading.Lock(), threading.Lock()
         self.wake.acquire()
         self.done.acquire()
-        self.call = self.error = None
+        self.call: Any = None
+        self.error: BaseException | None = None
         threading.Thread(target=self._run, daemon=True, name="minigrad-kernel").start()
 
     def _run(self):

@@ -1,5 +1,7 @@
 """Buffers, the bins that keep them ready, and the segments they are cut from."""
 
+from typing import Any
+
 ALIGNMENT = 64  # bytes: one cache line, and the widest vector register
 
 
@@ -29,7 +31,9 @@ class Buffer:
         self.pool, self.segment, self.address, self.nbytes = pool, segment, address, nbytes
         self.owners = self.requested = self.pins = 0
         self.is_foreign = False  # others may write it unseen
-        self.home = self.left = self.right = None
+        self.home: Any = None
+        self.left: Any = None
+        self.right: Any = None
         self.state = "free"  # or "bin" (ready, or in use when owners > 0)
 
     def __repr__(self):
@@ -83,7 +87,7 @@ class Segment:
 
     def __init__(self, owner, address, nbytes, is_small):
         self.owner, self.address, self.nbytes, self.is_small = owner, address, nbytes, is_small
-        self.first = None
+        self.first: Any = None
 
 
 def round_up(nbytes):

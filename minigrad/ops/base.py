@@ -67,6 +67,7 @@ class Elementwise(Operation, abstract=True):
     """
 
     result = "promote"
+    gradient_formulas: tuple = ()
     promotes: slice = slice(None)  # which inputs decide the dtype
     takes_bool = True
 
@@ -77,7 +78,7 @@ class Elementwise(Operation, abstract=True):
             raise TypeError(f"op {cls.__name__}: wanted gradient(dy, ...), or gradient = None")
         y = cls.formula(*map(symbol, cls.inputs))
         cls.program = Program(cls.inputs, [y])
-        cls.plans, cls.gradient_formulas, cls.plan_type = {}, (), ElementwisePlan
+        cls.plans, cls.plan_type = {}, ElementwisePlan
         if cls.gradient is not None:
             asked = list(inspect.signature(cls.gradient).parameters)[1:]
             formulas = cls.gradient(symbol("dy"), *map(symbol, asked))

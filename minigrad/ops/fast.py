@@ -5,6 +5,7 @@ does not fit (other layouts, numbers, subclasses, somebody watching) takes `op.a
 """
 
 import sys
+from typing import Any
 
 from minigrad.array.array import Array
 from minigrad.graph.modes import NO_GRAD, SLOW, SPAN, note, state
@@ -83,7 +84,7 @@ def make_binary(op):
         )
         node.kept, node.versions = savers[mask](x, y, out)
         node.serial = next_serial()
-        frame = getframe(1)
+        frame: Any = getframe(1)
         while OURS[frame.f_code.co_filename]:
             frame = frame.f_back
         node.code, node.instruction = frame.f_code, frame.f_lasti
@@ -136,7 +137,7 @@ def make_unary(op):
         )  # fmt: skip
         node.kept, node.versions = saver(x, None, out)
         node.serial = next_serial()
-        frame = getframe(1)
+        frame: Any = getframe(1)
         while OURS[frame.f_code.co_filename]:
             frame = frame.f_back
         node.code, node.instruction = frame.f_code, frame.f_lasti

@@ -94,7 +94,8 @@ def triangle(name, x, diagonal, lower):
     x = x if isinstance(x, Variable) else constant(x)
     if x.ndim < 2:
         raise ShapeError(f"{name}: wanted at least two axes", f"{x.shape}")
-    keep = np.tri(*x.shape[-2:], diagonal if lower else diagonal - 1, dtype=bool)
+    rows, columns = x.shape[-2:]
+    keep = np.tri(rows, columns, diagonal if lower else diagonal - 1, dtype=bool)
     zero = 0.0 if x.dtype.is_float else 0
     return call("where", constant(keep if lower else ~keep), x, zero)
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from minigrad.array.array import View
+from minigrad.array.dtypes import BY_NUMPY
 from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, InPlaceError
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import default_device
@@ -23,21 +24,12 @@ def constant(value, name="data"):
         raise ArgumentTypeError(
             f"{name}: wanted a Variable or numbers", f"{type(value).__name__} {value!r:.60}"
         )
-    from_dtype = _DTYPE_OF.get(data.dtype)
+    from_dtype = BY_NUMPY.get(data.dtype)
     if from_dtype is None:
         raise DTypeError(
-            f"{name}: wanted one of {', '.join(map(str, _DTYPE_OF.values()))}", f"{data.dtype}"
+            f"{name}: wanted one of {', '.join(map(str, BY_NUMPY.values()))}", f"{data.dtype}"
         )
     return Variable(default_device().from_numpy(data, from_dtype))
-
-
-def _dtype_table():
-    from minigrad.array.dtypes import DTYPES  # same layer, named once
-
-    return {d.numpy: d for d in DTYPES}
-
-
-_DTYPE_OF = _dtype_table()
 
 
 def operand(value, name):

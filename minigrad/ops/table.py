@@ -224,6 +224,7 @@ FLOWS |= {
     "row_sum": lambda x: reduction.Sum.apply(x, -1, True),
     "row_mean": lambda x: reduction.Mean.apply(x, -1, True),
     "row_max": lambda x: reduction.Max.apply(x.detach(), -1, True),
+    "column_of": lambda x: constant(range(x.shape[-1])),
     "cast_float": lambda x: x,
 }
 

@@ -1,7 +1,7 @@
 """From Variables to a Diagram: one box an operation, leaf or input, repeated blocks as groups."""
 
 from minigrad.array.array import Array, ndarray
-from minigrad.graph.function import SelectPlan
+from minigrad.graph.function_plan import SelectPlan
 from minigrad.graph.node import Node
 from minigrad.viz.diagram import Box, Diagram
 from minigrad.viz.folding import Repeat, folded

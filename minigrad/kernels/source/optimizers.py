@@ -6,7 +6,8 @@ steps taken, then factors that hold for one step), address of the group's hyperp
 the learning rate first). A piece is (row, first element, elements): big parameters are cut, so that
 threads share the work. A kernel counts a step for the first `rows` rows, then updates its pieces.
 
-Formulas and defaults are PyTorch's. SGD with momentum: Sutskever et al. 2013; Adam: Kingma, Ba 2015;
+Formulas and defaults are PyTorch's. SGD with momentum: Sutskever et al. 2013; Adam: Kingma, Ba
+2015;
 AdamW: Loshchilov, Hutter 2019; RMSprop: Tieleman, Hinton 2012, centred: Graves 2013.
 """
 
@@ -40,7 +41,7 @@ def sgd_range(p, g, b, n, rate, momentum, nesterov, decay):
 
 @lazy_jit
 def sgd_f4(table_at, rows, pieces_at, first, last):
-    """Hyperparameters: rate, momentum, Nesterov (1 or 0), decay. State: momentum, if it is not 0."""
+    """Hyperparameters: rate, momentum, Nesterov (1 or 0), decay. State: momentum, unless 0."""
     table, pieces = i8_at(table_at), i8_at(pieces_at)
     for k in range(first, last):
         row, at, n = pieces[3 * k] * ROW, 4 * pieces[3 * k + 1], pieces[3 * k + 2]

@@ -149,21 +149,24 @@ def largest_f4(x_at, out_at, start, stop, h, w, oh, ow, kh, kw, sh, sw, ph, pw, 
     x, out = f4_at(x_at), i8_at(out_at)
     for p in range(start, stop):
         for oi in range(oh):
+            top, left = oi * sh - ph, -pw
+            first = first_inside(top, dh)
+            past = past_inside(top, dh, h, kh)
             for oj in range(ow):
-                place, best = I8(-1), F4(0)
-                for ki in range(kh):
-                    i = oi * sh - ph + ki * dh
-                    if i < 0 or i >= h:
-                        continue
-                    for kj in range(kw):
-                        j = oj * sw - pw + kj * dw
-                        if j < 0 or j >= w:
-                            continue
-                        here = (p * h + i) * w + j
+                low, high = I8(0), kw
+                if left < 0 or left + (kw - 1) * dw >= w:  # rare: a division is slow
+                    low, high = first_inside(left, dw), past_inside(left, dw, w, kw)
+                here = (p * h + top + first * dh) * w + left + low * dw
+                place, best = here, x[here]
+                for ki in range(first, past):
+                    row = (p * h + top + ki * dh) * w + left
+                    for kj in range(low, high):
+                        here = row + kj * dw
                         value = x[here]
-                        if place < 0 or value > best or (value != value and best == best):
-                            place, best = here, value
+                        wins = (value > best) | ((value != value) & (best == best))
+                        place, best = here if wins else place, value if wins else best
                 out[(p * oh + oi) * ow + oj] = place
+                left += sw
 
 
 @lazy(_PLACES)
@@ -172,18 +175,21 @@ def largest_f8(x_at, out_at, start, stop, h, w, oh, ow, kh, kw, sh, sw, ph, pw, 
     x, out = f8_at(x_at), i8_at(out_at)
     for p in range(start, stop):
         for oi in range(oh):
+            top, left = oi * sh - ph, -pw
+            first = first_inside(top, dh)
+            past = past_inside(top, dh, h, kh)
             for oj in range(ow):
-                place, best = I8(-1), F8(0)
-                for ki in range(kh):
-                    i = oi * sh - ph + ki * dh
-                    if i < 0 or i >= h:
-                        continue
-                    for kj in range(kw):
-                        j = oj * sw - pw + kj * dw
-                        if j < 0 or j >= w:
-                            continue
-                        here = (p * h + i) * w + j
+                low, high = I8(0), kw
+                if left < 0 or left + (kw - 1) * dw >= w:  # rare: a division is slow
+                    low, high = first_inside(left, dw), past_inside(left, dw, w, kw)
+                here = (p * h + top + first * dh) * w + left + low * dw
+                place, best = here, x[here]
+                for ki in range(first, past):
+                    row = (p * h + top + ki * dh) * w + left
+                    for kj in range(low, high):
+                        here = row + kj * dw
                         value = x[here]
-                        if place < 0 or value > best or (value != value and best == best):
-                            place, best = here, value
+                        wins = (value > best) | ((value != value) & (best == best))
+                        place, best = here if wins else place, value if wins else best
                 out[(p * oh + oi) * ow + oj] = place
+                left += sw

@@ -30,3 +30,33 @@ class Node:
         makers = ", ".join(node.op if node is not None else "a leaf" for node in self.inputs)
         place = f" at {self.line}" if self.line else ""
         return f"Node({self.op}, of {makers or 'nothing'}{place})"
+
+
+@dataclass(eq=False)
+class Storage:
+    """Bytes that several Variables may show.
+
+    Attributes:
+        data: the values, a NumPy array.
+        version: how often they were written in place.
+    """
+
+    data: Any
+    version: int = 0
+
+
+@dataclass(eq=False)
+class Ctx:
+    """What one operation keeps from its forward pass for its backward pass.
+
+    Attributes:
+        op: the name of the operation.
+        saved: the Storages it saved.
+        versions: per Storage its version at that time.
+        line: where the operation was called, as `file:line`.
+    """
+
+    op: str
+    saved: tuple[Storage, ...] = ()
+    versions: tuple[int, ...] = ()
+    line: str = ""

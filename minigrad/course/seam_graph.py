@@ -1,0 +1,108 @@
+"""The engine's graph as plain nodes, and learners' functions that walk it."""
+
+import itertools
+
+from minigrad.course import objects
+from minigrad.course.seam_parts import read_only
+from minigrad.graph.node import Node
+from minigrad.graph.order import cycle_error, find_cycle
+
+
+class PlainGraph:
+    """A graph as plain nodes: leaves have op='leaf', inputs that need no gradient are None."""
+
+    def __init__(self, roots):
+        self.plain, self.engine, self.leaves = {}, {}, {}
+        waiting = list(roots)
+        while waiting:
+            node = waiting.pop()
+            if node in self.plain:
+                continue
+            self._add(node)
+            waiting += [e for e in node.edges if type(e) is Node]
+        for node, plain in list(self.plain.items()):
+            plain.inputs = tuple(self._input(e) for e in node.edges)
+        self.roots = [self.plain[r] for r in roots]
+        if len(self.roots) == 1:
+            self.root = self.roots[0]
+        else:  # one root for all, as learners' functions take one
+            self.root = objects.Node("outputs", tuple(self.roots))
+
+    def _add(self, node):
+        kept = tuple(read_only(k) for k in node.kept or ())
+        plain = self.plain[node] = objects.Node(node.op, (), kept, node.line)
+        self.engine[id(plain)] = node
+
+    def _input(self, edge):
+        if edge is None or type(edge) is Node:
+            return self.plain.get(edge)
+        if edge not in self.leaves:
+            self.leaves[edge] = objects.Node("leaf", (), (read_only(edge.array),), edge.name or "")
+        return self.leaves[edge]
+
+    def all_nodes(self):
+        """Every plain node, leaves and the root included."""
+        extra = [] if len(self.roots) == 1 else [self.root]
+        return [*self.plain.values(), *self.leaves.values(), *extra]
+
+
+class TopologicalOrder:
+    """topological_order(root) -> every node once, inputs before consumers or reversed."""
+
+    def __init__(self, part):
+        self.part = part
+
+    def __call__(self, roots):
+        if not roots:
+            return []
+        cycle = find_cycle(roots)
+        if cycle is not None:
+            raise cycle_error(cycle)
+        graph = PlainGraph(roots)
+        order = self.part(graph.root)
+        if not isinstance(order, (list, tuple)):
+            self.part.refuse("a list of nodes", type(order).__name__)
+        wanted = {id(n): n for n in graph.all_nodes()}
+        for n in order:
+            if id(n) not in wanted:
+                self.part.refuse("nodes of the graph it was given", f"{n!r:.80}")
+        place = {id(n): k for k, n in enumerate(order)}
+        if len(place) != len(order) or len(order) != len(wanted):
+            self.part.refuse(
+                f"each of {len(wanted)} nodes once", f"{len(order)} nodes, {len(place)} different"
+            )
+        steps = [
+            (place[id(n)] - place[id(i)], n, i) for n in order for i in n.inputs if i is not None
+        ]
+        if any(d > 0 for d, *_ in steps) and any(d < 0 for d, *_ in steps):
+            _, n, i = next(s for s in steps if (s[0] > 0) != (steps[0][0] > 0))
+            self.part.refuse(
+                "every node on the same side of its inputs", f"{n.op} and its input {i.op} are not"
+            )
+        if steps and steps[0][0] > 0:
+            order = order[::-1]
+        return [graph.engine[id(n)] for n in order if id(n) in graph.engine]
+
+
+class FindCycle:
+    """find_cycle(root) -> None, or nodes [a, b, ..., a] along inputs."""
+
+    def __init__(self, part):
+        self.part = part
+
+    def __call__(self, roots):
+        graph = PlainGraph(roots)
+        found = self.part(graph.root)
+        truth = find_cycle(roots)
+        if found is None:
+            if truth is not None:
+                self.part.refuse(
+                    "the cycle of this graph", "None", f"it has one through {truth[0].op}"
+                )
+            return
+        if not isinstance(found, (list, tuple)) or len(found) < 2 or found[0] is not found[-1]:
+            self.part.refuse("None, or a list of nodes that ends where it begins", f"{found!r:.80}")
+        for a, b in itertools.pairwise(found):
+            if not any(i is b for i in getattr(a, "inputs", ())):
+                self.part.refuse("a path along inputs", f"{a!r:.60} does not have {b!r:.60}")
+        raise cycle_error([graph.engine[id(n)] for n in found])

@@ -1,0 +1,227 @@
+"""Between the engine and learners' functions: Arrays become NumPy arrays and back.
+
+Each class here fills one hook point of the engine with a learner's function, and checks what comes
+back before the engine relies on it.
+"""
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from minigrad.array.array import Array, ndarray
+from minigrad.course import objects
+from minigrad.errors import SavedValueModifiedError, SeamError, describe_line
+from minigrad.graph.backward import add_gradients, raise_modified
+from minigrad.graph.node import Node
+from minigrad.kernels.backend import device_of
+from minigrad.ops.plan import sum_to
+
+
+class Part:
+    """A learner's function in the place of a part of the engine."""
+
+    def __init__(self, seam, function):
+        self.seam, self.function = seam, function
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        self.name = getattr(function, "__name__", type(function).__name__)
+        self.where = describe_line(code.co_filename, code.co_firstlineno) if code else self.name
+
+    def __call__(self, *args) -> Any:
+        """Runs it; an error of its own gets a line that says where it ran."""
+        try:
+            return self.function(*args)
+        except Exception as error:
+            error.add_note(f"(raised by {self.name}, which runs in the engine as {self.seam})")
+            raise
+
+    def refuse(self, wanted, got, fix=None):
+        """Raises the SeamError of a wrong result."""
+        raise SeamError(
+            f"mg.use({self.seam}={self.name}): wanted {wanted}", got, fix, where=self.where
+        )
+
+    def checked(self, value, shape, what):
+        """A result as an ndarray of floats of this shape."""
+        if not isinstance(value, (np.ndarray, np.generic, float, int)):
+            self.refuse(f"an array for {what}", type(value).__name__)
+        value = np.asarray(value)
+        if value.shape != tuple(shape):
+            self.refuse(f"shape {tuple(shape)} for {what}", f"{value.shape}")
+        if value.dtype.kind not in "fiub":
+            self.refuse(f"numbers for {what}", f"dtype {value.dtype}")
+        return value
+
+
+def read_only(array):
+    """An ndarray that shows an Array; numbers stay numbers."""
+    if not isinstance(array, Array):
+        return array
+    view = ndarray(array)
+    view.flags.writeable = False
+    return view
+
+
+def new_array(values, model, dtype=None):
+    """An Array of its own with an ndarray's values."""
+    return device_of(model).from_numpy(np.ascontiguousarray(values), dtype or model.dtype)
+
+
+class GradientPlan:
+    """gradients={op: f}: f(dy, what the op keeps ...) -> one gradient an input, of dy's shape."""
+
+    def __init__(self, op, part):
+        self.op, self.part, self.name, self.input_names = op, part, op.name, op.inputs
+        offered = list(inspect.signature(op.gradient).parameters)[1:]
+        asked = list(inspect.signature(part.function).parameters)[1:]
+        known = {*op.inputs, "y"}
+        if not all(name in known for name in asked):
+            if len(asked) > len(offered):
+                part.refuse(
+                    f"at most {1 + len(offered)} arguments: dy, {', '.join(offered)}",
+                    f"({', '.join(['dy', *asked])})",
+                )
+            asked = offered[: len(asked)]
+        self.saved_names = tuple(asked)
+        self.saved_index = tuple(-1 if n == "y" else op.inputs.index(n) for n in asked)
+
+    def backward(self, node, dy):
+        """Calls the learner's function; the engine un-broadcasts."""
+        part, shape = self.part, dy.shape
+        saved = [
+            np.broadcast_to(read_only(k), shape) if isinstance(k, Array) else k for k in node.kept
+        ]
+        result = part(read_only(dy), *saved)
+        results = list(result) if isinstance(result, tuple) else [result]
+        count = len(self.op.gradient_formulas)
+        if len(results) > count:
+            part.refuse(f"{count} gradients for {self.name}", f"{len(results)}")
+        grads = []
+        for k, edge in enumerate(node.edges):
+            if edge is None:
+                grads.append(None)
+                continue
+            if k >= len(results):
+                part.refuse(f"{count} gradients for {self.name}, one per input", f"{len(results)}")
+            name = f"the gradient of {self.input_names[k]}"
+            whole = new_array(part.checked(results[k], shape, name), dy)
+            target, dtype = node.wanted[k] if node.wanted else (shape, dy.dtype)
+            grads.append(sum_to(whole, target, dtype))
+        return grads
+
+    def backward_graph(self, node, dy):
+        """A learner's NumPy code has no graph."""
+        raise SeamError(
+            f"{self.part.name} runs in first-order backward passes only",
+            "create_graph=True",
+            "leave the mg.use block for higher derivatives",
+        )
+
+
+class Gradients:
+    """The plans of one gradients={...}."""
+
+    def __init__(self, plans):
+        self.plans = plans
+
+    def __call__(self, op, mask):
+        """The plan for a node of this op, or None."""
+        return self.plans.get(op.name)
+
+
+class Unbroadcast:
+    """unbroadcast(g, shape) -> the sum of g in that shape."""
+
+    def __init__(self, part):
+        self.part = part
+
+    def __call__(self, array, shape, dtype):
+        result = self.part(read_only(array), shape)
+        return new_array(self.part.checked(result, shape, "its result"), array, dtype)
+
+
+class Accumulate:
+    """accumulate(grads, key, g): adds g to grads[key], or puts it there; g stays as it is."""
+
+    def __init__(self, part):
+        self.part = part
+        self.arrived = self.grads = self.keys = None
+
+    def __call__(self, arrived, key, g):
+        if not isinstance(g, Array):  # several outputs of one Function on their way
+            arrived[key] = g if key not in arrived else add_gradients(arrived[key], g)
+            return
+        if self.arrived is not arrived:
+            self.arrived, self.grads, self.keys = arrived, {}, {}
+        grads, keys = self.grads or {}, self.keys if self.keys is not None else {}
+        self.grads = grads
+        plain = keys.get(key)
+        if plain is None:
+            op = key.op if type(key) is Node else "leaf"
+            plain = keys[key] = objects.Node(op, line=key.line if type(key) is Node else "")
+        if key in arrived and plain not in grads:
+            grads[plain] = np.array(ndarray(arrived[key]))
+        self.part(grads, plain, read_only(g))
+        if plain not in grads:
+            self.part.refuse("grads[key] to hold the sum", "no such key")
+        arrived[key] = new_array(self.part.checked(grads[plain], g.shape, "grads[key]"), g)
+
+
+class CheckSaved:
+    """check_saved(ctx) raises if ctx.saved[k].version differs from ctx.versions[k] for some k."""
+
+    def __init__(self, part):
+        self.part = part
+
+    def __call__(self, node):
+        saved, versions, modified = [], [], None
+        for value, version in zip(node.kept, node.versions, strict=True):
+            if version is not None:
+                saved.append(objects.Storage(read_only(value), value.version))
+                versions.append(version)
+                if value.version != version:
+                    modified = modified or (value, version)
+        ctx = objects.Ctx(node.op, tuple(saved), tuple(versions), node.line)
+        try:
+            self.part(ctx)
+        except Exception as error:
+            if modified is None:
+                self.part.refuse(
+                    f"no error where nothing was written, at {node.op}",
+                    f"{type(error).__name__}: {error}",
+                )
+            raise
+        if modified is not None:
+            try:
+                raise_modified(node, *modified)
+            except SavedValueModifiedError as error:
+                self.part.refuse("an error for a saved value that was written to", str(error))
+
+
+class Update:
+    """update(algorithm, values, gradient, state, hyperparameters): writes in place."""
+
+    def __init__(self, part):
+        self.part = part
+
+    def __call__(self, algorithm, values, gradient, state, hyperparameters):
+        before = gradient.copy()
+        result = self.part(algorithm, values, gradient, state, hyperparameters)
+        if isinstance(result, (np.ndarray, tuple, list)):
+            self.part.refuse(
+                "new values written into `values` and `state`",
+                f"a {type(result).__name__} returned",
+                "values[...] = new, or values -= step",
+            )
+        if not np.array_equal(gradient, before, equal_nan=True):
+            self.part.refuse("the gradient left as it was", "a changed one")
+
+
+class ClipGradNorm:
+    """clip_grad_norm_(gradients, max_norm) -> the norm before; scales gradients in place."""
+
+    def __init__(self, part):
+        self.part = part
+
+    def __call__(self, gradients, max_norm):
+        return float(self.part.checked(self.part(gradients, max_norm), (), "the norm"))

@@ -1,0 +1,66 @@
+"""A learner's copy-on-write class under the engine's clones."""
+
+import weakref
+from collections.abc import Callable
+
+import numpy as np
+
+from minigrad.array.array import ndarray
+from minigrad.course.seam_parts import Part
+
+
+class CopyOnWrite:
+    """storage=CowBuffer: CowBuffer(array), .fork() -> another, .write() -> the array to write to.
+
+    clone() forks, the first write to either asks write(), which copies if it must: the array it
+    returns becomes the memory of the Variable that is written.
+    """
+
+    def __init__(self, part, cls):
+        self.part, self.cls = part, cls
+        self.known = weakref.WeakKeyDictionary()
+
+    def forked(self, source, clone):
+        """The engine made a clone of a Storage."""
+        buffer = self.known.get(source)
+        if buffer is None:
+            buffer = self.known[source] = self.part(ndarray(source))
+        fork = self.part_of("fork", buffer)()
+        if not isinstance(fork, self.cls):
+            self.part.refuse(f"{self.cls.__name__} from fork()", type(fork).__name__)
+        self.known[clone] = fork
+
+    def part_of(self, method, buffer) -> Callable:
+        """A method as a Part, so that its errors name it."""
+        return Part(f"storage ({self.cls.__name__}.{method})", getattr(buffer, method))
+
+    def write(self, storage, copy_buffer):
+        """The engine is about to write to a Storage; whether the learner's class took care."""
+        buffer = self.known.get(storage)
+        if buffer is None:
+            return False
+        write, old = self.part_of("write", buffer), storage.buffer
+        values = write()
+        here = ndarray(storage)
+        if not isinstance(values, np.ndarray) or values.shape != here.shape:
+            write.refuse(f"an array of shape {here.shape}", getattr(values, "shape", type(values)))
+        if values.dtype != here.dtype or not values.flags.c_contiguous:
+            write.refuse(f"a contiguous array of {here.dtype}", f"{values.dtype}")
+        if not values.flags.writeable:
+            write.refuse("an array that can be written to", "a read-only one")
+        if values.ctypes.data == here.ctypes.data:
+            if old.owners > 1:
+                write.refuse(
+                    "a copy, as a clone still shows these bytes", "the shared array itself"
+                )
+            return True
+        if not np.array_equal(values, here, equal_nan=True):
+            write.refuse("a copy of the same values", "other values")
+        flat = values.reshape(-1).view(np.uint8)
+        new = old.pool.adopt(flat, values.ctypes.data, values.nbytes)
+        new.is_foreign = False  # only the engine writes there
+        storage.buffer = new
+        old.owners -= 1
+        if not old.owners:
+            old.pool.release(old)
+        return True

@@ -1,0 +1,198 @@
+"""mg.use: a learner's functions in the place of parts of the engine. One table, a row a seam."""
+
+import inspect
+from collections.abc import Callable
+from typing import NamedTuple
+
+from minigrad.array.array import hooks as array_hooks
+from minigrad.course.seam_graph import FindCycle, TopologicalOrder
+from minigrad.course.seam_parts import (
+    Accumulate,
+    CheckSaved,
+    ClipGradNorm,
+    GradientPlan,
+    Gradients,
+    Part,
+    Unbroadcast,
+    Update,
+)
+from minigrad.course.seam_storage import CopyOnWrite
+from minigrad.errors import SeamError
+from minigrad.graph import modes
+from minigrad.graph.modes import Seams, state
+from minigrad.ops.base import Elementwise, RowWise, registry
+from minigrad.optim.hooks import hooks as optim_hooks
+
+
+class Seam(NamedTuple):
+    """One place where a learner's part runs.
+
+    lesson: where it is written; hooks: the object of this thread that has the hook point; hook: its
+    name there; adapt: (seam's name, learner's part) -> what fills the hook; call: how it is called.
+    """
+
+    lesson: str
+    hooks: Callable
+    hook: str
+    adapt: Callable
+    call: str
+
+
+def _function(adapter):
+    def adapt(name, function):
+        if not callable(function) or inspect.isclass(function):
+            raise SeamError(f"mg.use({name}=...): wanted a function", f"{function!r:.60}")
+        return adapter(Part(name, function))
+
+    return adapt
+
+
+def _gradients(name, table):
+    if not isinstance(table, dict):
+        raise SeamError(
+            f"mg.use({name}=...): wanted a dict", type(table).__name__, "gradients={'mul': f}"
+        )
+    plans = {}
+    for op_name, function in table.items():
+        op = registry.get(op_name)
+        takes = op is not None and issubclass(op, Elementwise) and not issubclass(op, RowWise)
+        if op is None or not takes or not op.gradient_formulas:
+            known = sorted(
+                n
+                for n, o in registry.items()
+                if issubclass(o, Elementwise) and not issubclass(o, RowWise) and o.gradient_formulas
+            )
+            raise SeamError(
+                f"mg.use({name}=...): wanted elementwise operations", f"{op_name!r}",
+                f"one of {', '.join(known)}",
+            )  # fmt: skip
+        part = _function(lambda part: part)(f"{name}[{op_name!r}]", function)
+        plans[op_name] = GradientPlan(op, part)
+    return Gradients(plans)
+
+
+def _storage(name, cls):
+    methods = [m for m in ("read", "write", "fork") if not callable(getattr(cls, m, None))]
+    if not inspect.isclass(cls) or methods:
+        raise SeamError(
+            f"mg.use({name}=...): wanted a class with read, write and fork",
+            f"{cls!r:.60}" + (f" without {', '.join(methods)}" if methods else ""),
+        )
+    part = Part(name, cls.__init__)
+    part.function, part.name = cls, cls.__name__
+    return CopyOnWrite(part, cls)
+
+
+def _graph():
+    if state.seams is None:
+        state.seams = Seams()
+    return state.seams
+
+
+def _arrays():
+    return array_hooks
+
+
+def _optimizers():
+    return optim_hooks
+
+
+SEAMS = {
+    "gradients": Seam(
+        "01", _graph, "gradient_plan", _gradients, "{'mul': f}, f(dy, a, b) -> (da, db)"
+    ),
+    "topological_order": Seam(
+        "02", _graph, "topological_order", _function(TopologicalOrder), "f(root) -> nodes"
+    ),
+    "find_cycle": Seam("03", _graph, "find_cycle", _function(FindCycle), "f(root) -> None or path"),
+    "unbroadcast": Seam("04", _graph, "unbroadcast", _function(Unbroadcast), "f(g, shape) -> g"),
+    "accumulate": Seam("04", _graph, "accumulate", _function(Accumulate), "f(grads, key, g)"),
+    "storage": Seam("05", _arrays, "storage", _storage, "a class with read, write, fork"),
+    "check_saved": Seam("06", _graph, "check_saved", _function(CheckSaved), "f(ctx)"),
+    "update": Seam(
+        "08",
+        _optimizers,
+        "update",
+        _function(Update),
+        "f(algorithm, values, gradient, state, hyperparameters)",
+    ),
+    "clip_grad_norm_": Seam(
+        "09", _optimizers, "clip_grad_norm_", _function(ClipGradNorm), "f(gradients, max_norm)"
+    ),
+}
+
+
+class use:
+    """Runs the engine with a learner's functions for some of its parts, in this thread.
+
+    In eager mode, on the CPU, first order; blocks nest. Names and how each is called:
+
+    - gradients={'mul': f}: f(dy, a, b) -> (da, db) for elementwise operations. Arguments after dy
+      go by the names of the op's inputs, or `y` for its output, or else in the order in which the
+      op keeps them. Arrays have the output's shape; the engine sums what was broadcast. It holds
+      for operations called inside the block.
+    - topological_order=f: f(root) -> all nodes, each once, inputs before consumers or reversed.
+    - find_cycle=f: f(root) -> None, or a list of nodes that ends where it begins.
+    - unbroadcast=f: f(g, shape) -> the sum of g in that shape.
+    - accumulate=f: f(grads, key, g) adds g to grads[key].
+    - storage=CowBuffer: CowBuffer(array), .fork(), .write() -> the array to write to, .read().
+    - check_saved=f: f(ctx) raises if a Storage in ctx.saved has another version than ctx.versions.
+    - update=f: f(algorithm, values, gradient, state, hyperparameters) is an optimizer's step for
+      one parameter: it writes values and state, flat copies, in place.
+    - clip_grad_norm_=f: f(gradients, max_norm) -> the norm before; changes them in place.
+
+    Nodes are `minigrad.course.objects.Node`, leaves have op='leaf'; arrays are NumPy's, read-only.
+
+    Raises:
+        SeamError: an unknown name, or a result of a wrong type, length or shape; it names the
+            function and its line.
+
+    >>> import minigrad as mg
+    >>> x = mg.variable([3.0], requires_grad=True)
+    >>> with mg.use(gradients={"mul": lambda dy, a, b: (100 * dy * b, dy * a)}):
+    ...     (x * 2.0).backward()
+    >>> x.grad.tolist()
+    [200.0]
+    """
+
+    def __init__(self, **parts):
+        if not parts:
+            raise SeamError("mg.use: wanted at least one part", "none", f"one of {_names()}")
+        self._fill = []
+        for name, part in parts.items():
+            seam = SEAMS.get(name)
+            if seam is None:
+                raise SeamError(
+                    "mg.use: wanted the name of a seam", f"{name!r}", f"one of {_names()}"
+                )
+            self._fill.append((seam, seam.adapt(name, part)))
+        self._before = []
+
+    def __enter__(self):
+        outer = state.seams
+        state.seams = Seams()
+        if outer is not None:
+            vars(state.seams).update(vars(outer))
+        before = [(None, "", outer)]
+        for seam, adapter in self._fill:
+            hooks = seam.hooks()
+            if hooks is not state.seams:
+                before.append((hooks, seam.hook, getattr(hooks, seam.hook)))
+            setattr(hooks, seam.hook, adapter)
+        if not vars(state.seams):
+            state.seams = None
+        self._before.append(before)
+        modes.watch(+1)  # every op takes the way on which the hook points lie
+        return self
+
+    def __exit__(self, *error):
+        modes.watch(-1)
+        for hooks, name, value in self._before.pop():
+            if hooks is None:
+                state.seams = value
+            else:
+                setattr(hooks, name, value)
+
+
+def _names():
+    return ", ".join(SEAMS)

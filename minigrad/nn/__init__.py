@@ -2,7 +2,16 @@
 
 from minigrad.nn import init as init
 from minigrad.nn.activation import (
-    ELU, GELU, Flatten, LeakyReLU, ReLU, Sigmoid, SiLU, Softmax, Softplus, Tanh,
+    ELU,
+    GELU,
+    Flatten,
+    LeakyReLU,
+    ReLU,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Softplus,
+    Tanh,
 )  # fmt: skip
 from minigrad.nn.attention import MultiHeadAttention, TransformerBlock
 from minigrad.nn.containers import ModuleList, Sequential

@@ -64,7 +64,7 @@ def channels(layer, x, rank, count):
     if x.ndim != rank or x.shape[1] != count:
         fix = None
         if x.ndim == rank - 1:
-            fix = "add the missing axis: x.unsqueeze(0) for one example, x.unsqueeze(1) for one channel"
+            fix = "add the axis: x.unsqueeze(0) for one example, x.unsqueeze(1) for one channel"
         elif x.ndim == rank and x.shape[-1] == count:
             fix = f"channels come second: x.permute({(0, rank - 1, *range(1, rank - 1))})"
         raise ShapeError(

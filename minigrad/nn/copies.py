@@ -1,6 +1,7 @@
-"""model.valid(): a live view for evaluation. model.clone(): a frozen copy. copy.deepcopy: a new model."""
+"""model.valid(): a live view. model.clone(): a frozen copy. copy.deepcopy(model): a new model."""
 
 import copy
+from typing import Any
 
 from minigrad.errors import ArgumentTypeError, GradientError
 from minigrad.graph.modes import no_grad
@@ -14,6 +15,8 @@ _view_types = {}
 
 class _View:
     """What a view does otherwise than the module it shows: attributes are looked up there, now."""
+
+    forward: Any
 
     def __getattribute__(self, name):
         mine = object.__getattribute__(self, "__dict__")
@@ -41,11 +44,12 @@ class _View:
             fix=f"change the model itself: model.{name} = ..., or model = view.train()",
         )
 
-    __delattr__ = __setattr__
+    def __delattr__(self, name):
+        self.__setattr__(name, None)
 
     def __call__(self, *args, **kwargs):
         with no_grad():
-            return self.forward(*args, **kwargs)  # pyright: ignore[reportAttributeAccessIssue]
+            return self.forward(*args, **kwargs)
 
     def train(self, mode=True):
         """The model that this view shows, as it is; with mode=False the view itself."""
@@ -91,7 +95,8 @@ def rebuild(module, memo, of_parameter, of_buffer, of_value):
     found = memo.get(id(module))
     if found is not None:
         return found
-    out = memo[id(module)] = type(module).__new__(type(module))
+    kind: Any = type(module)
+    out = memo[id(module)] = kind.__new__(kind)
     for name, value in module.__dict__.items():
         if name in INTERNAL:
             continue

@@ -5,6 +5,7 @@ those of Glorot and Bengio (2010) and He et al. (2015).
 """
 
 import math
+from typing import Any
 
 from minigrad.errors import ArgumentError, ShapeError
 from minigrad.graph.modes import no_grad
@@ -44,16 +45,18 @@ def fans(x):
 
 def uniform_(x, low=0.0, high=1.0):
     """Uniform in [low, high)."""
+    values: Any = rand(x.shape, x.dtype)
     with no_grad():
-        return x.copy_(rand(x.shape, x.dtype) * float(high - low) + float(low))
+        return x.copy_(values * float(high - low) + float(low))
 
 
 def normal_(x, mean=0.0, std=1.0):
     """Normal."""
     if std < 0:
         raise ArgumentError("normal_: wanted std >= 0", f"{std}")
+    values: Any = randn(x.shape, x.dtype)
     with no_grad():
-        return x.copy_(randn(x.shape, x.dtype) * float(std) + float(mean))
+        return x.copy_(values * float(std) + float(mean))
 
 
 def constant_(x, value):

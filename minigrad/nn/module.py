@@ -9,8 +9,8 @@ from minigrad.nn.registry import Registry
 class Module(Registry):
     """Part of a model. Subclasses set attributes in `__init__` and define `forward`.
 
-    Parameters, Buffers and Modules set as attributes are registered in that order. `super().__init__()`
-    may be left out.
+    Parameters, Buffers and Modules set as attributes are registered in that order.
+    `super().__init__()` may be left out.
 
     >>> import minigrad as mg
     >>> class Scale(mg.nn.Module):
@@ -70,10 +70,10 @@ class Module(Registry):
     # -- state and copies ----------------------------------------------------------------------
 
     def state_dict(self):
-        """The values of parameters and persistent buffers by name, as they are now: {name: Variable}.
+        """{name: Variable}: the values of parameters and persistent buffers as they are now.
 
-        Clones, so that training on does not change them; bytes are copied at the first write. A tied
-        parameter is there once.
+        Clones, so that training on does not change them; bytes are copied at the first write. A
+        tied parameter is there once.
         """
         return state.state_dict(self)
 
@@ -105,7 +105,8 @@ class Module(Registry):
 
         Bytes are copied when one side is first written (copy-on-write). The copy takes no gradients
         and may be written: `for t, p in zip(copy.parameters(), model.parameters()): t.copy_(p)`
-        under `mg.no_grad()`, or `load_state_dict`. For a second model to train: copy.deepcopy(model).
+        under `mg.no_grad()`, or `load_state_dict`. For a second model to train:
+        copy.deepcopy(model).
         """
         return copies.clone(self)
 

@@ -9,7 +9,10 @@ from minigrad.ops.table import functions
 
 
 class LayerNorm(Module):
-    """Each row to mean 0 and variance 1, scaled and shifted (Ba et al. 2016).  (..., n) -> (..., n)."""
+    """Each row to mean 0 and variance 1, scaled and shifted (Ba et al. 2016).
+
+    (..., n) -> (..., n).
+    """
 
     def __init__(self, size, eps=1e-5, dtype=float32):
         self.size, self.eps = check.size("LayerNorm", "size", size), float(eps)
@@ -27,7 +30,10 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """Each row divided by its root mean square, scaled (Zhang, Sennrich 2019).  (..., n) -> (..., n)."""
+    """Each row divided by its root mean square, scaled (Zhang, Sennrich 2019).
+
+    (..., n) -> (..., n).
+    """
 
     def __init__(self, size, eps=1e-5, dtype=float32):
         self.size, self.eps = check.size("RMSNorm", "size", size), float(eps)

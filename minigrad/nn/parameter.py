@@ -18,8 +18,9 @@ class Parameter(Variable):
     """A leaf that requires gradients from birth, and that modules and optimizers know by its `id`.
 
     Optimizers keep their state (momentum and the like) by id. So change the values and keep the
-    Parameter: `p.map(f)`, `p.assign(value)`, `with p.edit() as value:`, or any in-place method under
-    `mg.no_grad()`. A new Parameter in the place of an old one is another one: its state starts anew.
+    Parameter: `p.map(f)`, `p.assign(value)`, `with p.edit() as value:`, or any in-place method
+    under `mg.no_grad()`. A new Parameter in the place of an old one is another one: its state
+    starts anew.
 
     Args:
         data: a Variable, an ndarray, nested lists or a number; floats. Values are copied (lazily);
@@ -51,7 +52,7 @@ class Parameter(Variable):
 
     @classmethod
     def over(cls, array: Array, source: "Parameter", copy_of):
-        """A frozen stand-in for `source` over another Array: same id. copy_of: 'view' or 'clone'."""
+        """A frozen stand-in for `source` over an Array: same id. copy_of: 'view' or 'clone'."""
         out = object.__new__(cls)
         out.owners, out.last_name, out.copy_of = [], source.name, copy_of
         Variable.__init__(out, array)
@@ -133,8 +134,8 @@ class Parameter(Variable):
     def edit(self):
         """`with p.edit() as value:` for in-place changes of the values; nothing is recorded.
 
-        id, optimizer state and `.grad` stay. Warns if nothing was written: `value = value * 2` makes
-        a new Variable, `value *= 2` writes.
+        id, optimizer state and `.grad` stay. Warns if nothing was written: `value = value * 2`
+        makes a new Variable, `value *= 2` writes.
         """
         return _Edit(self)
 

@@ -1,5 +1,7 @@
 """Registry: attributes that are parameters, buffers or modules, by name and in order."""
 
+from typing import Any
+
 from minigrad.errors import ArgumentError, ArgumentTypeError, GradientError
 from minigrad.graph.variable import Variable
 from minigrad.nn.ownership import add_owner, changes, reference, remove_owner
@@ -23,7 +25,7 @@ class Registry:
 
     # -- attributes ----------------------------------------------------------------------------
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name, value: Any):
         before = self.__dict__.get(name)
         if before is value and value is not None:
             return  # m.w *= 2 writes in place, and then sets the same object
@@ -38,19 +40,22 @@ class Registry:
                 value.describe(),
                 f"self.{name} = nn.Parameter(value)",
             )
-        if kind == "module" and any(m is self for m in value.modules()):
-            raise ArgumentError(f"{type(self).__name__}.{name}: a module cannot contain itself")
-        if known:
-            self._let_go(name, before, known)
         if kind:
-            self._members[name] = kind
-            if kind == "parameter":
-                value.owned_by(self._reference, name)
-            elif kind == "module":
-                value.__dict__["_owners"] = add_owner(value._owners, self._reference, name)
+            self._take(name, value, kind)
         elif known:
             del self._members[name]
+        if known:
+            self._let_go(name, before, known)
         self.__dict__[name] = value
+
+    def _take(self, name, value, kind):
+        if kind == "parameter":
+            value.owned_by(self._reference, name)
+        elif kind == "module":
+            if any(m is self for m in value.modules()):
+                raise ArgumentError(f"{type(self).__name__}.{name}: a module cannot contain itself")
+            value.__dict__["_owners"] = add_owner(value._owners, self._reference, name)
+        self._members[name] = kind
 
     def __delattr__(self, name):
         known = self._members.pop(name, None)
@@ -140,7 +145,7 @@ class Registry:
             yield b
 
 
-def _kind(value):
+def _kind(value: Any):
     if isinstance(value, Parameter):
         return "parameter"
     if isinstance(value, Registry):

@@ -1,0 +1,46 @@
+"""Optimizers, schedules and clipping: `mg.optim`."""
+
+from minigrad.optim.algorithms import SGD, Adam, AdamW, RMSprop
+from minigrad.optim.clipping import (
+    clip_grad_norm_,
+    clip_grad_norm_per_param_,
+    clip_grad_value_,
+    clip_params_,
+)
+from minigrad.optim.hooks import hooks
+from minigrad.optim.optimizer import Optimizer
+from minigrad.optim.schedules import (
+    Constant,
+    CosineDecay,
+    ExponentialDecay,
+    LinearWarmup,
+    ReduceOnPlateau,
+    Schedule,
+    StepDecay,
+    WarmupCosine,
+    cosine,
+    warmup_cosine,
+)
+
+__all__ = [
+    "SGD",
+    "Adam",
+    "AdamW",
+    "Constant",
+    "CosineDecay",
+    "ExponentialDecay",
+    "LinearWarmup",
+    "Optimizer",
+    "RMSprop",
+    "ReduceOnPlateau",
+    "Schedule",
+    "StepDecay",
+    "WarmupCosine",
+    "clip_grad_norm_",
+    "clip_grad_norm_per_param_",
+    "clip_grad_value_",
+    "clip_params_",
+    "cosine",
+    "hooks",
+    "warmup_cosine",
+]

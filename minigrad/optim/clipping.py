@@ -1,0 +1,207 @@
+"""Clipping of gradients and of parameters, in place."""
+
+import math
+from array import array as integers
+
+import numpy as np
+
+from minigrad.array.array import ndarray
+from minigrad.errors import ArgumentError, ArgumentTypeError, NonFiniteError
+from minigrad.graph.modes import no_grad
+from minigrad.graph.node import user_place
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import device_of
+from minigrad.kernels.optimizers import kernel
+from minigrad.nn import Module
+from minigrad.ops.table import functions
+from minigrad.optim.hooks import hooks
+
+
+def clip_grad_norm_(parameters, max_norm, error_if_nonfinite=True):
+    """Scales all gradients by one factor so that their norm together is at most max_norm.
+
+    The norm is the square root of the sum of all squares: the direction of the step is kept.
+    Gradients below the threshold are not touched.
+
+    Args:
+        parameters: a Module, Parameters, or one; those without a gradient are left out.
+        max_norm: at least 0.
+        error_if_nonfinite: raise if the norm is NaN or infinite; otherwise every gradient becomes
+            NaN or 0, as the factor says.
+
+    Returns:
+        The norm before clipping, a float; 0.0 if there is no gradient.
+
+    Raises:
+        NonFiniteError: names the parameters; no gradient was touched.
+
+    >>> import minigrad as mg
+    >>> p = mg.nn.Parameter([0.0, 0.0])
+    >>> p.grad = mg.variable([3.0, 4.0])
+    >>> mg.optim.clip_grad_norm_([p], 1.0), p.grad.tolist()
+    (5.0, [0.6000000238418579, 0.800000011920929])
+    """
+    found = _with_gradients("clip_grad_norm_", parameters)
+    _limit("clip_grad_norm_", "max_norm", max_norm)
+    if hooks.clip_grad_norm_ is not None:
+        return _by_hook(found, max_norm, hooks.clip_grad_norm_)
+    norms = _norms([g for _, g in found])
+    total = _together(norms)
+    if not math.isfinite(total) and error_if_nonfinite:
+        _raise_nonfinite("clip_grad_norm_", found, norms)
+    if not total <= max_norm:
+        _scale(found, [max_norm / total] * len(found))
+    return total
+
+
+def clip_grad_norm_per_param_(parameters, max_norm, error_if_nonfinite=True):
+    """Scales each gradient by itself so that its own norm is at most max_norm.
+
+    Other than `clip_grad_norm_` this changes the direction of the step. Arguments as there.
+
+    Returns:
+        The norms before clipping: a list of floats, one for each parameter that has a gradient.
+    """
+    found = _with_gradients("clip_grad_norm_per_param_", parameters)
+    _limit("clip_grad_norm_per_param_", "max_norm", max_norm)
+    norms = _norms([g for _, g in found])
+    if error_if_nonfinite and not all(map(math.isfinite, norms)):
+        _raise_nonfinite("clip_grad_norm_per_param_", found, norms)
+    above = [k for k, norm in enumerate(norms) if not norm <= max_norm]
+    _scale([found[k] for k in above], [max_norm / norms[k] for k in above])
+    return norms
+
+
+def clip_grad_value_(parameters, max_value):
+    """Cuts every element of the gradients to [-max_value, max_value]; NaN stays NaN."""
+    found = _with_gradients("clip_grad_value_", parameters)
+    _limit("clip_grad_value_", "max_value", max_value)
+    with no_grad():
+        for _, g in found:
+            g.copy_(functions["clip"](g.detach(), -float(max_value), float(max_value)))
+
+
+def clip_params_(parameters, low, high):
+    """Cuts every element of the parameters to [low, high].
+
+    The parameters stay the same objects with the same ids, so the state of an optimizer is
+    untouched.
+
+    Args:
+        parameters: a Module, Parameters, or one.
+        low, high: numbers, or None for an open side.
+    """
+    if low is not None and high is not None and not low <= high:
+        raise ArgumentError("clip_params_: wanted low <= high", f"{low} and {high}")
+    for p in _listed("clip_params_", parameters):
+        with no_grad():
+            p.copy_(functions["clip"](p.detach(), low, high))
+
+
+def _listed(name, parameters):
+    if isinstance(parameters, Module):
+        return list(parameters.parameters())
+    if isinstance(parameters, Variable):
+        return [parameters]
+    try:
+        found = list(parameters)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{name}: wanted a Module or Parameters", f"{type(parameters).__name__}"
+        ) from None
+    for p in found:
+        if not isinstance(p, Variable):
+            raise ArgumentTypeError(
+                f"{name}: wanted a Module or Parameters",
+                f"{type(p).__name__} among them",
+                "give it the parameters, not their gradients' arrays: model.parameters()",
+            )
+    return found
+
+
+def _with_gradients(name, parameters):
+    """(parameter, gradient) of those that have one, each once, gradients contiguous."""
+    found, seen = [], set()
+    for p in _listed(name, parameters):
+        g = p.grad
+        if g is None or id(p) in seen:
+            continue
+        seen.add(id(p))
+        if not g.array.is_contiguous:
+            g = p.grad_ = Variable(device_of(g.array).contiguous(g.array))
+        found.append((p, g))
+    return found
+
+
+def _limit(name, what, value):
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number, Variable)):
+        raise ArgumentTypeError(f"{name}: wanted a number for {what}", f"{value!r}")
+    if not float(value) >= 0.0:
+        raise ArgumentError(f"{name}: wanted {what} of at least 0", f"{value}")
+
+
+def _call(which, gradients, numbers):
+    """Runs `squares` or `scale` once per dtype over gradients; numbers: one each, in and out."""
+    for dtype in {g.dtype.name for g in gradients}:
+        chosen = [k for k, g in enumerate(gradients) if g.dtype.name == dtype]
+        table = integers("q")
+        for k in chosen:
+            table.extend((gradients[k].array.address, gradients[k].size))
+        some = integers("d", [numbers[k] for k in chosen])
+        run = kernel(which, dtype)
+        run(table.buffer_info()[0], len(chosen), some.buffer_info()[0], 0, 0)
+        for k, value in zip(chosen, some, strict=True):
+            numbers[k] = value
+
+
+def _norms(gradients):
+    """The Euclidean norm of each gradient, summed in float64."""
+    sums = [0.0] * len(gradients)
+    _call("squares", gradients, sums)
+    norms = [math.sqrt(s) if s >= 0 else math.nan for s in sums]
+    for k, norm in enumerate(norms):
+        if norm == math.inf:  # squares beyond float64, or truly infinite
+            values = np.abs(ndarray(gradients[k].array))
+            most = float(values.max())
+            if math.isfinite(most):
+                norms[k] = most * math.sqrt(float(np.sum(np.square(values / most))))
+    return norms
+
+
+def _together(norms):
+    most = max(norms, default=0.0)
+    if not math.isfinite(most) or most < 1e150:
+        return math.sqrt(sum(n * n for n in norms))
+    return most * math.sqrt(sum((n / most) ** 2 for n in norms))
+
+
+def _scale(found, factors):
+    place = user_place()
+    for _, g in found:
+        device_of(g.array).prepare_write(g.array, place)
+    _call("scale", [g for _, g in found], list(factors))
+
+
+def _raise_nonfinite(name, found, norms):
+    wrong = [
+        f"'{p.name or p.describe()}'"
+        for (p, _), norm in zip(found, norms, strict=True)
+        if not math.isfinite(norm)
+    ]
+    raise NonFiniteError(
+        f"{name}: wanted finite gradients",
+        f"NaN or infinity in the gradient of {', '.join(wrong) or 'several, together'}",
+        "leave this step out (optimizer.zero_grad()), or look for its source: "
+        "with mg.debug.detect_anomaly(): ...",
+    )
+
+
+def _by_hook(found, max_norm, function):
+    copies = [ndarray(g.array).flatten() for _, g in found]
+    norm = function(copies, max_norm)
+    place = user_place()
+    for (_, g), values in zip(found, copies, strict=True):
+        if not np.array_equal(ndarray(g.array).reshape(-1), values, equal_nan=True):
+            device_of(g.array).prepare_write(g.array, place)
+            ndarray(g.array)[...] = values.reshape(g.shape)
+    return float(norm)

@@ -1,0 +1,155 @@
+"""Group: parameters that are updated with the same hyperparameters."""
+
+from typing import Any
+
+from minigrad.array.array import Array, ndarray
+from minigrad.array.dtypes import float64
+from minigrad.errors import ArgumentError, ArgumentTypeError
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import default_device, device_of
+from minigrad.nn import Module, Parameter
+
+MOST_NUMBERS = 8  # of a group's hyperparameters, as the kernels read them
+
+
+class Group:
+    """Hyperparameters as attributes, `learning_rate` first, and the parameters they are for.
+
+    The numbers live in one float64 array, which the kernels read: writing `group.learning_rate = v`
+    writes there. `parameters` lists what is updated now.
+    """
+
+    _optimizer: Any
+    _hyperparameters: dict
+    _array: Array
+    parameters: list
+    sources: list
+
+    def __init__(self, optimizer, sources, hyperparameters):
+        self.__dict__.update(
+            _optimizer=optimizer, sources=sources, parameters=[], _hyperparameters={}
+        )
+        device = default_device()
+        array = self.__dict__["_array"] = device.empty((MOST_NUMBERS,), float64)
+        device.fill(array, 0.0)
+        for name, value in hyperparameters.items():
+            setattr(self, name, value)
+
+    def __getattr__(self, name) -> Any:
+        values = self.__dict__["_hyperparameters"]
+        if name == "learning_rate":
+            return float(ndarray(self._array)[0])
+        if name not in values:
+            raise AttributeError(
+                f"a group of {type(self._optimizer).__name__} has no '{name}'; "
+                f"it has learning_rate, {', '.join(n for n in values if n != 'learning_rate')}"
+            )
+        return values[name]
+
+    def __setattr__(self, name, value):
+        if name in ("parameters", "sources"):
+            self.__dict__[name] = value
+            return
+        value = self._optimizer.checked(name, value)
+        values = self._hyperparameters
+        if name != "learning_rate" and values.get(name) != value:
+            self._optimizer.forget_plan()  # it may need other state
+        is_complete = len(values) == len(self._optimizer.hyperparameters)
+        if is_complete and name != "learning_rate":
+            values["learning_rate"] = self.learning_rate  # a compiled step may have written it
+        changed = {**values, name: value}
+        if len(changed) == len(self._optimizer.hyperparameters):
+            numbers = self._optimizer.numbers(changed)
+            device_of(self._array).prepare_write(self._array)
+            ndarray(self._array)[: len(numbers)] = numbers
+        values[name] = value
+
+    @property
+    def address(self):
+        """Where the kernels read the numbers."""
+        return self._array.address
+
+    @property
+    def learning_rate_array(self):
+        """The learning rate as it lives in memory: a float64 Variable of shape ()."""
+        return Variable(self._array.view((), (), 0))
+
+    def as_dict(self):
+        """{name: value} of the hyperparameters."""
+        return {**self._hyperparameters, "learning_rate": self.learning_rate}
+
+    def __repr__(self):
+        shown = ", ".join(f"{name}={value}" for name, value in self.as_dict().items())
+        return f"Group({len(self.parameters)} parameters, {shown})"
+
+
+def split(name, given):
+    """[(sources, own hyperparameters)] from what an optimizer was given."""
+    if isinstance(given, (Module, Parameter)):
+        return [([given], {})]
+    given = _listed(name, given)
+    if not given:
+        raise ArgumentError(
+            f"{name}: wanted parameters to update",
+            "an empty list",
+            "give it the model, or list(model.parameters()); a generator can be used only once",
+        )
+    if not any(isinstance(item, dict) for item in given):
+        return [([_source(name, item) for item in given], {})]
+    groups = []
+    for item in given:
+        if not isinstance(item, dict) or not {"parameters", "params"} & set(item):
+            raise ArgumentTypeError(
+                f"{name}: wanted a list of dicts, each with 'parameters'",
+                f"{type(item).__name__}" if not isinstance(item, dict) else f"keys {list(item)}",
+                "[{'parameters': model.body, 'learning_rate': 1e-4}, {'parameters': model.head}]",
+            )
+        own = {k: v for k, v in item.items() if k not in ("parameters", "params")}
+        parameters = item.get("parameters", item.get("params"))
+        if isinstance(parameters, (Module, Parameter)):
+            parameters = [parameters]
+        sources = [_source(name, p) for p in _listed(name, parameters)]
+        groups.append((sources, own))
+    return groups
+
+
+def _listed(name, given):
+    try:
+        return list(given)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{name}: wanted a Module, Parameters, or a list of dicts", f"{type(given).__name__}"
+        ) from None
+
+
+def _source(name, item):
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
+        item = item[1]  # from named_parameters()
+    if isinstance(item, (Module, Parameter)):
+        return item
+    if isinstance(item, Variable):
+        fix = "p = nn.Parameter(x), and compute with p"
+    elif isinstance(item, str):
+        fix = "give it the model, or model.parameters()"
+    else:
+        fix = None
+    raise ArgumentTypeError(
+        f"{name}: wanted Parameters: they have the id that its state is kept by",
+        item.describe() + ", a Variable" if isinstance(item, Variable) else type(item).__name__,
+        fix,
+    )
+
+
+def check_trainable(name, parameter):
+    """Parameters of views and clones are refused."""
+    if parameter.copy_of:
+        fix = {
+            "view": "give it the model: view.train()",
+            "clone": "give it the model it is a copy of",
+        }
+        raise ArgumentError(
+            f"{name}: '{parameter.name}' belongs to a {parameter.copy_of} of a model, which is "
+            "never trained",
+            parameter.describe(),
+            fix[parameter.copy_of],
+        )

@@ -1,0 +1,48 @@
+"""An optimizer's step done by somebody else's function: see `hooks.update`."""
+
+from typing import Any
+
+import numpy as np
+
+from minigrad.array.array import ndarray
+from minigrad.errors import SeamError
+from minigrad.graph.node import user_place
+from minigrad.kernels.backend import device_of
+
+
+def update_by_hook(optimizer, update):
+    """Copies out, calls update for each parameter with a gradient, copies back."""
+    for group in optimizer.groups:
+        hyperparameters = group.as_dict()
+        for p in group.parameters:
+            if p.grad is None or not p.requires_grad:
+                continue
+            kept = optimizer.state_for(p, group) or {}
+            values, gradient = ndarray(p.array).flatten(), ndarray(p.grad.array).flatten()
+            state = {k: ndarray(v.array).flatten() for k, v in kept.items() if k != "step"}
+            given: dict[str, Any] = dict(state)
+            if "step" in kept:
+                given["step"] = int(kept["step"].item()) + 1
+            update(optimizer.algorithm, values, gradient, given, hyperparameters)
+            for name, before in state.items():
+                if given.get(name) is not before:
+                    raise SeamError(
+                        f"update: wanted state['{name}'] written in place",
+                        "another object under that name",
+                        f"state['{name}'][:] = ...",
+                    )
+            if not np.isfinite(values).all() and np.isfinite(gradient).all():
+                raise SeamError(
+                    f"update: non-finite values for '{p.name}' from a finite gradient",
+                    f"{values[~np.isfinite(values)][:3]}",
+                )
+            _write(p.array, values)
+            for name, value in state.items():
+                _write(kept[name].array, value)
+            if "step" in kept:
+                _write(kept["step"].array, np.array(given["step"]))
+
+
+def _write(array, values):
+    device_of(array).prepare_write(array, user_place())
+    ndarray(array)[...] = values.reshape(array.shape)

@@ -1,0 +1,297 @@
+"""Optimizer: which parameters, their state by id, and step()."""
+
+import math
+import warnings
+
+from minigrad.errors import ArgumentError, ArgumentTypeError, OrphanParameterError, ShapeError
+from minigrad.graph.modes import no_grad
+from minigrad.graph.node import user_place
+from minigrad.graph.variable import Variable
+from minigrad.nn import Parameter
+from minigrad.nn.ownership import changes
+from minigrad.optim import saving
+from minigrad.optim.group import Group, check_trainable, split
+from minigrad.optim.hooked import update_by_hook
+from minigrad.optim.hooks import hooks
+from minigrad.optim.passes import Pass
+from minigrad.optim.state import ParameterState
+from minigrad.optim.tracking import Tracking
+
+ORPHAN_RULES = ("raise", "warn", "ignore")
+
+
+class Optimizer:
+    """What all optimizers share. `state` is {parameter id: {name: Variable}}.
+
+    Given a Module it follows the module by id: parameters added or replaced later are seen. Given
+    Parameters it keeps those objects. A parameter whose `.grad` is None, or that is frozen, is left
+    as it is; one with a gradient of zeros still moves, by momentum and decay.
+    """
+
+    kernel: str
+    hyperparameters: tuple
+    counts_steps = False
+
+    def __init__(self, parameters, on_orphan, **hyperparameters):
+        self.algorithm = type(self).__name__
+        if on_orphan not in ORPHAN_RULES:
+            raise ArgumentError(
+                f"{self.algorithm}: wanted on_orphan 'raise', 'warn' or 'ignore'", f"{on_orphan!r}"
+            )
+        self.on_orphan = on_orphan
+        self.state, self._passes, self._seen = {}, None, -1
+        self.groups = []
+        for sources, own in split(self.algorithm, parameters):
+            unknown = set(own) - set(self.hyperparameters)
+            if unknown:
+                raise ArgumentError(
+                    f"{self.algorithm}: wanted hyperparameters among "
+                    f"{', '.join(self.hyperparameters)}",
+                    f"{', '.join(sorted(unknown))}",
+                )
+            self.groups.append(Group(self, sources, {**hyperparameters, **own}))
+        self._tracking = Tracking(self)
+        self._sync()
+        if not any(group.parameters for group in self.groups):
+            raise ArgumentError(
+                f"{self.algorithm}: wanted parameters to update", "a module without parameters"
+            )
+
+    # -- hyperparameters -----------------------------------------------------------------------
+
+    @property
+    def learning_rate(self):
+        """The learning rate, of the first group if there are several. Writing sets it in all."""
+        return self.groups[0].learning_rate
+
+    @learning_rate.setter
+    def learning_rate(self, value):
+        for group in self.groups:
+            group.learning_rate = value
+
+    def slots_of(self, values):
+        """Names of the arrays kept for a parameter, with these hyperparameters."""
+        raise NotImplementedError
+
+    def slots(self, group):
+        """Names of the arrays that a group's parameters keep."""
+        return self.slots_of(group.as_dict())
+
+    def numbers(self, values):
+        """A group's hyperparameters as the kernel reads them."""
+        raise NotImplementedError
+
+    def checked(self, name, value):
+        """A hyperparameter of the right type and range."""
+        kind = self.algorithm
+        if name not in self.hyperparameters:
+            raise AttributeError(
+                f"{kind} has no hyperparameter '{name}'; it has {', '.join(self.hyperparameters)}"
+            )
+        if name in ("nesterov", "centered"):
+            if not isinstance(value, bool):
+                raise ArgumentTypeError(f"{kind}: wanted True or False for {name}", f"{value!r}")
+            return value
+        if name == "betas":
+            if not isinstance(value, (tuple, list)) or len(value) != 2:
+                raise ArgumentTypeError(f"{kind}: wanted two numbers for betas", f"{value!r}")
+            return tuple(self._number("betas", b, below_one=True) for b in value)
+        return self._number(name, value, below_one=name == "alpha")
+
+    def _number(self, name, value, below_one=False):
+        if isinstance(value, Variable) and value.size == 1:
+            value = value.item()
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise ArgumentTypeError(
+                f"{self.algorithm}: wanted a number for {name}", f"{value!r}"
+            ) from None
+        if not (0.0 <= number < (1.0 if below_one else math.inf)):
+            wanted = "at least 0 and below 1" if below_one else "0 or more, and finite"
+            raise ArgumentError(f"{self.algorithm}: wanted {name} {wanted}", f"{value}")
+        return number
+
+    # -- parameters ----------------------------------------------------------------------------
+
+    @property
+    def parameters(self):
+        """All parameters that are updated now, in order."""
+        self._sync()
+        return [p for group in self.groups for p in group.parameters]
+
+    def add(self, parameter, group=0):
+        """Updates one more parameter from now on, with fresh state; group: index of its group."""
+        if not isinstance(parameter, Parameter):
+            raise ArgumentTypeError(
+                f"{self.algorithm}.add: wanted a Parameter", f"{type(parameter).__name__}"
+            )
+        check_trainable(f"{self.algorithm}.add", parameter)
+        if any(p is parameter for p in self.parameters):
+            raise ArgumentError(
+                f"{self.algorithm}.add: '{parameter.name}' is updated already",
+                fix="an optimizer that was given the model follows it: nothing to add",
+            )
+        self.groups[group].sources.append(parameter)
+        self._seen = -1
+        self._sync()
+
+    def replace(self, old, new, state="keep"):
+        """Updates `new` in the place of `old`.
+
+        Args:
+            old: the Parameter that was updated so far.
+            new: the Parameter in its place.
+            state: 'keep' hands old's state (momentum and the like) on, shapes must be equal; 'drop'
+                starts anew.
+        """
+        kind = f"{self.algorithm}.replace"
+        if state not in ("keep", "drop"):
+            raise ArgumentError(f"{kind}: wanted state='keep' or 'drop'", f"{state!r}")
+        for p in (old, new):
+            if not isinstance(p, Parameter):
+                raise ArgumentTypeError(f"{kind}: wanted two Parameters", f"{type(p).__name__}")
+            check_trainable(kind, p)
+        if not self._tracking.knows(old):
+            raise ArgumentError(f"{kind}: '{old.name}' is not updated by this optimizer")
+        if state == "keep" and old.shape != new.shape:
+            raise ShapeError(
+                f"{kind}: wanted equal shapes to keep the state",
+                f"{old.shape} and {new.shape}",
+                "state='drop' starts anew",
+            )
+        kept = self.state.pop(old.id, None)
+        if state == "keep" and kept is not None:
+            self.state[new.id] = kept
+        else:
+            self.state.pop(new.id, None)
+        self._tracking.replaced(old, new)
+        self.forget_plan()
+        self._seen = -1
+        self._sync()
+
+    def _sync(self):
+        """Looks again at the modules it follows, if any module has changed since."""
+        if self._seen != changes.count:
+            if self._tracking.update():
+                self.forget_plan()
+            self._seen = changes.count
+
+    def forget_plan(self):
+        """The table of addresses is made anew at the next step."""
+        self._passes = None
+
+    # -- stepping ------------------------------------------------------------------------------
+
+    def step(self):
+        """Updates every parameter that has a gradient.
+
+        Raises:
+            OrphanParameterError: a parameter was part of a module and is not any more, so that
+                training it would change nothing, or its state was lost with it.
+        """
+        if self._seen != changes.count:
+            self._sync()
+        if self._tracking.orphans:
+            self._meet_orphans()
+        if hooks.update is not None:
+            update_by_hook(self, hooks.update)
+            return
+        place = user_place()
+        if self._passes is None or not all(p.prepare(place) for p in self._passes):
+            self._passes = self._plan()
+            for p in self._passes:
+                p.prepare(place)
+        for p in self._passes:
+            p.run()
+
+    def _plan(self):
+        rows = {}
+        for group in self.groups:
+            slots = self.slots(group)
+            for p in group.parameters:
+                state = self.state_for(p, group) if p.grad_ is not None else self.state.get(p.id)
+                needs = bool(slots) or self.counts_steps
+                rows.setdefault(p.dtype, []).append((p, state, group, needs))
+        return [
+            Pass(self.kernel, dtype, [row[:3] for row in found], any(row[3] for row in found))
+            for dtype, found in rows.items()
+        ]
+
+    def state_for(self, parameter, group):
+        """The state of a parameter, made or converted if need be; None where nothing is kept."""
+        slots = self.slots(group)
+        state = self.state.get(parameter.id)
+        if not slots and not self.counts_steps:
+            self.state.pop(parameter.id, None)
+            return None
+        if state is None or not state.fits(parameter, slots, self.counts_steps):
+            new = ParameterState(parameter, slots, self.counts_steps)
+            if state is not None and state.shape == new.shape:
+                with no_grad():
+                    new.take(state)
+            state = self.state[parameter.id] = new
+        return state
+
+    def _meet_orphans(self):
+        orphans = list(self._tracking.orphans.values())
+        if self.on_orphan == "raise":
+            names = ", ".join(f"'{self._tracking.name_of(p)}'" for p in orphans)
+            error = OrphanParameterError(
+                f"{self.algorithm}.step: {names} was part of a model and no longer is: the "
+                "model has another Parameter in its place, and this optimizer's state is for the "
+                "old one",
+                fix="keep the Parameter and change its values: p.map(f) or p.assign(value); or say "
+                "what you want: optimizer.replace(old, new, state='keep' or 'drop'); or "
+                "on_orphan='warn'",
+            )
+            error.parameters = orphans
+            raise error
+        if self.on_orphan == "warn":
+            for p in self._tracking.unwarned():
+                warnings.warn(
+                    f"{self.algorithm}.step: '{self._tracking.name_of(p)}' is no longer part of a "
+                    "model: what is updated is not what the model uses, or its state is lost",
+                    stacklevel=3,
+                )
+        self._tracking.accept_orphans()
+
+    def zero_grad(self):
+        """Sets the `.grad` of every parameter to None."""
+        if self._seen != changes.count:
+            self._sync()
+        for group in self.groups:
+            for p in group.parameters:
+                p.grad_ = None
+
+    # -- saving --------------------------------------------------------------------------------
+
+    def state_dict(self):
+        """{'algorithm', 'groups', 'state'}: hyperparameters, and state by the parameters' names.
+
+        Values are clones, as they are now. State of parameters that are gone is left out.
+        """
+        self._sync()
+        return saving.state_dict(self)
+
+    def load_state_dict(self, saved):
+        """Takes over what `state_dict` gave, by name and shape: the order does not matter.
+
+        Returns:
+            (missing, stale): names of parameters without saved state, which start anew, and names
+            that are not updated here; a warning lists the latter.
+
+        Raises:
+            StateError: another algorithm, or other shapes; nothing was written then.
+        """
+        self._sync()
+        return saving.load_state_dict(self, saved)
+
+    def named_parameters(self):
+        """(name, Parameter) of all that is updated: names as `state_dict` uses them."""
+        self._sync()
+        return self._tracking.named()
+
+    def __repr__(self):
+        inside = "\n  ".join(map(repr, self.groups))
+        return f"{self.algorithm}(\n  {inside}\n)"

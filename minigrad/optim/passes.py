@@ -1,0 +1,121 @@
+"""The fused pass: one kernel call updates all parameters of a dtype, by a table of addresses."""
+
+from array import array as integers
+
+from minigrad.array.array import Array
+from minigrad.kernels.backend import device_of
+from minigrad.kernels.optimizers import (
+    COUNTERS,
+    HYPERPARAMETERS,
+    PARAMETER,
+    ROW,
+    SIZE,
+    SLOT,
+    STATE,
+    kernel,
+)
+from minigrad.kernels.threads import threads
+
+SPLIT = 1 << 17  # elements from which the work is shared by threads
+GRAIN = 64  # elements: cuts fall on such multiples, so that threads share no cache line
+
+
+class Pass:
+    """The table of one dtype, kept while the parameters stay the same.
+
+    Addresses of parameters and gradients are written into it before each step: buffers move when a
+    copy-on-write clone is parted, and gradients are new ones in each step.
+
+    Args:
+        name: of the kernel.
+        rows: (parameter, its state or None, its group); no state: it has had no gradient yet.
+        needs_state: whether a row without state cannot be updated.
+    """
+
+    def __init__(self, name, dtype, rows, needs_state):
+        self.kernel = kernel(name, dtype.name)
+        self.table = integers("q", bytes(8 * ROW * len(rows)))
+        self.entries, self.kept = [], []
+        for k, (p, state, group) in enumerate(rows):
+            block = state.block if state is not None else None
+            is_ready = state is not None or not needs_state
+            self.entries.append((p, p.array, block, state, is_ready))
+            base = k * ROW
+            self.table[base + PARAMETER] = p.array.address
+            self.table[base + SIZE] = p.size
+            self.table[base + HYPERPARAMETERS] = group.address
+            if state is not None:
+                self.table[base + STATE] = state.block.address
+                self.table[base + SLOT] = state.slot
+                if state.counters is not None:
+                    self.table[base + COUNTERS] = state.counters.address
+        sizes = [p.size for p, _, _ in rows]
+        self.pieces, self.ranges = cut(sizes, threads.count if sum(sizes) >= SPLIT else 1)
+        self.table_at, self.pieces_at = (x.buffer_info()[0] for x in (self.table, self.pieces))
+
+    def prepare(self, place):
+        """Writes the addresses and announces the writes; False if the table is out of date.
+
+        place: the user's line, for errors about values that were saved before this step.
+        """
+        table, k, kept = self.table, 0, []
+        for p, array, block, state, is_ready in self.entries:
+            g = p.grad_
+            if g is None or not p.requires_grad_:
+                table[k + 1] = 0
+                k += ROW
+                continue
+            if p.array is not array or not is_ready:
+                return False
+            buffer = array.buffer
+            if buffer.owners > 1:  # a clone reads these bytes
+                device_of(array).prepare_write(array, place)
+                buffer = array.buffer
+            else:
+                array.version += 1
+                array.written_at = place
+            if block is not None:
+                block.version += 1
+            if state is not None and state.counters is not None:
+                state.counters.version += 1
+            a = g.array
+            if type(a) is not Array and not a.is_contiguous:
+                a = device_of(a).contiguous(a)
+                kept.append(a)
+            table[k] = buffer.address
+            table[k + 1] = a.address
+            k += ROW
+        self.kept = kept
+        return True
+
+    def run(self):
+        """The kernel call, or one for each thread."""
+        rows, table, pieces = len(self.entries), self.table_at, self.pieces_at
+        if len(self.ranges) == 1:
+            self.kernel(table, rows, pieces, 0, self.ranges[0][1])
+        else:
+            self.kernel(table, rows, pieces, 0, 0)  # counts the steps, once
+            threads.run(self.kernel, [(table, 0, pieces, a, b) for a, b in self.ranges])
+        self.kept = []
+
+
+def cut(sizes, parts):
+    """Pieces (row, first element, elements) as flat integers, and per part its range of pieces.
+
+    >>> cut([100, 300], 2)
+    (array('q', [0, 0, 100, 1, 0, 128, 1, 128, 172]), [(0, 2), (2, 3)])
+    """
+    share = -(-sum(sizes) // (parts * GRAIN)) * GRAIN or GRAIN
+    pieces, ranges, left, start = [], [], share, 0
+    for row, size in enumerate(sizes):
+        first = 0
+        while first < size:
+            if left <= 0 and len(ranges) < parts - 1:
+                ranges.append((start, len(pieces) // 3))
+                start, left = len(pieces) // 3, share
+            room = -(-left // GRAIN) * GRAIN if len(ranges) < parts - 1 else size
+            n = min(size - first, room)
+            pieces += (row, first, n)
+            first, left = first + n, left - n
+    ranges.append((start, len(pieces) // 3))
+    return integers("q", pieces), ranges

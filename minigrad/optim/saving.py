@@ -1,0 +1,108 @@
+"""state_dict of optimizers: by the names of the parameters, never by their position."""
+
+import warnings
+from typing import NamedTuple
+
+from minigrad.errors import ArgumentTypeError, StateError
+from minigrad.graph.modes import no_grad
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import device_of
+from minigrad.ops.base import constant
+from minigrad.optim.state import problems, refuse
+
+
+class LoadResult(NamedTuple):
+    """Names of parameters without saved state, and saved names that nothing is updated under."""
+
+    missing: list
+    stale: list
+
+
+def state_dict(optimizer):
+    """Optimizer.state_dict."""
+    name_of = {p.id: name for name, p in optimizer.named_parameters()}
+    groups = [
+        {**g.as_dict(), "names": [name_of[p.id] for p in g.parameters]} for g in optimizer.groups
+    ]
+    state = {}
+    for name, p in optimizer.named_parameters():
+        if p.id in optimizer.state:
+            state[name] = {
+                key: Variable(device_of(value.array).convert(value.array, value.dtype))
+                for key, value in optimizer.state[p.id].items()
+            }
+    return {"algorithm": optimizer.algorithm, "groups": groups, "state": state}
+
+
+def load_state_dict(optimizer, saved):
+    """Optimizer.load_state_dict: checks everything, then writes."""
+    kind = optimizer.algorithm
+    if not isinstance(saved, dict) or not {"algorithm", "groups", "state"} <= set(saved):
+        raise ArgumentTypeError(
+            f"{kind}.load_state_dict: wanted what optimizer.state_dict() returns",
+            f"{type(saved).__name__}",
+        )
+    if saved["algorithm"] != kind:
+        raise StateError(
+            f"{kind}.load_state_dict: this is the state of another algorithm", saved["algorithm"]
+        )
+    values = {
+        name: {k: v if isinstance(v, Variable) else constant(v, k) for k, v in kept.items()}
+        for name, kept in saved["state"].items()
+    }
+    by_name = dict(optimizer.named_parameters())
+    chosen = _groups(optimizer, saved["groups"])
+    found = []
+    for group, hyperparameters in chosen:
+        slots = _slots(optimizer, group, hyperparameters)
+        members = {p.id for p in group.parameters}
+        for name, p in by_name.items():
+            if name in values and p.id in members:
+                found += problems(name, p, values[name], slots, optimizer.counts_steps)
+    if found:
+        refuse(kind, found)
+    for group, hyperparameters in chosen:
+        for name, value in hyperparameters.items():
+            setattr(group, name, value)
+    optimizer.state.clear()
+    optimizer.forget_plan()
+    group_of = {p.id: group for group in optimizer.groups for p in group.parameters}
+    with no_grad():
+        for name, p in by_name.items():
+            if name in values:
+                state = optimizer.state_for(p, group_of[p.id])
+                if state is not None:
+                    state.take(values[name])
+    known = {n for g in saved["groups"] for n in g["names"]} | set(values)
+    stale = sorted(known - set(by_name))
+    if stale:
+        warnings.warn(
+            f"{kind}.load_state_dict: left out what nothing is updated under: {', '.join(stale)}",
+            stacklevel=3,
+        )
+    return LoadResult([name for name in by_name if name not in values], stale)
+
+
+def _groups(optimizer, saved):
+    """(group, saved hyperparameters) for each group, matched by the names in it."""
+    home = {name: k for k, group in enumerate(saved) for name in group["names"]}
+    name_of = {p.id: name for name, p in optimizer.named_parameters()}
+    chosen = []
+    for group in optimizer.groups:
+        names = [name_of[p.id] for p in group.parameters]
+        homes = {home[name] for name in names if name in home}
+        if len(homes) > 1:
+            raise StateError(
+                f"{optimizer.algorithm}.load_state_dict: one group here was several when it was "
+                "saved; which hyperparameters hold?",
+                f"{', '.join(names[:6])}",
+                "group the parameters as they were",
+            )
+        own = {k: v for k, v in saved[homes.pop()].items() if k != "names"} if homes else {}
+        chosen.append((group, own))
+    return chosen
+
+
+def _slots(optimizer, group, hyperparameters):
+    """The state that a group needs with saved hyperparameters."""
+    return optimizer.slots_of({**group.as_dict(), **hyperparameters})

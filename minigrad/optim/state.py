@@ -1,0 +1,73 @@
+"""What an optimizer remembers of one parameter: views of one block of memory, and counters."""
+
+from minigrad.array.dtypes import float64
+from minigrad.array.layout import contiguous_strides
+from minigrad.errors import StateError
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import device_of
+
+ALIGN = 16  # elements: each slot starts on a cache line of float32
+COUNTERS = 8
+
+
+class ParameterState(dict):
+    """{name: Variable}: slots of the parameter's shape and dtype, and `step` if steps are counted.
+
+    block: the Array of all slots; slot: elements from one to the next; counters: float64, the step
+    first, then what the kernels compute from it.
+    """
+
+    def __init__(self, parameter, names, has_step):
+        super().__init__()
+        device = device_of(parameter.array)
+        self.shape, self.dtype = parameter.shape, parameter.dtype
+        self.slot = -(-max(parameter.size, 1) // ALIGN) * ALIGN
+        self.block = device.empty((self.slot * len(names),), self.dtype)
+        device.fill(self.block, 0.0)
+        strides = contiguous_strides(self.shape)
+        for k, name in enumerate(names):
+            self[name] = Variable(self.block.view(self.shape, strides, k * self.slot))
+        self.counters = None
+        if has_step:
+            self.counters = device.empty((COUNTERS,), float64)
+            device.fill(self.counters, 0.0)
+            self["step"] = Variable(self.counters.view((), (), 0))
+
+    def fits(self, parameter, names, has_step):
+        """Whether it is what this parameter needs now."""
+        wanted = {*names, "step"} if has_step else {*names}
+        return (
+            self.shape == parameter.shape
+            and self.dtype is parameter.dtype
+            and self.keys() == wanted
+        )
+
+    def take(self, values):
+        """Copies in what has the same name; values are Variables of the same shape."""
+        for name, value in values.items():
+            if name in self:
+                self[name].copy_(value.detach())
+
+
+def problems(name, parameter, values, slots, has_step):
+    """Why saved values do not fit a parameter: a list of sentences, empty if they do."""
+    wanted = dict.fromkeys(slots, parameter.shape) | ({"step": ()} if has_step else {})
+    found = []
+    for key in {*wanted, *values}:
+        where = f"{name}.{key}"
+        if key not in values:
+            found.append(f"{where} is missing")
+        elif key not in wanted:
+            found.append(f"{where} is unexpected: other hyperparameters?")
+        elif values[key].shape != wanted[key]:
+            found.append(f"{where} has shape {values[key].shape}, wanted {wanted[key]}")
+    return sorted(found)
+
+
+def refuse(kind, found):
+    """Raises StateError with a list of problems."""
+    raise StateError(
+        f"{kind}.load_state_dict: the state does not fit; nothing was written",
+        "; ".join(found),
+        "build model and optimizer as they were when the state was saved",
+    )

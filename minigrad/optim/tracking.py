@@ -1,0 +1,119 @@
+"""Which parameters an optimizer updates now, what they are called, which are orphans."""
+
+from minigrad.errors import ArgumentError
+from minigrad.nn import Module
+from minigrad.optim.group import check_trainable
+
+
+class Tracking:
+    """Follows modules by the ids of their parameters, and keeps Parameters that were given.
+
+    orphans: {id: Parameter} of those whose loss the optimizer has to speak about: given objects
+    that no living module has any more, and followed ones that are gone although they have state.
+    """
+
+    def __init__(self, optimizer):
+        self._optimizer = optimizer
+        self._names, self._warned = {}, set()
+        self._followed = {}  # id -> Parameter, of those found in modules
+        self.orphans = {}
+
+    def update(self):
+        """Expands modules into parameters again; returns whether the list has changed."""
+        optimizer = self._optimizer
+        owner_of, followed, names, lists = {}, {}, {}, []
+        for k, group in enumerate(optimizer.groups):
+            found = []
+            for source in group.sources:
+                is_module = isinstance(source, Module)
+                named = source.named_parameters() if is_module else [(None, source)]
+                for name, p in named:
+                    check_trainable(optimizer.algorithm, p)
+                    if p.id in owner_of:
+                        if is_module and owner_of[p.id] == (k, True):
+                            continue  # tied between two modules of one group
+                        _raise_twice(optimizer.algorithm, p)
+                    owner_of[p.id] = k, is_module
+                    found.append(p)
+                    if is_module:
+                        followed[p.id] = p
+                        names[p.id] = name
+                    else:
+                        names[p.id] = p.name or self._names.get(p.id)
+            lists.append(found)
+        self._name(lists, names)
+        self._find_orphans(lists, followed)
+        changed = False
+        for group, found in zip(optimizer.groups, lists, strict=True):
+            before = group.parameters
+            if len(before) != len(found) or any(
+                a is not b for a, b in zip(before, found, strict=True)
+            ):
+                group.parameters, changed = found, True
+        return changed
+
+    def _name(self, lists, names):
+        """Every parameter gets a name of its own."""
+        used = set()
+        for k, p in enumerate(p for found in lists for p in found):
+            name = base = names[p.id] or f"parameter_{k}"
+            copies = 1
+            while name in used:
+                copies += 1
+                name = f"{base}#{copies}"
+            used.add(name)
+            self._names[p.id] = name
+
+    def _find_orphans(self, lists, followed):
+        state, orphans = self._optimizer.state, {}
+        for id_, p in {**self._followed, **self.orphans}.items():
+            if id_ not in followed and p.is_orphan and id_ in state:
+                orphans[id_] = p
+        for found in lists:
+            for p in found:
+                if p.id not in followed and p.is_orphan:
+                    orphans[p.id] = p
+        self._followed, self.orphans = followed, orphans
+
+    def knows(self, parameter):
+        """Whether the parameter is updated now, or was until its place was taken."""
+        return parameter.id in self.orphans or any(
+            p is parameter for group in self._optimizer.groups for p in group.parameters
+        ) or parameter.id in self._optimizer.state  # fmt: skip
+
+    def replaced(self, old, new):
+        """Puts `new` in the place of an `old` that was given as an object; `old` is dealt with."""
+        self.orphans.pop(old.id, None)
+        self._followed.pop(old.id, None)
+        for group in self._optimizer.groups:
+            group.sources = [new if s is old else s for s in group.sources]
+
+    def unwarned(self):
+        """Orphans that were not spoken of before."""
+        new = [p for id_, p in self.orphans.items() if id_ not in self._warned]
+        self._warned.update(p.id for p in new)
+        return new
+
+    def accept_orphans(self):
+        """Goes on without them: the state of followed ones is forgotten."""
+        given = {p.id for group in self._optimizer.groups for p in group.parameters}
+        for id_ in list(self.orphans):
+            if id_ not in given:
+                self._optimizer.state.pop(id_, None)
+                del self.orphans[id_]
+
+    def name_of(self, parameter):
+        """The name under which it was tracked."""
+        return self._names.get(parameter.id) or parameter.name
+
+    def named(self):
+        """(name, Parameter) in order."""
+        return [(self._names[p.id], p) for g in self._optimizer.groups for p in g.parameters]
+
+
+def _raise_twice(algorithm, parameter):
+    raise ArgumentError(
+        f"{algorithm}: '{parameter.name or parameter.describe()}' was given twice; it would be "
+        "updated twice a step",
+        fix="give each parameter once, in one group; model.parameters() lists tied ones once",
+    )

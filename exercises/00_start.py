@@ -1,16 +1,17 @@
 """Lesson 00: the run loop, and a derivative from nothing but function calls.
 
-Edit this file, save it, and grade it: `check("00")` in the notebook, or in a terminal
-`pytest exercises/00_start.py`. Both run this saved file in a process of its own.
-Python and NumPy are enough.
+Edit this file, save it, and grade it: `check("00")` in the notebook, or
+`pytest exercises/00_start.py` in a terminal. Both run this saved file in a
+process of its own. Python and NumPy are enough.
 """
 
 
 def hello():
     """Return the text `hello, gradients`.
 
-    This one is already written, with a slip in it. Run the check first and read what it says: every
-    check of this course speaks in the same five parts. Then repair it.
+    This one is already written, with a slip in it. Run the check first and
+    read what it says: every check of this course speaks in the same five
+    parts. Then repair it.
 
     Returns:
         str: `hello, gradients`, exactly.
@@ -19,25 +20,26 @@ def hello():
 
 
 def central_difference(f, x, eps):
-    """Estimate the derivative of f at x from two values of f, one on each side of x.
+    """Estimate the derivative of f at x from its values on both sides of x.
 
     Args:
         f: a function of one argument that works elementwise on arrays.
-        x: where to estimate; a float, a NumPy scalar or an array of any shape.
+        x: where to estimate; a float, a NumPy scalar or an array.
         eps: how far from x to evaluate f, on either side; positive.
 
     Returns:
-        The slope of the straight line through the two points, of x's shape and dtype.
+        The slope of the line through the two points, of x's shape and dtype.
 
-    Call f exactly twice: on a real model each call costs a whole forward pass.
+    Call f exactly twice: on a real model each call is a whole forward pass.
     """
     raise NotImplementedError("central_difference is yours to write")
 
 
-# --- Bug hunt -------------------------------------------------------------------------------------
-# `slope` below is used to check derivatives, and it is right for every x that its author tried.
-# For some x it is badly wrong. Find one such x (the relative error for f(x) = x * x must exceed
-# 10 %, while x * x itself is a perfectly ordinary number), write it into BUG, then repair slope.
+# --- Bug hunt ----------------------------------------------------------------
+# `slope` below is used to check derivatives, and it is right for every x that
+# its author tried. For some x it is badly wrong. Find one such x: the relative
+# error for f(x) = x * x must exceed 10 %, while x * x itself is a perfectly
+# ordinary number. Write it into BUG, then repair slope.
 
 BUG = ("x", None)
 
@@ -50,8 +52,9 @@ def slope(f, x):
         x: a finite float of any size, 0 included.
 
     Returns:
-        float: the derivative, with a relative error below 0.1 % for f(x) = x**2 and x**3 wherever
-        0.01 <= |x| <= 1e12, and a finite number at x = 0.
+        float: the derivative, with a relative error below 0.1 % for
+        f(x) = x**2 and x**3 wherever 0.01 <= |x| <= 1e12, and a finite number
+        at x = 0.
     """
     eps = 1e-6
     return (f(x + eps) - f(x - eps)) / (2 * eps)

@@ -1,8 +1,9 @@
 """Lesson 01: local derivative times what arrives.
 
-Every backward function here takes `dy`, the gradient of some final number with respect to its own
-output, and what its forward pass kept. It returns the gradient with respect to its inputs.
-All arrays of one call have the same shape. Python and NumPy are enough.
+Every backward function here takes `dy`, the gradient of some final number
+with respect to its own output, and what its forward pass kept. It returns the
+gradient with respect to its inputs. All arrays of one call have the same
+shape. Python and NumPy are enough.
 """
 
 import numpy as np
@@ -20,13 +21,13 @@ def mul_backward(dy, a, b):
         a, b: arrays of dy's shape, the two factors.
 
     Returns:
-        (da, db): the gradients with respect to a and to b, arrays of the same shape.
+        (da, db): the gradients with respect to a and to b, of the same shape.
     """
     raise NotImplementedError("mul_backward is yours to write")
 
 
 def tanh_backward(dy, y):
-    """Backward pass of y = tanh(x), elementwise. It gets the output y; x was not kept.
+    """Backward pass of y = tanh(x), elementwise; x itself was not kept.
 
     Args:
         dy: array, the gradient with respect to y.
@@ -47,13 +48,13 @@ def pow_backward(dy, x, n):
         n: int, 0 or more.
 
     Returns:
-        dx: array, the gradient with respect to x. For n = 0 the output is constant.
+        dx: array, the gradient with respect to x.
     """
     raise NotImplementedError("pow_backward is yours to write")
 
 
 def chain(fs, dfs, x):
-    """Differentiate a chain of functions: x goes into fs[0], its value into fs[1], and so on.
+    """Differentiate a chain: x goes into fs[0], its value into fs[1], and so on.
 
     Args:
         fs: list of 1 to 12 functions of one number.
@@ -61,19 +62,27 @@ def chain(fs, dfs, x):
         x: float, what goes into fs[0].
 
     Returns:
-        The derivative of the whole chain at x. Call no function of fs more than once.
+        The derivative of the whole chain at x.
+
+    Call no function of fs more than once.
     """
     raise NotImplementedError("chain is yours to write")
 
 
 def count_mults(n_in, n_out, mode):
-    """Count the multiplications that the whole Jacobian of a small network costs.
+    """Count the multiplications that the Jacobian of a small network costs.
 
-    The network is y = W2 @ tanh(W1 @ x), with n_in inputs, HIDDEN hidden values, n_out outputs.
-    mode="forward" pushes one unit vector of length n_in at a time through W1, then through tanh
-    (one multiplication for each hidden value), then through W2: a column of the Jacobian a pass.
-    mode="reverse" pulls one unit vector of length n_out at a time back through W2, tanh and W1: a
-    row a pass. A product of an (m, n) matrix and a vector costs m * n multiplications; zeros count.
+    The network is y = W2 @ tanh(W1 @ x), with n_in inputs, HIDDEN hidden
+    values and n_out outputs.
+
+    mode="forward" pushes one unit vector of length n_in at a time through W1,
+    then through tanh (one multiplication for each hidden value), then through
+    W2: a pass gives a column of the Jacobian.
+    mode="reverse" pulls one unit vector of length n_out at a time back through
+    W2, tanh and W1: a pass gives a row.
+
+    The product of an (m, n) matrix and a vector costs m * n multiplications;
+    those by zero count.
 
     Args:
         n_in: int, the number of inputs.
@@ -86,10 +95,11 @@ def count_mults(n_in, n_out, mode):
     raise NotImplementedError("count_mults is yours to write")
 
 
-# --- Bug hunt -------------------------------------------------------------------------------------
-# Five operations in a row, and the gradient of the whole is wrong. Each of the five backward
-# functions was tested alone, by its author, with dy = 1, and passed. Find the node that breaks the
-# gradient, write its place in the list into BUG (0 to 4), then repair its function.
+# --- Bug hunt ----------------------------------------------------------------
+# Five operations in a row, and the gradient of the whole is wrong. Each of the
+# five backward functions was tested alone, by its author, with dy = 1, and
+# passed. Find the node that breaks the gradient, write its place in the list
+# (0 to 4) into BUG, then repair its function.
 
 BUG = ("node", None)
 
@@ -129,10 +139,10 @@ RULES = {
 
 
 def pipeline(x):
-    """Compute y = log(softplus(sqrt(exp(x))) ** 2) and record a node for each operation.
+    """Compute y = log(softplus(sqrt(exp(x))) ** 2), recording a node for each op.
 
     Returns:
-        (y, nodes): the output, an array of x's shape, and the list of five Nodes in order.
+        (y, nodes): the output, an array of x's shape, and the five Nodes.
     """
     a = np.exp(x)
     b = np.sqrt(a)
@@ -147,7 +157,7 @@ def pipeline(x):
 
 
 def pipeline_gradient(x, dy):
-    """Return the gradient of pipeline with respect to x, for the upstream gradient dy."""
+    """Return the gradient of pipeline with respect to x, for the upstream dy."""
     _, nodes = pipeline(x)
     for node in reversed(nodes):
         dy = RULES[node.op](dy, *node.saved)

@@ -46,17 +46,20 @@ print(f"{n_parameters:,} numbers were adjusted, {30 * -(-len(x) // 32):,} times"
 
 # %%
 import matplotlib.pyplot as plt
+import numpy as np
 
 answers = model.valid()(mg.variable(x_new)).numpy().argmax(axis=1)
+mistakes = np.flatnonzero(answers != y_new)
 figure, axes = plt.subplots(1, 8, figsize=(11, 1.9))
-for axis, image, answer, label in zip(axes, x_new, answers, y_new, strict=False):
-    axis.imshow(image.reshape(8, 8), cmap="gray_r")
-    axis.set_title(f"read {answer}", color="black" if answer == label else "red")
-    axis.set(xticks=[], yticks=[], xlabel=f"is {label}")
+for axis, i in zip(axes, [0, 1, 2, 3, *mistakes[:4]], strict=False):
+    axis.imshow(x_new[i].reshape(8, 8), cmap="gray_r")
+    axis.set_title(f"read {answers[i]}", color="black" if answers[i] == y_new[i] else "red")
+    axis.set(xticks=[], yticks=[], xlabel=f"is {y_new[i]}")
 plt.show()
 
 # %% [markdown]
-# **What to see.** Eight held-out digits and what the network reads; a red title is a mistake.
+# **What to see.** The first four of the held-out digits, and the first four mistakes, in red. Some
+# of them you would have to look at twice yourself.
 
 # %% [markdown]
 # One line of the twelve is the whole secret: `loss.backward()`. Before it, nobody knows in which
@@ -75,6 +78,8 @@ mg.viz.graph(loss)
 # `backward()` walks this graph from the loss back to the parameters.
 
 # %%
+del loss
+optimizer.zero_grad()
 with mg.memory.timeline() as timeline:
     loss = mg.cross_entropy(model(mg.variable(x[:32])), mg.variable(y[:32]))
     loss.backward()
@@ -83,7 +88,8 @@ mg.viz.memory(timeline)
 
 # %% [markdown]
 # **What to see.** Bytes in use, over one training step. They climb while the network computes,
-# because values are kept for the way back, and they fall while `backward()` uses them up.
+# because values are kept for the way back, and they fall while `backward()` uses them up. What
+# remains at the end are the gradients, a number for each of the network's own.
 #
 # This course is: *write each part of this yourself.* We begin with the slope of one function, and
 # with nothing but the function to ask.
@@ -129,8 +135,6 @@ check("00.hello")
 # as `eps` shrinks it becomes the tangent.
 
 # %%
-import numpy as np
-
 from minigrad.course import scrub
 from minigrad.course.pictures import draw_secant
 

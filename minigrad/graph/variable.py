@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minigrad.array.array import Array, View, export, ndarray
-from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError, ShapeError
-from minigrad.graph.modes import state
-from minigrad.graph.node import place_line, user_place
+from minigrad.array.array import Array, View, ndarray
+from minigrad.errors import ArgumentTypeError, DTypeError, GradientError, ShapeError
+from minigrad.graph.interop import Interop
+from minigrad.graph.node import place_line
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import Flows
 
@@ -28,7 +28,7 @@ KNOWN_AS = {  # what people who come from PyTorch try first
 }
 
 
-class Variable(Flows):
+class Variable(Interop, Flows):
     """A value that flows through operations and remembers how it was made.
 
     Made by `mg.variable(data)`, by operations and by `mg.zeros` and friends; not called directly.
@@ -45,8 +45,6 @@ class Variable(Flows):
         "post_hooks",
         "requires_grad_",
     )
-    __array_ufunc__ = None  # NumPy operators hand over to the reflected ones here
-    __array_priority__ = 1000
     __hash__ = object.__hash__
 
     def __init__(self, array, node=None, requires_grad=False, name=None):
@@ -148,93 +146,9 @@ class Variable(Flows):
             )
         self.grad_ = Variable(device_of(value.array).convert(value.array, value.dtype))
 
-    # -- leaving the graph ---------------------------------------------------------------------
-
     def detach(self):
         """The same Storage and version counter, outside the graph: never requires gradients."""
         return Variable(self.array)
-
-    def numpy(self, writable=False):
-        """A NumPy view, read-only so that no write goes unseen.
-
-        Args:
-            writable: allow writes through the view. Counts as one write now; autograd then copies
-                this Variable's values whenever it saves them, as it cannot see the later ones.
-        """
-        self._leaves_graph()
-        device = device_of(self.array)
-        if writable:
-            self.write_check("numpy(writable=True)")
-            device.prepare_write(self.array, user_place())
-            self.array.mark_foreign()
-        return export(self.array, device.copy_buffer, writable)
-
-    def _leaves_graph(self):
-        if state.context is not None and self.requires_grad_:
-            state.context.has_left_graph = True
-
-    def __array__(self, dtype=None, copy=None):
-        if self.requires_grad_:
-            raise GradientError(
-                "NumPy cannot carry a graph: this Variable requires gradients",
-                fix="x.detach().numpy() for a view of the values, or use the mg function",
-            )
-        view = self.numpy()
-        if dtype is not None and np.dtype(dtype) != view.dtype:
-            return view.astype(dtype)
-        return view.copy() if copy else view
-
-    def __dlpack__(self, **kwargs):
-        if self.requires_grad_:
-            raise GradientError(
-                "DLPack cannot carry a graph: this Variable requires gradients",
-                fix="export x.detach()",
-            )
-        return self.numpy(writable=True).__dlpack__(**kwargs)
-
-    def __dlpack_device__(self):
-        return (1, 0)  # kDLCPU
-
-    def item(self):
-        """The only element, as a Python number."""
-        if self.size != 1:
-            raise ShapeError(
-                "item: wanted one element", f"shape {self.shape}", "use tolist() or numpy()"
-            )
-        self._leaves_graph()
-        return device_of(self.array).item(self.array)
-
-    def tolist(self):
-        """Nested lists of Python numbers."""
-        self._leaves_graph()
-        return ndarray(self.array).tolist()
-
-    def __float__(self):
-        return float(self.item())
-
-    def __int__(self):
-        return int(self.item())
-
-    def __index__(self):
-        if self.dtype.kind != "i" or self.size != 1:
-            raise ArgumentTypeError(
-                "an index: wanted one integer", f"{self.dtype}{list(self.shape)}"
-            )
-        return self.item()
-
-    def __bool__(self):
-        if self.size != 1:
-            raise ArgumentError(
-                "the truth of an array: wanted one element",
-                f"shape {self.shape}",
-                "say which: (x > 0).any() or (x > 0).all()",
-            )
-        return bool(self.item())
-
-    def __len__(self):
-        if not self.shape:
-            raise ArgumentTypeError("len() of a Variable without axes")
-        return self.shape[0]
 
     # -- gradients -----------------------------------------------------------------------------
 

@@ -74,6 +74,10 @@ def from_numpy(array, requires_grad=False, name=None):
 
 def from_dlpack(data):
     """A Variable over the memory of another library's array, by the DLPack protocol."""
+    if not hasattr(data, "__dlpack__"):
+        raise ArgumentTypeError(
+            "from_dlpack: wanted an array that speaks DLPack", f"{type(data).__name__}"
+        )
     return from_numpy(np.from_dlpack(data))
 
 

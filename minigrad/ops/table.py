@@ -252,7 +252,7 @@ def _install():
         quick = op.gradient_formulas and op.result in ("promote", "real")
         setattr(Variable, f"__{method}__", make_binary(op) if quick else plain)
         setattr(InferenceVariable, f"__{method}__", plain)
-        if method in ("add", "sub", "mul", "truediv"):
+        if method in ("add", "sub", "mul", "truediv", "and", "or"):
             setattr(Variable, f"__r{method}__", _operator(op, is_reflected=True))
     for name in ("exp", "log", "tanh", "sigmoid", "relu", "sqrt", "square", "sin", "cos", "neg"):
         quick = make_unary(registry[name])

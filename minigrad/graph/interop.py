@@ -1,0 +1,173 @@
+"""Variables among Python, NumPy and the libraries that speak DLPack."""
+
+from typing import Any
+
+import numpy as np
+
+from minigrad.array.array import export, ndarray
+from minigrad.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    GradientError,
+    InPlaceError,
+    ShapeError,
+)
+from minigrad.graph.modes import state
+from minigrad.graph.node import user_place
+from minigrad.kernels.backend import device_of
+
+
+class Interop:
+    """What a Variable shows to the world outside the graph."""
+
+    __slots__ = ()
+    array: Any
+    node: Any
+    name: Any
+    grad_: Any
+    requires_grad_: bool
+    shape: Any
+    size: Any
+    dtype: Any
+    describe: Any
+    write_check: Any
+    __array_ufunc__ = None  # NumPy's operators hand over to the reflected ones of Variable
+    __array_priority__ = 1000
+
+    def numpy(self, writable=False):
+        """A NumPy view, read-only so that no write goes unseen. It keeps the memory alive.
+
+        Args:
+            writable: allow writes through the view. Counts as one write now; autograd then copies
+                this Variable's values whenever it saves them, as it cannot see the later ones.
+        """
+        self._leaves_graph()
+        array, device = self.array, device_of(self.array)
+        if writable:
+            if any(n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True)):
+                raise InPlaceError(
+                    "numpy(writable=True): wanted memory of its own for every element",
+                    f"a broadcast view {array.shape} with strides {array.strides}",
+                    "export x.clone(), which has an element of its own at each place",
+                )
+            self.write_check("numpy(writable=True)")
+            device.prepare_write(array, user_place())
+            array.mark_foreign()
+        return export(array, device.copy_buffer, writable)
+
+    def _leaves_graph(self):
+        if state.context is not None and self.requires_grad_:
+            state.context.has_left_graph = True
+
+    def __array__(self, dtype=None, copy=None):
+        if self.requires_grad_:
+            raise GradientError(
+                "NumPy cannot carry a graph: this Variable requires gradients",
+                self.describe(),
+                "x.detach().numpy() for a view of the values, or the function of minigrad",
+            )
+        view = self.numpy()
+        if dtype is not None and np.dtype(dtype) != view.dtype:
+            if copy is False:
+                raise ArgumentError(
+                    "NumPy asked for another dtype without a copy, which cannot be",
+                    f"{view.dtype} to {np.dtype(dtype)}",
+                    "leave out copy=False",
+                )
+            return view.astype(dtype)
+        return view.copy() if copy else view
+
+    def __dlpack__(self, **kwargs):
+        if self.requires_grad_:
+            raise GradientError(
+                "DLPack cannot carry a graph: this Variable requires gradients",
+                self.describe(),
+                "export x.detach()",
+            )
+        return self.numpy(writable=True).__dlpack__(**kwargs)
+
+    def __dlpack_device__(self):
+        return (1, 0)  # kDLCPU
+
+    def item(self):
+        """The only element, as a Python number."""
+        if self.size != 1:
+            raise ShapeError(
+                "item: wanted one element", f"shape {self.shape}", "use tolist() or numpy()"
+            )
+        self._leaves_graph()
+        return device_of(self.array).item(self.array)
+
+    def tolist(self):
+        """Nested lists of Python numbers."""
+        self._leaves_graph()
+        return ndarray(self.array).tolist()
+
+    def __float__(self):
+        return float(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __index__(self):
+        if self.dtype.kind != "i" or self.size != 1:
+            raise ArgumentTypeError(
+                "an index: wanted one integer", f"{self.dtype}{list(self.shape)}"
+            )
+        return self.item()
+
+    def __bool__(self):
+        if self.size != 1:
+            raise ArgumentError(
+                "the truth of an array: wanted one element",
+                f"shape {self.shape}",
+                "say which: (x > 0).any() or (x > 0).all()",
+            )
+        return bool(self.item())
+
+    def __len__(self):
+        if not self.shape:
+            raise ArgumentTypeError("len() of a Variable without axes")
+        return self.shape[0]
+
+    def __format__(self, form):
+        if not form:
+            return str(self)
+        if self.size != 1:
+            raise ArgumentTypeError(
+                f"the format {form!r}: wanted one element",
+                f"shape {self.shape}",
+                "format x.tolist() piece by piece",
+            )
+        return format(self.item(), form)
+
+    # -- copies --------------------------------------------------------------------------------
+
+    def __deepcopy__(self, memo):
+        if self.node is not None:
+            raise GradientError(
+                "copy.deepcopy: wanted a leaf: a copy cannot have part of a graph",
+                f"the output of {self.node.op}",
+                "x.detach().clone() for the values, x.clone() to stay in the graph",
+                details=[("made at", self.node.line)],
+            )
+        kind: Any = type(self)
+        grad = self.grad_
+        new = kind(device_of(self.array).convert(self.array, self.dtype))
+        new.name, new.requires_grad_ = self.name, self.requires_grad_
+        if grad is not None:
+            new.grad_ = type(grad)(device_of(grad.array).convert(grad.array, grad.dtype))
+        memo[id(self)] = new
+        return new
+
+    def __copy__(self):
+        raise ArgumentTypeError(
+            f"copy.copy: a {type(self).__name__} says itself what a copy shares",
+            fix="x.detach() shares the memory, x.clone() has its own",
+        )
+
+    def __reduce_ex__(self, protocol):
+        raise ArgumentTypeError(
+            f"pickle: a {type(self).__name__} holds memory of the engine",
+            fix="pickle or np.save x.detach().numpy(), and make it anew with mg.variable",
+        )

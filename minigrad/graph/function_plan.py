@@ -81,6 +81,7 @@ class FunctionPlan:
                         "whose own gradient is not known",
                         "save an input or an output and compute the intermediate from it in "
                         "backward",
+                        node.edges,
                     )
                 )
         before, state.context = state.context, self.ctx
@@ -100,6 +101,7 @@ class FunctionPlan:
                     g.array,
                     f"{self.name}: a second derivative through a backward that {why}",
                     "write backward with mg operations on its Variables",
+                    (*node.edges, *_makers(dy)),
                 )
                 for g in results
             ]
@@ -188,6 +190,13 @@ class ErrorPlan:
     backward_graph = backward
 
 
-def poisoned(array: Array, message, fix):
-    """A Variable whose gradient raises."""
-    return Variable(array, Node(ErrorPlan(message, fix), ()), True)
+def poisoned(array: Array, message, fix, edges):
+    """A Variable whose gradient raises; edges: what it depends on in ways that are not known."""
+    return Variable(array, Node(ErrorPlan(message, fix), edges), True)
+
+
+def _makers(dy):
+    """The edges of an upstream gradient, or of the several in a Pack."""
+    if isinstance(dy, Pack):
+        return [edge for part in dy.parts.values() for g in part for edge in _makers(g)]
+    return [dy.node or dy] if dy.requires_grad else []

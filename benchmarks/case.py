@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 CHECKED_STEPS = 5
+SHORTEST_BATCH = 2e-4  # seconds
 
 
 def nothing():
@@ -52,7 +53,10 @@ def repeated(step, arrays, finish=nothing) -> Case:
 
 
 def measure(case: Case, seconds: float, clock=time.perf_counter) -> dict:
-    """One round: resets, warms up, then times batches of steps for about `seconds`.
+    """One round: resets, warms up, then times steps for about `seconds`.
+
+    Steps shorter than 0.2 ms are timed in batches of about that length: long against the clock itself,
+    short against what else the machine does.
 
     Returns:
         Seconds per step: `median` and `best` over the round's batches; `steps` counts them.
@@ -66,7 +70,7 @@ def measure(case: Case, seconds: float, clock=time.perf_counter) -> dict:
     case.step()
     case.finish()
     once = max(clock() - start, 1e-7)
-    count = max(1, int(seconds / 15 / once))
+    count = max(1, round(SHORTEST_BATCH / once))
     batches, spent = [], 0.0
     while spent < seconds or len(batches) < 3:
         start = clock()

@@ -55,8 +55,8 @@ def repeated(step, arrays, finish=nothing) -> Case:
 def measure(case: Case, seconds: float, clock=time.perf_counter) -> dict:
     """One round: resets, warms up, then times steps for about `seconds`.
 
-    Steps shorter than 0.2 ms are timed in batches of about that length: long against the clock itself,
-    short against what else the machine does.
+    Steps shorter than 0.2 ms are timed in batches of that length: long against the clock's own
+    time, short against what else the machine does.
 
     Returns:
         Seconds per step: `median` and `best` over the round's batches; `steps` counts them.

@@ -342,9 +342,10 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** The two networks differ in one missing factor in one backward function. The
-# second layer still learns, since its own gradients are right; everything below the product is
-# pushed in directions that have nothing to do with the loss.
+# **What to see.** One missing factor in one backward function, and nothing is learned. Without
+# `dy`, the gradient of `h * sigmoid(h)` is positive nearly everywhere, whatever the label says.
+# So every hidden value is pushed down, step after step, until its gate is shut and the second
+# layer sees only zeros.
 
 # %% [markdown]
 # ## 6. Bug hunt

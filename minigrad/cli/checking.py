@@ -24,7 +24,7 @@ def check(options: argparse.Namespace) -> int:
     folder = find_folder()
     result = Result(new_seed() if options.seed is None else options.seed)
     with Server() as server:
-        for what in options.what or known_stems():
+        for what in options.what or folder.stems():
             lesson, exercises = find_exercises(what)
             names = [exercise.name for exercise in exercises]
             path = folder.exercise_file(lesson.stem)

@@ -81,6 +81,11 @@ class CourseFolder:
         """The folder of progress and backups."""
         return self.root / ".minigrad"
 
+    def stems(self) -> list[str]:
+        """Return the stems of the lessons whose exercise file is here."""
+        files = {path.stem for path in (self.root / "exercises").glob("*.py")}
+        return [stem for stem in known_stems() if stem in files]
+
     def exercise_file(self, stem: str) -> Path:
         """Return the learner's file for a lesson; raise CourseError when it is not there."""
         path = self.root / "exercises" / f"{stem}.py"

@@ -97,13 +97,14 @@ class WorkerRunner:
         return self.start().get(name)
 
     def line_of(self, name: str) -> str:
-        """Return `file:line, in name`, or the file alone where the name is no function."""
+        """Return `file:line, in name` for a function, `file:line` for another name."""
         loaded = self.worker.loaded.get("ok") if self.worker else None
         lines = loaded.get("lines") if isinstance(loaded, dict) else None
         line = lines.get(name) if isinstance(lines, dict) else None
-        if not isinstance(line, int):
-            line = find_line(self.submission.source, name)
-        return f"{self.submission.shown}:{line}, in {name}" if line else self.submission.shown
+        if isinstance(line, int):
+            return f"{self.submission.shown}:{line}, in {name}"
+        line = find_line(self.submission.source, name)
+        return f"{self.submission.shown}:{line}" if line else self.submission.shown
 
     def printed(self) -> str:
         """Return what the file printed since the last time."""

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+PAGE = 4096  # bytes
 ALIGNMENT = 64  # bytes: one cache line, and the widest vector register
 
 
@@ -91,11 +92,12 @@ class Segment:
 
 
 def round_up(nbytes):
-    """The size class of a request: multiples of 64 bytes, at most an eighth above the request."""
-    if nbytes <= 8 * ALIGNMENT:
-        return max(ALIGNMENT, -(-nbytes // ALIGNMENT) * ALIGNMENT)
-    step = max(ALIGNMENT, 1 << (nbytes - 1).bit_length() - 4)
-    return -(-nbytes // step) * step
+    """The size class of a request: eight between powers of two, pages from 32 KiB on.
+
+    At most an eighth above the request, and at most a page.
+    """
+    step = min(PAGE, max(ALIGNMENT, 1 << max(0, (nbytes - 1).bit_length() - 4)))
+    return max(ALIGNMENT, -(-nbytes // step) * step)
 
 
 def blocks(segment):

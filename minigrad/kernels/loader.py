@@ -10,7 +10,6 @@ import hashlib
 import importlib.util
 import os
 import pathlib
-import pickle
 import sys
 import tempfile
 
@@ -34,7 +33,9 @@ def _candidates():
     with contextlib.suppress(RuntimeError):  # no HOME and no entry in the password database
         yield pathlib.Path.home() / ".cache" / "minigrad"
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    yield pathlib.Path(tempfile.gettempdir()) / f"minigrad-{user}"
+    shared = pathlib.Path(tempfile.gettempdir()) / f"minigrad-{user}"
+    if not shared.exists() or shared.stat().st_uid == user or not hasattr(os, "getuid"):
+        yield shared  # made by somebody else, it could hold anybody's code
 
 
 @functools.cache
@@ -90,16 +91,31 @@ def load_source(name, includes=()):
 
 def _import(name, text):
     path = cache_folder() / f"{name}.py"
-    if not path.exists() or path.stat().st_size != len(text.encode()):
+    if not _holds(path, text):
         _write(path, text)
     try:
         module = _execute(name, path)
-    except (EOFError, OSError, pickle.UnpicklingError, ValueError, KeyError, AttributeError):
-        for stale in path.parent.glob(f"__pycache__/{name}*"):  # a damaged entry of the cache
-            stale.unlink(missing_ok=True)
+    except Exception:  # a damaged entry of the cache shows in many ways when it is unpickled
+        if not _forget_machine_code(path):
+            raise
         module = _execute(name, path)
     loaded.append(name)
     return module
+
+
+def _forget_machine_code(path):
+    """Deletes what is cached of a kernel file; whether there was something."""
+    files = list(path.parent.glob(f"__pycache__/{path.stem}*"))
+    for file in files:
+        file.unlink(missing_ok=True)
+    return bool(files)
+
+
+def _holds(path, text):
+    try:
+        return path.read_bytes() == text.encode()
+    except OSError:
+        return False
 
 
 def _write(path, text):
@@ -136,5 +152,10 @@ def entry(function):
 def late_entry(kernel):
     """The machine code of a kernel marked `lazy`, compiled for its one signature if need be."""
     if not kernel.overloads:
-        kernel.compile(kernel.wanted)
+        try:
+            kernel.compile(kernel.wanted)
+        except Exception:  # as in `_import`
+            if not _forget_machine_code(pathlib.Path(kernel.py_func.__code__.co_filename)):
+                raise
+            kernel.compile(kernel.wanted)
     return entry(kernel)

@@ -65,6 +65,8 @@ def _plain(order, arrived, retain_graph):
                 total = arrived[edge] = add_gradients(before, g)
                 if type(total) is Array:
                     owned.add(edge)
+        # a gradient that nobody holds any more may be written over by the next node
+        dy = grads = g = before = total = None
 
 
 def ends_at(node, live):
@@ -89,14 +91,14 @@ def _watched(order, arrived, retain_graph, create_graph, only, live):
                 continue
         if watched:
             state.running = f"{node.op} backward", (node.code, node.instruction)
-        began = time.perf_counter() if observers else 0.0
+        began, held = time.perf_counter() if observers else 0.0, dy
         if create_graph:
             grads = node.plan.backward_graph(node, dy)
         else:
             grads = node.plan.backward(node, dy)
         if observers:
             for observe in observers:
-                observe(node, dy, grads, time.perf_counter() - began)
+                observe(node, held, grads, time.perf_counter() - began)  # held: not written over
         if not retain_graph:
             node.kept = None
         for edge, g in zip(node.edges, grads, strict=True):

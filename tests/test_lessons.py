@@ -24,6 +24,7 @@ from jupyter_client.manager import AsyncKernelManager
 
 path = sys.argv[1]
 notebook = nbformat.read(path, as_version=4)
+nbformat.validate(notebook)
 argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
 
 

@@ -109,6 +109,13 @@ def find_address(pid: int, token: str) -> str | None:
     return None
 
 
+def has_display() -> bool:
+    """Whether a browser would open a window, and not take over a terminal."""
+    if sys.platform != "linux":
+        return True
+    return any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+
+
 def _stop(*_: object) -> None:
     raise KeyboardInterrupt  # so that JupyterLab is stopped too
 
@@ -140,7 +147,7 @@ def run(options: argparse.Namespace) -> int:
         put_workspace(address, token, stem)
         url = f"{address}lab/workspaces/lesson-{stem[:2]}?token={token}"
         print(f"Lesson {stem[:2]} is open at\n  {url}\nStop with Ctrl-C.", flush=True)
-        if not options.no_browser:
+        if not options.no_browser and has_display():
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
         return server.wait()
     except KeyboardInterrupt:

@@ -69,8 +69,11 @@ class Failed(Exception):
         self.message = message
 
 
-def show(value: Any, digits: int = 6) -> str:
-    """Return a value as a learner should see it: short, and with shape and dtype for arrays."""
+def show(value: Any, digits: int = 6, *, bare: bool = False) -> str:
+    """Return a value as a learner should see it: short, and with shape and dtype for arrays.
+
+    With `bare`, a short array of float64 goes without them: its entries say it all.
+    """
     if isinstance(value, Other):
         return f"an object of type {value.type_name}"
     if isinstance(value, bool | type(None)):
@@ -83,6 +86,8 @@ def show(value: Any, digits: int = 6) -> str:
         if value.size <= 8 and value.ndim <= 1:
             entries = ", ".join(_number(entry, digits) for entry in value.ravel().tolist())
             text = f"[{entries}]" if value.ndim else entries
+            if bare and value.ndim and value.dtype == np.float64:
+                return text
         else:
             first = ", ".join(_number(entry, digits) for entry in value.ravel()[:4].tolist())
             text = f"[{first}, …]"
@@ -112,10 +117,7 @@ def show_call(name: str, arguments: list) -> str:
             return letter
         if isinstance(argument, list) and any(isinstance(item, Formula) for item in argument):
             return "[" + ", ".join(one(item) for item in argument) + "]"
-        if isinstance(argument, np.ndarray) and argument.ndim == 1 and argument.size <= 8:
-            suffix = f" shape {argument.shape} {argument.dtype}"
-            return show(argument).removesuffix(suffix if argument.dtype == np.float64 else "")
-        return show(argument)
+        return show(argument, bare=True)
 
     call = f"{name}({', '.join(one(argument) for argument in arguments)})"
     return f"{call} with {'; '.join(spelled)}" if spelled else call

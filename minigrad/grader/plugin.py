@@ -7,11 +7,12 @@ file is never imported here: it runs in a worker, and no other plugin collects i
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from minigrad.grader.folder import CHECKS_FOLDER, STEM
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
 
 # The run's GradingSession, absent in every run that grades nothing.
 GRADED: pytest.StashKey[GradingSession] = pytest.StashKey()
-STEM = re.compile(r"\d\d_[a-z0-9_]+")
 FOLDERS = ("exercises", "solutions")
-CHECKS_FOLDER = Path(__file__).parents[1] / "course"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

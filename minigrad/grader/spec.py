@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from minigrad.grader.tester import Tester
 
 
+NEEDS = ("plain",)
+
+
 @dataclass(frozen=True)
 class Check:
     """One thing that an exercise must do, worth points of its own.
@@ -98,11 +101,14 @@ class Lesson:
         minutes: int,
         hints: tuple[str, ...],
         returns: str,
+        needs: str = "plain",
         limits: Limits | None = None,
     ) -> Exercise:
         """Add an exercise; see `Exercise` for the arguments."""
+        if needs not in NEEDS:
+            raise ValueError(f"{name}: needs is one of {', '.join(NEEDS)}, not {needs!r}")
         exercise = Exercise(
-            name, difficulty, minutes, hints, returns, limits=limits or Limits(), lesson=self
+            name, difficulty, minutes, hints, returns, needs, limits or Limits(), self
         )
         self.exercises[name] = exercise
         return exercise

@@ -183,14 +183,25 @@ class _Check:
             steps = [self._step(x) for x in self.values]
             gradients = self.analytic(upstream)
             expected = sum(float(np.sum(g * s)) for g, s in zip(gradients, steps, strict=True))
-            *_, slope, noise = self.along(steps, upstream)
+            right, left, slope, noise = self.along(steps, upstream)
             sizes = sum(
                 float(np.sqrt(np.sum((g * s) ** 2))) for g, s in zip(gradients, steps, strict=True)
             )
             allowed = self.atol + self.rtol * max(sizes, abs(slope)) + 10 * noise
-            if not abs(expected - slope) <= allowed:
+            bends = self._is_kink(right, left, noise, sizes, steps, upstream)
+            if bends or not abs(expected - slope) <= allowed:
                 self._fail(upstream, gradients, expected, slope, steps)
         return True
+
+    def _is_kink(self, right, left, noise, size, steps, upstream):
+        """Whether the slopes to both sides differ by a jump, not by a bend."""
+        jump = abs(right - left)
+        if not jump > 1e-5 * max(abs(right), abs(left), size) + 40 * noise:
+            return False
+        wide_right, wide_left, *_ = self.along(steps, upstream, 100 * self.eps)
+        return (
+            abs(wide_right - wide_left) < 30 * jump
+        )  # a bend grows with the step, a jump does not
 
     def _step(self, x):
         """A random direction whose multiples of eps are exact at x, so that x adds no rounding."""
@@ -246,13 +257,6 @@ class _Check:
             g = float(gradients[n][index])
             error = abs(g - slope)
             rows.append((self.which[n], index, g, slope, error))
-            scale = max(abs(right), abs(left), abs(g))
-            if not error > self.atol + self.rtol * scale + 10 * noise:
-                continue
-            jump = abs(right - left)
-            if jump > 1e-5 * scale + 40 * noise:
-                wide_right, wide_left, *_ = self.along(steps, upstream, 100 * self.eps)
-                # a bend grows with the step, the jump of a kink does not
-                if abs(wide_right - wide_left) < 30 * jump:
-                    kinks.append((self.which[n], index, float(self.values[n][index])))
+            if self._is_kink(right, left, noise, abs(g), steps, upstream):
+                kinks.append((self.which[n], index, float(self.values[n][index])))
         return rows, kinks

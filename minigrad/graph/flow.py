@@ -1,9 +1,10 @@
 """The walk of a backward pass: gradients move along the edges, sums form where they meet."""
 
 import time
+from operator import length_hint
 
 from minigrad.array.array import Array
-from minigrad.errors import ArgumentTypeError, ShapeError
+from minigrad.errors import ArgumentTypeError, GraphFreedError, ShapeError
 from minigrad.graph.modes import state
 from minigrad.graph.node import Node
 from minigrad.graph.variable import Variable
@@ -23,11 +24,21 @@ def flow(order, arrived, retain_graph, create_graph, only=None, live=None):
         create_graph: whether gradients are Variables with a graph of their own.
         only, live: the targets and all that leads to them; None for every leaf.
     """
-    if create_graph or only is not None or state.observers or state.seams or state.watchers:
-        found = _watched(order, arrived, retain_graph, create_graph, only, live)
-    else:
-        found = {}
-        _plain(order, arrived, retain_graph)
+    walk, found = iter(order), {}
+    try:
+        if create_graph or only is not None or state.observers or state.seams or state.watchers:
+            found = _watched(walk, arrived, retain_graph, create_graph, only, live)
+        else:
+            _plain(walk, arrived, retain_graph)
+    except TypeError as error:
+        node = order[len(order) - length_hint(walk) - 1]
+        if node.kept is None:  # it was there when the pass began
+            raise GraphFreedError(
+                f"another thread went back through this graph and freed what {node.op} saved",
+                fix="let one thread call backward, or compute the loss in each",
+                details=[("made at", node.line)],
+            ) from error
+        raise
     leaves = {}
     for edge, g in arrived.items():
         if type(edge) is not Node:

@@ -6,6 +6,7 @@ import itertools
 from minigrad.array.array import Array, View
 from minigrad.array.dtypes import bool_, float32, int64, promote
 from minigrad.array.layout import broadcast_shapes, check_rank
+from minigrad.errors import ShapeError
 from minigrad.graph.function import Function, protected
 from minigrad.graph.modes import SLOW, SPAN, note, state
 from minigrad.graph.node import Node
@@ -212,6 +213,13 @@ class RowWise(Elementwise, abstract=True):
         dtype = cls.result_dtype(operands)
         device = device_of(x)
         shape = x.shape
+        for o in operands[1:]:
+            fits = not isinstance(o, Array) or o.shape == shape[-1:]
+            if not fits and broadcast_shapes(cls.name, shape, o.shape) != shape:
+                raise ShapeError(
+                    f"{cls.name}: wanted operands that broadcast to the first",
+                    f"{o.shape} and {shape}",
+                )
         out = device.empty(shape if cls.keeps_row else (*shape[:-1], 1), dtype)
         if x.size:
             mode = ("store" if cls.keeps_row else "row",)

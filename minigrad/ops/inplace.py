@@ -45,7 +45,7 @@ def write(op, x, *others):
         )
     arrays = [o.array if isinstance(o, Variable) else o for o in others]
     dtype = op.result_dtype([target, *arrays])
-    if dtype is not target.dtype and not (op is CopyOf or dtype.kind == target.kind):
+    if dtype is not target.dtype and not (op is CopyOf or dtype.kind == target.dtype.kind):
         raise DTypeError(
             f"{op.name} in place: the result would be {dtype}",
             f"a {target.dtype} to write it to",

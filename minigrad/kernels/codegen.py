@@ -27,8 +27,8 @@ class Kernel:
             if isinstance(kind, str):
                 self.argument(name, "f8" if kind == "f" else "i8")
             else:
-                self.argument(f"{name}_at")
-                self.line(1, f"{name} = {POINTER_OF[kind.name]}({name}_at)")
+                self.argument(f"at_{name}")
+                self.line(1, f"{name} = {POINTER_OF[kind.name]}(at_{name})")
 
     def line(self, indent, text):
         """Adds one line."""
@@ -45,11 +45,19 @@ class Kernel:
         return "\n".join([head, *self.lines]) + "\n", includes
 
 
+def step(loop, name):
+    """The argument with an operand's stride along a loop: begun by the loop, ended by the operand.
+
+    So it is no operand's name, whatever symbols a formula has: those begin with s_.
+    """
+    return f"{loop}_step_{name}"
+
+
 def index_text(name, loops, inner, inner_class):
-    """`i0 * x_0 + i1 * x_1 + j` for the loops an operand depends on."""
-    parts = [f"{i} * {name}_{i}" for i in loops]
+    """`i0 * i0_step_x + i1 * i1_step_x + j` for the loops an operand depends on."""
+    parts = [f"{i} * {step(i, name)}" for i in loops]
     if inner is not None and inner_class != 0:
-        parts.append(inner if inner_class == 1 else f"{inner} * {name}_{inner}")
+        parts.append(inner if inner_class == 1 else f"{inner} * {step(inner, name)}")
     return " + ".join(parts) or "0"
 
 
@@ -132,7 +140,7 @@ def elementwise_text(program, kinds, rank, inner):
     if not flat:
         for name in arrays:
             for i in (*outer, "j"):
-                kernel.argument(f"{name}_{i}")
+                kernel.argument(step(i, name))
     operands = [
         Operand(n, k, None, False)
         if isinstance(k, str)

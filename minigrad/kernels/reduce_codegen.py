@@ -7,6 +7,7 @@ from minigrad.kernels.codegen import (
     operand_names,
     renamed_outputs,
     start_value,
+    step,
     stored_as,
 )
 from minigrad.kernels.emitter import Emitter, Operand, real_type
@@ -35,7 +36,7 @@ def reduce_text(program, how, kinds, n_kept, n_reduced, keeps_inner, inner):
     for name in arrays:
         mine = [*kept, "j"] if name == "out0" and keeps_inner else kept
         for i in mine if name == "out0" else (*loops, innermost):
-            kernel.argument(f"{name}_{i}")
+            kernel.argument(step(i, name))
     where = {
         n: index_text(n, loops, innermost, classes[n])
         if n != "out0"

@@ -7,6 +7,7 @@ from minigrad.kernels.codegen import (
     operand_names,
     renamed_outputs,
     start_value,
+    step,
 )
 from minigrad.kernels.emitter import TYPE_OF, Emitter, Operand, real_type
 from minigrad.kernels.expression import ROW_REDUCTIONS, Expression
@@ -29,7 +30,7 @@ def rows_text(program, modes, kinds, inner):
     classes = dict(zip(arrays, inner, strict=True))
     for name in arrays:
         for loop in "ij":
-            kernel.argument(f"{name}_{loop}")
+            kernel.argument(step(loop, name))
     mode_of = dict(zip(outs, modes, strict=True))
     operands = []
     for n, k in zip(everything, kinds, strict=True):

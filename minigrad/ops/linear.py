@@ -116,7 +116,11 @@ class Linear(Structural):
         check_pair("linear", x, w)
         check_pair("linear", x, b)
         device = device_of(x)
-        out = device.empty((*x.shape[:-1], w.shape[0]), x.dtype)
+        dtype = x.dtype
+        if not dtype.is_float:
+            dtype = promote(promote(dtype, w.dtype), b.dtype)
+            dtype = int64 if dtype.kind == "b" else dtype
+        out = device.empty((*x.shape[:-1], w.shape[0]), dtype)
         rows = as_rows(x)
         flat = out if len(out.shape) == 2 else as_rows(out)
         device.matmul(rows, swapped(w), flat, device.contiguous(b))

@@ -1,5 +1,6 @@
 """Operations that change how elements are laid out: views where that is possible."""
 
+from minigrad.array.dtypes import as_dtype
 from minigrad.array.layout import (
     broadcast_shapes,
     check_rank,
@@ -157,7 +158,7 @@ class Cast(Structural):
     samples = [((3, 4), "float64"), ((0,), "float32")]
 
     def forward(x, dtype):
-        return device_of(x).convert(x, dtype)
+        return device_of(x).convert(x, as_dtype(dtype))
 
     gradients = (lambda dy: dy,)  # the engine casts a gradient to its input's dtype
 

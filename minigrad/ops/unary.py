@@ -82,7 +82,8 @@ class Rsqrt(Elementwise):
     result = "real"
 
     def formula(x):
-        return 1.0 / e.sqrt(x)
+        # 1 / sqrt(x) LLVM would estimate in float32, with NaN at 0 and infinity
+        return where(x > 0.0, e.sqrt(1.0 / x), 1.0 / where(e.equal(x, 0.0), x, float("nan")))
 
     def gradient(dy, y):
         return dy * -0.5 * y * y * y

@@ -1,0 +1,240 @@
+"""Reading and writing at an index, against NumPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import minigrad as mg
+
+
+@st.composite
+def arrays_and_indices(draw):
+    """A shape and an index for it of any mixture of kinds."""
+    shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
+    items, axis, has_dots = [], 0, False
+    paired = draw(st.integers(1, 3))  # index arrays broadcast with one another
+    while axis < len(shape):
+        n = shape[axis]
+        kind = draw(
+            st.sampled_from(["int", "slice", "array", "list", "mask", "new", "dots", "end"])
+        )
+        bound = st.integers(-n, n - 1)
+        if kind == "int":
+            items.append(draw(bound))
+        elif kind == "slice":
+            edge = st.none() | st.integers(-n - 2, n + 2)
+            step = draw(st.sampled_from([None, 1, 2, 3, -1, -2]))
+            items.append(slice(draw(edge), draw(edge), step))
+        elif kind == "array":
+            values = draw(st.lists(bound, min_size=paired, max_size=paired))
+            items.append(np.array(values).reshape(draw(st.sampled_from([(paired,), (1, paired)]))))
+        elif kind == "list":
+            items.append(draw(st.lists(bound, min_size=paired, max_size=paired)))
+        elif kind == "mask":
+            values = draw(st.lists(st.booleans(), min_size=n, max_size=n))
+            if sum(values) != paired:
+                continue
+            items.append(np.array(values))
+        elif kind == "new":
+            if len(items) < 6:
+                items.append(None)
+            continue
+        elif kind == "dots":
+            if not has_dots:
+                items.append(...)  # it covers some axes; what follows must cover all others
+                axis += draw(st.integers(0, len(shape) - axis))
+                has_dots = True
+            continue
+        elif has_dots:
+            continue
+        else:
+            break
+        axis += 1
+    return shape, tuple(items)
+
+
+@settings(max_examples=300, deadline=None)
+@given(arrays_and_indices())
+def test_reading_writing_and_gradient_at_any_index_equal_numpy(case):
+    shape, index = case
+    a = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    want = a[index]
+    if want.ndim > 8:
+        return
+    x = mg.variable(a, requires_grad=True)
+    y = x[index]
+    assert y.shape == want.shape
+    np.testing.assert_array_equal(y.numpy(), want)
+    dy = np.arange(1, want.size + 1, dtype=np.float32).reshape(want.shape)
+    y.backward(mg.variable(dy))
+    grad = np.zeros_like(a)
+    np.add.at(grad, index, dy)
+    np.testing.assert_array_equal(x.grad.numpy(), grad)
+    z, b = mg.variable(a), a.copy()
+    z[index], b[index] = dy, dy
+    np.testing.assert_array_equal(z.numpy(), b)
+    z[index], b[index] = 7, 7
+    np.testing.assert_array_equal(z.numpy(), b)
+
+
+def test_basic_index_is_a_view_and_an_array_index_a_copy():
+    x = mg.zeros((4, 3))
+    assert mg.memory.shares_storage(x[1:, ::2], x)
+    assert not mg.memory.shares_storage(x[[1, 2]], x)
+
+
+def test_mask_over_two_axes_equals_numpy():
+    a = np.arange(24.0).reshape(2, 3, 4)
+    mask = a[:, :, 0] % 8 == 0
+    np.testing.assert_array_equal(mg.variable(a)[mg.variable(mask)].numpy(), a[mask])
+    x = mg.variable(a)
+    x[mask] = -1.0
+    a[mask] = -1.0
+    np.testing.assert_array_equal(x.numpy(), a)
+
+
+def test_mask_of_a_comparison_selects():
+    x = mg.variable([3.0, -1.0, 2.0])
+    assert x[x > 0].tolist() == [3.0, 2.0]
+    x[x < 0] = 0.0
+    assert x.tolist() == [3.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64"])
+def test_index_of_any_integer_dtype_reads(dtype):
+    x = mg.variable([10.0, 20.0, 30.0])
+    index = mg.variable(np.array([2, 0], dtype))
+    assert x[index].tolist() == [30.0, 10.0]
+
+
+def test_write_through_a_strided_target_equals_numpy():
+    a = np.zeros((4, 6), np.float32)
+    x = mg.variable(a)
+    x.T[1::2][[0, 2, 0]] = mg.variable([[1.0], [2.0], [3.0]])
+    a.T[1::2][[0, 2, 0]] = [[1], [2], [3]]
+    np.testing.assert_array_equal(x.numpy(), a)
+
+
+def test_write_of_an_overlapping_view_reads_before_it_writes():
+    x = mg.variable([0.0, 1.0, 2.0, 3.0])
+    x[1:] = x[:-1]
+    assert x.tolist() == [0.0, 0.0, 1.0, 2.0]
+    x[:] = x[::-1]
+    assert x.tolist() == [2.0, 1.0, 0.0, 0.0]
+
+
+def test_write_converts_to_the_targets_dtype():
+    x = mg.variable([1, 2, 3])
+    x[0] = 7.9
+    assert x.tolist() == [7, 2, 3]
+    assert x.dtype is mg.int64
+
+
+def test_recorded_write_gives_gradients_to_both_sides():
+    w = mg.variable([1.0, 2.0, 3.0], requires_grad=True)
+    y = mg.variable([10.0, 20.0], requires_grad=True)
+    h = w * 2.0
+    h[1:] = y * 3.0
+    assert h.tolist() == [2.0, 30.0, 60.0]
+    (h * mg.variable([1.0, 10.0, 100.0])).sum().backward()
+    assert w.grad.tolist() == [2.0, 0.0, 0.0]
+    assert y.grad.tolist() == [30.0, 300.0]
+
+
+def test_recorded_write_at_repeated_indices_gives_the_gradient_to_the_last():
+    y = mg.variable([5.0, 6.0, 7.0], requires_grad=True)
+    x = mg.zeros((3,))
+    x[[1, 1, 0]] = y
+    assert x.tolist() == [7.0, 6.0, 0.0]
+    (x * mg.variable([1.0, 2.0, 4.0])).sum().backward()
+    assert y.grad.tolist() == [0.0, 2.0, 1.0]
+
+
+def test_recorded_write_of_a_broadcast_value_sums_its_gradient():
+    y = mg.variable(2.0, requires_grad=True)
+    x = mg.zeros((2, 3))
+    x[:, 1:] = y
+    x.sum().backward()
+    assert y.grad.item() == 4.0
+
+
+def test_write_bumps_the_version_and_saved_values_notice():
+    w = mg.variable([1.0, 2.0], requires_grad=True)
+    h = w * 1.0
+    y = (h * h).sum()
+    version = h.version
+    h[0] = 5.0
+    assert h.version == version + 1
+    with pytest.raises(mg.errors.SavedValueModifiedError):
+        y.backward()
+
+
+def test_write_into_a_leaf_that_requires_gradients_raises_and_writes_nothing():
+    x = mg.variable([1.0, 2.0], requires_grad=True)
+    with pytest.raises(mg.errors.InPlaceError):
+        x[0] = 5.0
+    assert x.tolist() == [1.0, 2.0]
+    with mg.no_grad():
+        x[0] = 5.0
+    assert x.tolist() == [5.0, 2.0]
+
+
+def test_write_into_a_broadcast_view_raises():
+    x = mg.zeros((1, 3)).expand(2, 3)
+    with pytest.raises(mg.errors.InPlaceError):
+        x[0] = 1.0
+
+
+def test_write_into_a_clone_leaves_the_original():
+    x = mg.variable([1.0, 2.0])
+    y = x.clone()
+    y[0] = 9.0
+    assert x.tolist() == [1.0, 2.0]
+    assert y.tolist() == [9.0, 2.0]
+
+
+def test_augmented_write_changes_one_element():
+    x = mg.variable([1.0, 2.0, 3.0])
+    x[1] += 10.0
+    assert x.tolist() == [1.0, 12.0, 3.0]
+
+
+def test_iteration_gives_rows_and_ends():
+    rows = [row.tolist() for row in mg.variable([[1, 2], [3, 4]])]
+    assert rows == [[1, 2], [3, 4]]
+    with pytest.raises(TypeError):
+        iter(mg.variable(1.0))
+
+
+def test_embedding_gradient_adds_up_repeated_rows_in_any_split(monkeypatch):
+    weight = np.arange(12.0).reshape(4, 3)
+    index = np.array([[1, 3], [1, 1]])
+    want = np.zeros_like(weight)
+    np.add.at(want, index, np.ones((2, 2, 3)))
+    for cut in ([(0, 4)], [(0, 2), (2, 4)]):
+        monkeypatch.setattr("minigrad.kernels.structural.ranges", lambda n, work, cut=cut: cut)
+        w = mg.variable(weight, requires_grad=True)
+        y = mg.embedding(w, index) if cut == [(0, 4)] else mg.embedding(w, index.reshape(4))
+        np.testing.assert_array_equal(y.numpy().reshape(2, 2, 3), weight[index])
+        y.sum().backward()
+        np.testing.assert_array_equal(w.grad.numpy(), want)
+
+
+def test_gather_and_scatter_add_are_adjoint():
+    rng = np.random.default_rng(0)
+    x, index = rng.standard_normal((3, 4)), rng.integers(-3, 3, (2, 4))
+    y = mg.gather(mg.variable(x), index, 0)
+    np.testing.assert_array_equal(y.numpy(), np.take_along_axis(x, index, 0))
+    s = rng.standard_normal((2, 4))
+    spread = mg.scatter_add(mg.zeros((3, 4), "float64"), index, mg.variable(s), 0)
+    np.testing.assert_allclose((spread.numpy() * x).sum(), (y.numpy() * s).sum(), rtol=1e-12)
+
+
+def test_one_hot_tril_triu_equal_numpy():
+    index = np.array([[2, 0], [1, 1]])
+    np.testing.assert_array_equal(mg.one_hot(index, 3).numpy(), np.eye(3)[index])
+    a = np.arange(24.0).reshape(2, 3, 4)
+    for k in (-1, 0, 2):
+        np.testing.assert_array_equal(mg.tril(mg.variable(a), k).numpy(), np.tril(a, k))
+        np.testing.assert_array_equal(mg.triu(mg.variable(a), k).numpy(), np.triu(a, k))

@@ -1,0 +1,93 @@
+"""Random numbers, and what draws them: the same for the same seed, however the work is cut."""
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad.kernels import structural
+from minigrad.ops.creation import Generator
+
+DRAWS = {
+    "rand": lambda shape, g: mg.rand(shape, generator=g),
+    "rand_float64": lambda shape, g: mg.rand(shape, dtype="float64", generator=g),
+    "randn": lambda shape, g: mg.randn(shape, generator=g),
+    "randn_float64": lambda shape, g: mg.randn(shape, dtype="float64", generator=g),
+    "randint": lambda shape, g: mg.randint(-3, 12, shape, generator=g),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 5, 1001])
+def test_random_numbers_depend_on_seed_and_place_alone(name, size):
+    draw = DRAWS[name]
+    first = draw((size,), Generator(5)).numpy()
+    np.testing.assert_array_equal(draw((size,), Generator(5)).numpy(), first)
+    longer = draw((size + 7,), Generator(5)).numpy()
+    np.testing.assert_array_equal(longer[:size], first)
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_random_numbers_cut_into_ranges_are_those_of_one_range(name, monkeypatch):
+    draw = DRAWS[name]
+    whole = draw((999,), Generator(3)).numpy()
+    monkeypatch.setattr(structural, "ranges", lambda n, work: [(0, 11), (11, 501), (501, n)])
+    np.testing.assert_array_equal(draw((999,), Generator(3)).numpy(), whole)
+
+
+def test_consecutive_draws_differ_and_manual_seed_repeats_them():
+    mg.manual_seed(1)
+    a, b = mg.rand((50,)).numpy(), mg.rand((50,)).numpy()
+    assert not np.intersect1d(a, b).size
+    mg.manual_seed(1)
+    np.testing.assert_array_equal(mg.rand((50,)).numpy(), a)
+
+
+def test_randn_has_mean_0_and_variance_1():
+    x = mg.randn((100_000,), generator=Generator(0)).numpy()
+    assert abs(x.mean()) < 0.02
+    assert abs(x.var() - 1) < 0.02
+
+
+def test_randint_is_within_its_bounds_and_reaches_them():
+    x = mg.randint(-2, 3, (1000,), generator=Generator(0)).numpy()
+    assert set(x.tolist()) == {-2, -1, 0, 1, 2}
+
+
+def test_randperm_is_a_permutation():
+    assert sorted(mg.randperm(100).tolist()) == list(range(100))
+
+
+def test_dropout_keeps_the_mean_and_scales_what_stays():
+    x = mg.ones((100_000,))
+    y = mg.dropout(x, 0.25, generator=Generator(0)).numpy()
+    assert set(np.unique(y)) == {0.0, np.float32(1 / 0.75)}
+    assert abs((y == 0).mean() - 0.25) < 0.01
+
+
+def test_dropout_backward_uses_the_same_mask_and_stores_none():
+    x = mg.ones((1000,), requires_grad=True)
+    y = mg.dropout(x, 0.5, generator=Generator(2))
+    assert y.node.saved_bytes == 0
+    y.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), y.numpy())
+
+
+def test_dropout_when_not_training_or_of_0_is_its_input():
+    x = mg.ones((3,))
+    assert mg.dropout(x, 0.9, training=False) is x
+    assert mg.dropout(x, 0.0) is x
+    assert mg.dropout(x, 1.0).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_dropout_twice_in_one_graph_draws_two_masks():
+    x = mg.ones((1000,))
+    source = Generator(4)
+    a, b = (mg.dropout(x, 0.5, generator=source).numpy() for _ in range(2))
+    assert (a != b).mean() > 0.3
+
+
+def test_dropout_through_views_equals_contiguous():
+    x = np.arange(12.0).reshape(3, 4)
+    a = mg.dropout(mg.variable(x), 0.5, generator=Generator(1)).numpy()
+    b = mg.dropout(mg.variable(np.ascontiguousarray(x.T)).T, 0.5, generator=Generator(1)).numpy()
+    np.testing.assert_array_equal(a, b)

@@ -1,0 +1,134 @@
+"""Every operation of the registry against NumPy: dtypes, layouts, edge shapes, special values."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad.ops.base import Elementwise, RowWise
+from tests.ops.cells import (
+    DTYPE_NAMES,
+    RANDOM,
+    arranged,
+    call,
+    cells,
+    draw,
+    expected_dtype,
+    public_ops,
+    samples,
+)
+from tests.ops.oracles import ORACLES
+
+OPS = public_ops()
+RUN = [cell for cell, reason in cells() if reason is None]
+TOLERANCES = {"float32": {"rtol": 3e-5, "atol": 3e-6}, "float64": {"rtol": 1e-11, "atol": 1e-12}}
+
+
+def wide(array, name):
+    """As the oracles take them: truth values count as 0 and 1."""
+    kind = array.dtype.kind
+    if kind == "f":
+        return array.astype(np.float64)
+    return array if kind == "b" and name == "pad" else array.astype(np.int64)
+
+
+def expected(op, arrays, attributes, dtype):
+    """The oracle's values in the result's dtype."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing
+        arrays = [wide(a, op.name) for a in arrays]
+        values = np.asarray(ORACLES[op.name](*arrays, *attributes))
+        return values.astype(dtype)
+
+
+def check(op, pairs, attributes):
+    """Runs an op and compares values, shape and dtype."""
+    variables = [v for v, _ in pairs]
+    arrays = [a for _, a in pairs]
+    y = call(op, variables, attributes)
+    dtype = expected_dtype(op, variables, attributes)
+    want = expected(op, arrays, attributes, dtype)
+    assert y.dtype.name == dtype
+    assert y.shape == want.shape
+    np.testing.assert_allclose(y.numpy(), want, **TOLERANCES.get(dtype, {"rtol": 0, "atol": 0}))
+    for v, a in pairs:
+        np.testing.assert_array_equal(v.numpy(), a, err_msg="an input was written to")
+
+
+def test_every_operation_has_an_oracle():
+    assert set(OPS) - set(ORACLES) - RANDOM == set()
+
+
+@pytest.mark.parametrize("cell", RUN, ids="-".join)
+def test_operation_equals_numpy(cell):
+    op = OPS[cell.op]
+    shapes, attributes = samples(op)[0]
+    arrays = draw(op, shapes, attributes, cell.dtype)
+    check(op, arranged(arrays, cell.layout), attributes)
+
+
+@pytest.mark.parametrize("name", [n for n in OPS if n not in RANDOM])
+def test_operation_on_every_sample_equals_numpy(name):
+    op = OPS[name]
+    for shapes, attributes in samples(op):
+        arrays = draw(op, shapes, attributes, "float32")
+        check(op, arranged(arrays, "contiguous"), attributes)
+
+
+SPECIAL = np.array(
+    [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 30.0, -30.0, 120.0, -120.0, 1e-30, 3e5, -3e5]
+)
+UNARY = [n for n, op in OPS.items() if issubclass(op, Elementwise) and not issubclass(op, RowWise)
+         and len(samples(op)[0][0]) == 1]  # fmt: skip
+BINARY = [n for n, op in OPS.items() if issubclass(op, Elementwise) and not issubclass(op, RowWise)
+          and len(samples(op)[0][0]) == 2 and n != "bce_with_logits"]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", UNARY)
+def test_unary_operation_on_nan_and_infinity_equals_numpy(name, dtype):
+    op = OPS[name]
+    x = SPECIAL.astype(dtype)
+    numbers = samples(op)[0][1]
+    y = call(op, [mg.variable(x)], numbers)
+    want = expected(op, [x], numbers, expected_dtype(op, [mg.variable(x)], numbers))
+    rtol = 1e-4 if dtype == "float32" else 1e-10
+    np.testing.assert_allclose(
+        y.numpy(), want, rtol=rtol, atol=1e-6 if dtype == "float32" else 1e-12
+    )
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary_operation_on_nan_and_infinity_equals_numpy(name):
+    op = OPS[name]
+    values = np.array([np.nan, np.inf, -np.inf, 0.0, 1.0, -2.0], np.float32)
+    a, b = (v.reshape(-1).copy() for v in np.meshgrid(values, values))
+    numbers = samples(op)[0][1]
+    y = call(op, [mg.variable(a), mg.variable(b)], numbers)
+    want = expected(op, [a, b], numbers, y.dtype.name)
+    np.testing.assert_allclose(y.numpy(), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin", "sum", "prod", "any"])
+def test_reduction_with_nan_equals_numpy(name):
+    x = np.array([[1.0, np.nan, 3.0, np.nan], [4.0, 2.0, 7.0, 7.0]], np.float32)
+    for axis in (0, 1, None):
+        want = getattr(np, name)(x, axis=axis)
+        np.testing.assert_array_equal(getattr(mg, name)(mg.variable(x), axis=axis).numpy(), want)
+
+
+PAIRS = [(a, b) for k, a in enumerate(DTYPE_NAMES) for b in DTYPE_NAMES[k + 1 :]]
+
+
+@pytest.mark.parametrize("dtypes", PAIRS, ids="-".join)
+def test_sum_of_two_dtypes_follows_the_promotion_rules(dtypes):
+    a, b = (np.array([1, 0, 1]).astype(d) for d in dtypes)
+    y = mg.variable(a) + mg.variable(b)
+    kinds = {np.dtype(d).kind for d in dtypes}
+    if "f" in kinds and len(kinds) > 1:
+        want = next(d for d in dtypes if d.startswith("float"))
+    else:
+        want = np.promote_types(*dtypes).name
+    assert y.dtype.name == want
+    np.testing.assert_array_equal(y.numpy(), (a.astype(float) + b).astype(want))

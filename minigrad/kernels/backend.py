@@ -39,8 +39,13 @@ class Device(Protocol):
         """Formulas with row reductions along the last axis of `shape`."""
         ...
 
-    def matmul(self, a: Array, b: Array, out: Array, bias: Array | None = None) -> None:
-        """out = a @ b (+ bias); at least two axes each, leading axes broadcast."""
+    def matmul(
+        self, a: Array, b: Array, out: Array, bias: Array | None = None, accumulate: bool = False
+    ) -> None:
+        """out = a @ b (+ bias); at least two axes each, leading axes broadcast.
+
+        accumulate: add to what a float `out` holds, summing over its batch axes of stride 0.
+        """
         ...
 
     def gather(self, x: Array, index: Array, out: Array) -> None:
@@ -89,7 +94,7 @@ class Device(Protocol):
     def unfold(self, x: Array, out: Array, window: Any) -> None:
         """out = the windows of x as columns, 0 where they overhang.
 
-        x (images, channels, h, w) is contiguous; out (channels * elements of a window, images,
+        x (images, channels, h, w) is contiguous; out (images, channels * elements of a window,
         windows of an image) is so along its last axis. `window`: see `kernels.window.Window`.
         """
         ...

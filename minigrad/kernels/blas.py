@@ -95,48 +95,57 @@ def _steps(shape, strides, batch):
     )
 
 
-def matmul(a, b, out, bias=None, contiguous=None):
+def matmul(a, b, out, bias=None, contiguous=None, accumulate=False):
     """out = a @ b (+ bias) over Arrays of one float dtype, at least two axes each.
 
     Args:
         bias: an Array (n,), contiguous, or None.
         contiguous: copies an Array to C order; used for an operand whose strides BLAS cannot take.
+        accumulate: add to what `out` holds; batch axes of stride 0 in it are summed over.
     """
     function = gemm(out.dtype.name)
     if function is None:
-        _with_numpy(a, b, out, bias)
+        _with_numpy(a, b, out, bias, accumulate)
         return
     how = plan(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)
     if how is None:
-        _piecewise(a, b, out, bias, contiguous)
+        _piecewise(a, b, out, bias, contiguous, accumulate)
         return
     numbers, inner, offsets = how
     if not numbers[2] or not out.size:
-        _with_numpy(a, b, out, bias)  # an empty sum: zeros, or nothing at all
+        _with_numpy(a, b, out, bias, accumulate)  # an empty sum: zeros, or nothing at all
         return
     size = out.dtype.itemsize
     a_at, b_at, c_at = a.address, b.address, out.address
-    row = 0 if bias is None else bias.address
+    row = -1 if accumulate else 0 if bias is None else bias.address
     for i, j, k in offsets:
         function(a_at + size * i, b_at + size * j, c_at + size * k, *numbers, row, *inner)
 
 
-def _with_numpy(a, b, out, bias):
+def _with_numpy(a, b, out, bias, accumulate):
     target = ndarray(out)
+    if accumulate:
+        for index, product in zip(
+            np.ndindex(*out.shape[:-2]),
+            np.matmul(ndarray(a), ndarray(b)).reshape(-1, *out.shape[-2:]),
+            strict=True,
+        ):
+            target[index] += product
+        return
     np.matmul(ndarray(a), ndarray(b), out=target)
     if bias is not None:
         target += ndarray(bias)
 
 
-def _piecewise(a, b, out, bias, contiguous):
+def _piecewise(a, b, out, bias, contiguous, accumulate):
     """One matrix at a time, copying those that BLAS cannot read: never a whole batch."""
     if len(out.shape) == 2:
         fix = [x if _matrix(x.shape, x.strides) else contiguous(x) for x in (a, b)]
-        matmul(fix[0], fix[1], out, bias)
+        matmul(fix[0], fix[1], out, bias, None, accumulate)
         return
     for i in range(out.shape[0]):
         left, right, target = (_part(x, i, len(out.shape)) for x in (a, b, out))
-        matmul(left, right, target, bias, contiguous)
+        matmul(left, right, target, bias, contiguous, accumulate)
 
 
 def _part(x, i, rank):

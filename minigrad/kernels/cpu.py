@@ -42,14 +42,17 @@ class Cpu(Programs, StructuralKernels):
         size = size_of(shape)
         return Array(self.pool.take(size * dtype.itemsize), shape, dtype)
 
-    def matmul(self, a, b, out, bias=None):
+    def matmul(self, a, b, out, bias=None, accumulate=False):
         """out = a @ b (+ bias); one dtype, at least two axes each, batch axes broadcast."""
         if out.dtype.is_float:
-            blas.matmul(a, b, out, bias, self.contiguous)
+            blas.matmul(a, b, out, bias, self.contiguous, accumulate)
             return
         wide = [self.convert(x, int64) for x in (a, b)]
         result = self.convert(out, int64) if out.dtype is not int64 else out
         np.matmul(*map(ndarray, wide), out=ndarray(result))
+        if bias is not None:
+            product = ndarray(result)
+            product += ndarray(bias)
         if result is not out:
             self.copy(result, out)
 

@@ -135,7 +135,7 @@ class StructuralKernels:
         """out = the windows of x as columns."""
         (n, c, h, w), oh_ow = x.shape, window.counts(x.shape[2:])
         function = kernel("windows", f"unfold_{x.dtype.itemsize}")
-        more = (c, h, w, *oh_ow, *itertools.chain(*window), out.strides[0], out.strides[1])
+        more = (c, h, w, *oh_ow, *itertools.chain(*window), out.strides[1], out.strides[0])
         calls = [(x.address, out.address, a, b, *more) for a, b in ranges(n * c, out.size)]
         run(function, calls)
 
@@ -143,7 +143,7 @@ class StructuralKernels:
         """out = the sum of columns at the places they were unfolded from."""
         (n, c, h, w), oh_ow = out.shape, window.counts(out.shape[2:])
         function = kernel("windows", f"fold_{TYPE_OF[out.dtype.name]}")
-        more = (c, h, w, *oh_ow, *itertools.chain(*window), *columns.strides[:2])
+        more = (c, h, w, *oh_ow, *itertools.chain(*window), columns.strides[1], columns.strides[0])
         work = columns.size
         calls = [(columns.address, out.address, a, b, *more) for a, b in ranges(n * c, work)]
         run(function, calls)

@@ -13,11 +13,11 @@ from minigrad.kernels.expression import Program, call, symbol
 from minigrad.kernels.window import Window, pair, window_of
 from minigrad.ops.base import Structural
 from minigrad.ops.indexing import as_shape
-from minigrad.ops.linear import check_pair
+from minigrad.ops.linear import check_pair, swapped
 from minigrad.ops.operands import constant
 from minigrad.ops.windows import unfolded
 
-COLUMNS = 1 << 20  # elements of unfolded windows that are held at once: they should stay in cache
+COLUMNS = 1 << 17  # elements of unfolded windows that are held at once: they stay in cache
 SUM = Program(["a", "b"], [symbol("a") + symbol("b")])
 PLAIN = Window((2, 3), (1, 1), (1, 0), (1, 1))
 WIDE = Window((2, 2), (2, 1), (0, 1), (1, 2))
@@ -34,26 +34,18 @@ def images_of(x, a, b):
     return x.view((b - a, *x.shape[1:]), x.strides, x.offset + a * x.strides[0])
 
 
-def by_channel(y, groups):
-    """An Array (b, o, oh, ow) as a contiguous (groups, o / groups, b * oh * ow)."""
-    device = device_of(y)
-    b, o, oh, ow = y.shape
-    out = device.empty((o, b, oh, ow), y.dtype)
-    device.copy(y, _swapped(out))
-    return as_shape(out, (groups, o // groups, b * oh * ow))
+def as_groups(x, groups, rows):
+    """A contiguous Array (n, ...) as matrices (n, rows, columns), or (n, g, rows, columns)."""
+    n = x.shape[0]
+    columns = x.size // max(1, n * groups * rows)
+    return as_shape(x, (n, rows, columns) if groups == 1 else (n, groups, rows, columns))
 
 
-def _swapped(x):
-    """A contiguous Array (o, b, oh, ow) seen as (b, o, oh, ow)."""
-    return x.view(
-        (x.shape[1], x.shape[0], *x.shape[2:]), (x.strides[1], x.strides[0], *x.strides[2:])
-    )
-
-
-def _turned(x):
-    """An Array (g, m, n) seen as (g, n, m)."""
-    (g, m, n), (s, t, u) = x.shape, x.strides
-    return x.view((g, n, m), (s, u, t))
+def kernels_of(w, groups):
+    """Kernels (o, c / groups, kh, kw) as one matrix (o, rows), or one a group (g, o / g, rows)."""
+    w = device_of(w).contiguous(w)
+    o, rows = w.shape[0], math.prod(w.shape[1:])
+    return as_shape(w, (o, rows) if groups == 1 else (groups, o // groups, rows))
 
 
 class Conv2d(Structural):
@@ -74,16 +66,12 @@ class Conv2d(Structural):
         out = device.empty((n, o, oh, ow), x.dtype)
         if not out.size:
             return out
-        rows = math.prod(w.shape[1:])
-        weight = as_shape(device.contiguous(w), (groups, o // groups, rows))
-        row = device.contiguous(bias).view((1, o, 1, 1), (0, 1, 0, 0))
-        x = device.contiguous(x)
+        rows, weight, x = math.prod(w.shape[1:]), kernels_of(w, groups), device.contiguous(x)
         for a, b in chunks(n, groups * rows, oh * ow):
-            columns = unfolded(images_of(x, a, b), window)
-            columns = as_shape(columns, (groups, rows, (b - a) * oh * ow))
-            y = device.empty((o, b - a, oh, ow), x.dtype)
-            device.matmul(weight, columns, as_shape(y, (groups, o // groups, columns.shape[2])))
-            device.elementwise(SUM, (_swapped(y), row), (images_of(out, a, b),))
+            columns = as_groups(unfolded(images_of(x, a, b), window), groups, rows)
+            device.matmul(weight, columns, as_groups(images_of(out, a, b), groups, o // groups))
+        row = bias.view((1, o, 1, 1), (0, bias.strides[0], 0, 0))
+        device.elementwise(SUM, (out, row), (out,))
         return out
 
     gradients = (
@@ -108,12 +96,11 @@ class ConvInput(Structural):
         device = device_of(g)
         out = device.empty(shape, g.dtype)
         (n, o, oh, ow), rows = g.shape, math.prod(w.shape[1:])
-        weight = _turned(as_shape(device.contiguous(w), (groups, o // groups, rows)))
+        weight, g = swapped(kernels_of(w, groups)), device.contiguous(g)
         for a, b in chunks(n, groups * rows, oh * ow):
-            rising = by_channel(images_of(g, a, b), groups)
-            columns = device.empty((groups, rows, rising.shape[2]), g.dtype)
-            device.matmul(weight, rising, columns)
-            columns = as_shape(columns, (groups * rows, b - a, oh * ow))
+            rising = as_groups(images_of(g, a, b), groups, o // groups)
+            columns = device.empty((b - a, groups * rows, oh * ow), g.dtype)
+            device.matmul(weight, rising, as_groups(columns, groups, rows))
             device.fold(columns, images_of(out, a, b), window)
         return out
 
@@ -137,21 +124,16 @@ class ConvWeight(Structural):
     def forward(g, x, shape, window, groups):
         device = device_of(g)
         (n, o, oh, ow), rows = g.shape, math.prod(shape[1:])
-        parts = []
-        x = device.contiguous(x)
+        out = device.empty(shape, g.dtype)
+        device.fill(out, 0.0)
+        total = kernels_of(out, groups)
+        x, g = device.contiguous(x), device.contiguous(g)
         for a, b in chunks(n, groups * rows, oh * ow):
-            columns = unfolded(images_of(x, a, b), window)
-            columns = as_shape(columns, (groups, rows, (b - a) * oh * ow))
-            out = device.empty((groups, o // groups, rows), g.dtype)
-            device.matmul(by_channel(images_of(g, a, b), groups), _turned(columns), out)
-            if parts:
-                device.elementwise(SUM, (parts[0], out), (parts[0],))
-            else:
-                parts.append(out)
-        if not parts:
-            parts.append(device.empty((groups, o // groups, rows), g.dtype))
-            device.fill(parts[0], 0.0)
-        return as_shape(parts[0], shape)
+            columns = as_groups(unfolded(images_of(x, a, b), window), groups, rows)
+            falling = as_groups(images_of(g, a, b), groups, o // groups)
+            every = total.view((b - a, *total.shape), (0, *total.strides))  # a sum over the images
+            device.matmul(falling, swapped(columns), every, accumulate=True)
+        return out
 
     gradients = (
         lambda dy, x, window, groups: _without_bias(x, dy, window, groups),

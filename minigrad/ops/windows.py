@@ -19,7 +19,7 @@ TWO = Window((2, 2), (2, 2), (0, 0), (1, 1))
 class Unfold(Structural):
     """Windows as columns, 0 where they overhang.
 
-    (b, c, h, w), window -> (c * kh * kw, b, oh * ow).
+    (b, c, h, w), window -> (b, c * kh * kw, oh * ow).
     """
 
     samples = [((2, 2, 5, 4), THREE), ((1, 1, 4, 4), TWO)]
@@ -33,10 +33,10 @@ class Unfold(Structural):
 class Fold(Structural):
     """Sums columns at the places that unfold reads: the adjoint of unfold.
 
-    (c * kh * kw, b, oh * ow), shape, window -> shape.
+    (b, c * kh * kw, oh * ow), shape, window -> shape.
     """
 
-    samples = [((12, 2, 6), (2, 2, 5, 4), THREE), ((4, 1, 4), (1, 1, 4, 4), TWO)]
+    samples = [((2, 12, 6), (2, 2, 5, 4), THREE), ((1, 4, 4), (1, 1, 4, 4), TWO)]
 
     def forward(x, shape, window):
         device = device_of(x)
@@ -48,10 +48,10 @@ class Fold(Structural):
 
 
 def unfolded(x, window):
-    """The windows of an Array as columns."""
+    """The windows of an Array as columns, an image after the other."""
     device = device_of(x)
     n, c, h, w = x.shape
-    shape = (c * math.prod(window.kernel), n, math.prod(window.counts((h, w))))
+    shape = (n, c * math.prod(window.kernel), math.prod(window.counts((h, w))))
     out = device.empty(shape, x.dtype)
     if out.size:
         device.unfold(device.contiguous(x), out, window)
@@ -113,7 +113,7 @@ def avg_pool2d(x, kernel, stride=None, padding=0):
     x, window = _pooled("avg_pool2d", x, kernel, stride, padding)
     b, c, h, w = x.shape
     columns = Unfold.apply(call("reshape", x, (b * c, 1, h, w)), window)
-    return call("reshape", call("mean", columns, 0, False), (b, c, *window.counts((h, w))))
+    return call("reshape", call("mean", columns, 1, False), (b, c, *window.counts((h, w))))
 
 
 functions = (max_pool2d, avg_pool2d)

@@ -25,15 +25,19 @@ ROW_MAJOR, PLAIN, TRANSPOSED = I4(101), I4(111), I4(112)
 
 @jit("void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)")
 def gemm_f4(a, b, c, m, n, k, lda, ldb, ldc, ta, tb, bias, batch, step_a, step_b, step_c):
-    """Addresses of A (m, k), B (k, n), C (m, n); ta, tb: stored transposed; bias (n,) or 0."""
+    """Addresses of A (m, k), B (k, n), C (m, n); ta, tb: stored transposed.
+
+    bias: the address of (n,), 0 for none, or -1 to add to what C holds.
+    """
     left, right = TRANSPOSED if ta else PLAIN, TRANSPOSED if tb else PLAIN
-    beta = F4(0)
-    if bias != 0:
-        beta = F4(1)
-        row, out = f4_at(bias), f4_at(c)
-        for i in range(batch * m):
-            for j in range(n):
-                out[i * ldc + j] = row[j]
+    beta = F4(0) if bias == 0 else F4(1)
+    if bias > 0:
+        row = f4_at(bias)
+        for b_index in range(batch):
+            out = f4_at(c + 4 * b_index * step_c)
+            for i in range(m):
+                for j in range(n):
+                    out[i * ldc + j] = row[j]
     for i in range(batch):
         SGEMM(
             ROW_MAJOR, left, right, m, n, k, F4(1), a + 4 * i * step_a, lda,
@@ -45,13 +49,14 @@ def gemm_f4(a, b, c, m, n, k, lda, ldb, ldc, ta, tb, bias, batch, step_a, step_b
 def gemm_f8(a, b, c, m, n, k, lda, ldb, ldc, ta, tb, bias, batch, step_a, step_b, step_c):
     """As gemm_f4, in float64."""
     left, right = TRANSPOSED if ta else PLAIN, TRANSPOSED if tb else PLAIN
-    beta = F8(0)
-    if bias != 0:
-        beta = F8(1)
-        row, out = f8_at(bias), f8_at(c)
-        for i in range(batch * m):
-            for j in range(n):
-                out[i * ldc + j] = row[j]
+    beta = F8(0) if bias == 0 else F8(1)
+    if bias > 0:
+        row = f8_at(bias)
+        for b_index in range(batch):
+            out = f8_at(c + 8 * b_index * step_c)
+            for i in range(m):
+                for j in range(n):
+                    out[i * ldc + j] = row[j]
     for i in range(batch):
         DGEMM(
             ROW_MAJOR, left, right, m, n, k, F8(1), a + 8 * i * step_a, lda,

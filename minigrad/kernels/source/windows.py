@@ -2,8 +2,8 @@
 
 Windows have kh x kw elements, dh and dw apart; they stand sh and sw apart, oh x ow of them, over x
 with a border of ph and pw. Element (ki, kj) of the window at (oi, oj) lies in row
-oi * sh - ph + ki * dh and column oj * sw - pw + kj * dw. Columns are (channels * kh * kw, images,
-oh * ow), with a stride a row and one an image. A plane is one channel of one image, in C order.
+oi * sh - ph + ki * dh and column oj * sw - pw + kj * dw. Columns are (images, channels * kh *
+kw, oh * ow), with a stride a row and one an image. A plane is one channel of one image, in C order.
 """
 
 # pyright: reportUndefinedVariable=false

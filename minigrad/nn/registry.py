@@ -7,7 +7,7 @@ from minigrad.graph.variable import Variable
 from minigrad.nn.ownership import add_owner, changes, reference, remove_owner
 from minigrad.nn.parameter import Buffer, Parameter
 
-INTERNAL = {"_members", "_owners", "_reference", "training"}
+INTERNAL = {"_members", "_owners", "_reference", "_walked", "training"}
 
 
 class Registry:
@@ -56,6 +56,7 @@ class Registry:
                 raise ArgumentError(f"{type(self).__name__}.{name}: a module cannot contain itself")
             value.__dict__["_owners"] = add_owner(value._owners, self._reference, name)
         self._members[name] = kind
+        changes.note()
 
     def __delattr__(self, name):
         known = self._members.pop(name, None)
@@ -117,31 +118,39 @@ class Registry:
         for _, module in self.named_modules():
             yield module
 
-    def _named(self, wanted):
-        seen = set()
-        for prefix, module in self.named_modules():
-            for name, kind in tuple(module._members.items()):
-                value = getattr(module, name) if kind == wanted else None
-                if value is not None and id(value) not in seen:
-                    seen.add(id(value))
-                    yield (f"{prefix}.{name}" if prefix else name), value
+    def _found(self, kind):
+        """[(dotted name, value)] of a kind, each value once; remembered while no module changes.
+
+        Modules are not remembered: that would keep those alive that were taken out.
+        """
+        found = self.__dict__.get("_walked")
+        if found is None or found[0] != changes.count:
+            lists, seen = {"parameter": [], "buffer": []}, set()
+            for prefix, module in self.named_modules():
+                for name, what in module._members.items():
+                    value = getattr(module, name) if what != "module" else None
+                    if value is not None and id(value) not in seen:
+                        seen.add(id(value))
+                        lists[what].append((f"{prefix}.{name}" if prefix else name, value))
+            found = self.__dict__["_walked"] = changes.count, lists
+        return found[1][kind]
 
     def named_parameters(self):
         """(dotted name, Parameter); a tied one once, under its first name."""
-        return self._named("parameter")
+        yield from self._found("parameter")
 
     def parameters(self):
         """The Parameters, each once."""
-        for _, p in self.named_parameters():
+        for _, p in self._found("parameter"):
             yield p
 
     def named_buffers(self):
         """(dotted name, Buffer), each once."""
-        return self._named("buffer")
+        yield from self._found("buffer")
 
     def buffers(self):
         """The Buffers, each once."""
-        for _, b in self.named_buffers():
+        for _, b in self._found("buffer"):
             yield b
 
 

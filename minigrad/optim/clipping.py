@@ -121,16 +121,14 @@ def _listed(name, parameters):
 
 def _with_gradients(name, parameters):
     """(parameter, gradient) of those that have one, each once, gradients contiguous."""
-    found, seen = [], set()
+    found = {}
     for p in _listed(name, parameters):
-        g = p.grad
-        if g is None or id(p) in seen:
-            continue
-        seen.add(id(p))
-        if not g.array.is_contiguous:
-            g = p.grad_ = Variable(device_of(g.array).contiguous(g.array))
-        found.append((p, g))
-    return found
+        g = p.grad_
+        if g is not None:
+            if not g.array.is_contiguous:
+                g = p.grad_ = Variable(device_of(g.array).contiguous(g.array))
+            found[p] = g
+    return list(found.items())
 
 
 def _limit(name, what, value):
@@ -142,15 +140,17 @@ def _limit(name, what, value):
 
 def _call(which, gradients, numbers):
     """Runs `squares` or `scale` once per dtype over gradients; numbers: one each, in and out."""
-    for dtype in {g.dtype.name for g in gradients}:
-        chosen = [k for k, g in enumerate(gradients) if g.dtype.name == dtype]
-        table = integers("q")
-        for k in chosen:
-            table.extend((gradients[k].array.address, gradients[k].size))
-        some = integers("d", [numbers[k] for k in chosen])
+    rows = {}
+    for k, g in enumerate(gradients):
+        a = g.array
+        ks, addresses = rows.setdefault(a.dtype.name, ([], []))
+        ks.append(k)
+        addresses += (a.address, a.size)
+    for dtype, (ks, addresses) in rows.items():
+        table, some = integers("q", addresses), integers("d", [numbers[k] for k in ks])
         run = kernel(which, dtype)
-        run(table.buffer_info()[0], len(chosen), some.buffer_info()[0], 0, 0)
-        for k, value in zip(chosen, some, strict=True):
+        run(table.buffer_info()[0], len(ks), some.buffer_info()[0], 0, 0)
+        for k, value in zip(ks, some, strict=True):
             numbers[k] = value
 
 

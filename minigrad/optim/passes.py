@@ -78,12 +78,15 @@ class Pass:
                 block.version += 1
             if state is not None and state.counters is not None:
                 state.counters.version += 1
-            a = g.array
-            if type(a) is not Array and not a.is_contiguous:
-                a = device_of(a).contiguous(a)
-                kept.append(a)
             table[k] = buffer.address
-            table[k + 1] = a.address
+            a = g.array
+            if type(a) is Array:
+                table[k + 1] = a.buffer.address
+            else:
+                if not a.is_contiguous:
+                    a = device_of(a).contiguous(a)
+                    kept.append(a)
+                table[k + 1] = a.address
             k += ROW
         self.kept = kept
         return True

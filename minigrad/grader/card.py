@@ -46,9 +46,9 @@ class Card:
 def _exercise(exercise: ExerciseResult) -> str:
     stars = difficulty(exercise, Style(plain=True))
     head = (
-        f"<b>{escape(exercise.id)}</b> {stars} "
+        f"<b>{escape(exercise.id)}</b> {stars} about {exercise.minutes} min · "
         f"<b>{exercise.points} of {exercise.of} points</b> "
-        f'<span style="color:{QUIET}">{exercise.seconds:.2f} s</span>'
+        f'<span style="color:{QUIET}">graded in {exercise.seconds:.2f} s</span>'
     )
     rows, shown = [], False
     for check in exercise.checks:

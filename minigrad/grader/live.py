@@ -83,7 +83,7 @@ def _travels(value: Any) -> bool:
 def try_function(exercise: Exercise, function: Callable, seed: int) -> ExerciseResult:
     """Run an exercise's checks on a function of this process."""
     runner = LiveRunner(function)
-    result = ExerciseResult(exercise.id, exercise.difficulty)
+    result = ExerciseResult(exercise.id, exercise.difficulty, exercise.minutes)
     started = time.perf_counter()
     for check in exercise.checks:
         result.checks.append(run_check(exercise, check, runner, seed))

@@ -33,6 +33,7 @@ class ExerciseResult:
 
     id: str
     difficulty: int
+    minutes: int
     checks: list[CheckResult] = field(default_factory=list)
     seconds: float = 0.0
     compile_seconds: float = 0.0
@@ -94,6 +95,8 @@ class Result:
                     "id": exercise.id,
                     "points": exercise.points,
                     "of": exercise.of,
+                    "difficulty": exercise.difficulty,
+                    "minutes": exercise.minutes,
                     "seconds": exercise.seconds,
                     "compile_seconds": exercise.compile_seconds,
                     "limits_missing": exercise.limits_missing,

@@ -148,7 +148,7 @@ def grade_exercise(
 ) -> ExerciseResult:
     """Run all checks of one exercise on the learner's file in a worker of its own."""
     runner = WorkerRunner(server, submission, exercise)
-    result = ExerciseResult(exercise.id, exercise.difficulty)
+    result = ExerciseResult(exercise.id, exercise.difficulty, exercise.minutes)
     started = time.perf_counter()
     try:
         blocked = _load(runner, exercise)

@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from minigrad.course.hints import hint as hint
     from minigrad.course.notebook import check as check
     from minigrad.course.notebook import load as load
+    from minigrad.course.parts import engine as engine
     from minigrad.course.predictions import predict as predict
     from minigrad.course.scrubber import scrub as scrub
     from minigrad.course.tiles import light as light
 
 HOMES = {
+    "engine": "parts",
     "hint": "hints",
     "check": "notebook",
     "load": "notebook",

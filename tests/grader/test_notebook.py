@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minigrad.course import check, light, load, predict
+import minigrad as mg
+from minigrad.course import check, engine, light, load, parts, predict
 from minigrad.course.predictions import summary
 from minigrad.course.stubs import cut
 from minigrad.grader import progress
@@ -127,6 +128,63 @@ def test_prediction_left_open_is_not_counted(course):
 @pytest.mark.parametrize(("said", "right"), [(100, True), (299, True), (301, False), (30, False)])
 def test_prediction_of_a_number_is_right_within_its_factor(course, said, right):
     assert predict("00.n", "How many?", said).reveal(100, factor=3).right is right
+
+
+def slope_of_square_times_tanh(x):
+    value = mg.variable(np.array([x]), requires_grad=True)
+    (value * mg.tanh(value)).backward()
+    return value.grad.item()
+
+
+def test_engine_runs_on_the_parts_that_passed_on_this_very_file(course, monkeypatch):
+    monkeypatch.setenv("MINIGRAD_USE", "mine")
+    solve(course, "01_chain_rule")
+    with engine() as mine:
+        assert mine == []  # not checked yet
+    check("01.mul_backward")
+    with engine() as mine:
+        assert mine == ["01.mul_backward"]
+        assert slope_of_square_times_tanh(0.5) == pytest.approx(0.855341, abs=1e-5)
+    path = course / "exercises" / "01_chain_rule.py"
+    path.write_text(path.read_text() + "\n# changed since the check\n")
+    with engine() as mine:
+        assert mine == []
+
+
+def test_engine_really_calls_the_learners_function(course):
+    solve(course, "01_chain_rule")
+    check("01.mul_backward")
+    check("01.tanh_backward")
+    calls = []
+
+    def spied(lesson):
+        module = load(lesson)
+        mul, tanh = module.mul_backward, module.tanh_backward
+
+        def spy_mul(dy, a, b):
+            calls.append("mul")
+            return mul(dy, a, b)
+
+        def spy_tanh(dy, y):
+            calls.append("tanh")
+            return tanh(dy, y)
+
+        module.mul_backward, module.tanh_backward = spy_mul, spy_tanh
+        return module
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "load", spied)
+        with engine("mine"):
+            slope_of_square_times_tanh(0.5)
+    assert sorted(calls) == ["mul", "tanh"]
+
+
+def test_engine_is_the_reference_by_default_and_refuses_other_names(course, monkeypatch):
+    monkeypatch.delenv("MINIGRAD_USE", raising=False)
+    with engine() as mine:
+        assert mine == []
+    with pytest.raises(CourseError, match="'mine' or 'reference'"), engine("yours"):
+        pass
 
 
 def test_tile_lights_only_when_the_losses_agree_and_the_part_was_called(course):

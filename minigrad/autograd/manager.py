@@ -172,7 +172,7 @@ class GradManager:
             for p, _ in self._attached.values():
                 if p not in wanted and p.requires_grad and p.grad_ is None:
                     wanted[p] = _zeros(p.array)
-        commit(self._called_back(wanted))
+        commit(self._called_back(wanted), [d.array.storage for d in dys])
 
     def _called_back(self, found):
         """The gradients after the callbacks of their parameters and groups."""

@@ -159,12 +159,13 @@ def upstream(root, dy):
 def run_backward(root, dy, retain_graph, create_graph):
     """Variable.backward."""
     dy = upstream(root, dy)
-    commit(gradients([root], [dy], retain_graph, create_graph, is_committed=not create_graph))
+    leaves = gradients([root], [dy], retain_graph, create_graph, is_committed=not create_graph)
+    commit(leaves, [dy.array.storage])
 
 
-def commit(leaves):
-    """Adds gradients to `.grad`. The first one is never an alias of another's."""
-    seen = set()
+def commit(leaves, taken=()):
+    """Adds gradients to `.grad`. The first one is never an alias of another's, nor of `taken`."""
+    seen = set(taken)
     for leaf, g in leaves.items():
         write_grad(leaf, g, seen)
     for leaf in leaves:
@@ -176,7 +177,10 @@ def write_grad(leaf, g, seen):
     """Stores or adds one gradient; `seen` holds the Storages given away so far."""
     before = leaf.grad_
     if not isinstance(g, Array):
-        leaf.grad_ = g if before is None else before + g
+        storage = g.array.storage
+        mine = g.clone() if storage in seen else g
+        seen.add(storage)
+        leaf.grad_ = mine if before is None else before + mine
         return
     device = device_of(g)
     if leaf.group is not None and (before is None or before.node is None):

@@ -57,7 +57,7 @@ class Embedding(Module):
 
     def forward(self, indices):
         """Ints (...) -> (..., size)."""
-        rows = functions["embedding"](indices, self.weight)
+        rows = functions["embedding"](self.weight, indices)
         if self.padding_index is None:
             return rows
         keep = functions["unsqueeze"](indices != self.padding_index, -1)

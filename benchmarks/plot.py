@@ -22,11 +22,14 @@ def _figure(*arguments, **keywords):
 
 
 def ratios(report):
-    """Per row with figures for PyTorch and another: title, goal, {peer: figure / PyTorch's}."""
+    """Per row with figures for PyTorch and another: title, goal, {peer: figure / PyTorch's}.
+
+    Left out is the time of import: an import that loads its parts later would stretch the axis.
+    """
     lines = []
     for entry in report["rows"]:
         base = entry["results"].get("pytorch")
-        if base and len(entry["results"]) > 1:
+        if base and len(entry["results"]) > 1 and entry["kind"] != "import":
             values = {n: r["median"] / base["median"] for n, r in entry["results"].items()}
             lines.append((entry["title"], entry["goal_ratio"], values))
     return lines

@@ -16,6 +16,7 @@ from pathlib import Path
 from minigrad.grader.folder import CourseError, find_folder
 from minigrad.grader.launcher import GraderError, Server, can_fork
 from minigrad.grader.sandbox import Ended, Worker
+from minigrad.kernels.loader import cache_folder
 
 OLDEST, NEWEST = (3, 11), (3, 14)
 
@@ -46,19 +47,16 @@ def package(name: str, command: str) -> Finding:
         return Finding(False, f"{name} is not installed", command)
 
 
-def cache_folder() -> Finding:
-    """Whether compiled kernels can be kept."""
-    chosen = os.environ.get("MINIGRAD_CACHE") or os.environ.get("NUMBA_CACHE_DIR")
-    folder = Path(chosen) if chosen else Path.home()
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return Finding(True, f"compiled code can be kept below {folder}")
-    except OSError as error:
+def kernel_cache() -> Finding:
+    """Whether compiled kernels outlive the process."""
+    folder = cache_folder()
+    if Path(tempfile.gettempdir()) in folder.parents:
         return Finding(
             False,
-            f"nothing can be written below {folder}: {error.strerror}",
-            "set HOME to a folder that you may write; else every start compiles again",
+            f"compiled kernels are kept in {folder}, which does not last",
+            "set HOME or MINIGRAD_CACHE to a folder that you may write",
         )
+    return Finding(True, f"compiled kernels are kept in {folder}")
 
 
 def threads() -> Finding:
@@ -113,7 +111,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     lambda: package("jupyterlab", 'pip install "minigrad[lab]"'),
     lambda: package("matplotlib", 'pip install "minigrad[lab]"'),
     notebook_kernel,
-    cache_folder,
+    kernel_cache,
     threads,
     course,
     grading,

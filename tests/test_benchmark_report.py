@@ -32,6 +32,7 @@ def entry(name, medians, errors=(), **keywords):
     known = {
         "name": name,
         "title": row.title,
+        "kind": row.kind,
         "unit": row.unit,
         "goal": row.goal,
         "goal_ratio": row.ratio,

@@ -6,7 +6,10 @@ workqueue aborts when two threads enter it. This pool is made anew in a forked c
 
 import os
 import threading
+import time
 from typing import Any
+
+LONGEST_WAIT = 10.0  # seconds for the calls of an interrupted run to end
 
 
 def _count():
@@ -27,7 +30,13 @@ class _Worker:
         self.done.acquire()
         self.call: Any = None
         self.error: BaseException | None = None
+        self.is_running = False
         threading.Thread(target=self._run, daemon=True, name="minigrad-kernel").start()
+
+    def start(self, function, arguments):
+        """Begins a call; `done` is released when it has ended."""
+        self.call, self.error, self.is_running = (function, arguments), None, True
+        self.wake.release()
 
     def _run(self):
         while True:
@@ -37,6 +46,7 @@ class _Worker:
                 function(*arguments)
             except BaseException as error:  # handed to the caller, who raises it
                 self.error = error
+            self.call, self.is_running = None, False
             self.done.release()
 
 
@@ -49,30 +59,49 @@ class Threads:
         self._busy = threading.Lock()
 
     def run(self, function, argument_lists):
-        """Returns when every call has. One caller at a time uses the workers; others run alone."""
+        """Returns when every call has. One caller at a time uses the workers; others run alone.
+
+        The first exception of a call is raised when all have ended.
+        """
         if not self._busy.acquire(blocking=False):
             for arguments in argument_lists:
                 function(*arguments)
             return
+        started = []
         try:
             *others, last = argument_lists
             while len(self._workers) < len(others):
                 self._workers.append(_Worker())
-            used = self._workers[: len(others)]
-            for worker, arguments in zip(used, others, strict=True):
-                worker.call = function, arguments
-                worker.wake.release()
-            error = None
-            try:
-                function(*last)
-            finally:
-                for worker in used:
-                    worker.done.acquire()
-                    error, worker.error = error or worker.error, None
-            if error is not None:
-                raise error
+            for worker, arguments in zip(self._workers, others, strict=False):
+                started.append(worker)
+                worker.start(function, arguments)
+            error = _error_of(function, last)
+            for worker in started:
+                worker.done.acquire()
+                error = error or worker.error
+        except BaseException:  # Ctrl-C: where each worker stands is not known, so take new ones
+            self._workers = []
+            _wait_until_idle(started)
+            raise
         finally:
             self._busy.release()
+        if error is not None:
+            raise error
+
+
+def _error_of(function, arguments):
+    try:
+        function(*arguments)
+    except Exception as error:  # raised again when the other calls have ended
+        return error
+    return None
+
+
+def _wait_until_idle(workers):
+    """Memory that a kernel is writing must not be given to others: kernels end soon."""
+    deadline = time.monotonic() + LONGEST_WAIT
+    while any(w.is_running for w in workers) and time.monotonic() < deadline:
+        time.sleep(0.0005)
 
 
 threads = Threads()

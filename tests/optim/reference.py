@@ -1,0 +1,58 @@
+"""The formulas of the optimizers in plain NumPy, one parameter at a time."""
+
+import numpy as np
+
+
+def sgd(p, g, s, rate, momentum=0.0, nesterov=False, weight_decay=0.0):
+    g = g + weight_decay * p
+    if momentum:
+        s["v"] = momentum * s.get("v", 0.0) + g
+        g = g + momentum * s["v"] if nesterov else s["v"]
+    return p - rate * g
+
+
+def adam(p, g, s, rate, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0):
+    return _adam(p, g + weight_decay * p, s, rate, betas, eps)
+
+
+def adamw(p, g, s, rate, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+    return _adam(p - rate * weight_decay * p, g, s, rate, betas, eps)
+
+
+def _adam(p, g, s, rate, betas, eps):
+    t = s["t"] = s.get("t", 0) + 1
+    s["m"] = betas[0] * s.get("m", 0.0) + (1 - betas[0]) * g
+    s["v"] = betas[1] * s.get("v", 0.0) + (1 - betas[1]) * g * g
+    mean, square = s["m"] / (1 - betas[0] ** t), s["v"] / (1 - betas[1] ** t)
+    return p - rate * mean / (np.sqrt(square) + eps)
+
+
+def rmsprop(
+    p, g, s, rate, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0, centered=False
+):  # fmt: skip
+    g = g + weight_decay * p
+    square = s["q"] = alpha * s.get("q", 0.0) + (1 - alpha) * g * g
+    if centered:
+        s["a"] = alpha * s.get("a", 0.0) + (1 - alpha) * g
+        square = np.maximum(square - s["a"] ** 2, 0.0)
+    g = g / (np.sqrt(square) + eps)
+    if momentum:
+        s["b"] = g = momentum * s.get("b", 0.0) + g
+    return p - rate * g
+
+
+CASES = [
+    ("SGD", sgd, {}),
+    ("SGD", sgd, {"weight_decay": 0.1}),
+    ("SGD", sgd, {"momentum": 0.9}),
+    ("SGD", sgd, {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    ("Adam", adam, {}),
+    ("Adam", adam, {"betas": (0.5, 0.9), "eps": 1e-3, "weight_decay": 0.1}),
+    ("AdamW", adamw, {}),
+    ("AdamW", adamw, {"betas": (0.8, 0.99), "weight_decay": 0.3}),
+    ("RMSprop", rmsprop, {}),
+    ("RMSprop", rmsprop, {"alpha": 0.9, "eps": 1e-4, "weight_decay": 0.1}),
+    ("RMSprop", rmsprop, {"momentum": 0.9}),
+    ("RMSprop", rmsprop, {"centered": True}),
+    ("RMSprop", rmsprop, {"centered": True, "momentum": 0.5}),
+]

@@ -104,17 +104,14 @@ def matmul(a, b, out, bias=None, contiguous=None, accumulate=False):
         own_matmul(a, b, out, contiguous, start)
         return
     function = gemm(out.dtype.name)
-    if function is None:
-        _with_numpy(a, b, out, bias, accumulate)
+    if function is None or not out.size or not a.shape[-1]:
+        _with_numpy(a, b, out, bias, accumulate)  # also an empty sum: zeros, or nothing at all
         return
     how = plan(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)
     if how is None:
         _piecewise(a, b, out, bias, contiguous, accumulate)
         return
     numbers, inner, offsets = how
-    if not numbers[2] or not out.size:
-        _with_numpy(a, b, out, bias, accumulate)  # an empty sum: zeros, or nothing at all
-        return
     size = out.dtype.itemsize
     a_at, b_at, c_at = a.address, b.address, out.address
     row = -1 if accumulate else 0 if bias is None else bias.address

@@ -40,9 +40,8 @@ for _name in (
 
 def __getattr__(name):
     if name in _MODULES:
-        if name == "memory":  # what it looks at must be there: the graph, and the pool of the CPU
+        if name == "memory":  # the graph that it looks at must be there
             importlib.import_module("minigrad.ops.table")
-            importlib.import_module("minigrad.kernels.backend").device_named("cpu")
         value = importlib.import_module(_MODULES[name])
     elif name in _NAMES:
         importlib.import_module("minigrad.ops.table")  # operators first: Variables need them

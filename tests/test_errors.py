@@ -293,7 +293,7 @@ ROWS = [
      lambda s: mg.debug.detect_anomaly().__enter__() and mg.log(s.x - 100.0), NonFiniteError),
     ("more_memory_than_the_limit", limited, OutOfMemoryError),
     ("a_negative_memory_limit", lambda s: mg.memory.set_limit(-1), ArgumentError),
-    ("statistics_of_no_device", lambda s: mg.memory.stats("tpu"), ArgumentError),
+    ("statistics_of_no_device", lambda s: mg.memory.stats("tpu"), DeviceError),
     # nn and optim
     ("layer_with_another_input", lambda s: s.model(mg.ones((3, 5))), ShapeError),
     ("optimizer_of_nothing", lambda s: mg.optim.SGD([], learning_rate=0.1), ArgumentError),

@@ -5,6 +5,7 @@ import gc
 from minigrad.graph import modes
 from minigrad.graph.node import Node, live_nodes, place_line, saved_bytes
 from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import device_named
 from minigrad.memory.monitor import Probe, register_probe
 
 
@@ -50,6 +51,10 @@ class GraphProbe(Probe):
             f"{b.requested:,} bytes: {'; '.join(wanted[id(b)][:3]) or 'an array of the engine'}"
             for b in buffers
         ]
+
+    def start_device(self, device):
+        """Makes the pool of a device that was not used yet."""
+        device_named(device)
 
     def watch(self, delta):
         """Counts those who want every op to be announced to `running_op`."""

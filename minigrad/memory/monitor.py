@@ -40,6 +40,9 @@ class Probe:
         """One line of text a buffer: who holds it."""
         return [f"{b.nbytes:,} bytes" for b in buffers]
 
+    def start_device(self, device):
+        """Makes the pool of a device that was not used yet, if there is such a device."""
+
     def watch(self, delta):
         """Counts those who want every op to be announced to `running_op`."""
         self.watching += delta
@@ -69,6 +72,8 @@ def register_probe(new):
 
 def pool_of(device):
     """The pool of a device; its first use of the CPU makes it."""
+    if device not in pools:
+        probe.start_device(device)
     if device not in pools:
         raise ArgumentError("wanted a device in use", f"{device!r}", f"known: {', '.join(pools)}")
     return pools[device]

@@ -422,6 +422,26 @@ def test_from_dlpack_of_something_else_raises(wrong):
         mg.from_dlpack(wrong)
 
 
+class Foreign:
+    """An array of another library that does not want to be exported."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __dlpack__(self, **kwargs):
+        raise self.error
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+@pytest.mark.parametrize("error", [BufferError("it has a graph"), RuntimeError("odd dtype")])
+@pytest.mark.parametrize("function", [mg.from_dlpack, mg.variable])
+def test_dlpack_import_that_is_refused_says_why(function, error):
+    with pytest.raises(ArgumentTypeError, match=str(error)):
+        function(Foreign(error))
+
+
 def test_torch_shares_memory_both_ways():
     torch = pytest.importorskip("torch", reason="torch is not installed (extra 'bench')")
     x = mg.variable(values())
@@ -431,6 +451,10 @@ def test_torch_shares_memory_both_ways():
     y = mg.from_dlpack(t)
     assert y.data_ptr() == t.data_ptr()
     np.testing.assert_array_equal(mg.variable(torch.ones(3)).numpy(), np.ones(3))
+    with pytest.raises(ArgumentTypeError, match="dtype"):
+        mg.from_dlpack(torch.ones(3, dtype=torch.bfloat16))
+    with pytest.raises(ArgumentTypeError, match="detach"):
+        mg.variable(torch.ones(3, requires_grad=True))
 
 
 # -- Python --------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def variable(data, dtype=None, device=None, requires_grad=False, name=None):
 
 def _from_data(data, dtype, device):
     if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
-        data = np.from_dlpack(data)
+        data = _by_dlpack(data)
     try:
         values = np.asarray(data)
     except (ValueError, TypeError) as error:
@@ -78,7 +78,19 @@ def from_dlpack(data):
         raise ArgumentTypeError(
             "from_dlpack: wanted an array that speaks DLPack", f"{type(data).__name__}"
         )
-    return from_numpy(np.from_dlpack(data))
+    return from_numpy(_by_dlpack(data))
+
+
+def _by_dlpack(data):
+    """The ndarray over another library's array."""
+    try:
+        return np.from_dlpack(data)
+    except (BufferError, RuntimeError) as error:
+        raise ArgumentTypeError(
+            "DLPack: wanted an array on the CPU, of a dtype that NumPy has, without a graph",
+            f"{type(data).__name__}: {error}",
+            "convert it first, such as t.detach().cpu().float() of PyTorch",
+        ) from error
 
 
 def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):

@@ -15,6 +15,7 @@ import minigrad as mg
 from minigrad import errors
 from minigrad.graph.node import Node
 from minigrad.graph.order import find_cycle, ordered
+from minigrad.memory.monitor import pool_of
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -249,19 +250,19 @@ def test_random_programs_give_the_same_gradients_every_way(program):
 @settings(max_examples=40, deadline=None)
 @given(programs())
 def test_random_programs_leave_nothing_behind(program):
-    gc.collect()
+    pool = pool_of("cpu")
     gc.disable()
     try:
-        before = mg.memory.stats()
+        before = pool.current_bytes
         leaves, _, mine, _, _ = evaluate(*program)
         y = mine[-1].sum() + (leaves[0] * leaves[0]).sum()
+        nodes = [weakref.ref(v.node) for v in [*mine, y] if v.node is not None]
         y.backward()
         del leaves, mine, y
-        after = mg.memory.stats()
+        assert not any(ref() for ref in nodes)
+        assert pool.current_bytes == before
     finally:
         gc.enable()
-    assert after["live_nodes"] == before["live_nodes"]
-    assert after["current_bytes"] == before["current_bytes"]
 
 
 # -- order and cycles ----------------------------------------------------------------------------

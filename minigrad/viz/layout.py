@@ -184,6 +184,12 @@ def _pull(a, b):
     return 1.0 if a.above and b.above else 0.05
 
 
+def _room(cell):
+    """The width to keep free: also for the leaves above a cell that nothing else uses."""
+    leaves = [c.width for c in cell.above if c.key and not c.above and len(c.below) == 1]
+    return max(cell.width, sum(leaves) + GAP_X * (len(leaves) - 1)) if leaves else cell.width
+
+
 def _settle(rank, wanted, weights):
     """The places nearest to those wanted (weighted least squares) that keep order and distances.
 
@@ -194,7 +200,7 @@ def _settle(rank, wanted, weights):
         if k:
             before = rank[k - 1]
             gap = GAP_X if cell.key and before.key else EDGE_GAP
-            total += (before.width + cell.width) / 2 + gap
+            total += (_room(before) + _room(cell)) / 2 + gap
         offsets.append(total)
     pools = []  # (weight, mean, count)
     for want, weight, offset in zip(wanted, weights, offsets, strict=True):

@@ -2,6 +2,7 @@
 
 import time
 from operator import length_hint
+from sys import getrefcount
 
 from minigrad.array.array import Array
 from minigrad.errors import ArgumentTypeError, GraphFreedError, ShapeError
@@ -153,6 +154,7 @@ def add_into(a, b):
 def run_hooks(hooks, g, create_graph):
     """Passes a gradient through hooks in order; each may replace it."""
     grad = g if create_graph else Variable(g)
+    held = getrefcount(grad.array)
     for hook in tuple(hooks.values()):
         result = hook(grad)
         if result is None:
@@ -165,5 +167,10 @@ def run_hooks(hooks, g, create_graph):
             raise ShapeError(
                 f"a gradient hook: wanted a gradient of {grad.describe()}", result.describe()
             )
-        grad = result
-    return grad if create_graph else grad.array
+        grad, held = result, 2  # its own slot, and the question
+    if create_graph:
+        return grad
+    result, array = None, grad.array
+    if getrefcount(grad) > 2 or getrefcount(array) > held + 1 or array.buffer.pins:
+        return device_of(array).convert(array, array.dtype)  # a hook keeps it, unchanged from here
+    return array

@@ -184,10 +184,10 @@ def _pull(a, b):
     return 1.0 if a.above and b.above else 0.05
 
 
-def _room(cell):
-    """The width to keep free: also for the leaves above a cell that nothing else uses."""
+def _leaves_width(cell):
+    """The width of the leaves above a cell that nothing else uses; 0 if it has none."""
     leaves = [c.width for c in cell.above if c.key and not c.above and len(c.below) == 1]
-    return max(cell.width, sum(leaves) + GAP_X * (len(leaves) - 1)) if leaves else cell.width
+    return sum(leaves) + GAP_X * max(0, len(leaves) - 1)
 
 
 def _settle(rank, wanted, weights):
@@ -200,7 +200,9 @@ def _settle(rank, wanted, weights):
         if k:
             before = rank[k - 1]
             gap = GAP_X if cell.key and before.key else EDGE_GAP
-            total += (_room(before) + _room(cell)) / 2 + gap
+            wide = _leaves_width(before), _leaves_width(cell)
+            rooms = max(before.width, wide[0]) + max(cell.width, wide[1])
+            total += (rooms if all(wide) else before.width + cell.width) / 2 + gap
         offsets.append(total)
     pools = []  # (weight, mean, count)
     for want, weight, offset in zip(wanted, weights, offsets, strict=True):

@@ -1,6 +1,5 @@
 """The beginning of every generated kernel file: pointers, types, flags."""
 
-
 import math  # noqa: F401 - for the kernels that follow this text
 
 import numpy as np
@@ -36,9 +35,7 @@ def pointer_to(element):
     @intrinsic
     def at(typing, address):
         def code(context, builder, signature, arguments):
-            return builder.inttoptr(
-                arguments[0], context.get_value_type(signature.return_type)
-            )
+            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
 
         return types.CPointer(element)(types.int64), code
 

@@ -1,0 +1,174 @@
+"""state_dict and load_state_dict of optimizers."""
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import errors, nn
+
+
+class Named(nn.Module):
+    """Parameters of different shapes, declared in a given order."""
+
+    shapes = {"a": (2, 3), "b": (3,), "c": (1,)}
+
+    def __init__(self, order="abc"):
+        for name in order:
+            values = np.random.default_rng(ord(name)).standard_normal(self.shapes[name])
+            setattr(self, name, nn.Parameter(values.astype("f4")))
+
+
+def train(model, optimizer, steps, start=0):
+    for step in range(start, start + steps):
+        for name, p in model.named_parameters():
+            rng = np.random.default_rng([step, ord(name[0])])
+            p.grad = mg.variable(rng.standard_normal(p.shape).astype("f4"))
+        optimizer.step()
+    return {name: p.numpy().tobytes() for name, p in model.named_parameters()}
+
+
+OPTIMIZERS = {
+    "SGD": {"momentum": 0.9},
+    "Adam": {"weight_decay": 0.1},
+    "AdamW": {},
+    "RMSprop": {"momentum": 0.5, "centered": True},
+}
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+@pytest.mark.parametrize("given", [lambda m: m, lambda m: m.parameters()])
+def test_training_goes_on_bit_for_bit_in_a_model_of_another_order(kind, given):
+    def make(model):
+        return getattr(mg.optim, kind)(given(model), learning_rate=0.1, **OPTIMIZERS[kind])
+
+    model = Named()
+    optimizer = make(model)
+    train(model, optimizer, 5)
+    values, state = model.state_dict(), optimizer.state_dict()
+    expected = train(model, optimizer, 5, start=5)
+    other = Named("cab")
+    again = make(other)
+    other.load_state_dict(values)
+    assert again.load_state_dict(state) == ([], [])
+    assert train(other, again, 5, start=5) == expected
+
+
+def test_state_dict_is_a_snapshot_by_name():
+    model = Named()
+    optimizer = mg.optim.Adam(model, learning_rate=0.1)
+    train(model, optimizer, 2)
+    state = optimizer.state_dict()
+    assert state["algorithm"] == "Adam"
+    assert state["groups"][0]["names"] == ["a", "b", "c"]
+    assert state["groups"][0]["betas"] == (0.9, 0.999)
+    assert state["state"].keys() == {"a", "b", "c"}
+    assert state["state"]["a"].keys() == {"first_moment", "second_moment", "step"}
+    before = state["state"]["a"]["first_moment"].numpy().copy()
+    train(model, optimizer, 2)
+    np.testing.assert_array_equal(state["state"]["a"]["first_moment"].numpy(), before)
+    assert state["state"]["a"]["step"].item() == 2
+
+
+def test_hyperparameters_are_loaded():
+    model = Named()
+    saved = mg.optim.Adam(model, learning_rate=0.5, betas=(0.5, 0.6)).state_dict()
+    optimizer = mg.optim.Adam(model)
+    optimizer.load_state_dict(saved)
+    assert optimizer.learning_rate == 0.5
+    assert optimizer.groups[0].betas == (0.5, 0.6)
+
+
+def test_state_as_arrays_is_taken():
+    model = Named()
+    optimizer = mg.optim.Adam(model, learning_rate=0.1)
+    train(model, optimizer, 2)
+    saved = optimizer.state_dict()
+    saved["state"] = {
+        name: {k: v.numpy() for k, v in kept.items()} for name, kept in saved["state"].items()
+    }
+    again = mg.optim.Adam(model)
+    again.load_state_dict(saved)
+    assert again.state[model.a.id]["step"].item() == 2
+
+
+def test_stale_names_are_left_out_and_reported():
+    model = Named()
+    optimizer = mg.optim.Adam(model)
+    train(model, optimizer, 1)
+    saved = optimizer.state_dict()
+    fewer = Named("ab")
+    again = mg.optim.Adam(fewer)
+    with pytest.warns(UserWarning, match="left out.*c"):
+        result = again.load_state_dict(saved)
+    assert result == ([], ["c"])
+    assert set(again.state) == {fewer.a.id, fewer.b.id}
+
+
+def test_parameters_without_saved_state_start_anew():
+    model = Named("ab")
+    optimizer = mg.optim.Adam(model)
+    train(model, optimizer, 3)
+    more = Named("abc")
+    again = mg.optim.Adam(more)
+    train(more, again, 1)
+    assert again.load_state_dict(optimizer.state_dict()).missing == ["c"]
+    train(more, again, 1)
+    steps = {n: again.state[p.id]["step"].item() for n, p in more.named_parameters()}
+    assert steps == {"a": 4, "b": 4, "c": 1}
+
+
+def test_state_of_replaced_parameters_is_not_saved():
+    model = Named()
+    optimizer = mg.optim.Adam(model, on_orphan="ignore")
+    train(model, optimizer, 1)
+    model.c = nn.Parameter([1.0])
+    train(model, optimizer, 1)
+    saved = optimizer.state_dict()["state"]
+    assert saved.keys() == {"a", "b", "c"}
+    assert saved["c"]["step"].item() == 1
+
+
+def test_other_shapes_raise_and_nothing_is_written():
+    model = Named()
+    optimizer = mg.optim.Adam(model, learning_rate=0.5)
+    train(model, optimizer, 1)
+    saved = optimizer.state_dict()
+    saved["state"]["b"], saved["state"]["c"] = saved["state"]["c"], saved["state"]["b"]
+    again = mg.optim.Adam(Named(), learning_rate=0.1)
+    with pytest.raises(errors.StateError, match=r"b.first_moment has shape \(1,\), wanted \(3,\)"):
+        again.load_state_dict(saved)
+    assert again.learning_rate == 0.1
+    assert again.state == {}
+
+
+def test_other_algorithm_or_form_raises():
+    model = Named()
+    saved = mg.optim.SGD(model).state_dict()
+    with pytest.raises(errors.StateError, match="another algorithm"):
+        mg.optim.Adam(model).load_state_dict(saved)
+    with pytest.raises(errors.ArgumentTypeError, match="state_dict"):
+        mg.optim.Adam(model).load_state_dict({"a": 1})
+
+
+def test_groups_are_matched_by_the_names_in_them():
+    def make(model, order):
+        groups = [
+            {"parameters": [model.a], "learning_rate": 0.5},
+            {"parameters": [model.b, model.c], "learning_rate": 0.1},
+        ]
+        return mg.optim.SGD([groups[k] for k in order], momentum=0.9)
+
+    model = Named()
+    saved = make(model, (0, 1)).state_dict()
+    optimizer = make(model, (1, 0))
+    optimizer.learning_rate = 0.0
+    optimizer.load_state_dict(saved)
+    assert [g.learning_rate for g in optimizer.groups] == [0.1, 0.5]
+    with pytest.raises(errors.StateError, match="was several"):
+        mg.optim.SGD(model, momentum=0.9).load_state_dict(saved)
+
+
+def test_parameters_of_one_name_are_told_apart():
+    first, second = Named("ab"), Named("ab")
+    optimizer = mg.optim.Adam([first, second])
+    assert [n for n, _ in optimizer.named_parameters()] == ["a", "b", "a#2", "b#2"]

@@ -1,0 +1,135 @@
+"""Schedules against their formulas."""
+
+import math
+
+import pytest
+
+import minigrad as mg
+from minigrad import errors, nn
+from minigrad.optim import schedules
+
+
+def optimizer(*rates):
+    return mg.optim.SGD([{"parameters": [nn.Parameter([1.0])], "learning_rate": r} for r in rates])
+
+
+def rates(make, steps, rate=0.5):
+    target = optimizer(rate)
+    schedule = make(target)
+    seen = []
+    for _ in range(steps):
+        seen.append(target.learning_rate)
+        schedule.step()
+    return seen
+
+
+FORMULAS = {
+    "constant": (lambda o: schedules.Constant(o, 0.5, 3), lambda t: 0.25 if t < 3 else 0.5),
+    "step": (lambda o: schedules.StepDecay(o, 3, 0.1), lambda t: 0.5 * 0.1 ** (t // 3)),
+    "exponential": (lambda o: schedules.ExponentialDecay(o, 0.9), lambda t: 0.5 * 0.9**t),
+    "cosine": (
+        lambda o: schedules.CosineDecay(o, 8, 0.1),
+        lambda t: 0.1 + 0.2 * (1 + math.cos(math.pi * t / 8)),
+    ),
+    "linear": (lambda o: schedules.LinearWarmup(o, 4, 0.2), lambda t: 0.5 * min(1, 0.2 + 0.2 * t)),
+    "warm-up": (
+        lambda o: schedules.WarmupCosine(o, 4, 12, 0.1),
+        lambda t: 0.5 * (t + 1) / 4
+        if t < 4
+        else 0.1 + 0.2 * (1 + math.cos(math.pi * min(t - 4, 8) / 8)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_schedule_follows_its_formula(name):
+    make, formula = FORMULAS[name]
+    assert rates(make, 16) == pytest.approx([formula(t) for t in range(16)], rel=1e-12)
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_schedule_goes_on_from_its_state(name):
+    make, _ = FORMULAS[name]
+    first = optimizer(0.5)
+    schedule = make(first)
+    for _ in range(5):
+        schedule.step()
+    second = optimizer(0.7)
+    again = make(second)
+    again.load_state_dict(schedule.state_dict())
+    for _ in range(6):
+        assert second.learning_rate == first.learning_rate
+        schedule.step()
+        again.step()
+
+
+def test_groups_keep_their_own_peaks():
+    target = optimizer(1.0, 0.1)
+    schedule = schedules.StepDecay(target, every=1, factor=0.5)
+    schedule.step()
+    assert [g.learning_rate for g in target.groups] == [0.5, 0.05]
+
+
+def test_reduce_on_plateau_waits_and_reduces():
+    target = optimizer(1.0)
+    schedule = schedules.ReduceOnPlateau(target, factor=0.5, patience=2, minimum=0.2)
+    seen = []
+    for value in [5.0, 4.0, 4.0, 4.0, 3.99999, 3.0, 3.0, 3.0, 3.0, 9.0, 9.0, 9.0, 9.0]:
+        schedule.step(value)
+        seen.append(target.learning_rate)
+    assert seen == [1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.2, 0.2]
+    again = schedules.ReduceOnPlateau(optimizer(1.0), factor=0.5, patience=2, minimum=0.2)
+    again.load_state_dict(schedule.state_dict())
+    assert again.optimizer.learning_rate == 0.2
+    assert (again.best, again.waited) == (schedule.best, schedule.waited)
+
+
+def test_reduce_on_plateau_of_an_accuracy():
+    target = optimizer(1.0)
+    schedule = schedules.ReduceOnPlateau(target, factor=0.1, patience=0, mode="max")
+    for value, rate in [(0.5, 1.0), (0.6, 1.0), (0.6, 0.1), (0.7, 0.1), (0.2, 0.01)]:
+        schedule.step(value)
+        assert target.learning_rate == pytest.approx(rate)
+
+
+def test_training_with_a_schedule_steps_by_its_rates():
+    p = nn.Parameter([0.0])
+    target = mg.optim.SGD([p], learning_rate=1.0)
+    schedule = schedules.ExponentialDecay(target, 0.5)
+    for _ in range(3):
+        p.grad = mg.ones((1,))
+        target.step()
+        schedule.step()
+    assert p.item() == -1.75
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "message"),
+    [
+        (lambda: schedules.StepDecay(3, 1), errors.ArgumentTypeError, "an optimizer"),
+        (lambda: schedules.StepDecay(optimizer(1.0), 0), errors.ArgumentError, "every"),
+        (lambda: schedules.StepDecay(optimizer(1.0), 1.5), errors.ArgumentError, "whole number"),
+        (lambda: schedules.ExponentialDecay(optimizer(1.0), 1.5), errors.ArgumentError, "factor"),
+        (lambda: schedules.CosineDecay(optimizer(1.0), 5, -1.0), errors.ArgumentError, "minimum"),
+        (lambda: schedules.WarmupCosine(optimizer(1.0), 5, 5), errors.ArgumentError, "warmup <"),
+        (
+            lambda: schedules.ReduceOnPlateau(optimizer(1.0), mode="x"),
+            errors.ArgumentError, "'max'",
+        ),
+        (
+            lambda: schedules.StepDecay(optimizer(1.0), 1).load_state_dict(
+                schedules.Constant(optimizer(1.0)).state_dict()
+            ),
+            errors.StateError, "Constant",
+        ),
+        (
+            lambda: schedules.StepDecay(optimizer(1.0), 1).load_state_dict(
+                schedules.StepDecay(optimizer(1.0, 2.0), 1).state_dict()
+            ),
+            errors.StateError, "wanted 1 groups",
+        ),
+    ],
+)  # fmt: skip
+def test_bad_arguments_raise(make, kind, message):
+    with pytest.raises(kind, match=message):
+        make()

@@ -106,7 +106,7 @@ def cut(sizes, parts):
     """Pieces (row, first element, elements) as flat integers, and per part its range of pieces.
 
     >>> cut([100, 300], 2)
-    (array('q', [0, 0, 100, 1, 0, 128, 1, 128, 172]), [(0, 2), (2, 3)])
+    (array('q', [0, 0, 100, 1, 0, 192, 1, 192, 108]), [(0, 2), (2, 3)])
     """
     share = -(-sum(sizes) // (parts * GRAIN)) * GRAIN or GRAIN
     pieces, ranges, left, start = [], [], share, 0

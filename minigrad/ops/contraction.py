@@ -173,6 +173,10 @@ def einsum(equation, *operands):
     takes the diagonal; ... stands for any axes, broadcast; without -> the result has the letters
     that stand once, in alphabetical order. Of several operands the pair with the smallest product
     goes first.
+
+    >>> import minigrad as mg
+    >>> mg.einsum("ij,j->i", mg.variable([[1.0, 2.0], [3.0, 4.0]]), mg.ones((2,))).tolist()
+    [3.0, 7.0]
     """
     if not isinstance(equation, str):
         raise ArgumentTypeError("einsum: wanted an equation such as 'ij,jk->ik'", f"{equation!r}")

@@ -15,7 +15,12 @@ from minigrad.ops.places import wrapped
 
 
 def embedding(weight, index):
-    """The rows of a table that an index names.  (n, d), (...) from 0 to n - 1 -> (..., d)."""
+    """The rows of a table that an index names.  (n, d), (...) from 0 to n - 1 -> (..., d).
+
+    >>> import minigrad as mg
+    >>> mg.embedding(mg.variable([[0.0, 1.0], [2.0, 3.0]]), [1, 1, 0]).tolist()
+    [[2.0, 3.0], [2.0, 3.0], [0.0, 1.0]]
+    """
     weight, index = (v if isinstance(v, Variable) else constant(v) for v in (weight, index))
     if weight.ndim != 2:
         raise ShapeError("embedding: wanted a weight (n, d)", f"{weight.shape}")
@@ -24,7 +29,12 @@ def embedding(weight, index):
 
 
 def one_hot(index, classes, dtype=float32):
-    """Rows with a 1 where the index says.  (...) from 0 to classes - 1 -> (..., classes)."""
+    """Rows with a 1 where the index says.  (...) from 0 to classes - 1 -> (..., classes).
+
+    >>> import minigrad as mg
+    >>> mg.one_hot([2, 0], 3).tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
     index = index if isinstance(index, Variable) else constant(index)
     if isinstance(classes, bool) or not hasattr(classes, "__index__") or classes < 1:
         raise ArgumentError("one_hot: wanted classes to be an int of at least 1", f"{classes!r}")
@@ -57,6 +67,10 @@ def gather(x, index, axis):
     As np.take_along_axis, but the index may be smaller than x along the other axes, as torch.gather
     allows; negative indices count from the end. Repeated ones share the gradient by adding up.
     (...), (...) ints, axis -> the shape of the index.
+
+    >>> import minigrad as mg
+    >>> mg.gather(mg.variable([[1, 2], [3, 4]]), [[1, 0]], axis=0).tolist()
+    [[3, 2]]
     """
     x, index = (v if isinstance(v, Variable) else constant(v) for v in (x, index))
     axis = normalize_axis("gather", axis, x.ndim)
@@ -69,6 +83,10 @@ def scatter_add(x, index, source, axis):
 
     y[index[i, j], j] = x[index[i, j], j] + source[i, j] for axis 0, as torch.scatter_add; repeated
     indices add up.  (...), (...) ints, the shape of the index, axis -> the shape of x.
+
+    >>> import minigrad as mg
+    >>> mg.scatter_add(mg.zeros((3,)), [0, 2, 2], mg.variable([1.0, 2.0, 3.0]), axis=0).tolist()
+    [1.0, 0.0, 5.0]
     """
     x, index, source = (v if isinstance(v, Variable) else constant(v) for v in (x, index, source))
     axis = normalize_axis("scatter_add", axis, x.ndim)

@@ -177,6 +177,11 @@ def get_item(x, index):
     Raises:
         BoundsError: an index beyond its axis, or more indices than axes.
         ArgumentTypeError: an index of another type.
+
+    >>> import minigrad as mg
+    >>> x = mg.variable([[1, 2, 3], [4, 5, 6]])
+    >>> x[0, ::-1].tolist(), x[:, [0, 2]].tolist(), x[x > 4].tolist()
+    ([3, 2, 1], [[1, 3], [4, 6]], [5, 6])
     """
     return read(x, located(x.shape, index))
 

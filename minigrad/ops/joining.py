@@ -109,7 +109,12 @@ def _variables(name, xs):
 
 
 def concatenate(xs, axis=0):
-    """Joins along an axis that exists.  [(..., n1, ...), (..., n2, ...)] -> (..., n1+n2, ...)."""
+    """Joins along an axis that exists.  [(..., n, ...), (..., m, ...)] -> (..., n+m, ...).
+
+    >>> import minigrad as mg
+    >>> mg.concatenate([mg.zeros((2, 3)), mg.ones((1, 3))]).shape
+    (3, 3)
+    """
     xs = _variables("concatenate", xs)
     first = xs[0]
     if not first.ndim:
@@ -141,6 +146,12 @@ def split(x, sections, axis=0):
 
     As np.split, but where the size is no multiple of the number of sections the first ones are one
     longer, as np.array_split and torch.tensor_split have it.
+
+    >>> import minigrad as mg
+    >>> [part.tolist() for part in mg.split(mg.arange(5), 2)]
+    [[0, 1, 2], [3, 4]]
+    >>> [part.tolist() for part in mg.split(mg.arange(5), [1, 3])]
+    [[0], [1, 2], [3, 4]]
     """
     x = x if isinstance(x, Variable) else constant(x, "split")
     axis = normalize_axis("split", axis, x.ndim)
@@ -188,6 +199,10 @@ def pad(x, widths, value=0.0):
     """A border of one value, as np.pad: widths is (before, after) for all axes, or one an axis.
 
     An int pads every side. The value takes x's dtype.
+
+    >>> import minigrad as mg
+    >>> mg.pad(mg.variable([1.0, 2.0]), (2, 1)).tolist()
+    [0.0, 0.0, 1.0, 2.0, 0.0]
     """
     x = x if isinstance(x, Variable) else constant(x, "pad")
     given = widths
@@ -218,6 +233,10 @@ def repeat(x, repeats, axis=None):
     """Each element several times, as np.repeat: repeats is an int, or a list with one an element.
 
     axis None takes the flattened x.  (a, n, b), 3, 1 -> (a, 3n, b).
+
+    >>> import minigrad as mg
+    >>> mg.repeat(mg.variable([1, 2]), 2).tolist()
+    [1, 1, 2, 2]
     """
     x = x if isinstance(x, Variable) else constant(x, "repeat")
     if axis is None:

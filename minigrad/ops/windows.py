@@ -99,6 +99,10 @@ def max_pool2d(x, kernel, stride=None, padding=0):
     The gradient goes to the first largest element. A NaN counts as the largest. stride: the
     kernel's size if left out. Each of kernel, stride, padding is an int or (h, w);
     oh = (h + 2 padding - kernel) // stride + 1.
+
+    >>> import minigrad as mg
+    >>> mg.max_pool2d(mg.arange(16).to("float32").reshape(1, 1, 4, 4), 2).tolist()
+    [[[[5.0, 7.0], [13.0, 15.0]]]]
     """
     x, window = _pooled("max_pool2d", x, kernel, stride, padding)
     places = Largest.apply(x.detach(), window)

@@ -118,9 +118,11 @@ def make_unary(op):
     getframe = sys._getframe
 
     def unary(a):
-        path = state.path
-        x = a.array
-        dtype = x.dtype
+        try:
+            x = a.array
+        except AttributeError:  # numbers and data
+            return apply(a)
+        path, dtype = state.path, x.dtype
         entry = entries[dtype.index]
         if path == SLOW or not x.is_flat or entry is None or not dtype.is_float:
             return apply(a)

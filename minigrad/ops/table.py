@@ -255,7 +255,7 @@ def _install():
         if method in ("add", "sub", "mul", "truediv", "and", "or"):
             setattr(Variable, f"__r{method}__", _operator(op, is_reflected=True))
     for name in ("exp", "log", "tanh", "sigmoid", "relu", "sqrt", "square", "sin", "cos", "neg"):
-        quick = make_unary(registry[name])
+        quick = functions[name] = FLOWS[name] = make_unary(registry[name])
         setattr(Variable, name, quick)
         if name == "neg":
             Variable.__neg__ = quick

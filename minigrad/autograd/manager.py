@@ -12,6 +12,7 @@ from minigrad.errors import (
 )
 from minigrad.graph.backward import commit, gradients, upstream
 from minigrad.graph.modes import state
+from minigrad.graph.probe import run_as
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import IDENTITY
@@ -146,6 +147,12 @@ class GradManager:
             loss: one element, or any shape together with dy.
             dy: the upstream gradient, of the loss's shape.
         """
+        if state.watchers:
+            run_as("backward", self._backward, loss, dy)
+        else:
+            self._backward(loss, dy)
+
+    def _backward(self, loss, dy):
         losses = list(loss) if isinstance(loss, (list, tuple)) else [loss]
         dys = list(dy) if isinstance(dy, (list, tuple)) else [dy] * len(losses)
         if len(dys) != len(losses):

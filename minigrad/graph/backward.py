@@ -20,6 +20,7 @@ from minigrad.graph.flow import ADD, add_gradients, ends_at, flow
 from minigrad.graph.modes import enable_grad, no_grad, state
 from minigrad.graph.node import Node
 from minigrad.graph.order import leading_to, ordered
+from minigrad.graph.probe import run_as
 from minigrad.graph.variable import Variable, written_line
 from minigrad.kernels.backend import device_of
 
@@ -158,6 +159,13 @@ def upstream(root, dy):
 
 def run_backward(root, dy, retain_graph, create_graph):
     """Variable.backward."""
+    if state.watchers:
+        run_as("backward", _run_backward, root, dy, retain_graph, create_graph)
+    else:
+        _run_backward(root, dy, retain_graph, create_graph)
+
+
+def _run_backward(root, dy, retain_graph, create_graph):
     dy = upstream(root, dy)
     leaves = gradients([root], [dy], retain_graph, create_graph, is_committed=not create_graph)
     commit(leaves, [dy.array.storage])

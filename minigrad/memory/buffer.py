@@ -72,7 +72,10 @@ class WatchedBin(Bin):
     __slots__ = ()
 
     def pop(self, index=-1):
-        buffer = super().pop(index)
+        try:
+            buffer = super().pop(index)
+        except IndexError:  # another thread was quicker
+            return self.pool.grow(self, self.nbytes)
         self.pool.report("alloc", buffer)
         return buffer
 

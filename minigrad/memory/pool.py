@@ -8,6 +8,9 @@ system.
 """
 
 import bisect
+import os
+import threading
+import weakref
 
 from minigrad.errors import ArgumentError, OutOfMemoryError
 from minigrad.memory.buffer import (
@@ -24,6 +27,19 @@ from minigrad.memory.buffer import (
 SMALL = 1 << 20  # requests up to here share segments; larger ones get a segment of their own
 SMALL_SEGMENT = 2 << 20
 MOST_BINS = 4096  # remembered request sizes; more than any fixed-shape program uses
+
+
+_pools = weakref.WeakSet()
+
+
+def _renew_locks():
+    """In a forked child: the thread that held a lock is not there to let go of it."""
+    for pool in _pools:
+        pool._renew_lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 class Pool:
@@ -44,6 +60,12 @@ class Pool:
         self.allocated_bytes = self.takes = 0  # since the start
         self.system_allocations = self.retries = self.ooms = 0
         self.name_holders = name_holders or (lambda buffers: [])
+        self._renew_lock()
+        _pools.add(self)
+
+    def _renew_lock(self):
+        # for all but the short way: pop from a bin and append to it are steps that nobody divides
+        self.lock = threading.RLock()
 
     def take(self, requested):
         """A buffer of at least `requested` bytes, with one owner."""
@@ -74,18 +96,23 @@ class Pool:
 
     def _home(self, requested):
         nbytes = round_up(requested)
-        home = self.bins.get(nbytes)
-        if home is None:
-            home = self.bins[nbytes] = Bin(self, nbytes)
-            if self.watchers:
-                home.__class__ = WatchedBin
-        if len(self.homes) >= MOST_BINS:
-            self.homes.clear()
-        self.homes[requested] = home
+        with self.lock:
+            home = self.bins.get(nbytes)
+            if home is None:
+                home = self.bins[nbytes] = Bin(self, nbytes)
+                if self.watchers:
+                    home.__class__ = WatchedBin
+            if len(self.homes) >= MOST_BINS:
+                self.homes.clear()
+            self.homes[requested] = home
         return home
 
     def grow(self, home, requested):
         """A buffer for a bin that is empty: a free block, split if too large, or new memory."""
+        with self.lock:
+            return self._grow(home, requested)
+
+    def _grow(self, home, requested):
         nbytes = home.nbytes
         buffer = self._best_fit(nbytes)
         if buffer is None and self._binned_bytes(at_most=nbytes) >= nbytes:
@@ -127,9 +154,10 @@ class Pool:
 
     def flush(self):
         """Moves every ready buffer from its bin to the free blocks, merged with free neighbours."""
-        for home in list(self.bins.values()):
-            while home:
-                self._merge(list.pop(home))
+        with self.lock:
+            for home in list(self.bins.values()):
+                while home:
+                    self._merge(list.pop(home))
 
     def _merge(self, block):
         free = self.free[block.segment.is_small]
@@ -192,12 +220,13 @@ class Pool:
 
     def in_use(self):
         """The buffers that somebody owns."""
-        return [block for segment in self.segments for block in blocks(segment) if block.owners]
+        with self.lock:
+            return [block for segment in self.segments for block in blocks(segment) if block.owners]
 
     def trim(self):
         """Gives every segment without a used block back. Returns the bytes released."""
-        self.flush()
-        return self._release_segments(self.reserved_bytes)
+        with self.lock:
+            return self._release_segments(self.reserved_bytes)
 
     def _release_segments(self, wanted):
         self.flush()
@@ -223,16 +252,18 @@ class Pool:
 
     def watch(self, watcher):
         """Calls watcher(kind, buffer) for every alloc and free until `unwatch`."""
-        self.watchers.append(watcher)
-        for home in self.bins.values():
-            home.__class__ = WatchedBin
+        with self.lock:
+            self.watchers.append(watcher)
+            for home in self.bins.values():
+                home.__class__ = WatchedBin
 
     def unwatch(self, watcher):
         """Ends `watch`."""
-        self.watchers.remove(watcher)
-        if not self.watchers:
-            for home in self.bins.values():
-                home.__class__ = Bin
+        with self.lock:
+            self.watchers.remove(watcher)
+            if not self.watchers:
+                for home in self.bins.values():
+                    home.__class__ = Bin
 
     def report(self, kind, buffer):
         """Tells the watchers."""

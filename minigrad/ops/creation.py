@@ -8,13 +8,14 @@ from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import default_device, device_named
 from minigrad.ops.shape import shape_of
-from minigrad.ops.watching import announce
+from minigrad.ops.watching import announce, named
 
 
 def _device(device):
     return default_device() if device is None else device_named(device)
 
 
+@named
 def variable(data, dtype=None, device=None, requires_grad=False, name=None):
     """A new leaf with a copy of `data`: numbers, nested lists, an ndarray or a Variable.
 
@@ -93,6 +94,7 @@ def _by_dlpack(data):
         ) from error
 
 
+@named
 def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     """A leaf of one value.  shape, number -> shape."""
     shape = shape_of("full", shape)
@@ -129,6 +131,7 @@ def ones_like(x):
     return ones(x.shape, x.dtype)
 
 
+@named
 def arange(start, stop=None, step=1, dtype=None):
     """start, start + step, ... up to but without stop, as Python's range.  -> (n,)."""
     if stop is None:
@@ -140,11 +143,13 @@ def arange(start, stop=None, step=1, dtype=None):
     return Variable(default_device().from_numpy(values, as_dtype(dtype) if dtype else plain))
 
 
+@named
 def linspace(start, stop, count, dtype=float32):
     """count evenly spaced numbers from start to stop, both included.  -> (count,)."""
     return Variable(default_device().from_numpy(np.linspace(start, stop, count), as_dtype(dtype)))
 
 
+@named
 def eye(n, dtype=float32):
     """The identity matrix.  -> (n, n)."""
     return Variable(default_device().from_numpy(np.eye(n), as_dtype(dtype)))
@@ -197,16 +202,19 @@ def _float(name, dtype):
     return as_dtype(dtype)
 
 
+@named
 def rand(shape, dtype=float32, generator=None):
     """Uniform in [0, 1).  -> shape."""
     return _random("uniform", shape, _float("rand", dtype), generator)
 
 
+@named
 def randn(shape, dtype=float32, generator=None):
     """Standard normal.  -> shape."""
     return _random("normal", shape, _float("randn", dtype), generator)
 
 
+@named
 def randint(low, high, shape, generator=None):
     """Integers from low to high - 1, equally likely.  -> shape, int64."""
     if high <= low:

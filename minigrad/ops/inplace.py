@@ -5,8 +5,9 @@ import gc
 from minigrad.array.array import Array, View
 from minigrad.array.layout import broadcast_shapes
 from minigrad.errors import DTypeError, InPlaceError, ShapeError
-from minigrad.graph.modes import state
+from minigrad.graph.modes import SLOW, state
 from minigrad.graph.node import user_place
+from minigrad.graph.probe import run_as
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.ops import binary
@@ -32,6 +33,12 @@ class CopyOf(Elementwise):
 
 def write(op, x, *others):
     """x = op(x, *others) in the Storage of x; records it if gradients must know."""
+    if state.path == SLOW:
+        return run_as(f"{op.name}_", _write, op, x, *others)
+    return _write(op, x, *others)
+
+
+def _write(op, x, *others):
     others = [operand(o, op.name) for o in others]
     x.write_check(f"{op.name} in place")
     variables = [x, *[o for o in others if isinstance(o, Variable)]]

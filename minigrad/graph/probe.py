@@ -9,7 +9,7 @@ from minigrad.kernels.backend import device_named
 from minigrad.memory.monitor import Probe, register_probe
 
 
-def run_as(name, function, *args, **kwargs):
+def run_as(name, function, /, *args, **kwargs):
     """Runs a function that makes or writes Variables, known by a name to those who watch."""
     before = modes.state.running
     modes.state.running = (name, user_place())

@@ -85,7 +85,7 @@ def _checked_function(name, f):
     return f
 
 
-def grad(f, argnums=0, has_aux=False):
+def grad(f, argnums: int | tuple[int, ...] = 0, has_aux=False):
     """The function that computes the gradient of f, a function with one element as its result.
 
     Args:
@@ -112,7 +112,7 @@ def grad(f, argnums=0, has_aux=False):
     return _named(gradient, f, "gradient")
 
 
-def value_and_grad(f, argnums=0, has_aux=False, *, name="value_and_grad"):
+def value_and_grad(f, argnums: int | tuple[int, ...] = 0, has_aux=False, *, name="value_and_grad"):
     """The function that computes f and its gradient together: (value, gradient). See `grad`.
 
     With has_aux: ((value, auxiliary), gradient).
@@ -229,7 +229,7 @@ def hvp(f, x, v):
     return found[0] if isinstance(x, Variable) else tuple(found)
 
 
-def jacobian(f, argnums=0):
+def jacobian(f, argnums: int | tuple[int, ...] = 0):
     """The function that computes the Jacobian of f: one backward pass per element of the result.
 
     Args:
@@ -256,7 +256,7 @@ def jacobian(f, argnums=0):
     return _named(matrix, f, "jacobian")
 
 
-def hessian(f, argnums=0):
+def hessian(f, argnums: int | tuple[int, ...] = 0):
     """The function that computes the Hessian of f, which returns one element.
 
     For one argument of shape s the result has shape (*s, *s). For a tuple of argnums it is a tuple

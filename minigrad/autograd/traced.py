@@ -47,7 +47,7 @@ class TracedCall:
     derivatives belong to a graph outside: recording was on, and something there needs gradients.
     """
 
-    def __init__(self, name, f, arguments, argnums=0, has_aux=False):
+    def __init__(self, name, f, arguments, argnums: int | tuple[int, ...] = 0, has_aux=False):
         self.name, before = name, state.context
         chosen = chosen_arguments(name, argnums, arguments)
         arguments, recording = list(arguments), state.recording

@@ -21,7 +21,7 @@ from minigrad.ops.plan import sum_to
 class Part:
     """A learner's function in the place of a part of the engine."""
 
-    def __init__(self, seam, function):
+    def __init__(self, seam, function: Any):
         self.seam, self.function = seam, function
         code = getattr(inspect.unwrap(function), "__code__", None)
         self.name = getattr(function, "__name__", type(function).__name__)

@@ -466,3 +466,29 @@ def test_seam_error_of_the_learner_says_where_it_ran():
     assert caught.value.__notes__ == [
         "(raised by broken, which runs in the engine as gradients['mul'])"
     ]
+
+
+@pytest.mark.parametrize("name", ["topological_order", "unbroadcast", "accumulate", "find_cycle"])
+def test_seam_runs_in_a_grad_manager_with_flat_gradients(name):
+    x, labels = digits()
+
+    def manager_losses():
+        mg.manual_seed(5)
+        model = mg.nn.Sequential(mg.nn.Linear(64, 16), mg.nn.Tanh(), mg.nn.Linear(16, 10))
+        gm = mg.GradManager(model.parameters())
+        optimizer = mg.optim.Adam(model, learning_rate=0.01)
+        found = []
+        for _ in range(STEPS):
+            with gm:
+                loss = mg.cross_entropy(model(mg.variable(x)), labels)
+                gm.backward(loss)
+            optimizer.step()
+            optimizer.zero_grad()
+            found.append(loss.item())
+        return found
+
+    reference, counted = manager_losses(), Counted(dict(GRAPH_PARTS)[name])
+    with mg.use(**{name: counted.function}):
+        mine = manager_losses()
+    assert counted.calls >= STEPS
+    np.testing.assert_allclose(mine, reference, rtol=1e-5)

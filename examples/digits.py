@@ -31,14 +31,7 @@ class Result(NamedTuple):
 
 def classifier():
     """Images (batch, 8, 8) -> scores of the ten digits (batch, 10)."""
-    return nn.Sequential(
-        nn.Flatten(),
-        nn.Linear(64, UNITS),
-        nn.ReLU(),
-        nn.Linear(UNITS, UNITS),
-        nn.ReLU(),
-        nn.Linear(UNITS, 10),
-    )
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, UNITS), nn.ReLU(), nn.Linear(UNITS, 10))
 
 
 def predict(model, images):
@@ -46,7 +39,7 @@ def predict(model, images):
     return model.valid()(mg.variable(images)).numpy().argmax(axis=1)
 
 
-def train(seed=0, epochs=25, report=lambda epoch, loss, accuracy: None):
+def train(seed=0, epochs=30, report=lambda epoch, loss, accuracy: None):
     """One run: split, initialisation and order of the batches all follow from the seed.
 
     report(epoch, mean training loss, held-out accuracy) is called after each epoch. The held-out
@@ -56,7 +49,7 @@ def train(seed=0, epochs=25, report=lambda epoch, loss, accuracy: None):
     mg.manual_seed(seed)
     training, (images, labels) = stratified_split(*load_digits(), held_out=0.2, seed=seed)
     model = classifier()
-    optimizer = mg.optim.AdamW(model, learning_rate=4e-3, weight_decay=0.1)
+    optimizer = mg.optim.AdamW(model, learning_rate=6e-3, weight_decay=0.1)
     steps = epochs * -(-len(training[0]) // BATCH)
     schedule = mg.optim.WarmupCosine(optimizer, warmup=steps // 20, steps=steps)
     losses, accuracies = [], []
@@ -137,7 +130,7 @@ def main(argv=None):
     """Trains, prints the accuracy, draws."""
     parser = argparse.ArgumentParser(description="Train a classifier of handwritten digits.")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--epochs", type=int, default=25)
+    parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--plot", type=Path, default=Path("digits.png"), help="where to draw it")
     options = parser.parse_args(argv)
     report, close = progress_bar(options.epochs)

@@ -17,6 +17,7 @@ _MODULES |= {"debug": "minigrad.autograd.debug", "functional": "minigrad.autogra
 _NAMES = {
     "Variable": "minigrad.graph.variable",
     "Function": "minigrad.graph.function",
+    "kernel": "minigrad.ops.custom",
     "once_differentiable": "minigrad.graph.function",
     "no_grad": "minigrad.graph.modes",
     "enable_grad": "minigrad.graph.modes",

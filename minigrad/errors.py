@@ -3,6 +3,7 @@
 import linecache
 import os
 import sys
+from collections.abc import Sequence
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _GENERATED = "minigrad_kernel_"
@@ -111,7 +112,9 @@ class GradcheckError(MinigradError, AssertionError):
 
 
 class OrphanParameterError(MinigradError, RuntimeError):
-    """An optimizer holds a parameter that no live module owns any more."""
+    """An optimizer holds a parameter that no live module owns any more; `parameters` lists them."""
+
+    parameters: Sequence = ()
 
 
 class StateError(MinigradError, ValueError):
@@ -128,3 +131,9 @@ class SeamError(MinigradError, RuntimeError):
 
 class MissingLibraryError(MinigradError, ImportError):
     """An optional library that is not installed."""
+
+
+class KernelError(MinigradError, TypeError):
+    """A kernel of one's own that does not compile, or lacks a gradient; `full`: Numba's text."""
+
+    full = ""

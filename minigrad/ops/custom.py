@@ -1,0 +1,211 @@
+"""`mg.kernel`: a function of one's own, compiled by Numba, as a differentiable operation."""
+
+import functools
+import inspect
+import re
+
+from minigrad.array.array import ndarray
+from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, KernelError, ShapeError
+from minigrad.errors import describe_line as describe
+from minigrad.graph.function import Function, once_differentiable
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import device_of
+from minigrad.ops.operands import constant
+
+
+class Kernel:
+    """A compiled function over arrays that acts on Variables; made by `mg.kernel`.
+
+    `gradient` registers the function that computes its gradient.
+    """
+
+    def __init__(self, function, shape=None):
+        self.function, self.shape = function, shape
+        self.inputs = tuple(inspect.signature(function).parameters)[:-1]
+        if not self.inputs:
+            raise ArgumentError(
+                f"kernel {function.__name__}: wanted inputs and then an output to write to",
+                f"def {function.__name__}{inspect.signature(function)}",
+                "def kernel(x, out): ...",
+            )
+        self._gradient = None
+        functools.update_wrapper(self, function)
+        self.apply = _function_of(self).apply
+
+    def gradient(self, function):
+        """Decorates the kernel of the gradient: (dy, the inputs, then an array per input to fill).
+
+        All arrays have the shapes of the forward kernel; gradients of numbers are not asked for.
+        """
+        wanted = 1 + 2 * len(self.inputs)
+        got = len(inspect.signature(function).parameters)
+        if got != wanted:
+            names = ", ".join(["dy", *self.inputs, *(f"d{n}" for n in self.inputs)])
+            raise ArgumentError(
+                f"the gradient of {self.__name__}: wanted {wanted} arguments, ({names})",
+                f"{got}: {function.__name__}{inspect.signature(function)}",
+            )
+        self._gradient = function
+        return function
+
+    def __call__(self, *inputs):
+        if len(inputs) != len(self.inputs):
+            raise ArgumentTypeError(
+                f"kernel {self.__name__}: wanted {len(self.inputs)} inputs, "
+                f"({', '.join(self.inputs)})",
+                f"{len(inputs)}",
+                "the output is made for you",
+            )
+        return self.apply(
+            *(x if isinstance(x, (Variable, int, float)) else constant(x) for x in inputs)
+        )
+
+    def run(self, inputs):
+        """The output Variable of Variables and numbers, unrecorded."""
+        first = next((x for x in inputs if isinstance(x, Variable)), None)
+        if first is None:
+            raise ArgumentTypeError(f"kernel {self.__name__}: wanted a Variable among its inputs")
+        shape = first.shape if self.shape is None else self.shape(*(_shape(x) for x in inputs))
+        if not isinstance(shape, tuple):
+            raise ShapeError(f"kernel {self.__name__}: wanted shape= to give a tuple", f"{shape!r}")
+        device = device_of(first.array)
+        out = device.empty(shape, first.dtype)
+        arrays = [_array(x) for x in inputs]
+        call(compiled(self.function), (*arrays, ndarray(out)), self.function)
+        return Variable(out)
+
+    def run_gradient(self, dy, inputs):
+        """The gradients of the inputs, None for numbers."""
+        if self._gradient is None:
+            raise KernelError(
+                f"kernel {self.__name__} has no gradient",
+                fix=f"write one and decorate it with @{self.__name__}.gradient",
+            )
+        outs = []
+        for x in inputs:
+            if isinstance(x, Variable):
+                device = device_of(x.array)
+                outs.append(device.empty(x.shape, x.dtype))
+                device.fill(outs[-1], 0.0)
+            else:
+                outs.append(None)
+        arguments = [_array(dy), *map(_array, inputs)]
+        arguments += [0.0 if out is None else ndarray(out) for out in outs]
+        call(compiled(self._gradient), arguments, self._gradient)
+        return tuple(None if out is None else Variable(out) for out in outs)
+
+
+def _shape(x):
+    return x.shape if isinstance(x, Variable) else ()
+
+
+def _array(x):
+    """A NumPy array in C order over a Variable's values, or the number itself."""
+    if not isinstance(x, Variable):
+        return x
+    return ndarray(device_of(x.array).contiguous(x.array))
+
+
+def _function_of(kernel):
+    """The Function through which a kernel is recorded."""
+
+    class FromKernel(Function):
+        @staticmethod
+        def forward(ctx, *inputs):
+            ctx.numbers = [None if isinstance(x, Variable) else x for x in inputs]
+            ctx.save_for_backward(*(x for x in inputs if isinstance(x, Variable)))
+            for x, needs in zip(inputs, ctx.needs_input_grad, strict=True):
+                if needs and not x.dtype.is_float:
+                    raise DTypeError(f"kernel {kernel.__name__}: wanted floats", x.describe())
+            return kernel.run(inputs)
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, dy):
+            saved = iter(ctx.saved)
+            inputs = [next(saved) if n is None else n for n in ctx.numbers]
+            return kernel.run_gradient(dy, inputs)
+
+    FromKernel.__name__ = FromKernel.__qualname__ = kernel.__name__
+    return FromKernel
+
+
+@functools.cache
+def compiled(function):
+    """The function compiled by Numba, for whatever types it is called with.
+
+    Not cached on disk: Numba would not notice a change of what the function calls.
+    """
+    import numba  # with the first kernel: importing minigrad stays quick
+
+    return numba.njit(nogil=True, error_model="numpy")(function)
+
+
+def call(dispatcher, arguments, function):
+    """Runs a compiled function; what Numba cannot compile becomes a KernelError."""
+    from numba.core.errors import NumbaError  # as above
+
+    try:
+        dispatcher(*arguments)
+    except NumbaError as error:
+        raise explained(error, function, arguments) from None
+
+
+def explained(error, function, arguments):
+    """A KernelError with the line of the kernel and Numba's one telling sentence."""
+    text = str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    skip = ("Failed in", "During", "File", "def ", "<source", "^", "- ", "[")
+    sentence = next((x for x in lines if not x.startswith(skip) and "step:" not in x), lines[0])
+    numbers = re.findall(r'File "([^"]+)", line (\d+)', text)
+    mine = [
+        int(n)
+        for name, n in numbers
+        if name in function.__code__.co_filename or function.__code__.co_filename.endswith(name)
+    ]
+    first = function.__code__.co_firstlineno
+    where = describe(function.__code__.co_filename, mine[0] if mine else first)
+    types = ", ".join(
+        f"{n}: {a.dtype}[{a.ndim}-D]" if hasattr(a, "ndim") else f"{n}: {type(a).__name__}"
+        for n, a in zip(inspect.signature(function).parameters, arguments, strict=False)
+    )
+    out = KernelError(
+        f"kernel {function.__name__}: Numba cannot compile it: {sentence}",
+        types,
+        "loops over elements, numbers and arrays compile; lists of mixed types, dicts and most "
+        "libraries do not. The whole text of Numba is in .full of this error",
+        where=where,
+    )
+    out.full = text
+    return out
+
+
+def kernel(function=None, *, shape=None):
+    """Makes an operation of a function over arrays: compiled by Numba, differentiable on request.
+
+    The function gets NumPy arrays in C order (and numbers), the output last, and fills it.
+
+    Args:
+        function: (inputs..., out).
+        shape: a function of the inputs' shapes that gives the output's; left out, the output is
+            like the first input.
+
+    >>> import minigrad as mg
+    >>> @mg.kernel
+    ... def cube(x, out):
+    ...     for i in range(x.size):
+    ...         out.flat[i] = x.flat[i] ** 3
+    >>> @cube.gradient
+    ... def cube_gradient(dy, x, dx):
+    ...     for i in range(x.size):
+    ...         dx.flat[i] = dy.flat[i] * 3 * x.flat[i] ** 2
+    >>> x = mg.variable([1.0, 2.0], requires_grad=True)
+    >>> cube(x).sum().backward()
+    >>> x.grad.tolist()
+    [3.0, 12.0]
+    """
+    if function is None:
+        return functools.partial(kernel, shape=shape)
+    if not inspect.isfunction(function):
+        raise ArgumentTypeError("kernel: wanted a Python function", f"{type(function).__name__}")
+    return Kernel(function, shape)

@@ -51,7 +51,8 @@ def gradcheck(f, inputs, eps=EPSILON, rtol=1e-6, atol=1e-9, directions=3, seed=0
 def gradgradcheck(f, inputs, dy=None, eps=EPSILON, rtol=1e-6, atol=1e-9, directions=3, seed=0):
     """As `gradcheck`, for the second derivatives: checks the gradient function of f itself.
 
-    It is checked as a function of the inputs and of the upstream gradients.
+    It is checked as a function of the inputs and of the upstream gradients, and its values against
+    those without create_graph.
 
     Args:
         dy: upstream gradients at which to check, one per output; random if left out.
@@ -78,9 +79,29 @@ def gradgradcheck(f, inputs, dy=None, eps=EPSILON, rtol=1e-6, atol=1e-9, directi
         return tuple(found[x] for x in wanted if x in found)
 
     dys = [variable(d, dtype="float64", requires_grad=True) for d in dys]
+    _same_values(check, gradient, [d.detach().numpy() for d in dys])
     second = _Check("gradgradcheck", gradient, [*inputs, *dys], eps, rtol, atol, directions, seed)
     second.labels[len(inputs) :] = [f"dy {k}" for k in range(len(dys))]
     return second.run()
+
+
+def _same_values(check, gradient, dys):
+    """The gradients that have a graph must be those that training uses."""
+    plain = check.analytic(dys)
+    args = list(check.inputs)
+    for k, v in zip(check.which, check.values, strict=True):
+        args[k] = variable(v, requires_grad=True)
+    recorded = gradient(*args, *(variable(d) for d in dys))
+    reached = [g for g in plain if np.any(g)] if len(recorded) != len(plain) else plain
+    for k, (a, b) in enumerate(zip(reached, recorded, strict=False)):
+        b = b.detach().numpy()
+        if not np.allclose(a, b, rtol=1e-9, atol=1e-12 * np.max(np.abs(a), initial=1.0)):
+            raise GradcheckError(
+                f"gradgradcheck: with create_graph=True the gradient of input {check.which[k]} "
+                "is another one",
+                f"{b.reshape(-1)[:4]}, without it {a.reshape(-1)[:4]}",
+                "backward must not depend on whether a graph is built",
+            )
 
 
 def _arguments(name, inputs):
@@ -153,7 +174,8 @@ class _Check:
                 fix="use the arguments that f is called with, not variables from outside",
             )
         dys = [variable(u.astype(y.dtype.numpy)) for y, u in pairs]
-        found = backward_gradients([y for y, _ in pairs], dys, only=set(self.leaves))
+        # all leaves, as in training: with targets the pass would take its slower way
+        found = backward_gradients([y for y, _ in pairs], dys)
         return [
             Variable(found[x]).numpy().copy() if x in found else np.zeros(x.shape)
             for x in self.leaves

@@ -58,6 +58,13 @@ class ParameterGroup:
                 p.grad_ = None
                 self.store(p, grad.array)
 
+    def leave(self):
+        """Shrinks to the members that still point here; see `regroup`."""
+        kept = [p for p in self.parameters if p.group is not None and p.group[0] is self]
+        self._members = [weakref.ref(p) for p in kept]
+        if kept:
+            self.add([])
+
     def destination(self, parameter):
         """The slice where this pass may write a gradient at once; None if it has to accumulate.
 
@@ -112,3 +119,17 @@ def join(parameters, group_of=None):
         else:
             group_of[key] = ParameterGroup(members)
     return group_of
+
+
+def regroup(parameters):
+    """Moves parameters whose dtype or device has changed out of their groups, into new ones.
+
+    Their `.grad` must be None. Those who had no group get none.
+    """
+    moved = [p for p in parameters if p.group is not None]
+    left = {id(p.group[0]): p.group[0] for p in moved}
+    for p in moved:
+        p.group = None
+    for group in left.values():
+        group.leave()
+    join(moved)

@@ -1,5 +1,6 @@
 """Module: part of a model."""
 
+from minigrad.autograd.groups import regroup
 from minigrad.errors import ArgumentTypeError
 from minigrad.nn import copies, state
 from minigrad.nn.ownership import changes
@@ -61,9 +62,13 @@ class Module(Registry):
 
     def to(self, target):
         """Converts parameters and float buffers to a dtype or device, in place: ids stay."""
+        changed = []
         for x in (*self.parameters(), *self.buffers()):
-            if x.dtype.is_float:
-                x.array, x.grad_ = x.detach().to(target).array, None
+            array = x.detach().to(target).array if x.dtype.is_float else x.array
+            if array is not x.array:
+                x.array, x.grad_ = array, None
+                changed.append(x)
+        regroup(changed)
         changes.note()
         return self
 

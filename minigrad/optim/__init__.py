@@ -7,7 +7,6 @@ from minigrad.optim.clipping import (
     clip_grad_value_,
     clip_params_,
 )
-from minigrad.optim.hooks import hooks
 from minigrad.optim.optimizer import Optimizer
 from minigrad.optim.schedules import (
     Constant,
@@ -41,6 +40,5 @@ __all__ = [
     "clip_grad_value_",
     "clip_params_",
     "cosine",
-    "hooks",
     "warmup_cosine",
 ]

@@ -160,6 +160,20 @@ def test_to_another_dtype_keeps_ids():
     assert model(mg.ones((3, 2), dtype="float64")).dtype == mg.float64
 
 
+def test_to_another_dtype_while_a_manager_holds_the_gradients():
+    model, x = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1)), mg.ones((4, 2))
+    manager = mg.GradManager(model.parameters())
+    for dtype in ("float32", "float64"):
+        model[0].to(dtype)
+        with manager:
+            y = model[1](model[0](x.to(dtype)).to("float32"))
+            manager.backward(y.sum())
+        grads = [p.grad.numpy().copy() for p in model.parameters()]
+        np.testing.assert_allclose(grads[0], np.repeat(4 * model[1].weight.numpy().T, 2, 1))
+        np.testing.assert_allclose(grads[3], [4.0])
+        model.zero_grad()
+
+
 def test_repr_shows_the_tree():
     text = repr(nn.Sequential(nn.Linear(3, 2), nn.Sequential(nn.ReLU())))
     assert text == "Sequential(\n  (0): Linear(3, 2)\n  (1): Sequential(\n    (0): ReLU()\n  )\n)"

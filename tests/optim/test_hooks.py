@@ -9,7 +9,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import errors, nn
-from minigrad.optim import hooks
+from minigrad.optim.hooks import hooks
 
 _spec = importlib.util.spec_from_file_location("reference", Path(__file__).parent / "reference.py")
 reference = importlib.util.module_from_spec(_spec)

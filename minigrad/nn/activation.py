@@ -1,5 +1,7 @@
 """Activations as layers, and Flatten."""
 
+from minigrad.errors import ShapeError
+from minigrad.nn import check
 from minigrad.nn.module import Module
 from minigrad.ops.table import functions
 
@@ -109,6 +111,9 @@ class Flatten(Module):
 
     def forward(self, x):
         """(batch, ...) -> (batch, n)."""
+        x = check.variable("Flatten", x)
+        if not x.ndim:
+            raise ShapeError("Flatten: wanted a batch axis first", "shape ()")
         size = 1
         for n in x.shape[1:]:
             size *= n

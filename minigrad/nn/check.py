@@ -1,6 +1,10 @@
 """Checks of the arguments that layers are made with."""
 
+import numpy as np
+
 from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
+from minigrad.graph.variable import Variable
+from minigrad.ops.base import constant
 
 
 def size(layer, name, value, at_least=1):
@@ -28,6 +32,17 @@ def fraction(layer, name, value):
     if not 0.0 <= value < 1.0:
         raise ArgumentError(f"{layer}: wanted {name} of at least 0 and below 1", f"{value}")
     return float(value)
+
+
+def variable(layer, x):
+    """x as a Variable; ndarrays become one."""
+    if isinstance(x, Variable):
+        return x
+    if isinstance(x, np.ndarray):
+        return constant(x, layer)
+    raise ArgumentTypeError(
+        f"{layer}: wanted a Variable", f"{type(x).__name__}", "convert it first: mg.variable(x)"
+    )
 
 
 def last_axis(layer, x, wanted, meaning):

@@ -14,7 +14,9 @@ class _Listed(Module):
                 raise ArgumentTypeError(
                     f"{type(self).__name__}: wanted Modules",
                     f"{type(module).__name__} at {k}",
-                    "a function such as mg.relu has a layer of its own: nn.ReLU()",
+                    f"{type(self).__name__}(*modules)"
+                    if isinstance(module, (list, tuple))
+                    else "a function such as mg.relu has a layer of its own: nn.ReLU()",
                 )
             setattr(self, str(k), module)
 

@@ -27,6 +27,7 @@ class Linear(Module):
 
     def forward(self, x):
         """(..., inputs) -> (..., outputs)."""
+        x = check.variable("Linear", x)
         if x.shape[-1:] != (self.inputs,):
             check.last_axis("Linear", x, self.inputs, "the inputs")
         return functions["linear"](x, self.weight, self.bias)
@@ -57,6 +58,7 @@ class Embedding(Module):
 
     def forward(self, indices):
         """Ints (...) -> (..., size)."""
+        indices = check.variable("Embedding", indices)
         rows = functions["embedding"](self.weight, indices)
         if self.padding_index is None:
             return rows

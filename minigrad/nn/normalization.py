@@ -21,6 +21,7 @@ class LayerNorm(Module):
 
     def forward(self, x):
         """(..., n) -> (..., n)."""
+        x = check.variable("LayerNorm", x)
         check.last_axis("LayerNorm", x, self.size, "the features")
         return functions["layer_norm"](x, self.weight, self.bias, self.eps)
 
@@ -41,6 +42,7 @@ class RMSNorm(Module):
 
     def forward(self, x):
         """(..., n) -> (..., n)."""
+        x = check.variable("RMSNorm", x)
         check.last_axis("RMSNorm", x, self.size, "the features")
         return functions["rms_norm"](x, self.weight, self.eps)
 
@@ -64,6 +66,7 @@ class _BatchNorm(Module):
 
     def forward(self, x):
         """The same shape; in training also updates the running statistics."""
+        x = check.variable(type(self).__name__, x)
         rank = x.ndim if x.ndim in self.ranks else self.ranks[-1]
         check.channels(type(self).__name__, x, rank, self.size)
         return functions["batch_norm"](

@@ -1,5 +1,6 @@
 """Registry: attributes that are parameters, buffers or modules, by name and in order."""
 
+import inspect
 from typing import Any
 
 from minigrad.errors import ArgumentError, ArgumentTypeError, GradientError
@@ -8,6 +9,14 @@ from minigrad.nn.ownership import add_owner, changes, reference, remove_owner
 from minigrad.nn.parameter import Buffer, Parameter
 
 INTERNAL = {"_members", "_owners", "_reference", "_walked", "training"}
+
+KNOWN_AS = {  # what people who come from PyTorch try first
+    "in_features": "inputs", "out_features": "outputs", "in_channels": "inputs",
+    "out_channels": "outputs", "kernel_size": "size", "num_embeddings": "count",
+    "embedding_dim": "size", "padding_idx": "padding_index", "normalized_shape": "size",
+    "num_features": "channels", "embed_dim": "size", "num_heads": "heads",
+    "negative_slope": "slope", "dim": "axis",
+}  # fmt: skip
 
 
 class Registry:
@@ -19,6 +28,8 @@ class Registry:
     _reference: object
 
     def __new__(cls, *args, **kwargs):
+        if not KNOWN_AS.keys().isdisjoint(kwargs):
+            _hint(cls, kwargs)
         self = object.__new__(cls)
         self.__dict__.update(_members={}, _owners=[], _reference=reference(self), training=True)
         return self
@@ -152,6 +163,17 @@ class Registry:
         """The Buffers, each once."""
         for _, b in self._found("buffer"):
             yield b
+
+
+def _hint(cls, keywords):
+    """Says what a keyword of PyTorch's layers is called here, if the layer does not know it."""
+    known = inspect.signature(cls.__init__).parameters
+    for name in keywords:
+        ours = KNOWN_AS.get(name)
+        if ours in known and name not in known:
+            raise ArgumentTypeError(
+                f"{cls.__name__}: there is no argument {name}", fix=f"{ours}=, as it is called here"
+            )
 
 
 def _kind(value: Any):

@@ -1,22 +1,22 @@
 """Optimizer: which parameters, their state by id, and step()."""
 
-import math
 import warnings
 
 from minigrad.errors import ArgumentError, ArgumentTypeError, OrphanParameterError, ShapeError
 from minigrad.graph.modes import no_grad
 from minigrad.graph.node import user_place
-from minigrad.graph.variable import Variable
 from minigrad.nn import Parameter
 from minigrad.nn.ownership import changes
 from minigrad.optim import saving
 from minigrad.optim.group import Group, check_trainable, split
 from minigrad.optim.hooked import update_by_hook
 from minigrad.optim.hooks import hooks
+from minigrad.optim.hyperparameters import checked
 from minigrad.optim.passes import Pass
 from minigrad.optim.state import ParameterState
 from minigrad.optim.tracking import Tracking
 
+KNOWN_AS = {"lr": "learning_rate", "param_groups": "groups"}  # what PyTorch calls them
 ORPHAN_RULES = ("raise", "warn", "ignore")
 
 
@@ -31,6 +31,14 @@ class Optimizer:
     kernel: str
     hyperparameters: tuple
     counts_steps = False
+
+    def __new__(cls, *args, **kwargs):
+        if "lr" in kwargs:
+            raise ArgumentTypeError(
+                f"{cls.__name__}: there is no argument lr",
+                fix="learning_rate=, as it is called here",
+            )
+        return object.__new__(cls)
 
     def __init__(self, parameters, on_orphan, **hyperparameters):
         self.algorithm = type(self).__name__
@@ -56,6 +64,15 @@ class Optimizer:
             raise ArgumentError(
                 f"{self.algorithm}: wanted parameters to update", "a module without parameters"
             )
+
+    def __setattr__(self, name, value):
+        if name in KNOWN_AS:  # it would be set, and have no effect
+            self.__getattr__(name)
+        object.__setattr__(self, name, value)
+
+    def __getattr__(self, name):
+        hint = f"; it is called {KNOWN_AS[name]} here" if name in KNOWN_AS else ""
+        raise AttributeError(f"{type(self).__name__} has no attribute '{name}'{hint}")
 
     # -- hyperparameters -----------------------------------------------------------------------
 
@@ -83,34 +100,7 @@ class Optimizer:
 
     def checked(self, name, value):
         """A hyperparameter of the right type and range."""
-        kind = self.algorithm
-        if name not in self.hyperparameters:
-            raise AttributeError(
-                f"{kind} has no hyperparameter '{name}'; it has {', '.join(self.hyperparameters)}"
-            )
-        if name in ("nesterov", "centered"):
-            if not isinstance(value, bool):
-                raise ArgumentTypeError(f"{kind}: wanted True or False for {name}", f"{value!r}")
-            return value
-        if name == "betas":
-            if not isinstance(value, (tuple, list)) or len(value) != 2:
-                raise ArgumentTypeError(f"{kind}: wanted two numbers for betas", f"{value!r}")
-            return tuple(self._number("betas", b, below_one=True) for b in value)
-        return self._number(name, value, below_one=name == "alpha")
-
-    def _number(self, name, value, below_one=False):
-        if isinstance(value, Variable) and value.size == 1:
-            value = value.item()
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            raise ArgumentTypeError(
-                f"{self.algorithm}: wanted a number for {name}", f"{value!r}"
-            ) from None
-        if not (0.0 <= number < (1.0 if below_one else math.inf)):
-            wanted = "at least 0 and below 1" if below_one else "0 or more, and finite"
-            raise ArgumentError(f"{self.algorithm}: wanted {name} {wanted}", f"{value}")
-        return number
+        return checked(self.algorithm, self.hyperparameters, name, value)
 
     # -- parameters ----------------------------------------------------------------------------
 

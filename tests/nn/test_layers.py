@@ -109,11 +109,32 @@ def test_input_of_the_wrong_shape_raises(make, x, message):
         (lambda: nn.Dropout(1.0), errors.ArgumentError, "below 1"),
         (lambda: nn.Dropout("a"), errors.ArgumentTypeError, "a number for p"),
         (lambda: nn.MultiHeadAttention(5, 2), errors.ArgumentError, "heads divides"),
+        (lambda: nn.Conv2d(3, 4, kernel_size=3), errors.ArgumentTypeError, "size="),
+        (lambda: nn.Linear(in_features=3, outputs=2), errors.ArgumentTypeError, "inputs="),
     ],
 )
 def test_layer_with_wrong_arguments_raises(make, kind, message):
     with pytest.raises(kind, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [nn.Linear(3, 2), nn.Conv2d(1, 1, 1), nn.LayerNorm(3), nn.RMSNorm(3), nn.BatchNorm1d(3),
+     nn.Embedding(3, 2), nn.MultiHeadAttention(4, 2), nn.Flatten()],
+    ids=repr,
+)  # fmt: skip
+def test_input_that_is_no_variable_raises(layer):
+    with pytest.raises(errors.ArgumentTypeError, match=r"mg\.variable\(x\)"):
+        layer([[1.0, 2.0, 3.0]])
+
+
+def test_input_from_numpy_is_taken():
+    layer = nn.Linear(3, 2)
+    x = np.ones((4, 3), np.float32)
+    np.testing.assert_array_equal(layer(x).numpy(), layer(mg.variable(x)).numpy())
+    with pytest.raises(errors.DTypeError):
+        layer(np.ones((4, 3)))
 
 
 def test_pools_take_the_largest_and_the_mean():

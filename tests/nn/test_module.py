@@ -196,6 +196,8 @@ def test_sequential_is_a_list_of_modules():
         model[3]
     with pytest.raises(errors.ArgumentTypeError, match=r"nn\.ReLU"):
         nn.Sequential(nn.Linear(2, 2), mg.relu)
+    with pytest.raises(errors.ArgumentTypeError, match=r"\(\*modules\)"):
+        nn.Sequential([nn.Linear(2, 2)])
 
 
 def test_module_list_registers_and_cannot_be_called():

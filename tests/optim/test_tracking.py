@@ -334,6 +334,13 @@ BAD = {
     "centered 1": (
         lambda: mg.optim.RMSprop([P], centered=1), errors.ArgumentTypeError, "True or False"
     ),
+    "lr": (lambda: mg.optim.SGD([P], lr=0.1), errors.ArgumentTypeError, "learning_rate="),
+    "lr written": (
+        lambda: setattr(mg.optim.SGD([P]), "lr", 0.1), AttributeError, "called learning_rate"
+    ),
+    "param_groups": (
+        lambda: mg.optim.SGD([P]).param_groups, AttributeError, "called groups"
+    ),
     "on_orphan": (
         lambda: mg.optim.SGD([P], on_orphan="no"), errors.ArgumentError, "'raise', 'warn'"
     ),

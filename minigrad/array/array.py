@@ -30,6 +30,7 @@ class Array:
         "size",
         "strides",
         "version",
+        "views",
         "written_at",
     )
 
@@ -111,13 +112,18 @@ class View(Array):
     __slots__ = ("base", "made_at")
 
     def __init__(self, array, shape, strides, offset):
-        self.base, self.made_at = array.storage, None
+        base = array.storage
+        try:
+            base.views += 1
+        except AttributeError:  # the first one
+            base.views = 1
+        self.base, self.made_at = base, None
         self.shape, self.strides, self.offset, self.dtype = shape, strides, offset, array.dtype
         self.size = size_of(shape)
         self.is_flat = False  # never the short way: what a view shows may have been written since
 
     def __del__(self):
-        pass  # the bytes belong to the base
+        self.base.views -= 1  # the bytes belong to the base
 
     @property
     def storage(self):

@@ -54,7 +54,7 @@ def as_dtype(dtype):
     if dtype is float:
         return float32  # Python floats make float32, as Python ints make int64
     try:
-        found = BY_NUMPY.get(np.dtype(dtype))
+        found = None if dtype is None else BY_NUMPY.get(np.dtype(dtype))
     except TypeError:
         found = None
     if found is None:

@@ -1,6 +1,7 @@
 """GradManager: who is differentiated, and from when to when (after MegEngine's)."""
 
 import weakref
+from collections.abc import Iterable
 
 from minigrad.autograd.groups import join
 from minigrad.errors import (
@@ -89,8 +90,15 @@ class GradManager:
                 parameter on this pass's gradient alone, before it is added to `.grad`. One with the
                 attribute `whole_group = True` is called once a group: (group, flat).
         """
-        parameters = [parameters] if isinstance(parameters, Variable) else list(parameters)
-        callbacks = [callbacks] if callable(callbacks) else list(callbacks)
+        parameters = [parameters] if isinstance(parameters, Variable) else parameters
+        callbacks = [callbacks] if callable(callbacks) else callbacks
+        for what, given in (("parameters", parameters), ("callbacks", callbacks)):
+            if not isinstance(given, Iterable):
+                raise ArgumentTypeError(f"attach: wanted several {what}", f"{given!r:.60}")
+        parameters, callbacks = list(parameters), list(callbacks)
+        for f in callbacks:
+            if not callable(f):
+                raise ArgumentTypeError("attach: wanted functions as callbacks", f"{f!r:.60}")
         for p in parameters:
             self._check(p)
         for p in parameters:

@@ -221,8 +221,14 @@ class Handle:
         self.remove()
 
 
+def _callable(name, hook):
+    if not callable(hook):
+        raise ArgumentTypeError(f"{name}: wanted a function", f"{hook!r:.60}")
+
+
 def register_hook(x, hook):
     """Variable.register_hook."""
+    _callable("register_hook", hook)
     if not x.requires_grad:
         raise GradientError("register_hook: this Variable gets no gradient", x.describe())
     owner = x.node or x
@@ -235,6 +241,7 @@ def register_hook(x, hook):
 
 def register_post_accumulate_hook(x, hook):
     """Variable.register_post_accumulate_hook: for leaves."""
+    _callable("register_post_accumulate_hook", hook)
     if x.node is not None or not x.requires_grad:
         raise GradientError(
             "register_post_accumulate_hook: wanted a leaf that requires gradients", x.describe()

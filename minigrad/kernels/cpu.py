@@ -17,7 +17,10 @@ from minigrad.memory.pool import Pool
 
 
 def _allocate(nbytes):
-    memory = np.empty(nbytes + ALIGNMENT, np.uint8)
+    try:
+        memory = np.empty(nbytes + ALIGNMENT, np.uint8)
+    except (ValueError, OverflowError) as error:  # more than an address can count
+        raise MemoryError from error
     start = -memory.ctypes.data % ALIGNMENT
     memory = memory[start : start + nbytes]
     return memory, memory.ctypes.data

@@ -4,6 +4,7 @@ Graph and arrays are upper layers: the functions here that take Variables only a
 `.array`.
 """
 
+from minigrad.errors import ArgumentTypeError
 from minigrad.memory.monitor import (
     MemoryGrowthError as MemoryGrowthError,
 )
@@ -63,9 +64,15 @@ def is_alias(a, b):
 
     A clone is an alias of its source until one of them is written.
     """
-    return a.array.is_alias_of(b.array)
+    return _array("is_alias", a).is_alias_of(_array("is_alias", b))
 
 
 def shares_storage(a, b):
     """Whether two Variables are views of one Storage: a write to one can show in the other."""
-    return a.array.storage is b.array.storage
+    return _array("shares_storage", a).storage is _array("shares_storage", b).storage
+
+
+def _array(name, x):
+    if not hasattr(x, "array"):
+        raise ArgumentTypeError(f"{name}: wanted two Variables", type(x).__name__)
+    return x.array

@@ -245,8 +245,8 @@ class Pool:
 
     def set_limit(self, nbytes):
         """At most so many bytes reserved from the system from now on; None: no limit."""
-        if nbytes is not None and nbytes < 0:
-            raise ArgumentError("set_limit: wanted a number of bytes or None", f"{nbytes}")
+        if nbytes is not None and (not isinstance(nbytes, (int, float)) or nbytes < 0):
+            raise ArgumentError("set_limit: wanted a number of bytes or None", f"{nbytes!r}")
         self.trim()
         self.limit = nbytes
 

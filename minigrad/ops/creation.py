@@ -94,13 +94,30 @@ def _by_dlpack(data):
         ) from error
 
 
+def sizes_of(name, shape):
+    """A shape for new memory: ints of at least 0."""
+    shape = shape_of(name, shape)
+    if min(shape, default=0) < 0:
+        raise ArgumentError(f"{name}: wanted sizes of at least 0", f"{shape}")
+    return shape
+
+
+def _count(name, n):
+    """A number of elements."""
+    if isinstance(n, (tuple, list)):
+        raise ArgumentTypeError(f"{name}: wanted an int", f"{n!r}")
+    return sizes_of(name, n)[0]
+
+
 @named
 def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     """A leaf of one value.  shape, number -> shape."""
-    shape = shape_of("full", shape)
-    if min(shape, default=0) < 0:
-        raise ArgumentError("full: wanted sizes of at least 0", f"{shape}")
+    shape = sizes_of("full", shape)
     place = _device(device)
+    if isinstance(value, Variable):
+        value = value.item()
+    if not isinstance(value, (int, float, np.number, np.bool_)):
+        raise ArgumentTypeError("full: wanted a number for value", f"{value!r:.60}")
     if dtype is None:
         dtype = float32 if isinstance(value, float) else as_dtype(np.asarray(value).dtype)
     array = place.empty(shape, as_dtype(dtype))
@@ -136,6 +153,9 @@ def arange(start, stop=None, step=1, dtype=None):
     """start, start + step, ... up to but without stop, as Python's range.  -> (n,)."""
     if stop is None:
         start, stop = 0, start
+    for value in (start, stop, step):
+        if not isinstance(value, (int, float, np.number)):
+            raise ArgumentTypeError("arange: wanted numbers", f"{value!r:.60}")
     if not step:
         raise ArgumentError("arange: wanted a step other than 0", f"{step}")
     values = np.arange(start, stop, step)
@@ -146,13 +166,14 @@ def arange(start, stop=None, step=1, dtype=None):
 @named
 def linspace(start, stop, count, dtype=float32):
     """count evenly spaced numbers from start to stop, both included.  -> (count,)."""
-    return Variable(default_device().from_numpy(np.linspace(start, stop, count), as_dtype(dtype)))
+    values = np.linspace(float(start), float(stop), _count("linspace", count))
+    return Variable(default_device().from_numpy(values, as_dtype(dtype)))
 
 
 @named
 def eye(n, dtype=float32):
     """The identity matrix.  -> (n, n)."""
-    return Variable(default_device().from_numpy(np.eye(n), as_dtype(dtype)))
+    return Variable(default_device().from_numpy(np.eye(_count("eye", n)), as_dtype(dtype)))
 
 
 class Generator:
@@ -187,13 +208,13 @@ def manual_seed(seed):
     generator.manual_seed(seed)
 
 
-def _random(kind, shape, dtype, source, low=0, high=0):
+def _random(name, kind, shape, dtype, source, low=0, high=0):
     place = default_device()
-    array = place.empty(shape_of(kind, shape), as_dtype(dtype))
+    array = place.empty(sizes_of(name, shape), as_dtype(dtype))
     if array.size:
         (source or generator).fill(array, kind, low, high)
     out = Variable(array)
-    return announce(kind, out) if state.path == 2 else out
+    return announce(name, out) if state.path == 2 else out
 
 
 def _float(name, dtype):
@@ -205,13 +226,13 @@ def _float(name, dtype):
 @named
 def rand(shape, dtype=float32, generator=None):
     """Uniform in [0, 1).  -> shape."""
-    return _random("uniform", shape, _float("rand", dtype), generator)
+    return _random("rand", "uniform", shape, _float("rand", dtype), generator)
 
 
 @named
 def randn(shape, dtype=float32, generator=None):
     """Standard normal.  -> shape."""
-    return _random("normal", shape, _float("randn", dtype), generator)
+    return _random("randn", "normal", shape, _float("randn", dtype), generator)
 
 
 @named
@@ -219,11 +240,12 @@ def randint(low, high, shape, generator=None):
     """Integers from low to high - 1, equally likely.  -> shape, int64."""
     if high <= low:
         raise ArgumentError("randint: wanted low < high", f"{low}, {high}")
-    return _random("integers", shape, int64, generator, low, high)
+    return _random("randint", "integers", shape, int64, generator, low, high)
 
 
 def randperm(n, generator=None):
     """0 to n - 1 in random order.  -> (n,), int64."""
-    keys = _random("uniform", (n,), as_dtype("float64"), generator)
+    n = _count("randperm", n)
+    keys = _random("randperm", "uniform", (n,), as_dtype("float64"), generator)
     order = np.argsort(keys.numpy(), kind="stable")
     return Variable(default_device().from_numpy(order, int64))

@@ -1,6 +1,8 @@
 """Batch normalisation and dropout."""
 
-from minigrad.errors import ArgumentError, DTypeError, ShapeError
+import numpy as np
+
+from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from minigrad.graph.modes import no_grad, state
 from minigrad.graph.variable import Variable
 from minigrad.kernels import expression as e
@@ -188,6 +190,8 @@ def dropout(x, p=0.5, training=True, generator=None):
     generator: an mg.Generator; None for the default one (mg.manual_seed).
     """
     x = x if isinstance(x, Variable) else constant(x, "dropout")
+    if isinstance(p, bool) or not isinstance(p, (int, float, np.number)):
+        raise ArgumentTypeError("dropout: wanted a number for p", f"{p!r:.60}")
     if not 0.0 <= p <= 1.0:
         raise ArgumentError("dropout: wanted a probability p from 0 to 1", f"{p}")
     if not x.dtype.is_float:

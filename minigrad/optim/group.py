@@ -41,7 +41,7 @@ class Group:
             return float(ndarray(self._array)[0])
         if name not in values:
             raise AttributeError(
-                f"a group of {type(self._optimizer).__name__} has no '{name}'; "
+                f"a group of {self._optimizer.algorithm} has no '{name}'; "
                 f"it has learning_rate, {', '.join(n for n in values if n != 'learning_rate')}"
             )
         return values[name]

@@ -1,6 +1,7 @@
 """Optimizer: which parameters, their state by id, and step()."""
 
 import warnings
+import weakref
 
 from minigrad.errors import ArgumentError, ArgumentTypeError, OrphanParameterError, ShapeError
 from minigrad.graph.modes import no_grad
@@ -57,8 +58,8 @@ class Optimizer:
                     f"{', '.join(self.hyperparameters)}",
                     f"{', '.join(sorted(unknown))}",
                 )
-            self.groups.append(Group(self, sources, {**hyperparameters, **own}))
-        self._tracking = Tracking(self)
+            self.groups.append(Group(weakref.proxy(self), sources, {**hyperparameters, **own}))
+        self._tracking = Tracking(weakref.proxy(self))
         self._sync()
         if not any(group.parameters for group in self.groups):
             raise ArgumentError(

@@ -11,7 +11,7 @@ from minigrad.ops.base import Structural
 from minigrad.ops.inplace import check_recorded, writable
 from minigrad.ops.operands import check_operands, constant
 from minigrad.ops.places import Place, located, region_shape, view_of, viewed, winners
-from minigrad.ops.watching import announce
+from minigrad.ops.watching import announce, named
 
 
 def folded(shape, axis, count=1):
@@ -186,6 +186,7 @@ def get_item(x, index):
     return read(x, located(x.shape, index))
 
 
+@named
 def set_item(x, index, value):
     """x[index] = value, in place: value broadcasts to x[index] and is converted to x's dtype.
 

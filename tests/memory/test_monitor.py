@@ -38,6 +38,7 @@ def test_timeline_names_creation_in_place_copies_and_backward():
         a = mg.zeros((64,))
         b = a.clone()
         b.add_(1.0)
+        a[0] = 3.0
         (x * x).sum().backward()
     ops = [e.op for e in t if e.kind == "alloc"]
     assert ops[0] == "full"

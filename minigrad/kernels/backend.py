@@ -91,6 +91,18 @@ class Device(Protocol):
         """
         ...
 
+    def side_by_side(self, function: Any, count: int, work: int) -> None:
+        """function(k, a, b) for the k-th range of a to b - 1 within count, perhaps at once.
+
+        work: in elements: little work is not cut. The function calls this device and makes no
+        Arrays but views.
+        """
+        ...
+
+    def parts(self, count: int, work: int) -> int:
+        """How many ranges side_by_side makes of the same arguments."""
+        ...
+
     def unfold(self, x: Array, out: Array, window: Any) -> None:
         """out = the windows of x as columns, 0 where they overhang.
 

@@ -4,6 +4,7 @@ import ctypes
 import functools
 import glob
 import os
+import threading
 
 import numpy as np
 
@@ -16,12 +17,12 @@ from minigrad.kernels.own_matmul import use_own as use_own
 
 @functools.cache
 def find_blas():
-    """Whether NumPy's OpenBLAS was found and its gemm made known to LLVM under our names.
+    """NumPy's OpenBLAS, its gemm made known to LLVM under our names; None if it was not found.
 
     No SciPy and no second pool of threads: it is the library that NumPy has loaded already.
     """
     if os.environ.get("MINIGRAD_BLAS") == "numpy":
-        return False
+        return None
     import llvmlite.binding as llvm  # with the first matrix product: importing minigrad stays quick
 
     root = os.path.dirname(os.path.dirname(np.__file__))
@@ -34,8 +35,40 @@ def find_blas():
                     assert function is not None
                     address = ctypes.cast(function, ctypes.c_void_p).value
                     llvm.add_symbol(f"minigrad_{name}gemm", address)
-                return True
-    return False
+                return library
+    return None
+
+
+class SingleThreaded:
+    """Products run on the calling thread alone while the block lasts, in the whole process.
+
+    For work that is cut over our own threads already: two pools that wait for one another are many
+    times slower than either on a busy machine.
+    """
+
+    def __init__(self):
+        self._lock, self._inside, self._before = threading.Lock(), 0, 1
+
+    def __enter__(self):
+        with self._lock:
+            if not self._inside:
+                self._before = self._count("get")
+                self._count("set", 1)
+            self._inside += 1
+        return self
+
+    def __exit__(self, *error):
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._count("set", self._before)
+
+    def _count(self, what, *count):
+        function = getattr(find_blas(), f"scipy_openblas_{what}_num_threads64_", None)
+        return 1 if function is None else function(*count)
+
+
+single_threaded = SingleThreaded()
 
 
 @functools.cache

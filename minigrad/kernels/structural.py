@@ -9,7 +9,7 @@ import numpy as np
 from minigrad.array.array import ndarray
 from minigrad.array.dtypes import int64
 from minigrad.array.layout import size_of
-from minigrad.kernels import loader
+from minigrad.kernels import blas, loader
 from minigrad.kernels.threads import threads
 
 SPLIT = 1 << 16  # elements from which a kernel is cut into one range a thread
@@ -130,6 +130,19 @@ class StructuralKernels:
             (array.address, a, b, *more, seed, counter) for a, b in ranges(array.size, array.size)
         ]
         run(function, calls)
+
+    def side_by_side(self, function, count, work):
+        """function(k, a, b) for the k-th range of a to b - 1 within count."""
+        calls = [(k, a, b) for k, (a, b) in enumerate(ranges(count, work))]
+        if len(calls) == 1:
+            function(*calls[0])
+            return
+        with blas.single_threaded:
+            threads.run(function, calls)
+
+    def parts(self, count, work):
+        """How many ranges side_by_side makes."""
+        return len(ranges(count, work))
 
     def unfold(self, x, out, window):
         """out = the windows of x as columns."""

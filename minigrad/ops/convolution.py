@@ -1,4 +1,4 @@
-"""Convolution as matrix products over unfolded windows, a few images at a time.
+"""Convolution as matrix products over unfolded windows, a few images at a time, side by side.
 
 y = conv(x, w) is linear in x and in w, and so are its two gradients in dy: three operations, of
 which each one's gradients are the other two. Only x and w are saved; windows are unfolded again.
@@ -9,24 +9,43 @@ import math
 from minigrad.errors import ArgumentError, DTypeError, ShapeError
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
-from minigrad.kernels.expression import Program, call, symbol
+from minigrad.kernels.expression import IDENTITY, Program, call, symbol
 from minigrad.kernels.window import Window, pair, window_of
 from minigrad.ops.base import Structural
 from minigrad.ops.indexing import as_shape
 from minigrad.ops.linear import check_pair, swapped
 from minigrad.ops.operands import constant
-from minigrad.ops.windows import unfolded
 
-COLUMNS = 1 << 17  # elements of unfolded windows that are held at once: they stay in cache
+COLUMNS = 1 << 18  # elements of unfolded windows that a thread holds at once: they stay in cache
 SUM = Program(["a", "b"], [symbol("a") + symbol("b")])
 PLAIN = Window((2, 3), (1, 1), (1, 0), (1, 1))
 WIDE = Window((2, 2), (2, 1), (0, 1), (1, 2))
 
 
-def chunks(images, rows, columns):
-    """Ranges of images whose unfolded windows fit into COLUMNS elements; at least one each."""
-    step = max(1, COLUMNS // max(1, rows * columns))
-    return [(a, min(images, a + step)) for a in range(0, images, step)]
+class Chunks:
+    """The images of a batch, cut into ranges side by side and these into chunks, one after another.
+
+    A chunk's unfolded windows fit into COLUMNS elements, or it is a single image.
+    """
+
+    def __init__(self, device, images, rows, columns, dtype):
+        self.device, self.images = device, images
+        self.step = max(1, min(images, COLUMNS // max(1, rows * columns)))
+        self.work = images * rows * columns
+        self.parts = device.parts(images, self.work)
+        self.memory = device.empty((self.parts, self.step, rows, columns), dtype)
+
+    def run(self, function):
+        """function(k, a, b, columns): images a to b - 1 in part k, memory for their windows."""
+        first, *rest = self.memory.strides
+
+        def part(k, start, stop):
+            for a in range(start, stop, self.step):
+                b = min(stop, a + self.step)
+                shape = (b - a, *self.memory.shape[2:])
+                function(k, a, b, self.memory.view(shape, tuple(rest), k * first))
+
+        self.device.side_by_side(part, self.images, self.work)
 
 
 def images_of(x, a, b):
@@ -67,11 +86,16 @@ class Conv2d(Structural):
         if not out.size:
             return out
         rows, weight, x = math.prod(w.shape[1:]), kernels_of(w, groups), device.contiguous(x)
-        for a, b in chunks(n, groups * rows, oh * ow):
-            columns = as_groups(unfolded(images_of(x, a, b), window), groups, rows)
-            device.matmul(weight, columns, as_groups(images_of(out, a, b), groups, o // groups))
         row = bias.view((1, o, 1, 1), (0, bias.strides[0], 0, 0))
-        device.elementwise(SUM, (out, row), (out,))
+
+        def images(_, a, b, columns):
+            y = images_of(out, a, b)
+            device.unfold(images_of(x, a, b), columns, window)
+            columns = as_groups(columns, groups, rows)
+            device.matmul(weight, columns, as_groups(y, groups, o // groups))
+            device.elementwise(SUM, (y, row), (y,))
+
+        Chunks(device, n, groups * rows, oh * ow, x.dtype).run(images)
         return out
 
     gradients = (
@@ -97,11 +121,14 @@ class ConvInput(Structural):
         out = device.empty(shape, g.dtype)
         (n, o, oh, ow), rows = g.shape, math.prod(w.shape[1:])
         weight, g = swapped(kernels_of(w, groups)), device.contiguous(g)
-        for a, b in chunks(n, groups * rows, oh * ow):
+
+        def images(_, a, b, columns):
             rising = as_groups(images_of(g, a, b), groups, o // groups)
-            columns = device.empty((b - a, groups * rows, oh * ow), g.dtype)
             device.matmul(weight, rising, as_groups(columns, groups, rows))
             device.fold(columns, images_of(out, a, b), window)
+
+        if n:
+            Chunks(device, n, groups * rows, oh * ow, g.dtype).run(images)
         return out
 
     gradients = (
@@ -124,15 +151,22 @@ class ConvWeight(Structural):
     def forward(g, x, shape, window, groups):
         device = device_of(g)
         (n, o, oh, ow), rows = g.shape, math.prod(shape[1:])
-        out = device.empty(shape, g.dtype)
-        device.fill(out, 0.0)
-        total = kernels_of(out, groups)
+        chunks = Chunks(device, n, groups * rows, oh * ow, g.dtype)
+        totals = device.empty((chunks.parts, *shape), g.dtype)
+        device.fill(totals, 0.0)
         x, g = device.contiguous(x), device.contiguous(g)
-        for a, b in chunks(n, groups * rows, oh * ow):
-            columns = as_groups(unfolded(images_of(x, a, b), window), groups, rows)
+
+        def images(k, a, b, columns):
+            device.unfold(images_of(x, a, b), columns, window)
             falling = as_groups(images_of(g, a, b), groups, o // groups)
+            total = kernels_of(images_of(totals, k, k + 1).view(shape, totals.strides[1:]), groups)
             every = total.view((b - a, *total.shape), (0, *total.strides))  # a sum over the images
-            device.matmul(falling, swapped(columns), every, accumulate=True)
+            right = swapped(as_groups(columns, groups, rows))
+            device.matmul(falling, right, every, accumulate=True)
+
+        chunks.run(images)
+        out = device.empty(shape, g.dtype)
+        device.reduce(IDENTITY, "sum", (totals,), out, totals.shape, (0,))
         return out
 
     gradients = (

@@ -1,0 +1,130 @@
+"""einsum, joining, splitting, and the conventions of reductions: what no sample shows."""
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from tests.ops import numeric
+
+EQUATIONS = {
+    "ij,jk->ik": [(2, 3), (3, 4)],
+    "ij,jk": [(2, 3), (3, 4)],
+    "i,i->": [(3,), (3,)],
+    "ii->i": [(3, 3)],
+    "ii": [(3, 3)],
+    "iji->j": [(2, 3, 2)],
+    "...ij,...jk->...ik": [(5, 2, 3), (3, 4)],
+    "...i->...": [(2, 3, 4)],
+    "b...,b...->...": [(2, 3, 4), (2, 1, 4)],
+    "ij,ij->ij": [(2, 3), (2, 3)],
+    "ij->": [(2, 3)],
+    "ijk->kji": [(2, 3, 4)],
+    "i,j,k->ijk": [(2,), (3,), (4,)],
+    "ij,jk,kl,lm->im": [(2, 5), (5, 3), (3, 6), (6, 2)],
+    "bhqd,bkhd->bhqk": [(2, 2, 3, 4), (2, 5, 2, 4)],
+    "ij,kj,ij->ik": [(2, 3), (4, 3), (2, 3)],
+    ",ij->ij": [(), (2, 3)],
+    "ij,jk->ki": [(0, 3), (3, 2)],
+}
+
+
+@pytest.mark.parametrize("equation", EQUATIONS)
+def test_einsum_equals_numpy_with_gradients_by_differences(equation):
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(s) for s in EQUATIONS[equation]]
+
+    def function(*xs):
+        return mg.einsum(equation, *xs)
+
+    want = np.einsum(equation, *arrays)
+    got = numeric.value_of(function, arrays)
+    assert got.shape == want.shape
+    np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
+    numeric.check_first_order(function, arrays, [True] * len(arrays), rng)
+
+
+def test_einsum_of_one_variable_with_itself_adds_both_gradients():
+    x = mg.variable([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    mg.einsum("ij,ij->", x, x).backward()
+    assert x.grad.tolist() == [[2.0, 4.0], [6.0, 8.0]]
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_repeat_and_split_equal_numpy(axis):
+    a = np.arange(24.0).reshape(2, 3, 4)
+    x = mg.variable(a)
+    counts = list(range(a.shape[axis]))
+    for repeats in (3, 0, counts):
+        got, want = mg.repeat(x, repeats, axis), np.repeat(a, repeats, axis)
+        assert got.shape == want.shape
+        np.testing.assert_array_equal(got.numpy(), want)
+    np.testing.assert_array_equal(mg.repeat(x, 2).numpy(), np.repeat(a, 2))
+    for sections in (1, 2, 3, 5):
+        parts = mg.split(x, sections, axis)
+        wanted = np.array_split(a, sections, axis)
+        assert [p.shape for p in parts] == [w.shape for w in wanted]
+        for part, want in zip(parts, wanted, strict=True):
+            np.testing.assert_array_equal(part.numpy(), want)
+    for cuts in ([1], [0, 2], [2, 1], [9], [-1]):
+        parts = mg.split(x, cuts, axis)
+        wanted = np.split(a, cuts, axis)
+        assert [p.shape for p in parts] == [w.shape for w in wanted]
+
+
+@pytest.mark.parametrize("widths", [1, (1, 2), ((1, 0), (0, 2))])
+def test_pad_takes_numpys_forms_of_widths(widths):
+    a = np.arange(6.0).reshape(2, 3)
+    got = mg.pad(mg.variable(a), widths, -1.0)
+    np.testing.assert_array_equal(got.numpy(), np.pad(a, widths, constant_values=-1.0))
+
+
+def test_concatenate_promotes_dtypes_and_casts_gradients_back():
+    x = mg.variable(np.ones(2, np.float32), requires_grad=True)
+    y = mg.variable(np.ones(1), requires_grad=True)
+    z = mg.concatenate([x, y, mg.variable([3])])
+    assert z.dtype is mg.float64
+    assert z.tolist() == [1.0, 1.0, 1.0, 3.0]
+    z.sum().backward()
+    assert x.grad.dtype is mg.float32
+    assert y.grad.dtype is mg.float64
+
+
+def test_concatenate_of_the_same_variable_adds_its_gradients():
+    x = mg.variable([1.0, 2.0], requires_grad=True)
+    y = mg.concatenate([x, x * 2.0, x])
+    y.sum().backward()
+    assert x.grad.tolist() == [4.0, 4.0]
+
+
+def test_stack_second_order_equals_differences():
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((2, 3)), rng.standard_normal((2, 3))]
+    numeric.check_second_order(
+        lambda a, b: mg.square(mg.stack([a, b * a], 1)), arrays, [True] * 2, rng
+    )
+
+
+def test_prod_gradient_with_zeros_multiplies_the_others():
+    x = mg.variable([[2.0, 0.0, 3.0], [0.0, 0.0, 5.0]], requires_grad=True)
+    mg.prod(x, 1).sum().backward()
+    assert x.grad.tolist() == [[0.0, 6.0, 0.0], [0.0, 0.0, 0.0]]
+
+
+def test_max_shares_the_gradient_of_ties_and_norm_has_none_at_0():
+    x = mg.variable([2.0, 2.0, 1.0], requires_grad=True)
+    mg.max(x).backward()
+    assert x.grad.tolist() == [0.5, 0.5, 0.0]
+    z = mg.zeros((3,), requires_grad=True)
+    mg.norm(z).backward()
+    assert z.grad.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_argmax_takes_the_first_of_equals_and_the_first_nan():
+    assert mg.argmax(mg.variable([1.0, 3.0, 3.0])).item() == 1
+    assert mg.argmin(mg.variable([1.0, float("nan"), 0.0, float("nan")])).item() == 1
+
+
+def test_cumsum_of_float32_stays_accurate():
+    x = np.full(200_000, 0.1, np.float32)
+    y = mg.cumsum(mg.variable(x), 0).numpy()
+    np.testing.assert_allclose(y[-1], x.astype(float).sum(), rtol=1e-6)

@@ -5,7 +5,7 @@ import numpy as np
 from minigrad.array.array import ndarray
 from minigrad.array.dtypes import as_dtype, float32, int64
 from minigrad.array.layout import contiguous_strides, normalize_axes, normalize_axis
-from minigrad.errors import ArgumentError, DTypeError, ShapeError
+from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import call
@@ -22,6 +22,12 @@ def embedding(weight, index):
     [[2.0, 3.0], [2.0, 3.0], [0.0, 1.0]]
     """
     weight, index = (v if isinstance(v, Variable) else constant(v) for v in (weight, index))
+    if index.dtype.is_float and not weight.dtype.is_float:
+        raise ArgumentTypeError(
+            "embedding: wanted the weight first, then the index",
+            f"{weight.describe()} and {index.describe()}",
+            "swap them: mg.embedding(weight, index)",
+        )
     if weight.ndim != 2:
         raise ShapeError("embedding: wanted a weight (n, d)", f"{weight.shape}")
     index = wrapped("embedding", index, weight.shape[0], negative=False)

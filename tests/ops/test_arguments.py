@@ -30,6 +30,7 @@ BAD = {
     "embedding negative": (lambda: mg.embedding(TABLE, [-1]), errors.BoundsError, "-1"),
     "embedding floats": (lambda: mg.embedding(TABLE, [0.5]), errors.ArgumentTypeError, "ints"),
     "embedding rank": (lambda: mg.embedding(mg.zeros((3,)), [0]), errors.ShapeError, "(n, d)"),
+    "embedding swapped": (lambda: mg.embedding([0], TABLE), errors.ArgumentTypeError, "swap"),
     "one_hot": (lambda: mg.one_hot([0, 4], 4), errors.BoundsError, "0 to 3"),
     "one_hot classes": (lambda: mg.one_hot([0], 0), errors.ArgumentError, "classes"),
     "gather rank": (lambda: mg.gather(MATRIX, [0], 0), errors.ShapeError, "axes"),

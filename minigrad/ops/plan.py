@@ -7,7 +7,7 @@ included. Higher orders: the same trees, walked with Variables.
 from sys import getrefcount
 
 from minigrad.array.array import Array
-from minigrad.array.layout import contiguous_strides
+from minigrad.array.layout import broadcast_shapes, contiguous_strides
 from minigrad.graph.modes import state
 from minigrad.graph.node import Node
 from minigrad.graph.variable import Variable
@@ -208,7 +208,8 @@ class ElementwisePlan:
 def fitted(g, shape, dtype):
     """A gradient Variable summed and cast to an input's shape and dtype."""
     if g.shape != shape:
-        g = call("expand_to", g, shape) if g.size < _size(shape) else call("sum_to", g, shape)
+        shrinks = broadcast_shapes("gradient", g.shape, shape) == g.shape
+        g = call("sum_to" if shrinks else "expand_to", g, shape)
     if g.dtype is not dtype:
         g = g.to(dtype)
     return g

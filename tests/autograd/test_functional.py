@@ -246,3 +246,10 @@ def test_gradients_with_a_graph_give_every_order():
 def test_transforms_name_the_function_they_were_made_of():
     assert mg.grad(f).__name__ == "gradient_of_f"
     assert "of f" in mg.jacobian(f).__doc__
+
+
+def test_gradients_with_a_graph_of_empty_arrays_broadcast_against_scalars():
+    x, s = leaf(np.zeros((0, 3))), leaf(2.0)
+    dx, ds = mg.gradients((x.tanh() * s + s).sum(), [x, s], create_graph=True)
+    assert (dx.shape, ds.shape) == ((0, 3), ())
+    assert ds.item() == 0.0

@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 import minigrad as mg
 from minigrad import errors
 
-seen = Counter()
-
 
 class Twin:
     """A value and its derivative along one direction; views of both are views of the same bytes."""
@@ -79,7 +77,7 @@ def programs(draw):
         st.lists(
             st.tuples(
                 st.sampled_from(
-                    ["view", "view", "write", "write", "mul", "tanh", "exp", "clone", "drop", "new",
+                    ["view", "view", "write", "write", "mul", "tanh", "sin", "clone", "drop", "new",
                      "constant"]
                 ),
                 st.integers(0, 99),
@@ -126,10 +124,10 @@ def run(steps, rng):
                 continue
             mine.append(x * y)
             twins.append(Twin(t.value * u.value, t.value * u.slope + t.slope * u.value))
-        elif what in ("tanh", "exp"):
+        elif what in ("tanh", "sin"):
             mine.append(getattr(x, what)())
             value = getattr(np, what)(t.value)
-            slope = (1 - value**2 if what == "tanh" else value) * t.slope
+            slope = (1 - value**2 if what == "tanh" else np.cos(t.value)) * t.slope
             twins.append(Twin(value, slope))
         elif what == "clone":
             mine.append(x.clone())
@@ -158,22 +156,24 @@ def run(steps, rng):
     return got, slope
 
 
-@settings(max_examples=400, deadline=None)
-@given(programs())
-def test_in_place_programs_are_refused_or_right(program):
-    steps, seed = program
-    try:
-        got, slope = run(steps, np.random.default_rng(seed))
-    except (errors.InPlaceError, errors.SavedValueModifiedError) as error:
-        note(str(error))
-        seen[type(error).__name__] += 1
-        return
-    seen["right"] += 1
-    assert got == pytest.approx(slope, rel=1e-9, abs=1e-9)
+def test_in_place_programs_are_refused_or_right():
+    seen = Counter()
 
+    @settings(max_examples=400, deadline=None)
+    @given(programs())
+    def check(program):
+        steps, seed = program
+        try:
+            got, slope = run(steps, np.random.default_rng(seed))
+        except (errors.InPlaceError, errors.SavedValueModifiedError) as error:
+            note(str(error))
+            seen[type(error).__name__] += 1
+            return
+        seen["right"] += 1
+        assert got == pytest.approx(slope, rel=1e-9, abs=1e-9)
 
-def test_in_place_programs_of_both_kinds_were_met():
-    assert min(seen["right"], seen["InPlaceError"]) > 40
+    check()
+    assert min(seen["right"], seen["InPlaceError"]) > 20  # both kinds were met
 
 
 def test_a_view_of_a_constant_is_refused_when_its_base_starts_to_need_gradients():

@@ -32,7 +32,8 @@ def cut(monkeypatch):
 @pytest.mark.parametrize("name", [n for n in OPS if n not in RANDOM])
 def test_operation_cut_into_ranges_equals_numpy(name, layout, cut):
     op = OPS[name]
-    for shapes, attributes in samples(op):
+    every = samples(op)
+    for shapes, attributes in every if layout == "contiguous" else every[:1]:
         arrays = draw(op, shapes, attributes, "float32")
         if arrays and arrays[0].ndim:
             check(op, arranged(arrays, layout), attributes)

@@ -136,6 +136,8 @@ def batch_norm(
                 f"batch_norm: wanted {name} to be a Variable ({c},), one a channel of x {x.shape}",
                 v.describe() if isinstance(v, Variable) else type(v).__name__,
             )
+        if v is not None and not v.dtype.is_float:
+            raise DTypeError(f"batch_norm: wanted {name} to be floats", v.describe())
     if not 0.0 <= momentum <= 1.0:
         raise ArgumentError("batch_norm: wanted momentum in [0, 1]", f"{momentum}")
     if (running_mean is None) != (running_var is None):

@@ -113,6 +113,9 @@ BAD = {
         lambda: mg.batch_norm(MATRIX, None, None, mg.zeros((3,))), errors.ArgumentError, "neither",
     ),
     "batch_norm ints": (lambda: mg.batch_norm(INTS, None, None), errors.DTypeError, "floats"),
+    "batch_norm int weight": (
+        lambda: mg.batch_norm(MATRIX, mg.variable([1, 1, 1]), None), errors.DTypeError, "weight",
+    ),
     "batch_norm momentum": (
         lambda: mg.batch_norm(MATRIX, None, None, momentum=2.0), errors.ArgumentError, "2.0",
     ),

@@ -25,6 +25,17 @@ class DType:
     def __repr__(self):
         return self.name
 
+    def __eq__(self, other):
+        """Whether other is this dtype, its name, or NumPy's of the same name."""
+        if isinstance(other, DType):
+            return self is other
+        try:
+            return bool(self.numpy == np.dtype(other))
+        except TypeError:
+            return False
+
+    __hash__ = object.__hash__  # there is one object a dtype, and kernels are found by it
+
     def __reduce__(self):
         return (by_name, (self.name,))  # a pickled dtype stays the one object of its name
 

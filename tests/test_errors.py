@@ -112,9 +112,10 @@ def inferred(scene):
 
 
 def limited(scene):
-    mg.memory.set_limit(mg.memory.stats()["reserved_bytes"] + (1 << 20))
+    reserved = mg.memory.stats()["reserved_bytes"]
+    mg.memory.set_limit(reserved + (1 << 20))
     try:
-        return mg.zeros((1 << 24,))
+        return mg.zeros((reserved // 4 + (1 << 20),))  # more than all that is cached
     finally:
         mg.memory.set_limit(None)
 

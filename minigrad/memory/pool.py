@@ -248,7 +248,7 @@ class Pool:
         if nbytes is not None and (not isinstance(nbytes, (int, float)) or nbytes < 0):
             raise ArgumentError("set_limit: wanted a number of bytes or None", f"{nbytes!r}")
         self.trim()
-        self.limit = nbytes
+        self.limit = None if nbytes is None else int(nbytes)
 
     def watch(self, watcher):
         """Calls watcher(kind, buffer) for every alloc and free until `unwatch`."""

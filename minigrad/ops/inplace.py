@@ -86,7 +86,9 @@ def _write(op, x, *others):
 
 def writable(array, name):
     """Raises if one element is shown at several places: a write would be seen at all of them."""
-    if any(n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True)):
+    if array.size and any(
+        n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True)
+    ):
         raise InPlaceError(
             f"{name} in place: wanted memory of its own for every element",
             f"a broadcast view {array.shape} with strides {array.strides}",

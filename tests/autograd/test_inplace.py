@@ -211,3 +211,11 @@ def test_a_write_to_its_own_transpose_is_copied_first():
     x = mg.variable(np.arange(5.0))
     x[1:].copy_(x[:-1])
     assert x.tolist() == [0.0, 0.0, 1.0, 2.0, 3.0]
+
+
+def test_writes_to_empty_arrays_of_any_shape_are_fine():
+    for shape in ((3, 0), (0, 3), (2, 0, 2)):
+        x = mg.zeros(shape)
+        x += 1.0
+        x[...] = 2.0
+        assert (x.shape, x.version) == (shape, 2)

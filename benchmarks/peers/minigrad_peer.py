@@ -1,5 +1,6 @@
 """minigrad in eager mode."""
 
+import gc
 from importlib import metadata
 
 import minigrad as mg
@@ -233,6 +234,7 @@ def held_bytes(build, settings):
 
     The allocator's peak above what was in use before, less the parameters and the batch.
     """
+    gc.collect()  # what earlier rows left
     before = mg.memory.stats()["current_bytes"]
     case, users = build(**settings)
     for _ in range(3):

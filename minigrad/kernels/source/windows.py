@@ -24,6 +24,24 @@ def past_inside(offset, step, size, count):
     return I8(0) if left <= 0 else min(count, (left + step - 1) // step)
 
 
+@exact_jit
+def shifted_plane(x, out, source, target, h, w, down, right, zero):
+    """A plane moved by whole rows and columns: one copy, then zeros where it overhangs."""
+    size, shift = h * w, down * w + right
+    low = min(size, max(I8(0), -shift))
+    high = max(low, min(size, size - shift))
+    for t in range(low):
+        out[target + t] = zero
+    for t in range(low, high):
+        out[target + t] = x[source + t + shift]
+    for t in range(high, size):
+        out[target + t] = zero
+    first, last = (max(I8(0), w - right), w) if right > 0 else (I8(0), min(w, -right))
+    for i in range(h):
+        for j in range(first, last):
+            out[target + i * w + j] = zero
+
+
 @lazy(_COLUMNS)
 def unfold_4(
     x_at, out_at, start, stop, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, row, image
@@ -35,6 +53,10 @@ def unfold_4(
         for ki in range(kh):
             for kj in range(kw):
                 base = ((channel * kh + ki) * kw + kj) * row + n * image
+                if sh == 1 and sw == 1 and oh == h and ow == w:  # a window at every place
+                    down, right = ki * dh - ph, kj * dw - pw
+                    shifted_plane(x, out, p * h * w, base, h, w, down, right, I4(0))
+                    continue
                 shift = kj * dw - pw
                 low = min(first_inside(shift, sw), ow)
                 high = max(low, past_inside(shift, sw, w, ow))
@@ -68,6 +90,10 @@ def unfold_8(
         for ki in range(kh):
             for kj in range(kw):
                 base = ((channel * kh + ki) * kw + kj) * row + n * image
+                if sh == 1 and sw == 1 and oh == h and ow == w:  # a window at every place
+                    down, right = ki * dh - ph, kj * dw - pw
+                    shifted_plane(x, out, p * h * w, base, h, w, down, right, I8(0))
+                    continue
                 shift = kj * dw - pw
                 low = min(first_inside(shift, sw), ow)
                 high = max(low, past_inside(shift, sw, w, ow))
@@ -143,11 +169,38 @@ def fold_f8(
 _PLACES = "void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)"
 
 
+@exact_jit
+def larger(here, value, place, best):
+    """(place, best) after one more element: the first of equal ones stays, NaN counts as largest."""
+    wins = (value > best) | ((value != value) & (best == best))
+    return (here if wins else place), (value if wins else best)
+
+
+@exact_jit
+def pair_places(x, out, first, row, target, ow, sw):
+    """The largest of 2 x 2 windows in a line that lie inside: without loops in the loop."""
+    for oj in range(ow):
+        here = first + oj * sw
+        place, best = here, x[here]
+        place, best = larger(here + 1, x[here + 1], place, best)
+        place, best = larger(here + row, x[here + row], place, best)
+        place, best = larger(here + row + 1, x[here + row + 1], place, best)
+        out[target + oj] = place
+
+
 @lazy(_PLACES)
 def largest_f4(x_at, out_at, start, stop, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw):
     """Where in the flattened x the first largest element of each window lies; NaN counts as it."""
     x, out = f4_at(x_at), i8_at(out_at)
     for p in range(start, stop):
+        if kh == 2 and kw == 2 and dh == 1 and dw == 1 and ph == 0 and pw == 0:
+            for oi in range(oh):
+                first, target = (p * h + oi * sh) * w, (p * oh + oi) * ow
+                if sw == 2:
+                    pair_places(x, out, first, w, target, ow, 2)
+                else:
+                    pair_places(x, out, first, w, target, ow, sw)
+            continue
         for oi in range(oh):
             top, left = oi * sh - ph, -pw
             first = first_inside(top, dh)
@@ -162,9 +215,7 @@ def largest_f4(x_at, out_at, start, stop, h, w, oh, ow, kh, kw, sh, sw, ph, pw, 
                     row = (p * h + top + ki * dh) * w + left
                     for kj in range(low, high):
                         here = row + kj * dw
-                        value = x[here]
-                        wins = (value > best) | ((value != value) & (best == best))
-                        place, best = here if wins else place, value if wins else best
+                        place, best = larger(here, x[here], place, best)
                 out[(p * oh + oi) * ow + oj] = place
                 left += sw
 
@@ -174,6 +225,14 @@ def largest_f8(x_at, out_at, start, stop, h, w, oh, ow, kh, kw, sh, sw, ph, pw, 
     """As largest_f4, float64."""
     x, out = f8_at(x_at), i8_at(out_at)
     for p in range(start, stop):
+        if kh == 2 and kw == 2 and dh == 1 and dw == 1 and ph == 0 and pw == 0:
+            for oi in range(oh):
+                first, target = (p * h + oi * sh) * w, (p * oh + oi) * ow
+                if sw == 2:
+                    pair_places(x, out, first, w, target, ow, 2)
+                else:
+                    pair_places(x, out, first, w, target, ow, sw)
+            continue
         for oi in range(oh):
             top, left = oi * sh - ph, -pw
             first = first_inside(top, dh)
@@ -188,8 +247,6 @@ def largest_f8(x_at, out_at, start, stop, h, w, oh, ow, kh, kw, sh, sw, ph, pw, 
                     row = (p * h + top + ki * dh) * w + left
                     for kj in range(low, high):
                         here = row + kj * dw
-                        value = x[here]
-                        wins = (value > best) | ((value != value) & (best == best))
-                        place, best = here if wins else place, value if wins else best
+                        place, best = larger(here, x[here], place, best)
                 out[(p * oh + oi) * ow + oj] = place
                 left += sw

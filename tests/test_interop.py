@@ -505,3 +505,17 @@ def test_iteration_gives_rows_and_numbers_give_python_values():
     assert [row.tolist() for row in x] == values().tolist()
     assert (float(x[0, 1]), int(x[1, 0]), bool(x[0, 0])) == (1.0, 3, False)
     assert [10, 20, 30][mg.variable(1)] == 20
+
+
+def test_numpy_functions_take_values_outside_the_graph():
+    x = mg.variable([[1.0, 2.0], [3.0, 4.0]])
+    assert np.sum(x) == 10.0
+    np.testing.assert_array_equal(np.mean(x, axis=0), [2.0, 3.0])
+    assert np.concatenate([x, x]).shape == (4, 2)
+    assert np.allclose(x, x.numpy())
+
+
+def test_numpy_functions_refuse_what_requires_gradients_and_name_the_way_out():
+    x = mg.variable([1.0], requires_grad=True)
+    with pytest.raises(GradientError, match=r"np\.sum cannot carry a graph[\s\S]*mg\.sum"):
+        np.sum(x)

@@ -77,6 +77,22 @@ class Interop:
             return view.astype(dtype)
         return view.copy() if copy else view
 
+    def __array_function__(self, function, types, args, kwargs):
+        """NumPy's functions act on the values of Variables outside the graph, and refuse others."""
+
+        def plain(x):
+            if isinstance(x, Interop):
+                if x.requires_grad_:
+                    raise GradientError(
+                        f"np.{function.__name__} cannot carry a graph: this requires gradients",
+                        x.describe(),
+                        f"mg.{function.__name__} if there is one, or x.detach()",
+                    )
+                return x.numpy()
+            return type(x)(map(plain, x)) if type(x) in (tuple, list) else x
+
+        return function(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})
+
     def __dlpack__(self, **kwargs):
         if self.requires_grad_:
             raise GradientError(

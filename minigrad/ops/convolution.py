@@ -16,7 +16,7 @@ from minigrad.ops.indexing import as_shape
 from minigrad.ops.linear import check_pair, swapped
 from minigrad.ops.operands import constant
 
-COLUMNS = 1 << 18  # elements of unfolded windows that a thread holds at once: they stay in cache
+COLUMNS = 1 << 17  # elements of unfolded windows that a thread holds at once: they stay in cache
 SUM = Program(["a", "b"], [symbol("a") + symbol("b")])
 PLAIN = Window((2, 3), (1, 1), (1, 0), (1, 1))
 WIDE = Window((2, 2), (2, 1), (0, 1), (1, 2))

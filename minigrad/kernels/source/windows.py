@@ -171,7 +171,7 @@ _PLACES = "void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)"
 
 @exact_jit
 def larger(here, value, place, best):
-    """(place, best) after one more element: the first of equal ones stays, NaN counts as largest."""
+    """(place, best) after one more element: the first of equals stays, NaN counts as largest."""
     wins = (value > best) | ((value != value) & (best == best))
     return (here if wins else place), (value if wins else best)
 

@@ -5,6 +5,8 @@
     python3 start.py lab --no-browser    for servers: print the address instead
     python3 start.py test [pytest's arguments]
     python3 start.py setup               only set up
+    python3 start.py check 00            the same as minigrad check 00; so are hint, status, reset
+                                         and doctor
 
 The environment is the folder .venv beside this file; deleting it undoes everything. A second run
 finds it up to date and is quick. On Windows: py start.py
@@ -31,6 +33,9 @@ STAMP = os.path.join(VENV, "minigrad-stamp")
 LOG = os.path.join(VENV, "minigrad-setup.log")
 SPARE_HOME = os.path.join(ROOT, ".minigrad", "home")
 WANTED = [".[lab,test]", "--constraint", "constraints.txt"]
+
+TOOLS = ("check", "hint", "status", "reset", "doctor")  # minigrad's own commands, passed through
+ACTIVATE = r".venv\Scripts\activate" if os.name == "nt" else "source .venv/bin/activate"
 
 PIP_MISSING = "pip is missing. Install one package, then run this again: "
 
@@ -71,16 +76,31 @@ def main(arguments):
     rest = arguments[1:]
     if command.startswith("-") and command not in ("-h", "--help"):
         command, rest = "lab", arguments
-    if command not in ("lab", "test", "setup"):
+    if command not in ("lab", "test", "setup") + TOOLS:
         print(__doc__.strip())
         return 0 if command in ("-h", "--help", "help") else 2
+    if command == "lab":
+        check_lab_arguments(rest)  # before the minutes that a first set-up takes
     environment = child_environment()
     set_up(environment)
     if command == "setup":
         return 0
     if command == "test":
         return hand_over(["-m", "pytest"] + rest, environment)
-    return hand_over(["-m", "minigrad.cli.main", "lab"] + rest, environment)
+    if command == "lab":
+        tell("To type minigrad and pytest in a terminal here: " + ACTIVATE)
+    return hand_over(["-m", "minigrad.cli.main", command] + rest, environment)
+
+
+def check_lab_arguments(arguments):
+    """Stop with the usage unless `minigrad lab` takes these arguments."""
+    import argparse
+
+    parser = argparse.ArgumentParser(prog="start.py lab")
+    parser.add_argument("lesson", nargs="?", help="such as 01 (default: 00)")
+    parser.add_argument("--no-browser", action="store_true", help="print the address only")
+    parser.add_argument("--port", type=int, help="the first port to try")
+    parser.parse_args(arguments)
 
 
 def check_python():

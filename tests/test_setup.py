@@ -326,6 +326,11 @@ def test_start_with_a_broken_environment_makes_it_again(installed):
         (["--no-browser"], "-m minigrad.cli.main lab --no-browser"),
         (["test"], "-m pytest"),
         (["test", "-k", "two words"], "-m pytest -k two words"),
+        (["check", "00", "--json"], "-m minigrad.cli.main check 00 --json"),
+        (["hint", "00.slope.2"], "-m minigrad.cli.main hint 00.slope.2"),
+        (["status"], "-m minigrad.cli.main status"),
+        (["reset", "00"], "-m minigrad.cli.main reset 00"),
+        (["doctor"], "-m minigrad.cli.main doctor"),
     ],
 )
 def test_start_runs_what_was_asked_for_and_passes_its_status_on(installed, arguments, started):
@@ -335,7 +340,28 @@ def test_start_runs_what_was_asked_for_and_passes_its_status_on(installed, argum
     python.write_text(f'#!/bin/sh\n[ "$1" = -c ] && echo {version} && exit\necho "$@"\nexit 7\n')
     python.chmod(0o755)
     run = start(installed, *arguments)
-    assert (run.stdout, run.stderr, run.returncode) == (f"{started}\n", "", 7)
+    assert (run.stdout, run.returncode) == (f"{started}\n", 7)
+    said = "To type minigrad and pytest in a terminal here: source .venv/bin/activate\n"
+    assert run.stderr == (said if "main lab" in started else "")
+
+
+@pytest.mark.parametrize("arguments", [["lab", "--bogus"], ["--bogus"], ["lab", "--port", "x"]])
+def test_start_checks_arguments_before_it_installs(project, arguments):
+    run = start(project, *arguments)
+    assert run.returncode == 2
+    assert "usage: start.py lab" in run.stderr
+    assert not (project / ".venv").exists()
+
+
+def test_start_takes_for_the_lab_what_minigrad_takes():
+    for arguments in (["01", "--no-browser", "--port", "9000"], [], ["--port=9000", "02"]):
+        assert make_parser().parse_args(["lab", *arguments]).command == "lab"
+        assert load_start().check_lab_arguments(arguments) is None
+
+
+def test_start_passes_on_every_command_of_minigrad():
+    actions = [action for action in make_parser()._actions if action.choices]
+    assert {*actions[0].choices} == {*load_start().TOOLS, "lab"}
 
 
 def test_start_with_an_unknown_word_shows_its_help(project):

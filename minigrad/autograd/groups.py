@@ -38,7 +38,7 @@ class ParameterGroup:
 
     def add(self, parameters):
         """Grows the group: a new buffer, to which the gradients move and `.grad` is bound anew."""
-        old = [(p, p.grad_) for p in self.parameters]
+        old = [(p, p._grad) for p in self.parameters]
         members = [*self.parameters, *parameters]
         device = device_of(members[0].array)
         offsets, size = [], 0
@@ -55,7 +55,7 @@ class ParameterGroup:
             p.group = (self, k)
         for p, grad in old:
             if grad is not None:
-                p.grad_ = None
+                p._grad = None
                 self.store(p, grad.array)
 
     def leave(self):
@@ -74,7 +74,7 @@ class ParameterGroup:
         claim = self._claims.get(index)
         if (
             state.backward_pass is None
-            or parameter.grad_ is not None
+            or parameter._grad is not None
             or (claim is not None and claim.is_active)
         ):
             return None
@@ -87,15 +87,15 @@ class ParameterGroup:
         """Stores a gradient Array, or adds it to the one there."""
         view, grad = self.slices[parameter.group[1]]
         device = device_of(view)
-        if parameter.grad_ is None:
+        if parameter._grad is None:
             if gradient is not view:
                 device.prepare_write(view)
                 device.elementwise(IDENTITY, (gradient,), (view,))
-            parameter.grad_ = grad
+            parameter._grad = grad
         else:
             device.prepare_write(view)
-            device.elementwise(ADD, (parameter.grad_.array, gradient), (view,))
-            parameter.grad_ = grad
+            device.elementwise(ADD, (parameter._grad.array, gradient), (view,))
+            parameter._grad = grad
 
     def __repr__(self):
         return f"ParameterGroup({len(self.parameters)} parameters, {self.dtype}[{self.flat.size}])"

@@ -185,7 +185,7 @@ class GradManager:
         wanted = {p: found[p] for p, _ in self._attached.values() if p in found}
         if self.keep_empty_grad:
             for p, _ in self._attached.values():
-                if p not in wanted and p.requires_grad and p.grad_ is None:
+                if p not in wanted and p.requires_grad and p._grad is None:
                     wanted[p] = _zeros(p.array)
         commit(self._called_back(wanted), [d.array.storage for d in dys])
 

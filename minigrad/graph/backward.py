@@ -183,12 +183,12 @@ def commit(leaves, taken=()):
 
 def write_grad(leaf, g, seen):
     """Stores or adds one gradient; `seen` holds the Storages given away so far."""
-    before = leaf.grad_
+    before = leaf._grad
     if not isinstance(g, Array):
         storage = g.array.storage
         mine = g.clone() if storage in seen else g
         seen.add(storage)
-        leaf.grad_ = mine if before is None else before + mine
+        leaf._grad = mine if before is None else before + mine
         return
     device = device_of(g)
     if leaf.group is not None and (before is None or before.node is None):
@@ -196,9 +196,9 @@ def write_grad(leaf, g, seen):
     elif before is None:
         fresh = type(g) is Array and g.storage not in seen
         seen.add(g.storage)
-        leaf.grad_ = Variable(g if fresh else device.convert(g, g.dtype))
+        leaf._grad = Variable(g if fresh else device.convert(g, g.dtype))
     elif before.node is not None:  # a gradient with a graph of its own
-        leaf.grad_ = Variable(add_gradients(before.array, g))
+        leaf._grad = Variable(add_gradients(before.array, g))
     else:
         device.prepare_write(before.array)
         device.elementwise(ADD, (before.array, g), (before.array,))

@@ -154,7 +154,7 @@ def _record(cls, ctx, args, outputs):
             continue
         mine = node if single else Node(SelectPlan(k, cls.__name__), (node,), ())
         if any(y is x for x in ctx._dirty):
-            y.node, y.requires_grad_ = mine, True
+            y.node, y._requires_grad = mine, True
             results.append(y)
         else:
             results.append(Variable(y.array, mine, True))

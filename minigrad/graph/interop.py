@@ -24,8 +24,8 @@ class Interop:
     array: Any
     node: Any
     name: Any
-    grad_: Any
-    requires_grad_: bool
+    _grad: Any
+    _requires_grad: bool
     shape: Any
     size: Any
     dtype: Any
@@ -56,11 +56,11 @@ class Interop:
         return export(array, device.copy_buffer, writable)
 
     def _leaves_graph(self):
-        if state.context is not None and self.requires_grad_:
+        if state.context is not None and self._requires_grad:
             state.context.has_left_graph = True
 
     def __array__(self, dtype=None, copy=None):
-        if self.requires_grad_:
+        if self._requires_grad:
             raise GradientError(
                 "NumPy cannot carry a graph: this Variable requires gradients",
                 self.describe(),
@@ -82,7 +82,7 @@ class Interop:
 
         def plain(x):
             if isinstance(x, Interop):
-                if x.requires_grad_:
+                if x._requires_grad:
                     raise GradientError(
                         f"np.{function.__name__} cannot carry a graph: this requires gradients",
                         x.describe(),
@@ -94,7 +94,7 @@ class Interop:
         return function(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})
 
     def __dlpack__(self, **kwargs):
-        if self.requires_grad_:
+        if self._requires_grad:
             raise GradientError(
                 "DLPack cannot carry a graph: this Variable requires gradients",
                 self.describe(),
@@ -168,11 +168,11 @@ class Interop:
                 details=[("made at", self.node.line)],
             )
         kind: Any = type(self)
-        grad = self.grad_
+        grad = self._grad
         new = kind(device_of(self.array).convert(self.array, self.dtype))
-        new.name, new.requires_grad_ = self.name, self.requires_grad_
+        new.name, new._requires_grad = self.name, self._requires_grad
         if grad is not None:
-            new.grad_ = type(grad)(device_of(grad.array).convert(grad.array, grad.dtype))
+            new._grad = type(grad)(device_of(grad.array).convert(grad.array, grad.dtype))
         memo[id(self)] = new
         return new
 

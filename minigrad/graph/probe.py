@@ -55,8 +55,8 @@ class GraphProbe(Probe):
                     note(value, f"{name} saved by {o.op}, {o.line}")
             elif issubclass(kind, Variable):
                 note(o.array, _variable(o))
-                if o.grad_ is not None:
-                    note(o.grad_.array, f"gradient of {o.describe()}")
+                if o._grad is not None:
+                    note(o._grad.array, f"gradient of {o.describe()}")
         return [
             f"{b.requested:,} bytes: {'; '.join(wanted[id(b)][:3]) or 'an array of the engine'}"
             for b in buffers

@@ -23,7 +23,6 @@ KNOWN_AS = {  # what people who come from PyTorch try first
     "grad_fn": "x.node",
     "long": "x.to('int64')",
     "numel": "x.size",
-    "requires_grad_": "x.requires_grad = True",
     "view": "x.reshape(shape)",
 }
 
@@ -36,25 +35,25 @@ class Variable(Interop, Flows):
 
     __slots__ = (
         "__weakref__",
+        "_grad",
+        "_requires_grad",
         "array",
-        "grad_",
         "group",
         "hooks",
         "name",
         "node",
         "post_hooks",
-        "requires_grad_",
     )
     __hash__ = object.__hash__
 
     def __init__(self, array, node=None, requires_grad=False, name=None):
-        self.array, self.node, self.requires_grad_ = array, node, requires_grad
-        self.grad_ = self.group = self.hooks = self.post_hooks = None
+        self.array, self.node, self._requires_grad = array, node, requires_grad
+        self._grad = self.group = self.hooks = self.post_hooks = None
         self.name = name
 
     def __getattr__(self, attribute: str) -> Any:
         # ops make Variables without setting what is None at first: fewer stores an op
-        if attribute in ("grad_", "group", "hooks", "name", "post_hooks"):
+        if attribute in ("_grad", "group", "hooks", "name", "post_hooks"):
             return None
         known = KNOWN_AS.get(attribute)
         hint = f"; here it is called {known}" if known else ""
@@ -106,7 +105,7 @@ class Variable(Interop, Flows):
     @property
     def requires_grad(self):
         """Whether backward computes a gradient for it. Can be set on leaves."""
-        return self.requires_grad_
+        return self._requires_grad
 
     @requires_grad.setter
     def requires_grad(self, value):
@@ -125,17 +124,22 @@ class Variable(Interop, Flows):
                 f"{self.dtype}",
                 "convert first: x.to('float32')",
             )
-        self.requires_grad_ = bool(value)
+        self._requires_grad = bool(value)
+
+    def requires_grad_(self, value=True):
+        """Sets `requires_grad` of a leaf. Returns self."""
+        self.requires_grad = value
+        return self
 
     @property
     def grad(self):
         """The accumulated gradient of a leaf, or None. Assigning checks and copies in."""
-        return self.grad_
+        return self._grad
 
     @grad.setter
     def grad(self, value):
         if value is None:
-            self.grad_ = None
+            self._grad = None
             return
         if not isinstance(value, Variable):
             raise ArgumentTypeError(".grad: wanted a Variable or None", f"{type(value).__name__}")
@@ -144,7 +148,7 @@ class Variable(Interop, Flows):
                 f".grad: wanted {self.dtype}{list(self.shape)}, as the Variable",
                 f"{value.dtype}{list(value.shape)}",
             )
-        self.grad_ = Variable(device_of(value.array).convert(value.array, value.dtype))
+        self._grad = Variable(device_of(value.array).convert(value.array, value.dtype))
 
     def detach(self):
         """The same Storage and version counter, outside the graph: never requires gradients."""
@@ -190,7 +194,7 @@ class Variable(Interop, Flows):
             parts.append(f"name={self.name!r}")
         if self.node is not None:
             parts.append(f"node={self.node.op}")
-        elif self.requires_grad_:
+        elif self._requires_grad:
             parts.append("requires_grad=True")
         return f"Variable({', '.join(parts)})"
 

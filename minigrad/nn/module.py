@@ -66,7 +66,7 @@ class Module(Registry):
         for x in (*self.parameters(), *self.buffers()):
             array = x.detach().to(target).array if x.dtype.is_float else x.array
             if array is not x.array:
-                x.array, x.grad_ = array, None
+                x.array, x._grad = array, None
                 changed.append(x)
         regroup(changed)
         changes.note()

@@ -48,7 +48,7 @@ class Parameter(Variable):
         self.owners, self.last_name, self.copy_of = [], None, None
         super().__init__(device_of(source.array).share(source.array), name=name)
         self.id = _next_id()
-        self.requires_grad_ = bool(requires_grad)
+        self._requires_grad = bool(requires_grad)
 
     @classmethod
     def over(cls, array: Array, source: "Parameter", copy_of):
@@ -147,7 +147,7 @@ class Parameter(Variable):
     @property
     def requires_grad(self):
         """Whether backward computes a gradient for it. False freezes it."""
-        return self.requires_grad_
+        return self._requires_grad
 
     @requires_grad.setter
     def requires_grad(self, value):
@@ -159,7 +159,7 @@ class Parameter(Variable):
         Variable.requires_grad.fset(self, value)  # type: ignore[attr-defined]
 
     def __deepcopy__(self, memo):
-        out = type(self)(self.detach(), self.requires_grad_, Variable.name.__get__(self))  # type: ignore[attr-defined]
+        out = type(self)(self.detach(), self._requires_grad, Variable.name.__get__(self))  # type: ignore[attr-defined]
         out.copy_of = self.copy_of
         memo[id(self)] = out
         return out

@@ -5,6 +5,7 @@ from typing import Any
 
 from minigrad.errors import ArgumentError, ArgumentTypeError, GradientError
 from minigrad.graph.variable import Variable
+from minigrad.nn.hidden import refuse_hidden
 from minigrad.nn.ownership import add_owner, changes, reference, remove_owner
 from minigrad.nn.parameter import Buffer, Parameter
 
@@ -119,7 +120,7 @@ class Registry:
             if id(module) in seen:
                 continue
             seen.add(id(module))
-            _refuse_hidden(module)
+            refuse_hidden(module, INTERNAL, (Registry, Parameter))
             yield prefix, module
             below = [(f"{prefix}.{n}" if prefix else n, m) for n, m in module.named_children()]
             stack += reversed(below)
@@ -200,19 +201,3 @@ def _raise_not_registered(module, name, known, value):
         "module": f"del self.{name} first",
     }
     raise ArgumentTypeError(f"{where}: wanted a {known}", f"{type(value).__name__}", fixes[known])
-
-
-def _refuse_hidden(module):
-    """Modules and parameters in plain lists and dicts would be left out of training silently."""
-    for name, value in module.__dict__.items():
-        if name in INTERNAL or not isinstance(value, (list, tuple, dict)):
-            continue
-        items = value.values() if isinstance(value, dict) else value
-        hidden = next((x for x in items if isinstance(x, (Registry, Parameter))), None)
-        if hidden is not None:
-            raise ArgumentTypeError(
-                f"{type(module).__name__}.{name}: a plain {type(value).__name__} hides what is in "
-                "it: it would not be trained, saved or counted",
-                f"{type(hidden).__name__} in it",
-                f"self.{name} = nn.ModuleList(...), or set each as an attribute of its own",
-            )

@@ -159,7 +159,7 @@ class Elementwise(Operation, abstract=True):
         for a in args:
             if isinstance(a, Variable):
                 operands.append(a.array)
-                if a.requires_grad_:
+                if a._requires_grad:
                     mask |= bit
             else:
                 operands.append(a)
@@ -283,7 +283,7 @@ class Structural(Operation, abstract=True):
         mask = 0
         if state.recording and out.dtype.is_float and cls.gradients is not None:
             for k, v in enumerate(variables):
-                if v.requires_grad_:
+                if v._requires_grad:
                     mask |= 1 << k
         if not mask:
             return Variable(out)

@@ -62,17 +62,17 @@ def make_binary(op):
         result = _new(Variable)
         result.array = out
         if path == NO_GRAD:
-            result.requires_grad_, result.node = False, None
+            result._requires_grad, result.node = False, None
             return result
-        if a.requires_grad_:
-            if b.requires_grad_:
+        if a._requires_grad:
+            if b._requires_grad:
                 mask, edges = 3, (a.node or a, b.node or b)
             else:
                 mask, edges = 1, (a.node or a, None)
-        elif b.requires_grad_:
+        elif b._requires_grad:
             mask, edges = 2, (None, b.node or b)
         else:
-            result.requires_grad_, result.node = False, None
+            result._requires_grad, result.node = False, None
             return result
         node = _new(Node)
         node.plan, node.edges, node.wanted, node.attributes, node.hooks = (
@@ -88,7 +88,7 @@ def make_binary(op):
         while OURS[frame.f_code.co_filename]:
             frame = frame.f_back
         node.code, node.instruction = frame.f_code, frame.f_lasti
-        result.requires_grad_, result.node = True, node
+        result._requires_grad, result.node = True, node
         if path == SPAN:
             note(node)
         return result
@@ -130,8 +130,8 @@ def make_unary(op):
         entry(x.buffer.address, out.buffer.address, x.size)
         result = _new(Variable)
         result.array = out
-        if path == NO_GRAD or not a.requires_grad_:
-            result.requires_grad_, result.node = False, None
+        if path == NO_GRAD or not a._requires_grad:
+            result._requires_grad, result.node = False, None
             return result
         node = _new(Node)
         node.plan, node.edges, node.wanted, node.attributes, node.hooks = (
@@ -143,7 +143,7 @@ def make_unary(op):
         while OURS[frame.f_code.co_filename]:
             frame = frame.f_back
         node.code, node.instruction = frame.f_code, frame.f_lasti
-        result.requires_grad_, result.node = True, node
+        result._requires_grad, result.node = True, node
         if path == SPAN:
             note(node)
         return result

@@ -205,7 +205,7 @@ def set_item(x, index, value):
         m not in (1, n) for m, n in zip(y.shape[::-1], region[::-1], strict=False)
     ):
         raise ShapeError(f"x[index] = y: wanted a y that broadcasts to {region}", f"{y.shape}")
-    records = state.recording and (x.requires_grad_ or y.requires_grad_) and x.dtype.is_float
+    records = state.recording and (x._requires_grad or y._requires_grad) and x.dtype.is_float
     if records:
         check_recorded(SetItem, x)
     target = x.array
@@ -216,11 +216,11 @@ def set_item(x, index, value):
     device.prepare_write(target, user_place())
     put(target, source, place)
     if records:
-        mask = bool(x.requires_grad_) + 2 * bool(y.requires_grad_)
-        edges = tuple((v.node or v) if v.requires_grad_ else None for v in (x, y))
+        mask = bool(x._requires_grad) + 2 * bool(y._requires_grad)
+        edges = tuple((v.node or v) if v._requires_grad else None for v in (x, y))
         wanted = ((x.shape, x.dtype), (y.shape, y.dtype))
         x.node = Node(SetItem.plan(mask), edges, (), (), wanted, (place,))
-        x.requires_grad_ = True
+        x._requires_grad = True
     if state.path >= 2:
         announce("setitem", x, (y,))
 

@@ -58,7 +58,7 @@ def _write(op, x, *others):
             f"a {target.dtype} to write it to",
             OUT_OF_PLACE.get(op.name),
         )
-    records = state.recording and any(v.requires_grad_ for v in variables) and target.dtype.is_float
+    records = state.recording and any(v._requires_grad for v in variables) and target.dtype.is_float
     if records:
         check_recorded(op, x)
     writable(target, op.name)
@@ -78,7 +78,7 @@ def _write(op, x, *others):
     device.elementwise(op.program, (target, *arrays), (target,))
     if records:
         recorded = op.record([x, *others], [before, *arrays], target, _mask(x, others))
-        x.node, x.requires_grad_ = recorded.node, True
+        x.node, x._requires_grad = recorded.node, True
     if state.path >= 2:
         announce(f"{op.name}_", x, others)
     return x
@@ -97,9 +97,9 @@ def writable(array, name):
 
 
 def _mask(x, others):
-    mask = 1 if x.requires_grad_ else 0
+    mask = 1 if x._requires_grad else 0
     for k, o in enumerate(others):
-        if isinstance(o, Variable) and o.requires_grad_:
+        if isinstance(o, Variable) and o._requires_grad:
             mask |= 2 << k
     return mask
 

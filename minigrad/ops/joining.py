@@ -57,13 +57,13 @@ class Concatenate(Operation):
         """forward and record."""
         check_operands(cls.name, variables)
         out = cls.forward([v.array for v in variables], *attributes)
-        needs = tuple([bool(v.requires_grad_) for v in variables])
+        needs = tuple([bool(v._requires_grad) for v in variables])
         if not state.recording or not out.dtype.is_float or True not in needs:
             return Variable(out)
         plan = cls.plans.get(needs)
         if plan is None:
             plan = cls.plans[needs] = ConcatenatePlan(needs)
-        edges = tuple([(v.node or v) if v.requires_grad_ else None for v in variables])
+        edges = tuple([(v.node or v) if v._requires_grad else None for v in variables])
         wanted = tuple([(v.shape, v.dtype) for v in variables])
         return Variable(out, Node(plan, edges, (), (), wanted, attributes), True)
 

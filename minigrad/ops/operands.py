@@ -69,7 +69,7 @@ def check_operands(name, variables):
                 "take the view again after the write",
                 details=[("view made at", x.node.line)],
             )
-        if type(x) is InferenceVariable and any(v.requires_grad_ for v in variables):
+        if type(x) is InferenceVariable and any(v._requires_grad for v in variables):
             raise GradientError(
                 f"{name}: a result of mg.inference() cannot be part of a graph",
                 x.describe(),

@@ -87,13 +87,25 @@ class Expand(Structural):
     is_view = True
 
     def forward(x, shape):
-        shape = shape_of("expand", shape)
+        shape = kept_sizes(x, shape_of("expand", shape))
         if len(shape) < len(x.shape) or broadcast_shapes("expand", x.shape, shape) != shape:
             raise ShapeError(f"expand: wanted a shape to which {x.shape} broadcasts", f"{shape}")
         check_rank("expand", len(shape))
         return x.view(shape, expand_strides(x.shape, x.strides, shape))
 
     gradients = (lambda dy, x_shape: call("sum_to", dy, x_shape),)
+
+
+def kept_sizes(x, shape):
+    """The shape with each -1 replaced by x's size along that axis."""
+    new = len(shape) - len(x.shape)
+    if min(shape, default=0) < -1 or -1 in shape[: max(new, 0)]:
+        raise ShapeError(
+            f"expand: wanted sizes of at least 0, or -1 to keep a size of {x.shape}",
+            f"{shape}",
+            "a new axis in front needs a size of its own" if -1 in shape[: max(new, 0)] else None,
+        )
+    return tuple(x.shape[d - new] if n == -1 and new >= 0 else n for d, n in enumerate(shape))
 
 
 def transpose(x):
@@ -108,7 +120,7 @@ def swap_last(x):
 
 
 def expand(x, *shape):
-    """Broadcast to a shape, a view: expand(x, (3, 4)) or expand(x, 3, 4)."""
+    """Broadcast to a shape, a view: expand(x, (3, 4)) or expand(x, 3, 4); -1 keeps a size."""
     return Expand.apply(x, shape_of("expand", shape[0] if len(shape) == 1 else shape))
 
 

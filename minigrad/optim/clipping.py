@@ -123,10 +123,10 @@ def _with_gradients(name, parameters):
     """(parameter, gradient) of those that have one, each once, gradients contiguous."""
     found = {}
     for p in _listed(name, parameters):
-        g = p.grad_
+        g = p._grad
         if g is not None:
             if not g.array.is_contiguous:
-                g = p.grad_ = Variable(device_of(g.array).contiguous(g.array))
+                g = p._grad = Variable(device_of(g.array).contiguous(g.array))
             found[p] = g
     return list(found.items())
 

@@ -201,7 +201,7 @@ class Optimizer:
         for group in self.groups:
             slots = self.slots(group)
             for p in group.parameters:
-                state = self.state_for(p, group) if p.grad_ is not None else self.state.get(p.id)
+                state = self.state_for(p, group) if p._grad is not None else self.state.get(p.id)
                 needs = bool(slots) or self.counts_steps
                 rows.setdefault(p.dtype, []).append((p, state, group, needs))
         return [
@@ -253,7 +253,7 @@ class Optimizer:
             self._sync()
         for group in self.groups:
             for p in group.parameters:
-                p.grad_ = None
+                p._grad = None
 
     # -- saving --------------------------------------------------------------------------------
 

@@ -60,8 +60,8 @@ class Pass:
         """
         table, k, kept = self.table, 0, []
         for p, array, block, state, is_ready in self.entries:
-            g = p.grad_
-            if g is None or not p.requires_grad_:
+            g = p._grad
+            if g is None or not p._requires_grad:
                 table[k + 1] = 0
                 k += ROW
                 continue

@@ -164,7 +164,7 @@ def test_step_does_not_write_to_clones():
 def test_gradient_that_is_a_view_of_a_larger_buffer():
     flat = mg.variable([9.0, 1.0, 2.0, 9.0])
     p = nn.Parameter([0.0, 0.0])
-    p.grad_ = flat[1:3]
+    p._grad = flat[1:3]
     mg.optim.SGD([p], learning_rate=1.0).step()
     assert p.tolist() == [-1.0, -2.0]
 

@@ -158,7 +158,8 @@ def matmul(a, b, out, bias=None, contiguous=None, accumulate=False):
         for i, j, k in offsets
     ]
     one = numbers[0] * numbers[1] * numbers[2]
-    if one <= SMALL_PRODUCT and one * len(calls) * inner[0] >= WORTH_CUTTING and not accumulate:
+    many = one <= SMALL_PRODUCT and one * len(calls) * inner[0] >= WORTH_CUTTING
+    if many and threads.count > 1 and not accumulate:
         _side_by_side(function, calls, size, inner)
         return
     for call in calls:

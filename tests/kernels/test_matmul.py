@@ -304,3 +304,16 @@ def test_blas_of_numpy_is_found_in_the_wheels_for_this_machine():
     if "scipy-openblas" not in config["name"]:
         pytest.skip(f"NumPy was built with {config['name']}, whose symbols are not known")
     assert blas.find_blas()
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "heads_of_a_permuted_projection"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_many_small_products_are_the_same_over_any_number_of_threads(layout, count, monkeypatch):
+    monkeypatch.setattr(threads, "count", count)
+    rng = np.random.default_rng(3)
+    if layout == "contiguous":
+        a, b = (mg.variable(rng.normal(size=s)) for s in ((37, 32, 48), (37, 48, 40)))
+    else:
+        qkv = mg.permute(mg.variable(rng.normal(size=(5, 40, 2, 7, 32))), (2, 0, 3, 1, 4))
+        a, b = qkv[0], mg.permute(qkv[1], (0, 1, 3, 2))
+    np.testing.assert_allclose((a @ b).numpy(), a.numpy() @ b.numpy(), rtol=1e-12, atol=1e-12)

@@ -81,6 +81,12 @@ class BoundsError(MinigradError, IndexError):
     """An index beyond the end of its axis."""
 
 
+class MissingNameError(MinigradError, KeyError):
+    """A name that is not among those there are."""
+
+    __str__ = Exception.__str__  # KeyError's would show the text with its line ends escaped
+
+
 class GradientError(MinigradError, RuntimeError):
     """A gradient that cannot be computed as asked: no graph, no upstream gradient, wrong shape."""
 

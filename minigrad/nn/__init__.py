@@ -14,7 +14,7 @@ from minigrad.nn.activation import (
     Tanh,
 )  # fmt: skip
 from minigrad.nn.attention import MultiHeadAttention, TransformerBlock
-from minigrad.nn.containers import ModuleList, Sequential
+from minigrad.nn.containers import ModuleDict, ModuleList, Sequential
 from minigrad.nn.convolution import AvgPool2d, Conv1d, Conv2d, MaxPool2d
 from minigrad.nn.linear import Embedding, Linear
 from minigrad.nn.module import Module
@@ -24,6 +24,6 @@ from minigrad.nn.parameter import Buffer, Parameter
 __all__ = [
     "ELU", "GELU", "AvgPool2d", "BatchNorm1d", "BatchNorm2d", "Buffer", "Conv1d", "Conv2d",
     "Dropout", "Embedding", "Flatten", "LayerNorm", "LeakyReLU", "Linear", "MaxPool2d", "Module",
-    "ModuleList", "MultiHeadAttention", "Parameter", "RMSNorm", "ReLU", "Sequential", "SiLU",
-    "Sigmoid", "Softmax", "Softplus", "Tanh", "TransformerBlock", "init",
+    "ModuleDict", "ModuleList", "MultiHeadAttention", "Parameter", "RMSNorm", "ReLU", "Sequential",
+    "SiLU", "Sigmoid", "Softmax", "Softplus", "Tanh", "TransformerBlock", "init",
 ]  # fmt: skip

@@ -1,6 +1,6 @@
-"""Modules made of modules: Sequential and ModuleList."""
+"""Modules made of modules: Sequential, ModuleList and ModuleDict."""
 
-from minigrad.errors import ArgumentTypeError, BoundsError
+from minigrad.errors import ArgumentError, ArgumentTypeError, BoundsError, MissingNameError
 from minigrad.nn.module import Module
 from minigrad.nn.registry import Registry
 
@@ -87,4 +87,79 @@ class ModuleList(_Listed):
         raise ArgumentTypeError(
             "ModuleList: a list of modules cannot be called",
             fix="loop over it in forward, or use nn.Sequential",
+        )
+
+
+class ModuleDict(Module):
+    """Modules under names of one's own, as part of a model; it computes nothing itself.
+
+    Takes a dict, pairs of name and module, or keywords. Names are strings without dots.
+
+    >>> import minigrad as mg
+    >>> heads = mg.nn.ModuleDict({"digit": mg.nn.Linear(4, 10), "sign": mg.nn.Linear(4, 1)})
+    >>> heads["sign"](mg.zeros((2, 4))).shape, list(heads.keys())
+    ((2, 1), ['digit', 'sign'])
+    """
+
+    def __init__(self, modules=(), **named):
+        self.update({**dict(modules), **named})
+
+    def __setitem__(self, name, module):
+        kind = type(self).__name__
+        if not isinstance(name, str) or not name or "." in name:
+            raise ArgumentTypeError(f"{kind}: wanted a str without dots as a name", f"{name!r}")
+        if not isinstance(module, Registry):
+            raise ArgumentTypeError(
+                f"{kind}: wanted Modules", f"{type(module).__name__} at '{name}'"
+            )
+        if name not in self._members and (name in self.__dict__ or hasattr(type(self), name)):
+            raise ArgumentError(
+                f"{kind}: '{name}' is an attribute of every {kind}", fix="another name"
+            )
+        setattr(self, name, module)
+
+    def __getitem__(self, name):
+        if name not in self._members:
+            raise MissingNameError(
+                f"{type(self).__name__}: wanted one of its names",
+                f"{name!r}",
+                f"there is {', '.join(self._members) or 'none yet'}",
+            )
+        return getattr(self, name)
+
+    def __delitem__(self, name):
+        self[name]
+        delattr(self, name)
+
+    def __contains__(self, name):
+        return name in self._members
+
+    def __len__(self):
+        return len(self._members)
+
+    def __iter__(self):
+        return iter(tuple(self._members))
+
+    def keys(self):
+        """The names in order."""
+        return tuple(self._members)
+
+    def values(self):
+        """The modules in order."""
+        return tuple(self.children())
+
+    def items(self):
+        """(name, module) in order."""
+        return tuple(self.named_children())
+
+    def update(self, modules):
+        """Sets those of a dict or of pairs."""
+        for name, module in dict(modules).items():
+            self[name] = module
+
+    def forward(self, *args, **kwargs):
+        """Raises: say in your own forward what to do with the modules."""
+        raise ArgumentTypeError(
+            "ModuleDict: a dict of modules cannot be called",
+            fix="take one in forward: self.heads['name'](x)",
         )

@@ -109,8 +109,38 @@ def test_state_of_a_recurrent_net_may_be_a_plain_attribute():
 def test_modules_in_a_plain_collection_raise(box):
     model = nn.Module()
     model.layers = box([nn.Linear(2, 2)])
-    with pytest.raises(errors.ArgumentTypeError, match="ModuleList"):
+    with pytest.raises(errors.ArgumentTypeError, match=r"nn\.Module(List|Dict)"):
         list(model.parameters())
+
+
+NESTED = {
+    "list in a list": (lambda x: [[x]], "boxes[0][0]"),
+    "dict of lists": (lambda x: {"a": [1, x]}, "boxes['a'][1]"),
+    "set": (lambda x: {x}, "at boxes"),
+    "tuple in a set": (lambda x: {(1, x)}, "at boxes[1]"),
+    "five deep": (lambda x: [{"k": ([[x]],)}], "boxes[0]['k'][0][0][0]"),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+@pytest.mark.parametrize("make", [lambda: nn.Linear(2, 2), lambda: nn.Parameter([1.0])])
+def test_what_nested_collections_hide_raises_and_says_where(make, name):
+    box, place = NESTED[name]
+    model = nn.Module()
+    model.boxes = box(make())
+    with pytest.raises(errors.ArgumentTypeError, match="would not be trained") as caught:
+        list(model.parameters())
+    assert place in str(caught.value)
+    with pytest.raises(errors.ArgumentTypeError):
+        mg.optim.SGD(model)
+
+
+def test_plain_collections_of_plain_values_are_left_alone():
+    model = nn.Sequential(nn.Linear(2, 2))
+    own = [1, "a", {"b": (2.0, None)}, {3}]
+    own.append(own)
+    model.notes = own
+    assert len(list(model.parameters())) == 2
 
 
 def test_a_module_in_itself_raises():

@@ -1,0 +1,52 @@
+"""Modules and Parameters in plain collections: training would leave them out silently."""
+
+from collections import deque
+
+from minigrad.errors import ArgumentTypeError
+
+COLLECTIONS = (list, tuple, dict, set, frozenset, deque)
+DEPTH = 5  # collections within collections that are looked into
+
+
+def refuse_hidden(module, internal, kinds):
+    """Raises if an attribute that is a collection, however nested, holds one of `kinds`.
+
+    internal: names of attributes that are not the user's.
+    """
+    for name, value in module.__dict__.items():
+        if name in internal or not isinstance(value, COLLECTIONS):
+            continue
+        found = _search(value, name, kinds, DEPTH, set())
+        if found is None:
+            continue
+        place, hidden = found
+        is_module = not isinstance(hidden, kinds[1])
+        if is_module:
+            box = "ModuleDict" if isinstance(value, dict) else "ModuleList"
+            fix = f"self.{name} = nn.{box}(...), one within another if nested"
+        else:
+            fix = f"set each as an attribute of its own: setattr(self, f'{name}_{{k}}', parameter)"
+        raise ArgumentTypeError(
+            f"{type(module).__name__}.{name}: a plain {type(value).__name__} hides what is in "
+            "it: it would not be trained, saved or counted",
+            f"{type(hidden).__name__} at {place}",
+            fix,
+        )
+
+
+def _search(value, place, kinds, depth, seen):
+    """(where, the first Module or Parameter), or None. `seen`: ids, for those within themselves."""
+    if id(value) in seen:
+        return None
+    seen.add(id(value))
+    is_ordered = not isinstance(value, (set, frozenset))
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        if isinstance(item, kinds):
+            return f"{place}[{key!r}]" if is_ordered else place, item
+        if depth > 1 and isinstance(item, COLLECTIONS):
+            inside = f"{place}[{key!r}]" if is_ordered else place
+            found = _search(item, inside, kinds, depth - 1, seen)
+            if found is not None:
+                return found
+    return None

@@ -6,7 +6,8 @@
 # nobody trains with it. Next: lesson 01, the chain rule.
 #
 # A lesson is a walk: a question, a guess, a run, a picture, an explanation. Your own code goes into
-# a file beside this notebook, here `exercises/00_start.py`. Run a cell with Shift+Enter.
+# a file beside this notebook, here `exercises/00_start.py`. Run a cell with Shift+Enter. The first
+# time on a machine, the engine compiles its kernels, which takes some seconds, and keeps them.
 
 # %% [markdown]
 # ## 1. The finished thing

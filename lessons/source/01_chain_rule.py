@@ -5,7 +5,8 @@
 # end** you have written backward functions, know why networks are differentiated from the back, and
 # minigrad trains real digits with *your* derivative in its engine. Next: lesson 02, the graph.
 #
-# Your code goes into `exercises/01_chain_rule.py`.
+# Your code goes into `exercises/01_chain_rule.py`. Where the engine computes something for the first
+# time on a machine, it compiles its kernels, which takes some seconds, and keeps them.
 
 # %%
 import matplotlib.pyplot as plt
@@ -145,13 +146,13 @@ plt.show()
 
 # %%
 def forgetful(dy, a, b):
-    """Return the local derivatives, and forget dy."""
-    return b, a
+    """Answer as your function does, but as if dy were 1 everywhere."""
+    return mine.mul_backward(np.ones_like(dy), a, b)
 
 
 a, b = np.array([2.0, -1.0]), np.array([0.5, 3.0])
 for dy in (np.ones(2), np.array([10.0, -0.1])):
-    right, wrong = (dy * b, dy * a), forgetful(dy, a, b)
+    right, wrong = mine.mul_backward(dy, a, b), forgetful(dy, a, b)
     print(f"dy = {dy}: passes = {np.allclose(right, wrong)}")
 
 # %% [markdown]

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
+PLAIN = (
+    "The engine is not there while grading: an exercise is plain Python and NumPy. This part of "
+    "minigrad is yours to write."
+)
+
 
 def explain_raised(raised: dict) -> tuple[str, str, str]:
     """Return (key, got, attempt) for the worker's description of an exception."""
@@ -13,11 +20,14 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
     if "NotImplementedError" in kinds:
         return "stub", said, "This part is still as it came; write it first."
     if "ImportError" in kinds and "minigrad" in text:
-        return (
-            "imports_minigrad",
-            f"an import that is closed here: {text}",
-            "You are writing this part of minigrad yourself: Python and NumPy are enough.",
-        )
+        return "imports_minigrad", f"an import that is closed here: {text}", PLAIN
+    if "AttributeError" in kinds and text.startswith("module 'minigrad'"):
+        return "imports_minigrad", f"minigrad is empty while an exercise is graded ({said})", PLAIN
+    if missing := "ImportError" in kinds and re.match(r"No module named '([^']*)'", text):
+        attempt = "An exercise is graded with Python, NumPy and Numba alone: write it without "
+        return "import", f"{missing[1]} is not there ({said})", f"{attempt}{missing[1]}."
+    if "EOFError" in kinds and "input()" in text:
+        return "input", said, "Nobody answers while it is graded: what you need is an argument."
     if "SystemExit" in kinds:
         return "exit", "SystemExit: the code asked Python to stop", "Return instead of exiting."
     if "MemoryError" in kinds:

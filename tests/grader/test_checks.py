@@ -87,3 +87,36 @@ def test_partial_solution_gets_partial_credit(server):
     text = solution("01_chain_rule") + "\n\ndef mul_backward(dy, a, b):\n    return b, a\n"
     result = grade_source(server, "01_chain_rule", "mul_backward", text, 3)
     assert (result.points, result.of) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("stem", "name", "change", "attempt"),
+    [
+        ("00_start", "slope", "BUG = 1e9", "Only the form is wrong"),
+        ("01_chain_rule", "pipeline_gradient", "BUG = 2", "Only the form is wrong"),
+        ("01_chain_rule", "pipeline_gradient", 'BUG = ("node", "softplus")', "not by its name"),
+        ("00_start", "slope", 'BUG = ("x", None)', "many sizes"),
+    ],
+)
+def test_diagnosis_in_a_wrong_form_is_told_about_the_form(stem, name, change, attempt, server):
+    result = grade_source(server, stem, name, f"{solution(stem)}\n{change}\n", SEEDS[0])
+    assert attempt in result.first_failure.message.attempt
+
+
+@pytest.mark.parametrize(
+    ("body", "key", "words"),
+    [
+        ("import minigrad as mg\n    return mg.variable(x)", "imports_minigrad", "engine is not"),
+        ("from minigrad import nn", "imports_minigrad", "engine is not"),
+        ("import minigrad.nn", "imports_minigrad", "engine is not"),
+        ("import torch", "import", "without torch"),
+        ("return float(input('slope? '))", "input", "Nobody answers"),
+    ],
+)
+def test_what_is_missing_while_grading_is_said_in_words(body, key, words, server):
+    source = f"def central_difference(f, x, eps):\n    {body}\n"
+    message = grade_source(
+        server, "00_start", "central_difference", source, 11
+    ).first_failure.message
+    assert message.key == key
+    assert words in message.attempt

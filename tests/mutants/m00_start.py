@@ -91,6 +91,7 @@ def central_difference(f, x, eps):
     ),
     Mutant("slope", "not_wrong", 'BUG = ("x", 3.0)'),
     Mutant("slope", "form", "BUG = 1e10"),
+    Mutant("slope", "form", 'BUG = ("x", "1e9")'),
     Mutant("slope", "extreme", 'BUG = ("x", 1e300)'),
     Mutant(
         "slope",

@@ -29,7 +29,11 @@ MUTANTS = [
     Mutant("tanh_backward", "twice", function(TANH, "return dy * (1 - np.tanh(y) ** 2)")),
     Mutant("tanh_backward", "sigmoid", function(TANH, "return dy * y * (1 - y)")),
     Mutant("tanh_backward", "no_square", function(TANH, "return dy * (1 - y)")),
-    Mutant("tanh_backward", "value", function(TANH, "return dy * 1 - y ** 2")),
+    Mutant("tanh_backward", "brackets", function(TANH, "return dy * 1 - y ** 2")),
+    Mutant("tanh_backward", "plus", function(TANH, "return dy * (1 + y ** 2)")),
+    Mutant("tanh_backward", "roles", function(TANH, "return (1 - dy ** 2) * y")),
+    Mutant("tanh_backward", "added", function(TANH, "return dy + (1 - y ** 2)")),
+    Mutant("tanh_backward", "value", function(TANH, "return dy * (1 - y ** 3)")),
     Mutant("tanh_backward", "sign", function(TANH, "return dy * (y ** 2 - 1)")),
     Mutant("pow_backward", "dropped_upstream", function(POW, "return n * x ** (n - 1)")),
     Mutant("pow_backward", "no_factor", function(POW, "return dy * x ** (n - 1)")),
@@ -149,6 +153,17 @@ MUTANTS = [
             "return one * (n_in if mode == 'forward' else n_out)",
         ),
     ),
+    Mutant(
+        "count_mults",
+        "float",
+        function(
+            COUNT,
+            "if mode not in ('forward', 'reverse'):",
+            "    raise ValueError(mode)",
+            "one = (HIDDEN * n_in + HIDDEN + n_out * HIDDEN) / 1",
+            "return one * (n_in if mode == 'forward' else n_out)",
+        ),
+    ),
     Mutant("count_mults", "product", function(COUNT, "return HIDDEN * n_in * n_out")),
     Mutant(
         "count_mults",
@@ -172,6 +187,7 @@ MUTANTS = [
     Mutant("pipeline_gradient", "not_it", 'BUG = ("node", 4)'),
     Mutant("pipeline_gradient", "form", 'BUG = ("op", "softplus")'),
     Mutant("pipeline_gradient", "form", 'BUG = ("node", 5)'),
+    Mutant("pipeline_gradient", "named", 'BUG = ("node", "softplus")'),
     Mutant(
         "pipeline_gradient",
         "value",

@@ -40,12 +40,20 @@ def diagnosis(t: Tester) -> None:
     well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "node"
     place = bug[1] if well_formed else None
     if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < len(OPS):
-        untouched = well_formed and place is None
+        key, attempt = "form", 'Only the form is wrong: write the text "node" and a place, 0 to 4.'
+        if well_formed and place is None:
+            key = "untouched"
+            attempt = (
+                "Compare the gradient that leaves each node with differences of the forward pass."
+            )
+        elif isinstance(place, str):
+            key = "named"
+            attempt = "The node is meant by its place in the list, 0 to 4, and not by its name."
         t.fail(
-            "untouched" if untouched else "form",
+            key,
             '("node", 0), ("node", 1), … or ("node", 4)',
             show(bug),
-            "Compare the gradient that leaves each node with differences of the forward pass.",
+            attempt,
             where=where,
         )
     if place != CULPRIT:

@@ -7,6 +7,7 @@ import numpy as np
 from minigrad.grader.tester import Tester
 
 DROPPED = "It is right only where dy is 1. What happens to dy on its way through your function?"
+MULTIPLIED = "What arrives and the local derivative are multiplied."
 BY_DIFFERENCES = "Change one entry of the input a little: by how much does sum(dy * y) change?"
 
 

@@ -67,6 +67,9 @@ def check_count(t: Tester, mode: str) -> None:
         passes, other = (n_in, n_out) if mode == "forward" else (n_out, n_in)
         one = right // passes
         got = t.call("count_mults", n_in, n_out, mode)
+        if isinstance(got, float | np.floating) and got == right:
+            whole = "A count is a whole number. Where do yours become floats? Is it a / or a 2.0?"
+            t.fail("float", f"{right}, an int", f"{float(got)!r}, a {type(got).__name__}", whole)
         swapped = "In this mode, does a pass give a column of the Jacobian, or a row?"
         t.close(
             got,

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.l01_chain_rule.common import BY_DIFFERENCES, DROPPED, random_arrays
+from minigrad.course.l01_chain_rule.common import (
+    BY_DIFFERENCES,
+    DROPPED,
+    MULTIPLIED,
+    random_arrays,
+)
 from minigrad.course.l01_chain_rule.lesson import lesson
 from minigrad.grader.gradients import check_gradients
 from minigrad.grader.tester import Tester
@@ -42,7 +47,7 @@ def check_mul(t: Tester, dy: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
             ("swapped", (dy * a, dy * b), order),
             ("swapped", (a, b), order),
             ("added", (dy, dy), "These are the gradients of a + b. And of a product?"),
-            ("added", (dy + b, dy + a), "What arrives and the local derivative are multiplied."),
+            ("added", (dy + b, dy + a), MULTIPLIED),
         ],
     )
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.l01_chain_rule.common import BY_DIFFERENCES, DROPPED, random_arrays
+from minigrad.course.l01_chain_rule.common import (
+    BY_DIFFERENCES,
+    DROPPED,
+    MULTIPLIED,
+    random_arrays,
+)
 from minigrad.course.l01_chain_rule.lesson import lesson
 from minigrad.grader.gradients import check_gradients
 from minigrad.grader.tester import Tester
@@ -29,6 +34,9 @@ def from_the_output(t: Tester) -> None:
         dy, x = random_arrays(t, 2)
         y = np.tanh(x)
         got = t.call("tanh_backward", dy, y)
+        steep = "Can tanh be steeper than the line y = x? Put y = 0 and y = 0.9 into yours."
+        roles = "Which of the two is tanh(x), and which arrives? They have changed places."
+        first = "Which of the two is computed first here, the product or the difference?"
         again = "y is tanh(x) already. What does your function do to it once more?"
         check_gradients(
             t,
@@ -43,6 +51,11 @@ def from_the_output(t: Tester) -> None:
                 ("twice", (dy * (1 - np.tanh(y) ** 2),), again),
                 ("sigmoid", (dy * y * (1 - y),), "That is another function's rule: the sigmoid's."),
                 ("no_square", (dy * (1 - y),), "Near x = 0 this is right. And far from 0?"),
+                ("plus", (dy * (1 + y * y),), steep),
+                ("plus", (1 + y * y,), steep),
+                ("roles", ((1 - dy * dy) * y,), roles),
+                ("added", (dy + (1 - y * y),), MULTIPLIED),
+                ("brackets", (dy - y * y,), first),
                 ("sign", (dy * (y * y - 1),), "tanh rises everywhere. And your slope?"),
                 ("inverse", (dy / (1 - y * y),), "This is the slope of the inverse function."),
             ],

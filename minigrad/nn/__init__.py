@@ -18,6 +18,7 @@ from minigrad.nn.containers import ModuleDict, ModuleList, Sequential
 from minigrad.nn.convolution import AvgPool2d, Conv1d, Conv2d, MaxPool2d
 from minigrad.nn.linear import Embedding, Linear
 from minigrad.nn.module import Module
+from minigrad.nn.names import LAYERS, missing
 from minigrad.nn.normalization import BatchNorm1d, BatchNorm2d, Dropout, LayerNorm, RMSNorm
 from minigrad.nn.parameter import Buffer, Parameter
 
@@ -27,3 +28,7 @@ __all__ = [
     "ModuleDict", "ModuleList", "MultiHeadAttention", "Parameter", "RMSNorm", "ReLU", "Sequential",
     "SiLU", "Sigmoid", "Softmax", "Softplus", "Tanh", "TransformerBlock", "init",
 ]  # fmt: skip
+
+
+def __getattr__(name):
+    raise missing("mg.nn", name, LAYERS, __all__)

@@ -47,6 +47,9 @@ class _View:
     def __delattr__(self, name):
         self.__setattr__(name, None)
 
+    def _refuse_hidden(self):
+        self.__dict__["_source"]._refuse_hidden()
+
     def __call__(self, *args, **kwargs):
         with no_grad():
             return self.forward(*args, **kwargs)

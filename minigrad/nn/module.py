@@ -3,6 +3,7 @@
 from minigrad.autograd.groups import regroup
 from minigrad.errors import ArgumentTypeError
 from minigrad.nn import copies, state
+from minigrad.nn.names import NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import changes
 from minigrad.nn.registry import Registry
 
@@ -55,8 +56,10 @@ class Module(Registry):
             p.requires_grad = value
         return self
 
-    def zero_grad(self):
-        """Sets every `.grad` to None."""
+    def zero_grad(self, **unknown):
+        """Sets every `.grad` to None. Takes no arguments."""
+        if unknown:
+            refuse_unknown_arguments("zero_grad", lambda: None, unknown, {}, NO_ARGUMENTS)
         for p in self.parameters():
             p.grad = None
 

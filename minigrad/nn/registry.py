@@ -1,23 +1,15 @@
 """Registry: attributes that are parameters, buffers or modules, by name and in order."""
 
-import inspect
 from typing import Any
 
 from minigrad.errors import ArgumentError, ArgumentTypeError, GradientError
 from minigrad.graph.variable import Variable
 from minigrad.nn.hidden import refuse_hidden
+from minigrad.nn.names import ARGUMENTS, MEMBERS, NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import add_owner, changes, reference, remove_owner
 from minigrad.nn.parameter import Buffer, Parameter
 
 INTERNAL = {"_members", "_owners", "_reference", "_walked", "training"}
-
-KNOWN_AS = {  # what people who come from PyTorch try first
-    "in_features": "inputs", "out_features": "outputs", "in_channels": "inputs",
-    "out_channels": "outputs", "kernel_size": "size", "num_embeddings": "count",
-    "embedding_dim": "size", "padding_idx": "padding_index", "normalized_shape": "size",
-    "num_features": "channels", "embed_dim": "size", "num_heads": "heads",
-    "negative_slope": "slope", "dim": "axis",
-}  # fmt: skip
 
 
 class Registry:
@@ -29,8 +21,8 @@ class Registry:
     _reference: object
 
     def __new__(cls, *args, **kwargs):
-        if not KNOWN_AS.keys().isdisjoint(kwargs):
-            _hint(cls, kwargs)
+        if kwargs:
+            refuse_unknown_arguments(cls.__name__, cls.__init__, kwargs, ARGUMENTS, NO_ARGUMENTS)
         self = object.__new__(cls)
         self.__dict__.update(_members={}, _owners=[], _reference=reference(self), training=True)
         return self
@@ -86,10 +78,10 @@ class Registry:
         changes.note()
 
     def __getattr__(self, name):
-        kind = type(self).__name__
-        raise AttributeError(
-            f"{kind} has no attribute '{name}'; registered: {', '.join(self._members) or 'nothing'}"
-        )
+        text = f"{type(self).__name__} has no attribute '{name}'; "
+        if name in MEMBERS:
+            raise AttributeError(text + f"here it is {MEMBERS[name]}")
+        raise AttributeError(text + f"registered: {', '.join(self._members) or 'nothing'}")
 
     def register_buffer(self, name, value, persistent=True):
         """Adds a Buffer: values that are part of the state but not trained."""
@@ -120,10 +112,13 @@ class Registry:
             if id(module) in seen:
                 continue
             seen.add(id(module))
-            refuse_hidden(module, INTERNAL, (Registry, Parameter))
+            module._refuse_hidden()
             yield prefix, module
             below = [(f"{prefix}.{n}" if prefix else n, m) for n, m in module.named_children()]
             stack += reversed(below)
+
+    def _refuse_hidden(self):
+        refuse_hidden(self, INTERNAL, (Registry, Parameter))
 
     def modules(self):
         """This module and all below, each once."""
@@ -164,17 +159,6 @@ class Registry:
         """The Buffers, each once."""
         for _, b in self._found("buffer"):
             yield b
-
-
-def _hint(cls, keywords):
-    """Says what a keyword of PyTorch's layers is called here, if the layer does not know it."""
-    known = inspect.signature(cls.__init__).parameters
-    for name in keywords:
-        ours = KNOWN_AS.get(name)
-        if ours in known and name not in known:
-            raise ArgumentTypeError(
-                f"{cls.__name__}: there is no argument {name}", fix=f"{ours}=, as it is called here"
-            )
 
 
 def _kind(value: Any):

@@ -1,5 +1,6 @@
 """Optimizers, schedules and clipping: `mg.optim`."""
 
+from minigrad.nn.names import missing
 from minigrad.optim.algorithms import SGD, Adam, AdamW, RMSprop
 from minigrad.optim.clipping import (
     clip_grad_norm_,
@@ -7,6 +8,7 @@ from minigrad.optim.clipping import (
     clip_grad_value_,
     clip_params_,
 )
+from minigrad.optim.names import OPTIMIZERS
 from minigrad.optim.optimizer import Optimizer
 from minigrad.optim.schedules import (
     Constant,
@@ -42,3 +44,7 @@ __all__ = [
     "cosine",
     "warmup_cosine",
 ]
+
+
+def __getattr__(name):
+    raise missing("mg.optim", name, OPTIMIZERS, __all__)

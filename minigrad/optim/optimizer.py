@@ -7,17 +7,18 @@ from minigrad.errors import ArgumentError, ArgumentTypeError, OrphanParameterErr
 from minigrad.graph.modes import no_grad
 from minigrad.graph.node import user_place
 from minigrad.nn import Parameter
+from minigrad.nn.names import NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import changes
 from minigrad.optim import saving
 from minigrad.optim.group import Group, check_trainable, split
 from minigrad.optim.hooked import update_by_hook
 from minigrad.optim.hooks import hooks
 from minigrad.optim.hyperparameters import checked
+from minigrad.optim.names import KNOWN_AS
 from minigrad.optim.passes import Pass
 from minigrad.optim.state import ParameterState
 from minigrad.optim.tracking import Tracking
 
-KNOWN_AS = {"lr": "learning_rate", "param_groups": "groups"}  # what PyTorch calls them
 ORPHAN_RULES = ("raise", "warn", "ignore")
 
 
@@ -34,11 +35,8 @@ class Optimizer:
     counts_steps = False
 
     def __new__(cls, *args, **kwargs):
-        if "lr" in kwargs:
-            raise ArgumentTypeError(
-                f"{cls.__name__}: there is no argument lr",
-                fix="learning_rate=, as it is called here",
-            )
+        if kwargs:
+            refuse_unknown_arguments(cls.__name__, cls.__init__, kwargs, KNOWN_AS, NO_ARGUMENTS)
         return object.__new__(cls)
 
     def __init__(self, parameters, on_orphan, **hyperparameters):
@@ -57,6 +55,7 @@ class Optimizer:
                     f"{self.algorithm}: wanted hyperparameters among "
                     f"{', '.join(self.hyperparameters)}",
                     f"{', '.join(sorted(unknown))}",
+                    "; ".join(f"{KNOWN_AS[u]} for {u}" for u in sorted(unknown & KNOWN_AS.keys())),
                 )
             self.groups.append(Group(weakref.proxy(self), sources, {**hyperparameters, **own}))
         self._tracking = Tracking(weakref.proxy(self))
@@ -247,8 +246,10 @@ class Optimizer:
                 )
         self._tracking.accept_orphans()
 
-    def zero_grad(self):
-        """Sets the `.grad` of every parameter to None."""
+    def zero_grad(self, **unknown):
+        """Sets the `.grad` of every parameter to None. Takes no arguments."""
+        if unknown:
+            refuse_unknown_arguments("zero_grad", lambda: None, unknown, {}, NO_ARGUMENTS)
         if self._seen != changes.count:
             self._sync()
         for group in self.groups:

@@ -2,13 +2,14 @@
 
 Call `schedule.step()` once after each optimizer.step() (or each epoch: then all numbers count
 epochs). Step 0, the first, has the rate that the schedule says for 0, set when it is made. With
-several groups
-each keeps its own peak: the rate that it had then.
+several groups each keeps its own peak: the rate that it had then.
 """
 
 import math
 
 from minigrad.errors import ArgumentError, ArgumentTypeError, StateError
+from minigrad.nn.names import refuse_unknown_arguments
+from minigrad.optim.names import NO_SCHEDULE_ARGUMENTS, SCHEDULE_ARGUMENTS
 from minigrad.optim.optimizer import Optimizer
 
 
@@ -38,6 +39,13 @@ def warmup_cosine(t, warmup, steps, peak=1.0, minimum=0.0):
 
 class Schedule:
     """rate(t, peak) of a group whose own rate was `peak`; `t` counts the calls of step()."""
+
+    def __new__(cls, *args, **kwargs):
+        if kwargs:
+            refuse_unknown_arguments(
+                cls.__name__, cls.__init__, kwargs, SCHEDULE_ARGUMENTS, NO_SCHEDULE_ARGUMENTS
+            )
+        return object.__new__(cls)
 
     def __init__(self, optimizer):
         if not isinstance(optimizer, Optimizer):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from minigrad.course.percent import notebook_text, parse
+from minigrad.course.stubs import cut
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "lessons" / "source").glob("[0-9][0-9]_*.py"))
@@ -51,9 +52,12 @@ def cells_of(stem):
 @pytest.fixture(scope="module", params=STEMS)
 def executed(request, tmp_path_factory):
     """A lesson that ran in a learner's folder whose exercises are solved."""
-    stem = request.param
-    course = tmp_path_factory.mktemp("course")
-    shutil.copytree(ROOT / "solutions", course / "exercises")
+    return execute(request.param, tmp_path_factory.mktemp("course"), "solutions")
+
+
+def execute(stem, course, exercises):
+    """Run a lesson beside these exercise files; return the notebook with its outputs."""
+    shutil.copytree(ROOT / exercises, course / "exercises")
     (course / "lessons").mkdir()
     path = course / "lessons" / f"{stem}.ipynb"
     source = ROOT / "lessons" / "source" / f"{stem}.py"
@@ -78,6 +82,35 @@ def test_every_cell_runs_with_the_solutions(executed):
             )
             if output["output_type"] == "stream":
                 assert output["name"] != "stderr", output["text"]
+
+
+def needed_by(stem):
+    """The names of the exercises that a lesson's cells say they need."""
+    text = "\n".join(cell.text for cell in cells_of(stem) if cell.kind == "code")
+    calls = re.findall(r"^needs\((.*?)\)", text, re.MULTILINE)
+    return {name for call in calls for name in re.findall(r'"(\S+)"', call)}
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_cells_of_an_unsolved_lesson_run_or_say_in_one_line_what_to_solve(stem, tmp_path):
+    built = tmp_path / "built"
+    shutil.copytree(ROOT / "solutions", built)
+    for path in built.glob("*.py"):
+        path.write_text(cut(path.read_text(encoding="utf-8"), path.name), encoding="utf-8")
+    notebook = execute(stem, tmp_path / "course", built)
+    errors = [
+        output
+        for cell in notebook["cells"]
+        for output in outputs(cell)
+        if output["output_type"] == "error"
+    ]
+    assert errors
+    for error in errors:
+        assert error["ename"] == "UnsolvedError", f"{error['ename']}: {error['evalue']}"
+        assert len(error["traceback"]) == 1
+        assert error["traceback"][0].count("\n") == 0
+    said = " ".join(error["evalue"] for error in errors)
+    assert all(name in said for name in needed_by(stem))
 
 
 def test_every_check_in_the_lesson_passes_with_the_solutions(executed):

@@ -103,7 +103,7 @@ mg.viz.memory(timeline)
 # see how a failing check speaks:
 
 # %% tags=["exercise"]
-from minigrad.course import check, hint, load, predict
+from minigrad.course import check, hint, load, needs, predict
 
 check("00.hello")
 
@@ -160,6 +160,7 @@ check("00.central_difference")
 # it is loaded *here*: your prints show, a debugger stops inside it, and it counts for nothing.
 
 # %%
+needs("00.central_difference")  # one line, should you have skipped the exercise
 mine = load("00")  # your file, read afresh
 
 f, df = np.tanh, lambda x: 1 - np.tanh(x) ** 2
@@ -187,6 +188,7 @@ best32
 # Now measure: the error of your own function, for every `eps` from 1 down to 1e-15.
 
 # %%
+needs("00.central_difference")
 epsilons = np.logspace(0, -15, 61)
 points = np.linspace(0.2, 1.2, 21)  # the median over some x, so that no single one decides
 
@@ -223,9 +225,11 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %%
+needs("00.central_difference")
 best64.reveal(float(epsilons[np.nanargmin(errors64)]), factor=10)
 
 # %%
+needs("00.central_difference")
 best32.reveal(float(epsilons[np.nanargmin(errors32)]), factor=10)
 
 # %% [markdown]
@@ -276,6 +280,8 @@ mg.cross_entropy(model(batch), targets).backward()
 gradient = weight.grad.numpy().copy()
 optimizer.zero_grad()
 
+# %%
+needs("00.central_difference")
 strongest = np.argsort(-np.abs(gradient), axis=None)[:2000:400]
 print(f"{'weight':>10} {'nudged':>12} {'backward()':>12}")
 for place in strongest:

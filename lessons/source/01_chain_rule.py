@@ -5,14 +5,14 @@
 # end** you have written backward functions, know why networks are differentiated from the back, and
 # minigrad trains real digits with *your* derivative in its engine. Next: lesson 02, the graph.
 #
-# Your code goes into `exercises/01_chain_rule.py`. Where the engine computes something for the first
-# time on a machine, it compiles its kernels, which takes some seconds, and keeps them.
+# Your code goes into `exercises/01_chain_rule.py`. Where the engine computes something for the
+# first time on a machine, it compiles its kernels, which takes some seconds, and keeps them.
 
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
 
-from minigrad.course import check, hint, light, load, predict, scrub
+from minigrad.course import check, hint, light, load, needs, predict, scrub
 from minigrad.course.pictures import draw_chain
 
 # %% [markdown]
@@ -111,6 +111,7 @@ check("01.tanh_backward")
 check("01.pow_backward")
 
 # %%
+needs("01.mul_backward")
 mine = load("01")
 da, db = mine.mul_backward(np.array(1.0), np.array(3.0), np.array(3.0))
 print(f"da = {da}, db = {db}: x is both factors, so its gradient is the sum, {da + db}")
@@ -124,6 +125,7 @@ twice.reveal(float(da + db), factor=1.001)
 # pictures: the slope of `tanh`, and what `tanh_backward` makes of three different `dy`.
 
 # %%
+needs("01.tanh_backward")
 grid = np.linspace(-3, 3, 200)
 figure, axis = plt.subplots(figsize=(8, 4))
 for dy in (1.0, 0.5, -1.0):
@@ -150,6 +152,7 @@ def forgetful(dy, a, b):
     return mine.mul_backward(np.ones_like(dy), a, b)
 
 
+needs("01.mul_backward")
 a, b = np.array([2.0, -1.0]), np.array([0.5, 3.0])
 for dy in (np.ones(2), np.array([10.0, -0.1])):
     right, wrong = mine.mul_backward(dy, a, b), forgetful(dy, a, b)
@@ -174,11 +177,13 @@ vanishing
 check("01.chain")
 
 # %%
+needs("01.chain")
 mine = load("01")
 halves = [lambda x: 0.5 * x] * 12
 vanishing.reveal(float(mine.chain(halves, [lambda x: 0.5] * 12, 1.0)), factor=2)
 
 # %%
+needs("01.chain")
 depths = np.arange(1, 13)
 figure, axis = plt.subplots(figsize=(8, 4))
 for gain in (0.5, 1.0, 2.0, 4.0):
@@ -222,12 +227,14 @@ cheaper
 check("01.count_mults")
 
 # %%
+needs("01.count_mults")
 mine = load("01")
 n_in = 9610
 ratio = mine.count_mults(n_in, 1, "forward") / mine.count_mults(n_in, 1, "reverse")
 cheaper.reveal(round(ratio), factor=2)
 
 # %%
+needs("01.count_mults")
 widths = np.unique(np.logspace(0, 4, 30).astype(int))
 figure, axis = plt.subplots(figsize=(8, 4))
 for n_out in (1, 10, 1000):
@@ -291,6 +298,7 @@ losses, accuracy = train()
 print(f"minigrad's own: loss {losses[-1]:.4f}, {accuracy:.1%} of unseen digits read correctly")
 
 # %%
+needs("01.mul_backward", "01.tanh_backward")
 mine = load("01")
 calls = {"mul": 0, "tanh": 0}
 
@@ -313,6 +321,7 @@ print(f"with yours:     loss {my_losses[-1]:.4f}, {my_accuracy:.1%} read correct
 print(f"your functions were called {calls['mul']} and {calls['tanh']} times")
 
 # %%
+needs("01.mul_backward", "01.tanh_backward")
 figure, axis = plt.subplots(figsize=(8, 4))
 axis.plot(losses, linewidth=4, alpha=0.4, label="minigrad's own derivatives")
 axis.plot(my_losses, linewidth=1, color="black", label="yours")
@@ -328,6 +337,7 @@ plt.show()
 # engine are yours.
 
 # %%
+needs("01.mul_backward", "01.tanh_backward")
 for op, n_calls in calls.items():
     print(light(f"01.{op}_backward", mine=my_losses, reference=losses, calls=n_calls))
 
@@ -336,6 +346,7 @@ for op, n_calls in calls.items():
 # what such a bug looks like from the outside. No error, no warning.
 
 # %%
+needs("01.mul_backward")
 with mg.use(gradients={"mul": forgetful}):
     wrong_losses, wrong_accuracy = train()
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from minigrad.course.hints import hint as hint
     from minigrad.course.notebook import check as check
     from minigrad.course.notebook import load as load
+    from minigrad.course.notebook import needs as needs
     from minigrad.course.parts import engine as engine
     from minigrad.course.predictions import predict as predict
     from minigrad.course.scrubber import scrub as scrub
@@ -21,6 +22,7 @@ HOMES = {
     "hint": "hints",
     "check": "notebook",
     "load": "notebook",
+    "needs": "notebook",
     "predict": "predictions",
     "scrub": "scrubber",
     "light": "tiles",

@@ -5,12 +5,18 @@ from __future__ import annotations
 import textwrap
 
 from minigrad.grader import progress
-from minigrad.grader.folder import CourseError, CourseFolder, find_exercises, find_folder
+from minigrad.grader.folder import (
+    CourseError,
+    CourseFolder,
+    checked_text,
+    find_exercises,
+    find_folder,
+)
 
 
 def next_hint(name: str, folder: CourseFolder) -> str:
     """Return the next hint for `00.slope`, or the hint with this number for `00.slope.2`."""
-    front, _, back = name.rpartition(".")
+    front, _, back = checked_text(name).rpartition(".")
     asked = int(back) if back.isdigit() and "." in front else None
     _, exercises = find_exercises(front if asked is not None else name)
     if len(exercises) != 1:

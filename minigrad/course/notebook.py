@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import sys
 import types
@@ -9,7 +10,13 @@ from collections.abc import Callable
 
 from minigrad.grader import progress
 from minigrad.grader.card import Card
-from minigrad.grader.folder import find_exercises, find_folder, find_id, find_stem
+from minigrad.grader.folder import (
+    UnsolvedError,
+    find_exercises,
+    find_folder,
+    find_id,
+    find_stem,
+)
 from minigrad.grader.launcher import shared_server
 from minigrad.grader.live import try_function
 from minigrad.grader.result import Result
@@ -29,9 +36,10 @@ def check(what: str | Callable, *, seed: int | None = None) -> Card:
     Returns:
         Card: a card in a notebook, text elsewhere; `card.passed` says whether all of it passed.
     """
-    if not isinstance(what, str):
+    if callable(what):
         seed = new_seed() if seed is None else seed
-        exercise = find_id(what.__name__, getattr(what, "__module__", ""))
+        name = getattr(what, "__name__", type(what).__name__)
+        exercise = find_id(name, getattr(what, "__module__", None) or "")
         result = Result(seed, [try_function(exercise, what, seed)])
         return Card(result, f'tried here, for no points; check("{exercise.id}") grades the file')
     lesson, exercises = find_exercises(what)
@@ -45,6 +53,37 @@ def check(what: str | Callable, *, seed: int | None = None) -> Card:
     except OSError as error:
         note = f"not remembered: {error.strerror}"
     return Card(result, note)
+
+
+def needs(*ids: str) -> None:
+    """Say which exercises a cell needs, such as `"00.slope"`; raise when one is not written yet.
+
+    Written is what is no longer as it came. Whether it is right is for `check` to say.
+
+    Raises:
+        UnsolvedError: one line in a notebook, in place of a traceback.
+    """
+    for exercise_id in ids:
+        lesson, exercises = find_exercises(exercise_id)
+        path = find_folder().exercise_file(lesson.stem)
+        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+        if exercises[0].name in untouched(tree):
+            raise UnsolvedError(
+                f"This cell runs your {exercise_id}. Write it first, in exercises/{path.name}, "
+                "save the file, and run the cell again."
+            )
+
+
+def untouched(tree: ast.Module) -> set[str]:
+    """Return the names of the functions that do nothing but raise NotImplementedError."""
+    return {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        and isinstance(last := node.body[-1], ast.Raise)
+        and len(node.body) <= 2
+        and "NotImplementedError" in ast.dump(last)
+    }
 
 
 def load(lesson: str) -> types.ModuleType:

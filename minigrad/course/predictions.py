@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from html import escape
+from numbers import Real
 from typing import Any
 
 from minigrad.grader import progress
@@ -62,11 +63,33 @@ def predict(name: str, question: str, said: Any = ...) -> Prediction:
         name: such as `"00.best_eps"`; what the summary calls it.
         question: what is asked, in one sentence.
         said: the prediction: a number, or one of the texts that the question offers. `...` is none.
+
+    Raises:
+        CourseError: `said` is neither.
     """
+    said = _checked(said)
     prediction = Prediction(name, question, said)
     if said is not ...:
         _remember(prediction)
     return prediction
+
+
+def _checked(said: Any) -> Any:
+    """Return a prediction that can be compared; raise CourseError for others."""
+    advice = "put a number, such as 1e-6, in place of the ..."
+    if isinstance(said, str):
+        try:
+            float(said)
+        except ValueError:
+            return said
+        raise CourseError(f"{said!r} is a text; write the number without quotes: {said}")
+    if said is ... or isinstance(said, bool):
+        return said
+    if not isinstance(said, Real):
+        raise CourseError(f"{said!r:.40} cannot be compared with a measurement; {advice}")
+    if not math.isfinite(said):
+        raise CourseError(f"{said} is no number that a measurement can give; {advice}")
+    return said if isinstance(said, int) else float(said)
 
 
 def summary(lesson: str = "") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from minigrad.grader.spec import Exercise, Lesson
@@ -16,6 +17,14 @@ STEM = re.compile(r"\d\d_[a-z0-9_]+")
 
 class CourseError(ValueError):
     """A lesson, exercise or folder that does not exist was asked for; the text says which do."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows in place of a traceback: the text says all there is to know."""
+        return [str(self)]
+
+
+class UnsolvedError(CourseError):
+    """A cell needs an exercise that is still as it came."""
 
 
 def known_stems() -> list[str]:
@@ -31,23 +40,54 @@ def load_lesson(stem: str) -> Lesson:
 def find_stem(name: str) -> str:
     """Return the stem for `00`, `0`, `00_start` or a path to its file."""
     stems = known_stems()
-    wanted = Path(name).stem
+    wanted = Path(checked_text(name)).stem
     for stem in stems:
         if wanted == stem or (wanted.isdigit() and int(wanted) == int(stem[:2])):
             return stem
-    raise CourseError(f"there is no lesson {name!r}; there are {', '.join(stems)}")
+    raise CourseError(f"there is no lesson {name!r}; there are {', '.join(stems)}{_nearest(name)}")
+
+
+def checked_text(name: object) -> str:
+    """Return a name as it is; raise CourseError for what is no text, such as the number 0."""
+    if isinstance(name, str):
+        return name
+    raise CourseError(
+        f'a lesson is named by a text such as "00", an exercise by one such as "00.hello"; this is '
+        f"{name!r:.60}, of type {type(name).__name__}"
+    )
+
+
+def _nearest(name: str) -> str:
+    """Return a question that names the exercises which may have been meant, or nothing."""
+    ids = [exercise for stem in known_stems() for exercise in _ids(stem)]
+    meant = [one for one in ids if name == one.partition(".")[2]]
+    meant = meant or get_close_matches(name, ids, 3)
+    if not meant:
+        functions = {one.partition(".")[2]: one for one in ids}
+        meant = [functions[found] for found in get_close_matches(name, functions, 3)]
+    return f". Did you mean {' or '.join(meant)}?" if meant else ""
+
+
+def _ids(stem: str) -> list[str]:
+    return [exercise.id for exercise in load_lesson(stem).exercises.values()]
 
 
 def find_exercises(name: str) -> tuple[Lesson, list[Exercise]]:
     """Return the lesson and the exercises for `00`, `00.hello` or a path to the file."""
-    number, dot, function = name.partition(".")
-    if not dot or function == "py":
+    number, dot, function = checked_text(name).partition(".")
+    if name.endswith(".ipynb"):
+        stem = find_stem(name)
+        raise CourseError(
+            f"{name} is a lesson, to be read and run; what is graded are its exercises, in "
+            f"exercises/{stem}.py: check {stem[:2]}"
+        )
+    if not dot or name.endswith(".py"):
         lesson = load_lesson(find_stem(name))
         return lesson, list(lesson.exercises.values())
     lesson = load_lesson(find_stem(number))
     if function not in lesson.exercises:
-        known = ", ".join(exercise.id for exercise in lesson.exercises.values())
-        raise CourseError(f"there is no exercise {name!r}; there are {known}")
+        known = ", ".join(_ids(lesson.stem))
+        raise CourseError(f"there is no exercise {name!r}; there are {known}{_nearest(name)}")
     return lesson, [lesson.exercises[function]]
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.course import check, engine, light, load, parts, predict
+from minigrad.course import check, engine, hint, light, load, needs, parts, predict
 from minigrad.course.predictions import summary
 from minigrad.course.stubs import cut
 from minigrad.grader import progress
-from minigrad.grader.folder import CourseError
+from minigrad.grader.folder import CourseError, UnsolvedError
 
 ROOT = Path(__file__).parents[2]
 
@@ -194,3 +194,38 @@ def test_tile_lights_only_when_the_losses_agree_and_the_part_was_called(course):
     assert progress.load(course / ".minigrad")["engine"] == {}
     assert "runs the engine" in light("01.chain", mine=losses, reference=losses, calls=3)
     assert progress.load(course / ".minigrad")["engine"]["01.chain"]["calls"] == 3
+
+
+@pytest.mark.parametrize("what", [42, None, 0.5, ["00"]])
+def test_check_hint_and_load_of_what_is_no_name_say_what_a_name_is(course, what):
+    for function in (check, load, hint):
+        with pytest.raises(CourseError, match=r'a text such as "00"'):
+            function(what)
+
+
+def test_needs_names_the_exercise_that_is_still_as_it_came(course):
+    with pytest.raises(UnsolvedError, match=r"Write it first, in exercises/00_start.py") as caught:
+        needs("00.hello", "00.central_difference")
+    assert caught.value._render_traceback_() == [str(caught.value)]
+    solve(course, "00_start")
+    needs("00.hello", "00.central_difference")
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("1e-6", "without quotes: 1e-6"),
+        (None, "in place of the"),
+        (float("nan"), "in place of the"),
+        (float("inf"), "in place of the"),
+        ([1e-6], "in place of the"),
+    ],
+)
+def test_prediction_that_cannot_be_compared_is_refused(course, said, advice):
+    with pytest.raises(CourseError, match=advice):
+        predict("00.eps", "Which eps is best?", said)
+    assert not (course / ".minigrad").exists()
+
+
+def test_prediction_of_a_numpy_number_is_a_number(course):
+    assert predict("00.n", "How many?", np.float32(120)).reveal(100).right

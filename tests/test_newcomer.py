@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.errors import GradientError, ShapeError
+from minigrad.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DeviceError,
+    DTypeError,
+    GradientError,
+    MinigradError,
+    ShapeError,
+)
 
 # -- shapes ----------------------------------------------------------------------------------------
 
@@ -46,3 +54,126 @@ def test_requires_grad_with_underscore_sets_and_returns_the_leaf():
     assert not x.requires_grad_(False).requires_grad
     with pytest.raises(GradientError):
         (mg.ones((2,), requires_grad=True) * 2.0).requires_grad_(False)
+
+
+# -- wrong numbers that nobody would see -----------------------------------------------------------
+
+
+def ints(dtype="int64"):
+    return mg.variable([1, 2, 3], dtype=dtype)
+
+
+WRONG_NUMBERS = [
+    ("int_to_a_negative_int", lambda: ints() ** -1, ArgumentError),
+    ("int_to_negative_ints", lambda: ints() ** mg.variable([0, 1, -2]), ArgumentError),
+    ("number_to_negative_ints", lambda: 2 ** mg.variable([-1]), ArgumentError),
+    ("and_of_ints", lambda: ints() & mg.variable([1]), DTypeError),
+    ("and_with_an_int", lambda: ints() & 1, DTypeError),
+    ("or_of_a_reflected_int", lambda: 1 | ints(), DTypeError),
+    ("or_of_bools_and_ints", lambda: (ints() > 1) | 4, DTypeError),
+    ("not_of_ints", lambda: ~ints(), DTypeError),
+    ("and_of_floats", lambda: mg.ones((2,)) & mg.ones((2,)), DTypeError),
+    ("index_write_of_an_int_too_large", lambda: ints("uint8").__setitem__(0, 300), DTypeError),
+    ("index_write_of_a_negative_int", lambda: ints("uint8").__setitem__(0, -1), DTypeError),
+    ("index_write_of_nan", lambda: ints().__setitem__(0, float("nan")), DTypeError),
+    ("fill_with_an_int_too_large", lambda: ints("uint8").fill_(300), DTypeError),
+    ("fill_with_infinity", lambda: ints().fill_(float("inf")), DTypeError),
+    ("copy_of_an_int_too_large", lambda: ints("int32").copy_(2**40), DTypeError),
+    ("add_of_an_int_too_large", lambda: ints("uint8") + 300, DTypeError),
+    ("add_in_place_of_an_int_too_large", lambda: ints("uint8").add_(300), DTypeError),
+    ("float_plus_an_int_too_large", lambda: mg.ones((2,)) + 10**400, DTypeError),
+    ("float_filled_with_an_int_too_large", lambda: mg.ones((2,)).fill_(10**400), DTypeError),
+    ("clip_at_an_int_too_large", lambda: mg.ones((2,)).clip(0, 10**400), DTypeError),
+]
+
+
+@pytest.mark.parametrize(
+    ("action", "error"), [r[1:] for r in WRONG_NUMBERS], ids=[r[0] for r in WRONG_NUMBERS]
+)
+def test_numbers_that_would_come_out_wrong_are_refused(action, error):
+    with pytest.raises(error) as caught:
+        action()
+    assert isinstance(caught.value, MinigradError)
+    assert "test_newcomer.py" in str(caught.value)
+
+
+def test_numbers_that_fit_are_taken():
+    x = ints("uint8")
+    x[0] = 255
+    x[1] = 2.9  # cut towards 0, as NumPy does
+    x[2] = True
+    assert x.tolist() == [255, 2, 1]
+    assert x.fill_(7).copy_(0).add_(250).tolist() == [250] * 3
+    assert (x < 300).tolist() == [True] * 3
+    assert (ints() ** 2).tolist() == [1, 4, 9]
+    assert (ints() ** mg.variable([0, 1, 2])).tolist() == [1, 2, 9]
+    assert (ints().to("float32") ** -1).tolist() == pytest.approx([1, 0.5, 1 / 3])
+    assert (ints() ** mg.variable([])[:0].sum()).tolist() == [1.0] * 3
+
+
+def test_truth_values_take_and_or_not():
+    a, b = mg.variable([True, True, False]), mg.variable([True, False, False])
+    assert (a & b).tolist() == [True, False, False]
+    assert (a | b).tolist() == [True, True, False]
+    assert (~a).tolist() == [False, False, True]
+    assert (a & True).tolist() == (True & a).tolist() == a.tolist()
+    assert (a & np.array([False] * 3)).tolist() == [False] * 3
+    assert (a | [False, False, True]).tolist() == [True] * 3
+
+
+# -- calls -----------------------------------------------------------------------------------------
+
+
+CALLS = [
+    ("where_of_a_condition", lambda x: mg.where(x > 0), "3 operands, c, a, b"),
+    ("maximum_of_one", lambda x: mg.maximum(x), "2 operands, a, b"),
+    ("erf_of_two", lambda x: mg.erf(x, x), "1 operand, x"),
+    ("sum_dim", lambda x: x.sum(dim=0), "axis=, as it is called here"),
+    ("mean_keepdim", lambda x: mg.mean(x, 0, keepdim=True), "keepdims="),
+    ("clip_min", lambda x: x.clip(min=0.0), "low="),
+    ("clip_max", lambda x: x.clip(max=0.0), "high="),
+    ("softmax_dim", lambda x: mg.softmax(x, dim=0), "axis="),
+    ("flatten_start_dim", lambda x: x.flatten(start_dim=1), "start_axis="),
+    ("backward_gradient", lambda x: x.backward(gradient=x), "dy="),
+    ("var_correction", lambda x: x.var(correction=1), "n / (n - 1)"),
+    ("transpose_of_two_axes", lambda x: x.transpose(0, 1), "x.permute"),
+    ("conv2d_of_one", lambda x: mg.conv2d(x), "conv2d(x, w, b=None"),
+    ("add_in_place_of_nothing", lambda x: x.add_(), "add_(x, other)"),
+    ("fill_of_nothing", lambda x: x.fill_(), "fill_(x, value)"),
+    ("gather_in_another_order", lambda x: mg.gather(x, 1, ints()), "gather(x, index, axis)"),
+    ("max_of_two", lambda x: x.max(x), "mg.maximum(a, b)"),
+    ("sum_over_a_variable", lambda x: x.sum(x), "wanted an int for axis"),
+]
+
+
+@pytest.mark.parametrize(("action", "says"), [r[1:] for r in CALLS], ids=[r[0] for r in CALLS])
+def test_calls_with_other_arguments_say_what_is_wanted(action, says):
+    with pytest.raises(ArgumentTypeError) as caught:
+        action(mg.ones((2, 3)))
+    assert says in str(caught.value)
+    assert "test_newcomer.py" in caught.value.where
+
+
+def test_a_type_error_of_a_hook_comes_through_as_it_is():
+    def hook(grad):
+        raise TypeError("hook() takes 0 positional arguments")
+
+    x = mg.ones((2,), requires_grad=True)
+    x.register_hook(hook)
+    with pytest.raises(TypeError, match=r"^hook"):
+        x.sum().backward()
+
+
+@pytest.mark.parametrize("target", ["float16", "foo", "cuda"])
+def test_conversion_to_an_unknown_name_lists_dtypes_and_devices(target):
+    with pytest.raises(DeviceError, match=r"float32, .*or a device, cpu"):
+        mg.ones((2,)).to(target)
+
+
+def test_in_place_errors_name_the_method():
+    with pytest.raises(ShapeError, match=r"^copy_: "):
+        mg.ones((2,)).copy_(mg.ones((3,)))
+    with pytest.raises(MinigradError, match=r"^fill_: "):
+        mg.ones((2,), requires_grad=True).fill_(1.0)
+    with pytest.raises(DTypeError, match=r"^add in place: wanted a result of int64"):
+        ints().add_(0.5)

@@ -3,6 +3,12 @@
 from minigrad.errors import ArgumentTypeError, ShapeError
 
 MAX_RANK = 8
+ADVICE = {  # for those who give something else in the place of an axis
+    "max": "mg.maximum(a, b) for the larger of two",
+    "min": "mg.minimum(a, b) for the smaller of two",
+    "gather": "the axis comes last: gather(x, index, axis)",
+    "scatter_add": "the axis comes last: scatter_add(x, index, source, axis)",
+}
 
 
 def size_of(shape):
@@ -82,9 +88,11 @@ def normalize_axis(name, axis, rank):
     """A non-negative axis; ShapeError if there is none."""
     try:
         index = axis.__index__()
-    except AttributeError:
+    except (AttributeError, TypeError):
         raise ArgumentTypeError(
-            f"{name}: wanted an int for axis", f"{axis!r} of type {type(axis).__name__}"
+            f"{name}: wanted an int for axis",
+            f"{axis!r:.60} of type {type(axis).__name__}",
+            ADVICE.get(name),
         ) from None
     if not -rank <= index < rank:
         raise ShapeError(

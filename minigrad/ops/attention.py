@@ -1,17 +1,145 @@
-"""Scaled dot-product attention."""
+"""Scaled dot-product attention, as one operation that keeps no table of probabilities.
 
+Only q, k and v are saved: backward computes the probabilities again, as FlashAttention does (Dao et
+al. 2022). They are as many as the pairs of queries and keys, and would be the largest thing kept.
+"""
+
+import functools
 import math
 
 import numpy as np
 
+from minigrad.array.array import Array
 from minigrad.errors import ArgumentError, DTypeError, ShapeError
+from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
-from minigrad.kernels.expression import call
+from minigrad.kernels import expression as e
+from minigrad.kernels.backend import device_of
+from minigrad.kernels.expression import Program, call, symbol
+from minigrad.ops.base import Structural
+from minigrad.ops.linear import matmul_arrays, swapped
 from minigrad.ops.operands import constant
+from minigrad.ops.plan import sum_to
 from minigrad.ops.rows import SoftmaxRow
 from minigrad.ops.shape import swap_last
+from minigrad.ops.structural_plan import StructuralPlan
 
 FAR = -1e30  # of a score that must not count: its exponential is 0, and no NaN can come of it
+CAUSAL = "causal"
+
+_x, _scale, _other, _p = map(symbol, ("x", "scale", "other", "p"))
+SOFTMAX = Program(["x", "scale"], [SoftmaxRow.formula(_x * _scale)])
+MASKED = Program(["x", "scale", "other"], [e.where(_other, _x * _scale, FAR)])
+SHIFTED = Program(["x", "scale", "other"], [_x * _scale + _other])
+# the gradient of the scores: x is the gradient of the probabilities p
+SCORES = Program(["x", "p", "scale"], [_scale * _p * (_x - e.row_sum(_x * _p))])
+
+
+@functools.lru_cache(maxsize=64)
+def lower_triangle(rows, columns):
+    """Which keys each query of a causal attention may see: an Array of bools."""
+    return constant(np.tri(rows, columns, dtype=bool)).array
+
+
+def probabilities(q, k, scale, mask):
+    """softmax(scale q k^T) of Arrays, masked: a new Array (..., m, n).
+
+    mask: None, 'causal', or an Array that broadcasts to the scores: bools to look or not, floats to
+    add.
+    """
+    scores = matmul_arrays(q, swapped(k))
+    if not scores.size:
+        return scores
+    device = device_of(scores)
+    if isinstance(mask, str):
+        mask = lower_triangle(*scores.shape[-2:])
+    if mask is not None:
+        program = MASKED if mask.dtype.kind == "b" else SHIFTED
+        device.elementwise(program, (scores, scale, mask), (scores,))
+        scale = 1.0
+    device.rows(SOFTMAX, ("store",), (scores, scale), (scores,), scores.shape)
+    return scores
+
+
+def weights(q, k, scale, mask):
+    """The probabilities of Variables, by ops that can be differentiated again."""
+    scores = call("matmul", q, swap_last(k)) * scale
+    if isinstance(mask, str):
+        mask = lower_triangle(*scores.shape[-2:])
+    if mask is None:
+        return SoftmaxRow.apply(scores)
+    other = Variable(mask)
+    if mask.dtype.kind == "b":
+        return SoftmaxRow.apply(call("where", other, scores, FAR))
+    return SoftmaxRow.apply(scores + other)
+
+
+def score_gradient(dy, q, k, v, scale, mask):
+    """The gradient of q k^T, by ops that can be differentiated again."""
+    p = weights(q, k, scale, mask)
+    dp = call("matmul", dy, swap_last(v))
+    return p * (dp - call("sum", dp * p, -1, True)) * scale
+
+
+class AttentionPlan(StructuralPlan):
+    """First order: the probabilities are computed once for all three gradients."""
+
+    def backward(self, node, dy):
+        if state.seams is not None:
+            return super().backward(node, dy)
+        (q, k, v), (scale, mask) = node.kept, node.attributes
+        p, results = probabilities(q, k, scale, mask), [None, None, None]
+        if self.mask & 4:
+            results[2] = matmul_arrays(swapped(p), dy)
+        if self.mask & 3:
+            dp = matmul_arrays(dy, swapped(v))
+            if dp.shape != p.shape:  # v has batch axes that q and k have not
+                p = _as_wide(p, dp.shape)
+            if dp.size:
+                device_of(dp).rows(SCORES, ("store",), (dp, p, scale), (dp,), dp.shape)
+            results[0] = matmul_arrays(dp, k) if self.mask & 1 else None
+            results[1] = matmul_arrays(swapped(dp), q) if self.mask & 2 else None
+        return [
+            None if g is None else sum_to(g, shape)
+            for g, (shape, _) in zip(results, node.wanted, strict=True)
+        ]
+
+
+def _as_wide(p, shape):
+    """p broadcast to a shape, in memory of its own."""
+    device = device_of(p)
+    out = device.empty(shape, p.dtype)
+    device.copy(p, out)
+    return out
+
+
+class Attention(Structural):
+    """softmax(scale q k^T) v, masked.
+
+    (..., m, d), (..., n, d), (..., n, e), number, mask -> (..., m, e).
+    """
+
+    samples = [
+        ((2, 3, 4), (2, 5, 4), (2, 5, 3), 0.5, None),
+        ((3, 4), (3, 4), (3, 2), 0.7, CAUSAL),
+        ((2, 2, 3), (4, 3), (4, 2), 1.0, None),
+    ]
+
+    def forward(q, k, v, scale, mask):
+        return matmul_arrays(probabilities(q, k, scale, mask), v)
+
+    gradients = (
+        lambda dy, q, k, v, scale, mask: call(
+            "matmul", score_gradient(dy, q, k, v, scale, mask), k
+        ),
+        lambda dy, q, k, v, scale, mask: call(
+            "matmul", swap_last(score_gradient(dy, q, k, v, scale, mask)), q
+        ),
+        lambda dy, q, k, v, scale, mask: call("matmul", swap_last(weights(q, k, scale, mask)), dy),
+    )
+
+
+Attention.plan_type = AttentionPlan
 
 
 def scaled_dot_product_attention(q, k, v, mask=None, is_causal=False):
@@ -40,22 +168,36 @@ def scaled_dot_product_attention(q, k, v, mask=None, is_causal=False):
             "scaled_dot_product_attention: wanted a mask or is_causal=True, not both",
             fix="combine them in the mask: mask & mg.tril(mg.ones((m, n), 'bool'))",
         )
-    scores = call("matmul", q * (1.0 / math.sqrt(q.shape[-1])), swap_last(k))
-    if is_causal:
-        seen = constant(np.tri(q.shape[-2], k.shape[-2], dtype=bool))
-        return call("matmul", SoftmaxRow.apply(call("where", seen, scores, FAR)), v)
-    if mask is None:
-        return call("matmul", SoftmaxRow.apply(scores), v)
+    scale = 1.0 / math.sqrt(q.shape[-1])
+    if is_causal or mask is None:
+        return Attention.apply(q, k, v, scale, CAUSAL if is_causal else None)
     mask = mask if isinstance(mask, Variable) else constant(mask, "attention")
     if mask.dtype.is_float:
-        return call("matmul", SoftmaxRow.apply(scores + mask.to(scores.dtype)), v)
+        if mask.requires_grad:  # a learned bias: the composition knows its gradient
+            scores = call("matmul", q, swap_last(k)) * scale + mask.to(q.dtype)
+            return call("matmul", SoftmaxRow.apply(scores), v)
+        return Attention.apply(q, k, v, scale, _fitting(mask.to(q.dtype), q, k))
     if mask.dtype.kind != "b":
         raise DTypeError(
             "scaled_dot_product_attention: wanted a mask of bools or floats", mask.describe()
         )
-    weights = SoftmaxRow.apply(call("where", mask, scores, FAR))
     sees = call("any", mask, -1, True)
-    return call("where", sees, call("matmul", weights, v), 0.0)
+    return call("where", sees, Attention.apply(q, k, v, scale, _fitting(mask, q, k)), 0.0)
+
+
+def _fitting(mask, q, k) -> Array:
+    """The mask's Array, of a shape that broadcasts to the scores and no further."""
+    scores = (*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), q.shape[-2], k.shape[-2])
+    try:
+        fits = np.broadcast_shapes(mask.shape, scores) == scores
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            f"scaled_dot_product_attention: wanted a mask that broadcasts to {scores}",
+            f"{mask.shape}",
+        )
+    return device_of(mask.array).convert(mask.array, mask.dtype)  # later writes do not reach it
 
 
 functions = (scaled_dot_product_attention,)

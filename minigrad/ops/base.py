@@ -6,7 +6,7 @@ import itertools
 from minigrad.array.array import Array, View
 from minigrad.array.dtypes import bool_, float32, int64, promote
 from minigrad.array.layout import broadcast_shapes, check_rank
-from minigrad.errors import DTypeError, ShapeError
+from minigrad.errors import ShapeError
 from minigrad.graph.function import Function, protected
 from minigrad.graph.modes import SLOW, SPAN, note, state
 from minigrad.graph.node import Node
@@ -16,6 +16,7 @@ from minigrad.kernels.expression import Program, symbol
 from minigrad.ops.operands import (
     check_operands,
     constant,
+    fitting_numbers,
     operand,
 )
 from minigrad.ops.plan import ElementwisePlan, RowPlan
@@ -123,12 +124,7 @@ class Elementwise(Operation, abstract=True):
         shape = broadcast_shapes(cls.name, *shapes)
         check_rank(cls.name, len(shape))
         dtype = cls.result_dtype(operands)
-        if dtype.is_float:
-            operands = [float(x) if type(x) is int else x for x in operands]
-        elif not all(-(2**63) <= x < 2**63 for x in operands if type(x) is int):
-            raise DTypeError(
-                f"{cls.name}: wanted ints that int64 holds", f"{operands}", "use floats: x * 1.0"
-            )
+        operands = fitting_numbers(cls.name, operands, dtype)
         device = device_of(next(x for x in operands if isinstance(x, Array)))
         out = device.empty(shape, dtype)
         device.elementwise(cls.program, operands, (out,))

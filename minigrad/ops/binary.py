@@ -1,5 +1,7 @@
 """Elementwise operations of two and three inputs, broadcast."""
 
+from minigrad.array.array import Array, ndarray
+from minigrad.errors import ArgumentError
 from minigrad.kernels import expression as e
 from minigrad.kernels.expression import where
 from minigrad.ops.base import Elementwise
@@ -76,6 +78,20 @@ class Pow(Elementwise):
     samples = SHAPES
     domains = ((0.3, 2.0), (-2.0, 2.0))
     takes_bool = False
+
+    @classmethod
+    def forward(cls, *operands):
+        """The output Array; of ints only where it is an int."""
+        b = operands[1]
+        if not cls.result_dtype(operands).is_float:
+            lowest = ndarray(b).min(initial=0) if isinstance(b, Array) else b
+            if lowest < 0:
+                raise ArgumentError(
+                    "pow: wanted exponents of at least 0 for ints, as the result is an int",
+                    f"{lowest}",
+                    "convert first: x.to('float32') ** -1",
+                )
+        return super().forward(*operands)
 
     def formula(a, b):
         return e.power(a, b)

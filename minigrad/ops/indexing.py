@@ -9,7 +9,7 @@ from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import call
 from minigrad.ops.base import Structural
 from minigrad.ops.inplace import check_recorded, writable
-from minigrad.ops.operands import check_operands, constant
+from minigrad.ops.operands import check_operands, constant, storable
 from minigrad.ops.places import Place, located, region_shape, view_of, viewed, winners
 from minigrad.ops.watching import announce, named
 
@@ -194,6 +194,8 @@ def set_item(x, index, value):
     """
     x.write_check("x[index] = y")
     place = located(x.shape, index)
+    if isinstance(value, (int, float)):
+        storable("x[index] = y", value, x.dtype)
     y = value if isinstance(value, Variable) else constant(value, "x[index] = y")
     if y.dtype is not x.dtype:
         y = y.to(x.dtype)
@@ -207,9 +209,9 @@ def set_item(x, index, value):
         raise ShapeError(f"x[index] = y: wanted a y that broadcasts to {region}", f"{y.shape}")
     records = state.recording and (x._requires_grad or y._requires_grad) and x.dtype.is_float
     if records:
-        check_recorded(SetItem, x)
+        check_recorded(SetItem, x, "x[index] = y")
     target = x.array
-    writable(target, "setitem")
+    writable(target, "x[index] = y")
     device, source = device_of(target), y.array
     if source.is_alias_of(target):
         source = device.convert(source, source.dtype)

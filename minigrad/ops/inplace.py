@@ -12,7 +12,8 @@ from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.ops import binary
 from minigrad.ops.base import Elementwise
-from minigrad.ops.operands import check_operands, operand
+from minigrad.ops.operands import check_operands, fitting_numbers, operand, storable
+from minigrad.ops.signatures import teaching
 from minigrad.ops.watching import announce
 
 OUT_OF_PLACE = {"add": "x = x + y", "sub": "x = x - y", "mul": "x = x * y", "div": "x = x / y"}
@@ -31,37 +32,44 @@ class CopyOf(Elementwise):
         return dy * 0.0, dy
 
 
-def write(op, x, *others):
-    """x = op(x, *others) in the Storage of x; records it if gradients must know."""
+def write(op, x, *others, called=None):
+    """x = op(x, *others) in the Storage of x; records it if gradients must know.
+
+    called: the name for errors, if it is another than the op's.
+    """
     if state.path == SLOW:
-        return run_as(f"{op.name}_", _write, op, x, *others)
-    return _write(op, x, *others)
+        return run_as(f"{op.name}_", _write, op, x, others, called)
+    return _write(op, x, others, called)
 
 
-def _write(op, x, *others):
-    others = [operand(o, op.name) for o in others]
-    x.write_check(f"{op.name} in place")
+def _write(op, x, others, called):
+    name = called or f"{op.name} in place"
+    others = [operand(o, name) for o in others]
+    x.write_check(name)
     variables = [x, *[o for o in others if isinstance(o, Variable)]]
-    check_operands(op.name, variables)
+    check_operands(name, variables)
     target = x.array
-    shape = broadcast_shapes(op.name, target.shape, *[v.shape for v in variables[1:]])
+    shape = broadcast_shapes(name, target.shape, *[v.shape for v in variables[1:]])
     if shape != target.shape:
         raise ShapeError(
-            f"{op.name} in place: wanted operands that broadcast to {target.shape}",
+            f"{name}: wanted operands that broadcast to {target.shape}",
             f"{[v.shape for v in variables[1:]]}",
         )
     arrays = [o.array if isinstance(o, Variable) else o for o in others]
     dtype = op.result_dtype([target, *arrays])
     if dtype is not target.dtype and not (op is CopyOf or dtype.kind == target.dtype.kind):
         raise DTypeError(
-            f"{op.name} in place: the result would be {dtype}",
-            f"a {target.dtype} to write it to",
+            f"{name}: wanted a result of {target.dtype}, as x is",
+            f"{dtype}",
             OUT_OF_PLACE.get(op.name),
         )
+    if op is CopyOf and not isinstance(arrays[0], Array):
+        storable(name, arrays[0], target.dtype)
+    arrays = fitting_numbers(name, arrays, target.dtype)
     records = state.recording and any(v._requires_grad for v in variables) and target.dtype.is_float
     if records:
-        check_recorded(op, x)
-    writable(target, op.name)
+        check_recorded(op, x, name)
+    writable(target, name)
     device = device_of(target)
     before = target
     if records and 0 in op.plan(_mask(x, others)).saved_index:
@@ -72,8 +80,6 @@ def _write(op, x, *others):
         else a
         for a in arrays
     ]
-    if target.dtype.is_float:
-        arrays = [float(a) if type(a) is int else a for a in arrays]
     device.prepare_write(target, user_place())
     device.elementwise(op.program, (target, *arrays), (target,))
     if records:
@@ -90,7 +96,7 @@ def writable(array, name):
         n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True)
     ):
         raise InPlaceError(
-            f"{name} in place: wanted memory of its own for every element",
+            f"{name}: wanted memory of its own for every element",
             f"a broadcast view {array.shape} with strides {array.strides}",
             "write to x.clone(), which has an element of its own at each place",
         )
@@ -104,12 +110,12 @@ def _mask(x, others):
     return mask
 
 
-def check_recorded(op, x):
+def check_recorded(op, x, name):
     """A recorded write needs a target that no view looks at."""
     fix = f"write out of place: {OUT_OF_PLACE.get(op.name, 'x = ...')}"
     if type(x.array) is View:
         raise InPlaceError(
-            f"{op.name} in place on a view cannot be recorded: its base would not know",
+            f"{name}: a write to a view cannot be recorded: its base would not know",
             x.describe(),
             fix,
         )
@@ -121,7 +127,7 @@ def check_recorded(op, x):
             issubclass(type(o), Variable) for o in gc.get_referrers(view)
         ):
             raise InPlaceError(
-                f"{op.name} in place: a view of this Variable is alive and would not know",
+                f"{name}: a view of this Variable is alive and would not know",
                 x.describe(),
                 fix + ", or make the view after the write",
             )
@@ -138,12 +144,17 @@ def _method(op):
 
 def fill_(x, value):
     """Sets every element to a number, in place. Returns x."""
-    return write(CopyOf, x, value)
+    return write(CopyOf, x, value, called="fill_")
+
+
+def copy_(x, other):
+    """Sets every element to that of another, which broadcasts to x, in place. Returns x."""
+    return write(CopyOf, x, other, called="copy_")
 
 
 def zero_(x):
     """Sets every element to 0, in place. Returns x."""
-    return write(CopyOf, x, 0.0 if x.dtype.is_float else 0)
+    return write(CopyOf, x, 0.0 if x.dtype.is_float else 0, called="zero_")
 
 
 def apply_(x, program, *others):
@@ -157,9 +168,7 @@ def install(cls):
     """Adds the methods to Variable."""
     for op in (binary.Add, binary.Sub, binary.Mul, binary.Div):
         method = _method(op)
-        setattr(cls, f"{op.name}_", method)
+        setattr(cls, f"{op.name}_", teaching(method))
         name = "truediv" if op.name == "div" else op.name
         setattr(cls, f"__i{name}__", method)
-    cls.copy_ = _method(CopyOf)
-    cls.copy_.__name__ = "copy_"
-    cls.fill_, cls.zero_ = fill_, zero_
+    cls.copy_, cls.fill_, cls.zero_ = map(teaching, (copy_, fill_, zero_))

@@ -1,9 +1,11 @@
 """What goes into an operation: Variables, numbers and data, checked before anything runs."""
 
+import math
+
 import numpy as np
 
 from minigrad.array.array import View
-from minigrad.array.dtypes import BY_NUMPY
+from minigrad.array.dtypes import BY_NUMPY, int64
 from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, InPlaceError
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import default_device
@@ -43,6 +45,56 @@ def operand(value, name):
     ):
         return value.item()
     return constant(value, name)
+
+
+def fitting_numbers(name, operands, dtype):
+    """The operands of a result of `dtype`, with the plain numbers as it holds them.
+
+    A result of truth values compares in a dtype that holds both sides: any int64 will do.
+    """
+    if dtype.is_float:
+        return [as_float(name, x) if type(x) is int else x for x in operands]
+    low, high = limits(dtype if dtype.kind == "i" else int64)
+    for x in operands:
+        if type(x) is int and not low <= x <= high:
+            raise DTypeError(
+                f"{name}: wanted ints from {low} to {high}, which {dtype} holds"
+                if dtype.kind == "i"
+                else f"{name}: wanted ints that int64 holds",
+                f"{x}" if abs(x) < 2**70 else f"an int of {x.bit_length()} bits",
+                "convert to a larger dtype first, such as x.to('float32')",
+            )
+    return operands
+
+
+def as_float(name, number):
+    """An int as a float."""
+    try:
+        return float(number)
+    except OverflowError:
+        raise DTypeError(
+            f"{name}: wanted a number that a float holds", f"an int of {number.bit_length()} bits"
+        ) from None
+
+
+def limits(dtype):
+    """The smallest and the largest value of an integer dtype."""
+    found = np.iinfo(dtype.numpy)
+    return int(found.min), int(found.max)
+
+
+def storable(name, number, dtype):
+    """Raises if an integer dtype cannot hold a number: it would become another one, unsaid."""
+    if dtype.kind != "i":
+        if dtype.is_float and isinstance(number, int):
+            as_float(name, number)
+        return
+    low, high = limits(dtype)
+    if not (math.isfinite(number) and low <= int(number) <= high):
+        shown = number if abs(number) < 2**70 or number != number else "one far larger"
+        raise DTypeError(
+            f"{name}: wanted a number from {low} to {high}, which {dtype} holds", f"{shown}"
+        )
 
 
 def check_operands(name, variables):

@@ -4,8 +4,6 @@ One plan per (op, which inputs). First order: one fused kernel over Arrays, un-b
 included. Higher orders: the same trees, walked with Variables.
 """
 
-from sys import getrefcount
-
 from minigrad.array.array import Array
 from minigrad.array.layout import broadcast_shapes, contiguous_strides
 from minigrad.graph.modes import state
@@ -15,15 +13,6 @@ from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import IDENTITY, Expression, Program, call, evaluate, symbols_of
 
 _new = object.__new__
-
-
-def _references_of_an_only_one():
-    """What `getrefcount` says of an object that only its caller holds, seen from a function."""
-    only = object()
-    return (lambda node, dy: getrefcount(dy))(None, only)
-
-
-ALONE = _references_of_an_only_one()
 
 
 def is_dy(formula):
@@ -142,18 +131,14 @@ class ElementwisePlan:
             if names:
                 lines.append(f"        {', '.join(names)}, = node.kept")
             lines.append(f"        if entry is not None{' and ' + flat if flat else ''}:")
-            spare = "dy" not in targets.split(", ")
-            for k, r in enumerate(results):
-                # dy that nobody else holds is written over: no memory, and what is read is in cache
-                alone = "dy if count(dy) == ALONE and dy.buffer.owners == 1 else "
-                lines.append(f"            {r} = {alone if spare and not k else ''}like(dy)")
+            lines += [f"            {r} = like(dy)" for r in results]
             arguments = ", ".join(f"{n}.buffer.address" for n in ["dy", *names, *results])
             lines.append(f"            entry({arguments}, dy.size)")
             lines.append(f"            return ({targets},)")
         else:
             lines.append(f"        return ({targets},)")
         lines.append("    return general(node, dy)")
-        scope = {"like": like, "general": self.general, "count": getrefcount, "ALONE": ALONE}
+        scope = {"like": like, "general": self.general}
         if self.program is not None:
             scope["entries"] = self.program.entry
         exec("\n".join(lines), scope)

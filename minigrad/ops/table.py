@@ -5,7 +5,7 @@ One table each. Nothing here computes.
 
 from minigrad.array.dtypes import as_dtype
 from minigrad.array.layout import normalize_axes, normalize_axis, size_of
-from minigrad.errors import ArgumentError, DTypeError
+from minigrad.errors import ArgumentError, DeviceError, DTypeError
 from minigrad.graph import backward
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_named
@@ -32,6 +32,8 @@ from minigrad.ops import (
 from minigrad.ops.base import registry
 from minigrad.ops.fast import make_binary, make_unary
 from minigrad.ops.operands import InferenceVariable, constant, operand
+from minigrad.ops.operators import logical_operator, operator
+from minigrad.ops.signatures import check_count, teaching
 
 _ = binary, unary, backward  # loading them fills the registry and completes Variable
 
@@ -40,6 +42,8 @@ def _simple(op):
     """The public function of an op whose arguments are just its inputs."""
 
     def function(*args):
+        if len(args) != len(op.inputs):
+            check_count(op.name, op.inputs, args)
         return op.apply(*args)
 
     function.__name__ = function.__qualname__ = op.name
@@ -175,16 +179,25 @@ def power(a, b):
 def to(x, target):
     """Another dtype or device: x.to('float64'), x.to('cpu').  (...) -> (...)."""
     if isinstance(target, str) and target not in _DTYPE_NAMES:
-        device_named(target)
+        try:
+            device_named(target)
+        except DeviceError as error:
+            raise DeviceError(
+                f"to: wanted a dtype, {', '.join(_DTYPE_NAMES)}, or a device, "
+                f"{error.wanted.rpartition(': ')[2]}",
+                f"{target!r}",
+            ) from None
         return x
     try:
         dtype = as_dtype(target)
-    except DTypeError as error:
-        raise DTypeError("to: wanted a dtype or the name of a device", f"{target!r}") from error
+    except DTypeError:
+        raise DTypeError(
+            f"to: wanted a dtype, {', '.join(_DTYPE_NAMES)}, or the name of a device", f"{target!r}"
+        ) from None
     return x if dtype is x.dtype else shape.Cast.apply(x, dtype)
 
 
-_DTYPE_NAMES = {"float32", "float64", "int32", "int64", "uint8", "bool"}
+_DTYPE_NAMES = ("float32", "float64", "int32", "int64", "uint8", "bool")
 SPECIAL = {"gelu", "gelu_tanh", "leaky_relu", "elu", "clip", "pow", "cast", "max", "min"}
 AXIS = {"sum", "mean", "prod", "max", "min", "any", "all", "var", "norm", "argmax", "argmin"}
 
@@ -227,6 +240,8 @@ FLOWS |= {
     "column_of": lambda x: constant(range(x.shape[-1])),
     "cast_float": lambda x: x,
 }
+for _name in functions.keys() - {"matmul", "linear"}:  # those two are called most
+    functions[_name] = teaching(functions[_name])
 
 METHODS = [
     "neg", "abs", "sign", "square", "sqrt", "rsqrt", "reciprocal", "exp", "expm1", "log", "log1p",
@@ -245,15 +260,17 @@ def _install():
         "add": binary.Add, "sub": binary.Sub, "mul": binary.Mul, "truediv": binary.Div,
         "lt": binary.Less, "le": binary.LessEqual, "gt": binary.Greater,
         "ge": binary.GreaterEqual, "eq": binary.Equal, "ne": binary.NotEqual,
-        "and": binary.LogicalAnd, "or": binary.LogicalOr,
     }  # fmt: skip
     for method, op in slow.items():
-        plain = _operator(op)
+        plain = operator(op)
         quick = op.gradient_formulas and op.result in ("promote", "real")
         setattr(Variable, f"__{method}__", make_binary(op) if quick else plain)
         setattr(InferenceVariable, f"__{method}__", plain)
-        if method in ("add", "sub", "mul", "truediv", "and", "or"):
-            setattr(Variable, f"__r{method}__", _operator(op, is_reflected=True))
+        if method in ("add", "sub", "mul", "truediv"):
+            setattr(Variable, f"__r{method}__", operator(op, is_reflected=True))
+    for method, sign, op in (("and", "&", binary.LogicalAnd), ("or", "|", binary.LogicalOr)):
+        setattr(Variable, f"__{method}__", logical_operator(op, sign))
+        setattr(Variable, f"__r{method}__", logical_operator(op, sign, is_reflected=True))
     for name in ("exp", "log", "tanh", "sigmoid", "relu", "sqrt", "square", "sin", "cos", "neg"):
         quick = functions[name] = FLOWS[name] = make_unary(registry[name])
         setattr(Variable, name, quick)
@@ -263,27 +280,17 @@ def _install():
     Variable.__pow__ = power
     Variable.__rpow__ = lambda self, other: binary.Pow.apply(other, self)
     Variable.__abs__ = functions["abs"]
-    Variable.__invert__ = functions["logical_not"]
+    Variable.__invert__ = logical_operator(unary.LogicalNot, "~")
     Variable.__matmul__ = matmul
     Variable.__rmatmul__ = lambda self, other: matmul(other, self)
     Variable.__getitem__ = indexing.get_item
     Variable.__setitem__ = indexing.set_item
     Variable.__iter__ = indexing.rows_of_axis_0
     Variable.clone = lambda self: shape.Clone.apply(self)
-    Variable.to = to
+    Variable.to = teaching(to)
+    Variable.backward = teaching(Variable.backward)
     Variable.T = property(shape.transpose, doc="The axes in reverse order, a view.")
     inplace.install(Variable)
-
-
-def _operator(op, is_reflected=False):
-    """A binary operator that leaves operands it does not know to the other side."""
-
-    def operator(a, b):
-        if not isinstance(b, (Variable, int, float, list, tuple)) and not hasattr(b, "__array__"):
-            return NotImplemented
-        return op.apply(b, a) if is_reflected else op.apply(a, b)
-
-    return operator
 
 
 _install()

@@ -16,8 +16,6 @@ _view_types = {}
 class _View:
     """What a view does otherwise than the module it shows: attributes are looked up there, now."""
 
-    forward: Any
-
     def __getattribute__(self, name):
         mine = object.__getattribute__(self, "__dict__")
         source = mine["_source"]
@@ -52,7 +50,11 @@ class _View:
 
     def __call__(self, *args, **kwargs):
         with no_grad():
-            return self.forward(*args, **kwargs)
+            return super().__call__(*args, **kwargs)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def register_forward_hook(self, hook):
+        """A hook of the model that this view shows, which calls it too."""
+        return self.__dict__["_source"].register_forward_hook(hook)
 
     def train(self, mode=True):
         """The model that this view shows, as it is; with mode=False the view itself."""

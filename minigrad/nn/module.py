@@ -2,6 +2,7 @@
 
 from minigrad.autograd.groups import regroup
 from minigrad.errors import ArgumentTypeError
+from minigrad.graph.backward import Handle
 from minigrad.nn import copies, state
 from minigrad.nn.names import NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import changes
@@ -32,8 +33,43 @@ class Module(Registry):
         """What the module computes. Called through `model(x)`."""
         raise NotImplementedError(f"{type(self).__name__}: define forward(self, ...)")
 
+    _forward_hooks = None  # {key: hook}, once there are any
+
     def __call__(self, *args, **kwargs):
-        return self.forward(*args, **kwargs)
+        out = self.forward(*args, **kwargs)
+        if self._forward_hooks:
+            for hook in tuple(self._forward_hooks.values()):
+                other = hook(self, args, out)
+                out = out if other is None else other
+        return out
+
+    def register_forward_hook(self, hook):
+        """Calls hook(module, inputs, output) after each call of the module, to look or to change.
+
+        Copies of the module have no hooks; a `valid()` view calls them, with itself as the module.
+
+        Args:
+            hook: gets the tuple of positional arguments and what forward returned; what it returns
+                is the output then, unless it is None.
+
+        Returns:
+            A handle: `handle.remove()`, or `with module.register_forward_hook(f):`.
+
+        >>> import minigrad as mg
+        >>> layer, shapes = mg.nn.Linear(3, 2), []
+        >>> with layer.register_forward_hook(lambda module, inputs, y: shapes.append(y.shape)):
+        ...     y = layer(mg.zeros((5, 3)))
+        >>> shapes
+        [(5, 2)]
+        """
+        if not callable(hook):
+            raise ArgumentTypeError(
+                "register_forward_hook: wanted a function", f"{type(hook).__name__}"
+            )
+        hooks = self.__dict__.setdefault("_forward_hooks", {})
+        key = object()
+        hooks[key] = hook
+        return Handle(hooks, key)
 
     # -- modes ---------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from minigrad.nn.names import ARGUMENTS, MEMBERS, NO_ARGUMENTS, refuse_unknown_a
 from minigrad.nn.ownership import add_owner, changes, reference, remove_owner
 from minigrad.nn.parameter import Buffer, Parameter
 
-INTERNAL = {"_members", "_owners", "_reference", "_walked", "training"}
+INTERNAL = {"_forward_hooks", "_members", "_owners", "_reference", "_walked", "training"}
 
 
 class Registry:

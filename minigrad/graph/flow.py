@@ -50,7 +50,7 @@ def flow(order, arrived, retain_graph, create_graph, only=None, live=None):
 
 def _plain(order, arrived, retain_graph):
     """The walk when nobody watches: eager time is spent here."""
-    owned, arrive, leave, entries = set(), arrived.get, arrived.pop, ADD.entry
+    owned, arrive, leave, entries = set(), arrived.get, arrived.pop, ADD.entry_in_place
     for node in order:
         dy = leave(node, None)
         if dy is None:
@@ -77,8 +77,7 @@ def _plain(order, arrived, retain_graph):
                 total = arrived[edge] = add_gradients(before, g)
                 if type(total) is Array:
                     owned.add(edge)
-        # a gradient that nobody holds any more may be written over by the next node
-        dy = grads = g = before = total = None
+        dy = grads = g = before = total = None  # memory that nobody needs goes back at once
 
 
 def ends_at(node, live):
@@ -103,14 +102,14 @@ def _watched(order, arrived, retain_graph, create_graph, only, live):
                 continue
         if watched:
             state.running = f"{node.op} backward", (node.code, node.instruction)
-        began, held = time.perf_counter() if observers else 0.0, dy
+        began = time.perf_counter() if observers else 0.0
         if create_graph:
             grads = node.plan.backward_graph(node, dy)
         else:
             grads = node.plan.backward(node, dy)
         if observers:
             for observe in observers:
-                observe(node, held, grads, time.perf_counter() - began)  # held: not written over
+                observe(node, dy, grads, time.perf_counter() - began)
         if not retain_graph:
             node.kept = None
         for edge, g in zip(node.edges, grads, strict=True):
@@ -144,7 +143,7 @@ def add_gradients(a, b):
 
 def add_into(a, b):
     """a += b for a sum that is ours: no one else has seen it."""
-    entry = ADD.entry[a.dtype.index]
+    entry = ADD.entry_in_place[a.dtype.index]
     if entry is not None and b.is_flat and a.is_flat and b.dtype is a.dtype:
         entry(a.buffer.address, b.buffer.address, a.buffer.address, a.size)
     else:

@@ -122,12 +122,13 @@ def stored_as(text, dtype, kind):
     return f"{TYPE_OF[dtype.name]}({text})"
 
 
-def elementwise_text(program, kinds, rank, inner):
+def elementwise_text(program, kinds, rank, inner, in_place=False):
     """A loop nest over `rank` dimensions; rank 0: contiguous operands and one size.
 
     Args:
         kinds: per input and output its DType, or 'f' / 'i' for a scalar.
         inner: per array its innermost stride class, when rank > 0.
+        in_place: whether the first output is the first input.
     """
     kernel, (names, outs) = Kernel(), operand_names(program, len(program.outputs))
     everything = [*names, *outs]
@@ -149,6 +150,8 @@ def elementwise_text(program, kinds, rank, inner):
     ]
     emitter = Emitter(operands, real_type(kinds))
     emitter.start_pass()
+    if in_place:
+        operands[len(names)] = operands[0]
     values = [
         emitter.stored(e, o.kind)
         for e, o in zip(renamed_outputs(program), operands[len(names) :], strict=True)

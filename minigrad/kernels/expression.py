@@ -189,12 +189,13 @@ class Program:
     `entry` holds, per dtype index, the machine code for contiguous operands of that one dtype.
     """
 
-    __slots__ = ("depth", "entry", "inputs", "kernels", "layouts", "outputs")
+    __slots__ = ("depth", "entry", "entry_in_place", "inputs", "kernels", "layouts", "outputs")
 
     def __init__(self, inputs, outputs):
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
         self.depth = max((e.depth for e in self.outputs), default=0)
         self.kernels, self.layouts, self.entry = {}, {}, [None] * 16
+        self.entry_in_place = [None] * 16
 
     def __repr__(self):
         return f"Program({', '.join(self.inputs)} -> {', '.join(map(str, self.outputs))})"

@@ -61,6 +61,15 @@ def _by_stride(dims, strides, first):
     return [dims[d] for d in order], [strides[d] for d in order]
 
 
+def _is_in_place(inputs, outputs):
+    """Whether the first output is the first input.
+
+    Its kernel then reads and writes through one pointer: through two, every vector loop would find
+    at run time that they overlap, and go element by element.
+    """
+    return bool(inputs) and inputs[0] is outputs[0]
+
+
 class Programs:
     """The functions of the device table that run generated kernels."""
 
@@ -72,24 +81,27 @@ class Programs:
         inputs: Arrays, and Python numbers for scalars. Reads happen before writes element by
         element, so an output may be one of the inputs.
         """
-        operands = (*inputs, *outputs)
+        operands, in_place = (*inputs, *outputs), _is_in_place(inputs, outputs)
         key = tuple(
             [(x.shape, x.strides, x.dtype) if isinstance(x, Array) else type(x) for x in operands]
         )
+        if in_place:
+            key = ("in place", *key)
         bound = program.layouts.get(key)
         if bound is None:
-            bound = self._bind_elementwise(program, key, operands, outputs[0].shape)
+            bound = self._bind_elementwise(program, key, operands, outputs[0].shape, in_place)
         bound.run([x.address if isinstance(x, Array) else x for x in operands])
-        if program.entry[outputs[0].dtype.index] is None:
-            self._keep_entry(program, operands)
+        entries = program.entry_in_place if in_place else program.entry
+        if entries[outputs[0].dtype.index] is None:
+            self._keep_entry(program, operands, entries, in_place)
 
-    def _keep_entry(self, program, operands):
+    def _keep_entry(self, program, operands, entries, in_place):
         """Remembers the flat kernel of one dtype for callers that check the layout themselves."""
         dtype = operands[-1].dtype
         kinds = tuple([dtype] * len(operands))
-        found = program.kernels.get((kinds, 0, None))
+        found = program.kernels.get((kinds, 0, None, in_place))
         if found is not None:
-            program.entry[dtype.index] = found
+            entries[dtype.index] = found
 
     def _remember(self, program, key, bound):
         if len(program.layouts) >= MOST_LAYOUTS:
@@ -97,12 +109,13 @@ class Programs:
         program.layouts[key] = bound
         return bound
 
-    def _bind_elementwise(self, program, key, operands, shape):
+    def _bind_elementwise(self, program, key, operands, shape, in_place):
         arrays = [x for x in operands if isinstance(x, Array)]
         kinds = tuple(map(_kind, operands))
         flat = all(x.shape == shape and x.is_contiguous for x in arrays)
         if flat:
-            entry = self._kernel(program, (kinds, 0, None), elementwise_text, kinds, 0, None)
+            how = (kinds, 0, None, in_place)
+            entry = self._kernel(program, how, elementwise_text, *how)
             steps = [x.dtype.itemsize if isinstance(x, Array) else 0 for x in operands]
             work = size_of(shape)
             return self._remember(program, key, Call(entry, (work,), work, steps))
@@ -111,9 +124,8 @@ class Programs:
         dims, strides = _by_stride(dims, strides, len(arrays) - 1)
         dims, strides = dims or [1], strides or [[1] * len(arrays)]
         inner = tuple(_class(s) for s in strides[-1])
-        entry = self._kernel(
-            program, (kinds, len(dims), inner), elementwise_text, kinds, len(dims), inner
-        )
+        how = (kinds, len(dims), inner, in_place)
+        entry = self._kernel(program, how, elementwise_text, *how)
         extra = (*dims, *(s[k] for k in range(len(arrays)) for s in strides))
         call = Call(entry, extra, size_of(dims), self._steps(operands, strides[0]))
         return self._remember(program, key, call)
@@ -203,6 +215,7 @@ class Programs:
         key = (
             modes,
             shape,
+            _is_in_place(inputs, outputs),
             *((x.shape, x.strides, x.dtype) if isinstance(x, Array) else type(x) for x in operands),
         )
         bound = program.layouts.get(key)
@@ -254,7 +267,9 @@ class Programs:
     def _bind_rows(self, program, modes, operands, layout):
         rows, columns, row_strides, column_strides = layout
         kinds, inner = tuple(map(_kind, operands)), tuple(map(_class, column_strides))
-        entry = self._kernel(program, (modes, kinds, inner), rows_text, modes, kinds, inner)
+        in_place = operands[0] is operands[len(operands) - len(modes)]
+        how = (modes, kinds, inner, in_place)
+        entry = self._kernel(program, how, rows_text, *how)
         extra = [rows, columns]
         for pair in zip(row_strides, column_strides, strict=True):
             extra += pair

@@ -13,13 +13,14 @@ from minigrad.kernels.emitter import TYPE_OF, Emitter, Operand, real_type
 from minigrad.kernels.expression import ROW_REDUCTIONS, Expression
 
 
-def rows_text(program, modes, kinds, inner):
+def rows_text(program, modes, kinds, inner, in_place=False):
     """Formulas with row reductions: passes over a row, one per nesting level, then the outputs.
 
     Args:
         modes: per output 'store' (every element), 'row' (one value a row) or 'columns' (summed over
             the rows).
         inner: per array the class of its stride along the row; 0 also for 'row' outputs.
+        in_place: whether the first output is the first input.
     """
     kernel, (names, outs) = Kernel(), operand_names(program, len(program.outputs))
     everything = [*names, *outs]
@@ -40,9 +41,11 @@ def rows_text(program, modes, kinds, inner):
             loops = [] if mode_of.get(n) == "columns" else ["i"]
             operands.append(Operand(n, k, index_text(n, loops, "j", classes[n]), classes[n] != 0))
     emitter = Emitter(operands, real_type(kinds))
+    if in_place:
+        operands[len(names)] = operands[0]
     results = [
-        (e, o, mode_of[o.name])
-        for e, o in zip(renamed_outputs(program), operands[len(names) :], strict=True)
+        (e, o, mode)
+        for e, o, mode in zip(renamed_outputs(program), operands[len(names) :], modes, strict=True)
     ]
     for _, o, mode in results:
         if mode == "columns":

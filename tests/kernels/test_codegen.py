@@ -249,7 +249,7 @@ def test_stride_class_is_part_of_the_kernel():
     half = array(np.zeros((4, 12), np.float32)).view((4, 6), (12, 2))
     for second in (y, row, column, half):
         CPU.elementwise(p, (x, second), (out,))
-    classes = sorted(str(inner) for _, _, inner in p.kernels)
+    classes = sorted(str(inner) for _, _, inner, _ in p.kernels)
     assert classes == ["(1, 0, 1)", "(1, 1, 1)", "(1, 2, 1)", "None"]
     count = len(p.kernels)
     CPU.elementwise(p, (x, array(np.zeros((4, 18), np.float32)).view((4, 6), (18, 3))), (out,))
@@ -396,3 +396,18 @@ def test_one_op_on_new_shapes_of_one_layout_compiles_nothing_more():
         mg.ones((n,)).exp()
         mg.ones((n, 2)).exp()
     assert len(loader.loaded) == before
+
+
+def test_output_that_is_the_first_input_goes_through_one_pointer():
+    p = program(lambda x, y: x * y + 1.0, ["x", "y"])
+    values = np.arange(24, dtype=np.float32).reshape(4, 6)
+    x, y = array(values), array(values)
+    CPU.elementwise(p, (x, y), (x,))
+    np.testing.assert_array_equal(ndarray(x), values * values + 1)
+    text, _ = elementwise_text(p, (float32,) * 3, 0, None, True)
+    assert "out0[" not in text  # through two pointers no vector loop would run
+    assert "s_x[j] = " in text
+    for row in (x.view((6, 4), (1, 6)), x.view((2, 3), (12, 2))):  # strided, too
+        before = ndarray(row).copy()
+        CPU.elementwise(p, (row, 2.0), (row,))
+        np.testing.assert_array_equal(ndarray(row), before * 2 + 1)

@@ -21,7 +21,7 @@ FLOATS = "takes floats; the public function raises DTypeError for others"
 NOT_FLOATS = ("int32", "int64", "uint8", "bool")
 LEFT_OUT = {  # reason -> ops that take floats alone
     ADJOINT: ("take_adjoint", "fold", "conv_input", "conv_weight"),
-    FLOATS: ("unfold", "largest", "conv2d", "batch_norm", "cross_entropy"),
+    FLOATS: ("unfold", "largest", "conv2d", "batch_norm", "cross_entropy", "attention"),
 }
 SINGLE = "has a single input"
 RANDOM = {"dropout"}  # tested by test_random.py, not against a formula

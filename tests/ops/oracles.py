@@ -36,6 +36,14 @@ def cross_entropy(x, label, smoothing):
     return -(target * log_softmax(x)).sum(-1, keepdims=True)
 
 
+def attention(q, k, v, scale, mask):
+    """softmax(scale q k^T) v, causal or not."""
+    scores = scale * (q @ np.swapaxes(k, -1, -2))
+    if mask == "causal":
+        scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+    return softmax(scores) @ v
+
+
 def norm_of_row(x, eps):
     """x with mean 0 and variance 1 along the last axis."""
     return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps)
@@ -282,6 +290,7 @@ ORACLES = {
     "concatenate": lambda *xs: np.concatenate(xs[:-1], xs[-1]),
     "pad": lambda x, widths, value: np.pad(x, widths, constant_values=value),
     "matmul": np.matmul,
+    "attention": attention,
     "linear": lambda x, w, b: x @ w.T + b,
     "diagonal": lambda x, a, b: np.diagonal(x, 0, a, b),
     "diagonal_adjoint": diagonal_adjoint,

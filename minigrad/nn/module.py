@@ -8,6 +8,8 @@ from minigrad.nn.names import NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import changes
 from minigrad.nn.registry import Registry
 
+_hooked = set()  # not empty once any module has had a hook: till then calls need not look for one
+
 
 class Module(Registry):
     """Part of a model. Subclasses set attributes in `__init__` and define `forward`.
@@ -36,6 +38,8 @@ class Module(Registry):
     _forward_hooks = None  # {key: hook}, once there are any
 
     def __call__(self, *args, **kwargs):
+        if not _hooked:
+            return self.forward(*args, **kwargs)
         out = self.forward(*args, **kwargs)
         if self._forward_hooks:
             for hook in tuple(self._forward_hooks.values()):
@@ -69,6 +73,7 @@ class Module(Registry):
         hooks = self.__dict__.setdefault("_forward_hooks", {})
         key = object()
         hooks[key] = hook
+        _hooked.add(True)
         return Handle(hooks, key)
 
     # -- modes ---------------------------------------------------------------------------------

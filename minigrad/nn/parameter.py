@@ -165,7 +165,7 @@ class Parameter(Variable):
         return out
 
     def __repr__(self):
-        return super().__repr__().replace("Variable(", "Parameter(", 1)
+        return super().__repr__().replace("Variable(", "Parameter(", 1).replace("\n", "\n ")
 
 
 class _Edit:

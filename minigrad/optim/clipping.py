@@ -5,7 +5,7 @@ from array import array as integers
 
 import numpy as np
 
-from minigrad.array.array import ndarray
+from minigrad.array.array import Array, ndarray
 from minigrad.errors import ArgumentError, ArgumentTypeError, NonFiniteError
 from minigrad.graph.modes import no_grad
 from minigrad.graph.node import user_place
@@ -125,7 +125,7 @@ def _with_gradients(name, parameters):
     for p in _listed(name, parameters):
         g = p._grad
         if g is not None:
-            if not g.array.is_contiguous:
+            if type(g.array) is not Array and not g.array.is_contiguous:
                 g = p._grad = Variable(device_of(g.array).contiguous(g.array))
             found[p] = g
     return list(found.items())
@@ -143,15 +143,20 @@ def _call(which, gradients, numbers):
     rows = {}
     for k, g in enumerate(gradients):
         a = g.array
-        ks, addresses = rows.setdefault(a.dtype.name, ([], []))
-        ks.append(k)
-        addresses += (a.address, a.size)
+        row = rows.get(a.dtype)
+        if row is None:
+            row = rows[a.dtype] = [], []
+        row[0].append(k)
+        row[1].append(a.buffer.address if type(a) is Array else a.address)
+        row[1].append(a.size)
     for dtype, (ks, addresses) in rows.items():
         table, some = integers("q", addresses), integers("d", [numbers[k] for k in ks])
-        run = kernel(which, dtype)
-        run(table.buffer_info()[0], len(ks), some.buffer_info()[0], 0, 0)
-        for k, value in zip(ks, some, strict=True):
-            numbers[k] = value
+        kernel(which, dtype.name)(table.buffer_info()[0], len(ks), some.buffer_info()[0], 0, 0)
+        if len(rows) == 1:
+            numbers[:] = some
+        else:
+            for k, value in zip(ks, some, strict=True):
+                numbers[k] = value
 
 
 def _norms(gradients):
@@ -178,7 +183,12 @@ def _together(norms):
 def _scale(found, factors):
     place = user_place()
     for _, g in found:
-        device_of(g.array).prepare_write(g.array, place)
+        a = g.array
+        if type(a) is Array and a.buffer.owners == 1:  # as prepare_write does
+            a.version += 1
+            a.written_at = place
+        else:
+            device_of(a).prepare_write(a, place)
     _call("scale", [g for _, g in found], list(factors))
 
 

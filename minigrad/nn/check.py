@@ -17,6 +17,14 @@ def size(layer, name, value, at_least=1):
     return value
 
 
+def sizes(layer, name, value):
+    """At least one whole number, from one or a tuple of them."""
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    if not values:
+        raise ArgumentError(f"{layer}: wanted one int or several for {name}", f"{value!r}")
+    return tuple(size(layer, name, v) for v in values)
+
+
 def pair(layer, name, value, at_least=1):
     """Two whole numbers, from one or two."""
     values = value if isinstance(value, (tuple, list)) else (value, value)
@@ -51,6 +59,13 @@ def last_axis(layer, x, wanted, meaning):
         raise ShapeError(
             f"{layer}: wanted x (..., {wanted}), {meaning} last", f"{x.shape}", _advice(x, wanted)
         )
+
+
+def last_axes(layer, x, wanted):
+    """x must end in axes of the `wanted` sizes."""
+    if x.shape[-len(wanted) :] != wanted:
+        shown = ", ".join(map(str, wanted))
+        raise ShapeError(f"{layer}: wanted x (..., {shown}), the features last", f"{x.shape}")
 
 
 def _advice(x, wanted):

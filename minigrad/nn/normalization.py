@@ -1,5 +1,7 @@
 """Normalisation layers, and dropout."""
 
+import math
+
 from minigrad.array.dtypes import float32
 from minigrad.nn import check
 from minigrad.nn.module import Module
@@ -11,19 +13,34 @@ from minigrad.ops.table import functions
 class LayerNorm(Module):
     """Each row to mean 0 and variance 1, scaled and shifted (Ba et al. 2016).
 
-    (..., n) -> (..., n).
+    (..., n) -> (..., n). With sizes (m, n) over the last two axes together, and so on; weight and
+    bias have the shape that is normalised.
+
+    Args:
+        size: of the last axis, or a tuple of the sizes of the last axes.
     """
 
     def __init__(self, size, eps=1e-5, dtype=float32):
-        self.size, self.eps = check.size("LayerNorm", "size", size), float(eps)
-        self.weight = Parameter(ones((self.size,), dtype))
-        self.bias = Parameter(zeros((self.size,), dtype))
+        sizes = check.sizes("LayerNorm", "size", size)
+        self.size, self.eps = sizes[0] if len(sizes) == 1 else sizes, float(eps)
+        self.weight = Parameter(ones(sizes, dtype))
+        self.bias = Parameter(zeros(sizes, dtype))
 
     def forward(self, x):
         """(..., n) -> (..., n)."""
         x = check.variable("LayerNorm", x)
+        if isinstance(self.size, tuple):
+            return self._over_axes(x, self.size)
         check.last_axis("LayerNorm", x, self.size, "the features")
         return functions["layer_norm"](x, self.weight, self.bias, self.eps)
+
+    def _over_axes(self, x, sizes):
+        """As one axis, which lies in memory as they do."""
+        check.last_axes("LayerNorm", x, sizes)
+        rows = functions["reshape"](x, (*x.shape[: x.ndim - len(sizes)], math.prod(sizes)))
+        weight, bias = (functions["reshape"](p, (-1,)) for p in (self.weight, self.bias))
+        y = functions["layer_norm"](rows, weight, bias, self.eps)
+        return functions["reshape"](y, x.shape)
 
     def extra_repr(self):
         """Size."""

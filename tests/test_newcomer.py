@@ -11,6 +11,7 @@ from minigrad.errors import (
     DTypeError,
     GradientError,
     MinigradError,
+    OutOfMemoryError,
     ShapeError,
 )
 
@@ -83,6 +84,19 @@ WRONG_NUMBERS = [
     ("add_in_place_of_an_int_too_large", lambda: ints("uint8").add_(300), DTypeError),
     ("float_plus_an_int_too_large", lambda: mg.ones((2,)) + 10**400, DTypeError),
     ("float_filled_with_an_int_too_large", lambda: mg.ones((2,)).fill_(10**400), DTypeError),
+    ("full_of_an_int_too_large", lambda: mg.full((2,), 300, dtype="uint8"), DTypeError),
+    ("full_of_an_int_beyond_int64", lambda: mg.full((2,), 2**70), DTypeError),
+    ("variable_of_an_int_too_large", lambda: mg.variable([1, 300], dtype="uint8"), DTypeError),
+    ("variable_of_nan_as_ints", lambda: mg.variable([float("nan")], dtype="int64"), DTypeError),
+    ("variable_of_an_int_beyond_int64", lambda: mg.variable([2**70]), ArgumentTypeError),
+    ("arange_to_an_int_too_large", lambda: mg.arange(10**400), DTypeError),
+    ("arange_to_nan", lambda: mg.arange(float("nan")), ArgumentError),
+    ("arange_to_infinity", lambda: mg.arange(0, float("inf")), ArgumentError),
+    ("arange_to_very_much", lambda: mg.arange(1e18), OutOfMemoryError),
+    ("linspace_of_very_many", lambda: mg.linspace(0, 1, 2**60), OutOfMemoryError),
+    ("linspace_to_an_int_too_large", lambda: mg.linspace(0, 10**400, 3), DTypeError),
+    ("eye_of_very_many", lambda: mg.eye(2**40), OutOfMemoryError),
+    ("randint_to_an_int_too_large", lambda: mg.randint(0, 2**70, (3,)), DTypeError),
     ("clip_at_an_int_too_large", lambda: mg.ones((2,)).clip(0, 10**400), DTypeError),
 ]
 
@@ -124,7 +138,45 @@ def test_truth_values_take_and_or_not():
 # -- calls -----------------------------------------------------------------------------------------
 
 
+class Nothing(mg.Function):
+    pass
+
+
+class NoBackward(mg.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2.0
+
+
+class NoForward(mg.Function):
+    @staticmethod
+    def backward(ctx, dy):
+        return dy
+
+
 CALLS = [
+    ("zeros_of_sizes", lambda x: mg.zeros(2, 3), "zeros((2, 3))"),
+    ("ones_of_sizes", lambda x: mg.ones(2, 3), "ones((2, 3))"),
+    ("rand_of_sizes", lambda x: mg.rand(2, 3), "rand((2, 3))"),
+    ("randn_of_sizes", lambda x: mg.randn(2, 3), "randn((2, 3))"),
+    ("randn_of_four_sizes", lambda x: mg.randn(2, 3, 4, 5), "randn((2, 3))"),
+    ("full_of_sizes", lambda x: mg.full(2, 3, 0.5), "full((2, 3), 0.5)"),
+    ("zeros_of_many_sizes", lambda x: mg.zeros(1, 2, 3, 4, 5, 6), "zeros((2, 3))"),
+    ("randint_without_a_shape", lambda x: mg.randint(0, 3), "randint(low, high, shape"),
+    ("randint_between_floats", lambda x: mg.randint(0.5, 3, (2,)), "wanted ints"),
+    ("linspace_from_a_string", lambda x: mg.linspace("a", 1, 3), "wanted numbers"),
+    ("arange_by_keyword", lambda x: mg.arange(0, end=3), "stop="),
+    ("grad_at_once", lambda x: mg.grad(mg.sum, x), "mg.grad(f)(x)"),
+    ("grad_of_a_variable", lambda x: mg.grad(x, x), "mg.gradients(y, x)"),
+    ("value_and_grad_at_once", lambda x: mg.value_and_grad(mg.sum, x), "value_and_grad(f)(x)"),
+    ("jacobian_at_once", lambda x: mg.jacobian(mg.exp, x), "mg.jacobian(f)(x)"),
+    ("hessian_at_once", lambda x: mg.hessian(mg.sum, x), "mg.hessian(f)(x)"),
+    ("hessian_at_an_array", lambda x: mg.hessian(mg.sum, np.ones(2)), "mg.hessian(f)(x)"),
+    ("variable_of_a_list", lambda x: mg.Variable([1.0, 2.0]), "mg.variable(data)"),
+    ("function_without_parts", lambda x: Nothing.apply(x), "Nothing: wanted a static method"),
+    ("function_without_backward", lambda x: NoBackward.apply(x), "method backward"),
+    ("function_without_forward", lambda x: NoForward.apply(x), "method forward"),
+    ("picture_of_a_number", lambda x: mg.viz.memory(3), "mg.memory.timeline()"),
     ("where_of_a_condition", lambda x: mg.where(x > 0), "3 operands, c, a, b"),
     ("maximum_of_one", lambda x: mg.maximum(x), "2 operands, a, b"),
     ("erf_of_two", lambda x: mg.erf(x, x), "1 operand, x"),
@@ -177,3 +229,75 @@ def test_in_place_errors_name_the_method():
         mg.ones((2,), requires_grad=True).fill_(1.0)
     with pytest.raises(DTypeError, match=r"^add in place: wanted a result of int64"):
         ints().add_(0.5)
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("tensor", "mg.variable(data)"),
+        ("cat", "mg.concatenate"),
+        ("clamp", "mg.clip"),
+        ("save", "model.state_dict()"),
+        ("as_tensor", "mg.variable"),
+    ],
+)
+def test_names_of_other_libraries_in_the_module_say_what_they_are_called_here(name, says):
+    with pytest.raises(AttributeError) as caught:
+        getattr(mg, name)
+    assert f"no attribute '{name}'; here it is called" in str(caught.value)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("t", "x.T"),
+        ("mT", "x.permute"),
+        ("cuda", "x.to(device)"),
+        ("astype", "x.to('float32')"),
+        ("retain_grad", "mg.gradients"),
+        ("masked_fill", "mg.where(mask, value, x)"),
+        ("unsqueeze_", "x = x.unsqueeze("),
+        ("gather", "mg.gather(x, ...)"),
+    ],
+)
+def test_names_of_other_libraries_on_a_variable_say_what_they_are_called_here(name, says):
+    with pytest.raises(AttributeError) as caught:
+        getattr(mg.ones((2,)), name)
+    assert f"no attribute '{name}'; here it is called" in str(caught.value)
+    assert says in str(caught.value)
+
+
+def test_hints_name_what_exists():
+    from minigrad.graph.variable import KNOWN_AS
+
+    assert not [name for name in KNOWN_AS if hasattr(mg.ones((2,)), name)]
+    assert not [name for name in mg._KNOWN_AS if hasattr(mg, name)]
+    for hint in mg._KNOWN_AS.values():
+        if hint.startswith("mg.") and "(" in hint:
+            assert callable(getattr(mg, hint[3 : hint.index("(")])), hint
+
+
+# -- looking ---------------------------------------------------------------------------------------
+
+
+def test_an_empty_variable_prints_its_shape():
+    assert str(mg.zeros((0, 3))) == "Variable([], shape=(0, 3))"
+    assert str(mg.zeros((0,))) == "Variable([])"
+
+
+def test_rows_line_up_with_the_first():
+    rows = str(mg.ones((2, 2), requires_grad=True)).splitlines()
+    assert rows == ["Variable([[1., 1.],", "          [1., 1.]], requires_grad=True)"]
+    rows = str(mg.nn.Parameter(np.ones((2, 2), "f4"))).splitlines()
+    assert rows[0].index("[1") == rows[1].index("[1")
+
+
+def test_matplotlib_draws_variables():
+    figure = pytest.importorskip("matplotlib.figure", reason="needs the extra 'lab'")
+    axes = figure.Figure().add_subplot()
+    (line,) = axes.plot(mg.arange(3), mg.variable([1.0, 2.0, 4.0]))
+    assert list(line.get_ydata()) == [1.0, 2.0, 4.0]

@@ -9,6 +9,7 @@ import numpy as np
 
 from minigrad.autograd.traced import (
     TracedCall,
+    checked_function,
     chosen_arguments,
     fitting,
     full_like,
@@ -79,12 +80,6 @@ def _sequence(name, value):
     return list(value)
 
 
-def _checked_function(name, f):
-    if not callable(f):
-        raise ArgumentTypeError(f"{name}: wanted a function", type(f).__name__)
-    return f
-
-
 def grad(f, argnums: int | tuple[int, ...] = 0, has_aux=False):
     """The function that computes the gradient of f, a function with one element as its result.
 
@@ -122,7 +117,7 @@ def value_and_grad(f, argnums: int | tuple[int, ...] = 0, has_aux=False, *, name
     >>> value.item(), g.tolist()
     (5.0, [2.0, 4.0])
     """
-    _checked_function(name, f)
+    checked_function(name, f, argnums)
 
     def both(*args):
         trace = TracedCall(name, f, args, argnums, has_aux)
@@ -158,7 +153,7 @@ def vjp(f, *args):
     >>> pull(mg.variable([1.0, 10.0])).tolist()
     [2.0, 40.0]
     """
-    trace = TracedCall("vjp", _checked_function("vjp", f), args, tuple(range(len(args))))
+    trace = TracedCall("vjp", checked_function("vjp", f), args, tuple(range(len(args))))
 
     def pull(dy):
         dys = [dy] if trace.is_single else list(dy)
@@ -187,7 +182,7 @@ def jvp(f, inputs, tangents):
     [2.0, 40.0]
     """
     xs, vs = paired("jvp", inputs, tangents)
-    trace = TracedCall("jvp", _checked_function("jvp", f), xs, tuple(range(len(xs))))
+    trace = TracedCall("jvp", checked_function("jvp", f), xs, tuple(range(len(xs))))
     vs = fitting("jvp", "tangents", vs, trace.inputs)
     with enable_grad():
         dys = [full_like(y, 0.0) for y in trace.outputs]
@@ -218,7 +213,7 @@ def hvp(f, x, v):
     [6.0, 12.0]
     """
     xs, vs = paired("hvp", x, v)
-    trace = TracedCall("hvp", _checked_function("hvp", f), xs, tuple(range(len(xs))))
+    trace = TracedCall("hvp", checked_function("hvp", f), xs, tuple(range(len(xs))))
     vs = fitting("hvp", "v", vs, trace.inputs)
     with enable_grad():
         first = trace.pull([full_like(trace.scalar(), 1.0)], create_graph=True)
@@ -244,7 +239,7 @@ def jacobian(f, argnums: int | tuple[int, ...] = 0):
     >>> mg.jacobian(lambda x: x * x)([1.0, 2.0]).tolist()
     [[2.0, 0.0], [0.0, 4.0]]
     """
-    _checked_function("jacobian", f)
+    checked_function("jacobian", f, argnums)
 
     def matrix(*args):
         trace = TracedCall("jacobian", f, args, argnums)
@@ -266,7 +261,7 @@ def hessian(f, argnums: int | tuple[int, ...] = 0):
     >>> mg.hessian(lambda x: (x * x * x).sum())([1.0, 2.0]).tolist()
     [[6.0, 0.0], [0.0, 12.0]]
     """
-    _checked_function("hessian", f)
+    checked_function("hessian", f, argnums)
 
     def matrix(*args):
         many = isinstance(argnums, (tuple, list))

@@ -159,12 +159,28 @@ class _Watch:
     has_left_graph = False
 
 
+def checked_function(name, f, argnums: object = 0):
+    """f, which must be a function; argnums must be ints."""
+    if not callable(f):
+        raise ArgumentTypeError(
+            f"{name}: wanted a function",
+            type(f).__name__,
+            "mg.gradients(y, x) for the gradient of a Variable" if name == "grad" else None,
+        )
+    numbers = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    if not all(type(k) is int for k in numbers):
+        raise ArgumentTypeError(
+            f"{name}: wanted an int or a tuple of ints for argnums",
+            type(argnums).__name__,
+            f"the function first, then its arguments: mg.{name}(f)(x)",
+        )
+    return f
+
+
 def chosen_arguments(name, argnums, arguments):
     """The positions that argnums names, checked."""
     numbers = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     for k in numbers:
-        if isinstance(k, bool) or not isinstance(k, int):
-            raise ArgumentTypeError(f"{name}: wanted an int or a tuple for argnums", f"{argnums!r}")
         if not -len(arguments) <= k < len(arguments):
             raise ArgumentError(
                 f"{name}: wanted argnums that exist", f"{k}, with {len(arguments)} arguments"

@@ -98,6 +98,13 @@ class Function:
     @classmethod
     def apply(cls, *args):
         """Runs forward, and records the call if an argument requires gradients."""
+        for part, form in (("forward", "forward(ctx, ...)"), ("backward", "backward(ctx, *dys)")):
+            if not hasattr(cls, part):
+                raise ArgumentTypeError(
+                    f"{cls.__name__}: wanted a static method {part}",
+                    f"a Function without {part}",
+                    f"@staticmethod, def {form}: ...",
+                )
         needs = tuple(isinstance(a, Variable) and a.requires_grad for a in args)
         ctx = Context(cls.__name__, needs)
         with no_grad():

@@ -31,6 +31,7 @@ class Interop:
     dtype: Any
     describe: Any
     write_check: Any
+    clone: Any
     __array_ufunc__ = None  # NumPy's operators hand over to the reflected ones of Variable
     __array_priority__ = 1000
 
@@ -177,10 +178,7 @@ class Interop:
         return new
 
     def __copy__(self):
-        raise ArgumentTypeError(
-            f"copy.copy: a {type(self).__name__} says itself what a copy shares",
-            fix="x.detach() shares the memory, x.clone() has its own",
-        )
+        return self.clone()  # matplotlib copies what it is given to plot
 
     def __reduce_ex__(self, protocol):
         raise ArgumentTypeError(

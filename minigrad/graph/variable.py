@@ -14,17 +14,44 @@ from minigrad.graph.node import place_line
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import Flows
 
-KNOWN_AS = {  # what people who come from PyTorch try first
+KNOWN_AS = {  # what people who come from PyTorch and NumPy try first
+    "astype": "x.to('float32')",
+    "bool": "x.to('bool')",
+    "chunk": "mg.split(x, sections, axis)",
+    "clamp": "x.clip(low, high)",
+    "contiguous": "x.clone()",
+    "copy": "x.clone()",
     "cpu": "x.to('cpu')",
+    "cuda": "x.to(device); this one computes on 'cpu'",
     "data": "x.detach()",
     "dim": "x.ndim",
+    "dot": "x @ y",
     "double": "x.to('float64')",
+    "element_size": "x.dtype.itemsize",
     "float": "x.to('float32')",
     "grad_fn": "x.node",
+    "half": "x.to('float32'): there is no float16",
+    "int": "x.to('int32')",
+    "is_contiguous": "x.array.is_flat",
+    "itemsize": "x.dtype.itemsize",
     "long": "x.to('int64')",
+    "mT": "x.permute(0, 2, 1) of a batch of matrices, x.T of one",
+    "masked_fill": "mg.where(mask, value, x)",
+    "mm": "x @ y",
+    "movedim": "x.permute(axes)",
     "numel": "x.size",
+    "ravel": "x.flatten()",
+    "repeat": "mg.repeat(x, repeats, axis)",
+    "retain_grad": "x.register_hook(f), or mg.gradients(y, x) for the gradient of a result",
+    "split": "mg.split(x, sections, axis)",
+    "swapaxes": "x.permute(axes)",
+    "t": "x.T",
+    "type": "x.to('float32')",
     "view": "x.reshape(shape)",
+    "view_as": "x.reshape(y.shape)",
+    "zero_grad": "x.grad = None",
 }
+FUNCTIONS: set = set()  # of minigrad, not all of them methods: their names, from the table of ops
 
 
 class Variable(Interop, Flows):
@@ -47,6 +74,10 @@ class Variable(Interop, Flows):
     __hash__ = object.__hash__
 
     def __init__(self, array, node=None, requires_grad=False, name=None):
+        if not isinstance(array, Array):
+            raise ArgumentTypeError(
+                "Variable: is not called with data", type(array).__name__, "mg.variable(data)"
+            )
         self.array, self.node, self._requires_grad = array, node, requires_grad
         self._grad = self.group = self.hooks = self.post_hooks = None
         self.name = name
@@ -56,6 +87,11 @@ class Variable(Interop, Flows):
         if attribute in ("_grad", "group", "hooks", "name", "post_hooks"):
             return None
         known = KNOWN_AS.get(attribute)
+        if not known and attribute[-1:] == "_" and attribute[:1] != "_":
+            known = f"x = x.{attribute[:-1]}(...): few methods write in place"
+            known = known if hasattr(type(self), attribute[:-1]) else None
+        elif attribute in FUNCTIONS:
+            known = f"mg.{attribute}(x, ...)"
         hint = f"; here it is called {known}" if known else ""
         raise AttributeError(f"'Variable' has no attribute '{attribute}'{hint}")
 
@@ -186,8 +222,12 @@ class Variable(Interop, Flows):
     # -- looking -------------------------------------------------------------------------------
 
     def __repr__(self):
-        text = np.array2string(ndarray(self.array), precision=4, separator=", ", threshold=100)
+        text = np.array2string(
+            ndarray(self.array), precision=4, separator=", ", threshold=100, prefix="Variable("
+        )
         parts = [text]
+        if not self.size and self.ndim != 1:
+            parts.append(f"shape={self.shape}")
         if self.dtype.name != "float32":
             parts.append(f"dtype={self.dtype}")
         if self.name:

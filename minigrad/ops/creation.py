@@ -7,7 +7,9 @@ from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import default_device, device_named
+from minigrad.ops.operands import storable
 from minigrad.ops.shape import shape_of
+from minigrad.ops.signatures import teaching
 from minigrad.ops.watching import announce, named
 
 
@@ -46,12 +48,19 @@ def _from_data(data, dtype, device):
             "variable: wanted numbers, nested lists of equal lengths, or an array", f"{error}"
         ) from None
     if values.dtype.kind not in "fiub":
-        raise ArgumentTypeError("variable: wanted numbers", f"dtype {values.dtype}: {data!r:.60}")
+        raise ArgumentTypeError(
+            "variable: wanted numbers, ints among them that int64 holds",
+            f"dtype {values.dtype}: {data!r:.60}",
+        )
     if dtype is None:
         is_array = isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__")
         plain = {"f": float32, "i": int64}.get(values.dtype.kind) if not is_array else None
         dtype = plain or as_dtype(values.dtype)
-    return _device(device).from_numpy(values, as_dtype(dtype))
+    dtype = as_dtype(dtype)
+    if values.size and not hasattr(data, "__array__") and values.dtype != dtype.numpy:
+        for number in (values.min().item(), values.max().item()):  # of plain numbers, not arrays
+            storable("variable", number, dtype)
+    return _device(device).from_numpy(values, dtype)
 
 
 def from_numpy(array, requires_grad=False, name=None):
@@ -102,24 +111,40 @@ def sizes_of(name, shape):
     return shape
 
 
-def _count(name, n):
+def count_of(name, n):
     """A number of elements."""
     if isinstance(n, (tuple, list)):
         raise ArgumentTypeError(f"{name}: wanted an int", f"{n!r}")
     return sizes_of(name, n)[0]
 
 
+def _refuse_sizes(name, shape, dtype, *rest):
+    """Raises if what came for the dtype is a size: zeros(2, 3)."""
+    if isinstance(dtype, (int, float)):
+        first = shape[0] if isinstance(shape, tuple) and len(shape) == 1 else shape
+        given = "".join(rest).strip(", ") or dtype
+        value = f", {dtype}" if rest else ""
+        raise ArgumentTypeError(
+            f"{name}: wanted the shape as one tuple, then a dtype",
+            f"{dtype!r} for the dtype",
+            f"{name}(({first}, {given}){value})",
+        )
+
+
 @named
 def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     """A leaf of one value.  shape, number -> shape."""
     shape = sizes_of("full", shape)
+    _refuse_sizes("full", shape, dtype, f", {value}")
     place = _device(device)
     if isinstance(value, Variable):
         value = value.item()
     if not isinstance(value, (int, float, np.number, np.bool_)):
         raise ArgumentTypeError("full: wanted a number for value", f"{value!r:.60}")
     if dtype is None:
-        dtype = float32 if isinstance(value, float) else as_dtype(np.asarray(value).dtype)
+        plain = float32 if isinstance(value, float) else int64
+        dtype = plain if type(value) in (int, float) else as_dtype(np.asarray(value).dtype)
+    storable("full", value, as_dtype(dtype))
     array = place.empty(shape, as_dtype(dtype))
     place.fill(array, value)
     out = Variable(array, name=name)
@@ -128,52 +153,30 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     return announce("full", out) if state.path == 2 else out
 
 
+@teaching
 def zeros(shape, dtype=float32, device=None, requires_grad=False, name=None):
     """A leaf of zeros."""
+    _refuse_sizes("zeros", shape, dtype)
     return full(shape, 0.0, dtype, device, requires_grad, name)
 
 
+@teaching
 def ones(shape, dtype=float32, device=None, requires_grad=False, name=None):
     """A leaf of ones."""
+    _refuse_sizes("ones", shape, dtype)
     return full(shape, 1.0, dtype, device, requires_grad, name)
 
 
+@teaching
 def zeros_like(x):
     """Zeros of a Variable's shape and dtype."""
     return zeros(x.shape, x.dtype)
 
 
+@teaching
 def ones_like(x):
     """Ones of a Variable's shape and dtype."""
     return ones(x.shape, x.dtype)
-
-
-@named
-def arange(start, stop=None, step=1, dtype=None):
-    """start, start + step, ... up to but without stop, as Python's range.  -> (n,)."""
-    if stop is None:
-        start, stop = 0, start
-    for value in (start, stop, step):
-        if not isinstance(value, (int, float, np.number)):
-            raise ArgumentTypeError("arange: wanted numbers", f"{value!r:.60}")
-    if not step:
-        raise ArgumentError("arange: wanted a step other than 0", f"{step}")
-    values = np.arange(start, stop, step)
-    plain = float32 if values.dtype.kind == "f" else int64
-    return Variable(default_device().from_numpy(values, as_dtype(dtype) if dtype else plain))
-
-
-@named
-def linspace(start, stop, count, dtype=float32):
-    """count evenly spaced numbers from start to stop, both included.  -> (count,)."""
-    values = np.linspace(float(start), float(stop), _count("linspace", count))
-    return Variable(default_device().from_numpy(values, as_dtype(dtype)))
-
-
-@named
-def eye(n, dtype=float32):
-    """The identity matrix.  -> (n, n)."""
-    return Variable(default_device().from_numpy(np.eye(_count("eye", n)), as_dtype(dtype)))
 
 
 class Generator:
@@ -217,7 +220,8 @@ def _random(name, kind, shape, dtype, source, low=0, high=0):
     return announce(name, out) if state.path == 2 else out
 
 
-def _float(name, dtype):
+def _float(name, shape, dtype):
+    _refuse_sizes(name, shape, dtype)
     if not as_dtype(dtype).is_float:
         raise DTypeError(f"{name}: wanted float32 or float64", f"{dtype}")
     return as_dtype(dtype)
@@ -226,26 +230,32 @@ def _float(name, dtype):
 @named
 def rand(shape, dtype=float32, generator=None):
     """Uniform in [0, 1).  -> shape."""
-    return _random("rand", "uniform", shape, _float("rand", dtype), generator)
+    return _random("rand", "uniform", shape, _float("rand", shape, dtype), generator)
 
 
 @named
 def randn(shape, dtype=float32, generator=None):
     """Standard normal.  -> shape."""
-    return _random("randn", "normal", shape, _float("randn", dtype), generator)
+    return _random("randn", "normal", shape, _float("randn", shape, dtype), generator)
 
 
 @named
 def randint(low, high, shape, generator=None):
     """Integers from low to high - 1, equally likely.  -> shape, int64."""
+    for end in (low, high):
+        if isinstance(end, bool) or not hasattr(end, "__index__"):
+            raise ArgumentTypeError("randint: wanted ints for low and high", f"{end!r:.60}")
+        storable("randint", end.__index__(), int64)
+    low, high = low.__index__(), high.__index__()
     if high <= low:
         raise ArgumentError("randint: wanted low < high", f"{low}, {high}")
     return _random("randint", "integers", shape, int64, generator, low, high)
 
 
+@teaching
 def randperm(n, generator=None):
     """0 to n - 1 in random order.  -> (n,), int64."""
-    n = _count("randperm", n)
+    n = count_of("randperm", n)
     keys = _random("randperm", "uniform", (n,), as_dtype("float64"), generator)
     order = np.argsort(keys.numpy(), kind="stable")
     return Variable(default_device().from_numpy(order, int64))

@@ -7,7 +7,7 @@ from minigrad.array.dtypes import as_dtype
 from minigrad.array.layout import normalize_axes, normalize_axis, size_of
 from minigrad.errors import ArgumentError, DeviceError, DTypeError
 from minigrad.graph import backward
-from minigrad.graph.variable import Variable
+from minigrad.graph.variable import FUNCTIONS, Variable
 from minigrad.kernels.backend import device_named
 from minigrad.ops import (
     activations,
@@ -286,6 +286,7 @@ def _install():
     Variable.__getitem__ = indexing.get_item
     Variable.__setitem__ = indexing.set_item
     Variable.__iter__ = indexing.rows_of_axis_0
+    FUNCTIONS.update(functions)
     Variable.clone = lambda self: shape.Clone.apply(self)
     Variable.to = teaching(to)
     Variable.backward = teaching(Variable.backward)

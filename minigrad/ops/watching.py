@@ -6,6 +6,7 @@ from minigrad.graph.modes import SLOW, note, state
 from minigrad.graph.node import user_place
 from minigrad.graph.probe import run_as
 from minigrad.ops.operands import InferenceVariable
+from minigrad.ops.signatures import teaching
 
 
 def announced(cls, args, variables, attributes):
@@ -21,12 +22,13 @@ def announced(cls, args, variables, attributes):
 
 def named(function):
     """A function that makes Variables, known by its name to those who watch."""
+    taught = teaching(function)
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
-        if state.path != SLOW:
-            return function(*args, **kwargs)
-        return run_as(function.__name__, function, *args, **kwargs)
+        if state.path == SLOW:
+            return run_as(function.__name__, taught, *args, **kwargs)
+        return taught(*args, **kwargs)
 
     return wrapper
 

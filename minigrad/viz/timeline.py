@@ -4,7 +4,7 @@ import textwrap
 from collections import Counter
 from dataclasses import dataclass
 
-from minigrad.errors import ArgumentError, MissingLibraryError
+from minigrad.errors import ArgumentError, ArgumentTypeError, MissingLibraryError
 from minigrad.viz.units import format_bytes
 
 MOST_LIFETIMES = 4000  # of more buffers than this, the largest are drawn
@@ -65,6 +65,12 @@ def memory(timeline):
     Returns:
         A matplotlib Figure: `.savefig(path)` writes it, JupyterLab shows it.
     """
+    if not hasattr(timeline, "__iter__") or isinstance(timeline, (str, bytes)):
+        raise ArgumentTypeError(
+            "viz.memory: wanted a timeline",
+            type(timeline).__name__,
+            "with mg.memory.timeline() as t: ..., then mg.viz.memory(t)",
+        )
     events = list(timeline)
     if not events:
         raise ArgumentError(

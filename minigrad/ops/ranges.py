@@ -1,0 +1,61 @@
+"""Evenly spaced numbers, and the identity matrix."""
+
+import math
+
+import numpy as np
+
+from minigrad.array.dtypes import as_dtype, float32, int64
+from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfMemoryError
+from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import default_device
+from minigrad.ops.creation import count_of
+from minigrad.ops.operands import as_float
+from minigrad.ops.watching import named
+
+
+def _made(name, make):
+    """What NumPy makes, or the error for more elements than there is memory for."""
+    try:
+        return make()
+    except (ValueError, OverflowError, MemoryError) as error:
+        raise OutOfMemoryError(f"{name}: wanted fewer elements", f"{error}") from None
+
+
+@named
+def arange(start, stop=None, step=1, dtype=None):
+    """start, start + step, ... up to but without stop, as Python's range.  -> (n,)."""
+    if stop is None:
+        start, stop = 0, start
+    for value in (start, stop, step):
+        if not isinstance(value, (int, float, np.number)):
+            raise ArgumentTypeError("arange: wanted numbers", f"{value!r:.60}")
+        if type(value) is int:
+            as_float("arange", value)
+    if not step:
+        raise ArgumentError("arange: wanted a step other than 0", f"{step}")
+    if not all(math.isfinite(value) for value in (start, stop, step)):
+        raise ArgumentError("arange: wanted finite numbers", f"{start}, {stop}, {step}")
+    values = _made("arange", lambda: np.arange(start, stop, step))
+    if values.dtype.kind not in "fi":
+        raise DTypeError("arange: wanted ints that int64 holds", f"{start}, {stop}"[:60])
+    plain = float32 if values.dtype.kind == "f" else int64
+    return Variable(default_device().from_numpy(values, as_dtype(dtype) if dtype else plain))
+
+
+@named
+def linspace(start, stop, count, dtype=float32):
+    """count evenly spaced numbers from start to stop, both included.  -> (count,)."""
+    for end in (start, stop):
+        if not isinstance(end, (int, float, np.number)):
+            raise ArgumentTypeError("linspace: wanted numbers for start and stop", f"{end!r:.60}")
+    start, stop = (as_float("linspace", x) if type(x) is int else float(x) for x in (start, stop))
+    count = count_of("linspace", count)
+    values = _made("linspace", lambda: np.linspace(start, stop, count))
+    return Variable(default_device().from_numpy(values, as_dtype(dtype)))
+
+
+@named
+def eye(n, dtype=float32):
+    """The identity matrix.  -> (n, n)."""
+    n = count_of("eye", n)
+    return Variable(default_device().from_numpy(_made("eye", lambda: np.eye(n)), as_dtype(dtype)))

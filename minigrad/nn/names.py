@@ -79,14 +79,14 @@ def refuse_unknown_arguments(name, function, given, renamed, absent):
         renamed: {keyword elsewhere: what it is called here}.
         absent: {keyword elsewhere: what to do without it}.
     """
-    parameters = list(inspect.signature(function).parameters.values())
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        known = None
-    else:
-        known = [p.name for p in parameters if p.name != "self" and p.kind is not p.VAR_POSITIONAL]
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_flags & inspect.CO_VARKEYWORDS:
+        return  # it looks at its keywords itself
+    count = code.co_argcount + code.co_kwonlyargcount
+    known = [n for n in code.co_varnames[code.co_posonlyargcount : count] if n != "self"]
     for keyword in given:
         ours = renamed.get(keyword)
-        if known is None or keyword in known:
+        if keyword in known:
             continue
         if ours in known:
             fix = f"{ours}=, as it is called here"

@@ -38,6 +38,29 @@ def test_unknown_argument_raises_and_names_what_there_is(make, message):
         make()
 
 
+def test_decorated_and_keyword_only_arguments_are_taken():
+    import functools
+
+    def plain(function):
+        @functools.wraps(function)
+        def inner(self, **given):
+            return function(self, given.pop("extra", 0) + given["hidden"])
+
+        return inner
+
+    class Decorated(Net):
+        __init__ = plain(Net.__init__)
+
+    class Only(nn.Module):
+        def __init__(self, *, width: "Undefined" = 2):  # noqa: F821
+            self.width = width
+
+    assert Decorated(hidden=1, extra=2).hidden == 3
+    assert Only(width=5).width == 5
+    with pytest.raises(errors.ArgumentTypeError, match="it takes width"):
+        Only(breadth=5)
+
+
 def test_layers_with_open_arguments_of_their_own_take_them():
     assert Open(inplace=True, in_features=3).options == {"inplace": True, "in_features": 3}
     assert Net(hidden=3).depth == 1

@@ -34,7 +34,7 @@ for _name in (
     _NAMES[_name] = "minigrad.autograd.functional"
 for _name in (
     "variable", "from_numpy", "from_dlpack", "zeros", "ones", "full", "rand", "randn", "randint",
-    "randperm", "manual_seed", "zeros_like", "ones_like", "Generator",
+    "randperm", "manual_seed", "zeros_like", "ones_like", "full_like", "Generator",
 ):  # fmt: skip
     _NAMES[_name] = "minigrad.ops.creation"
 for _name in ("arange", "linspace", "eye"):

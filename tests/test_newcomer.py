@@ -174,7 +174,11 @@ CALLS = [
     ("hessian_at_an_array", lambda x: mg.hessian(mg.sum, np.ones(2)), "mg.hessian(f)(x)"),
     ("variable_of_a_list", lambda x: mg.Variable([1.0, 2.0]), "mg.variable(data)"),
     ("function_without_parts", lambda x: Nothing.apply(x), "Nothing: wanted a static method"),
-    ("function_without_backward", lambda x: NoBackward.apply(x), "method backward"),
+    (
+        "function_without_backward",
+        lambda x: NoBackward.apply(x.requires_grad_()),
+        "method backward",
+    ),
     ("function_without_forward", lambda x: NoForward.apply(x), "method forward"),
     ("picture_of_a_number", lambda x: mg.viz.memory(3), "mg.memory.timeline()"),
     ("where_of_a_condition", lambda x: mg.where(x > 0), "3 operands, c, a, b"),
@@ -196,6 +200,12 @@ CALLS = [
     ("max_of_two", lambda x: x.max(x), "mg.maximum(a, b)"),
     ("sum_over_a_variable", lambda x: x.sum(x), "wanted an int for axis"),
 ]
+
+
+def test_a_function_without_backward_runs_where_nothing_is_recorded():
+    x = mg.ones((2,), requires_grad=True)
+    with mg.no_grad():
+        assert NoBackward.apply(x).tolist() == [2.0, 2.0]
 
 
 @pytest.mark.parametrize(("action", "says"), [r[1:] for r in CALLS], ids=[r[0] for r in CALLS])
@@ -301,3 +311,37 @@ def test_matplotlib_draws_variables():
     axes = figure.Figure().add_subplot()
     (line,) = axes.plot(mg.arange(3), mg.variable([1.0, 2.0, 4.0]))
     assert list(line.get_ydata()) == [1.0, 2.0, 4.0]
+
+
+# -- what they would expect to be there ------------------------------------------------------------
+
+
+def test_full_like_takes_shape_and_dtype():
+    x = mg.full_like(mg.zeros((2, 3), dtype="float64"), 2)
+    assert (x.shape, x.dtype, x.tolist()) == ((2, 3), mg.float64, [[2.0] * 3] * 2)
+    assert mg.full_like(x, 1, dtype="int64").dtype is mg.int64
+
+
+def test_outer_is_the_product_of_all_pairs_and_differentiable():
+    rng = np.random.default_rng(0)
+    a, b = (mg.variable(rng.normal(size=n), requires_grad=True) for n in (3, 4))
+    np.testing.assert_array_equal(mg.outer(a, b).detach().numpy(), np.outer(a.tolist(), b.tolist()))
+    assert mg.debug.gradcheck(mg.outer, [a, b])
+    with pytest.raises(ShapeError):
+        mg.outer(mg.ones((2, 2)), b)
+
+
+def test_allclose_compares_within_tolerances_as_numpy():
+    a = mg.variable([1.0, float("inf")], requires_grad=True)
+    assert mg.allclose(a, [1.000001, float("inf")]) is True
+    assert mg.allclose(a, [1.1, float("inf")]) is False
+    assert mg.allclose(a, [1.1, float("inf")], relative=0.2)
+    assert not mg.allclose([float("nan")], [float("nan")])
+    assert mg.allclose([float("nan")], [float("nan")], equal_nan=True)
+    assert mg.allclose(mg.ones((2, 2)), 1.0)
+    with pytest.raises(ShapeError):
+        mg.allclose(mg.ones((2,)), mg.ones((3,)))
+    with pytest.raises(ArgumentTypeError, match="absolute="):
+        mg.allclose(a, a, atol=1.0)
+    with pytest.raises(ArgumentError):
+        mg.allclose(a, a, absolute=-1.0)

@@ -98,13 +98,7 @@ class Function:
     @classmethod
     def apply(cls, *args):
         """Runs forward, and records the call if an argument requires gradients."""
-        for part, form in (("forward", "forward(ctx, ...)"), ("backward", "backward(ctx, *dys)")):
-            if not hasattr(cls, part):
-                raise ArgumentTypeError(
-                    f"{cls.__name__}: wanted a static method {part}",
-                    f"a Function without {part}",
-                    f"@staticmethod, def {form}: ...",
-                )
+        _check_method(cls, "forward", "(ctx, ...)")
         needs = tuple(isinstance(a, Variable) and a.requires_grad for a in args)
         ctx = Context(cls.__name__, needs)
         with no_grad():
@@ -119,8 +113,18 @@ class Function:
                 )
         if not state.recording or not any(needs):
             return result
+        _check_method(cls, "backward", "(ctx, *dys)")
         recorded = _record(cls, ctx, args, outputs)
         return recorded if isinstance(result, tuple) else recorded[0]
+
+
+def _check_method(cls, name, arguments):
+    if not hasattr(cls, name):
+        raise ArgumentTypeError(
+            f"{cls.__name__}: wanted a static method {name}",
+            f"a Function without {name}",
+            f"@staticmethod, def {name}{arguments}: ...",
+        )
 
 
 def once_differentiable(backward):

@@ -212,4 +212,17 @@ def _cheapest(terms, result, sizes):
     return min(pairs, key=cost)
 
 
-functions = (einsum, diagonal)
+def outer(a, b):
+    """The products of all pairs.  (m,), (n,) -> (m, n).
+
+    >>> import minigrad as mg
+    >>> mg.outer([1, 2], [3, 4]).tolist()
+    [[3, 4], [6, 8]]
+    """
+    a, b = (x if isinstance(x, Variable) else constant(x, "outer") for x in (a, b))
+    if a.ndim != 1 or b.ndim != 1:
+        raise ShapeError("outer: wanted (m,) and (n,)", f"{a.shape} and {b.shape}")
+    return call("unsqueeze", a, 1) * b
+
+
+functions = (einsum, diagonal, outer)

@@ -118,16 +118,16 @@ def count_of(name, n):
     return sizes_of(name, n)[0]
 
 
-def _refuse_sizes(name, shape, dtype, *rest):
+def _refuse_sizes(name, shape, dtype, value=None):
     """Raises if what came for the dtype is a size: zeros(2, 3)."""
     if isinstance(dtype, (int, float)):
         first = shape[0] if isinstance(shape, tuple) and len(shape) == 1 else shape
-        given = "".join(rest).strip(", ") or dtype
-        value = f", {dtype}" if rest else ""
+        given = f"{first}, {dtype}" if value is None else f"{first}, {value!r:.60}"
+        rest = "" if value is None else f", {dtype}"
         raise ArgumentTypeError(
             f"{name}: wanted the shape as one tuple, then a dtype",
             f"{dtype!r} for the dtype",
-            f"{name}(({first}, {given}){value})",
+            f"{name}(({given}){rest})",
         )
 
 
@@ -135,7 +135,7 @@ def _refuse_sizes(name, shape, dtype, *rest):
 def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     """A leaf of one value.  shape, number -> shape."""
     shape = sizes_of("full", shape)
-    _refuse_sizes("full", shape, dtype, f", {value}")
+    _refuse_sizes("full", shape, dtype, value)
     place = _device(device)
     if isinstance(value, Variable):
         value = value.item()
@@ -165,6 +165,17 @@ def ones(shape, dtype=float32, device=None, requires_grad=False, name=None):
     """A leaf of ones."""
     _refuse_sizes("ones", shape, dtype)
     return full(shape, 1.0, dtype, device, requires_grad, name)
+
+
+@teaching
+def full_like(x, value, dtype=None):
+    """A leaf of one value, of a Variable's shape and, unless another is given, dtype.
+
+    >>> import minigrad as mg
+    >>> mg.full_like(mg.zeros((2,)), 3).tolist()
+    [3.0, 3.0]
+    """
+    return full(x.shape, value, x.dtype if dtype is None else dtype)
 
 
 @teaching

@@ -13,7 +13,8 @@ KNOWN_AS = {  # keywords that people bring from PyTorch and NumPy
     "end_dim": "end_axis", "fill_value": "value", "grad_outputs": "dy", "gradient": "dy",
     "input": "x", "keepdim": "keepdims", "label": "target", "labels": "target", "max": "high",
     "min": "low", "negative_slope": "slope", "num": "count", "num_classes": "classes",
-    "size": "shape", "start_dim": "start_axis", "steps": "count", "weights": "weight",
+    "rtol": "relative", "atol": "absolute", "size": "shape", "start_dim": "start_axis",
+    "steps": "count", "weights": "weight",
 }  # fmt: skip
 
 ADVICE = {  # by function

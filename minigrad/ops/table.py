@@ -13,6 +13,7 @@ from minigrad.ops import (
     activations,
     attention,
     binary,
+    comparison,
     contraction,
     convolution,
     gathering,
@@ -219,7 +220,8 @@ functions |= {
         shape.reshape, shape.transpose, shape.permute, shape.expand, shape.squeeze,
         shape.unsqueeze, shape.flatten, *losses.functions,
         *gathering.functions, *joining.functions, *convolution.functions, *windows.functions,
-        *contraction.functions, *normalisation.functions, *attention.functions,
+        *contraction.functions, *comparison.functions, *normalisation.functions,
+        *attention.functions,
     )
 }  # fmt: skip
 functions["pow"] = power

@@ -41,7 +41,7 @@ for _name in ("arange", "linspace", "eye"):
     _NAMES[_name] = "minigrad.ops.ranges"
 _KNOWN_AS = {  # what people who come from PyTorch and NumPy try first
     "Parameter": "mg.nn.Parameter", "Tensor": "mg.variable(data)",
-    "as_tensor": "mg.variable(data)", "asarray": "mg.variable(data)",
+    "as_tensor": "mg.variable(data)", "asarray": "mg.variable(data)", "bool": "mg.bool_",
     "bmm": "mg.matmul(a, b)", "cat": "mg.concatenate([a, b])", "chunk": "mg.split(x, sections)",
     "clamp": "mg.clip(x, low, high)", "concat": "mg.concatenate([a, b])", "dot": "a @ b",
     "empty": "mg.zeros(shape)", "empty_like": "mg.zeros_like(x)", "float": "mg.float32",

@@ -172,6 +172,15 @@ CALLS = [
     ("jacobian_at_once", lambda x: mg.jacobian(mg.exp, x), "mg.jacobian(f)(x)"),
     ("hessian_at_once", lambda x: mg.hessian(mg.sum, x), "mg.hessian(f)(x)"),
     ("hessian_at_an_array", lambda x: mg.hessian(mg.sum, np.ones(2)), "mg.hessian(f)(x)"),
+    (
+        "randn_that_requires_gradients",
+        lambda x: mg.randn((2,), requires_grad=True),
+        "randn(...).requires_grad_()",
+    ),
+    ("gradients_of_no_input", lambda x: mg.gradients(x), "gradients(outputs, inputs"),
+    ("gradients_grad_outputs", lambda x: mg.gradients(x, x, grad_outputs=x), "dy="),
+    ("jvp_without_tangents", lambda x: mg.jvp(mg.exp, x), "jvp(f, inputs, tangents)"),
+    ("seed_of_nothing", lambda x: mg.manual_seed(), "manual_seed(seed)"),
     ("variable_of_a_list", lambda x: mg.Variable([1.0, 2.0]), "mg.variable(data)"),
     ("function_without_parts", lambda x: Nothing.apply(x), "Nothing: wanted a static method"),
     (

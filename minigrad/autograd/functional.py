@@ -22,9 +22,11 @@ from minigrad.graph.backward import upstream
 from minigrad.graph.modes import enable_grad, state
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
+from minigrad.ops.signatures import teaching
 from minigrad.ops.table import functions
 
 
+@teaching
 def gradients(outputs, inputs, dy=None, create_graph=False, retain_graph=False):
     """The gradients of outputs with respect to inputs, in one pass; writes no `.grad`.
 
@@ -80,6 +82,7 @@ def _sequence(name, value):
     return list(value)
 
 
+@teaching
 def grad(f, argnums: int | tuple[int, ...] = 0, has_aux=False):
     """The function that computes the gradient of f, a function with one element as its result.
 
@@ -163,6 +166,7 @@ def vjp(f, *args):
     return trace.result(), _named(pull, f, "pullback")
 
 
+@teaching
 def jvp(f, inputs, tangents):
     """f's result and its derivative in the direction of the tangents: the Jacobian times v.
 
@@ -196,6 +200,7 @@ def jvp(f, inputs, tangents):
     return trace.result(), (found[0] if trace.is_single else tuple(found))
 
 
+@teaching
 def hvp(f, x, v):
     """The Hessian of f at x times v, without the Hessian: two backward passes.
 
@@ -224,6 +229,7 @@ def hvp(f, x, v):
     return found[0] if isinstance(x, Variable) else tuple(found)
 
 
+@teaching
 def jacobian(f, argnums: int | tuple[int, ...] = 0):
     """The function that computes the Jacobian of f: one backward pass per element of the result.
 

@@ -217,6 +217,7 @@ class Generator:
 generator = Generator()
 
 
+@teaching
 def manual_seed(seed):
     """Seeds the default generator: the same seed gives the same numbers."""
     generator.manual_seed(seed)

@@ -39,6 +39,9 @@ def explained(function, error, keywords=()):
     fix = None
     for keyword in keywords:
         ours = KNOWN_AS.get(keyword)
+        if keyword == "requires_grad" and keyword not in known:
+            fix = f"{name}(...).requires_grad_()"
+            break
         if keyword not in known and ours in known:
             fix = f"{ours}=, as it is called here"
             break

@@ -3,7 +3,6 @@
 import ctypes
 import functools
 import glob
-import itertools
 import os
 import threading
 
@@ -14,10 +13,6 @@ from minigrad.kernels import loader
 from minigrad.kernels.own_matmul import own_matmul
 from minigrad.kernels.own_matmul import state as own_state
 from minigrad.kernels.own_matmul import use_own as use_own
-from minigrad.kernels.threads import threads
-
-SMALL_PRODUCT = 1 << 18  # multiplications up to which BLAS uses one thread for a product
-WORTH_CUTTING = 1 << 20  # multiplications from which waking a thread pays
 
 
 @functools.cache
@@ -153,40 +148,8 @@ def matmul(a, b, out, bias=None, contiguous=None, accumulate=False):
     size = out.dtype.itemsize
     a_at, b_at, c_at = a.address, b.address, out.address
     row = -1 if accumulate else 0 if bias is None else bias.address
-    calls = [
-        (a_at + size * i, b_at + size * j, c_at + size * k, *numbers, row, *inner)
-        for i, j, k in offsets
-    ]
-    one = numbers[0] * numbers[1] * numbers[2]
-    many = one <= SMALL_PRODUCT and one * len(calls) * inner[0] >= WORTH_CUTTING
-    if many and threads.count > 1 and not accumulate:
-        _side_by_side(function, calls, size, inner)
-        return
-    for call in calls:
-        function(*call)
-
-
-def _side_by_side(function, calls, size, inner):
-    """Many small products over our threads: BLAS computes each of them on one thread anyway."""
-    if len(calls) == 1:  # one loop over matrices: cut it
-        (a, b, c, *rest), (count, *steps) = calls[0], inner
-        cuts = [count * p // threads.count for p in range(threads.count + 1)]
-        calls = [
-            (
-                *(x + size * s * first for x, s in zip((a, b, c), steps, strict=True)),
-                *rest[:-4],
-                last - first,
-                *steps,
-            )
-            for first, last in itertools.pairwise(cuts)
-        ]
-
-    def some(part):
-        for call in part:
-            function(*call)
-
-    parts = min(threads.count, len(calls))
-    threads.run(some, [(calls[p::parts],) for p in range(parts)])
+    for i, j, k in offsets:
+        function(a_at + size * i, b_at + size * j, c_at + size * k, *numbers, row, *inner)
 
 
 def _with_numpy(a, b, out, bias, accumulate):

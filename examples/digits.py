@@ -131,14 +131,20 @@ def main(argv=None):
     parser = argparse.ArgumentParser(description="Train a classifier of handwritten digits.")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--plot", type=Path, default=Path("digits.png"), help="where to draw it")
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        default=Path("digits.png"),
+        help="where to draw it (git ignores digits.png)",
+    )
     options = parser.parse_args(argv)
+    print("the first run on a machine compiles kernels; on a busy one it may take a minute")
     report, close = progress_bar(options.epochs)
     result = train(options.seed, options.epochs, report)
     close()
     print(f"held-out accuracy {result.accuracy:.2%} (seed {options.seed}, {result.seconds:.1f} s)")
     if plot(result, options.plot):
-        print(f"drawn: {options.plot}")
+        print(f"drawn: {options.plot.resolve()}")
     else:
         print("no picture: matplotlib is not installed")
 

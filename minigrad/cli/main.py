@@ -9,6 +9,7 @@ import argparse
 import io
 import sys
 
+from minigrad import __version__
 from minigrad.cli import checking, doctor, lab, reset
 from minigrad.grader.folder import CourseError
 from minigrad.grader.launcher import GraderError
@@ -21,6 +22,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="minigrad", description=(__doc__ or "").partition("\n")[0]
     )
+    parser.add_argument("--version", action="version", version=f"minigrad {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def add(name: str, help_text: str, run) -> argparse.ArgumentParser:
@@ -34,7 +36,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("--port", type=int, default=8888, help="the first port to try")
 
     command = add("check", "grade the saved exercise files", checking.check)
-    command.add_argument("what", nargs="*", help="such as 00, 00.hello or a file (default: all)")
+    command.add_argument("what", nargs="*", help="such as 00, 00.hello, a file, or all (default)")
     command.add_argument("--seed", type=int, help="the seed that an earlier run printed")
     command.add_argument("--json", action="store_true", help="print the result as JSON")
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from minigrad.course.stubs import cut
-from minigrad.grader.folder import CourseError, CourseFolder, find_folder, find_stem
+from minigrad.grader.folder import CourseError, CourseFolder, find_exercises, find_folder, find_stem
 from minigrad.grader.progress import write_atomically
 
 
@@ -28,8 +28,15 @@ def backup(folder: CourseFolder, path: Path) -> Path:
 
 def run(options: argparse.Namespace) -> int:
     """Keep a copy, then write the stub. Nothing is written when the copy fails."""
-    stem = find_stem(options.lesson)
     folder = find_folder()
+    if "." in options.lesson and not options.lesson.endswith(".py"):
+        lesson, exercises = find_exercises(options.lesson)
+        raise CourseError(
+            f"nothing was reset: {exercises[0].id} is one exercise, and reset brings back the "
+            f"whole file exercises/{lesson.stem}.py with all {len(lesson.exercises)}; if that is "
+            f"what you want, `minigrad reset {lesson.number}` (yours is kept)"
+        )
+    stem = find_stem(options.lesson)
     path = folder.root / "exercises" / f"{stem}.py"
     solution = folder.root / "solutions" / f"{stem}.py"
     if not solution.is_file():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from minigrad.grader.report import SIGNS, Style, difficulty, next_step, text
+from minigrad.grader.report import SIGNS, Style, difficulty, next_step, printed_lines, text
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 
 # JupyterLab's own colours, so that light and dark themes both fit; plain ones elsewhere.
@@ -55,7 +55,7 @@ def _exercise(exercise: ExerciseResult) -> str:
         rows.append(_row(check))
         if check.message is not None and not shown:
             shown = True
-            rows.append(_message(check))
+            rows.append(_message(check, exercise.id))
     return f'<div>{head}</div><div style="margin:4px 0 8px 0">{"".join(rows)}</div>'
 
 
@@ -67,12 +67,12 @@ def _row(check: CheckResult) -> str:
     )
 
 
-def _message(check: CheckResult) -> str:
+def _message(check: CheckResult, exercise_id: str) -> str:
     assert check.message is not None
     cell = "padding:1px 12px 1px 0;vertical-align:top;text-align:left;white-space:pre-wrap"
     parts = check.message.parts()
-    if check.printed.strip() and check.message.key != "printed":
-        parts.append(("Printed", check.printed.strip()[:300]))
+    if printed := printed_lines(check, exercise_id):
+        parts.append(("Printed", "\n".join(printed)))
     rows = "".join(
         f'<tr style="background:transparent"><td style="{cell};color:{QUIET}">{label}</td>'
         f'<td style="{cell};font-family:monospace">{escape(part)}</td></tr>'

@@ -1,7 +1,8 @@
 """What is remembered about a learner: one small JSON file, never half written.
 
 `.minigrad/progress.json` holds, per exercise, the points of the last check, the best, the hash of
-the file that earned them and the hints looked at; the predictions; and which parts run the engine.
+the file that was checked and the hints looked at; the predictions; and which parts run the engine.
+Points hold for the file that was checked and for no other: `is_current` tells.
 """
 
 from __future__ import annotations
@@ -85,9 +86,15 @@ def record(state: Path, result: Result) -> dict[str, Any]:
             entry.update(points=exercise.points, of=exercise.of, when=now)
             entry["best"] = max(entry.get("best", 0), exercise.points)
             entry["runs"] = entry.get("runs", 0) + 1
+            entry["hash"] = hashes.get(exercise.id[:2])
             entry["passed_hash"] = hashes.get(exercise.id[:2]) if exercise.passed else None
 
     return update(state, change)
+
+
+def is_current(entry: dict[str, Any], hash_now: str | None) -> bool:
+    """Whether an entry's points were given to the file as it is now (None: there is no file)."""
+    return hash_now is not None and entry.get("hash", entry.get("passed_hash")) == hash_now
 
 
 def record_hint(state: Path, exercise_id: str, step: int) -> None:

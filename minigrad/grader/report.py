@@ -6,10 +6,12 @@ import os
 import sys
 from typing import TextIO
 
+from minigrad.grader.message import LABEL_WIDTH, WIDTH
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 
 SIGNS = {"passed": "✓", "failed": "✗", "not_run": "·"}
 ASCII_SIGNS = {"passed": "+", "failed": "x", "not_run": "."}
+PRINTED_LINES = 5
 COLOURS = {"passed": "32", "failed": "31", "not_run": "2", "bold": "1", "dim": "2"}
 
 
@@ -51,20 +53,33 @@ def exercise_lines(exercise: ExerciseResult, style: Style, *, messages: int = 1)
         lines.append(f"  {sign} {check.points}/{check.of}  {check.name}: {check.summary}")
         if check.message is not None and messages > 0:
             messages -= 1
-            lines += [f"      {line}" for line in message_lines(check)]
+            lines += [f"      {line}" for line in message_lines(check, exercise.id)]
     if exercise.limits_missing:
         names = ", ".join(exercise.limits_missing)
         lines.append(f"  this system sets no limit on: {names}")
     return lines
 
 
-def message_lines(check: CheckResult) -> list[str]:
+def message_lines(check: CheckResult, exercise_id: str) -> list[str]:
     """Return the message of a check and what the code printed."""
     lines = check.message.lines() if check.message else []
-    printed = [line for line in check.printed.splitlines() if line.strip()]
-    if printed and check.message is not None and check.message.key != "printed":
-        lines.append(f"Printed   {printed[0][:80]}{' …' if len(printed) > 1 else ''}")
+    for number, line in enumerate(printed_lines(check, exercise_id)):
+        lines.append(f"{'Printed' if number == 0 else '':<{LABEL_WIDTH}}{line}")
     return lines
+
+
+def printed_lines(check: CheckResult, exercise_id: str) -> list[str]:
+    """Return the beginning of what the code printed, and where to see all of it if it is longer."""
+    printed = [line for line in check.printed.splitlines() if line.strip()]
+    if not printed or check.message is None or check.message.key == "printed":
+        return []
+    room = WIDTH - LABEL_WIDTH
+    shown = [line if len(line) <= room else f"{line[: room - 2]} …" for line in printed]
+    if shown == printed[:PRINTED_LINES]:
+        return shown
+    name = exercise_id.partition(".")[2]
+    rest = f"({len(printed)} lines or more; in the notebook, check(mine.{name}) shows them all)"
+    return [*shown[:PRINTED_LINES], rest]
 
 
 def next_step(result: Result, hint: str = "`minigrad hint {id}`") -> str:

@@ -92,7 +92,7 @@ ATTACKS = {
     "endless printing": (function("while True:", "    print('x' * 1000)"), "output"),
     "endless recursion": (function("return central_difference(f, x, eps)"), "recursion"),
     "crash of the interpreter": (function("import os", "os.kill(os.getpid(), 11)"), "killed"),
-    "asks for input": (function("input()"), "raised"),
+    "asks for input": (function("input()"), "input"),
     "no function": ("x = 1\n", "missing"),
     "not a function": ("central_difference = 3\n", "raised"),
     "wrong number of arguments": ("def central_difference(f, x):\n    return 0.0\n", "raised"),

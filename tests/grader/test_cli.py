@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+import minigrad
 from minigrad.cli import checking, lab, reset
 from minigrad.cli.main import main
+from minigrad.course import check
 from minigrad.course.stubs import cut
 from minigrad.grader import progress
 from minigrad.grader.launcher import GraderError
@@ -94,18 +96,116 @@ def test_hint_for_a_whole_lesson_asks_which_exercise(course, capsys):
     assert "00.slope" in capsys.readouterr().err
 
 
-def test_status_shows_points_and_tiles(course, capsys):
+def test_check_of_a_name_without_its_lesson_suggests_the_exercise(course, capsys):
+    for name in ("hello", "00.helo", "helo"):
+        assert main(["check", name]) == 2
+        assert "Did you mean 00.hello" in capsys.readouterr().err
+
+
+def test_check_of_a_notebook_says_where_the_exercises_are(course, capsys):
+    assert main(["check", "lessons/00_start.ipynb"]) == 2
+    assert "exercises/00_start.py: check 00" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", ["exercises/00_start.py", "./exercises/00_start.py"])
+def test_check_takes_a_path(course, path, capsys):
+    solve(course)
+    assert main(["check", path]) == 0
+    assert "12 of 12 points" in capsys.readouterr().out
+
+
+def test_check_all_is_check_of_every_lesson(course, capsys):
+    main(["check", "all", "--seed", "3", "--json"])
+    of_all = json.loads(capsys.readouterr().out)
+    main(["check", "--seed", "3", "--json"])
+    of_none = json.loads(capsys.readouterr().out)
+    assert of_all["of"] == of_none["of"] > 12
+
+
+def test_version_is_printed(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"minigrad {minigrad.__version__}\n"
+
+
+def test_prints_are_shown_in_part_and_all_of_them_are_pointed_to(course, capsys):
+    path = course / "exercises" / "00_start.py"
+    body = "    for i in range(9):\n        print('line', i)\n    return 0.0\n"
+    path.write_text(f"def central_difference(f, x, eps):\n{body}")
+    main(["check", "00.central_difference"])
+    out = capsys.readouterr().out
+    assert "Printed   line 0\n" in out
+    assert "line 4\n" in out
+    assert "line 5\n" not in out
+    assert "check(mine.central_difference) shows them all" in out
+    card = repr(check("00.central_difference"))
+    assert "line 4" in card
+    assert "line 4" in check("00.central_difference")._repr_html_()
+
+
+def status_line(name, capsys):
+    capsys.readouterr()
+    assert main(["status"]) == 0
+    return next(line for line in capsys.readouterr().out.splitlines() if f" {name} " in line)
+
+
+@pytest.mark.parametrize("how", ["changed", "reset", "deleted"])
+def test_status_counts_points_only_for_the_file_as_it_was_checked(course, how, capsys):
     solve(course)
     main(["check", "00"])
+    assert " 5 of 5 " in status_line("slope", capsys)
+    path = course / "exercises" / "00_start.py"
+    if how == "changed":
+        path.write_text(path.read_text() + "\n# one more line\n")
+    elif how == "reset":
+        main(["reset", "00"])
+    else:
+        path.unlink()
+    line = status_line("slope", capsys)
+    assert " 0 of 5 " in line
+    assert "had 5 before the file changed" in line
+    if how == "changed":
+        main(["check", "00"])
+        assert " 5 of 5 " in status_line("slope", capsys)
+
+
+def test_status_tells_hints_from_the_solution(course, capsys):
+    for taken in ("1 hint", "2 hints", "3 hints", "3 hints and the solution"):
+        main(["hint", "00.slope"])
+        assert status_line("slope", capsys).endswith(f"min  {taken}")
+
+
+def test_status_shows_points_and_tiles(course, capsys):
+    solve(course)
+    solve(course, "01_chain_rule")
+    main(["check", "00"])
+    main(["check", "01.mul_backward"])
     progress.update(
         course / ".minigrad", lambda data: data["engine"].update({"01.mul_backward": {}})
     )
     capsys.readouterr()
     assert main(["status"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    out = capsys.readouterr().out
+    lines = out.splitlines()
     lit = [line for line in lines if line.lstrip().startswith("■")]
     assert [line.split()[2] for line in lit] == ["mul_backward"]
-    assert lines[-1].startswith("12 of ")
+    assert lines[-1].startswith("15 of ")
+    (course / "exercises" / "01_chain_rule.py").write_text("")
+    assert main(["status"]) == 0
+    dark_again = capsys.readouterr().out
+    assert "■ ✓" in out
+    assert "■ ✓" not in dark_again
+
+
+def test_reset_of_one_exercise_is_refused_and_says_what_a_reset_is(course, capsys):
+    path = course / "exercises" / "00_start.py"
+    path.write_text("mine = 1\n")
+    assert main(["reset", "00.slope"]) == 2
+    assert "the whole file exercises/00_start.py" in capsys.readouterr().err
+    assert path.read_text() == "mine = 1\n"
+    assert main(["reset", "exercises/00_start.py"]) == 0
+    capsys.readouterr()
 
 
 def test_reset_keeps_a_copy_of_what_the_learner_wrote(course, capsys):

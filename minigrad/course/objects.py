@@ -6,7 +6,8 @@ the engine.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -60,3 +61,34 @@ class Ctx:
     saved: tuple[Storage, ...] = ()
     versions: tuple[int, ...] = ()
     line: str = ""
+
+
+@dataclass(eq=False)
+class Parameter:
+    """Values that training changes.
+
+    Attributes:
+        values: the numbers, a NumPy array.
+        grad: the gradient, an array of the same shape; None where no gradient arrived.
+        requires_grad: False where it is frozen.
+        id: a number that no other Parameter has; every new Parameter gets a new one.
+    """
+
+    values: Any
+    grad: Any = None
+    requires_grad: bool = True
+    id: int = field(default_factory=itertools.count(1).__next__)
+
+
+@dataclass(eq=False)
+class Box:
+    """A Variable with nothing but its two identities: whose bytes, and whose history.
+
+    Attributes:
+        storage: the Storage whose values it shows.
+        node: the Node that made it, `Node("leaf")` for a leaf whose gradient is wanted, and None
+            where no gradient flows.
+    """
+
+    storage: Storage
+    node: Node | None = None

@@ -178,7 +178,8 @@ def test_lesson_begins_with_what_it_needs_and_ends_with_what_comes_next(stem):
 def test_lesson_checks_every_exercise_of_its_file(stem):
     source = (ROOT / "solutions" / f"{stem}.py").read_text(encoding="utf-8")
     text = "\n".join(cell.text for cell in cells_of(stem))
-    names = {node.name for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+    definitions = (ast.FunctionDef, ast.ClassDef)
+    names = {node.name for node in ast.parse(source).body if isinstance(node, definitions)}
     checked = set(re.findall(r'check\("\d\d\.(\w+)"\)', text))
     assert checked
     assert checked <= names

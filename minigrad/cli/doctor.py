@@ -84,7 +84,7 @@ def grading() -> Finding:
     try:
         with Server() as server, Worker(server, "def f():\n    return 1\n", "doctor.py") as worker:
             answer = worker.call("f", []).content.get("ok")
-            missing = worker.loaded.get("limits_missing") or []
+            missing = worker.limits_missing
     except (Ended, GraderError, OSError) as error:
         return Finding(False, f"grading does not work: {error}", "please report this as a bug")
     how = "forked" if can_fork() else "started afresh"

@@ -75,15 +75,25 @@ def needs(*ids: str) -> None:
 
 
 def untouched(tree: ast.Module) -> set[str]:
-    """Return the names of the functions that do nothing but raise NotImplementedError."""
-    return {
-        node.name
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef)
-        and isinstance(last := node.body[-1], ast.Raise)
-        and len(node.body) <= 2
+    """Return the names of the functions that do nothing but raise NotImplementedError.
+
+    A class is untouched as long as one of its methods is.
+    """
+    names = set()
+    for node in tree.body:
+        parts = node.body if isinstance(node, ast.ClassDef) else [node]
+        if any(isinstance(part, ast.FunctionDef) and _only_raises(part) for part in parts):
+            names.add(getattr(node, "name", ""))
+    return names
+
+
+def _only_raises(function: ast.FunctionDef) -> bool:
+    last = function.body[-1]
+    return (
+        len(function.body) <= 2
+        and isinstance(last, ast.Raise)
         and "NotImplementedError" in ast.dump(last)
-    }
+    )
 
 
 def load(lesson: str) -> types.ModuleType:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from minigrad.grader.folder import CHECKS_FOLDER
 from minigrad.grader.launcher import GraderError, Server
 from minigrad.grader.message import Failed, Message
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
@@ -18,7 +20,8 @@ from minigrad.grader.tester import Runner, Tester
 from minigrad.grader.translate import explain_raised
 
 MAX_RESTARTS = 2
-PLAIN_OBJECTS = Path(__file__).parents[1] / "course" / "objects.py"
+# What tells an engine where the kernels are kept that the user's own processes have compiled.
+HOMES = ("MINIGRAD_CACHE", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE")
 
 
 def new_seed() -> int:
@@ -69,19 +72,21 @@ class WorkerRunner:
                 self.submission.source,
                 self.submission.shown,
                 limits=self.exercise.limits,
-                objects_path=str(PLAIN_OBJECTS),
+                driver=driver_of(self.exercise),
+                engine=engine_of(self.exercise),
             )
-            missing = self.worker.loaded.get("limits_missing")
-            self.limits_missing = [str(name) for name in missing] if missing else []
+            self.limits_missing = self.worker.limits_missing
         return self.worker
 
-    def call(self, name: str, arguments: list) -> dict:
+    def call(self, name: str, arguments: list, *, drive: bool = False) -> dict:
         """Return the worker's reply, its fields checked: nothing in it is trusted."""
-        reply = self.start().call(name, arguments)
+        reply = self.start().call(name, arguments, drive=drive)
         self.compile_seconds += reply.compile_seconds
         content = reply.content
+        used = content.get("answer_calls")
+        used = [str(answer) for answer in used if used[answer]] if isinstance(used, dict) else []
         if "raised" in content:
-            return {"raised": checked_raised(content["raised"])}
+            return {"raised": checked_raised(content["raised"]), "answers_used": used}
         well_formed = (
             "ok" in content
             and isinstance(content.get("arrays_after"), list)
@@ -90,7 +95,7 @@ class WorkerRunner:
         )
         if not well_formed:
             raise Ended("garbled", "its answer is not one that the grader's worker gives")
-        return content
+        return {**content, "answers_used": used}
 
     def get(self, name: str) -> Any:
         """Return the value of a name of the file."""
@@ -117,10 +122,31 @@ class WorkerRunner:
             self.worker = None
 
 
+def driver_of(exercise: Exercise) -> dict | None:
+    """Return what the checks do in the learner's process, None where they only call functions."""
+    name = "driver.py" if exercise.needs == "plain" else "engine_driver.py"
+    if exercise.lesson is None:
+        return None
+    path = CHECKS_FOLDER / f"l{exercise.lesson.stem}" / name
+    if not path.is_file():
+        return None
+    return {"source": path.read_text(encoding="utf-8"), "path": str(path)}
+
+
+def engine_of(exercise: Exercise) -> dict | None:
+    """Return what the gate needs to open the engine, None where it stays closed."""
+    if exercise.needs != "engine":
+        return None
+    environment = {name: os.environ[name] for name in HOMES if name in os.environ}
+    return {"answers": list(exercise.answers), "environment": environment}
+
+
 def find_line(source: str, name: str) -> int:
     """Return the line that defines `name` at the file's outermost level, 0 where there is none."""
     for number, line in enumerate(source.splitlines(), 1):
-        if name and line.startswith((f"def {name}(", f"{name} =", f"{name}:")):
+        if name and line.startswith(
+            (f"def {name}(", f"class {name}(", f"class {name}:", f"{name} =", f"{name}:")
+        ):
             return number
     return 0
 

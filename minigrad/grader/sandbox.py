@@ -11,13 +11,15 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from minigrad.grader.launcher import Server, clean_environment
+from minigrad.grader.launcher import GraderError, Server, clean_environment
 from minigrad.grader.limits import Limits
 from minigrad.grader.wire import Channel, GarbledError
 
 MAX_PRINTED = 2000
+PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
 class Ended(Exception):
@@ -44,7 +46,8 @@ class Worker:
         source: the text of the file, as the parent read (and hashed) it.
         path: the name that tracebacks show.
         limits: what it may use.
-        objects_path: the file of the plain objects that may be imported, if any.
+        driver: the lesson's driver, `{"source": …, "path": …}`, or None.
+        engine: None where the engine is closed; else its `answers` and `environment` (gate.py).
 
     `loaded` is the reply to loading: `{"ok": {"lines": …, "names": …}}` or `{"raised": …}`.
     Raises Ended when loading ends the process or takes too long.
@@ -57,7 +60,8 @@ class Worker:
         path: str,
         *,
         limits: Limits | None = None,
-        objects_path: str | None = None,
+        driver: dict | None = None,
+        engine: dict | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self._server = server
@@ -75,10 +79,16 @@ class Worker:
             "path": path,
             "folder": server.folder,
             "limits": self.limits.as_dict(),
-            "objects_path": objects_path,
+            "package": PACKAGE,
+            "driver": driver,
+            "engine": engine,
         }
         try:
-            self.loaded = self._ask(first, self.limits.load_seconds).content
+            opened = self._ask(first, self.limits.load_seconds).content
+            if "fault" in opened:
+                raise GraderError(f"{path}: its worker could not be set up: {opened['fault']}")
+            self.limits_missing: list[str] = opened["limits_missing"]
+            self.loaded = self._ask(None, self.limits.load_seconds).content
         except BaseException:
             self.close()
             raise
@@ -110,9 +120,9 @@ class Worker:
         assert self._process.stdout is not None
         return Channel(os.dup(self._process.stdout.fileno()), os.dup(self._process.stdin.fileno()))
 
-    def call(self, name: str, arguments: list) -> Reply:
-        """Call a function of the file. Raises Ended when no answer comes."""
-        request = {"do": "call", "name": name, "arguments": arguments}
+    def call(self, name: str, arguments: list, *, drive: bool = False) -> Reply:
+        """Call a function of the file, or of the driver. Raises Ended when no answer comes."""
+        request = {"do": "drive" if drive else "call", "name": name, "arguments": arguments}
         return self._ask(request, self.limits.call_seconds)
 
     def get(self, name: str) -> Any:
@@ -134,13 +144,15 @@ class Worker:
         text = os.pread(self._output.fileno(), min(size - start, MAX_PRINTED), start)
         return text.decode(errors="replace")
 
-    def _ask(self, request: dict, seconds: float) -> Reply:
+    def _ask(self, request: dict | None, seconds: float) -> Reply:
+        """Send a request (None: there is more to come without one) and wait for the reply."""
         compile_seconds = 0.0
         watch = _Watch(self)
         watch.start(seconds, "time")
         started = time.monotonic()
         try:
-            self.channel.send(request, with_formulas=True)
+            if request is not None:
+                self.channel.send(request, with_formulas=True)
             while True:
                 content = self.channel.receive()
                 if not isinstance(content, dict):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from minigrad.grader.tester import Tester
 
 
-NEEDS = ("plain",)
+NEEDS = ("plain", "engine")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,9 @@ class Exercise:
         minutes: how long it takes most people.
         hints: three steps, from a nudge to nearly the code; the solution comes after them.
         returns: in words, what a call gives, for the message of an untouched stub.
-        needs: 'plain': graded with Python, NumPy, Numba and the plain objects alone.
+        needs: 'plain': graded with Python, NumPy, Numba and the plain objects alone; 'engine':
+            with minigrad's engine, where isolation is weaker.
+        answers: for 'engine', the dotted names that would be the answer: they raise.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Exercise:
     hints: tuple[str, ...]
     returns: str
     needs: str = "plain"
+    answers: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
     lesson: Lesson | None = field(default=None, repr=False)
     checks: list[Check] = field(default_factory=list)
@@ -102,13 +105,14 @@ class Lesson:
         hints: tuple[str, ...],
         returns: str,
         needs: str = "plain",
+        answers: tuple[str, ...] = (),
         limits: Limits | None = None,
     ) -> Exercise:
         """Add an exercise; see `Exercise` for the arguments."""
         if needs not in NEEDS:
             raise ValueError(f"{name}: needs is one of {', '.join(NEEDS)}, not {needs!r}")
         exercise = Exercise(
-            name, difficulty, minutes, hints, returns, needs, limits or Limits(), self
+            name, difficulty, minutes, hints, returns, needs, answers, limits or Limits(), self
         )
         self.exercises[name] = exercise
         return exercise

@@ -28,7 +28,7 @@ class Mistake:
 class Runner(Protocol):
     """Where the learner's code runs: a worker process, or this one (`check(function)`)."""
 
-    def call(self, name: str, arguments: list) -> dict: ...
+    def call(self, name: str, arguments: list, *, drive: bool = False) -> dict: ...
 
     def get(self, name: str) -> Any: ...
 
@@ -68,20 +68,42 @@ class Tester:
         self.given = show_call(name, list(arguments))
         reply = self._ask(name, list(arguments))
         if "raised" in reply:
-            raised = reply["raised"]
-            if "NotImplementedError" in raised["kinds"] and raised["n_frames"] <= 1:
-                self.fail(
-                    "stub",
-                    self.exercise.returns,
-                    "nothing yet: this part is as it came",
-                    "Replace the line that raises NotImplementedError by your own code.",
-                    where=self._frame(raised),
-                )
-            key, got, attempt = explain_raised(raised)
-            self.fail(key, self.exercise.returns, got, attempt, where=self._frame(raised))
+            self._explain(reply["raised"])
         if not may_change:
             self._unchanged(list(arguments), reply["arrays_after"])
         return reply["ok"]
+
+    def drive(self, name: str, *arguments: Any, given: str) -> Any:
+        """Return what a function of the lesson's driver gives for the learner's module.
+
+        The driver (`driver.py`, `engine_driver.py` for exercises that need the engine) runs in the
+        learner's process as `name(mine, *arguments)`: it builds what cannot travel, such as graphs
+        and classes, and hands back plain data. What it returns is as untrusted as any answer.
+
+        Args:
+            name: the driver's function.
+            arguments: plain data and arrays.
+            given: what the message's first part says.
+        """
+        self.given = given
+        reply = self._ask(name, list(arguments), drive=True)
+        if "raised" in reply:
+            self._explain(reply["raised"], driven=True)
+        return reply["ok"]
+
+    def _explain(self, raised: dict, *, driven: bool = False) -> NoReturn:
+        if "NotImplementedError" in raised["kinds"] and raised["n_frames"] <= 1:
+            self.fail(
+                "stub",
+                self.exercise.returns,
+                "nothing yet: this part is as it came",
+                "Replace the line that raises NotImplementedError by your own code.",
+                where=self._frame(raised),
+            )
+        key, got, attempt = explain_raised(raised)
+        if driven and not raised["n_frames"]:
+            attempt = "What came back is not of the form that the docstring states. Compare them."
+        self.fail(key, self.exercise.returns, got, attempt, where=self._frame(raised))
 
     def raises(self, name: str, *arguments: Any) -> dict:
         """Return the description of what the call raised; fails when it raises nothing.
@@ -109,8 +131,15 @@ class Tester:
         shown = {name: f"{value:.3g}" for name, value in numbers.items()}
         return Formula(text.format(**shown).replace("+ -", "- "))
 
-    def _ask(self, name: str, arguments: list) -> dict:
-        reply = self.runner.call(name, arguments)
+    def _ask(self, name: str, arguments: list, *, drive: bool = False) -> dict:
+        reply = self.runner.call(name, arguments, drive=drive)
+        if used := reply.get("answers_used"):
+            self.fail(
+                "answer_used",
+                f"your own {self.exercise.name}",
+                f"a call of {used[0]}",
+                "That name is closed here: it is what this exercise asks you to write.",
+            )
         self.evaluated_at = reply.get("evaluated_at", [])
         self.n_calls = reply.get("n_calls", [])
         return reply

@@ -15,6 +15,8 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
     kind, text = raised["type"], raised["text"]
     kinds = raised["kinds"]
     said = f"{kind}: {text}" if text else kind
+    if kind == "AnswerUsed":
+        return "answer_used", text, "That name is closed here: write it from what is below it."
     if "SyntaxError" in kinds:
         return "syntax", said, "Python cannot read this line; the cause is often just before it."
     if "NotImplementedError" in kinds:

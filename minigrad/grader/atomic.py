@@ -1,0 +1,91 @@
+"""Writing files so that a crash, a kill or a full disk at any moment loses nothing.
+
+Every file is written beside its place under another name, brought to the disk, and only then given
+its name, in one step of the file system. What is left of an interrupted write is a hidden file
+whose name `is_leftover` knows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+from pathlib import Path
+
+LEFTOVER = re.compile(r"\..+\.[0-9a-f]{8}\.new")
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file, new or old, so that a crash at any moment leaves the old one or the new one.
+
+    An old file keeps its permissions, and where a link stands, what it points to is written.
+    """
+    path = Path(os.path.realpath(path))
+    temporary = _write_beside(path, content)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(temporary, path.stat().st_mode & 0o7777)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _sync(path.parent)
+
+
+def place(path: Path, content: bytes) -> None:
+    """Write a file where there is none; raise FileExistsError, and change nothing, otherwise."""
+    if os.path.lexists(path):
+        raise FileExistsError(f"{path} is there already")
+    temporary = _write_beside(path, content)
+    try:
+        try:
+            os.link(temporary, path)  # unlike a rename, it never replaces
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            with open(path, "xb") as file:
+                file.write(content)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+    _sync(path.parent)
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether a file is what an interrupted write left behind."""
+    return LEFTOVER.fullmatch(path.name) is not None
+
+
+def free_name(path: Path) -> Path:
+    """Return the path, or the first of `path-2`, `path-3`, ... that is free."""
+    number, free = 1, path
+    while os.path.lexists(free):
+        number += 1
+        free = path.with_name(f"{path.name}-{number}")
+    return free
+
+
+def _write_beside(path: Path, content: bytes) -> Path:
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    return temporary
+
+
+def _sync(folder: Path) -> None:
+    """Bring a folder's own entries to the disk, where the system lets folders be opened."""
+    with contextlib.suppress(OSError):
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

@@ -1,0 +1,129 @@
+"""What a learner's file may import of minigrad while it is graded. Runs in the learner's process.
+
+`plain`: the plain objects and nothing else. `engine`: all but the course and the grader, and the
+names that would be the answer raise. Python hides nothing for good from code that looks for it
+(`gc`, `__globals__`), so the second is the weaker one, and reports say so.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import types
+from typing import Any
+
+OBJECTS = "minigrad.course.objects"
+CLOSED_WITH_ENGINE = ("minigrad.course", "minigrad.grader", "minigrad.cli")
+
+
+class AnswerUsed(Exception):
+    """A name was called that is what the exercise asks the learner to write."""
+
+
+class Gate:
+    """A finder that lets of minigrad be imported what an exercise may use.
+
+    Args:
+        package: the folder of minigrad.
+        engine: whether the engine is open.
+    """
+
+    def __init__(self, package: str, engine: bool) -> None:
+        self.package = package
+        self.engine = engine
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Return the spec of what is open, None for what is not minigrad's; else ImportError."""
+        del target
+        if name != "minigrad" and not name.startswith("minigrad."):
+            return None
+        if name == OBJECTS:
+            place = os.path.join(self.package, "course", "objects.py")
+            return importlib.util.spec_from_file_location(name, place)
+        if name == "minigrad.course":
+            return importlib.util.spec_from_loader(name, loader=None, is_package=True)
+        if not self.engine or name.startswith(CLOSED_WITH_ENGINE):
+            raise ImportError(f"this exercise is graded without {name}", name=name)
+        if name == "minigrad":
+            return importlib.util.spec_from_file_location(
+                name,
+                os.path.join(self.package, "__init__.py"),
+                submodule_search_locations=[self.package],
+            )
+        return importlib.machinery.PathFinder.find_spec(name, path)
+
+
+def close(package: str, engine: dict | None) -> dict[str, int]:
+    """Forget the grader in this process and open what the exercise may use.
+
+    Args:
+        package: the folder of minigrad.
+        engine: None for a plain exercise; else `answers`, the dotted names that would be the
+            answer, and `environment`, the variables that say where compiled kernels are kept.
+
+    Returns:
+        per answer how often it was called; filled as it happens.
+    """
+    for name in [name for name in sys.modules if name.partition(".")[0] == "minigrad"]:
+        del sys.modules[name]
+    sys.meta_path.insert(0, Gate(package, engine is not None))
+    if engine is None:
+        empty = types.ModuleType("minigrad")
+        empty.__path__ = []
+        sys.modules["minigrad"] = empty
+        return {}
+    _keep_compiled_kernels(engine["environment"])
+    return _bar(engine["answers"])
+
+
+def _keep_compiled_kernels(environment: dict[str, str]) -> None:
+    """Let the engine find the kernels that the user's own processes have compiled."""
+    here = {name: os.environ.get(name) for name in environment}
+    os.environ.update(environment)
+    folder = importlib.import_module("minigrad.kernels.loader").cache_folder()
+    for name, value in here.items():
+        if value is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = value
+    os.environ["MINIGRAD_CACHE"] = str(folder)
+
+
+def _bar(answers: list[str]) -> dict[str, int]:
+    """Put a function that raises in the place of each dotted name; count its calls."""
+    calls: dict[str, int] = {}
+    for dotted in answers:
+        owner_name, _, name = dotted.rpartition(".")
+        owner, depth = _owner(owner_name)
+        if not hasattr(owner, name):
+            raise ValueError(f"there is no {dotted} to close (found {'.'.join(depth)})")
+        calls[dotted] = 0
+        setattr(owner, name, _barred(dotted, calls))
+    return calls
+
+
+def _owner(dotted: str) -> tuple[Any, list[str]]:
+    """Return the module or class of this name, and the parts of the name that are a module."""
+    parts = dotted.split(".")
+    found, n = importlib.import_module(parts[0]), 1
+    while n < len(parts):
+        try:
+            found = importlib.import_module(".".join(parts[: n + 1]))
+        except ImportError:
+            break
+        n += 1
+    modules = parts[:n]
+    for part in parts[n:]:
+        found = getattr(found, part)
+    return found, modules
+
+
+def _barred(dotted: str, calls: dict[str, int]) -> Any:
+    def barred(*_: Any, **__: Any) -> Any:
+        calls[dotted] += 1
+        raise AnswerUsed(f"{dotted} is what this exercise asks you to write")
+
+    return barred

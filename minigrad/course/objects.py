@@ -47,6 +47,29 @@ class Storage:
 
 
 @dataclass(eq=False)
+class View:
+    """Another way to look at a Storage's bytes; it has none of its own.
+
+    Attributes:
+        base: the Storage, or the View, of which it shows a part.
+        index: which part, as in `base.data[index]`.
+    """
+
+    base: Storage | View
+    index: Any = ...
+
+    @property
+    def data(self) -> Any:
+        """The values it shows; writing into them writes into the Storage."""
+        return self.base.data[self.index]
+
+    @property
+    def version(self) -> int:
+        """The version of what it shows."""
+        return self.base.version
+
+
+@dataclass(eq=False)
 class Ctx:
     """What one operation keeps from its forward pass for its backward pass.
 

@@ -30,7 +30,7 @@ def cut(text: str, name: str) -> str:
     opened, stub, function = 0, [], ""
     for number, line in enumerate(text.splitlines(), 1):
         mark = line.strip()
-        if match := DEFINITION.match(line):
+        if not region and (match := DEFINITION.match(line)):
             function = match.group(1)
         if mark == BEGIN:
             if region:

@@ -25,6 +25,7 @@ from minigrad.grader.run import Submission, file_hash
 PARTS: dict[str, tuple[str, str | None]] = {
     "01.mul_backward": ("gradients", "mul"),
     "01.tanh_backward": ("gradients", "tanh"),
+    "02.topo_order": ("topological_order", None),
 }
 
 

@@ -1,0 +1,154 @@
+"""The backward pass: every rule once, when what arrives is complete."""
+
+from __future__ import annotations
+
+from minigrad.course.l02_graph.common import Graph, by_node, first_met, random_graph
+from minigrad.course.l02_graph.lesson import lesson
+from minigrad.grader.tester import Mistake, Tester
+
+backward = lesson.exercise(
+    "backward",
+    difficulty=3,
+    minutes=20,
+    returns="a dict with a gradient for each node",
+    hints=(
+        "The gradient of root with respect to itself is 1.0. Who can be next? A node all of whose "
+        "consumers have sent their share. Which end of topo_order gives them in this order?",
+        "Begin with 0.0 for every node and 1.0 for root. Walk along reversed(order); for a node "
+        "that is no leaf, ask its rule once and hand out what it returns.",
+        "sent = RULES[node.op](grads[node], *node.saved); for one, dy in zip(node.inputs, sent): "
+        "add dy to what `one` has already, unless one is None.",
+    ),
+)
+
+ADDED = "Two shares arrive at this node. What happens to the first when the second comes?"
+TOO_EARLY = "When this node's rule ran, had all of its consumers sent their share?"
+AGAIN = "A share was passed on more than once. How often may the rule of a node run?"
+DROPPED = "The rule's own slope is right. What becomes of the dy that arrived at the node?"
+ENDS = "From which end of the list must the gradient go? Who has 1.0 at the start?"
+
+
+def in_order(graph: Graph, order: list[int], *, overwrite=False, dropped=False, dedupe=False):
+    """Return what a walk along an order gives; the flags are slips that people make."""
+    grads = dict.fromkeys(graph.reachable(), 0.0)
+    grads[graph.top] = 1.0
+    for node in order:
+        if graph.ops[node] == "leaf":
+            continue
+        sent = graph.sends(node, 1.0 if dropped else grads[node])
+        for i, g in dict(sent).items() if dedupe else sent:
+            grads[i] = g if overwrite else grads[i] + g
+    return grads
+
+
+def each_path_again(graph: Graph) -> dict[int, float]:
+    """Return what a recursion gives that adds to a node and passes all of it on again."""
+    grads = dict.fromkeys(graph.reachable(), 0.0)
+    grads[graph.top] = 1.0
+    waiting, steps = [graph.top], 0
+    while waiting and steps < 2000:
+        node = waiting.pop(0)
+        steps += 1
+        if graph.ops[node] == "leaf":
+            continue
+        sent = graph.sends(node, grads[node])
+        for i, g in sent:
+            grads[i] += g
+        waiting = [i for i, _ in sent] + waiting
+    return grads
+
+
+def wrong_walks(graph: Graph) -> list[tuple[str, dict[int, float], str]]:
+    """Return (key, gradients, what to say) for the mistakes that people make."""
+    right = graph.reachable()[::-1]
+    return [
+        ("overwritten", in_order(graph, right, overwrite=True), ADDED),
+        ("overwritten", in_order(graph, right, dedupe=True), ADDED),
+        ("dropped_upstream", in_order(graph, right, dropped=True), DROPPED),
+        ("too_early", in_order(graph, first_met(graph)), TOO_EARLY),
+        ("too_early", in_order(graph, first_met(graph, queue=True)), TOO_EARLY),
+        ("again", each_path_again(graph), AGAIN),
+        ("wrong_end", in_order(graph, right[::-1]), ENDS),
+    ]
+
+
+def check_backward(t: Tester, graph: Graph) -> None:
+    """Compare the gradient of every node with differences of the forward pass."""
+    given = f"backward({graph.name(graph.top)}) of {graph.formulas()}"
+    found = t.drive("gradients", graph.ops, graph.places(), graph.saved(), graph.top, given=given)
+    got = by_node(t, graph, found, "the gradient")
+    walks = [
+        walk for walk in wrong_walks(graph) if all(_same(got[k], g) for k, g in walk[1].items())
+    ]
+    for node in graph.reachable()[::-1]:
+        t.close(
+            got[node],
+            graph.slope(node),
+            rtol=1e-6,
+            atol=1e-7,
+            attempt="Change this node a little: by how much does the root change, on all ways?",
+            mistakes=[Mistake(key, got[node], say) for key, _, say in walks],
+            what=f"gradient of {graph.name(node)}",
+        )
+
+
+def _same(got: object, value: float) -> bool:
+    return isinstance(got, int | float) and abs(got - value) <= 1e-6 * (1 + abs(value))
+
+
+def number(t: Tester) -> float:
+    """Return a number that gives no two mistakes the same value."""
+    return float(t.random.choice([1.3, 1.7, 2.0, 2.5, 3.0]))
+
+
+@backward.check(points=1)
+def without_sharing(t: Tester) -> None:
+    """It is right where every node is used once."""
+    a, b = number(t), number(t)
+    for graph in (
+        Graph(["leaf", "mul"], [[], [3.0, 0]], {0: a}),
+        Graph(["leaf", "mul", "mul"], [[], [0, 2.0], [5.0, 1]], {0: b}),
+        Graph(["leaf", "leaf", "mul", "tanh"], [[], [], [0, 1], [2]], {0: a / 5, 1: b / 5}),
+    ):
+        check_backward(t, graph)
+
+
+@backward.check(points=2)
+def with_sharing(t: Tester) -> None:
+    """It is right where nodes are shared: x * x, a diamond, and 100 random graphs."""
+    a = number(t)
+    for graph in (
+        Graph(["leaf", "mul"], [[], [0, 0]], {0: a}),
+        Graph(["leaf", "mul", "add"], [[], [3.0, 0], [1, 0]], {0: a}),
+        Graph(["leaf", "mul", "add", "mul"], [[], [0, 0], [1, 1], [5.0, 2]], {0: a}),
+        Graph(["leaf", "mul", "add", "mul"], [[], [0, 0], [3.0, 1], [1, 2]], {0: a}),
+    ):
+        check_backward(t, graph)
+    for n in sorted(int(n) for n in t.random.integers(3, 12, 100)):
+        check_backward(t, random_graph(t, n))
+
+
+@backward.check(points=1)
+def each_rule_once(t: Tester) -> None:
+    """It calls the rule of every node once, for y = y + y over and over."""
+    for n in (10, 200):
+        given = f"backward(y) after y = leaf(1), and {n} times y = y + y"
+        answer = t.drive("rule_calls", n, given=given)
+        calls = answer["calls"]
+        if calls == 0:
+            t.fail(
+                "own_rules",
+                f"{n} calls of rules in RULES",
+                "none",
+                "Ask RULES[node.op] for what a node sends, instead of writing its rule again.",
+            )
+        if calls != n:
+            t.fail(
+                "cost",
+                f"{n} calls of a rule: one for each node that is no leaf",
+                f"{calls} calls",
+                "The numbers are right. How often does the walk come to one and the same node?",
+            )
+        graph = Graph(["leaf"] + ["add"] * n, [[], *([k, k] for k in range(n))], {0: 1.0})
+        got = by_node(t, graph, answer["grads"], "the gradient")
+        t.close(got[0], 2.0**n, attempt="Each y = y + y doubles.", what="gradient of the leaf")

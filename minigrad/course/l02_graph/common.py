@@ -1,0 +1,206 @@
+"""Graphs as plain data: rows, inputs first. What the checks of lesson 02 share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from minigrad.grader.tester import Tester
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+SIGNS = {"add": "+", "mul": "*"}
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A graph; a node is known by its place, and the last one is the root unless said otherwise.
+
+    Attributes:
+        ops: per node its operation.
+        inputs: per node its inputs: places (int), or constants (float).
+        leaves: the numbers of the leaves, by place.
+        root: a place; -1 is the last.
+    """
+
+    ops: list[str]
+    inputs: list[list[int | float]]
+    leaves: dict[int, float] = field(default_factory=dict)
+    root: int = -1
+
+    @property
+    def top(self) -> int:
+        """The place of the root, from 0."""
+        return self.root % len(self.ops)
+
+    def places(self) -> list[list[int | None]]:
+        """Return per node the places of its inputs; a constant is None, as it is in a Node."""
+        return [[i if isinstance(i, int) else None for i in row] for row in self.inputs]
+
+    def edges(self, node: int) -> list[int]:
+        """Return the places of a node's inputs that are nodes."""
+        return [i for i in self.inputs[node] if isinstance(i, int)]
+
+    def name(self, node: int) -> str:
+        """Return what a message calls a node."""
+        return LETTERS[node] if node < len(LETTERS) else f"n{node}"
+
+    def reachable(self) -> list[int]:
+        """Return the root and all that it depends on, inputs first."""
+        found = {self.top}
+        for node in range(self.top, -1, -1):
+            if node in found:
+                found.update(self.edges(node))
+        return sorted(found)
+
+    def shape(self) -> str:
+        """Return the graph as a learner should see it where numbers do not matter."""
+        rows = [
+            f"{self.name(k)} = {op}({', '.join(self._operand(i, 'None') for i in self.inputs[k])})"
+            for k, op in enumerate(self.ops)
+        ]
+        return "; ".join(rows)
+
+    def formulas(self) -> str:
+        """Return the graph as a learner should see it where numbers matter."""
+        return "; ".join(f"{self.name(k)} = {self._formula(k)}" for k in range(len(self.ops)))
+
+    def _formula(self, k: int) -> str:
+        op, operands = self.ops[k], [self._operand(i) for i in self.inputs[k]]
+        if op == "leaf":
+            return f"leaf({self.leaves[k]:g})"
+        return f" {SIGNS[op]} ".join(operands) if op in SIGNS else f"{op}({operands[0]})"
+
+    def _operand(self, operand: int | float, constant: str = "") -> str:
+        if isinstance(operand, int):
+            return self.name(operand)
+        return constant or f"{operand:g}"
+
+    # ---- numbers --------------------------------------------------------------------------
+
+    def values(self, moved: int | None = None, by: float = 0.0) -> list[float]:
+        """Return the number of every node, one of them moved a little."""
+        values: list[float] = []
+        for k, op in enumerate(self.ops):
+            operands = [values[i] if isinstance(i, int) else i for i in self.inputs[k]]
+            if op == "leaf":
+                value = self.leaves[k]
+            elif op == "tanh":
+                value = math.tanh(operands[0])
+            else:
+                value = operands[0] + operands[1] if op == "add" else operands[0] * operands[1]
+            values.append(value + by if k == moved else value)
+        return values
+
+    def saved(self) -> list[list[float]]:
+        """Return per node what its rule needs."""
+        values, rows = self.values(), []
+        for k, op in enumerate(self.ops):
+            operands = [values[i] if isinstance(i, int) else i for i in self.inputs[k]]
+            rows.append({"leaf": [values[k]], "tanh": [values[k]], "mul": operands}.get(op, []))
+        return rows
+
+    def sends(self, node: int, dy: float) -> list[tuple[int, float]]:
+        """Return what a node sends to each of its inputs that is a node."""
+        saved = self.saved()[node]
+        if self.ops[node] == "tanh":
+            parts = [dy * (1 - saved[0] ** 2)]
+        elif self.ops[node] == "mul":
+            parts = [dy * saved[1], dy * saved[0]]
+        else:
+            parts = [dy, dy]
+        return [(i, g) for i, g in zip(self.inputs[node], parts, strict=False) if type(i) is int]
+
+    def slope(self, node: int, step: float = 1e-5) -> float:
+        """Return by how much the root changes with a node, by central difference."""
+        ends = [self.values(node, sign * step)[self.top] for sign in (1, -1)]
+        return (ends[0] - ends[1]) / (2 * step)
+
+
+def first_met(graph: Graph, queue: bool = False, last_first: bool = False) -> list[int]:
+    """Return the order in which a search meets the nodes: depth first, or in a queue."""
+    order: list[int] = []
+    waiting = [graph.top]
+    while waiting:
+        node = waiting.pop(0)
+        if node not in order:
+            order.append(node)
+            edges = graph.edges(node)[:: -1 if last_first else 1]
+            waiting = waiting + edges if queue else edges + waiting
+    return order
+
+
+def given_graph(ops: str, *inputs: list[int | float], root: int = -1) -> Graph:
+    """Return a graph from the names of its ops, with a leaf's number for each leaf."""
+    names = ops.split()
+    leaves = {k: 0.5 + 0.25 * k for k, op in enumerate(names) if op == "leaf"}
+    return Graph(names, list(inputs), leaves, root)
+
+
+def random_graph(t: Tester, n: int) -> Graph:
+    """Return a graph of n nodes whose numbers stay moderate, with shared nodes and constants."""
+    while True:
+        ops, inputs, leaves = ["leaf"], [[]], {0: _number(t)}
+        for k in range(1, n):
+            if t.random.random() < 0.15:
+                ops.append("leaf")
+                inputs.append([])
+                leaves[k] = _number(t)
+                continue
+            op = str(t.random.choice(["add", "mul", "tanh"]))
+            row: list[int | float] = [_recent(t, k) for _ in range(1 if op == "tanh" else 2)]
+            if op != "tanh" and t.random.random() < 0.2:
+                row[int(t.random.integers(2))] = _number(t)
+            ops.append(op)
+            inputs.append(row)
+        graph = Graph(ops, inputs, leaves, int(t.random.integers(2 * n // 3, n)))
+        if max(map(abs, graph.values())) < 20:
+            return graph
+
+
+def _recent(t: Tester, k: int) -> int:
+    """Return a place below k, mostly one of the last three: that makes deep graphs."""
+    start = max(0, k - 3) if t.random.random() < 0.7 else 0
+    return int(t.random.integers(start, k))
+
+
+def _number(t: Tester) -> float:
+    return float(np.round(t.random.choice([-1, 1]) * t.random.uniform(0.3, 2), 1))
+
+
+def by_node(t: Tester, graph: Graph, found: object, what: str) -> dict[int, Any]:
+    """Return what a dict gives per place; fail where it is no dict, or has not all the nodes."""
+    expected = f"a dict with {what} of each of {len(graph.reachable())} nodes"
+    if found is None:
+        t.none(expected)
+    if not isinstance(found, dict) or "keys" not in found:
+        name = getattr(found, "type_name", type(found).__name__)
+        t.fail(
+            "type", expected, f"an object of type {name}", "Return a dict whose keys are the Nodes."
+        )
+    strange = [key for key in found["keys"] if not isinstance(key, int)]
+    if strange:
+        t.fail(
+            "strange_key",
+            expected,
+            f"a dict with the key {strange[0]}",
+            "The keys are the Nodes of the graph. What is this one, and where did it come in?",
+        )
+    named = dict(zip(found["keys"], found["values"], strict=True))
+    missing = [k for k in graph.reachable() if k not in named]
+    if missing:
+        t.fail(
+            "missing",
+            f"{expected}: {names(graph, graph.reachable())}",
+            f"{len(named)} nodes, without {names(graph, missing)}",
+            "Root, leaves and the nodes in the middle: each of them has its own entry.",
+        )
+    return named
+
+
+def names(graph: Graph, nodes: list[int]) -> str:
+    """Return the names of some nodes."""
+    shown = ", ".join(graph.name(k) for k in nodes[:12])
+    return f"{shown}, …" if len(nodes) > 12 else shown

@@ -1,0 +1,153 @@
+"""Builds graphs of Nodes in the learner's process, and turns what comes back into plain data.
+
+A node is known by its place: the number of its row. Rows come inputs first.
+"""
+
+from minigrad.course.objects import Node
+
+CHAIN_OP = "add"
+
+
+class Watched(Node):
+    """A Node that counts, for all of them together, comparisons and looks at `inputs`."""
+
+    comparisons = 0
+    looks = 0
+
+    def __eq__(self, other):
+        Watched.comparisons += 1
+        return self is other
+
+    __hash__ = object.__hash__
+
+    @property
+    def inputs(self):
+        Watched.looks += 1
+        return self._inputs
+
+    @inputs.setter
+    def inputs(self, inputs):
+        self._inputs = inputs
+
+
+def build(ops, inputs, saved=None, kind=Node):
+    """Return the Nodes of a graph: per row its op, the places of its inputs, what it saved."""
+    nodes = []
+    for k, op in enumerate(ops):
+        edges = tuple(None if i is None else nodes[i] for i in inputs[k])
+        nodes.append(kind(op, edges, tuple(saved[k]) if saved else ()))
+    return nodes
+
+
+def places(found, nodes):
+    """Return a list of places for a list of nodes; text for what is none; else what it is."""
+    if not isinstance(found, list | tuple):
+        return found
+    place = {id(node): k for k, node in enumerate(nodes)}
+    return [place.get(id(one), repr(one)[:60]) for one in found]
+
+
+def by_place(found, nodes):
+    """Return [keys, values] for a dict whose keys are nodes; else what it is."""
+    if not isinstance(found, dict):
+        return found
+    return {"keys": places(list(found), nodes), "values": list(found.values())}
+
+
+def order(mine, name, ops, inputs, root):
+    """Return what topo_order or hasty_order gives, as places."""
+    nodes = build(ops, inputs)
+    found = places(getattr(mine, name)(nodes[root]), nodes)
+    same = all(
+        node.op == op and tuple(node.inputs) == tuple(None if i is None else nodes[i] for i in row)
+        for node, op, row in zip(nodes, ops, inputs, strict=True)
+    )
+    return {"found": found, "unchanged": same}
+
+
+def chain(n, kind=Node):
+    """Return n + 1 Nodes: a leaf, and n times y = y + y."""
+    return build(["leaf"] + [CHAIN_OP] * n, [[], *([k, k] for k in range(n))], kind=kind)
+
+
+def comparisons(mine, name, n):
+    """Return how often nodes were compared while a chain was put into order."""
+    nodes = chain(n, Watched)
+    Watched.comparisons = 0
+    getattr(mine, name)(nodes[-1])
+    return Watched.comparisons
+
+
+def long_order(mine, name, n):
+    """Return what topo_order or hasty_order gives for a chain, as places."""
+    nodes = chain(n)
+    return {"found": places(getattr(mine, name)(nodes[-1]), nodes), "unchanged": True}
+
+
+def gradients(mine, ops, inputs, saved, root):
+    """Return what backward gives, by place."""
+    nodes = build(ops, inputs, saved)
+    return by_place(mine.backward(nodes[root]), nodes)
+
+
+def rule_calls(mine, n):
+    """Return how often a rule was called while y = y + y, n times over, went backward."""
+    nodes, calls = chain(n), [0]
+    originals = dict(mine.RULES)
+
+    def counted(rule):
+        def call(dy, *saved):
+            calls[0] += 1
+            return rule(dy, *saved)
+
+        return call
+
+    mine.RULES.update({op: counted(rule) for op, rule in originals.items()})
+    try:
+        found = mine.backward(nodes[-1])
+    finally:
+        mine.RULES.update(originals)
+    return {"calls": calls[0], "grads": by_place(found, nodes)}
+
+
+def visits(mine, ops, inputs, root, algorithm):
+    """Return what count_visits gives, by place."""
+    nodes = build(ops, inputs)
+    return by_place(mine.count_visits(nodes[root], algorithm), nodes)
+
+
+def looks(mine, n):
+    """Return how often count_visits looked at the inputs of a node of a chain."""
+    nodes = chain(n, Watched)
+    Watched.looks = 0
+    mine.count_visits(nodes[-1], "naive")
+    return Watched.looks
+
+
+def counterexample(mine):
+    """Return the learner's graph as rows, inputs first where there is no cycle."""
+    root = mine.counterexample()
+    if not isinstance(root, Node):
+        return root
+    nodes, waiting = [], [root]
+    while waiting and len(nodes) < 100:
+        node = waiting.pop()
+        if node not in nodes:
+            nodes.append(node)
+            waiting += [one for one in node.inputs if isinstance(one, Node)]
+    place = {id(node): k for k, node in enumerate(nodes)}
+    return {
+        "ops": [str(node.op) for node in nodes],
+        "inputs": [[None if i is None else place.get(id(i)) for i in n.inputs] for n in nodes],
+    }
+
+
+def refused(mine, ops, inputs, root, algorithm):
+    """Return what count_visits raises for an algorithm that does not exist; None for nothing."""
+    nodes = build(ops, inputs)
+    try:
+        mine.count_visits(nodes[root], algorithm)
+    except Exception as error:
+        kinds = [kind.__name__ for kind in type(error).__mro__]
+        return {"raised": kinds, "text": str(error)[:100]}
+    return None

@@ -1,0 +1,150 @@
+"""How often a walk visits each node: as often as paths lead to it, or once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.course.l02_graph.common import Graph, by_node, given_graph, random_graph
+from minigrad.course.l02_graph.lesson import lesson
+from minigrad.grader.tester import Tester
+
+count_visits = lesson.exercise(
+    "count_visits",
+    difficulty=3,
+    minutes=15,
+    returns="a dict with a number of visits for each node",
+    hints=(
+        "Each visit of a consumer causes one visit of each of its inputs. If c is visited 8 times, "
+        "and is the only consumer of b, how often is b visited?",
+        "A node's visits are the sum, over its consumers, of theirs. That is a walk along the "
+        "order which adds: you have written one just like it.",
+        "visits[root] = 1; for node in reversed(order): for one in node.inputs: "
+        "add visits[node] to visits[one]. It is backward with every slope 1.",
+    ),
+)
+
+
+def ladder(n: int) -> Graph:
+    """Return n times y = y + y over a leaf."""
+    return Graph(["leaf"] + ["add"] * n, [[], *([k, k] for k in range(n))], {0: 1.0})
+
+
+SMALL = (
+    given_graph("leaf tanh", [], [0]),
+    given_graph("leaf tanh add", [], [0], [1, 0]),
+    given_graph("leaf mul", [], [0, 0]),
+    ladder(2),
+    given_graph("leaf mul add tanh mul", [], [0, 3.0], [1, 0], [2], [2, 3]),
+    ladder(5),
+)
+WALK = "Write down every call of visit by hand for this graph: who calls visit of this node?"
+
+
+def naive(graph: Graph, *, per_consumer=False, distinct=False, root=1) -> dict[int, int]:
+    """Return the visits per node; the flags are slips that people make."""
+    visits = dict.fromkeys(graph.reachable(), 0)
+    visits[graph.top] = root
+    for node in graph.reachable()[::-1]:
+        edges = set(graph.edges(node)) if distinct else graph.edges(node)
+        for i in edges:
+            visits[i] += 1 if per_consumer else visits[node]
+    return visits
+
+
+def wrong_counts(graph: Graph) -> list[tuple[str, dict[int, int], str]]:
+    """Return (key, visits, what to say) for the mistakes that people make."""
+    arrive = "One visit of a consumer causes one visit here. And if the consumer has four?"
+    again = "The same node may be an input twice; visit goes there twice then."
+    first = "visit(root) is a visit too: who has one at the start?"
+    once = dict.fromkeys(graph.reachable(), 1)
+    return [
+        ("per_consumer", naive(graph, per_consumer=True), arrive),
+        ("distinct", naive(graph, distinct=True), again),
+        ("distinct", naive(graph, distinct=True, per_consumer=True), again),
+        ("as_sorted", once, "That is what the sorted walk does. The naive one keeps no list."),
+        ("no_root", {**naive(graph), graph.top: 0}, first),
+        ("no_root", naive(graph, root=0), first),
+    ]
+
+
+def check_visits(t: Tester, graph: Graph, algorithm: str, right: dict[int, int], text: str) -> None:
+    """Compare the number of visits of every node."""
+    given = f'count_visits({graph.name(graph.top)}, "{algorithm}") of {text or graph.shape()}'
+    found = t.drive("visits", graph.ops, graph.places(), graph.top, algorithm, given=given)
+    got = by_node(t, graph, found, "the visits")
+    if all(_whole(got[k]) and int(got[k]) == n for k, n in right.items()):
+        return
+    wrong = next(k for k in graph.reachable()[::-1] if got[k] != right[k] or not _whole(got[k]))
+    expected = f"{right[wrong]} {'visit' if right[wrong] == 1 else 'visits'} of {graph.name(wrong)}"
+    if not _whole(got[wrong]):
+        whole = "A number of visits is an int: 1, and not 1.0."
+        t.fail("float", f"{expected}, an int", repr(got[wrong])[:40], whole)
+    if algorithm == "naive":
+        for key, counts, say in wrong_counts(graph):
+            if all(got[k] == n for k, n in counts.items()):
+                t.fail(key, expected, str(got[wrong]), say)
+    elif all(got[k] == n for k, n in naive(graph).items()):
+        say = "That is the naive walk. How often does a node stand in the list of topo_order?"
+        t.fail("swapped", expected, str(got[wrong]), say)
+    t.fail("value", expected, str(got[wrong]), WALK)
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+@count_visits.check(points=1)
+def naive_walk(t: Tester) -> None:
+    """It is right about the naive walk, in small graphs and in random ones."""
+    for graph in (*SMALL, *(random_graph(t, n) for n in (4, 6, 8, 9, 10))):
+        check_visits(t, graph, "naive", naive(graph), "")
+
+
+@count_visits.check(points=1)
+def sorted_walk(t: Tester) -> None:
+    """It is right about the sorted walk."""
+    for graph in (*SMALL, random_graph(t, 7)):
+        check_visits(t, graph, "sorted", dict.fromkeys(graph.reachable(), 1), "")
+
+
+@count_visits.check(points=1)
+def without_walking(t: Tester) -> None:
+    """It counts 2**200 visits without making them."""
+    text = "y = leaf, and {} times y = y + y"
+    given = f'count_visits(y, "naive") after {text.format(12)}'
+    looks = t.drive("looks", 12, given=given)
+    if looks > 10 * 13:
+        t.fail(
+            "cost",
+            f"a few looks at the inputs of each of 13 nodes, at most {10 * 13} together",
+            f"{looks} looks",
+            "The walk was really made. Can the visits of a node be computed from others'?",
+        )
+    graph = ladder(200)
+    check_visits(t, graph, "naive", naive(graph), text.format(200) + " (a is the leaf)")
+
+
+@count_visits.check(points=1)
+def other_algorithms(t: Tester) -> None:
+    """It raises ValueError for an algorithm that does not exist."""
+    graph = given_graph("leaf tanh", [], [0])
+    name = str(t.random.choice(["Naive", "random", "topological"]))
+    given = f'count_visits(b, "{name}") of {graph.shape()}'
+    raised = t.drive("refused", graph.ops, graph.places(), graph.top, name, given=given)
+    kinds = raised.get("raised", []) if isinstance(raised, dict) else []
+    if not kinds:
+        t.fail(
+            "did_not_raise",
+            "a ValueError",
+            "no error",
+            "What should happen for an algorithm that does not exist?",
+        )
+    if "NotImplementedError" in kinds:
+        check_visits(t, graph, "naive", naive(graph), "")
+    if "ValueError" not in kinds:
+        t.fail(
+            "wrong_error",
+            "a ValueError",
+            f"{kinds[0]}: {raised['text']}",
+            "Which exception says that an argument has a value that makes no sense?",
+        )

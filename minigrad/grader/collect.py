@@ -148,7 +148,10 @@ class GradedItem(pytest.Item):
         if error.outcome.message is None:
             return "not run: see the first check of this exercise"
         head = f"{error.outcome.summary}   (0 of {error.outcome.of} points)"
-        return "\n".join([head, *message_lines(error.outcome, error.exercise_id)])
+        lines = [head, *message_lines(error.outcome, error.exercise_id)]
+        if self.config.getoption("--grade-full"):
+            lines.append(error.outcome.message.full)
+        return "\n".join(lines)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Return what pytest calls this item."""

@@ -65,6 +65,8 @@ class LiveRunner:
             "type": type(error).__name__,
             "kinds": [kind.__name__ for kind in type(error).__mro__],
             "text": (str(error).splitlines() or [""])[0],
+            "said": str(error),
+            "full": "".join(traceback.format_exception(error)),
             "frames": frames,
             "n_frames": len(frames),
         }

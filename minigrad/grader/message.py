@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ class Message:
     """What a learner reads when a check fails.
 
     `key` names the mistake for programs (tests ask for it); people read the five parts.
-    `attempt` is the line after Try: a nudge, never the answer.
+    `attempt` is the line after Try: a nudge, never the answer. `full` is the traceback of what the
+    learner's code raised, which `--full` shows.
     """
 
     key: str
@@ -30,6 +31,7 @@ class Message:
     got: str
     where: str
     attempt: str
+    full: str = field(default="", compare=False, repr=False)
 
     def parts(self) -> list[tuple[str, str]]:
         """Return the five labelled parts in order."""
@@ -57,8 +59,10 @@ class Message:
         return "\n".join(self.lines())
 
     def as_dict(self) -> dict:
-        """Return the fields as a dict of strings."""
-        return asdict(self)
+        """Return the fields as a dict of strings; `full` names places of the machine, so not it."""
+        fields = asdict(self)
+        del fields["full"]
+        return fields
 
 
 class Failed(Exception):

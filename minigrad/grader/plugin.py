@@ -25,11 +25,14 @@ FOLDERS = ("exercises", "solutions")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the two options."""
+    """Add the options."""
     group = parser.getgroup("minigrad", "grading a minigrad course")
     group.addoption("--course", metavar="FOLDER", help="grade the lessons' files in FOLDER")
     group.addoption(
         "--grade-seed", type=int, metavar="N", help="the seed that an earlier run printed"
+    )
+    group.addoption(
+        "--grade-full", action="store_true", help="show the tracebacks of exercises in full"
     )
 
 

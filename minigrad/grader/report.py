@@ -37,8 +37,13 @@ def difficulty(exercise: ExerciseResult, style: Style) -> str:
     return full * exercise.difficulty + empty * (5 - exercise.difficulty)
 
 
-def exercise_lines(exercise: ExerciseResult, style: Style, *, messages: int = 1) -> list[str]:
-    """Return the lines for one exercise, with the messages of its first failures."""
+def exercise_lines(
+    exercise: ExerciseResult, style: Style, *, messages: int = 1, full: bool = False
+) -> list[str]:
+    """Return the lines for one exercise, with the messages of its first failures.
+
+    With `full`, the whole traceback of what the learner's code raised follows.
+    """
     status = "passed" if exercise.passed else "failed"
     time = f"{exercise.seconds:.2f} s"
     if exercise.compile_seconds:
@@ -54,6 +59,8 @@ def exercise_lines(exercise: ExerciseResult, style: Style, *, messages: int = 1)
         if check.message is not None and messages > 0:
             messages -= 1
             lines += [f"      {line}" for line in message_lines(check, exercise.id)]
+            if full:
+                lines += [f"      {line}" for line in check.message.full.splitlines()]
     if exercise.limits_missing:
         names = ", ".join(exercise.limits_missing)
         lines.append(f"  this system sets no limit on: {names}")
@@ -90,12 +97,14 @@ def next_step(result: Result, hint: str = "`minigrad hint {id}`") -> str:
     return "all of it passes"
 
 
-def text(result: Result, style: Style | None = None, *, messages: int = 1) -> str:
-    """Return the whole result as text."""
+def text(
+    result: Result, style: Style | None = None, *, messages: int = 1, full: bool = False
+) -> str:
+    """Return the whole result as text; `full` as in `exercise_lines`."""
     style = style or Style()
     lines: list[str] = []
     for exercise in result.exercises:
-        lines += exercise_lines(exercise, style, messages=messages)
+        lines += exercise_lines(exercise, style, messages=messages, full=full)
     total = f"{result.points} of {result.of} points"
     lines.append(f"{style.paint(total, 'bold')}   seed {result.seed}   {next_step(result)}")
     return "\n".join(lines)

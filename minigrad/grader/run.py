@@ -164,6 +164,8 @@ def checked_raised(raised: Any) -> dict:
         "type": str(raised.get("type")),
         "kinds": [str(kind) for kind in raised.get("kinds") or []],
         "text": str(raised.get("text")),
+        "said": str(raised.get("said") or ""),
+        "full": str(raised.get("full") or ""),
         "frames": frames,
         "n_frames": len(frames),
     }
@@ -217,7 +219,9 @@ def _load(runner: WorkerRunner, exercise: Exercise) -> Message | None:
             if raised["frames"]:
                 line, _, text = raised["frames"][-1]
                 where = f"{shown}:{line}\n  {text}"
-            return Message(key, given, "a file that loads", got, where, attempt)
+            return Message(
+                key, given, "a file that loads", got, where, attempt, full=raised["full"]
+            )
         content = loaded.get("ok")
         names = content.get("names") if isinstance(content, dict) else None
         if not isinstance(names, list):

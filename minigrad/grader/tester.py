@@ -103,7 +103,8 @@ class Tester:
         key, got, attempt = explain_raised(raised)
         if driven and not raised["n_frames"]:
             attempt = "What came back is not of the form that the docstring states. Compare them."
-        self.fail(key, self.exercise.returns, got, attempt, where=self._frame(raised))
+        where = self._frame(raised)
+        self.fail(key, self.exercise.returns, got, attempt, where=where, full=raised["full"])
 
     def raises(self, name: str, *arguments: Any) -> dict:
         """Return the description of what the call raised; fails when it raises nothing.
@@ -161,11 +162,18 @@ class Tester:
     # ---- comparing ------------------------------------------------------------------------
 
     def fail(
-        self, key: str, expected: str, got: str, attempt: str, *, where: str | None = None
+        self,
+        key: str,
+        expected: str,
+        got: str,
+        attempt: str,
+        *,
+        where: str | None = None,
+        full: str = "",
     ) -> NoReturn:
         """Fail the check with a message."""
         where = where or self.runner.line_of(self.exercise.name)
-        raise Failed(Message(key, self.given, expected, got, where, attempt))
+        raise Failed(Message(key, self.given, expected, got, where, attempt, full))
 
     def close(
         self,

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from minigrad.grader.translate_numba import explain_numba
+from minigrad.grader.translate_numpy import explain_numpy
+
 PLAIN = (
     "The engine is not there while grading: an exercise is plain Python and NumPy. This part of "
     "minigrad is yours to write."
@@ -11,7 +14,10 @@ PLAIN = (
 
 
 def explain_raised(raised: dict) -> tuple[str, str, str]:
-    """Return (key, got, attempt) for the worker's description of an exception."""
+    """Return (key, got, attempt) for the worker's description of an exception.
+
+    `got` is one sentence; what the error itself said in full stays in `raised["full"]`.
+    """
     kind, text = raised["type"], raised["text"]
     kinds = raised["kinds"]
     said = f"{kind}: {text}" if text else kind
@@ -42,6 +48,10 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
         return "recursion", said, "The function calls itself without end, or too deep: use a loop."
     if "OSError" in kinds and "File too large" in text:
         return "output", "more than 1 MB of printing", "Is a print inside a loop that never ends?"
+    if explained := explain_numba(raised.get("said") or text, kinds):
+        return "numba", *explained
+    if explained := explain_numpy(text):
+        return "raised", f"{kind}: {explained[0]}", explained[1]
     attempt = {
         "NameError": "Is the name spelled as it was defined, and defined before this line?",
         "TypeError": "Compare the types and the number of arguments with the docstring.",

@@ -11,6 +11,7 @@ import contextlib
 import io
 import linecache
 import os
+import re
 import sys
 import time
 import traceback
@@ -23,6 +24,7 @@ from minigrad.grader import limits as limits_module
 from minigrad.grader.wire import Channel, GarbledError, leaves
 
 MODULE_NAME = "exercise"
+MAX_FULL = 20_000
 
 
 def work(read_fd: int, write_fd: int) -> None:
@@ -131,17 +133,29 @@ def _describe(error: BaseException, path: str) -> dict:
     if isinstance(error, SyntaxError) and error.filename == path:
         frames.append([error.lineno or 0, "", (error.text or "").strip()[:200]])
     try:
-        first_line = str(error.msg if isinstance(error, SyntaxError) else error)
+        said = str(error.msg if isinstance(error, SyntaxError) else error)
     except BaseException:
-        first_line = ""
+        said = ""
+    # Numba names the line that it could not compile in its text; the frames end at the call.
+    if lines := re.findall(rf'File "[^"]*{re.escape(os.path.basename(path))}", line (\d+)', said):
+        frames.append([int(lines[-1]), "", linecache.getline(path, int(lines[-1])).strip()[:200]])
     kinds = [kind.__name__ for kind in type(error).__mro__ if kind is not object]
     return {
         "type": kinds[0],
         "kinds": kinds,
-        "text": (first_line.strip().splitlines() or [""])[0][:300],
+        "text": (said.strip().splitlines() or [""])[0][:300],
+        "said": said[:MAX_FULL],
+        "full": _full_text(error)[-MAX_FULL:],
         "frames": [frames[0], *frames[-3:]] if len(frames) > 4 else frames,
         "n_frames": len(frames),
     }
+
+
+def _full_text(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(error))
+    except BaseException:
+        return ""
 
 
 def _report_compiling(channel: Channel) -> bool:

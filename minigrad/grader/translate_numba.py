@@ -1,0 +1,170 @@
+"""Numba's errors in one plain sentence, with one thing to try. Matched on their English texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+KINDS = {
+    "NumbaError", "TypingError", "LoweringError", "CompilerError", "UnsupportedError",
+    "UnsupportedBytecodeError", "RequireLiteralValue", "NumbaTypeError", "NumbaValueError",
+}  # fmt: skip
+VERBS = {
+    "setitem": "writing {2} at {1} of {0}",
+    "getitem": "taking {1} of {0}",
+    "add": "{0} + {1}",
+    "sub": "{0} - {1}",
+    "mul": "{0} * {1}",
+    "truediv": "{0} / {1}",
+    "matmul": "{0} @ {1}",
+}
+
+
+def in_words(numba_type: str) -> str:
+    """Return a Numba type as people say it."""
+    text = numba_type.strip()
+    if match := re.fullmatch(r"(?:Array|array)\((\w+), (\d+)d, .*\)", text):
+        return f"a {match[1]} array of {match[2]} dimension{'s' * (match[2] != '1')}"
+    text = re.sub(r"Literal\[str\]\(.*?\)|unicode_type", "a text", text)
+    text = re.sub(r"Literal\[(\w+)\]\((.*?)\)", r"the \1 \2", text)
+    text = re.sub(r"reflected list\(.*\)", "a list", text)
+    return {"none": "None", "boolean": "a bool", "int64": "an int", "float64": "a float"}.get(
+        text, text
+    )
+
+
+def arguments_of(text: str) -> list[str]:
+    """Return the parts of a list such as `array(float64, 1d, C), int64`, brackets respected."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _no_implementation(match: re.Match) -> str:
+    name, given = match[1], [in_words(part) for part in arguments_of(match[2])]
+    if name in VERBS and len(given) >= VERBS[name].count("{"):
+        return f"compiled code cannot do this: {VERBS[name].format(*given)}"
+    return f"compiled code has no {name} for {' and '.join(given) or 'these arguments'}"
+
+
+def _unify(match: re.Match) -> str:
+    name = match[3].partition(".")[0]
+    first, second = in_words(match[1]), in_words(match[2])
+    return f"{name} would be {first} on one path and {second} on another"
+
+
+def _fixed(text: str) -> Callable[[re.Match], str]:
+    return lambda match: text.format(*match.groups())
+
+
+ONE_TYPE = "In compiled code a name has one type. Start it with a value of the type it ends with."
+ROWS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
+    (r"Cannot unify (.+?) and (.+?) for '([^']+)'", _unify, ONE_TYPE),
+    (
+        r"Unknown attribute '(\w+)' of type (.+)",
+        lambda match: f"{in_words(match[2])} has nothing called {match[1]} in compiled code",
+        "Is it NumPy's name? Not all of them are there: write it with loops and + - * /.",
+    ),
+    (
+        r"Use of unsupported NumPy function '([\w.]+)'",
+        _fixed("{}, which Numba cannot compile"),
+        "Write what it does with loops, or call it outside the compiled function.",
+    ),
+    (
+        r"NameError: name '(\w+)' is not defined",
+        _fixed("the name {} is not defined"),
+        "Is it spelled as it was defined, and defined before the function is called?",
+    ),
+    (
+        r"Untyped global name '(\w+)': Cannot determine Numba type of <class 'function'>",
+        _fixed("{} is an ordinary Python function, and compiled code calls only compiled ones"),
+        "Decorate that function with @njit too.",
+    ),
+    (
+        r"Untyped global name '(\w+)': Cannot determine Numba type of <class '([^']+)'>",
+        lambda match: (
+            f"{match[1]}, of type {match[2].rpartition('.')[2]}, is nothing that "
+            "compiled code can use"
+        ),
+        "Pass the numbers and arrays that you need as arguments.",
+    ),
+    (
+        r"Cannot determine Numba type of <class '(?:\w+\.)*(?:<locals>\.)?(\w+)'>",
+        _fixed("an argument of type {}, which compiled code does not know"),
+        "Numbers, arrays and tuples of them can be passed.",
+    ),
+    (
+        r"got an unexpected keyword argument '(\w+)'",
+        _fixed("compiled code does not take the argument {} here"),
+        "Not all of NumPy's arguments are there: write that part with loops or indexing.",
+    ),
+    (
+        r"No implementation of function Function\(<[\w-]+(?: function)? '?(\w+)'?.*?\) found for "
+        r"signature:\s*>>> \w+\((.*?)\)\s*\n",
+        _no_implementation,
+        "Look at the types: is one a text, a float used as an index, or None?",
+    ),
+    (
+        r"The '(.+?)' construct is not supported",
+        _fixed("Numba does not compile this construct: {}"),
+        "Keep it outside of the compiled function.",
+    ),
+    (
+        r"Unsupported context manager in use",
+        _fixed("Numba does not compile this with block"),
+        "Keep it outside of the compiled function.",
+    ),
+    (
+        r"Illegal IR, del found",
+        _fixed("Numba does not compile del"),
+        "Leave it out: compiled code frees by itself.",
+    ),
+    (
+        r"(?s)^(.*?)\.?\s*Raised from",
+        _fixed("Numba does not compile this: {}"),
+        "Say it in simpler Python: numbers, arrays, loops.",
+    ),
+)
+
+# What Numba raises as TypeError and ImportError of Python's own.
+ROWS_OF_OTHER_KINDS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
+    (
+        r"cannot reflect element of reflected container|reflected list\(reflected list",
+        _fixed("a list of lists went into compiled code"),
+        "Compiled code wants one block of numbers: np.array(rows).",
+    ),
+    (
+        r"scipy .* is required for linear algebra",
+        _fixed("@ and np.linalg in compiled code need SciPy, which is not there"),
+        "Write the sums as loops: that is what this is about.",
+    ),
+    (
+        r"cannot convert native (.+?) to Python object",
+        _fixed("the compiled function returns what Python cannot take: {}"),
+        "Return numbers, arrays or tuples of them.",
+    ),
+)
+
+
+def explain_numba(text: str, kinds: list[str]) -> tuple[str, str] | None:
+    """Return (what happened, what to try) for an error's full text, None if it is not Numba's.
+
+    Args:
+        text: all that the error says.
+        kinds: the names of the error's classes, the most derived first.
+    """
+    is_numba = bool(KINDS & set(kinds))
+    for pattern, said, attempt in (*ROWS_OF_OTHER_KINDS, *(ROWS if is_numba else ())):
+        if match := re.search(pattern, text):
+            return said(match), attempt
+    if not is_numba:
+        return None
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("Failed in nopython")]
+    said = lines[0][:160] if lines else "no reason given"
+    return f"Numba could not compile it: {said}", "Say it in simpler Python: numbers and loops."

@@ -1,0 +1,123 @@
+"""Numba's and NumPy's errors in a learner's code: one sentence about the learner's own line."""
+
+import pytest
+
+from minigrad.course.mutants import grade_source, message_key
+from minigrad.grader.launcher import Server
+from minigrad.grader.report import Style, text
+from minigrad.grader.result import Result
+
+HEAD = "import numpy as np\nfrom numba import njit\n\n\n"
+# The body of a compiled function g(x) of a float, provoked for real: words of Got, of Where.
+NUMBA = {
+    "two types": ("if x > 0:\n        y = 1.0\n    else:\n        y = 'a'\n    return y",
+                  "y would be a float on one path and a text on another", "return y"),
+    "unknown attribute": ("return np.ones(3).cumsum2()",
+                          "a float64 array of 1 dimension has nothing called cumsum2", "cumsum2"),
+    "unsupported function": ("return np.einsum('i,i', np.ones(3), np.ones(3))",
+                             "numpy.einsum, which Numba cannot compile", "einsum"),
+    "undefined name": ("return x + nowhere", "the name nowhere is not defined", ""),
+    "python function": ("return plain(x)", "plain is an ordinary Python function", "plain(x)"),
+    "python object": ("return thing.value * x", "thing, of type Thing, is nothing that", "thing"),
+    "text into array": ("a = np.ones(3)\n    a[0] = 'a'\n    return a[0]",
+                        "writing a text at", "a[0] = 'a'"),
+    "float as index": ("a = np.ones(3)\n    return a[x]", "taking a float of", "return a[x]"),
+    "keepdims": ("a = np.ones((2, 2))\n    return a.sum(axis=1, keepdims=True)[0, 0]",
+                 "does not take the argument keepdims", "keepdims"),
+    "with open": ("with open('a') as f:\n        return 1.0",
+                  "does not compile this construct: with", ""),
+    "other with": ("with np.errstate(all='ignore'):\n        return x",
+                   "does not compile this with block", "errstate"),
+    "format": ("return len(f'{x:.2f}') * 1.0", "Numba does not compile this: format spec", ""),
+    "stored exception": ("try:\n        return 1 / x\n    except ZeroDivisionError as e:\n"
+                         "        return 0.0", "Numba does not compile this: Exception object", ""),
+    "del": ("y = x\n    del y\n    return x", "does not compile del", "del y"),
+    "mixed dict": ("return {'a': x, 'b': 'c'}", "returns what Python cannot take", ""),
+}  # fmt: skip
+# The body of the learner's own function, in plain NumPy.
+NUMPY = {
+    "broadcast": ("np.ones((2, 3)) + np.ones((2, 4))", "shapes (2,3) and (2,4) were combined"),
+    "matmul": ("np.ones((2, 3)) @ np.ones((2, 3))", "inner sizes differ: 3 on the left, 2 on the"),
+    "dot": ("np.dot(np.ones((2, 3)), np.ones((2, 3)))", "(2,3) and (2,3), whose inner sizes"),
+    "truth": ("1 if np.ones(3) > 0 else 2", "was asked whether it is true"),
+    "index": ("np.ones((2, 3))[0, 3]", "index 3 along axis 1, which has only 3 entries"),
+    "too many indices": ("np.ones(3)[0, 0]", "2 indices for an array of 1 dimension"),
+    "float index": ("np.ones(3)[1.0]", "an index that is no integer"),
+    "reshape": ("np.ones(6).reshape(4, 2)", "6 entries were to be laid out in shape (4,2)"),
+    "axis": ("np.ones((2, 3)).sum(axis=2)", "axis 2 of an array of 2 dimension"),
+    "assign": ("np.ones(3).__setitem__(slice(None), np.ones(4))", "shape (4,) were written into"),
+    "read-only": ("np.broadcast_to(1.0, 3).__setitem__(0, 2)", "may only be read"),
+    "ragged": ("np.array([[1], [1, 2]])", "rows of different lengths"),
+    "concatenate": ("np.concatenate([np.ones((2, 3)), np.ones((2, 4))])", "other sizes differ"),
+    "join dimensions": ("np.concatenate([np.ones(3), np.ones((1, 3))])", "different numbers of"),
+    "in-place cast": ("np.ones(3, int).__iadd__(0.5)", "result is float64, into an array of int64"),
+    "one number": ("float(np.ones(3))", "where one number is needed"),
+    "attribute": ("np.ones(3).softmax()", "arrays have nothing called softmax"),
+    "no such function": ("np.softmax(x)", "NumPy has nothing called np.softmax"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server() as server:
+        yield server
+
+
+def graded(server, source):
+    return grade_source(server, "00_start", "central_difference", HEAD + source, 3)
+
+
+def compiled(body):
+    return (
+        "def plain(x):\n    return x\n\n\nclass Thing:\n    value = 1.0\n\n\nthing = Thing()\n\n\n"
+        f"@njit\ndef g(x):\n    {body}\n\n\n"
+        "def central_difference(f, x, eps):\n    return g(float(x))\n"
+    )
+
+
+@pytest.mark.parametrize("case", NUMBA)
+def test_numba_error_is_one_sentence_about_the_learners_line(case, server):
+    body, words, line = NUMBA[case]
+    message = graded(server, compiled(body)).first_failure.message
+    assert message.key == "numba"
+    assert words in message.got
+    assert message.where.startswith("exercises/00_start.py:")
+    assert line in message.where
+    shown = str(message)
+    assert all(word not in shown for word in ("pipeline", "nopython", "site-packages", "During:"))
+    assert len(message.lines()) <= 12
+
+
+@pytest.mark.parametrize("case", NUMPY)
+def test_numpy_error_is_one_sentence_about_the_learners_line(case, server):
+    expression, words = NUMPY[case]
+    source = f"def central_difference(f, x, eps):\n    return {expression}\n"
+    message = graded(server, source).first_failure.message
+    assert message.key == "raised"
+    assert words in message.got
+    assert f"return {expression}" in message.where
+    assert len(message.lines()) <= 12
+
+
+def test_list_of_lists_for_compiled_code_is_told(server):
+    source = "@njit\ndef g(x):\n    return x[0][0]\n\n\n" + (
+        "def central_difference(f, x, eps):\n    return g([[1.0], [2.0]])\n"
+    )
+    message = graded(server, source).first_failure.message
+    assert message.key == "numba"
+    assert "list of lists" in message.got
+    assert "np.array(rows)" in message.attempt
+
+
+def test_numba_error_that_no_row_knows_is_still_one_line_without_the_pipeline(server):
+    body = "yield x"
+    message = graded(server, compiled(body)).first_failure.message
+    assert "pipeline" not in str(message)
+
+
+def test_full_text_is_shown_on_demand_and_never_in_the_json(server):
+    result = Result(3, [graded(server, compiled("return x + nowhere"))])
+    assert "nopython" not in text(result, Style(plain=True))
+    assert "nopython frontend" in text(result, Style(plain=True), full=True)
+    assert "nopython" not in str(result.as_dict())
+    assert message_key(result.exercises[0]) == "numba"

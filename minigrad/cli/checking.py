@@ -35,7 +35,9 @@ def check(options: argparse.Namespace) -> int:
             progress.record(folder.state, graded)
             result.exercises += graded.exercises
             result.file_hashes |= graded.file_hashes
-    print(json.dumps(result.as_dict(), indent=1) if options.json else text(result))
+    print(
+        json.dumps(result.as_dict(), indent=1) if options.json else text(result, full=options.full)
+    )
     return 0 if result.passed else 1
 
 

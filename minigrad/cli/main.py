@@ -10,7 +10,7 @@ import io
 import sys
 
 from minigrad import __version__
-from minigrad.cli import checking, doctor, lab, reset
+from minigrad.cli import checking, doctor, lab, reset, start, update
 from minigrad.grader.folder import CourseError
 from minigrad.grader.launcher import GraderError
 
@@ -39,6 +39,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("what", nargs="*", help="such as 00, 00.hello, a file, or all (default)")
     command.add_argument("--seed", type=int, help="the seed that an earlier run printed")
     command.add_argument("--json", action="store_true", help="print the result as JSON")
+    command.add_argument("--full", action="store_true", help="show tracebacks in full")
 
     command = add("hint", "show the next hint for an exercise; costs nothing", checking.hint)
     command.add_argument("exercise", help="such as 00.central_difference, or 00.hello.2 for hint 2")
@@ -47,6 +48,15 @@ def make_parser() -> argparse.ArgumentParser:
 
     command = add("reset", "bring an exercise file back as it came; yours is kept", reset.run)
     command.add_argument("lesson", help="such as 00")
+
+    command = add("start", "write the course into a folder of yours", start.run)
+    command.add_argument("folder", help="a new or an empty one")
+
+    command = add("update", "bring in the installed course; what you wrote is kept", update.run)
+    command.add_argument(
+        "--from", dest="source", metavar="FOLDER", help="take the course from this folder instead"
+    )
+    command.add_argument("--dry-run", action="store_true", help="say what would change, only")
 
     add("doctor", "check this installation and say what to do", doctor.run)
     return parser

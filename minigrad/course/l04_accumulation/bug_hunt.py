@@ -1,0 +1,115 @@
+"""The bug hunt: the gradients of two losses, mixed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.course.l04_accumulation.lesson import lesson
+from minigrad.grader.message import show
+from minigrad.grader.tester import Mistake, Tester
+
+train_both = lesson.exercise(
+    "train_both",
+    difficulty=3,
+    minutes=15,
+    returns="an array of shape (n, 2): per round the gradients by which the two moved",
+    hints=(
+        "Compute by hand, with the two formulas, by what each should move in rounds 0 and 1. "
+        "Compare with the log.",
+        "Write down critic.grad and actor.grad after every line of a round. Which of the two is "
+        "not 0 when the next round begins?",
+        "actor_backward adds to critic.grad as well, after the critic was cleared. Clear both "
+        "before each backward pass, or both at the end of a round.",
+    ),
+)
+RIGHT = ("critic", 1)
+
+
+@train_both.check(points=1)
+def diagnosis(t: Tester) -> None:
+    """BUG names whose gradient is wrong, and in which round first."""
+    bug = t.get("BUG")
+    where = t.runner.line_of("BUG")
+    expected = '("critic" or "actor", a round), rounds counted from 0'
+    is_pair = isinstance(bug, tuple | list) and len(bug) == 2
+    who, when = bug if is_pair else (None, None)
+    if is_pair and who is None and when is None:
+        t.fail(
+            "untouched",
+            expected,
+            show(bug),
+            "Compare the log with the gradients of the two losses, worked out by hand.",
+            where=where,
+        )
+    is_round = isinstance(when, int) and not isinstance(when, bool) and when >= 0
+    if who not in ("critic", "actor") or not is_round:
+        t.fail("form", expected, show(bug), "Only the form is wrong.", where=where)
+    if who != RIGHT[0]:
+        t.fail(
+            "not_it",
+            "the one that moves by a gradient that is not its loss's",
+            show(who),
+            "Work out both gradients of round 1 by hand. Which column of the log differs?",
+            where=where,
+        )
+    if when != RIGHT[1]:
+        t.fail(
+            "not_then",
+            "the first round in which it happens",
+            f"round {when}",
+            "Which gradient is there before the very first backward pass? And after that round?",
+            where=where,
+        )
+
+
+def simulated(
+    critic: float, actor: float, xs: np.ndarray, ys: np.ndarray, rate: float, cleared: str
+) -> np.ndarray:
+    """Return the log of a training that clears gradients in this way."""
+    of_critic = of_actor = 0.0
+    log = []
+    for x, y in zip(xs, ys, strict=True):
+        if cleared == "right":
+            of_critic = 0.0
+        of_critic += 2 * (critic * x - y) * x
+        row = [of_critic]
+        critic -= rate * of_critic
+        if cleared == "own":
+            of_critic = 0.0
+        of_actor += actor - critic
+        of_critic -= actor
+        if cleared == "too_early":
+            of_critic = of_actor = 0.0
+        row.append(of_actor)
+        actor -= rate * of_actor
+        if cleared not in ("never", "critic"):
+            of_actor = 0.0
+        if cleared == "critic":
+            of_critic = 0.0
+        log.append(row)
+    return np.array(log)
+
+
+@train_both.check(points=3)
+def repair(t: Tester) -> None:
+    """Each moves by the gradient of its own loss, in every round."""
+    for n in (2, 3, 6):
+        critic, actor = (round(float(v), 1) for v in t.random.uniform(0.5, 2, 2))
+        xs, ys = (np.round(t.random.uniform(0.5, 2, n), 1) for _ in range(2))
+        rate = 0.1
+        start = (critic, actor, xs, ys, rate)
+        got = t.call("train_both", *start)
+        say = {
+            "own": "From round 1 on the critic moves by more than its own loss asks for. "
+            "What was in critic.grad when the round began?",
+            "never": "The gradients of all rounds add up. When is the old one thrown away?",
+            "critic": "Now the actor's gradients of all rounds add up.",
+            "too_early": "The actor's gradient was thrown away before the actor moved by it.",
+        }
+        keys = {"own": "mixed", "never": "never", "critic": "actor_adds_up", "too_early": "no_step"}
+        t.close(
+            got,
+            simulated(*start, cleared="right"),
+            attempt="Write down both gradients after every line of a round.",
+            mistakes=[Mistake(keys[how], simulated(*start, cleared=how), say[how]) for how in say],
+        )

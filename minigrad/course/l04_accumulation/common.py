@@ -1,0 +1,22 @@
+"""What the exercises of lesson 04 share: small programs that a message can show."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.grader.tester import Tester
+
+
+def program(*lines: str) -> tuple[list[str], str]:
+    """Return the lines of a program, and how a message shows them."""
+    return list(lines), "; ".join(lines)
+
+
+def arrays(t: Tester, n: int) -> list[np.ndarray]:
+    """Return n short arrays, none with a 0."""
+    return [np.round(t.random.uniform(0.5, 2, 2), 1) for _ in range(n)]
+
+
+def text(array: np.ndarray) -> str:
+    """Return what a program writes for an array."""
+    return f"np.array({array.tolist()})"

@@ -1,0 +1,57 @@
+"""Runs beside the learner's code of lesson 04: small programs, and a model to differentiate."""
+
+import numpy as np
+
+
+def run(mine, program, wanted):
+    """Run a program on the names of the learner's file.
+
+    Args:
+        mine: the learner's module.
+        program: list of lines; their names are those of the file, and np.
+        wanted: list of expressions.
+
+    Returns:
+        Per expression its value after the program.
+    """
+    getattr(mine, "TAPES", []).clear()
+    names = {**vars(mine), "np": np}
+    exec("\n".join(program), names)
+    return [eval(expression, names) for expression in wanted]
+
+
+def failing(mine, program, last, wanted=()):
+    """Run a program, then a last line that is to raise; tell what it raised.
+
+    Returns:
+        (names of the error's classes or None, its text, the values of `wanted`).
+    """
+    getattr(mine, "TAPES", []).clear()
+    names = {**vars(mine), "np": np}
+    exec("\n".join(program), names)
+    kinds, text = None, ""
+    try:
+        exec(last, names)
+    except Exception as error:
+        kinds, text = [kind.__name__ for kind in type(error).__mro__], str(error)
+        if "NotImplementedError" in kinds:
+            raise
+    return kinds, text, [eval(expression, names) for expression in wanted]
+
+
+def microbatches(mine, w, batches, learning_rate):
+    """Take the step on the loss of a linear model, ((x @ w - y) ** 2).mean().
+
+    Returns:
+        (the new w, w as it is after the call, whether the two are one array, per call of
+        mean_gradient (the number of rows, the w it was called with)).
+    """
+    calls = []
+
+    def mean_gradient(w, x, y):
+        calls.append((len(x), np.array(w, dtype=float)))
+        return 2 * x.T @ (x @ w - y) / len(x)
+
+    new = mine.microbatch_step(w, batches, mean_gradient, learning_rate)
+    shared = isinstance(new, np.ndarray) and np.shares_memory(new, w)
+    return new, w, shared, calls

@@ -1,0 +1,146 @@
+"""The GradManager: when it may be used, and what it leaves behind."""
+
+from __future__ import annotations
+
+from minigrad.course.l04_accumulation.common import arrays, program
+from minigrad.course.l04_accumulation.manager import BEGIN, boxes, check_grad, grad_manager
+from minigrad.grader.message import show
+from minigrad.grader.tester import Tester
+
+
+def must_raise(
+    t: Tester, lines: tuple[str, ...], last: str, error: str, key: str, attempt: str
+) -> None:
+    """Fail unless the last line of a program raises this error."""
+    _, given = program(*lines, last)
+    kinds, text, _ = t.drive("failing", list(lines), last, given=given)
+    if kinds is None:
+        t.fail(key, f"a {error} from the last line", "no error", attempt)
+    if error not in kinds:
+        t.fail(key, f"a {error} from the last line", f"{kinds[0]}: {text}"[:160], attempt)
+
+
+@grad_manager.check(points=1)
+def misuse(t: Tester) -> None:
+    """record twice, backward without record, and a loss that is no number raise."""
+    a, b = arrays(t, 2)
+    begin = (*BEGIN, boxes(a=a, b=b), "gm.attach([a])")
+    must_raise(
+        t,
+        (*begin, "gm.record()"),
+        "gm.record()",
+        "RuntimeError",
+        "records_twice",
+        "It records already: what would become of the tape it has?",
+    )
+    must_raise(
+        t,
+        (*begin, "loss = total(mul(a, b))"),
+        "gm.backward(loss)",
+        "RuntimeError",
+        "no_recording",
+        "Nothing was recorded, so there is nothing to walk back on. Say so at once.",
+    )
+    must_raise(
+        t,
+        (*begin, "gm.record()", "gm.backward(total(mul(a, b)))", "loss = total(a)"),
+        "gm.backward(loss)",
+        "RuntimeError",
+        "no_recording",
+        "backward ends the recording, so a second one finds nothing.",
+    )
+    must_raise(
+        t,
+        (*begin, "gm.record()", "loss = mul(a, b)"),
+        "gm.backward(loss)",
+        "ValueError",
+        "no_number",
+        "This loss has two elements. The gradient of which of them is meant?",
+    )
+
+
+@grad_manager.check(points=1)
+def release(t: Tester) -> None:
+    """After backward or release nothing records, nothing is saved, and .grad stays."""
+    a, b = arrays(t, 2)
+    begin = (*BEGIN, boxes(a=a, b=b), "gm.attach([a])", "gm.record()", "c = mul(a, b)")
+    wanted = ["len(TAPES)", "gm.tape", "c.node.saved", "mul(a, b).node.op", "a.grad"]
+    for end in ("gm.backward(total(c))", "gm.release(); gm.release()"):
+        lines, given = program(*begin, end)
+        n_tapes, tape, saved, op, grad = t.drive("run", lines, wanted, given=given)
+        if n_tapes != 0 or op != "leaf":
+            t.fail(
+                "still_recording",
+                "no tape left in TAPES: what comes next is not recorded",
+                f"{show(n_tapes)} in TAPES",
+                "Whoever begins to record also ends it. Where does the tape leave TAPES?",
+            )
+        if tape is not None:
+            t.fail("tape", "gm.tape = None", f"gm.tape = {show(tape)}", "It records no longer.")
+        if saved != ():
+            t.fail(
+                "still_saved",
+                "c.node.saved = (), so that its arrays can be freed",
+                f"c.node.saved = {show(saved)}",
+                "As long as c lives, so does its node. What does that node still hold?",
+            )
+        if "backward" in end:
+            check_grad(t, "a", grad, b)
+    lines, given = program(
+        "outer, gm = GradManager(), GradManager()",
+        boxes(a=a),
+        "outer.record()",
+        "gm.record()",
+        "gm.release()",
+    )
+    is_left = t.drive("run", lines, ["len(TAPES) == 1 and TAPES[0] is outer.tape"], given=given)
+    if is_left[0] is not True:
+        t.fail(
+            "wrong_tape",
+            "the outer manager's tape, still in TAPES",
+            "another one, or none",
+            "Two tapes with equal content are two tapes. Which function takes out this very one?",
+        )
+
+
+@grad_manager.check(points=1)
+def an_error_on_the_way(t: Tester) -> None:
+    """When a rule raises, the recording ends and every .grad is as it was."""
+    a, b = arrays(t, 2)
+    # On the way back b is reached first; then the rule of d raises.
+    lines = [
+        *BEGIN,
+        boxes(a=a, b=b),
+        "gm.attach([a, b])",
+        "gm.record()",
+        "d = recorded('bad', b.data, (a,), ())",
+        "RULES['bad'] = lambda dy: 1 // 0",
+        "loss = total(mul(b, d))",
+    ]
+    last = "gm.backward(loss)"
+    _, given = program(*lines, last)
+    wanted = ["RULES.pop('bad') and len(TAPES)", "gm.tape is None", "a.grad", "b.grad"]
+    kinds, _, found = t.drive("failing", lines, last, wanted, given=given)
+    if kinds is None or "ZeroDivisionError" not in kinds:
+        t.fail(
+            "swallowed",
+            "the rule's own error, ZeroDivisionError",
+            "no error" if kinds is None else kinds[0],
+            "Who calls backward must hear of it. Let the error pass, and clean up behind it.",
+        )
+    n_tapes, ended, of_a, of_b = found
+    if n_tapes != 0 or ended is not True:
+        t.fail(
+            "not_released",
+            "the recording has ended: no tape in TAPES, gm.tape is None",
+            f"{show(n_tapes)} in TAPES",
+            "An error leaves a function at once. Which block of Python runs even then?",
+        )
+    for name, grad in (("a", of_a), ("b", of_b)):
+        if grad is not None:
+            t.fail(
+                "half_written",
+                f"{name}.grad = None, as before",
+                f"{name}.grad = {show(grad)}",
+                "Some boxes got a gradient and others not. When may the first .grad be written?",
+            )

@@ -1,0 +1,371 @@
+"""Wrong solutions of lesson 04 that people really write."""
+
+from minigrad.course.mutants import Mutant
+
+
+def function(head: str, *body: str) -> str:
+    """Return the text of a function."""
+    return "\n".join([f"def {head}:", *(f"    {line}" for line in body)])
+
+
+def manager(head: str, *body: str) -> str:
+    """Return the text of a GradManager with one method of its own."""
+    lines = [f"    def {head}:", *(f"        {line}" for line in body)]
+    return "\n".join(["class GradManager(GradManager):", *lines])
+
+
+def walk(*body: str, grads: str = "{loss.node: np.ones_like(loss.data)}") -> str:
+    """Return a GradManager whose backward ends in its own way."""
+    return manager(
+        "backward(self, loss)",
+        "if self.tape is None:",
+        "    raise RuntimeError('this GradManager does not record')",
+        "if loss.data.size != 1:",
+        "    raise ValueError('a loss is one number')",
+        f"grads = {grads}",
+        *body,
+    )
+
+
+SUM = "unbroadcast(g, shape)"
+ADD = "accumulate(grads, key, g)"
+STEP = "microbatch_step(w, batches, mean_gradient, learning_rate)"
+TRAIN = "train_both(critic, actor, xs, ys, learning_rate)"
+BACK = (
+    "for node in reversed(self.tape):",
+    "    if node in grads:",
+    "        found = RULES[node.op](grads[node], *node.saved)",
+    "        for source, g in zip(node.inputs, found):",
+    "            accumulate(grads, source, g)",
+)
+
+
+def training(*round_lines: str) -> str:
+    """Return train_both with the lines of a round."""
+    return function(
+        TRAIN,
+        "critic, actor = Box(critic), Box(actor)",
+        "critic.grad, actor.grad = 0.0, 0.0",
+        "log = []",
+        "for x, y in zip(xs, ys):",
+        *(f"    {line}" for line in round_lines),
+        "return np.array(log)",
+    )
+
+
+CRITIC = (
+    "critic_backward(critic, x, y)",
+    "by_critic = critic.grad",
+    "critic.data = critic.data - learning_rate * critic.grad",
+)
+ACTOR = (
+    "actor_backward(actor, critic)",
+    "by_actor = actor.grad",
+    "actor.data = actor.data - learning_rate * actor.grad",
+)
+LOG = "log.append((by_critic, by_actor))"
+
+MUTANTS = [
+    Mutant(
+        "unbroadcast",
+        "still_stretched",
+        function(SUM, "while g.ndim > len(shape):", "    g = g.sum(axis=0)", "return g"),
+    ),
+    Mutant(
+        "unbroadcast",
+        "new_axes",
+        function(
+            SUM,
+            "axes = tuple(a - len(shape) for a, n in enumerate(shape) if n == 1)",
+            "return g.sum(axis=axes, keepdims=True)",
+        ),
+    ),
+    Mutant(
+        "unbroadcast",
+        "mean",
+        function(
+            SUM,
+            "new = g.ndim - len(shape)",
+            "axes = (*range(new), *(new + a for a, n in enumerate(shape) if n == 1))",
+            "return g.mean(axis=axes, keepdims=True).reshape(shape)",
+        ),
+    ),
+    Mutant(
+        "unbroadcast",
+        "keepdims",
+        function(
+            SUM,
+            "while g.ndim > len(shape):",
+            "    g = g.sum(axis=0)",
+            "return g.sum(axis=tuple(a for a, n in enumerate(shape) if n == 1))",
+        ),
+    ),
+    Mutant(
+        "unbroadcast",
+        "one_copy",
+        function(
+            SUM,
+            "g = g[(0,) * (g.ndim - len(shape))]",
+            "return g[tuple(slice(n) for n in shape)]",
+        ),
+    ),
+    Mutant(
+        "unbroadcast",
+        "wrong_side",
+        function(
+            SUM,
+            "while g.ndim > len(shape):",
+            "    g = g.sum(axis=-1)",
+            "axes = tuple(a for a, n in enumerate(shape) if n == 1)",
+            "return g.sum(axis=axes, keepdims=True)",
+        ),
+    ),
+    Mutant(
+        "unbroadcast",
+        "one_axis",
+        function(
+            SUM,
+            "if g.ndim > len(shape):",
+            "    g = g.sum(axis=0)",
+            "axes = tuple(a for a, n in enumerate(shape) if n == 1)",
+            "return g.sum(axis=axes, keepdims=True)",
+        ),
+    ),
+    Mutant(
+        "unbroadcast",
+        "empty",
+        function(
+            SUM,
+            "g = g.sum(axis=tuple(range(g.ndim - len(shape))))",
+            "axes = tuple(a for a, n in enumerate(shape) if n == 1 and g.shape[a] > 1)",
+            "return g.sum(axis=axes, keepdims=True)",
+        ),
+    ),
+    Mutant("unbroadcast", "total", function(SUM, "return np.full(shape, g.sum())")),
+    Mutant("accumulate", "overwrites", function(ADD, "grads[key] = g.copy()")),
+    Mutant(
+        "accumulate",
+        "wrote_to_g",
+        function(ADD, "if key in grads:", "    grads[key] += g", "else:", "    grads[key] = g"),
+    ),
+    Mutant(
+        "accumulate",
+        "shared",
+        function(
+            ADD,
+            "if key in grads:",
+            "    grads[key] = grads[key] + g",
+            "else:",
+            "    grads[key] = np.asarray(g)",
+        ),
+    ),
+    Mutant(
+        "accumulate",
+        "new_array",
+        function(ADD, "grads[key] = grads.get(key, 0) + g"),
+    ),
+    Mutant(
+        "accumulate",
+        "doubled",
+        function(ADD, "grads.setdefault(key, g.copy())", "grads[key] += g"),
+    ),
+    Mutant(
+        "accumulate",
+        "not_stored",
+        function(ADD, "if key in grads:", "    return grads[key] + g", "return g.copy()"),
+    ),
+    Mutant(
+        "accumulate",
+        "not_stored",
+        function(ADD, "if key in grads:", "    grads[key] += g"),
+    ),
+    Mutant(
+        "microbatch_step",
+        "unweighted",
+        function(
+            STEP,
+            "slopes = [mean_gradient(w, x, y) for x, y in batches]",
+            "return w - learning_rate * sum(slopes) / len(batches)",
+        ),
+    ),
+    Mutant(
+        "microbatch_step",
+        "sum",
+        function(
+            STEP,
+            "return w - learning_rate * sum(mean_gradient(w, x, y) for x, y in batches)",
+        ),
+    ),
+    Mutant(
+        "microbatch_step",
+        "moving",
+        function(
+            STEP,
+            "n = sum(len(x) for x, _ in batches)",
+            "for x, y in batches:",
+            "    w = w - learning_rate * mean_gradient(w, x, y) * len(x) / n",
+            "return w",
+        ),
+    ),
+    Mutant(
+        "microbatch_step",
+        "last_batch",
+        function(
+            STEP,
+            "for x, y in batches:",
+            "    gradient = mean_gradient(w, x, y)",
+            "return w - learning_rate * gradient",
+        ),
+    ),
+    Mutant(
+        "microbatch_step",
+        "changed_input",
+        function(
+            STEP,
+            "n = sum(len(x) for x, _ in batches)",
+            "w -= learning_rate * sum(mean_gradient(w, x, y) * len(x) / n for x, y in batches)",
+            "return w",
+        ),
+    ),
+    Mutant(
+        "microbatch_step",
+        "calls",
+        function(
+            STEP,
+            "x = np.concatenate([x for x, _ in batches])",
+            "y = np.concatenate([y for _, y in batches])",
+            "return w - learning_rate * mean_gradient(w, x, y)",
+        ),
+    ),
+    Mutant(
+        "microbatch_step",
+        "by_rows",
+        function(
+            STEP,
+            "slope = sum(mean_gradient(w, x, y) * len(x) for x, y in batches)",
+            "return w - learning_rate * slope / len(batches)",
+        ),
+    ),
+    Mutant("GradManager", "twice", manager("attach(self, boxes)", "self.attached += boxes")),
+    Mutant(
+        "GradManager",
+        "records_twice",
+        manager("record(self)", "self.tape = []", "TAPES.append(self.tape)"),
+    ),
+    Mutant(
+        "GradManager",
+        "still_saved",
+        manager(
+            "release(self)",
+            "if self.tape is not None:",
+            "    stop(self.tape)",
+            "    self.tape = None",
+        ),
+    ),
+    Mutant(
+        "GradManager",
+        "still_recording",
+        manager(
+            "release(self)",
+            "for node in self.tape or ():",
+            "    node.saved = ()",
+            "self.tape = None",
+        ),
+    ),
+    Mutant(
+        "GradManager",
+        "overwrites",
+        walk(
+            *BACK,
+            "for box in self.attached:",
+            "    box.grad = grads.get(box.node)",
+            "self.release()",
+        ),
+    ),
+    Mutant(
+        "GradManager",
+        "too_early",
+        walk(
+            "waiting = [loss.node]",
+            "while waiting:",
+            "    node = waiting.pop(0)",
+            "    if node in self.tape and node in grads:",
+            "        found = RULES[node.op](grads[node], *node.saved)",
+            "        for source, g in zip(node.inputs, found):",
+            "            if source not in grads:",
+            "                waiting.append(source)",
+            "            accumulate(grads, source, g)",
+            "for box in self.attached:",
+            "    if box.node in grads:",
+            "        box.grad = grads[box.node]",
+            "self.release()",
+        ),
+    ),
+    Mutant(
+        "GradManager",
+        "not_released",
+        walk(
+            *BACK,
+            "for box in self.attached:",
+            "    if box.node in grads:",
+            "        g = grads[box.node]",
+            "        box.grad = g if box.grad is None else box.grad + g",
+            "    elif self.keep_empty_grad and box.grad is None:",
+            "        box.grad = np.zeros_like(box.data)",
+            "self.release()",
+        ),
+    ),
+    Mutant(
+        "GradManager",
+        "wiped",
+        walk(
+            *BACK,
+            "for box in self.attached:",
+            "    if box.node in grads:",
+            "        g = grads[box.node]",
+            "        box.grad = g if box.grad is None else box.grad + g",
+            "    else:",
+            "        box.grad = np.zeros_like(box.data) if self.keep_empty_grad else None",
+            "self.release()",
+        ),
+    ),
+    Mutant(
+        "GradManager",
+        "empty_zeros",
+        walk(
+            *BACK,
+            "for box in self.attached:",
+            "    if box.grad is None:",
+            "        box.grad = np.zeros_like(box.data)",
+            "    if box.node in grads:",
+            "        box.grad = box.grad + grads[box.node]",
+            "self.release()",
+        ),
+    ),
+    Mutant(
+        "GradManager",
+        "no_grad",
+        walk(
+            "for node in self.tape:",
+            *BACK[1:],
+            "for box in self.attached:",
+            "    box.grad = grads.get(box.node)",
+            "self.release()",
+        ),
+    ),
+    Mutant("train_both", "untouched", "BUG = (None, None)"),
+    Mutant("train_both", "not_it", 'BUG = ("actor", 1)'),
+    Mutant("train_both", "not_then", 'BUG = ("critic", 0)'),
+    Mutant(
+        "train_both",
+        "mixed",
+        training(*CRITIC, "critic.grad = 0.0", *ACTOR, "actor.grad = 0.0", LOG),
+    ),
+    Mutant("train_both", "never", training(*CRITIC, *ACTOR, LOG)),
+    Mutant(
+        "train_both",
+        "no_step",
+        training(*CRITIC, ACTOR[0], "critic.grad = actor.grad = 0.0", *ACTOR[1:], LOG),
+    ),
+    Mutant("train_both", "actor_adds_up", training("critic.grad = 0.0", *CRITIC, *ACTOR, LOG)),
+]

@@ -1,0 +1,225 @@
+"""CowBuffer: copies, counted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.course.l05_clone_detach.common import entries
+from minigrad.course.l05_clone_detach.cow_model import Model, step_text
+from minigrad.course.l05_clone_detach.lesson import lesson
+from minigrad.grader.tester import Tester
+
+CowBuffer = lesson.exercise(
+    "CowBuffer",
+    difficulty=4,
+    minutes=35,
+    returns="a CowBuffer with read, write and fork",
+    hints=(
+        "write() must know whether anybody else still shows its array. So all buffers that show "
+        "one array need something in common, in which they can be counted.",
+        "Let __init__ make a WeakSet that holds only self. fork() makes another CowBuffer of the "
+        "same array, puts it into the set, and gives it this very set.",
+        "write(): if the set holds more than one, take self out of it, make a new set with self "
+        "alone, and let the array be a copy. Then, in every case, return the array. read() returns "
+        "a view whose flags.writeable is False.",
+    ),
+)
+Step = tuple
+BAD = {
+    "fork": ("fork_type", "another CowBuffer from fork()", "CowBuffer(array) makes one."),
+    "itself": (
+        "itself",
+        "another CowBuffer from fork()",
+        "Two names for one object are no fork: a write by one would show in both.",
+    ),
+    "read": ("type", "an array from read()", "Every path through read() returns the array."),
+    "write": ("type", "an array from write()", "Every path through write() returns the array."),
+    "read_only": (
+        "read_only",
+        "an array from write() that can be written to",
+        "Only what read() gives refuses writes. A view has flags of its own.",
+    ),
+}
+COPIES = {
+    "start": ("init", "The buffer owns the very array that it is given. Where is a copy made?"),
+    "fork": ("eager", "Nobody has written yet. What does the fork need of its own by now?"),
+    "read": ("read_copies", "Reading changes nothing, so all may look at the same bytes."),
+    "again": ("copies_again", "After its first write it is alone. How does the second know?"),
+    "last": ("last_owner", "Who else still shows this array? Where is that counted?"),
+    "alone": ("alone", "It was never forked. From whom would a copy protect it?"),
+    "dropped": ("dropped", "A buffer that is gone must not count. A WeakSet forgets such objects."),
+}
+
+
+def run(t: Tester, steps: list[Step]) -> list[dict]:
+    """Run steps on the learner's buffers; fail where something is not even a buffer."""
+    values = np.round(t.random.uniform(1, 4, 3), 1)
+    lines = [f"a = CowBuffer(array({entries(values)}))", *(step_text(step) for step in steps)]
+    report = t.drive("cow", values, [list(step) for step in steps], given="; ".join(lines))
+    if len(report) == 1 and "bad" in report[0]:
+        bad(t, report[0])
+    model = Model(values)
+    for count, step in enumerate([("start",), *steps]):
+        said = model.do(step)
+        reads = "; a.read(); a.read()" if count == 0 else ""
+        t.given = "; ".join(lines[: count + 1]) + reads
+        compare(t, report[count], model, step, said)
+    return report
+
+
+def bad(t: Tester, note: dict) -> None:
+    """Fail for what fork, read or write returned."""
+    key, expected, attempt = BAD[note["bad"]]
+    got = {"itself": "the buffer itself", "read_only": "an array that refuses writes"}
+    kind = note["type"]
+    t.fail(
+        "none" if kind == "NoneType" else key,
+        expected,
+        got.get(note["bad"]) or ("None" if kind == "NoneType" else f"a {kind}"),
+        attempt,
+    )
+
+
+def compare(t: Tester, after: dict, model: Model, step: Step, said: str) -> None:
+    """Compare what the buffers show after one step, and how many memories there are."""
+    values = {name: shown[0] for name, shown in after["shown"].items()}
+    for name, right in model.values().items():
+        if np.array_equal(values[name], right):
+            continue
+        wrote = step[0] == "write"
+        if wrote and name != step[1]:
+            key, attempt = "seen", "A write to one buffer must not show in another. When to copy?"
+        elif wrote:
+            key = "lost"
+            attempt = "What was written is not in the buffer. Which array did write() hand out?"
+        else:
+            key, attempt = "value", "A fork shows what its source shows at that moment."
+        t.fail(key, f"{name}.read() gives {entries(right)}", f"{entries(values[name])}", attempt)
+    copies = after["memories"] - 1
+    if after.get("read_copies"):
+        said = "read"
+    if copies != model.n_copies:
+        key, attempt = COPIES.get(said, ("copies", "Which buffers still show the same array?"))
+        if copies < model.n_copies:
+            key, attempt = "no_copy", "write() hands out an array that another one still shows."
+        t.fail(
+            key,
+            f"{model.n_copies} {'copy' if model.n_copies == 1 else 'copies'} by now",
+            str(copies),
+            attempt,
+        )
+    if after.get("writeable"):
+        t.fail(
+            "read_writable",
+            "an array from read() that refuses to be written to",
+            "one that can be written to",
+            "A write that does not go through write() would show in every fork.",
+        )
+
+
+@CowBuffer.check(points=2)
+def forks_share(t: Tester) -> None:
+    """Forks and reads copy nothing, and show the same values."""
+    run(t, [("fork", "b", "a"), ("read", "b"), ("fork", "c", "b"), ("read", "a"), ("read", "c")])
+
+
+@CowBuffer.check(points=2)
+def first_write_copies(t: Tester) -> None:
+    """The first write to a fork copies once, the next no more, and nobody else sees it."""
+    for writer in ("b", "a"):
+        run(
+            t,
+            [
+                ("touch", "a"),
+                ("fork", "b", "a"),
+                ("write", writer, 0, 7.0),
+                ("write", writer, 1, 8.0),
+            ],
+        )
+
+
+@CowBuffer.check(points=2)
+def last_owner_writes_in_place(t: Tester) -> None:
+    """The last one that shows an array writes to it without a copy."""
+    run(t, [("fork", "b", "a"), ("write", "b", 0, 7.0), ("write", "a", 1, 8.0)])
+    run(
+        t,
+        [
+            ("fork", "b", "a"),
+            ("fork", "c", "b"),
+            ("write", "a", 0, 5.0),
+            ("write", "c", 1, 6.0),
+            ("write", "b", 2, 7.0),
+        ],
+    )
+
+
+@CowBuffer.check(points=1)
+def any_order(t: Tester) -> None:
+    """Values and copies are right for random forks and writes."""
+    for _ in range(4):
+        run(t, random_steps(t))
+
+
+@CowBuffer.check(points=1)
+def counted_in_bytes(t: Tester) -> None:
+    """No copy is made and thrown away: bytes are counted while a large array is at work."""
+    n = 50_000
+    steps: list[Step] = [
+        ("fork", "b", "a"),
+        ("read", "b"),
+        ("touch", "b"),
+        ("touch", "b"),
+        ("touch", "a"),
+    ]
+    lines = [f"a = CowBuffer(np.zeros({n}))", *(step_text(step) for step in steps)]
+    copies = t.drive("cow_bytes", n, [list(step) for step in steps], given="; ".join(lines))
+    if copies and isinstance(copies[0], dict):
+        bad(t, copies[0])
+    for step, right, said, got in zip(
+        steps, (0, 0, 1, 0, 0), ("fork", "read", "", "again", "last"), copies, strict=True
+    ):
+        if round(got) != right:
+            key, attempt = COPIES.get(said, ("wasted", "How many arrays does write() make?"))
+            expected = f"{right} times {n * 8} bytes allocated by {step_text(step)}"
+            t.fail(key, expected, f"{got:.1f} times", attempt)
+
+
+@CowBuffer.check(points=1)
+def reading_is_safe(t: Tester) -> None:
+    """What read() gives refuses to be written to."""
+    run(
+        t, [("fork", "b", "a"), ("poke", "b"), ("write", "b", 0, 7.0), ("poke", "b"), ("poke", "a")]
+    )
+
+
+@CowBuffer.check(points=1)
+def dropped_forks(t: Tester) -> None:
+    """A fork that was dropped is no owner any more."""
+    run(t, [("fork", "b", "a"), ("drop", "b"), ("write", "a", 0, 7.0)])
+    run(
+        t,
+        [
+            ("fork", "b", "a"),
+            ("fork", "c", "a"),
+            ("drop", "a"),
+            ("drop", "c"),
+            ("write", "b", 1, 8.0),
+        ],
+    )
+
+
+def random_steps(t: Tester) -> list[Step]:
+    """Return eight random forks and writes among at most four buffers."""
+    names, steps = ["a"], []
+    for _ in range(8):
+        if len(names) < 4 and t.random.random() < 0.4:
+            old = str(t.random.choice(names))
+            names.append("abcd"[len(names)])
+            steps.append(("fork", names[-1], old))
+        else:
+            name = str(t.random.choice(names))
+            steps.append(
+                ("write", name, int(t.random.integers(3)), float(t.random.integers(10, 99)))
+            )
+    return steps

@@ -1,0 +1,269 @@
+"""Runs beside the learner's code of lesson 05: builds Boxes and buffers, reports what is there."""
+
+import tracemalloc
+
+import numpy as np
+
+from minigrad.course.objects import Box, Node, Storage
+
+CLOSED = ("shares_memory", "may_share_memory")
+
+
+class AnswerUsed(Exception):
+    """A call of what the exercise asks for."""
+
+
+def node_of(history):
+    """Return the Node of a history: None, 'leaf', or an op whose input is a leaf."""
+    if history is None or history == "leaf":
+        return history and Node("leaf")
+    return Node(history, (Node("leaf"),))
+
+
+def apart(mine, name, values, version, history):
+    """Call detach or clone on one Box; say what came back and what became of the source."""
+    storage = Storage(values, version)
+    node = node_of(history)
+    before = values.copy()
+    box = Box(storage, node)
+    made = getattr(mine, name)(box)
+    facts: dict = {
+        "source": {
+            "same_storage": box.storage is storage and storage.data is values,
+            "same_node": box.node is node,
+            "same_inputs": node is None or len(node.inputs) == (history != "leaf"),
+            "same_values": np.array_equal(values, before),
+            "version": storage.version,
+        }
+    }
+    if not isinstance(made, Box):
+        return {**facts, "made": made, "type": type(made).__name__}
+    facts["new_box"] = made is not box
+    facts["node"] = described(made.node, node)
+    if not isinstance(made.storage, Storage):
+        return {**facts, "storage": type(made.storage).__name__}
+    data = made.storage.data
+    return {
+        **facts,
+        "same_storage": made.storage is storage,
+        "data": data,
+        "shares": isinstance(data, np.ndarray) and np.shares_memory(data, values),
+        "version": made.storage.version,
+    }
+
+
+def described(made, source):
+    """Say what a node is: nothing, the source's own, or a new one with these inputs."""
+    if made is None:
+        return {"is": "none"}
+    if made is source:
+        return {"is": "same"}
+    if not isinstance(made, Node):
+        return {"is": "other", "type": type(made).__name__}
+    whose = []
+    if isinstance(made.inputs, tuple):
+        whose = [
+            "source" if one is source else "none" if one is None else type(one).__name__
+            for one in made.inputs
+        ]
+    saved = made.saved if isinstance(made.saved, tuple | list) else [made.saved]
+    return {
+        "is": "new",
+        "op": made.op,
+        "inputs": whose,
+        "inputs_type": type(made.inputs).__name__,
+        "n_saved": len(saved),
+    }
+
+
+def alias(mine, dtype, size, a, b):
+    """Call is_alias on two arrays, written as expressions of x and y, on read-only memory."""
+    x, y = np.zeros(size, dtype), np.zeros(size, dtype)
+    x.flags.writeable = y.flags.writeable = False
+    names = {"x": x, "y": y, "m": x.reshape(3, -1), "np": np}
+    a, b = eval(a, dict(names)), eval(b, dict(names))
+    kept = {name: getattr(np, name) for name in CLOSED}
+    for name, value in vars(mine).items():
+        if callable(value) and any(value is function for function in kept.values()):
+            return {"imported": name}
+
+    def closed(*args, **kwargs):
+        raise AnswerUsed("np.shares_memory or np.may_share_memory was called")
+
+    try:
+        for name in CLOSED:
+            setattr(np, name, closed)
+        return {"ok": mine.is_alias(a, b)}
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+        return {"wrote": str(error)}
+    finally:
+        for name, function in kept.items():
+            setattr(np, name, function)
+
+
+def address(array):
+    """Return where an array begins."""
+    return array.__array_interface__["data"][0]
+
+
+def cow(mine, values, steps):
+    """Run steps on CowBuffers, of which the first is called a.
+
+    A step is ("fork", new, old), ("read", name), ("write", name, index, number), ("touch", name),
+    which asks for write() and writes nothing, ("poke", name), which tries to write to what read()
+    gave, or ("drop", name).
+
+    Returns:
+        A list: after each step the values that every buffer shows, and which memory by number.
+    """
+    buffers = {"a": mine.CowBuffer(values)}
+    kept, places = [values], [address(values)]
+    report = []
+    for step in [("start",), *steps]:
+        note: dict = one_step(buffers, step, kept)
+        if "bad" in note:
+            return [note]
+        shown = {}
+        for name, buffer in buffers.items():
+            array, again = buffer.read(), buffer.read()
+            if not isinstance(array, np.ndarray):
+                return [{"bad": "read", "type": type(array).__name__}]
+            if address(array) != address(again):
+                note["read_copies"] = True
+            kept += [array, again]
+            if address(array) not in places:
+                places.append(address(array))
+            shown[name] = [array.copy(), places.index(address(array))]
+        del buffer  # or a dropped one would live on
+        report.append({"shown": shown, "memories": len(places), **note})
+    return report
+
+
+def one_step(buffers, step, kept):
+    """Do one step; return what else is to be said about it."""
+    what, *rest = step
+    if what == "fork":
+        new, old = rest
+        made = buffers[old].fork()
+        if type(made) is not type(buffers[old]):
+            return {"bad": "fork", "type": type(made).__name__}
+        if made is buffers[old]:
+            return {"bad": "itself", "type": ""}
+        buffers[new] = made
+    elif what == "drop":
+        del buffers[rest[0]]
+    elif what in ("write", "touch"):
+        array = buffers[rest[0]].write()
+        if not isinstance(array, np.ndarray):
+            return {"bad": "write", "type": type(array).__name__}
+        kept.append(array)
+        if not array.flags.writeable:
+            return {"bad": "read_only", "type": ""}
+        if what == "write":
+            array[rest[1]] = rest[2]
+    elif what == "poke":
+        array = buffers[rest[0]].read()
+        kept.append(array)
+        return {"writeable": bool(array.flags.writeable)}
+    return {}
+
+
+def cow_bytes(mine, n, steps):
+    """Run steps on a buffer of n numbers; return for each how many copies of it were allocated."""
+    values = np.zeros(n)
+    buffers = {"a": mine.CowBuffer(values)}
+    copies = []
+    tracemalloc.start()
+    try:
+        for step in steps:
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            if step[0] == "read":
+                buffers[step[1]].read()
+            elif "bad" in (note := one_step(buffers, step, [])):
+                return [note]
+            peak = tracemalloc.get_traced_memory()[1]
+            copies.append((peak - before) / values.nbytes)
+    finally:
+        tracemalloc.stop()
+    return copies
+
+
+def sync(mine, online, target, order):
+    """Call target_sync; say what became of both networks."""
+    networks = []
+    for arrays, version, names in ((online, 5, list(online)), (target, 2, order)):
+        node = Node("leaf") if arrays is online else None
+        networks.append({name: Box(Storage(arrays[name], version), node) for name in names})
+    before = [{name: (b, b.storage, b.storage.data) for name, b in n.items()} for n in networks]
+    values = {name: array.copy() for name, array in online.items()}
+    returned = mine.target_sync(*networks)
+    facts = {"returned": returned, "names": list(networks[1])}
+    facts["online_changed"] = [
+        name
+        for name, (box, storage, data) in before[0].items()
+        if networks[0].get(name) is not box
+        or box.storage is not storage
+        or storage.data is not data
+        or storage.version != 5
+        or box.node is None
+        or not np.array_equal(data, values[name])
+    ]
+    facts["online_values"] = {name: data for name, (_, _, data) in before[0].items()}
+    facts["target"] = {
+        name: target_facts(networks[1].get(name), *before[1][name], online[name]) for name in order
+    }
+    return facts
+
+
+def target_facts(now, box, storage, data, theirs):
+    """Say what one Box of the target became."""
+    facts = {"type": type(now).__name__, "same_box": now is box}
+    if not isinstance(now, Box) or not isinstance(now.storage, Storage):
+        return facts
+    values = now.storage.data
+    return {
+        **facts,
+        "same_storage": now.storage is storage,
+        "same_data": values is data,
+        "shares": isinstance(values, np.ndarray) and np.shares_memory(values, theirs),
+        "values": values,
+        "version": now.storage.version,
+        "node": None if now.node is None else getattr(now.node, "op", "?"),
+    }
+
+
+def target(mine, arrays, transposed):
+    """Call make_target; say per name what it made, and whether online stayed as it was.
+
+    With `transposed`, arrays with two axes lie in memory column by column.
+    """
+    if transposed:
+        arrays = {name: array.T.copy().T for name, array in arrays.items()}
+    online = {name: Box(Storage(array), Node("leaf")) for name, array in arrays.items()}
+    before = {name: (box, box.storage, box.node) for name, box in online.items()}
+    copies = {name: array.copy() for name, array in arrays.items()}
+    made = mine.make_target(online)
+    if not isinstance(made, dict):
+        return {"type": type(made).__name__}
+    layers = {}
+    shown = [getattr(box.storage, "data", None) for box in online.values()]
+    shown = [array for array in shown if isinstance(array, np.ndarray)]
+    for name, box in made.items():
+        data = getattr(getattr(box, "storage", None), "data", None)
+        is_array = isinstance(data, np.ndarray)
+        layers[str(name)] = {
+            "type": type(box).__name__,
+            "values": data,
+            "shares": is_array and any(np.shares_memory(data, array) for array in shown),
+            "node": getattr(box, "node", None) is not None,
+        }
+    unchanged = all(
+        (online.get(name), box.storage, box.node) == (box, storage, node)
+        and storage.data is arrays[name]
+        and np.array_equal(copies[name], arrays[name])
+        for name, (box, storage, node) in before.items()
+    )
+    return {"layers": layers, "online_unchanged": unchanged}

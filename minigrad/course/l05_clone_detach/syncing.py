@@ -1,0 +1,129 @@
+"""target_sync: the values go over, the memory stays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.course.l05_clone_detach.common import entries
+from minigrad.course.l05_clone_detach.lesson import lesson
+from minigrad.grader.message import show
+from minigrad.grader.tester import Tester
+
+target_sync = lesson.exercise(
+    "target_sync",
+    difficulty=2,
+    minutes=10,
+    returns="nothing (None): it writes into target's arrays",
+    hints=(
+        "The target keeps its Boxes, its Storages and its arrays. So nothing is assigned to a name "
+        "or a field, except the version: values are written *into* an array.",
+        "array[...] = values writes all elements of an array in place. Walk through the names, as "
+        "the two dicts may be ordered differently.",
+        "for name, box in target.items(): write online[name].storage.data into "
+        "box.storage.data[...], and count the write in box.storage.version.",
+    ),
+)
+BACKWARDS = "Which of the two networks was to be written to?"
+
+
+def ask(t: Tester, n_layers: int = 2) -> None:
+    """Synchronise two small networks and compare everything that is to hold afterwards."""
+    names = ["w", "b", "v"][:n_layers]
+    numbers = iter(t.random.permutation(np.arange(-20, 21))[: 4 * n_layers].reshape(-1, 2) / 10)
+    online, target = ({name: next(numbers) for name in names} for _ in range(2))
+    order = list(names)
+    while n_layers > 1 and order == names:
+        order = [str(name) for name in t.random.permutation(names)]
+
+    def text(network: dict, order: list[str]) -> str:
+        return ", ".join(f"{name}: {entries(network[name])}" for name in order)
+
+    given = f"online of {text(online, names)}; target of {text(target, order)}, version 2 each"
+    facts = t.drive(
+        "sync", online, target, order, given=f"target_sync(online, target) with {given}"
+    )
+    if set(facts["names"]) != set(names):
+        t.fail("names", f"target with {', '.join(order)}", f"{facts['names']}", "Keep the names.")
+    for name in names:
+        if not np.array_equal(facts["online_values"][name], online[name]):
+            got = f"online[{name!r}] = {entries(facts['online_values'][name])}"
+            t.fail("backwards", f"online[{name!r}] = {entries(online[name])}", got, BACKWARDS)
+    swapped = n_layers > 1 and by_position(facts["target"], online, order, names)
+    for name in order:
+        compare(t, name, facts["target"][name], online[name], swapped=swapped)
+    if facts["online_changed"]:
+        changed = ", ".join(facts["online_changed"])
+        was = "online with its Boxes, nodes and versions as they were"
+        t.fail("online", was, f"online's {changed} was changed", "online is only read.")
+    if facts["returned"] is not None:
+        nothing = "The target itself was to be changed: nothing needs to be returned."
+        t.fail("returned", "None", show(facts["returned"]), nothing)
+
+
+def by_position(now: dict, online: dict, order: list[str], names: list[str]) -> bool:
+    """Whether the values went by position and not by name."""
+    pairs = zip(order, names, strict=True)
+    return all(
+        np.array_equal(now[mine].get("values", ()), online[theirs]) for mine, theirs in pairs
+    )
+
+
+def compare(t: Tester, name: str, now: dict, right: np.ndarray, *, swapped: bool) -> None:
+    """Compare one Box of the target with what it must be."""
+    if now["type"] != "Box":
+        attempt = "The target keeps its own Box; only the numbers in its array change."
+        t.fail("replaced", f"target[{name!r}], a Box", f"a {now['type']}", attempt)
+    if now.get("shares"):
+        t.fail(
+            "aliased",
+            f"target[{name!r}] with memory of its own",
+            "it shows online's bytes",
+            "Online's next step would move the target too. Copy the numbers, not the reference.",
+        )
+    if not now["same_box"] or "values" not in now or not now["same_storage"]:
+        what = "Box" if not now["same_box"] else "Storage"
+        t.fail(
+            "replaced",
+            f"target[{name!r}] with the {what} that it had",
+            f"another {what}",
+            "Whoever holds the old one never hears of it. Write into what is there.",
+        )
+    if not now["same_data"]:
+        t.fail(
+            "rebound",
+            f"target[{name!r}] with the array that it had",
+            "another array in its Storage",
+            "A view of the old array would show old values. Write into the array: array[...] = …",
+        )
+    if not np.array_equal(now["values"], right):
+        key, attempt = "value", "Compare target and online, name by name, after the call."
+        if swapped:
+            key, attempt = "by_position", "The two dicts are ordered differently: go by names."
+        t.fail(key, f"target[{name!r}] = {entries(right)}", f"{entries(now['values'])}", attempt)
+    if now["version"] != 3:
+        t.fail(
+            "version",
+            f"target[{name!r}] with version 3, after one write",
+            f"version {show(now['version'])}",
+            "Each write in place is counted in the Storage that it goes to.",
+        )
+    if now["node"] is not None:
+        t.fail(
+            "node",
+            f"target[{name!r}] with node None, as before",
+            f"a Node {show(now['node'])}",
+            "A target is a constant: no gradient flows into it.",
+        )
+
+
+@target_sync.check(points=2)
+def one_layer(t: Tester) -> None:
+    """The values go over, and the memory stays apart."""
+    ask(t, 1)
+
+
+@target_sync.check(points=2)
+def several_layers(t: Tester) -> None:
+    """Each layer gets its own values, whatever the order of the names."""
+    ask(t, 2)
+    ask(t, 3)

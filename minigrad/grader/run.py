@@ -74,6 +74,7 @@ class WorkerRunner:
                 limits=self.exercise.limits,
                 driver=driver_of(self.exercise),
                 engine=engine_of(self.exercise),
+                closed=(str(self.submission.path.absolute().parents[1] / "solutions"),),
             )
             self.limits_missing = self.worker.limits_missing
         return self.worker
@@ -130,7 +131,9 @@ def driver_of(exercise: Exercise) -> dict | None:
     path = CHECKS_FOLDER / f"l{exercise.lesson.stem}" / name
     if not path.is_file():
         return None
-    return {"source": path.read_text(encoding="utf-8"), "path": str(path)}
+    # A bare name: the engine takes code inside its own package for its own, and looks further out
+    # for the person's line.
+    return {"source": path.read_text(encoding="utf-8"), "path": path.name}
 
 
 def engine_of(exercise: Exercise) -> dict | None:

@@ -15,6 +15,8 @@ import sys
 import types
 from typing import Any
 
+from minigrad.grader import guard
+
 OBJECTS = "minigrad.course.objects"
 CLOSED_WITH_ENGINE = ("minigrad.course", "minigrad.grader", "minigrad.cli")
 
@@ -56,11 +58,12 @@ class Gate:
         return importlib.machinery.PathFinder.find_spec(name, path)
 
 
-def close(package: str, engine: dict | None) -> dict[str, int]:
+def close(package: str, engine: dict | None, closed: list[str]) -> dict[str, int]:
     """Forget the grader in this process and open what the exercise may use.
 
     Args:
         package: the folder of minigrad.
+        closed: more folders whose files cannot be opened, such as that of the solutions.
         engine: None for a plain exercise; else `answers`, the dotted names that would be the
             answer, and `environment`, the variables that say where compiled kernels are kept.
 
@@ -74,9 +77,13 @@ def close(package: str, engine: dict | None) -> dict[str, int]:
         empty = types.ModuleType("minigrad")
         empty.__path__ = []
         sys.modules["minigrad"] = empty
+        guard.install([package, *closed], [os.path.join(package, "course", "objects.py")])
         return {}
     _keep_compiled_kernels(engine["environment"])
-    return _bar(engine["answers"])
+    calls = _bar(engine["answers"])
+    folders = [os.path.join(package, name) for name in ("course", "grader")]
+    guard.install([*folders, *closed], [os.path.join(package, "course", "objects.py")])
+    return calls
 
 
 def _keep_compiled_kernels(environment: dict[str, str]) -> None:

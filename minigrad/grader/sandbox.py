@@ -48,6 +48,7 @@ class Worker:
         limits: what it may use.
         driver: the lesson's driver, `{"source": …, "path": …}`, or None.
         engine: None where the engine is closed; else its `answers` and `environment` (gate.py).
+        closed: folders whose files it cannot open, such as that of the solutions.
 
     `loaded` is the reply to loading: `{"ok": {"lines": …, "names": …}}` or `{"raised": …}`.
     Raises Ended when loading ends the process or takes too long.
@@ -62,6 +63,7 @@ class Worker:
         limits: Limits | None = None,
         driver: dict | None = None,
         engine: dict | None = None,
+        closed: tuple[str, ...] = (),
     ) -> None:
         self.limits = limits or Limits()
         self._server = server
@@ -82,6 +84,7 @@ class Worker:
             "package": PACKAGE,
             "driver": driver,
             "engine": engine,
+            "closed": list(closed),
         }
         try:
             opened = self._ask(first, self.limits.load_seconds).content

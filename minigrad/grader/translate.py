@@ -46,6 +46,10 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
         )
     if "RecursionError" in kinds:
         return "recursion", said, "The function calls itself without end, or too deep: use a loop."
+    if "PermissionError" in kinds and " while an exercise is graded" in text:
+        return "closed", text, "What this exercise needs is in its arguments and its docstring."
+    if "PermissionError" in kinds and "no other process" in text:
+        return "closed", text, "Leave other processes alone."
     if "OSError" in kinds and "File too large" in text:
         return "output", "more than 1 MB of printing", "Is a print inside a loop that never ends?"
     if explained := explain_numba(raised.get("said") or text, kinds):

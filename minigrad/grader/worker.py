@@ -34,7 +34,7 @@ def work(read_fd: int, write_fd: int) -> None:
     os.chdir(first["folder"])
     missing = limits_module.apply(limits_module.Limits(**first["limits"]))
     try:
-        answer_calls = gate.close(first["package"], first["engine"])
+        answer_calls = gate.close(first["package"], first["engine"], first["closed"])
         driver = _load_driver(first["driver"])
     except Exception as error:  # no line of the learner's has run: the grader's own fault
         channel.send({"fault": f"{type(error).__name__}: {error}"})

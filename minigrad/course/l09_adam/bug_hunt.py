@@ -1,0 +1,159 @@
+"""The bug hunt: an Adam in place whose first step is right and whose second is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad.course.l09_adam.common import BETAS, adam, random_array
+from minigrad.course.l09_adam.lesson import lesson
+from minigrad.grader.message import show
+from minigrad.grader.tester import Mistake, Tester
+
+lean_adam = lesson.exercise(
+    "lean_adam",
+    difficulty=4,
+    minutes=15,
+    returns="an array: the parameter after each step",
+    hints=(
+        "The first step is right and the second is not, so something is left behind between "
+        "them. Which entries of s live on from step to step?",
+        "Make s by hand, run the stages one after the other, and print s['m'] and s['v'] after "
+        "each. Each docstring says what its stage changes. Which one changes more?",
+        "After `a = b`, for arrays, both names mean one array: what is then done to a in place is "
+        "done to b too. Compute the corrected averages as new arrays.",
+    ),
+)
+STAGES = ("count", "average_gradient", "average_square", "correct", "move")
+CULPRIT = 3
+
+
+@lean_adam.check(points=2)
+def diagnosis(t: Tester) -> None:
+    """BUG names the stage that breaks the second step."""
+    bug = t.get("BUG")
+    where = t.runner.line_of("BUG")
+    well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "stage"
+    place = bug[1] if well_formed else None
+    if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < len(STAGES):
+        key, attempt = "form", 'Only the form is wrong: write the text "stage" and a place, 0 to 4.'
+        if well_formed and place is None:
+            key = "untouched"
+            attempt = "Run two steps stage by stage: what does each leave behind for the next step?"
+        elif isinstance(place, str):
+            key = "named"
+            attempt = "The stage is meant by its place in STAGES, 0 to 4, and not by its name."
+        wanted = '("stage", 0), ("stage", 1), … or ("stage", 4)'
+        t.fail(key, wanted, show(bug), attempt, where=where)
+    if place != CULPRIT:
+        t.fail(
+            "not_it",
+            "the stage that changes what it should only read",
+            f"stage {place}, {STAGES[place]}",
+            f"Print s before and after {STAGES[place]}. Does it change more than it says?",
+            where=where,
+        )
+
+
+def path_of(
+    p: np.ndarray, gradients: np.ndarray, rate: float, betas: tuple[float, float], kept: str
+) -> np.ndarray:
+    """Return where each step leads; the moments named in `kept` live on corrected."""
+    state: dict[str, Any] = {}
+    path = []
+    for g in gradients:
+        p, state = adam(p, g, state, rate, betas, 1e-8)
+        for name, beta in zip(("first", "second"), betas, strict=True):
+            if name in kept:
+                state[f"{name}_moment"] = state[f"{name}_moment"] / (1 - beta ** state["step"])
+        path.append(p)
+    return np.array(path)
+
+
+ONE_LEFT = "One of the two averages is as it should be now. And the other?"
+
+
+@lean_adam.check(points=3)
+def repair(t: Tester) -> None:
+    """Every step is right, and each stage changes only what it says."""
+    for steps in (2, 3, 200):
+        p, rate, betas = random_array(t), 0.1, BETAS[t.random.integers(len(BETAS))]
+        gradients = np.round(t.random.uniform(0.2, 2, (steps, 2)), 2)
+        got = t.call("lean_adam", p, gradients, rate, betas)
+        rows = ", ".join(show(g, bare=True) for g in gradients[:3])
+        t.given = f"lean_adam({show(p, bare=True)}, gradients, {rate}, {betas}) with {steps} rows "
+        t.given += f"of gradients: {rows}{', …' if steps > 3 else ''}"
+        check_path(t, got, p, gradients, rate, betas)
+    check_alone(t)
+
+
+def check_path(
+    t: Tester,
+    got: Any,
+    p: np.ndarray,
+    gradients: np.ndarray,
+    rate: float,
+    betas: tuple[float, float],
+) -> None:
+    """Compare the steps one by one, so that the first wrong one is shown."""
+    right = path_of(p, gradients, rate, betas, "")
+    wrong = {
+        key: (path_of(p, gradients, rate, betas, kept), text)
+        for key, kept, text in (
+            ("still_both", "first second", "Is the stage that you found really repaired?"),
+            ("still_first", "first", ONE_LEFT),
+            ("still_second", "second", ONE_LEFT),
+        )
+    }
+    wrong["uncorrected"] = (
+        uncorrected_path(p, gradients, rate, betas),
+        "Nothing is corrected any more: compare the first step with the formula.",
+    )
+    attempt = "Follow s['m'] and s['v'] by hand, step by step."
+    if np.shape(got) != right.shape:
+        t.close(got, right, attempt=attempt)
+    for i, row in enumerate(right):
+        mistakes = [Mistake(key, path[i], text) for key, (path, text) in wrong.items()]
+        t.close(got[i], row, mistakes=mistakes, what=f"after step {i + 1}", attempt=attempt)
+
+
+def uncorrected_path(
+    p: np.ndarray, gradients: np.ndarray, rate: float, betas: tuple[float, float]
+) -> np.ndarray:
+    """Return where the steps lead without any correction."""
+    state: dict[str, Any] = {}
+    path = []
+    for g in gradients:
+        p, state = adam(p, g, state, rate, betas, 1e-8, correct="none")
+        path.append(p)
+    return np.array(path)
+
+
+def check_alone(t: Tester) -> None:
+    """Run the broken stage alone: it must only read the averages."""
+    s = {
+        "p": random_array(t),
+        "m": random_array(t),
+        "v": np.abs(random_array(t)),
+        "t": 2,
+        "learning_rate": 0.1,
+        "beta1": 0.9,
+        "beta2": 0.999,
+        "eps": 1e-8,
+    }
+    m, v = show(s["m"], bare=True), show(s["v"], bare=True)
+    told = f"correct(s, g), stage 3, alone, with s['m'] = {m}, s['v'] = {v}, t = 2"
+    after = t.drive("stage", CULPRIT, s, random_array(t), given=told)
+    right = {
+        "m": s["m"],
+        "v": s["v"],
+        "first": s["m"] / (1 - 0.9**2),
+        "second": s["v"] / (1 - 0.999**2),
+    }
+    for name, value in right.items():
+        alone = "The whole is right and this stage is not: mend the stage that was broken."
+        changed = value / (1 - (0.9 if name == "m" else 0.999) ** 2)
+        wrong = [Mistake("compensated", changed, alone)] if name in "mv" else []
+        what = f"s[{name!r}] after it"
+        t.close(after[name], value, mistakes=wrong, what=what, attempt=alone)

@@ -1,0 +1,39 @@
+"""What the checks of lesson 09 do beside the learner's code: many steps, one call, one stage."""
+
+import numpy as np
+
+
+def walk(mine, starts, gradients, begins, hyper):
+    """Make steps of adam_step for several parameters in turn; return where each was, (k, n, size).
+
+    Parameter k stands still until round begins[k]. What is no pair ends the walk and is returned.
+    """
+    learning_rate, betas, eps = hyper
+    places, states = [p.copy() for p in starts], [{} for _ in starts]
+    path = []
+    for i in range(gradients.shape[1]):
+        for k, begin in enumerate(begins):
+            if i < begin:
+                continue
+            g = gradients[k, i].copy()
+            answer = mine.adam_step(places[k], g, states[k], learning_rate, tuple(betas), eps)
+            if not (isinstance(answer, tuple | list) and len(answer) == 2):
+                return answer
+            if np.shape(answer[0]) != np.shape(starts[k]) or not isinstance(answer[1], dict):
+                return answer
+            places[k], states[k] = answer
+        path.append([np.array(p, float) for p in places])
+    return np.array(path).swapaxes(0, 1)
+
+
+def step_all(mine, parameters, gradients, states, hyper):
+    """Call step_all; return its answer, and the dicts that it was given as they are then."""
+    learning_rate, betas, eps = hyper
+    answer = mine.step_all(parameters, gradients, states, learning_rate, tuple(betas), eps)
+    return {"answer": answer, "after": {"parameters": parameters, "states": states}}
+
+
+def stage(mine, k, s, g):
+    """Run one stage of lean_adam alone; return what it left in s."""
+    mine.STAGES[k](s, g)
+    return s

@@ -1,0 +1,142 @@
+"""The bug hunt: a frozen layer that still drifts and decays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.course.l08_optimizer_state.common import is_same, numbers
+from minigrad.course.l08_optimizer_state.lesson import lesson
+from minigrad.grader.message import show
+from minigrad.grader.tester import Tester
+
+fine_tune = lesson.exercise(
+    "fine_tune",
+    difficulty=3,
+    minutes=15,
+    returns="None: the values of the model's parameters are trained",
+    hints=(
+        "Four functions, four promises. Call them one after another on a model with one frozen "
+        "parameter, and after each call print its grad, its values and its requires_grad. Which "
+        "promise is not kept to the letter?",
+        "Print p.grad of the frozen parameter just before step_all. What does step_all do with "
+        "that, according to its docstring, and is it right to?",
+        "Zeros are a gradient too: they are 'a gradient has arrived, and it is 0'. One function "
+        "promises that no parameter has a gradient, and leaves zeros.",
+    ),
+)
+FUNCTIONS = ("freeze", "forget_gradients", "deliver_gradients", "step_all")
+CULPRIT = "forget_gradients"
+
+
+@fine_tune.check(points=2)
+def diagnosis(t: Tester) -> None:
+    """BUG names the function that breaks its promise."""
+    bug = t.get("BUG")
+    where = t.runner.line_of("BUG")
+    well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "function"
+    name = bug[1] if well_formed else None
+    if name not in FUNCTIONS:
+        key, attempt = "form", 'Only the form is wrong: the text "function" and one of the names.'
+        if well_formed and name is None:
+            key = "untouched"
+            attempt = "Watch the frozen parameter: its values, and its grad, after each function."
+        t.fail(
+            key,
+            '("function", name) with name one of ' + ", ".join(map(repr, FUNCTIONS)),
+            show(bug),
+            attempt,
+            where=where,
+        )
+    if name != CULPRIT:
+        keeps = {
+            "freeze": "No gradient arrives at what it froze: deliver_gradients looks at its mark.",
+            "deliver_gradients": "What is frozen, or missing, gets nothing from it. See for "
+            "yourself.",
+            "step_all": "It moves what has a gradient, as it says. Why does the frozen one have "
+            "one?",
+        }
+        t.fail(
+            "not_it",
+            "the function that does not do what its docstring promises",
+            name,
+            keeps[name],
+            where=where,
+        )
+
+
+def trained(values: dict, batches: list[dict], frozen: str, after: int) -> dict[str, np.ndarray]:
+    """Return the values after training; frozen: the name of the part that is frozen."""
+    x = {name: array.copy() for name, array in values.items()}
+    velocity = {name: np.zeros_like(array) for name, array in values.items()}
+    for number, gradients in enumerate(batches):
+        for name, gradient in gradients.items():
+            if number >= after and name.startswith(frozen):
+                continue
+            velocity[name] = 0.5 * velocity[name] + (gradient + 0.1 * x[name])
+            x[name] = x[name] - 0.1 * velocity[name]
+    return x
+
+
+def tune(t: Tester, values: dict, batches: list[dict], after: int, story: str) -> dict:
+    """Call fine_tune with the part `body` frozen after some steps."""
+    given = f"fine_tune of body.w = {show(values['body.w'], bare=True)} and head.w; {story}"
+    return t.drive("fine_tune", values, batches, "body", after, given=given)
+
+
+@fine_tune.check(points=3)
+def repair(t: Tester) -> None:
+    """What is frozen, or not reached in a step, stays bit for bit; the rest is trained."""
+    names = ("body.w", "head.w")
+    values = {name: numbers(t, 2) for name in names}
+    for after in (2, 0):
+        batches = [{name: numbers(t, 2) for name in names} for _ in range(5)]
+        expected = trained(values, batches, "body", after)
+        before = tune(t, values, batches[:after], after, f"{after} steps, nothing frozen")
+        got = tune(t, values, batches, after, f"5 steps, body is frozen after {after} of them")
+        if not is_same(got["body.w"], before["body.w"]):
+            t.fail(
+                "frozen_moved",
+                f"body.w = {show(before['body.w'], bare=True)}: its value when it was frozen",
+                f"body.w = {show(got['body.w'], bare=True)} after the last step",
+                "What is in its grad when step_all comes to it? Print it after each function.",
+            )
+        check_trained(t, got, expected, values)
+    batches = [{"body.w": numbers(t, 2), "head.w": numbers(t, 2)} for _ in range(4)]
+    for gradients in batches[2:]:
+        del gradients["head.w"]
+    expected = trained(values, batches, "nothing", 4)
+    got = tune(
+        t, values, batches, 4, "4 steps, nothing frozen; head.w is not reached in steps 3, 4"
+    )
+    if not np.allclose(got["head.w"], expected["head.w"], rtol=1e-9, atol=1e-12):
+        t.fail(
+            "unreached_moved",
+            f"head.w = {show(expected['head.w'], bare=True)}: its value after step 2",
+            f"head.w = {show(got['head.w'], bare=True)} after step 4",
+            "It is not frozen, and no gradient arrived. What does step_all find in its grad?",
+        )
+    check_trained(t, got, expected, values)
+    left = t.drive("forget", values, given="forget_gradients(model), each grad an array of ones")
+    if not is_same(left, dict.fromkeys(left)):
+        t.fail(
+            "elsewhere",
+            "grad None for all: 'no parameter of the model has a gradient'",
+            ", ".join(f"{name}.grad = {show(g, bare=True)}" for name, g in left.items()),
+            "The whole is right and this part is not: mend the part that broke its promise.",
+        )
+
+
+def check_trained(t: Tester, got: dict, expected: dict, values: dict) -> None:
+    """Check that what is not frozen is trained as before."""
+    for name, right in expected.items():
+        if np.allclose(got[name], right, rtol=1e-9, atol=1e-12):
+            continue
+        stands = is_same(got[name], values[name])
+        t.fail(
+            "stands" if stands else "not_trained",
+            f"{name} = {show(right, bare=True)}",
+            f"{name} = {show(got[name], bare=True)}" + (", as at first" if stands else ""),
+            "Only what is frozen stays. What keeps the rest from its gradients?"
+            if stands
+            else "What is not frozen must be trained as before, decay and momentum included.",
+        )

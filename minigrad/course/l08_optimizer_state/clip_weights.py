@@ -1,0 +1,116 @@
+"""Clipping weights without losing who they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad.course.l08_optimizer_state.common import is_same, listed, numbers
+from minigrad.course.l08_optimizer_state.lesson import lesson
+from minigrad.grader.message import show
+from minigrad.grader.tester import Mistake, Tester
+
+clip_weights_ = lesson.exercise(
+    "clip_weights_",
+    difficulty=2,
+    minutes=8,
+    returns="None: the results are written into the values of the model's parameters",
+    hints=(
+        "Three things must stay what they are: the Parameter in the model, its id, and the array "
+        "in p.values. Only the numbers in the array change.",
+        "np.clip(array, low, high) makes a new array. How do its numbers get into the old one?",
+        "For each p in model.values(): np.clip(p.values, low, high, out=p.values), or "
+        "p.values[...] = np.clip(p.values, low, high).",
+    ),
+)
+
+
+def ask(t: Tester, values: dict[str, np.ndarray], low: float, high: float) -> dict[str, Any]:
+    """Call clip_weights_ on a model with these values."""
+    gradients = {name: 10 * array for name, array in values.items()}
+    given = f"clip_weights_(model, {low:g}, {high:g}) with a model of {listed(values)}"
+    return t.drive("clip_weights", values, gradients, low, high, given=given)
+
+
+def random_model(t: Tester) -> dict[str, np.ndarray]:
+    """Return values, some of them below -1 and some above 1."""
+    return {
+        "w": np.array([-2.0, 2.0, 0.5]) + numbers(t, 3, largest=0.4),
+        "b": np.array([2.5, -0.2]) + numbers(t, 2, largest=0.4),
+    }
+
+
+@clip_weights_.check(points=1)
+def cut(t: Tester) -> None:
+    """It cuts the values of all parameters to the interval."""
+    values = random_model(t)
+    low, high = -round(float(t.random.uniform(0.6, 1.4)), 1), 1.0
+    got = ask(t, values, low, high)
+    if got["names"] != list(values):
+        t.fail(
+            "names",
+            f"a model with the names {', '.join(values)}",
+            f"the names {', '.join(map(str, got['names'])) or '(none)'}",
+            "Which line changes the model's keys?",
+        )
+    if got["returned"] is not None and is_same(got["values"], values):
+        t.fail(
+            "returned",
+            "the model's own values cut, and None returned",
+            "something returned, and the model as it was",
+            "The trailing _ says: in place. What does the caller's model hold afterwards?",
+        )
+    for name, array in values.items():
+        t.close(
+            got["values"].get(name),
+            np.clip(array, low, high),
+            what=name,
+            attempt="Which entries lie outside, and on which side?",
+            mistakes=[
+                Mistake(
+                    "unchanged",
+                    array,
+                    "np.clip makes a new array. Who puts its numbers into the model?",
+                ),
+                Mistake("one_side", np.maximum(array, low), "What about those above high?"),
+                Mistake("one_side", np.minimum(array, high), "What about those below low?"),
+                Mistake(
+                    "scaled",
+                    array * min(1.0, 1.0 / float(np.linalg.norm(array))),
+                    "That makes all of them smaller. Asked for is a cut of those outside.",
+                ),
+            ],
+        )
+        if not is_same(got["grads"][name], 10 * array):
+            t.fail(
+                "clipped_gradient",
+                f"{name}.grad = {show(10 * array, bare=True)}, as it was",
+                f"{name}.grad = {show(got['grads'][name], bare=True)}",
+                "Weights are to be cut here, gradients are another matter.",
+            )
+
+
+@clip_weights_.check(points=3)
+def same_parameters(t: Tester) -> None:
+    """The model holds the same Parameters, with the same ids, and the same arrays."""
+    values = random_model(t)
+    got = ask(t, values, -1.0, 1.0)
+    if not got["same_objects"]:
+        kept = "with the old id" if got["same_ids"] else "with another id"
+        t.fail(
+            "new_parameter",
+            "the very Parameters that the model held before",
+            f"new ones, {kept}, in their places",
+            "An optimizer finds state by the id, and steps the objects it holds. What is left "
+            "of both?",
+        )
+    if not got["same_ids"]:
+        t.fail("new_id", "the same ids", "other ids", "Which line writes to p.id?")
+    if not got["same_arrays"]:
+        t.fail(
+            "new_array",
+            "the very arrays that p.values were, with the cut numbers in them",
+            f"other arrays; the old ones still hold {listed(got['held'])}",
+            "p.values = … puts another array there. How do you write into the one that is there?",
+        )

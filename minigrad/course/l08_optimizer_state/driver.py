@@ -1,0 +1,213 @@
+"""What the checks of lesson 08 do beside the learner's code: build models, run them, look."""
+
+import numpy as np
+
+from minigrad.course.objects import Parameter
+
+
+def plain(value):
+    """A copy of arrays, numbers, lists and dicts; anything else as it is."""
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    return value
+
+
+def described(error):
+    """An exception as data."""
+    return {"kinds": [kind.__name__ for kind in type(error).__mro__], "text": str(error)}
+
+
+def built(values, frozen=()):
+    """A model of Parameters from {name: array}."""
+    return {
+        name: Parameter(array.copy(), requires_grad=name not in frozen)
+        for name, array in values.items()
+    }
+
+
+def optimizer_of(mine, model, state):
+    """The learner's SGD over a model, with the state {name: {slot: array}} put in by hand."""
+    optimizer = mine.SGD(list(model.values()), learning_rate=0.1, momentum=0.9)
+    optimizer.state = {model[name].id: plain(slots) for name, slots in state.items()}
+    return optimizer
+
+
+def by_name(model, state):
+    """An optimizer's state by name; what belongs to no parameter of the model is told apart."""
+    if not isinstance(state, dict):
+        return state, []
+    names = {p.id: name for name, p in model.items()}
+    known = {names[key]: plain(slots) for key, slots in state.items() if key in names}
+    return known, [str(key)[:40] for key in state if key not in names]
+
+
+def update(mine, algorithm, values, gradients, state, hyperparameters):
+    """Call sgd_update once for each gradient; a row for each call."""
+    rows, slots = [], dict(state)
+    for gradient in gradients:
+        returned = mine.sgd_update(algorithm, values, gradient, state, hyperparameters)
+        rows.append(
+            {
+                "values": values.copy(),
+                "gradient": gradient.copy(),
+                "state": plain(state),
+                "in_place": all(state.get(name) is array for name, array in slots.items()),
+                "returned": plain(returned),
+            }
+        )
+    return rows
+
+
+def update_raises(mine, algorithm, values, gradient, state, hyperparameters):
+    """Call sgd_update; what it raised, None if nothing."""
+    try:
+        mine.sgd_update(algorithm, values, gradient, state, hyperparameters)
+    except Exception as error:
+        return {"raised": described(error), "values": values}
+    return {"raised": None, "values": values}
+
+
+def steps(mine, values, frozen, rounds, hyperparameters):
+    """Make an SGD over a model and step it once for each {name: gradient}; a row for each step."""
+    model = built(values, frozen)
+    held = {name: p.values for name, p in model.items()}
+    optimizer = mine.SGD(list(model.values()), **hyperparameters)
+    rows = []
+    for gradients in rounds:
+        for name, p in model.items():
+            p.grad = gradients[name].copy() if name in gradients else None
+        grads = {name: p.grad for name, p in model.items()}
+        optimizer.step()
+        state, strangers = by_name(model, optimizer.state)
+        rows.append(
+            {
+                "values": {name: plain(p.values) for name, p in model.items()},
+                "held": plain(held),
+                "grads": {name: plain(p.grad) for name, p in model.items()},
+                "same_grads": all(p.grad is grads[name] for name, p in model.items()),
+                "same_arrays": all(p.values is held[name] for name, p in model.items()),
+                "state": state,
+                "strangers": strangers,
+            }
+        )
+    return rows
+
+
+def clip_gradients(mine, gradients, max_norm):
+    """Call clip_grad_norm_ on a list; what it returned or raised, and the arrays afterwards."""
+    given = list(gradients)
+    try:
+        returned, raised = plain(mine.clip_grad_norm_(given, max_norm)), None
+    except ValueError as error:
+        returned, raised = None, described(error)
+    return {"returned": returned, "raised": raised, "gradients": gradients, "list": plain(given)}
+
+
+def clip_weights(mine, values, gradients, low, high):
+    """Call clip_weights_ on a model; what became of its Parameters and their arrays."""
+    model = built(values)
+    for name, gradient in gradients.items():
+        model[name].grad = gradient.copy()
+    before, held = dict(model), {name: p.values for name, p in model.items()}
+    ids = {name: p.id for name, p in model.items()}
+    returned = mine.clip_weights_(model, low, high)
+    return {
+        "returned": returned,
+        "names": list(model),
+        "values": {name: plain(p.values) for name, p in model.items()},
+        "held": held,
+        "grads": {name: plain(p.grad) for name, p in before.items()},
+        "same_objects": all(model.get(name) is p for name, p in before.items()),
+        "same_ids": all(model[name].id == ids[name] for name in before if name in model),
+        "same_arrays": all(model[n].values is held[n] for n in before if n in model),
+    }
+
+
+def save(mine, values, state):
+    """Call state_dict; what it returned, and the same after the optimizer's arrays went on."""
+    model = built(values)
+    optimizer = optimizer_of(mine, model, state)
+    saved = mine.state_dict(model, optimizer)
+    at_once = plain(saved)
+    for slots in optimizer.state.values():
+        for array in slots.values():
+            array += 1.0
+    return {"saved": at_once, "later": plain(saved), "ids": {n: p.id for n, p in model.items()}}
+
+
+def load(mine, values, state, saved):
+    """Call load_state_dict; the state by name afterwards, and what was raised."""
+    model = built(values)
+    optimizer = optimizer_of(mine, model, state)
+    before = plain(saved)
+    try:
+        returned, raised = mine.load_state_dict(model, optimizer, saved), None
+    except ValueError as error:
+        returned, raised = None, described(error)
+    found, strangers = by_name(model, optimizer.state)
+    kept = plain(saved)
+    for slots in optimizer.state.values() if isinstance(optimizer.state, dict) else ():
+        for array in slots.values() if isinstance(slots, dict) else ():
+            if isinstance(array, np.ndarray):
+                array += 1.0
+    return {
+        "returned": plain(returned),
+        "raised": raised,
+        "state": found,
+        "strangers": strangers,
+        "before": before,
+        "kept": kept,
+        "later": plain(saved),
+    }
+
+
+def replace(mine, values, state, name, new_values, keep_state):
+    """Call replace_parameter; who holds which Parameter afterwards."""
+    model = built(values)
+    optimizer = optimizer_of(mine, model, state)
+    before, old = dict(model), model[name]
+    old.grad = np.ones_like(old.values)
+    try:
+        new, raised = mine.replace_parameter(model, optimizer, name, new_values, keep_state), None
+    except ValueError as error:
+        new, raised = None, described(error)
+    held = list(optimizer.parameters)
+    placed = model.get(name)
+    found, strangers = by_name(model, optimizer.state)
+    return {
+        "raised": raised,
+        "returned": new if new is None or isinstance(new, np.ndarray) else type(new).__name__,
+        "returned_it": new is placed,
+        "names": list(model),
+        "is_old": placed is old,
+        "is_parameter": isinstance(placed, Parameter),
+        "id_is_new": getattr(placed, "id", None) not in [p.id for p in before.values()],
+        "values": plain(getattr(placed, "values", None)),
+        "grad": plain(getattr(placed, "grad", None)),
+        "others_stay": all(model.get(n) is p for n, p in before.items() if n != name),
+        "holds": [next((n for n, p in model.items() if p is one), "the old one") for one in held],
+        "old_values": plain(old.values),
+        "old_id_in_state": isinstance(optimizer.state, dict) and old.id in optimizer.state,
+        "state": found,
+        "strangers": [key for key in strangers if key != str(old.id)],
+    }
+
+
+def fine_tune(mine, values, batches, prefix, after):
+    """Call fine_tune on a model; its values afterwards."""
+    model = built(values)
+    mine.fine_tune(model, batches, prefix, after)
+    return {name: plain(p.values) for name, p in model.items()}
+
+
+def forget(mine, values):
+    """Call forget_gradients on a model with gradients; the gradients afterwards."""
+    model = built(values)
+    for p in model.values():
+        p.grad = np.ones_like(p.values)
+    mine.forget_gradients(model)
+    return {name: plain(p.grad) for name, p in model.items()}

@@ -1,0 +1,209 @@
+"""Replacing a parameter on purpose, with and without its state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad.course.l08_optimizer_state.common import is_same, listed, numbers, saved_text
+from minigrad.course.l08_optimizer_state.lesson import lesson
+from minigrad.grader.message import show
+from minigrad.grader.tester import Tester
+
+replace_parameter = lesson.exercise(
+    "replace_parameter",
+    difficulty=3,
+    minutes=15,
+    returns="the new Parameter",
+    hints=(
+        "Who knows the old one? The model by its name, the optimizer's list by the object, and the "
+        "optimizer's state by the id. All three have to hear of it.",
+        "dict.pop(key, None) takes an entry out and hands it to you, None if there was none. Look "
+        "at the shapes before you change anything.",
+        "new = Parameter(values); model[name] = new; in optimizer.parameters, put new where `p is "
+        "old`; state = optimizer.state.pop(old.id, None); if keep_state and it is not None, it "
+        "goes to optimizer.state[new.id]. Return new.",
+    ),
+)
+
+
+def ask(t: Tester, values: dict, state: dict, name: str, new: np.ndarray, keep: bool) -> dict:
+    """Call replace_parameter."""
+    given = f"replace_parameter(model, optimizer, {name!r}, {show(new, bare=True)}, {keep}) with "
+    given += f"{listed(values)}; state {saved_text(state)}"
+    return t.drive("replace", values, state, name, new, keep, given=given)
+
+
+def check_held(t: Tester, got: dict[str, Any], values: dict, name: str, new: np.ndarray) -> None:
+    """Check who holds which Parameter afterwards."""
+    wanted = f"a new Parameter in the model, with {name} = {show(new, bare=True)}"
+    if got["raised"] is not None:
+        text = f"ValueError: {got['raised']['text'][:80]}"
+        t.fail("raised", wanted, text, "This is a legal replacement. Which condition is wrong?")
+    if got["is_old"]:
+        changed = not is_same(got["old_values"], values[name])
+        t.fail(
+            "same_object",
+            wanted,
+            "the old Parameter" + (" with new numbers in it" if changed else ""),
+            "Asked for is another Parameter with an id of its own: Parameter(values) makes one.",
+        )
+    if not got["is_parameter"]:
+        t.fail("no_parameter", wanted, f"{show(got['values'])} there", "Is it a Parameter?")
+    if got["names"] != list(values):
+        t.fail(
+            "names",
+            f"a model with the names {', '.join(values)}, in this order",
+            f"{', '.join(map(str, got['names']))}",
+            "Writing to a key that exists keeps its place in a dict.",
+        )
+    t.close(got["values"], new, what=name, attempt="The new one has the values that were given.")
+    if not got["id_is_new"]:
+        t.fail(
+            "old_id",
+            "a new Parameter with an id of its own",
+            "a new Parameter with an old id",
+            "Parameter(values) gives it an id. Why hand one over?",
+        )
+    if got["holds"] != list(values):
+        key, attempt = "order", "Put it at the place of the old one."
+        if "the old one" in got["holds"]:
+            key = "orphan" if name not in got["holds"] else "both"
+            attempt = (
+                "step() would go on moving a Parameter that the model does not use any more."
+                if key == "orphan"
+                else "The old one is still in the list: it would be stepped too."
+            )
+        elif name not in got["holds"]:
+            key, attempt = "not_held", "What is not in this list is never stepped."
+        t.fail(
+            key,
+            f"optimizer.parameters holding {', '.join(values)}, the new one for {name}",
+            f"holding {', '.join(got['holds'])}",
+            attempt,
+        )
+    if not is_same(got["old_values"], values[name]):
+        t.fail(
+            "old_changed",
+            f"the old Parameter as it was, {show(values[name], bare=True)}",
+            show(got["old_values"], bare=True),
+            "Two names for one array: into which one do you write?",
+        )
+    if not got["returned_it"]:
+        if got["returned"] is None:
+            t.none("the new Parameter")
+        t.fail(
+            "returned",
+            "the new Parameter",
+            f"{show(got['returned'])}",
+            "Return the very one that stands in the model.",
+        )
+    if got["grad"] is not None:
+        t.fail("grad", "grad None", show(got["grad"]), "Whose gradient is that?")
+    if not got["others_stay"]:
+        t.fail(
+            "others",
+            "the other parameters as they were",
+            "others in their places",
+            "Only one of them is to be replaced.",
+        )
+
+
+def check_state(t: Tester, got: dict[str, Any], expected: dict, state: dict, name: str) -> None:
+    """Check what the optimizer remembers afterwards."""
+    if got["old_id_in_state"]:
+        t.fail(
+            "stale",
+            f"state {saved_text(expected)}, and none under the old id",
+            f"state {saved_text(got['state'])}, and some under the old id",
+            "Nobody will ask for the old id again. Who takes its entry out?",
+        )
+    if got["strangers"]:
+        t.fail(
+            "strange_key",
+            f"state {saved_text(expected)}, under ids",
+            f"the keys {', '.join(got['strangers'])}",
+            "optimizer.state goes by p.id.",
+        )
+    if is_same(got["state"], expected):
+        return
+    found = got["state"]
+    key, attempt = "value", "Whose state has changed, and in which line?"
+    if not isinstance(found, dict) or is_same(found, {}):
+        key, attempt = "all_lost", "The other parameters need theirs."
+    elif name in expected and name not in found:
+        key, attempt = "lost", "keep_state is True: under which id will step() look for it now?"
+    elif name in found and name not in expected:
+        had = name in state
+        key = "kept" if had else "invented"
+        attempt = (
+            "keep_state is False: the new one begins without a past."
+            if had
+            else "The old one had no state. What is there to take over?"
+        )
+    t.fail(key, f"state {saved_text(expected)}", f"state {saved_text(found)}", attempt)
+
+
+def situation(t: Tester) -> tuple[dict, dict, str]:
+    """Return a model's values, state for two of its three parameters, and one that has some."""
+    values = {name: numbers(t, 2) for name in "abc"}
+    name = str(t.random.choice(list("ab")))
+    state = {n: {"momentum": t.random.standard_normal(2).round(2)} for n in (name, "c")}
+    return values, state, name
+
+
+@replace_parameter.check(points=2)
+def with_state(t: Tester) -> None:
+    """With keep_state, the new one takes the old one's place and its state."""
+    values, state, name = situation(t)
+    new = numbers(t, 2)
+    got = ask(t, values, state, name, new, True)
+    check_held(t, got, values, name, new)
+    check_state(t, got, state, state, name)
+    other = next(n for n in values if n not in state)
+    got = ask(t, values, state, other, new, True)
+    check_held(t, got, values, other, new)
+    check_state(t, got, state, state, other)
+
+
+@replace_parameter.check(points=1)
+def without_state(t: Tester) -> None:
+    """Without, the new one starts anew, in another shape if need be."""
+    values, state, name = situation(t)
+    rest = {n: slots for n, slots in state.items() if n != name}
+    for new in (numbers(t, 2), numbers(t, 3)):
+        got = ask(t, values, state, name, new, False)
+        check_held(t, got, values, name, new)
+        check_state(t, got, rest, state, name)
+
+
+@replace_parameter.check(points=1)
+def state_that_does_not_fit(t: Tester) -> None:
+    """State of another shape raises ValueError, and nothing is changed."""
+    values, state, name = situation(t)
+    new = numbers(t, int(t.random.choice([1, 3])))
+    got = ask(t, values, state, name, new, True)
+    if got["raised"] is None:
+        t.fail(
+            "accepted_shape",
+            f"a ValueError: momentum of shape (2,), values of shape {new.shape}",
+            "no error",
+            "With keep_state, two shapes have to fit. When is the right time to look?",
+        )
+    untouched = got["is_old"] and got["holds"] == list(values)
+    if not untouched or not (got["old_id_in_state"] or is_same(got["state"], state)):
+        t.fail(
+            "half_done",
+            "after the error, model and optimizer as they were",
+            f"optimizer.parameters holding {', '.join(got['holds'])}, with the "
+            f"{'old' if got['is_old'] else 'new'} one in the model",
+            "First look whether it can be done, then do it.",
+        )
+    if not is_same(got["state"], state):
+        t.fail(
+            "half_done",
+            f"after the error, the state {saved_text(state)}",
+            saved_text(got["state"]),
+            "First look whether it can be done, then do it.",
+        )

@@ -1,0 +1,145 @@
+"""The bug hunt: one of five operations in a row kills the gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad.course.l07_functions.common import ask, spelled
+from minigrad.course.l07_functions.lesson import lesson
+from minigrad.grader.gradients import check_gradients, numeric_gradient
+from minigrad.grader.message import show
+from minigrad.grader.tester import Tester
+from minigrad.grader.wire import Other
+
+deep_gradient = lesson.exercise(
+    "deep_gradient",
+    difficulty=3,
+    minutes=15,
+    returns="the gradient with respect to x",
+    needs="engine",
+    hints=(
+        "Record the pass: with mg.debug.record_grad_function() as log: "
+        "mine.deep_gradient(x, dy), then print(log). Each line shows the norm of what came in "
+        "and of what went out.",
+        "One operation divides its values by about 40 going forward, so its gradient shrinks by "
+        "as much: that is right. Which other one shrinks the gradient by far more than its values?",
+        "Softcap: its local derivative is taken at x. But tanh was given x / cap. Near 0 both are "
+        "1, which is why its author saw nothing.",
+    ),
+)
+CULPRIT = "Softcap"
+NO_SLOPE = "Softcap hands dy on as it is: right near 0. And where the cap bites?"
+INNER_SLOPE = "Softcap has the cap in front of tanh and inside it. What is left of it in the slope?"
+OPS = ("Widen", "Softcap", "Scaled", "Leaky", "Swish")
+NUMBERS = {"Widen": [40.0], "Softcap": [50.0]}
+
+
+def operation(name: str, x: np.ndarray) -> np.ndarray:
+    """Return what one of the five operations computes."""
+    if name == "Widen":
+        return 40.0 * x
+    if name == "Softcap":
+        return 50.0 * np.tanh(x / 50.0)
+    if name == "Scaled":
+        return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True))
+    if name == "Leaky":
+        return np.where(x > 0, x, 0.2 * x)
+    return x / (1 + np.exp(-x))
+
+
+def deep(x: np.ndarray) -> np.ndarray:
+    """Return what the file's deep computes."""
+    for name in OPS:
+        x = operation(name, x)
+    return x
+
+
+def random_x(t: Tester, shape: tuple[int, int], scale: float = 1.0) -> np.ndarray:
+    """Return entries that are not near 0, rounded as they are shown."""
+    signs = t.random.choice([-1, 1], shape)
+    return scale * np.round(signs * t.random.uniform(0.3, 1.5, shape), 2)
+
+
+@deep_gradient.check(points=2)
+def diagnosis(t: Tester) -> None:
+    """BUG names the operation that kills the gradient."""
+    bug = t.get("BUG")
+    where = t.runner.line_of("BUG")
+    well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "op"
+    name = bug[1] if well_formed else None
+    if not isinstance(name, str) or name not in OPS:
+        key, attempt = "form", 'Only the form is wrong: write the text "op" and one of the names.'
+        if well_formed and name is None:
+            key = "untouched"
+            attempt = "Record a backward pass: by what factor does each operation change the norm?"
+        elif well_formed and isinstance(name, int):
+            attempt = "Name the operation by its name, and not by its place."
+        elif well_formed and isinstance(name, Other):
+            attempt = "Write the name as a text, in quotes."
+        t.fail(key, 'BUG = ("op", NAME), NAME one of ' + ", ".join(OPS), show(bug), attempt,
+               where=where)  # fmt: skip
+    if name != CULPRIT:
+        t.fail(
+            "not_it",
+            "the operation that loses what arrives",
+            name,
+            f"Compare what {name} does to the gradient with what it does to values: does one "
+            "shrink without the other?",
+            where=where,
+        )
+
+
+def as_array(t: Tester, got: Any) -> Any:
+    """Return what came back; explain None."""
+    if got is None:
+        t.none(t.exercise.returns)
+    return got
+
+
+@deep_gradient.check(points=3)
+def repair(t: Tester) -> None:
+    """The gradient of the whole is right, and so is each of the five, near 0 and far from it."""
+    for shape in ((1, 3), (2, 3)):
+        x, dy = random_x(t, shape), np.round(t.random.uniform(-1, 1, shape), 2)
+        given = f"deep_gradient(x, dy), x = {spelled(x)}, dy = {spelled(dy)}"
+        got = as_array(t, ask(t, "deep_gradient", x, dy, given=given))
+        right = numeric_gradient(deep, (x,), dy, 0)
+        local = 1 - np.tanh(operation("Widen", x) / 50.0) ** 2
+        check_gradients(
+            t,
+            (got,),
+            deep,
+            (x,),
+            dy,
+            names=("dx",),
+            attempt="Which operation shrinks the gradient by far more than its values?",
+            mistakes=[
+                ("no_slope", (right / local,), NO_SLOPE),
+                ("inner_slope", (right / 50.0,), INNER_SLOPE),
+            ],
+        )
+    for name in OPS:
+        for scale in (0.01, 1.0, 20.0):
+            x, dy = random_x(t, (1, 3), scale), np.round(t.random.uniform(0.5, 2, (1, 3)), 2)
+            given = f"{name} alone: x = {spelled(x)}, dy = {spelled(dy)}"
+            got = as_array(t, ask(t, "alone", name, x, NUMBERS.get(name, []), dy, given=given))
+            mistakes = []
+            if name == CULPRIT:
+                local = 1 - np.tanh(x) ** 2
+                mistakes = [
+                    ("at_x", (dy * local,), "Its slope was taken at x. What went into tanh?"),
+                    ("inner_slope", (dy * (1 - np.tanh(x / 50.0) ** 2) / 50.0,), INNER_SLOPE),
+                    ("no_slope", (dy,), NO_SLOPE),
+                ]
+            check_gradients(
+                t,
+                (got,),
+                lambda x, name=name: operation(name, x),
+                (x,),
+                dy,
+                names=("dx",),
+                attempt="Each of the five must be right by itself, for small and large x.",
+                mistakes=mistakes,
+            )

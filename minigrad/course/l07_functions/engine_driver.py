@@ -1,0 +1,194 @@
+"""What the checks of lesson 07 do in the learner's process: call their Functions in the engine.
+
+Every function gives back plain data. What the engine says against a Function is data too.
+"""
+
+import linecache
+import traceback
+import warnings
+
+import numpy as np
+
+import minigrad as mg
+
+
+def told(work):
+    """Decorate a driver: errors of the engine come back as {"raised", "text", "fix", "line"}."""
+
+    def run(mine, *arguments):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                return work(mine, *arguments)
+            except mg.errors.MinigradError as error:
+                lines = [line.strip() for line in str(error).splitlines()]
+                parts = dict(line.partition(": ")[::2] for line in lines[1:])
+                path = getattr(mine, "__file__", None)
+                own = [
+                    (line, linecache.getline(path, line).strip())
+                    for frame, line in traceback.walk_tb(error.__traceback__)
+                    if frame.f_code.co_filename == path
+                ]
+                return {
+                    "raised": type(error).__name__,
+                    "text": lines[0],
+                    "got": parts.get("got", ""),
+                    "fix": parts.get("try", ""),
+                    "line": list(own[-1]) if own else None,
+                }
+
+    return run
+
+
+def plain(value):
+    """Return the values of a Variable as an array; everything else as it is."""
+    return value.numpy().copy() if isinstance(value, mg.Variable) else value
+
+
+def leaf(values):
+    """Return a Variable that requires gradients."""
+    return mg.variable(values, requires_grad=True)
+
+
+@told
+def first(mine, name, x, numbers, dy):
+    """Run a Function and go backward once."""
+    x = leaf(x)
+    y = getattr(mine, name).apply(x, *numbers)
+    if y.shape != dy.shape:
+        return {"y": plain(y), "dx": None, "x": plain(x)}
+    [dx] = mg.gradients([y], [x], dy=[mg.variable(dy)])
+    return {"y": plain(y), "dx": plain(dx), "x": plain(x)}
+
+
+@told
+def second(mine, name, x, numbers, dy, v):
+    """Differentiate sum(dx * v) by x and by dy, None where it does not depend on it."""
+    x, dy = leaf(x), leaf(dy)
+    y = getattr(mine, name).apply(x, *numbers)
+    [dx] = mg.gradients([y], [x], dy=[dy], create_graph=True)
+    if dx is None or not dx.requires_grad:
+        return {"dx": plain(dx), "by_x": None, "by_dy": None}
+    by_x, by_dy = mg.gradients((dx * mg.variable(v)).sum(), [x, dy])
+    return {"dx": plain(dx), "by_x": plain(by_x), "by_dy": plain(by_dy)}
+
+
+@told
+def two_calls(mine, name, x1, x2, numbers, dy):
+    """Run a Function twice, then go backward from the first and from the second output."""
+    x1, x2, dy = leaf(x1), leaf(x2), mg.variable(dy)
+    function = getattr(mine, name)
+    y1, y2 = function.apply(x1, *numbers), function.apply(x2, *numbers)
+    return [plain(mg.gradients(y, x, dy)) for y, x in ((y1, x1), (y2, x2))]
+
+
+@told
+def declaration(mine, name, x):
+    """Return pseudo_gradient, and whether gradcheck passes."""
+    function = getattr(mine, name)
+    found = {"pseudo_gradient": getattr(function, "pseudo_gradient", None), "gradcheck": True}
+    try:
+        mg.debug.gradcheck(function.apply, [leaf(x)])
+    except mg.errors.GradcheckError:
+        found["gradcheck"] = False
+    return found
+
+
+class Probe(mg.Function):
+    """The identity, which counts how often it goes backward."""
+
+    @staticmethod
+    def forward(ctx, x, counts):
+        ctx.counts = counts
+        return x + 0.0
+
+    @staticmethod
+    def backward(ctx, dy):
+        ctx.counts["backward"] += 1
+        return dy * 1.0, None
+
+
+def scalar_function(kind, weights):
+    """Return f(x), a function of one element; the check spells it out."""
+    w = [mg.variable(one) for one in weights]
+    return {
+        "cubes": lambda x: (w[0] * x**3.0).sum(),
+        "quadratic": lambda x: (x * (w[0] @ x)).sum() * 0.5,
+        "sine": lambda x: mg.sin((w[0] * x).sum()),
+        "linear": lambda x: (w[0] * x).sum(),
+        "network": lambda x: (mg.tanh(w[0] @ x) ** 2.0 * w[1]).sum(),
+    }[kind]
+
+
+@told
+def product(mine, kind, weights, x, v, requires_grad):
+    """Call hvp; look at what it did to x, and how often f was called and went backward."""
+    f, counts, away = scalar_function(kind, weights), {"forward": 0, "backward": 0}, [0.0]
+    given, values = mg.variable(x, requires_grad=requires_grad), x
+
+    def counted(x):
+        counts["forward"] += 1
+        away.append(float(np.max(np.abs(x.numpy() - values), initial=0.0)))
+        return f(Probe.apply(x, counts))
+
+    found = mine.hvp(counted, given, mg.variable(v))
+    return {
+        "found": plain(found),
+        "counts": counts,
+        "away": max(away),
+        "x": plain(given),
+        "grad": plain(given.grad),
+        "requires_grad": given.requires_grad,
+    }
+
+
+@told
+def product_beside_weights(mine, w, x, v):
+    """Call hvp for a linear f whose weights require gradients, and have one already."""
+    weights = leaf(w)
+    (weights * 2.0).sum().backward()
+    before = plain(weights.grad)
+    found = mine.hvp(lambda x: (weights * x).sum(), mg.variable(x), mg.variable(v))
+    return {"found": plain(found), "before": before, "after": plain(weights.grad)}
+
+
+def score(kind, weights, x):
+    """Return the critic's scores, one a row."""
+    inner, outer = weights
+    hidden = {"tanh": mg.tanh, "relu": mg.relu}[kind](x @ inner)
+    return hidden @ outer
+
+
+@told
+def penalty(mine, kind, inner, outer, x, requires_grad):
+    """Call gradient_penalty, go backward from it, and look at every gradient."""
+    weights = leaf(inner), leaf(outer)
+    given = mg.variable(x, requires_grad=requires_grad)
+    found = mine.gradient_penalty(lambda x: score(kind, weights, x), given)
+    if not isinstance(found, mg.Variable) or found.size != 1:
+        return {"penalty": plain(found)}
+    early = [plain(one.grad) for one in (*weights, given)]
+    if found.requires_grad:
+        found.backward()
+    return {
+        "penalty": float(found.item()),
+        "recorded": found.requires_grad,
+        "early": early,
+        "gradients": [plain(one.grad) for one in weights],
+        "x": plain(given),
+        "grad": plain(given.grad),
+        "requires_grad": given.requires_grad,
+    }
+
+
+@told
+def deep_gradient(mine, x, dy):
+    """Call deep_gradient."""
+    return plain(mine.deep_gradient(mg.variable(x), mg.variable(dy)))
+
+
+@told
+def alone(mine, name, x, numbers, dy):
+    """Go backward through one of the five operations."""
+    x = leaf(x)
+    return plain(mg.gradients(getattr(mine, name).apply(x, *numbers), x, mg.variable(dy)))

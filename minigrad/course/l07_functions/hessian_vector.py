@@ -1,0 +1,243 @@
+"""The Hessian times a vector, without the Hessian."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad.course.l07_functions.common import ask, entries, spelled
+from minigrad.course.l07_functions.lesson import lesson
+from minigrad.grader.message import show
+from minigrad.grader.tester import Mistake, Tester
+
+hvp = lesson.exercise(
+    "hvp",
+    difficulty=4,
+    minutes=20,
+    returns="H @ v, a Variable of x's shape",
+    needs="engine",
+    answers=(
+        "minigrad.hvp",
+        "minigrad.jvp",
+        "minigrad.hessian",
+        "minigrad.jacobian",
+        "minigrad.functional.hvp",
+        "minigrad.functional.jvp",
+        "minigrad.functional.hessian",
+        "minigrad.functional.jacobian",
+    ),
+    hints=(
+        "The gradient g is a function of x like any other. sum(g * v) is one number, so one more "
+        "backward pass gives its derivative by every entry of x.",
+        "Make a leaf of your own: x = x.detach(), then x.requires_grad = True. Take g with "
+        "create_graph=True, and then the gradient of (g * v).sum().",
+        "g = mg.gradients(f(x), x, create_graph=True). For a linear f, g may not depend on x: "
+        "then g.requires_grad is False, or mg.gradients((g * v).sum(), x) gives None. Return "
+        "zeros there.",
+    ),
+)
+MAX_BACKWARD = 4
+NO_SECOND_GRAPH = "g itself is differentiated here. What must mg.gradients be told when it makes g?"
+CONSTANT = "f is linear: g is a constant and has no graph, or none that leads to x. So H is 0."
+FORMULAS = {
+    "cubes": "sum(c * x**3)",
+    "quadratic": "x @ A @ x / 2",
+    "sine": "sin(sum(c * x))",
+    "linear": "sum(c * x)",
+    "network": "sum(c * tanh(W @ x)**2)",
+}
+
+
+def case(t: Tester, kind: str, n: int) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    """Return the weights of f, x and v, rounded as they are shown."""
+    x, v = (np.round(t.random.uniform(0.2, 1, n) * t.random.choice([-1, 1], n), 1) for _ in "xv")
+    shapes: dict[str, list[Any]] = {"quadratic": [(n, n)], "network": [(4, n), (4,)]}
+    weights = [np.round(t.random.uniform(0.4, 1.6, s), 1) for s in shapes.get(kind, [(n,)])]
+    return weights, x, v
+
+
+def describe(kind: str, weights: list[np.ndarray], x: np.ndarray, v: np.ndarray) -> str:
+    """Return what the learner reads after Given."""
+    letters = {"quadratic": "A", "network": "Wc"}.get(kind, "c")
+    which = ", ".join(f"{name} = {spelled(w)}" for name, w in zip(letters, weights, strict=True))
+    return f"hvp(f, x, v), f(x) = {FORMULAS[kind]}, {which}, x = {spelled(x)}, v = {spelled(v)}"
+
+
+def slope(kind: str, weights: list[np.ndarray], x: np.ndarray) -> np.ndarray:
+    """The gradient of f."""
+    w = weights[0]
+    if kind == "cubes":
+        return 3 * w * x**2
+    if kind == "quadratic":
+        return (w + w.T) @ x / 2
+    if kind == "sine":
+        return np.cos(np.sum(w * x)) * w
+    if kind == "network":
+        inner = np.tanh(w @ x)
+        return w.T @ (2 * weights[1] * inner * (1 - inner**2))
+    return w
+
+
+def hessian(kind: str, weights: list[np.ndarray], x: np.ndarray) -> np.ndarray:
+    """The Hessian of f; for the network by central differences of its gradient."""
+    w = weights[0]
+    if kind == "cubes":
+        return np.diag(6 * w * x)
+    if kind == "quadratic":
+        return (w + w.T) / 2
+    if kind == "sine":
+        return -np.sin(np.sum(w * x)) * np.outer(w, w)
+    if kind == "network":
+        nudges = 1e-5 * np.eye(x.size)
+        columns = [slope(kind, weights, x + n) - slope(kind, weights, x - n) for n in nudges]
+        return np.stack(columns, axis=1) / 2e-5
+    return np.zeros((x.size, x.size))
+
+
+def ask_hvp(t: Tester, kind: str, weights: list, x: np.ndarray, v: np.ndarray, **options) -> tuple:
+    """Call hvp and return what came back, and what it did."""
+    requires_grad = options.get("requires_grad", False)
+    given = options.get("given") or describe(kind, weights, x, v)
+    if requires_grad:
+        given += "; x requires gradients"
+    got = ask(
+        t, "product", kind, weights, x, v, requires_grad, given=given,
+        without_graph=CONSTANT if kind == "linear" else NO_SECOND_GRAPH,
+    )  # fmt: skip
+    return entries(t, got, "found", "counts", "away", "x", "grad", "requires_grad")
+
+
+def check_value(t: Tester, kind: str, n: int) -> None:
+    """Ask for one product and compare it."""
+    weights, x, v = case(t, kind, n)
+    found = ask_hvp(t, kind, weights, x, v)[0]
+    g, h = slope(kind, weights, x), hessian(kind, weights, x)
+    t.close(
+        found,
+        h @ v,
+        what="H @ v",
+        rtol=1e-6,
+        mistakes=[
+            Mistake("gradient", g, "This is the gradient g. Asked for is how g changes along v."),
+            Mistake("gradient_times_v", g * v, "This is g * v, one step before the end."),
+            Mistake("slope_along_v", np.sum(g * v), "This is sum(g * v). Now differentiate it."),
+            Mistake(
+                "without_v",
+                h.sum(axis=1),
+                "This is right for v = 1 everywhere. Where does v come in: before the second "
+                "backward pass, or not at all?",
+            ),
+            Mistake(
+                "late_v",
+                h.sum(axis=1) * v,
+                "v was multiplied after the second pass. It weighs g before it.",
+            ),
+            Mistake("diagonal", np.diag(h) * v, "Only the diagonal of H was used."),
+            Mistake("no_second", np.zeros(n), "The second pass found no graph behind g."),
+        ],
+        attempt="Which number is differentiated in the second backward pass, and by what?",
+    )
+
+
+@hvp.check(points=2)
+def small_cases(t: Tester) -> None:
+    """It is right where H can be written down: cubes, a quadratic form, a sine."""
+    check_value(t, "cubes", 2)
+    check_value(t, "quadratic", 2)
+    check_value(t, "sine", 3)
+
+
+@hvp.check(points=2)
+def symmetric(t: Tester) -> None:
+    """For a small network, u @ (H v) equals v @ (H u), and both agree with differences."""
+    weights, x, v = case(t, "network", 5)
+    u = np.round(t.random.uniform(-1, 1, 5), 1)
+    found = [ask_hvp(t, "network", weights, x, one)[0] for one in (v, u)]
+    if all(isinstance(one, np.ndarray) and one.shape == x.shape for one in found):
+        left, right = float(u @ found[0]), float(v @ found[1])
+        if abs(left - right) > 1e-8 * (1 + abs(left)):
+            t.fail(
+                "asymmetric",
+                "u @ hvp(f, x, v) equal to v @ hvp(f, x, u)",
+                f"{left:.6g} and {right:.6g}",
+                "H[i, j] is H[j, i]. Which step treats v unlike u, or keeps something of the "
+                "first call?",
+            )
+    for one, along in zip(found, (v, u), strict=True):
+        t.close(
+            one,
+            hessian("network", weights, x) @ along,
+            rtol=1e-5,
+            atol=1e-7,
+            what="H @ v",
+            attempt="Differentiate sum(g * v) by x: through every way in which g depends on x.",
+        )
+
+
+@hvp.check(points=1)
+def linear(t: Tester) -> None:
+    """It gives zeros for a linear f, whose gradient does not depend on x."""
+    weights, x, v = case(t, "linear", 2)
+    found = ask_hvp(t, "linear", weights, x, v)[0]
+    if found is None:
+        t.fail("none", "H @ v = [0, 0]", "None", CONSTANT)
+    t.close(found, np.zeros(2), what="H @ v", attempt=CONSTANT)
+    given = f"{describe('linear', weights, x, v)}; c requires gradients and has a .grad already"
+    got = ask(t, "product_beside_weights", weights[0], x, v, given=given, without_graph=CONSTANT)
+    found, before, after = entries(t, got, "found", "before", "after")
+    if found is None:
+        t.fail("none", "H @ v = [0, 0]", "None", CONSTANT)
+    t.close(found, np.zeros(2), what="H @ v", attempt=CONSTANT)
+    t.close(
+        after,
+        before,
+        what="c.grad",
+        attempt="x.backward() writes into every leaf it reaches. mg.gradients writes nowhere.",
+    )
+
+
+@hvp.check(points=2)
+def exact_and_cheap(t: Tester) -> None:
+    """f is called once, at x, and goes backward twice, however large x is."""
+    n = int(t.random.integers(12, 20))
+    weights, x, v = case(t, "cubes", n)
+    given = f"hvp(f, x, v) for f(x) = sum(c * x**3) of {n} entries"
+    _, counts, away, *_ = ask_hvp(t, "cubes", weights, x, v, given=given)
+    forward, backward = entries(t, counts, "forward", "backward")
+    if not isinstance(away, float) or away > 0:
+        t.fail(
+            "differences",
+            "f called at x and nowhere else",
+            f"f called {show(away, 2)} away from x",
+            "Differences of gradients are rounded. The second backward pass is exact.",
+        )
+    if not isinstance(backward, int) or backward > MAX_BACKWARD:
+        t.fail(
+            "cost",
+            f"2 backward passes through f, for any n (here n = {n})",
+            f"{show(backward)} backward passes",
+            "A pass for each entry builds all of H. Which single number, differentiated once, "
+            "gives H @ v?",
+        )
+    if forward != 1:
+        t.fail(
+            "calls",
+            "f called once",
+            f"f called {show(forward)} times",
+            "The graph of the first call serves both passes.",
+        )
+
+
+@hvp.check(points=1)
+def leaves_no_trace(t: Tester) -> None:
+    """x, its .grad and its .requires_grad are as before."""
+    for requires_grad in (False, True):
+        weights, x, v = case(t, "cubes", 2)
+        _, _, _, after, grad, flag = ask_hvp(t, "cubes", weights, x, v, requires_grad=requires_grad)
+        say = "Work on a leaf of your own, x.detach(), and let the caller's x be."
+        if flag is not requires_grad:
+            t.fail("flag", f"x.requires_grad = {requires_grad}", f"it is {show(flag)} now", say)
+        if grad is not None:
+            t.fail("wrote_grad", "x.grad = None, as before", f"x.grad = {show(grad)}", say)
+        t.close(after, x, what="x", attempt=say)

@@ -1,0 +1,111 @@
+"""A step with a gradient that is made up, and says so."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.course.l07_functions.common import DROPPED, ask, check_first, entries, spelled
+from minigrad.course.l07_functions.lesson import lesson
+from minigrad.grader.message import show
+from minigrad.grader.tester import Mistake, Tester
+
+straight_through = lesson.exercise(
+    "StraightThrough",
+    difficulty=2,
+    minutes=10,
+    returns="a Function: y from forward, one gradient from backward",
+    needs="engine",
+    hints=(
+        "mg.sign(0) is 0, which is neither of the two values wanted. Which operation chooses "
+        "between two values by a condition?",
+        "mg.where(condition, a, b) takes a where the condition holds and b elsewhere: once in "
+        "forward, for the sign, and once in backward, for what passes.",
+        "forward: save x and return mg.where(x >= 0, mg.ones_like(x), -mg.ones_like(x)). "
+        "backward: mg.where(mg.abs(x) <= 1, dy, mg.zeros_like(dy)). And pseudo_gradient = True.",
+    ),
+)
+
+
+def step(x: np.ndarray) -> np.ndarray:
+    """+1 where x >= 0, -1 elsewhere."""
+    return np.where(x >= 0, 1.0, -1.0)
+
+
+def random_x(t: Tester, n: int) -> np.ndarray:
+    """Return entries on both sides of 0, within and beyond -1 to 1, in a random order."""
+    inside, beyond = t.random.uniform(0.1, 0.9, n), t.random.uniform(1.1, 3, n)
+    signs = np.concatenate([np.resize([1, -1], n), np.resize([-1, 1], n)])
+    return np.round(t.random.permutation(signs * np.concatenate([inside, beyond])), 2)
+
+
+def check(t: Tester, x: np.ndarray) -> None:
+    """Check value and gradient at x."""
+    dy = np.round(t.random.choice([-1, 1], x.shape) * t.random.uniform(0.3, 2, x.shape), 2)
+    inside = np.abs(x) <= 1
+    made_up = "Made up or not, it is dy that passes. What does your function hand on?"
+    check_first(
+        t,
+        x,
+        dy,
+        step,
+        slope=lambda x, dy: dy * inside,
+        values=[
+            Mistake("sign_of_zero", np.sign(x), "There is a 0 among the x, and x >= 0 holds."),
+            Mistake("zero_one", (x >= 0) * 1.0, "The lower of the two values is -1."),
+            Mistake("strict", np.where(x > 0, 1.0, -1.0), "Which value belongs to x = 0?"),
+        ],
+        gradients=[
+            (
+                "true_slope",
+                np.zeros_like(x),
+                "This is the slope that the step really has, and nothing would be learned. The "
+                "docstring asks for another.",
+            ),
+            ("no_window", dy, "It passes everywhere. What about entries of x beyond -1 and 1?"),
+            ("edge", dy * (np.abs(x) < 1), "At x = -1 and x = 1, dy still passes."),
+            ("turned", dy * ~inside, "Where does dy pass: near 0, or far from it?"),
+            ("dropped_upstream", inside * 1.0, f"{DROPPED} {made_up}"),
+            ("one_side", dy * (x <= 1), "Does it stop dy on both sides: far above 0, far below?"),
+            ("one_side", dy * (x >= -1), "Does it stop dy on both sides: far above 0, far below?"),
+            ("output", dy * step(x), "The sign of y is no slope. Let dy pass as it is."),
+        ],
+    )
+
+
+@straight_through.check(points=2)
+def step_and_gradient(t: Tester) -> None:
+    """The step is right, and dy passes where -1 <= x <= 1."""
+    for n in (2, 2, 3):
+        check(t, random_x(t, n))
+
+
+@straight_through.check(points=1)
+def at_the_edges(t: Tester) -> None:
+    """It is right at x = 0, where the step jumps, and at x = -1 and x = 1."""
+    check(t, np.array([0.0, 0.5]))
+    check(t, np.array([1.0, -0.5]))
+    check(t, np.array([0.5, -1.0]))
+    check(t, t.random.permutation([0.0, 1.0, -1.0, 1.5, -1.5]))
+
+
+@straight_through.check(points=2)
+def declared(t: Tester) -> None:
+    """pseudo_gradient says that gradcheck will fail, and gradcheck does fail."""
+    x = random_x(t, 2)
+    given = f"StraightThrough.pseudo_gradient, and mg.debug.gradcheck at x = {spelled(x)}"
+    got = ask(t, "declaration", "StraightThrough", x, given=given)
+    said, passes = entries(t, got, "pseudo_gradient", "gradcheck")
+    if passes is not False:
+        t.fail(
+            "passes",
+            "gradcheck fails: the gradient is not that of the step",
+            "gradcheck passes",
+            "The true slope of the step is 0. Which slope does the docstring ask for?",
+        )
+    if said is not True:
+        t.fail(
+            "not_declared",
+            "True, as gradcheck fails here on purpose",
+            f"pseudo_gradient = {show(said)}",
+            "Is the gradient of this class the true one, or a made-up one? Let the class say so.",
+        )

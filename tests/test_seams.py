@@ -10,6 +10,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import errors
+from minigrad.course.adapters import as_update
 from minigrad.course.seams import SEAMS
 from minigrad.graph.modes import state
 
@@ -241,12 +242,12 @@ def test_seams_together_give_the_same_losses():
         np.testing.assert_allclose(losses(), reference, rtol=1e-5)
 
 
-def module_losses(clip=None):
+def module_losses(clip=None, algorithm="SGD", **numbers):
     """Digits with nn and optim."""
     x, labels = digits()
     mg.manual_seed(3)
     model = mg.nn.Sequential(mg.nn.Linear(64, 16), mg.nn.ReLU(), mg.nn.Linear(16, 10))
-    optimizer = mg.optim.SGD(model, learning_rate=0.1)
+    optimizer = getattr(mg.optim, algorithm)(model, learning_rate=0.1, **numbers)
     found = []
     for _ in range(STEPS):
         loss = mg.cross_entropy(model(mg.variable(x)), labels)
@@ -265,6 +266,41 @@ def test_seam_update_runs_while_digits_train_and_gives_the_same_losses():
         mine = module_losses()
     assert counted.calls == 4 * STEPS
     np.testing.assert_allclose(mine, reference, rtol=1e-5)
+
+
+def test_seam_update_of_one_algorithm_leaves_the_others_to_the_engine():
+    reference, counted = module_losses(), Counted(sgd_update)
+    with mg.use(update={"SGD": counted.function}):
+        p = mg.nn.Parameter([1.0, 2.0])
+        optimizer = mg.optim.Adam([p], learning_rate=0.5)
+        (p * p).sum().backward()
+        optimizer.step()
+        assert counted.calls == 0
+        np.testing.assert_allclose(p.tolist(), [0.5, 1.5], rtol=1e-5)
+        np.testing.assert_allclose(module_losses(), reference, rtol=1e-5)
+    assert counted.calls == 4 * STEPS
+
+
+def adam_step(p, g, state, learning_rate, betas, eps):
+    t = state.get("step", 0) + 1
+    m = betas[0] * state.get("first_moment", 0 * p) + (1 - betas[0]) * g
+    v = betas[1] * state.get("second_moment", 0 * p) + (1 - betas[1]) * g * g
+    step = m / (1 - betas[0] ** t) / (np.sqrt(v / (1 - betas[1] ** t)) + eps)
+    return p - learning_rate * step, {"first_moment": m, "second_moment": v, "step": t}
+
+
+def adamw_step(p, g, state, learning_rate, betas, eps, weight_decay):
+    return adam_step(p * (1 - learning_rate * weight_decay), g, state, learning_rate, betas, eps)
+
+
+@pytest.mark.parametrize(("algorithm", "step"), [("Adam", adam_step), ("AdamW", adamw_step)])
+def test_seam_update_takes_steps_that_return_new_arrays(algorithm, step):
+    counted = Counted(as_update(step))
+    reference = module_losses(algorithm=algorithm, weight_decay=0.3)
+    with mg.use(update={algorithm: counted.function}):
+        mine = module_losses(algorithm=algorithm, weight_decay=0.3)
+    assert counted.calls == 4 * STEPS
+    np.testing.assert_allclose(mine, reference, rtol=1e-4)
 
 
 def test_seam_clip_grad_norm_runs_while_digits_train_and_gives_the_same_losses():
@@ -407,6 +443,8 @@ BAD = [
     ({"storage": NoCopy}, "a copy"),
     ({"storage": dict}, "read, write and fork"),
     ({"update": 3}, "a function"),
+    ({"update": {"SGD": 3}}, "a function"),
+    ({"update": {"Adagrad": sgd_update}}, "wanted algorithms"),
     ({"no_such_part": mul_backward}, "the name of a seam"),
     ({}, "at least one part"),
 ]

@@ -217,6 +217,16 @@ class Update:
             self.part.refuse("the gradient left as it was", "a changed one")
 
 
+class UpdateByAlgorithm:
+    """update={'SGD': f}: each function for its algorithm; the engine does the others."""
+
+    def __init__(self, updates):
+        self.updates, self.algorithms = updates, frozenset(updates)
+
+    def __call__(self, algorithm, *rest):
+        self.updates[algorithm](algorithm, *rest)
+
+
 class ClipGradNorm:
     """clip_grad_norm_(gradients, max_norm) -> the norm before; scales gradients in place."""
 

@@ -15,6 +15,7 @@ from minigrad.course.seam_parts import (
     Part,
     Unbroadcast,
     Update,
+    UpdateByAlgorithm,
 )
 from minigrad.course.seam_storage import CopyOnWrite
 from minigrad.errors import SeamError
@@ -83,6 +84,20 @@ def _storage(name, cls):
     return CopyOnWrite(part, cls)
 
 
+def _update(name, part):
+    if not isinstance(part, dict):
+        return _function(Update)(name, part)
+    for algorithm in part:
+        if algorithm not in ALGORITHMS:
+            raise SeamError(
+                f"mg.use({name}=...): wanted algorithms", f"{algorithm!r}",
+                f"one of {', '.join(ALGORITHMS)}",
+            )  # fmt: skip
+    return UpdateByAlgorithm(
+        {key: _function(Update)(f"{name}[{key!r}]", f) for key, f in part.items()}
+    )
+
+
 def _graph():
     if state.seams is None:
         state.seams = Seams()
@@ -96,6 +111,8 @@ def _arrays():
 def _optimizers():
     return optim_hooks
 
+
+ALGORITHMS = ("SGD", "Adam", "AdamW", "RMSprop")
 
 SEAMS = {
     "gradients": Seam(
@@ -113,7 +130,7 @@ SEAMS = {
         "08",
         _optimizers,
         "update",
-        _function(Update),
+        _update,
         "f(algorithm, values, gradient, state, hyperparameters)",
     ),
     "clip_grad_norm_": Seam(
@@ -138,7 +155,8 @@ class use:
     - storage=CowBuffer: CowBuffer(array), .fork(), .write() -> the array to write to, .read().
     - check_saved=f: f(ctx) raises if a Storage in ctx.saved has another version than ctx.versions.
     - update=f: f(algorithm, values, gradient, state, hyperparameters) is an optimizer's step for
-      one parameter: it writes values and state, flat copies, in place.
+      one parameter: it writes values and state, flat copies, in place. A dict {'SGD': f} is for
+      these algorithms alone.
     - clip_grad_norm_=f: f(gradients, max_norm) -> the norm before; changes them in place.
 
     Nodes are `minigrad.course.objects.Node`, leaves have op='leaf'; arrays are NumPy's, read-only.

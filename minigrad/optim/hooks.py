@@ -23,7 +23,8 @@ class Hooks(threading.local):
             of the optimizer.
 
         It writes the new values into `values` and `state` in place; what it returns is not used.
-        The optimizer copies both back.
+        The optimizer copies both back. An update with an attribute `algorithms` is called for
+        these alone; the kernels do the others.
 
     clip_grad_norm_: called by `optim.clip_grad_norm_` as
 

@@ -184,8 +184,11 @@ class Optimizer:
             self._sync()
         if self._tracking.orphans:
             self._meet_orphans()
-        if hooks.update is not None:
-            update_by_hook(self, hooks.update)
+        update = hooks.update
+        if update is not None and self.algorithm in getattr(
+            update, "algorithms", (self.algorithm,)
+        ):
+            update_by_hook(self, update)
             return
         place = user_place()
         if self._passes is None or not all(p.prepare(place) for p in self._passes):

@@ -31,6 +31,7 @@ PARTS: dict[str, tuple[str, str | None]] = {
     "04.accumulate": ("accumulate", None),
     "05.CowBuffer": ("storage", None),
     "08.sgd_update": ("update", "SGD"),
+    "08.clip_grad_norm_": ("clip_grad_norm_", None),
     "09.adam_step": ("update", "Adam"),
     "09.adamw_step": ("update", "AdamW"),
 }

@@ -34,7 +34,8 @@ LOG = os.path.join(VENV, "minigrad-setup.log")
 SPARE_HOME = os.path.join(ROOT, ".minigrad", "home")
 WANTED = [".[lab,test]", "--constraint", "constraints.txt"]
 
-TOOLS = ("check", "hint", "status", "reset", "doctor")  # minigrad's own commands, passed through
+# minigrad's own commands, passed through
+TOOLS = ("check", "hint", "status", "reset", "start", "update", "doctor")
 ACTIVATE = r".venv\Scripts\activate" if os.name == "nt" else "source .venv/bin/activate"
 
 PIP_MISSING = "pip is missing. Install one package, then run this again: "

@@ -17,8 +17,8 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
+from minigrad.grader.atomic import write_atomically
 from minigrad.grader.folder import CourseError, find_folder, find_stem
-from minigrad.grader.progress import write_atomically
 
 SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {

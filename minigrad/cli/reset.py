@@ -3,27 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import time
-from pathlib import Path
 
-from minigrad.course.stubs import cut
-from minigrad.grader.folder import CourseError, CourseFolder, find_exercises, find_folder, find_stem
-from minigrad.grader.progress import write_atomically
-
-
-def backup(folder: CourseFolder, path: Path) -> Path:
-    """Copy a learner's file into `.minigrad/backup/DATE/`, under a name that is free."""
-    stamp = time.strftime("%Y%m%d-%H%M%S")
-    number, target = 1, folder.state / "backup" / stamp / path.name
-    while target.exists():
-        number += 1
-        target = folder.state / "backup" / f"{stamp}-{number}" / path.name
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(path, target)
-    if target.read_bytes() != path.read_bytes():
-        raise OSError(f"the copy {target} differs from {path}")
-    return target
+from minigrad.course.keeping import keep_copy, stub_of
+from minigrad.grader.atomic import write_atomically
+from minigrad.grader.folder import CourseError, find_exercises, find_folder, find_stem
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,16 +21,15 @@ def run(options: argparse.Namespace) -> int:
         )
     stem = find_stem(options.lesson)
     path = folder.root / "exercises" / f"{stem}.py"
-    solution = folder.root / "solutions" / f"{stem}.py"
-    if not solution.is_file():
-        raise CourseError(f"{solution} is missing, and the stub is made from it")
-    stub = cut(solution.read_text(encoding="utf-8"), solution.name)
+    stub = stub_of(folder, stem)
+    if stub is None:
+        raise CourseError(f"nothing was reset: this course has no exercises for lesson {stem[:2]}")
     try:
         if path.exists():
-            if path.read_text(encoding="utf-8", errors="replace") == stub:
+            if path.read_bytes() == stub.encode():
                 print(f"exercises/{path.name} is as it came already")
                 return 0
-            kept = backup(folder, path)
+            kept = keep_copy(folder, [path]) / "exercises" / path.name
             print(f"kept yours as {kept.relative_to(folder.root)}")
         write_atomically(path, stub.encode())
     except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from minigrad.course.source import installed
 from minigrad.grader import progress
 from minigrad.grader.folder import (
     CourseError,
@@ -12,6 +13,7 @@ from minigrad.grader.folder import (
     find_exercises,
     find_folder,
 )
+from minigrad.grader.spec import Exercise
 
 
 def next_hint(name: str, folder: CourseFolder) -> str:
@@ -27,15 +29,30 @@ def next_hint(name: str, folder: CourseFolder) -> str:
     step = entry.get("hints", 0) + 1 if asked is None else asked
     if step < 1:
         raise CourseError("hints are numbered from 1")
-    progress.record_hint(folder.state, exercise.id, min(step, len(exercise.hints) + 1))
+    note = ""
+    try:
+        progress.record_hint(folder.state, exercise.id, min(step, len(exercise.hints) + 1))
+    except OSError as error:
+        note = f"\n(not remembered: {error}; `minigrad hint {exercise.id}.{step + 1}` is the next)"
     if step > len(exercise.hints):
         assert exercise.lesson is not None
-        return (
-            f"All hints for {exercise.id} are given. The solution stands in\n"
-            f"solutions/{exercise.lesson.stem}.py: read it, close it, and write it yourself."
-        )
+        return f"All hints for {exercise.id} are given. {solution_place(folder, exercise)}{note}"
     text = textwrap.indent(textwrap.fill(exercise.hints[step - 1], 88), "  ")
-    return f"Hint {step} of {len(exercise.hints)} for {exercise.id}:\n{text}"
+    return f"Hint {step} of {len(exercise.hints)} for {exercise.id}:\n{text}{note}"
+
+
+def solution_place(folder: CourseFolder, exercise: Exercise) -> str:
+    """Return a sentence that says where the solution stands, or that there is none here."""
+    assert exercise.lesson is not None
+    name = f"solutions/{exercise.lesson.stem}.py"
+    path = folder.root / name
+    if path.is_file():
+        shown = name
+    elif (shipped := installed().solution(exercise.lesson.stem)) is not None:
+        shown = str(shipped)
+    else:
+        return "This class's course comes without solutions: ask those who teach it."
+    return f"The solution stands in\n{shown}: read it, close it, and write it yourself."
 
 
 def hint(name: str) -> None:

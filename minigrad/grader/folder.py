@@ -141,7 +141,9 @@ def find_folder(start: Path | None = None) -> CourseFolder:
         exercises = root / "exercises"
         if exercises.is_dir() and any(STEM.fullmatch(path.stem) for path in exercises.glob("*.py")):
             return CourseFolder(root)
+        if (root / ".minigrad" / "course").is_dir():  # somebody deleted the exercises
+            return CourseFolder(root)
     raise CourseError(
         f"no course here: neither {start} nor a folder above it has exercises/NN_slug.py; "
-        "go to the folder of the course first"
+        "go to the folder of the course first, or make one with `minigrad start FOLDER`"
     )

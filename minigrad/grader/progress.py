@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from minigrad.grader.atomic import free_name, write_atomically
 from minigrad.grader.result import Result
+
+try:
+    import fcntl
+except ImportError:  # Windows: two processes that save in the same instant may lose one's points
+    fcntl = None
 
 VERSION = 1
 EMPTY = {"version": VERSION, "exercises": {}, "predictions": {}, "engine": {}}
@@ -24,55 +28,62 @@ EMPTY = {"version": VERSION, "exercises": {}, "predictions": {}, "engine": {}}
 
 def load(state: Path) -> dict[str, Any]:
     """Return what is remembered; a file that cannot be read is set aside, never overwritten."""
-    path = state / "progress.json"
-    fresh = json.loads(json.dumps(EMPTY))
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return fresh
-    try:
-        data = json.loads(text)
-        well_formed = isinstance(data, dict) and data["version"] == VERSION
-        well_formed = well_formed and all(isinstance(data[key], type(fresh[key])) for key in fresh)
-        if not well_formed:
-            raise ValueError
-    except (ValueError, KeyError):
-        stamp = time.strftime("%Y%m%d-%H%M%S")
-        path.replace(_free_name(path.with_name(f"progress.json.unreadable-{stamp}")))
-        return fresh
-    return data
-
-
-def _free_name(path: Path) -> Path:
-    number, free = 1, path
-    while free.exists():
-        number += 1
-        free = path.with_name(f"{path.name}-{number}")
-    return free
+    data = _read(state / "progress.json")
+    if data is None:
+        with contextlib.suppress(OSError):  # where nothing can be written, nothing is lost either
+            _set_aside(state / "progress.json")
+    return data or _fresh()
 
 
 def update(state: Path, change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """Load, change and save at once; return what is remembered now."""
     state.mkdir(parents=True, exist_ok=True)
-    data = load(state)
-    change(data)
-    write_atomically(state / "progress.json", json.dumps(data, indent=1).encode())
+    path = state / "progress.json"
+    with _alone(state):
+        data = _read(path)
+        if data is None:
+            _set_aside(path)
+            data = _fresh()
+        change(data)
+        write_atomically(path, json.dumps(data, indent=1).encode())
     return data
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a crash at any moment leaves the old one or the new one."""
-    fd, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".new")
+def _fresh() -> dict[str, Any]:
+    return json.loads(json.dumps(EMPTY))
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """Return the file's content, a fresh one where there is no file, None for a damaged one."""
+    fresh = _fresh()
     try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-        raise
+        data = json.loads(path.read_text(encoding="utf-8"))
+        well_formed = isinstance(data, dict) and data["version"] == VERSION
+        well_formed = well_formed and all(isinstance(data[key], type(fresh[key])) for key in fresh)
+        sections = ("exercises", "predictions", "engine")
+        entries = [entry for key in sections for entry in data[key].values()] if well_formed else []
+        return data if well_formed and all(isinstance(entry, dict) for entry in entries) else None
+    except FileNotFoundError:
+        return fresh
+    except (ValueError, KeyError, RecursionError):
+        return None
+
+
+def _set_aside(path: Path) -> None:
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    path.replace(free_name(path.with_name(f"progress.json.unreadable-{stamp}")))
+
+
+@contextlib.contextmanager
+def _alone(state: Path) -> Iterator[None]:
+    """Keep other processes from saving between this one's loading and saving."""
+    if fcntl is None:
+        yield
+        return
+    with open(state / "progress.lock", "wb") as lock:
+        with contextlib.suppress(OSError):  # some network folders know no locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def record(state: Path, result: Result) -> dict[str, Any]:

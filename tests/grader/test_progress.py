@@ -1,9 +1,13 @@
 import json
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from minigrad.grader import progress
+from minigrad.grader.atomic import place, write_atomically
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 
 
@@ -23,13 +27,29 @@ def test_record_keeps_points_best_and_hash(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"version": 99}', '{"version": 1, "exercises": 3}']
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        b'{"version": 99}',
+        b'{"version": 1, "exercises": 3}',
+        b'{"version": 1, "exercises": {"00.hello": 3}, "predictions": {}, "engine": {}}',
+    ],
+    ids=["empty", "cut", "list", "null", "bytes", "deep", "version", "section", "entry"],
 )
-def test_unreadable_progress_is_set_aside_and_kept(tmp_path, text):
-    (tmp_path / "progress.json").write_text(text)
-    assert progress.load(tmp_path)["exercises"] == {}
+@pytest.mark.parametrize("first", ["load", "update"])
+def test_unreadable_progress_is_set_aside_and_kept(tmp_path, content, first):
+    (tmp_path / "progress.json").write_bytes(content)
+    if first == "load":
+        assert progress.load(tmp_path)["exercises"] == {}
+    else:
+        progress.record_hint(tmp_path, "00.hello", 1)
     aside = list(tmp_path.glob("progress.json.unreadable-*"))
-    assert [path.read_text() for path in aside] == [text]
+    assert [path.read_bytes() for path in aside] == [content]
     progress.record(tmp_path, result())
     assert progress.load(tmp_path)["exercises"]["00.hello"]["points"] == 2
 
@@ -53,7 +73,7 @@ def test_crash_while_writing_leaves_the_old_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         progress.record(tmp_path, result("failed"))
     assert (tmp_path / "progress.json").read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["progress.json"]
+    assert {path.name for path in tmp_path.iterdir()} == {"progress.json", "progress.lock"}
 
 
 def test_hints_are_counted_and_cost_nothing(tmp_path):
@@ -69,3 +89,51 @@ def test_result_as_json_has_a_schema_version():
     assert data["schema_version"] == 1
     assert (data["points"], data["of"]) == (0, 2)
     assert data["exercises"][0]["checks"][0]["status"] == "failed"
+
+
+def test_unreadable_progress_that_cannot_be_set_aside_is_not_overwritten(tmp_path, monkeypatch):
+    (tmp_path / "progress.json").write_text("damaged")
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    assert progress.load(tmp_path)["exercises"] == {}
+    with pytest.raises(PermissionError):
+        progress.record(tmp_path, result())
+    assert (tmp_path / "progress.json").read_text() == "damaged"
+
+
+def test_two_processes_that_save_at_once_lose_nothing(tmp_path):
+    code = (
+        "import sys, pathlib; from minigrad.grader import progress\n"
+        "for i in range(40):\n"
+        "    progress.record_hint(pathlib.Path(sys.argv[1]), f'{sys.argv[2]}.{i}', 1)"
+    )
+    writers = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path), name]) for name in ("a", "b")
+    ]
+    assert [writer.wait(60) for writer in writers] == [0, 0]
+    assert len(progress.load(tmp_path)["exercises"]) == 80
+
+
+def test_file_keeps_its_permissions_and_a_link_stays_one(tmp_path):
+    path, link = tmp_path / "file", tmp_path / "link"
+    path.write_text("old")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    write_atomically(link, b"new")
+    assert link.is_symlink()
+    assert path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_place_never_replaces(tmp_path):
+    place(tmp_path / "file", b"first")
+    with pytest.raises(FileExistsError):
+        place(tmp_path / "file", b"second")
+    (tmp_path / "nowhere").symlink_to(tmp_path / "missing")
+    with pytest.raises(FileExistsError):
+        place(tmp_path / "nowhere", b"third")
+    assert (tmp_path / "file").read_bytes() == b"first"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "nowhere"]

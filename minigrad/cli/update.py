@@ -1,0 +1,204 @@
+"""`minigrad update`: the installed course, merged into a learner's folder after a dated copy.
+
+Exercises are merged by function name (`minigrad.course.merge`). A notebook is replaced only if the
+learner changed nothing in its cells; else the new one is put beside it. Everything is worked out
+before anything is written; then a copy is made, then each file is written in one step, then it is
+remembered as it came. So an update that is killed anywhere is finished by the next one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from minigrad import __version__
+from minigrad.cli.start import README
+from minigrad.course.keeping import as_it_came, keep_copy, remember
+from minigrad.course.merge import MergeError, merge
+from minigrad.course.source import Source, installed, is_checkout, source_in
+from minigrad.grader.atomic import place, write_atomically
+from minigrad.grader.folder import CourseError, CourseFolder, find_folder
+
+
+@dataclass
+class Change:
+    """What is to happen to one file of the learner's.
+
+    `old` is what was read (None: there is no file), `text` what is to be written (None: nothing),
+    at `target` if that is another place. `new` is the new course's version, to be remembered as it
+    came, unless `is_left` says that the file was left behind.
+    """
+
+    path: Path
+    old: bytes | None
+    text: str | None
+    new: str
+    notes: list[str] = field(default_factory=list)
+    is_left: bool = False
+    target: Path | None = None
+
+
+def run(options: argparse.Namespace) -> int:
+    """Update the folder; 1 when a file had to be left as it is."""
+    folder = find_folder()
+    if is_checkout(folder.root):
+        raise CourseError(
+            f"{folder.root} is a git clone, where the new course comes by `git pull`: commit what "
+            "you wrote first, and git merges it. (Or `minigrad start FOLDER` makes a folder that "
+            "`minigrad update` works in.)"
+        )
+    source = installed() if options.source is None else source_in(Path(options.source).resolve())
+    changes = plan(folder, source)
+    touched = [change for change in changes if change.text is not None]
+    for change in changes:
+        report(change, folder)
+    if options.dry_run:
+        print(f"{len(touched)} files would change; nothing was written")
+        return 1 if any(change.is_left for change in changes) else 0
+    try:
+        if touched:
+            kept = keep_copy(folder, learners_files(folder))
+            print(f"a copy of all yours, as it was, is in {kept.relative_to(folder.root)}")
+        for change in changes:
+            apply(change, folder)
+        remember(folder, folder.root / "version", f"{__version__}\n")
+    except OSError as error:
+        raise CourseError(
+            f"the update stopped: {error}. Nothing of yours is lost; once that is mended, "
+            "`minigrad update` again goes on"
+        ) from error
+    print(closing(touched))
+    return 1 if any(change.is_left for change in changes) else 0
+
+
+def closing(touched: list[Change]) -> str:
+    """Return the last line."""
+    if not touched:
+        return "everything is up to date"
+    changed = any(change.path.suffix == ".py" and change.old is not None for change in touched)
+    return f"{len(touched)} files updated" + (
+        "; points count again once `minigrad check` has seen the files as they are"
+        if changed
+        else ""
+    )
+
+
+def learners_files(folder: CourseFolder) -> list[Path]:
+    """Return everything that a learner writes, for the dated copy."""
+    found = [*folder.root.glob("exercises/*.py"), *folder.root.glob("lessons/*.ipynb")]
+    found += [folder.root / "README.md", folder.state / "progress.json"]
+    return sorted(path for path in found if path.is_file())
+
+
+def plan(folder: CourseFolder, source: Source) -> list[Change]:
+    """Return what there is to do for each file of the new course, in order."""
+    changes = [plan_text(folder, folder.root / "README.md", README)]
+    for stem, new in source.notebooks().items():
+        changes.append(plan_notebook(folder, folder.root / "lessons" / f"{stem}.ipynb", new))
+    for stem, new in source.stubs().items():
+        changes.append(plan_exercises(folder, folder.root / "exercises" / f"{stem}.py", new))
+    return changes
+
+
+def plan_text(folder: CourseFolder, path: Path, new: str) -> Change:
+    """Plan for a text that is the learner's once a letter of it was changed."""
+    old = read(path)
+    if old is None:
+        return Change(path, old, None, new)  # who deleted it does not want it
+    came = as_it_came(folder, path)
+    is_theirs = came is None or old != came.encode()
+    return Change(path, old, None if is_theirs or old == new.encode() else new, new)
+
+
+def missing(folder: CourseFolder, path: Path, new: str) -> Change:
+    """Plan for a file that is not there."""
+    note = "is new" if as_it_came(folder, path) is None else "was missing, and is there again"
+    return Change(path, None, new, new, [note])
+
+
+def plan_notebook(folder: CourseFolder, path: Path, new: str) -> Change:
+    """Plan for a lesson: replaced when its cells are as they came, else joined by the new one."""
+    old = read(path)
+    if old is None:
+        return missing(folder, path, new)
+    came = as_it_came(folder, path)
+    if cells(old) == cells(new.encode()) or came == new:
+        return Change(path, old, None, new)
+    if came is not None and cells(old) == cells(came.encode()):
+        return Change(path, old, new, new, ["is the new one (you had changed no cell)"])
+    beside = path.with_name(f"{path.stem}.new.ipynb")
+    number = 1
+    while read(beside) not in (None, new.encode()):  # an earlier one, perhaps worked in
+        number += 1
+        beside = path.with_name(f"{path.stem}.new-{number}.ipynb")
+    note = f"has changes of yours and stays; the new one is beside it, {beside.name}"
+    text = new if read(beside) is None else None
+    return Change(path, old, text, new, [note], target=beside)
+
+
+def plan_exercises(folder: CourseFolder, path: Path, new: str) -> Change:
+    """Plan for an exercise file: merged by function name."""
+    old = read(path)
+    if old is None:
+        return missing(folder, path, new)
+    try:
+        mine = old.decode("utf-8-sig")
+        has_crlf = "\r\n" in mine
+        mine = mine.replace("\r\n", "\n").replace("\r", "\n")
+        merged = merge(as_it_came(folder, path), mine, new)
+    except (UnicodeDecodeError, MergeError) as error:
+        why = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
+        note = f"was LEFT AS IT IS: {why}. Mend that and run `minigrad update` again"
+        return Change(path, old, None, new, [note], is_left=True)
+    if merged.text == mine:
+        return Change(path, old, None, new, merged.notes)
+    text = merged.text.replace("\n", "\r\n") if has_crlf else merged.text
+    return Change(path, old, text, new, merged.notes)
+
+
+def apply(change: Change, folder: CourseFolder) -> None:
+    """Write one file and remember how it came, in this order: see the head of this module."""
+    if change.text is not None:
+        target, content = change.target or change.path, change.text.encode()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if change.old is None or change.target is not None:
+            place(target, content)
+        elif read(target) == change.old:
+            write_atomically(target, content)
+        else:
+            raise OSError(f"{target} was saved while the update ran")
+    if not change.is_left and as_it_came(folder, change.path) != change.new:
+        remember(folder, change.path, change.new)
+
+
+def report(change: Change, folder: CourseFolder) -> None:
+    """Print what happens to a file, if anything does."""
+    shown = change.path.relative_to(folder.root).as_posix()
+    if not change.notes and change.text is not None:
+        print(f"{shown}: the new one")
+    for note in change.notes:
+        print(f"{shown}: {note}")
+    if any("yours" in note for note in change.notes) and change.path.suffix == ".py":
+        print(f"{shown}: what the course has now is in .minigrad/course/{shown}")
+
+
+def read(path: Path) -> bytes | None:
+    """Return a file's content, None where there is no file."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def cells(notebook: bytes) -> list[tuple[str, str]] | bytes:
+    """Return the kind and text of each cell, which running changes nothing about.
+
+    What cannot be read as a notebook is equal to itself alone.
+    """
+    try:
+        found = json.loads(notebook)["cells"]
+        return [(cell["cell_type"], "".join(cell["source"])) for cell in found]
+    except (ValueError, KeyError, TypeError):
+        return notebook

@@ -1,0 +1,171 @@
+"""Merges a new version of an exercise file into a learner's, by function name.
+
+What differs from its stub is the learner's and stays as it is, with its helpers, imports and
+constants; what does not is replaced by the new version; what is new is added. Nothing is forced: a
+function whose signature changed is reported, and kept.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from minigrad.course.pieces import Piece, is_unwritten, join, names_used, signature, split
+
+Pieces = dict[tuple[str, str, int], Piece]
+
+
+class MergeError(ValueError):
+    """Two versions cannot be merged; the text says why. The learner's file is to stay."""
+
+
+@dataclass
+class Merged:
+    """The merged text, and what there is to say about it."""
+
+    text: str
+    notes: list[str] = field(default_factory=list)
+
+
+def merge(stub: str | None, mine: str, new: str) -> Merged:
+    """Merge a new stub into a learner's file.
+
+    Args:
+        stub: the stub that the learner began with; None when it is not known.
+        mine: the learner's file.
+        new: the stub of the new course.
+
+    Raises:
+        MergeError: the learner's file is no Python, or the merged one would be none.
+    """
+    try:
+        pieces, tail = split(mine)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        where = f" (line {line})" if line else ""
+        raise MergeError(f"it cannot be read as Python{where}") from error
+    new_pieces, new_tail = split(new)
+    merging = _Merging(stub, pieces, new_pieces)
+    merged = merging.run()
+    text = join(merged, _lines_of(tail, merging.stub_tail, new_tail))
+    try:
+        ast.parse(text)
+    except SyntaxError as error:
+        raise MergeError(f"merged, it would be no Python (line {error.lineno})") from error
+    return Merged(text, merging.notes)
+
+
+def _lines_of(mine: tuple, stub: tuple | None, new: tuple) -> tuple:
+    """Return the new comment where the learner changed nothing about the old one."""
+    return new if stub is not None and mine == stub else mine
+
+
+class _Merging:
+    def __init__(self, stub: str | None, mine: list[Piece], new: list[Piece]) -> None:
+        self.stub: Pieces | None = None
+        self.stub_tail: tuple[str, ...] | None = None
+        if stub is not None:
+            stub_pieces, self.stub_tail = split(stub)
+            self.stub = _by_key(stub_pieces)
+        self.mine = mine
+        self.new = new
+        self.new_by_key = _by_key(new)
+        self.notes: list[str] = []
+
+    def run(self) -> list[Piece]:
+        """Return the merged pieces: the learner's order, with the new ones after their neighbours.
+
+        Another order would move what the learner put somewhere on purpose.
+        """
+        result: list[Piece] = []
+        withdrawn: list[Piece] = []
+        for piece in self.mine:
+            new = self.new_by_key.get(piece.key)
+            if new is not None:
+                result.append(self._choose(piece, new))
+            elif self._is_as_it_came(piece):
+                withdrawn.append(piece)
+                result.append(piece)
+            else:
+                if self.stub is not None and piece.key in self.stub:
+                    self.notes.append(f"{piece.name} left the course; yours is kept")
+                result.append(piece)
+        have = {piece.key for piece in self.mine}
+        for number, piece in enumerate(self.new):
+            if piece.key not in have and not self._was_removed(piece):
+                self._insert(result, number)
+                if piece.kind == "named":
+                    self.notes.append(f"{piece.name} is new")
+        for piece in withdrawn:
+            self._withdraw(result, piece)
+        return result
+
+    def _choose(self, mine: Piece, new: Piece) -> Piece:
+        stub = self.stub.get(mine.key) if self.stub is not None else None
+        lead = _lines_of(mine.lead, stub.lead if stub else None, new.lead)
+        same = mine.plain == new.plain
+        if same or self._is_untouched(mine):
+            if not same and mine.kind == "named":
+                self.notes.append(f"{mine.name} was not begun; it is the new one now")
+            return Piece(new.key, lead, new.text, new.node, new.line)
+        if mine.kind == "named" and (stub is None or stub.plain != new.plain):
+            self._report(mine, stub, new)
+        return Piece(mine.key, lead, mine.text, mine.node, mine.line)
+
+    def _report(self, mine: Piece, stub: Piece | None, new: Piece) -> None:
+        """Say what changed about a thing that stays the learner's."""
+        before = signature((stub or mine).node)
+        after = signature(new.node)
+        if after not in (before, signature(mine.node)):
+            self.notes.append(f"SIGNATURE of {mine.name} was {before}, is now {after}; yours kept")
+        elif stub is None:
+            self.notes.append(f"{mine.name} differs from the new stub; yours is kept")
+        else:
+            self.notes.append(f"{mine.name} is asked for in other words now; yours is kept")
+
+    def _is_untouched(self, piece: Piece) -> bool:
+        """Whether a piece is as it came, so that the course may change it."""
+        if self.stub is None:
+            return is_unwritten(piece.node)
+        stub = self.stub.get(piece.key)
+        return stub is not None and stub.plain == piece.plain
+
+    def _is_as_it_came(self, piece: Piece) -> bool:
+        """Whether a piece is known to be the course's, and the comments above it too."""
+        stub = self.stub.get(piece.key) if self.stub is not None else None
+        return stub is not None and (stub.plain, stub.lead) == (piece.plain, piece.lead)
+
+    def _was_removed(self, piece: Piece) -> bool:
+        """Whether the learner took a nameless statement out; a name is given back."""
+        return piece.kind in ("other", "docstring") and bool(self.stub and piece.key in self.stub)
+
+    def _insert(self, result: list[Piece], number: int) -> None:
+        """Put a new piece behind the one it follows in the new course, or before its follower."""
+        places = {piece.key: place for place, piece in enumerate(result)}
+        piece = self.new[number]
+        for before in reversed(self.new[:number]):
+            if before.key in places:
+                result.insert(places[before.key] + 1, piece)
+                return
+        for after in self.new[number + 1 :]:
+            if after.key in places:
+                result.insert(places[after.key], piece)
+                return
+        result.append(piece)
+
+    def _withdraw(self, result: list[Piece], piece: Piece) -> None:
+        """Take out what left the course untouched, unless the rest still uses it."""
+        if piece.kind == "import":
+            return  # a learner's code may count on it
+        others = [other for other in result if other is not piece]
+        names = set(piece.key[1].split(", ")) if piece.kind == "named" else set()
+        if names & set().union(*(names_used(other.node) for other in others)):
+            self.notes.append(f"{piece.name} left the course; it is kept, as your code uses it")
+            return
+        result.remove(piece)
+        if piece.kind == "named":
+            self.notes.append(f"{piece.name} left the course, and you had not begun it")
+
+
+def _by_key(pieces: list[Piece]) -> Pieces:
+    return {piece.key: piece for piece in pieces}

@@ -1,0 +1,74 @@
+"""Where the course itself lies: in a checkout, in an installed package, or in a folder given.
+
+Exercises are cut from the solutions and notebooks built from their sources where these are at hand,
+so that a checkout somebody works in gives the course as it is meant, not as it looks there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import minigrad
+from minigrad.course.percent import notebook_text
+from minigrad.course.stubs import cut
+from minigrad.grader.folder import STEM, CourseError, known_stems
+
+PACKAGE = Path(minigrad.__file__).parent
+SHIPPED = PACKAGE / "course" / "files"  # where a built package has the course
+
+
+@dataclass(frozen=True)
+class Source:
+    """A folder with `exercises/` or `solutions/`, and `lessons/`."""
+
+    root: Path
+
+    def stubs(self) -> dict[str, str]:
+        """Return the exercise files as they come, by stem."""
+        made = self._texts("exercises", "*.py", lambda text, name: text)
+        return made | self._texts("solutions", "*.py", cut)
+
+    def notebooks(self) -> dict[str, str]:
+        """Return the lessons' notebooks as they come, by stem."""
+        made = self._texts("lessons", "*.ipynb", lambda text, name: text)
+        return made | self._texts("lessons/source", "*.py", notebook_text)
+
+    def solution(self, stem: str) -> Path | None:
+        """Return the file with a lesson's solutions, None where the course comes without."""
+        path = self.root / "solutions" / f"{stem}.py"
+        return path if path.is_file() else None
+
+    def _texts(self, folder: str, files: str, make: Callable[[str, str], str]) -> dict[str, str]:
+        known = set(known_stems())
+        return {
+            path.stem: make(path.read_text(encoding="utf-8"), path.name)
+            for path in sorted((self.root / folder).glob(files))
+            if STEM.fullmatch(path.stem) and path.stem in known
+        }
+
+
+def installed() -> Source:
+    """Return the course that came with this very package."""
+    for root in (SHIPPED, PACKAGE.parent):
+        source = Source(root)
+        if (root / "exercises").is_dir() and source.stubs() and source.notebooks():
+            return source
+    raise CourseError(
+        "this installation has no lessons in it; install minigrad again, or clone its repository"
+    )
+
+
+def source_in(folder: Path) -> Source:
+    """Return the course in a folder, such as a fresh clone; raise CourseError for another one."""
+    for root in (folder / "minigrad" / "course" / "files", folder):
+        source = Source(root)
+        if source.stubs() and source.notebooks():
+            return source
+    raise CourseError(f"{folder} holds no course: no exercises/ and lessons/ with NN_slug files")
+
+
+def is_checkout(folder: Path) -> bool:
+    """Whether a folder holds the package's own source, so that git, and not pip, brings news."""
+    return (folder / "minigrad" / "__init__.py").is_file() and (folder / "pyproject.toml").is_file()

@@ -6,18 +6,25 @@ import atexit
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 BARE = Path(__file__).with_name("bare.py")
 NUMPY_FOLDER = str(Path(np.__file__).resolve().parents[1])
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
+
+
+def other_user(user: int) -> dict[str, Any]:
+    """Return what makes subprocess run a program as this user alone."""
+    return {"user": user, "group": user, "extra_groups": []}
 
 
 class GraderError(Exception):
@@ -40,10 +47,16 @@ class Server:
     """Starts workers: forked from one clean process where fork exists, else spawned one by one.
 
     Close it, or use it in a `with` block; `shared_server()` is one for the whole process.
+
+    Args:
+        fork: whether workers are forked; None: where that is possible.
+        user: the user id that learners' code runs under; None: the same as this process. Only a
+            process of the superuser can choose, and that user must be able to read this Python.
     """
 
-    def __init__(self, *, fork: bool | None = None) -> None:
+    def __init__(self, *, fork: bool | None = None, user: int | None = None) -> None:
         self.fork = can_fork() if fork is None else fork
+        self.user = user
         self._lock = threading.Lock()
         self._process: subprocess.Popen | None = None
         self._control: socket.socket | None = None
@@ -51,6 +64,8 @@ class Server:
             prefix="minigrad-grader-", ignore_cleanup_errors=True
         )
         self.folder = self._folder.name
+        if user is not None:
+            os.chown(self.folder, user, user)
 
     def __enter__(self) -> Server:
         return self
@@ -72,6 +87,25 @@ class Server:
                 self._process = None
         self._folder.cleanup()
 
+    def _forget(self) -> None:
+        """Let go of a fork server that is dead; the next order starts another."""
+        if self._control is not None:
+            self._control.close()
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._control, self._process = None, None
+
+    def end(self, pid: int) -> int | None:
+        """Kill a worker; return its exit status, None where it took its server with it."""
+        try:
+            return self.order({"do": "end", "pid": pid})["status"]
+        except GraderError:
+            for kill in (os.killpg, os.kill):
+                with contextlib.suppress(OSError):
+                    kill(pid, signal.SIGKILL)
+            return None
+
     def command(self, *arguments: str) -> list[str]:
         """Return the command line of a bare process."""
         return [sys.executable, "-I", str(BARE), *arguments, NUMPY_FOLDER]
@@ -84,6 +118,7 @@ class Server:
             stdin=subprocess.DEVNULL,
             env=clean_environment(self.folder),
             start_new_session=True,
+            **({} if self.user is None else other_user(self.user)),
         )
         theirs.close()
         self._control = ours
@@ -93,7 +128,7 @@ class Server:
         """Send one order to the fork server and return its answer, starting it when needed."""
         with self._lock:
             if self._process is not None and self._process.poll() is not None:
-                self._control, self._process = None, None
+                self._forget()
             control = self._control or self._start()
             try:
                 socket.send_fds(control, [json.dumps(order).encode() + b"\n"], fds)
@@ -104,6 +139,7 @@ class Server:
                         raise ConnectionError("it closed its socket")
                     text += part
             except OSError as error:
+                self._forget()
                 raise GraderError(f"the fork server is gone: {error}") from error
             return json.loads(text)
 

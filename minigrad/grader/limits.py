@@ -7,7 +7,10 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one worker. Compiling (Numba) has a budget of its own, outside `call_seconds`."""
+    """Limits of one worker. Compiling (Numba) has a budget of its own, outside `call_seconds`.
+
+    `processes` counts all that the worker's user runs, so it makes sense for a user of its own.
+    """
 
     load_seconds: float = 20.0
     call_seconds: float = 4.0
@@ -15,9 +18,10 @@ class Limits:
     cpu_seconds: int = 20
     memory_bytes: int = 2 * 2**30
     file_bytes: int = 2**20
+    processes: int | None = None
 
     def as_dict(self) -> dict:
-        """Return the fields as plain numbers."""
+        """Return the fields as plain values."""
         return asdict(self)
 
 
@@ -35,6 +39,8 @@ def apply(limits: Limits) -> list[str]:
         ("file size", "RLIMIT_FSIZE", limits.file_bytes, limits.file_bytes),
         ("core file", "RLIMIT_CORE", 0, 0),
     ]
+    if limits.processes is not None:
+        wanted.append(("processes", "RLIMIT_NPROC", limits.processes, limits.processes))
     for name, constant, soft, hard in wanted:
         try:
             resource.setrlimit(getattr(resource, constant), (soft, hard))

@@ -190,6 +190,8 @@ class Worker:
             return "time", f"no answer within {seconds:.3g} s: an endless loop?"
         if status is not None and status < 0:
             return "killed", f"the process was killed by {_signal_name(-status)}"
+        if status is None:
+            return "killed", "it ended the process that had started it"
         return "exit", f"the process ended itself with exit status {status}"
 
     def _time_is_up(self, kind: str) -> None:
@@ -200,7 +202,7 @@ class Worker:
         with self._lock:
             if self._pid is not None:
                 pid, self._pid = self._pid, None
-                self._status = self._server.order({"do": "end", "pid": pid})["status"]
+                self._status = self._server.end(pid)
             if self._process is not None:
                 process, self._process = self._process, None
                 if died:  # its own exit status is on the way

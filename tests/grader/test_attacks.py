@@ -1,102 +1,29 @@
 """What a hostile or broken file may do: it costs its own exercise, never the run."""
 
+import contextlib
+import os
+import re
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
+import minigrad
 from minigrad.course.mutants import grade_source, message_key
 from minigrad.grader.folder import load_lesson
-from minigrad.grader.launcher import Server
+from minigrad.grader.launcher import Server, other_user
 from minigrad.grader.limits import Limits
+from minigrad.grader.run import Submission, grade_exercise
+from tests.grader.attacks import ATTACKS, DANGEROUS, ENGINE, HEAD, PLAIN, body
 
-NAME = "central_difference"
-HEAD = "import numpy as np\n\n\n"
+ROOT = Path(__file__).parents[2]
+PLACES = {"solutions": str(ROOT / "solutions"), "package": str(Path(minigrad.__file__).parent)}
 RIGHT = "    return (f(x + eps) - f(x - eps)) / (2 * eps)\n"
-
-
-def function(*lines):
-    return "def central_difference(f, x, eps):\n" + "".join(f"    {line}\n" for line in lines)
-
-
-ATTACKS = {
-    "endless loop": (function("while True:", "    pass"), "time"),
-    "endless loop at import": ("while True:\n    pass\n", "time"),
-    "sleep": (function("import time", "time.sleep(60)"), "time"),
-    "ignores signals": (
-        function(
-            "import signal",
-            "for s in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM, signal.SIGXCPU):",
-            "    signal.signal(s, signal.SIG_IGN)",
-            "while True:",
-            "    pass",
-        ),
-        "time",
-    ),
-    "os._exit(0)": (function("import os", "os._exit(0)"), "exit"),
-    "os._exit(0) at import": ("import os\nos._exit(0)\n", "exit"),
-    "sys.exit(0)": (function("import sys", "sys.exit(0)"), "exit"),
-    "sys.exit(0) at import": ("import sys\nsys.exit(0)\n", "exit"),
-    "memory bomb": (function("return bytearray(8 * 2**30)"), "memory"),
-    "many small blocks": (
-        function("blocks = []", "while True:", "    blocks.append(np.empty(2**26))"),
-        "memory",
-    ),
-    "imports the answer": (
-        function("from minigrad.functional import grad", "return grad(f)(x)"),
-        "imports_minigrad",
-    ),
-    "imports the check": (function("import minigrad.course.l00_start"), "imports_minigrad"),
-    "imports the grader": (function("import minigrad.grader.run"), "imports_minigrad"),
-    "patches numpy.testing": (
-        "import numpy\nnumpy.testing.assert_allclose = lambda *a, **k: None\n"
-        "numpy.allclose = lambda *a, **k: True\n" + function("return 0.0 * x"),
-        "value",
-    ),
-    "an object equal to everything": (
-        "class Yes:\n    __eq__ = lambda self, other: True\n    __hash__ = None\n\n\n"
-        + function("return Yes()"),
-        "type",
-    ),
-    "forged output on every descriptor": (
-        function(
-            "import os",
-            "for fd in range(64):",
-            "    try:",
-            "        os.write(fd, b'{\"ok\": 1}' * 50)",
-            "    except OSError:",
-            "        pass",
-            "os._exit(0)",
-        ),
-        "garbled",
-    ),
-    "a forged frame": (
-        function(
-            "import os, struct, json",
-            "text = json.dumps({'ok': None, 'points': 99}).encode()",
-            "for fd in range(3, 64):",
-            "    try:",
-            "        os.write(fd, struct.pack('>II', len(text), 0) + text)",
-            "    except OSError:",
-            "        pass",
-            "os._exit(0)",
-        ),
-        "garbled",
-    ),
-    "raises at import": ("raise RuntimeError('no')\n", "raised"),
-    "syntax error": ("def central_difference(f, x, eps:\n    return 0\n", "syntax"),
-    "null byte": ("x = '\0'\n", "syntax"),
-    "wrong shape": (function("return [0.0, 1.0]"), "type"),
-    "wrong array shape": (function("return np.zeros((2, 2)) + x * 0"), "shape"),
-    "None": (function("pass"), "none"),
-    "an array of objects": (function("return np.array([object()])"), "type"),
-    "endless printing": (function("while True:", "    print('x' * 1000)"), "output"),
-    "endless recursion": (function("return central_difference(f, x, eps)"), "recursion"),
-    "crash of the interpreter": (function("import os", "os.kill(os.getpid(), 11)"), "killed"),
-    "asks for input": (function("input()"), "input"),
-    "no function": ("x = 1\n", "missing"),
-    "not a function": ("central_difference = 3\n", "raised"),
-    "wrong number of arguments": ("def central_difference(f, x):\n    return 0.0\n", "raised"),
-}
+SOLUTION = f"{HEAD}def central_difference(f, x, eps):\n{RIGHT}"
+SHORT = Limits(load_seconds=1.5, call_seconds=1.0, memory_bytes=2**30)
+OTHER_USER = 61234
 
 
 @pytest.fixture(scope="module")
@@ -105,22 +32,47 @@ def server():
         yield server
 
 
+@contextlib.contextmanager
+def with_short_limits():
+    exercises = [load_lesson(v.stem).exercises[v.name] for v in (PLAIN, ENGINE)]
+    before = [exercise.limits for exercise in exercises]
+    for exercise in exercises:
+        exercise.limits = SHORT
+    try:
+        yield
+    finally:
+        for exercise, limits in zip(exercises, before, strict=True):
+            exercise.limits = limits
+
+
 @pytest.fixture
-def short_limits(monkeypatch):
-    exercise = load_lesson("00_start").exercises[NAME]
-    monkeypatch.setattr(
-        exercise, "limits", Limits(load_seconds=0.8, call_seconds=0.8, memory_bytes=2**30)
-    )
+def short_limits():
+    with with_short_limits():
+        yield
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_attack_scores_nothing_and_is_told_in_words(attack, server, short_limits):
-    source, key = ATTACKS[attack]
+def source_of(attack, victim):
+    source = attack.source(victim)
+    for name, place in PLACES.items():
+        source = source.replace(f"{{{name}}}", place)
+    return source
+
+
+def grade_attack(server, name, victim, attacks=ATTACKS):
+    exercise = load_lesson(victim.stem).exercises[victim.name]
+    path = ROOT / "exercises" / f"{victim.stem}.py"
+    submission = Submission(path, source_of(attacks[name], victim), f"exercises/{path.name}")
+    return grade_exercise(server, exercise, submission, seed=3)
+
+
+@pytest.mark.parametrize("victim", [PLAIN, ENGINE], ids=["plain", "engine"])
+@pytest.mark.parametrize("name", ATTACKS)
+def test_attack_scores_nothing_and_is_told_in_words(name, victim, server, short_limits):
     started = time.monotonic()
-    result = grade_source(server, "00_start", NAME, HEAD + source, seed=3)
-    assert time.monotonic() - started < 30
+    result = grade_attack(server, name, victim)
+    assert time.monotonic() - started < 60
     assert result.points == 0
-    assert message_key(result) == key
+    assert re.fullmatch(ATTACKS[name].key(victim), message_key(result) or "")
     lines = result.first_failure.message.lines()
     assert len(lines) <= 12
     assert all(len(line) <= 100 for line in lines)
@@ -128,25 +80,55 @@ def test_attack_scores_nothing_and_is_told_in_words(attack, server, short_limits
     assert labels == ["Given", "Expected", "Got", "Where", "Try"]
 
 
+def test_victim_that_needs_the_engine_is_one_that_says_so():
+    assert load_lesson(ENGINE.stem).exercises[ENGINE.name].needs == "engine"
+    assert load_lesson(PLAIN.stem).exercises[PLAIN.name].needs == "plain"
+
+
+def why_no_other_user():
+    if os.name != "posix" or os.geteuid() != 0:
+        return "only the superuser can run learners' code as another user"
+    command = [sys.executable, "-I", "-c", "import numpy"]
+    try:
+        subprocess.run(command, check=True, capture_output=True, **other_user(OTHER_USER))
+    except (OSError, subprocess.CalledProcessError):
+        return "another user cannot read this Python"
+    return ""
+
+
+@pytest.mark.parametrize("name", DANGEROUS)
+def test_dangerous_attack_is_contained_under_another_user(name, monkeypatch):
+    if reason := why_no_other_user():
+        pytest.skip(reason)
+    exercise = load_lesson(PLAIN.stem).exercises[PLAIN.name]
+    limits = Limits(load_seconds=5, call_seconds=2, memory_bytes=2**30, processes=24)
+    monkeypatch.setattr(exercise, "limits", limits)
+    with Server(user=OTHER_USER) as server:
+        result = grade_attack(server, name, PLAIN, DANGEROUS)
+        assert result.points == 0
+        assert re.fullmatch(DANGEROUS[name].plain, message_key(result) or "")
+        assert grade_source(server, "00_start", PLAIN.name, SOLUTION, seed=1).passed
+
+
 def test_attack_then_solution_both_are_graded_by_one_server(server, short_limits):
-    loop = HEAD + function("while True:", "    pass")
-    right = HEAD + "def central_difference(f, x, eps):\n" + RIGHT
-    assert grade_source(server, "00_start", NAME, loop, seed=1).points == 0
-    assert grade_source(server, "00_start", NAME, right, seed=1).passed
+    loop = ATTACKS["endless loop"].source(PLAIN)
+    assert grade_source(server, "00_start", PLAIN.name, loop, seed=1).points == 0
+    assert grade_source(server, "00_start", PLAIN.name, SOLUTION, seed=1).passed
 
 
 def test_spawned_worker_where_fork_is_missing_grades_alike():
-    right = HEAD + "def central_difference(f, x, eps):\n" + RIGHT
     with Server(fork=False) as server:
-        assert grade_source(server, "00_start", NAME, right, seed=1).passed
-        ended = grade_source(server, "00_start", NAME, function("import os", "os._exit(3)"), seed=1)
+        assert grade_source(server, "00_start", PLAIN.name, SOLUTION, seed=1).passed
+        ended = grade_source(
+            server, "00_start", PLAIN.name, body("import os", "os._exit(3)")(PLAIN), seed=1
+        )
     assert message_key(ended) == "exit"
     assert "3" in ended.first_failure.message.got
 
 
 def test_prints_of_the_learner_are_shown_and_never_trusted(server):
-    source = HEAD + "def central_difference(f, x, eps):\n    print('PASSED all checks')\n"
-    result = grade_source(server, "00_start", NAME, source, seed=1)
+    source = body("print('PASSED all checks')")(PLAIN)
+    result = grade_source(server, "00_start", PLAIN.name, source, seed=1)
     assert result.points == 0
     assert message_key(result) == "printed"
     assert "PASSED all checks" in result.first_failure.message.got
@@ -155,26 +137,23 @@ def test_prints_of_the_learner_are_shown_and_never_trusted(server):
 def test_two_ended_workers_stop_the_exercise_instead_of_waiting_for_each_check(
     server, short_limits
 ):
-    result = grade_source(
-        server, "00_start", NAME, HEAD + function("while True:", "    pass"), seed=1
-    )
+    loop = ATTACKS["endless loop"].source(PLAIN)
+    result = grade_source(server, "00_start", PLAIN.name, loop, seed=1)
     assert [check.status for check in result.checks] == ["failed"] * 2 + ["not_run"] * 3
 
 
 def test_server_is_not_harmed_by_a_worker_that_kills_its_group(server, short_limits):
-    source = HEAD + function("import os", "os.killpg(0, 9)")
-    assert message_key(grade_source(server, "00_start", NAME, source, seed=1)) == "killed"
-    right = HEAD + "def central_difference(f, x, eps):\n" + RIGHT
-    assert grade_source(server, "00_start", NAME, right, seed=1).passed
+    source = ATTACKS["kills its own group"].source(PLAIN)
+    assert message_key(grade_source(server, "00_start", PLAIN.name, source, seed=1)) == "killed"
+    assert grade_source(server, "00_start", PLAIN.name, SOLUTION, seed=1).passed
 
 
 def test_compiling_is_not_counted_as_running(server, monkeypatch):
-    exercise = load_lesson("00_start").exercises[NAME]
+    exercise = load_lesson("00_start").exercises[PLAIN.name]
     monkeypatch.setattr(exercise, "limits", Limits(call_seconds=0.15))
-    source = (
-        "from numba import njit\n\n\n@njit\ndef divide(a, b):\n    return a / b\n\n\n"
-        + function("return divide(f(x + eps) - f(x - eps), 2 * eps)")
-    )
-    result = grade_source(server, "00_start", NAME, source, seed=1)
+    source = "from numba import njit\n\n\n@njit\ndef divide(a, b):\n    return a / b\n\n\n" + body(
+        "return divide(f(x + eps) - f(x - eps), 2 * eps)"
+    )(PLAIN)
+    result = grade_source(server, "00_start", PLAIN.name, source, seed=1)
     assert result.checks[0].status == "passed"
     assert result.compile_seconds > 0

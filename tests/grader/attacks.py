@@ -1,0 +1,296 @@
+"""What a hostile or broken file may try; `python -m tests.grader.attacks` prints the table.
+
+A victim is an exercise and how a solution of it looks. Each attack is written for every victim by
+its `source(victim)`; its row names the message's key for plain and for engine exercises.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+HEAD = "import numpy as np\n\n\n"
+
+
+@dataclass(frozen=True)
+class Victim:
+    """An exercise under attack: where it is, its parameters, an import that is the answer."""
+
+    stem: str
+    name: str
+    parameters: str
+    answer: str
+
+    def function(self, *lines: str) -> str:
+        """Return the text of a file whose function has this body."""
+        body = "".join(f"    {line}\n" for line in lines)
+        return f"{HEAD}def {self.name}({self.parameters}):\n{body}"
+
+
+PLAIN = Victim(
+    "00_start",
+    "central_difference",
+    "f, x, eps",
+    "import minigrad as mg; return mg.grad(f)(x)",
+)
+ENGINE = Victim("07_functions", "hvp", "f, x, v", "import minigrad as mg; return mg.hvp(f, x, v)")
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One attack; `plain` and `engine` are the keys of the messages that it must get."""
+
+    source: Callable[[Victim], str]
+    plain: str
+    engine: str = ""
+
+    def key(self, victim: Victim) -> str:
+        """Return the key for this victim."""
+        return self.plain if victim is PLAIN else self.engine or self.plain
+
+
+def body(*lines: str) -> Callable[[Victim], str]:
+    """Return an attack from inside the function."""
+    return lambda victim: victim.function(*lines)
+
+
+def at_import(text: str) -> Callable[[Victim], str]:
+    """Return an attack from the file's outermost level."""
+    return lambda victim: text
+
+
+ATTACKS: dict[str, Attack] = {
+    # ---- time and memory --------------------------------------------------------------------
+    "endless loop": Attack(body("while True:", "    pass"), "time"),
+    "endless loop at import": Attack(at_import("while True:\n    pass\n"), "time"),
+    "sleeps": Attack(body("import time", "time.sleep(60)"), "time"),
+    "ignores signals and loops": Attack(
+        body(
+            "import signal",
+            "for s in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM, signal.SIGXCPU):",
+            "    signal.signal(s, signal.SIG_IGN)",
+            "while True:",
+            "    pass",
+        ),
+        "time",
+    ),
+    "memory bomb": Attack(body("return bytearray(8 * 2**30)"), "memory"),
+    "many small blocks": Attack(
+        body("blocks = []", "while True:", "    blocks.append(np.empty(2**26))"), "memory"
+    ),
+    "endless printing": Attack(body("while True:", "    print('x' * 1000)"), "output"),
+    "endless recursion": Attack(
+        lambda victim: victim.function(f"return {victim.name}({victim.parameters})"), "recursion"
+    ),
+    "recursion with the limit lifted": Attack(
+        lambda victim: victim.function(
+            "import sys",
+            "sys.setrecursionlimit(10**9)",
+            f"return {victim.name}({victim.parameters}) + 1",
+        ),
+        "killed|memory|time|recursion",
+    ),
+    # ---- leaving, lying, forging --------------------------------------------------------------
+    "os._exit(0)": Attack(body("import os", "os._exit(0)"), "exit"),
+    "os._exit(0) at import": Attack(at_import("import os\nos._exit(0)\n"), "exit"),
+    "sys.exit(0)": Attack(body("import sys", "sys.exit(0)"), "exit"),
+    "sys.exit(0) at import": Attack(at_import("import sys\nsys.exit(0)\n"), "exit"),
+    "crashes the interpreter": Attack(body("import os", "os.kill(os.getpid(), 11)"), "killed"),
+    "kills its own group": Attack(body("import os", "os.killpg(0, 9)"), "killed"),
+    "patches numpy.testing": Attack(
+        lambda victim: (
+            "import numpy\nnumpy.testing.assert_allclose = lambda *a, **k: None\n"
+            "numpy.allclose = lambda *a, **k: True\n" + victim.function("return 0.0 * x")
+        ),
+        "value",
+        "value|type|raised",
+    ),
+    "an object equal to everything": Attack(
+        lambda victim: (
+            "class Yes:\n    __eq__ = lambda self, other: True\n    __hash__ = None\n\n\n"
+            + victim.function("return Yes()")
+        ),
+        "type",
+        "type|raised",
+    ),
+    "forged output on every descriptor": Attack(
+        body(
+            "import os",
+            "for fd in range(64):",
+            "    try:",
+            "        os.write(fd, b'{\"ok\": 1}' * 50)",
+            "    except OSError:",
+            "        pass",
+            "os._exit(0)",
+        ),
+        "garbled",
+    ),
+    "a forged frame": Attack(
+        body(
+            "import os, struct, json",
+            "text = json.dumps({'ok': None, 'points': 99}).encode()",
+            "for fd in range(3, 64):",
+            "    try:",
+            "        os.write(fd, struct.pack('>II', len(text), 0) + text)",
+            "    except OSError:",
+            "        pass",
+            "os._exit(0)",
+        ),
+        "garbled",
+    ),
+    "writes into its arguments": Attack(
+        body("for one in (x,):", "    np.ndarray.__setitem__(one, ..., 0.0)", "return x"),
+        "raised|value",
+        "raised|value|type",
+    ),
+    # ---- the answer from elsewhere ------------------------------------------------------------
+    "answer from minigrad": Attack(
+        lambda victim: victim.function(victim.answer), "imports_minigrad", "answer_used"
+    ),
+    "answer from minigrad, error caught": Attack(
+        lambda victim: victim.function(
+            "try:", f"    {victim.answer}", "except BaseException:", "    return 0.0 * x"
+        ),
+        "value",
+        "answer_used",
+    ),
+    "imports the check": Attack(body("import minigrad.course.l00_start"), "imports_minigrad"),
+    "imports the grader": Attack(body("import minigrad.grader.run"), "imports_minigrad"),
+    "takes the finder away, imports again": Attack(
+        lambda victim: victim.function(
+            "import sys, importlib",
+            "sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != 'Gate']",
+            "for name in [n for n in sys.modules if n.startswith('minigrad')]:",
+            "    del sys.modules[name]",
+            "importlib.invalidate_caches()",
+            "import minigrad.course.l00_start",
+            victim.answer,
+        ),
+        "raised|import|closed|imports_minigrad",
+    ),
+    "looks through sys.modules": Attack(
+        body(
+            "import sys",
+            "found = [m for n, m in sys.modules.items() if 'solution' in n or '.l0' in n "
+            "or 'tester' in n or 'grader.run' in n]",
+            "return found[0].answer(x)",
+        ),
+        "raised",
+    ),
+    "looks through gc": Attack(
+        lambda victim: victim.function(
+            "import gc, types",
+            "found = [o for o in gc.get_objects() if isinstance(o, types.FunctionType) and "
+            f"o.__name__ == '{victim.name}' and 'f' in o.__code__.co_varnames "
+            f"and o is not {victim.name}]",
+            f"return found[0]({victim.parameters})",
+        ),
+        "raised",
+        "raised|answer_used",
+    ),
+    "opens solutions/ beside it": Attack(
+        lambda victim: victim.function(f"return open('solutions/{victim.stem}.py').read()"),
+        "raised",
+    ),
+    "opens solutions/ by its full path": Attack(
+        lambda victim: victim.function(f"return open('{{solutions}}/{victim.stem}.py').read()"),
+        "closed",
+    ),
+    "runs solutions/ by its full path": Attack(
+        lambda victim: victim.function(
+            "import runpy",
+            f"return runpy.run_path('{{solutions}}/{victim.stem}.py')['{victim.name}']"
+            f"({victim.parameters})",
+        ),
+        "closed",
+    ),
+    "links solutions/ to its own folder": Attack(
+        lambda victim: victim.function(
+            "import os", f"os.symlink('{{solutions}}/{victim.stem}.py', 'mine.py')"
+        ),
+        "closed",
+    ),
+    "opens the check's source": Attack(
+        body("return open('{package}/course/l00_start/hello.py').read()"), "closed"
+    ),
+    "opens the installed package": Attack(
+        body("return open('{package}/autograd/functional.py').read()"),
+        "closed",
+        "type|value|raised",
+    ),
+    "loads the package by its path": Attack(
+        body(
+            "import importlib.util as u",
+            "spec = u.spec_from_file_location('other', '{package}/__init__.py')",
+            "other = u.module_from_spec(spec)",
+            "spec.loader.exec_module(other)",
+            "return other.hvp(f, x, x)",
+        ),
+        "closed",
+        "answer_used|raised|imports_minigrad",
+    ),
+    "lists the course's folder": Attack(
+        body("import os", "return os.listdir('{package}/course')"), "closed"
+    ),
+    # ---- other processes ----------------------------------------------------------------------
+    "starts a process": Attack(
+        body("import subprocess", "return subprocess.check_output(['cat', '{solutions}/x'])"),
+        "closed",
+    ),
+    "forks": Attack(body("import os", "os.fork()", "os._exit(0)"), "closed"),
+    "kills its parent": Attack(body("import os", "os.kill(os.getppid(), 9)"), "closed"),
+    # ---- broken, not hostile ------------------------------------------------------------------
+    "raises at import": Attack(at_import("raise RuntimeError('no')\n"), "raised"),
+    "null byte": Attack(at_import("x = '\0'\n"), "syntax"),
+    "syntax error": Attack(at_import("def central_difference(f, x:\n    return 0\n"), "syntax"),
+    "asks for input": Attack(body("input()"), "input"),
+    "returns None": Attack(body("pass"), "none", "none|type|raised"),
+    "an array of objects": Attack(body("return np.array([object()])"), "type", "type|raised"),
+    "no such function": Attack(at_import("x = 1\n"), "missing"),
+    "not a function": Attack(lambda victim: f"{victim.name} = 3\n", "raised"),
+    "wrong number of arguments": Attack(
+        lambda victim: f"def {victim.name}(f, x):\n    return 0.0\n", "raised"
+    ),
+}
+# Of these only the first is tried, and under another user: where the guard failed, they would
+# bring down whoever grades.
+DANGEROUS: dict[str, Attack] = {
+    "fork bomb around the guard": Attack(
+        body(
+            "import ctypes",
+            "fork = ctypes.CDLL(None).fork",
+            "while True:",
+            "    fork()",
+        ),
+        "time|killed|exit|memory",
+    ),
+    "kills its parent around the guard": Attack(
+        body("import ctypes, os", "ctypes.CDLL(None).kill(os.getppid(), 9)", "return 0.0 * x"),
+        "value",
+    ),
+}
+
+
+def main() -> int:
+    """Grade every attack on both victims and print the table as Markdown."""
+    from tests.grader.test_attacks import grade_attack, with_short_limits
+
+    from minigrad.grader.launcher import Server
+
+    print("| what the file does | plain exercise: points, and what is said | engine exercise |")
+    print("|---|---|---|")
+    with Server() as server, with_short_limits():
+        for name in ATTACKS:
+            cells = []
+            for victim in (PLAIN, ENGINE):
+                result = grade_attack(server, name, victim)
+                failure = result.first_failure
+                said = failure.message.got if failure and failure.message else "full marks"
+                cells.append(f"{result.points}; {said.splitlines()[0][:90]}".replace("|", "/"))
+            print(f"| {name} | {' | '.join(cells)} |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,546 @@
+# %% [markdown]
+# # 02 · Who goes first?
+#
+# **You need** lesson 01: a backward function is *local derivative × what arrives*. **It takes**
+# about 90 minutes. **At the end** you have written the walk that `backward()` takes through a
+# network, know why it sorts before it walks, and minigrad trains digits along *your* order. Next:
+# lesson 03, what happens when the graph bites its own tail.
+#
+# Your code goes into `exercises/02_graph.py`.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+import minigrad as mg
+from minigrad.course import check, hint, light, load, needs, predict, scrub
+from minigrad.course.l02_graph.pictures import draw_arcs, draw_walks
+
+# %% [markdown]
+# ## 1. A value that is used twice
+#
+# In lesson 01 the operations stood in a row, and the way back was the row from its other end. Real
+# programs are no rows. Here `x` is used twice in one product, and `a` in two places:
+
+# %%
+x = mg.variable(2.0, requires_grad=True, name="x")
+a = x * x
+b = 3 * a
+c = a * b
+mg.viz.graph(c)
+
+# %% [markdown]
+# **What to see.** Each blue box is a **node**: one operation, recorded while Python ran. The arrows
+# show how the values went. What the engine keeps points the other way: each node knows its
+# *inputs*, and nobody knows its *consumers*. The node of `a` has two of these, the product by 3 and
+# the last product. In PyTorch it is the same picture: `c.grad_fn` is the last node, and
+# `c.grad_fn.next_functions` are its inputs.
+#
+# By hand: $c = x^2 \cdot 3x^2 = 3x^4$, so $dc/dx = 12x^3$, and at $x = 2$ that is 96. The engine
+# agrees:
+
+# %%
+c.backward()
+print("by hand:", 12 * 2.0**3, "  by the engine:", x.grad.item())
+
+# %% [markdown]
+# Now be the engine. You stand at `c`, with a gradient of 1. The last product sends something to `a`
+# and something to `b`. Then? You could go to `a` at once and send on what it has. Or you could go
+# to `b` first.
+#
+# **Predict.** You are in a hurry: after `c` you run the node of `a`, then that of `b`. What has
+# arrived at `x` in the end, in place of 96?
+
+# %% tags=["prediction"]
+hasty = predict("02.hasty", "What arrives at x, in place of 96, if a runs before b?", ...)
+hasty
+
+# %% [markdown]
+# The same graph, in plain Python. `exercises/02_graph.py` begins with four functions that build
+# graphs of `Node`s, the small objects of this course (`op`, `inputs`, `saved`), and with `RULES`:
+# the backward functions of lesson 01, a line each. They are complete; look at them. The slider runs
+# one node after another, left in a hurry, right with patience.
+
+# %%
+mine = load("02")
+x = mine.leaf(2.0)
+a = mine.mul(x, x)
+b = mine.mul(3.0, a)
+c = mine.mul(a, b)
+print(c)
+print("its inputs:", c.inputs)
+
+names = {x: "x", a: "a = x·x", b: "b = 3·a", c: "c = a·b"}
+places = {x: (0, 0), a: (1.1, 0), b: (2.2, 1), c: (3.3, 0)}
+walks = {"in a hurry: c, a, b, x": [c, a, b, x], "with patience: c, b, a, x": [c, b, a, x]}
+scrub(
+    lambda axis, step: draw_walks(axis, walks, names, places, mine.RULES, step),
+    [0, 1, 2, 3, 4],
+    label="nodes",
+    show=[1, 2, 3],
+    columns=1,
+    width=9,
+    height=2.6,
+)
+
+# %%
+from minigrad.course.l02_graph.pictures import gradients_along
+
+hurried, patient = (gradients_along(order, mine.RULES, 4)[x] for order in walks.values())
+print(f"in a hurry {hurried}, with patience {patient}")
+hasty.reveal(hurried, factor=1.001)
+
+# %% [markdown]
+# **What to see.** Left, `a` runs with the 12 that came from `c`, sends 48 to `x`, and is done. Then
+# `b` sends it another 12, too late: nobody passes them on. No error, just half a gradient. Right,
+# `a` waits until both of its consumers have sent, and then runs *once*, with 24.
+#
+# So the rule is: **a node runs when all of its consumers have run.** Its `dy` is complete then.
+
+# %% [markdown]
+# ## 2. An order in which nobody waits
+#
+# An engine does not make nodes wait. It sorts them first, such that whoever comes next is ready. A
+# list in which every node stands after all of its inputs is a **topological order**; read from its
+# end, every node comes after all of its consumers. It exists whenever the graph has no cycle, and
+# mostly there are several.
+#
+# **Write** `topo_order`. Everything you need from a node is `node.inputs`. Three things make it
+# interesting: a node may be reached by many ways and belongs into the list once; an input may be
+# None; and a graph may be deeper than Python's stack.
+
+# %% tags=["exercise"]
+check("02.topo_order")
+
+# %% [markdown]
+# An order can be *seen*. Put the nodes on a line, and draw an arrow from each input to its
+# consumer. Above, the order of the hurry, read from its end; below, yours.
+
+# %%
+needs("02.topo_order")
+mine = load("02")
+figure, axes = plt.subplots(2, 1, figsize=(8, 4.4), layout="constrained")
+orders = {"in a hurry": [x, b, a, c], "yours": mine.topo_order(c)}
+for axis, (title, order) in zip(axes, orders.items(), strict=True):
+    draw_arcs(axis, order, [names[node] for node in order])
+    axis.set(title=title, xlabel="place in the list", yticks=[])
+plt.show()
+
+# %% [markdown]
+# **What to see.** An order is right when no arrow points to the left. The red one is the mistake:
+# `b` has its place before `a`, which it needs.
+
+# %% [markdown]
+# ## 3. Your order runs the engine
+#
+# Time for a real network. Its blocks are *residual*: each adds something to what came in,
+# `h = h + tanh(block(h))`, so every `h` has two consumers. `mg.use` puts your function into the
+# engine in place of its own: each `loss.backward()` calls it with the root of the graph of that
+# step.
+
+# %%
+images, labels = mg.data.load_digits()
+(x_old, y_old), (x_new, y_new) = mg.data.stratified_split(images.reshape(-1, 64) * 3 - 1, labels)
+
+
+class Residual(mg.nn.Module):
+    """A network of blocks, each of which adds to what comes in."""
+
+    def __init__(self, n_blocks=3, width=32):
+        super().__init__()
+        self.first = mg.nn.Linear(64, width)
+        self.blocks = mg.nn.ModuleList([mg.nn.Linear(width, width) for _ in range(n_blocks)])
+        self.last = mg.nn.Linear(width, 10)
+
+    def forward(self, x):
+        h = self.first(x).tanh()
+        for block in self.blocks:
+            h = h + block(h).tanh()
+        return self.last(h)
+
+
+def train(epochs=6):
+    """Train the residual network; return the losses and the held-out accuracy."""
+    mg.manual_seed(2)
+    model = Residual()
+    optimizer = mg.optim.Adam(model, learning_rate=5e-3)
+    losses = []
+    for epoch in range(epochs):
+        for rows, targets in mg.data.batches(x_old, y_old, batch_size=64, seed=epoch):
+            loss = mg.cross_entropy(model(mg.variable(rows)), mg.variable(targets))
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+    right = model.valid()(mg.variable(x_new)).numpy().argmax(axis=1) == y_new
+    return np.array(losses), right.mean()
+
+
+losses, accuracy = train()
+print(f"minigrad's own order: loss {losses[-1]:.4f}, {accuracy:.1%} of unseen digits read right")
+
+# %%
+needs("02.topo_order")
+mine = load("02")
+asked, latest = [], []
+
+
+def my_order(root):
+    """Remember the last answer, and let your function give it."""
+    latest[:] = mine.topo_order(root)
+    asked.append(len(latest))
+    return latest
+
+
+with mg.use(topological_order=my_order):
+    my_losses, my_accuracy = train()
+print(f"your order:           loss {my_losses[-1]:.4f}, {my_accuracy:.1%} read right")
+print(f"the engine asked {len(asked)} times, about graphs of {asked[-1]} nodes")
+
+# %%
+needs("02.topo_order")
+figure, axes = plt.subplots(2, 1, figsize=(9, 6.5), height_ratios=(2, 3), layout="constrained")
+draw_arcs(axes[0], latest, [node.op for node in latest])
+axes[0].set(xlabel="place in your list", title="The graph of the last training step, in your order")
+axes[1].plot(losses, linewidth=4, alpha=0.4, label="minigrad's own order")
+axes[1].plot(my_losses, linewidth=1, color="black", label="yours")
+axes[1].set(xlabel="training step", ylabel="loss", yscale="log")
+axes[1].set_title("Training with both")
+axes[1].legend()
+axes[1].grid(alpha=0.3)
+plt.show()
+
+# %% [markdown]
+# **What to see.** Above, the engine's own nodes, in the list that your function returned: all
+# arrows point to the right. Each `add` has two arrows coming in: one from near by, the block, and
+# one that jumps over it. Below, one loss curve lies on the other. Which of the right orders you
+# choose makes no difference: every node gets the same sum.
+
+# %%
+needs("02.topo_order")
+light("02.topo_order", mine=my_losses, reference=losses, calls=len(asked))
+
+# %% [markdown]
+# ## 4. The backward pass
+#
+# With an order in hand, the backward pass is short. Give the root 1.0. Go through the list from its
+# end. Each node asks its rule, once, what to send to its inputs, and each input adds it to what it
+# has.
+#
+# **Write** `backward`, for the small graphs of this lesson.
+
+# %% tags=["exercise"]
+check("02.backward")
+
+# %%
+needs("02.backward", "02.topo_order")
+mine = load("02")
+x = mine.leaf(2.0)
+a = mine.mul(x, x)
+grads = mine.backward(mine.mul(a, mine.mul(3.0, a)))
+print("yours, at x:", grads[x], "  by hand:", 12 * 2.0**3)
+
+start = np.random.default_rng(4).uniform(0.3, 0.9, 3)
+leaves = [mine.leaf(float(number)) for number in start]
+engine_leaves = [mg.variable(float(n), dtype=mg.float64, requires_grad=True) for n in start]
+
+
+def tangle(p, q, r, add, mul, tanh):
+    """Return something that uses everything more than once."""
+    for _ in range(4):
+        p, q, r = tanh(mul(p, q)), add(q, mul(r, p)), mul(add(p, r), tanh(q))
+    return add(mul(p, q), r)
+
+
+ours = mine.backward(tangle(*leaves, mine.add, mine.mul, mine.tanh))
+tangle(*engine_leaves, mg.add, mg.mul, mg.tanh).backward()
+for mine_leaf, its_leaf in zip(leaves, engine_leaves, strict=True):
+    print(f"yours {ours[mine_leaf]:.12f}   the engine's {its_leaf.grad.item():.12f}")
+
+# %% [markdown]
+# > **Real bug: no order at all.** In March 2024 a pull request to micrograd, the small engine from
+# > which many people learned all this, proposed to leave the sort out
+# > ([karpathy/micrograd#64](https://github.com/karpathy/micrograd/pull/64)): run a node, then call
+# > yourself for each of its inputs. On trees that is right, and its author had tried trees. The
+# > counterexample was found in the discussion: `a = 1; b = a + a; c = b + b`. Here it is:
+
+
+# %%
+def run_and_recurse(node, grads, seen):
+    """Send to the inputs what this node has, then go into each of them: no list, no order."""
+    seen.append(node)
+    if node.inputs:
+        for one, dy in zip(node.inputs, mine.RULES[node.op](grads[node]), strict=True):
+            grads[one] = grads.get(one, 0.0) + dy
+        for one in node.inputs:
+            run_and_recurse(one, grads, seen)
+
+
+a = mine.leaf(1.0)
+b = mine.add(a, a)
+c = mine.add(b, b)
+wrong, seen = {c: 1.0}, []
+run_and_recurse(c, wrong, seen)
+print("the walk:", *({a: "a", b: "b", c: "c"}[node] for node in seen))
+print(f"c = 4a, and the gradient of a comes out as {wrong[a]}")
+
+# %% [markdown]
+# `b` runs twice, and the second time it sends once more what it had sent before. (The discussion
+# lists the same walk.) To be right *without* an order, a node would have to pass on each share
+# alone, as it comes. That works. What it costs is next.
+
+# %% [markdown]
+# ## 5. How many ways lead to a leaf?
+#
+# Suppose each share is passed on alone: a walk that goes down *every path*. In a chain there is one
+# path. In `y = y + y`, done n times, every step doubles the number of ways.
+#
+# **Predict.** `y = y + y`, thirty times. How many visits, of all nodes together, does such a walk
+# make? (A sorted walk makes 31.)
+
+# %% tags=["prediction"]
+visits = predict("02.visits", "How many visits does the naive walk make for n = 30?", ...)
+visits
+
+# %% [markdown]
+# **Write** `count_visits`. It must *know* the number without walking; nobody has time for 2²⁰⁰
+# visits. There is a beautiful way, and you have just written it.
+
+# %% tags=["exercise"]
+check("02.count_visits")
+
+
+# %%
+def ladder(n):
+    """Return y after n times y = y + y."""
+    y = mine.leaf(1.0)
+    for _ in range(n):
+        y = mine.add(y, y)
+    return y
+
+
+needs("02.count_visits", "02.topo_order")
+mine = load("02")
+visits.reveal(sum(mine.count_visits(ladder(30), "naive").values()), factor=2)
+
+# %% [markdown]
+# Is `y + y` a graph that only a teacher would draw? Ask the engine for the graph of the residual
+# network, with 1 to 16 blocks, and count in *that*.
+
+# %%
+needs("02.count_visits", "02.topo_order")
+
+
+def plain_root(loss):
+    """Return the root of the engine's graph as a plain Node: what it hands to your topo_order."""
+    roots = []
+
+    def keep(root):
+        roots.append(root)
+        return mine.topo_order(root)
+
+    with mg.use(topological_order=keep):
+        loss.backward()
+    return roots[0]
+
+
+def residual_root(n_blocks):
+    """Return the root of the graph of a training step."""
+    out = Residual(n_blocks)(mg.variable(x_old[:8]))
+    return plain_root(mg.cross_entropy(out, mg.variable(y_old[:8])))
+
+
+roots = {
+    "y = y + y": {n: ladder(n) for n in range(1, 41)},
+    "residual network": {n: residual_root(n) for n in range(1, 17)},
+}
+figure, axis = plt.subplots(figsize=(8, 4.5))
+for (title, graphs), marker in zip(roots.items(), "o^", strict=True):
+    for algorithm, style in (("naive", "-"), ("sorted", ":")):
+        totals = [sum(mine.count_visits(root, algorithm).values()) for root in graphs.values()]
+        axis.semilogy(
+            [*graphs], totals, marker + style, markersize=4, label=f"{title}, {algorithm}"
+        )
+axis.set(xlabel="steps, or blocks", ylabel="visits of all nodes together")
+axis.set_title("Paths double, nodes do not")
+axis.legend(fontsize=8)
+axis.grid(alpha=0.3)
+plt.show()
+years = sum(mine.count_visits(ladder(60), "naive").values()) / 1e9 / 3600 / 24 / 365
+once = sum(mine.count_visits(ladder(60), "sorted").values())
+print(f"60 steps, at a billion visits a second: {years:.0f} years. Sorted: {once} visits.")
+
+# %% [markdown]
+# **What to see.** A logarithmic axis, and straight lines: the naive walk doubles with each step. A
+# residual block doubles the paths just as `y + y` does, since the gradient can pass through it or
+# around it. The dotted lines are the walks along an order: they grow by the same few nodes each
+# time. Sorting is not tidiness. It is what makes a deep network trainable.
+#
+# And the beautiful way: the number of paths is the *gradient* of the ladder. A backward pass in
+# which each slope is 1 counts the ways. `count_visits` and `backward` are one algorithm.
+#
+# > **Not only in lessons.** At the end of 2025 the backward pass of TinyTorch, a teaching
+# > framework, went down every path: on `y = y + y` every two further steps took four times as long.
+# > It got an iterative topological sort in 2026.
+
+# %% [markdown]
+# ## 6. How deep is a graph?
+#
+# The shortest topological sort that people write is recursive: enter the inputs, then yourself. It
+# is right, and it breaks:
+
+
+# %%
+def recursive_order(node, order, seen):
+    """Enter the inputs, then the node. micrograd's sort has this form."""
+    if node not in seen:
+        seen.add(node)
+        for one in node.inputs:
+            recursive_order(one, order, seen)
+        order.append(node)
+    return order
+
+
+for n in (100, 10_000):
+    try:
+        print(f"{n:>6} operations: {len(recursive_order(ladder(n), [], set()))} nodes in order")
+    except RecursionError as error:
+        print(f"{n:>6} operations: RecursionError: {error}")
+
+deep = mg.variable(1.0, requires_grad=True)
+y = deep
+for _ in range(10_000):
+    y = y * 1.0001
+y.backward()
+print(f"the engine, 10,000 operations deep: gradient {deep.grad.item():.4f}, e is {np.e:.4f}")
+
+# %% [markdown]
+# A recurrent network over a long text, or a simulation with many time steps, is easily that deep.
+# That is why your `topo_order` had to keep its own stack.
+#
+# > **Real bug: a test that cannot fail.** A check of an order has to be written with care, too. In
+# > a copy of 2025, the test of a well-known course (ARENA) compares the learner's order with the
+# > expected one, node after node, in this way. (Your check compares the *lengths* first.)
+
+
+# %%
+def looks_right(order, expected):
+    """Compare two lists entry by entry."""
+    return all(found is wanted for found, wanted in zip(order, expected, strict=False))
+
+
+chain = [mine.leaf(1.0)]
+for _ in range(5):
+    chain.append(mine.tanh(chain[-1]))
+print("the right order passes:", looks_right(chain, chain))
+print("an empty list passes:  ", looks_right([], chain))
+
+# %% [markdown]
+# `zip` stops at the end of the shorter list, unless it is told to be strict, and of nothing,
+# everything is true. Be suspicious of a
+# test that you have never seen fail.
+
+# %% [markdown]
+# ## 7. Bug hunt
+#
+# `hasty_order`, at the end of your file, is to give the nodes root first. It walks from the root,
+# and enters each node when it first meets it; it is right for every chain and every tree. On the
+# graph of section 1 it is the hurry itself:
+
+# %%
+mine = load("02")
+x = mine.leaf(2.0)
+a = mine.mul(x, x)
+b = mine.mul(3.0, a)
+c = mine.mul(a, b)
+known = {x: "x", a: "a", b: "b", c: "c"}
+order = mine.hasty_order(c)
+print("hasty_order:", ", ".join(known[node] for node in order))
+print("what arrives at x along it:", gradients_along(order, mine.RULES, len(order))[x])
+
+# %% [markdown]
+# You may give this very graph as your counterexample, or find a smaller one. Then repair it.
+
+# %% tags=["exercise"]
+check("02.hasty_order")
+
+# %% [markdown]
+# ## 8. Three ways to sort
+#
+# > **A story about a cache that is none.** A widely copied introduction to OneFlow's autograd
+# > advises to call `Variable.grad()` "to avoid computing the gradient of the same tensor several
+# > times". OneFlow has no such class and no such cache. What keeps its engine, and PyTorch's, from
+# > computing anything twice is what you have written: each node runs once, in an order in which its
+# > gradient is complete.
+#
+# They find that order in another way than you. OneFlow and PyTorch first *count*, for each node,
+# how many consumers have yet to send; a node whose count falls to zero is ready (this is Kahn's
+# algorithm, of 1962). minigrad gives each node a serial number when it is made. An input is always
+# older than its consumer, so sorting by number is enough. And yours searches in depth.
+
+
+# %%
+def by_counting(root):
+    """Kahn's algorithm, consumers first: a node is ready when all of its consumers were taken."""
+    waiting_for, found = {root: 0}, [root]
+    for node in found:  # grows while we look
+        for one in (i for i in node.inputs if i is not None):
+            if one not in waiting_for:
+                waiting_for[one] = 0
+                found.append(one)
+            waiting_for[one] += 1
+    order, ready = [], [root]
+    while ready:
+        order.append(ready.pop())
+        for one in (i for i in order[-1].inputs if i is not None):
+            waiting_for[one] -= 1
+            if waiting_for[one] == 0:
+                ready.append(one)
+    return order
+
+
+def arrows_back(order):
+    """Return how many inputs stand before their consumer, in an order with the root first."""
+    place = {node: k for k, node in enumerate(order)}
+    return sum(place[i] < place[n] for n in order for i in n.inputs if i is not None)
+
+
+needs("02.count_visits", "02.topo_order")
+root = residual_root(3)
+for title, order in (
+    ("by counting", by_counting(root)),
+    ("in depth", mine.topo_order(root)[::-1]),
+):
+    print(f"{title + ':':<12} {len(order)} nodes, {arrows_back(order)} arrows that point back")
+
+# %% [markdown]
+# And by number, on the engine's own nodes:
+
+# %%
+x = mg.variable(2.0, requires_grad=True)
+a = x * x
+b = 3 * a
+c = a * b
+named = {"a": a.node, "b": b.node, "c": c.node}
+for name in sorted(named, key=lambda name: -named[name].serial):
+    inputs = [other for other in named if named[other] in named[name].inputs]
+    print(f"{name} is number {named[name].serial}, its inputs: {', '.join(inputs) or 'the leaf'}")
+
+# %% [markdown]
+# ## Where you are
+#
+# - A node runs when all of its consumers have sent: then its gradient is complete.
+# - A topological order makes every node run once. Without it a walk is wrong, or takes a time that
+#   doubles with each block.
+# - An input is older than its consumer. This is why a graph that is recorded while a program runs
+#   has no cycle. Is that so?
+#
+# **Next:** lesson 03. It is so until somebody writes one line of clever in-place code.
+
+# %%
+from minigrad.course.predictions import summary
+
+print(summary("02"))
+
+# %% tags=["exercise"]
+check("02")

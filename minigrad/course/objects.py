@@ -75,13 +75,13 @@ class Ctx:
 
     Attributes:
         op: the name of the operation.
-        saved: the Storages it saved.
-        versions: per Storage its version at that time.
+        saved: the Storages, and Views of such, that it saved; None once backward let go of them.
+        versions: of each the version at that time.
         line: where the operation was called, as `file:line`.
     """
 
     op: str
-    saved: tuple[Storage, ...] = ()
+    saved: tuple[Storage | View, ...] | None = ()
     versions: tuple[int, ...] = ()
     line: str = ""
 

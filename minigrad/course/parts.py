@@ -30,6 +30,7 @@ PARTS: dict[str, tuple[str, str | None]] = {
     "04.unbroadcast": ("unbroadcast", None),
     "04.accumulate": ("accumulate", None),
     "05.CowBuffer": ("storage", None),
+    "06.check_saved": ("check_saved", None),
     "08.sgd_update": ("update", "SGD"),
     "08.clip_grad_norm_": ("clip_grad_norm_", None),
     "09.adam_step": ("update", "Adam"),

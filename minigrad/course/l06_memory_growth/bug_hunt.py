@@ -1,0 +1,183 @@
+"""The bug hunt: three leaks in a loop of deep Q-learning, named and mended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad.course.l06_memory_growth.lesson import lesson
+from minigrad.grader.message import show
+from minigrad.grader.tester import Tester
+
+WIDTH = 8096  # that of the loop in the story; counts do not depend on it, bytes do
+fix_dqn_loop = lesson.exercise(
+    "fix_dqn_loop",
+    difficulty=4,
+    minutes=30,
+    returns="(losses, mean_value): a list of floats and a float",
+    needs="engine",
+    answers=("gc.collect",),
+    hints=(
+        "Take out one suspect line at a time and watch the live nodes. Ask of each line: does "
+        "what it keeps have a graph, and does anybody let go of it before the loop ends?",
+        "A: NumPy arrays have no graph. B: one loss replaces the other. F: nothing is recorded. "
+        "That leaves C, D and E, one of each kind: `self.show = self.as_text` puts a method, "
+        "which holds self, into self.",
+        "Keep numbers: float(loss), float(chosen.mean()). And let show be a method of the class, "
+        "not an attribute that each report makes of its own method.",
+    ),
+)
+LEAKS = {"chain": "E", "list": "D", "cycle": "C"}
+LETTERS = "ABCDEF"
+INNOCENT = {
+    "A": "Line A keeps NumPy arrays. Does an array know a node?",
+    "B": "Line B keeps a loss, and lets go of the one before. How many graphs is that at a time?",
+    "F": "Line F runs inside no_grad. Which node could it keep?",
+}
+KINDS = {
+    "chain": "what is carried from one step into the next, and computed from itself",
+    "list": "a container that gets one entry more in each step",
+    "cycle": "an object that holds, over a detour, itself",
+}
+
+
+def check_label(t: Tester, kind: str) -> None:
+    """Fail unless BUG gives the right letter for one kind of leak."""
+    bug = t.get("BUG")
+    where = t.runner.line_of("BUG")
+    said = bug.get(kind) if isinstance(bug, dict) else None
+    t.given = f'BUG["{kind}"], the line that makes the {kind}'
+    if said is None and isinstance(bug, dict) and kind in bug:
+        attempt = f"Look for {KINDS[kind]}. Take a line out and watch the live nodes."
+        t.fail("untouched", "a letter, A to F", "None", attempt, where=where)
+    if not isinstance(said, str) or len(said) != 1 or said.upper() not in LETTERS:
+        form = 'Only the form is wrong: {"chain": …, "list": …, "cycle": …}, each a letter, "A".'
+        t.fail(
+            "form", "a letter, A to F", show(said if said is not None else bug), form, where=where
+        )
+    if said.upper() != LEAKS[kind]:
+        attempt = INNOCENT.get(said.upper())
+        if attempt is None:
+            attempt = f"Line {said} keeps a graph, but in another way. Look for {KINDS[kind]}."
+        t.fail("not_it", f"the line that makes the {kind}", f"line {said}", attempt, where=where)
+
+
+@fix_dqn_loop.check(points=1)
+def chain(t: Tester) -> None:
+    """BUG names the line that makes a chain through all steps."""
+    check_label(t, "chain")
+
+
+@fix_dqn_loop.check(points=1)
+def list_(t: Tester) -> None:
+    """BUG names the line that fills a list with graphs."""
+    check_label(t, "list")
+
+
+@fix_dqn_loop.check(points=1)
+def cycle(t: Tester) -> None:
+    """BUG names the line that makes a reference cycle."""
+    check_label(t, "cycle")
+
+
+def run(t: Tester, width: int, steps: int, batch: int, every: int) -> tuple[dict, Any, Any]:
+    """Run the loop on random states; fail where nodes pile up. Returns what was seen."""
+    states = t.random.standard_normal((steps + 1, batch, 4)).astype(np.float32)
+    rewards = t.random.uniform(-1, 1, (steps, batch, 4)).astype(np.float32)
+    given = f"{steps} steps with networks 4 → {width} → 4, batch {batch}, garbage collector off"
+    seen = t.drive("run_loop", width, states, rewards, every, given=given)
+    if seen["n_reports"] != steps:
+        t.fail(
+            "reports",
+            f"{steps} calls of loop.report, one a step",
+            f"{seen['n_reports']} calls",
+            "The loop must go on telling what it does. What is reported, and what does it keep?",
+        )
+    live = seen["live"]
+    slope = (live[-1] - live[0]) / ((len(live) - 1) * every)
+    holds = not plain(seen["returned"])  # what it returned has a graph, and is alive of course
+    if slope or (seen["left"] > live[0] and not holds):
+        counts = ", ".join(str(n) for n in live[:3])
+        got = f"live nodes every {every} steps: {counts}, …: {slope:g} more a step"
+        key, attempt = "grows", "Which line keeps something of each step that has a node?"
+        if seen["left"] > live[0] and not holds:
+            key = "cycle_left"
+            got += f"; {seen['left']} still alive after the return"
+            attempt = "The loop is over, and its lists with it. What keeps nodes alive now?"
+        t.fail(key, "as many live nodes in each step as in the one before", got, attempt)
+    return seen, states, rewards
+
+
+def plain(returned: Any) -> bool:
+    """Whether a value is made of floats, lists and tuples alone."""
+    if isinstance(returned, list | tuple):
+        return all(plain(item) for item in returned)
+    return isinstance(returned, float)
+
+
+@fix_dqn_loop.check(points=3)
+def no_growth(t: Tester) -> None:
+    """Over 200 steps with networks 4 → 8096 → 4 the number of live nodes stays the same."""
+    run(t, WIDTH, steps=200, batch=16, every=20)
+
+
+@fix_dqn_loop.check(points=2)
+def still_learns(t: Tester) -> None:
+    """It computes, returns and reports what it did before."""
+    steps, width = 12, 16
+    seen, states, rewards = run(t, width, steps=steps, batch=4, every=4)
+    losses, mean_value, trained = reference(states, rewards, seen["weights"])
+    found, mean = t.pair(seen["returned"], 2, "losses, mean_value")
+    if not isinstance(found, list) or not all(isinstance(loss, float) for loss in found):
+        t.fail(
+            "losses",
+            f"a list of {steps} floats",
+            f"{show(found)[:80]} …",
+            "float(loss) is a number without a graph. What is in your list?",
+        )
+    got = np.array(found)
+    t.close(got, losses, rtol=1e-3, atol=1e-4, what="losses", attempt="Compare with the old loop.")
+    moving = "The average must go on: 0.9 of what it was, 0.1 of the new mean. Only the graph goes."
+    t.close(mean, mean_value, rtol=1e-3, atol=1e-4, what="mean_value", attempt=moving)
+    learns = "Does the online network still learn from every step?"
+    for now, wanted in zip(seen["trained"], trained, strict=True):
+        t.close(now, wanted, rtol=1e-3, atol=1e-4, what="a weight afterwards", attempt=learns)
+    text = f"step 0: loss {losses[0]:.4f}"
+    if seen["texts"][0][:15] != text[:15]:
+        t.fail(
+            "show",
+            f"report.show() gives {text!r}",
+            show(seen["texts"][0]),
+            "Somebody reads the reports: each must still say its step and its loss.",
+        )
+
+
+def reference(
+    states: np.ndarray, rewards: np.ndarray, weights: dict
+) -> tuple[np.ndarray, float, list[np.ndarray]]:
+    """Run the loop in NumPy, in float64; return losses, moving average and trained weights."""
+    w1, b1, w2, b2 = online = [w.astype(np.float64) for w in weights["online"]]
+    target = [w.astype(np.float64) for w in weights["target"]]
+    rows, losses, mean_value = np.arange(states.shape[1]), [], 0.0
+    for step, reward in enumerate(rewards):
+        x = states[step].astype(np.float64)
+        hidden = x @ w1.T + b1
+        active = np.maximum(hidden, 0)
+        values = active @ w2.T + b2
+        actions = values.argmax(axis=1)
+        v1, c1, v2, c2 = target
+        after = np.maximum(states[step + 1] @ v1.T + c1, 0) @ v2.T + c2
+        goal = after.max(axis=1) * 0.9 + reward[rows, actions]
+        chosen = values[rows, actions]
+        losses.append(np.mean((chosen - goal) ** 2))
+        dvalues = np.zeros_like(values)
+        dvalues[rows, actions] = 2 * (chosen - goal) / len(rows)
+        dhidden = (dvalues @ w2) * (hidden > 0)
+        gradients = [dhidden.T @ x, dhidden.sum(axis=0), dvalues.T @ active, dvalues.sum(axis=0)]
+        for weight, gradient in zip(online, gradients, strict=True):
+            weight -= 0.01 * gradient
+        mean_value = 0.9 * mean_value + 0.1 * chosen.mean()
+        if step % 50 == 0:
+            target = [w.copy() for w in online]
+    return np.array(losses), float(mean_value), online

@@ -1,0 +1,69 @@
+"""The version counter that every in-place write bumps, seen through views."""
+
+from __future__ import annotations
+
+from minigrad.course.l06_memory_growth.lesson import lesson
+from minigrad.grader.tester import Tester
+
+bump_version = lesson.exercise(
+    "bump_version",
+    difficulty=1,
+    minutes=5,
+    returns="None, and the version of the Storage one higher",
+    hints=(
+        "Which object has a version that can be changed? A View only asks what it shows.",
+        "isinstance(x, View) says whether x is a View, and x.base is what it shows. "
+        "That may be a View again.",
+        "Go from base to base as long as x is a View; then add one to x.version.",
+    ),
+)
+
+
+def check_bump(t: Tester, depth: int) -> None:
+    """Bump under some Views and look at the Storage."""
+    before, times = int(t.random.integers(3, 20)), int(t.random.integers(2, 5))
+    shown = "the Storage" if not depth else "View(" * depth + "the Storage" + ")" * depth
+    after = t.drive(
+        "bump",
+        before,
+        depth,
+        times,
+        given=f"a Storage at version {before}; {times} × bump_version(x), x = {shown}",
+    )
+    expected = f"the Storage at version {before + times}"
+    if "refused" in after:
+        attempt = "A View only asks what it shows. Which object has a version of its own?"
+        if depth > 1:
+            attempt = "The base of a View may be a View again. How far must you go?"
+        t.fail("no_version", expected, f"AttributeError: {after['refused']}", attempt)
+    found = after["storage"]
+    got = f"the Storage at version {found}"
+    if not after["same_values"]:
+        t.fail(
+            "wrote",
+            "the values as they were",
+            "other values in the Storage",
+            "The write has happened already. Your function only notes that it did.",
+        )
+    if found == before:
+        attempt = "Which object's version did your function change, or did it change none?"
+        if depth:
+            attempt = "It works on a Storage. And if x is a View: where are its bytes?"
+        t.fail("unchanged", expected, got, attempt)
+    if found == before + 1 != before + times:
+        t.fail("set", expected, got, "Each write counts: what happens at the second call?")
+    if found != before + times:
+        t.fail("count", expected, got, "One call, one more: what does your function add?")
+
+
+@bump_version.check(points=1)
+def of_a_storage(t: Tester) -> None:
+    """Each call adds one to the version of a Storage."""
+    check_bump(t, 0)
+
+
+@bump_version.check(points=1)
+def through_views(t: Tester) -> None:
+    """It finds the Storage under a View, and under Views of Views."""
+    for depth in (1, int(t.random.integers(2, 5))):
+        check_bump(t, depth)

@@ -1,0 +1,115 @@
+"""What the checks of lesson 06 do with the engine: models, a loop, and what they leave behind."""
+
+import gc
+from typing import Any
+
+import minigrad
+from minigrad.graph import node as graph_node
+
+mg: Any = minigrad  # its names appear when they are asked for first
+
+
+class DQNLoop:
+    """The parts of a loop of deep Q-learning on recorded states.
+
+    online, target: networks 4 -> width -> 4; optimizer: that of `online`; states (steps + 1,
+    batch, 4) and rewards (steps, batch, 4): float32 arrays; report: called once in each step.
+    """
+
+    def __init__(self, width, states, rewards, report=lambda report: None):
+        self.online, self.target = (
+            mg.nn.Sequential(mg.nn.Linear(4, width), mg.nn.ReLU(), mg.nn.Linear(width, 4))
+            for _ in range(2)
+        )
+        self.optimizer = mg.optim.SGD(self.online, learning_rate=0.01)
+        self.states, self.rewards, self.report = states, rewards, report
+
+
+def values_of(model):
+    """Return a model's parameters as arrays, in order."""
+    return [p.numpy().copy() for p in model.parameters()]
+
+
+def run_loop(mine, width, states, rewards, every):
+    """Run the learner's loop with the garbage collector off; count live nodes every few steps."""
+    mg.manual_seed(len(states))
+    live, texts, n_reports = [], [], 0
+
+    def report(report):
+        nonlocal n_reports
+        n_reports += 1
+        if n_reports % every == 0:
+            live.append(mg.memory.stats()["live_nodes"])
+        if n_reports <= 2:
+            texts.append(report.show())
+
+    loop = DQNLoop(width, states, rewards, report)
+    weights = {"online": values_of(loop.online), "target": values_of(loop.target)}
+    was_on = gc.isenabled()
+    gc.disable()
+    before = mg.memory.stats()["live_nodes"]
+    try:
+        returned = mine.fix_dqn_loop(loop)
+        left = mg.memory.stats()["live_nodes"] - before
+    finally:
+        if was_on:
+            gc.enable()
+    return {
+        "returned": returned,
+        "live": live,
+        "left": left,
+        "n_reports": n_reports,
+        "texts": texts,
+        "weights": weights,
+        "trained": values_of(loop.online),
+    }
+
+
+def some_model():
+    """Return a model in the middle of training: a frozen layer, and one in evaluation mode."""
+    model = mg.nn.Sequential(
+        mg.nn.Linear(4, 6), mg.nn.Dropout(0.5), mg.nn.ReLU(), mg.nn.Dropout(0.5), mg.nn.Linear(6, 2)
+    )
+    model[0].requires_grad_(False)
+    model.train()
+    model[3].eval()
+    return model
+
+
+def facts(model):
+    """Return what must not change: requires_grad by parameter, training by module."""
+    return {
+        "requires_grad": [p.requires_grad for p in model.parameters()],
+        "training": [model.training, *(layer.training for layer in model)],
+    }
+
+
+def known_as(parameters):
+    """Return ids and addresses of parameters."""
+    found = list(parameters)
+    return {"ids": [p.id for p in found], "pointers": [p.data_ptr() for p in found]}
+
+
+def copied(mine, x, recording):
+    """Make the learner's copy, run it before and after the model is trained on."""
+    mg.manual_seed(int(1000 * abs(float(x[0, 0]))))
+    model = some_model()
+    seen = {"before": facts(model), "model": known_as(model.parameters()), "weights": []}
+    shown = mine.valid_copy(model)
+    if shown is None:
+        return None
+    seen["after_copy"] = facts(model)
+    seen["shown"] = known_as(shown.parameters())
+    seen["outputs"], seen["n_nodes"] = [], []
+    for _ in range(2):
+        seen["weights"].append(values_of(model))
+        with mg.enable_grad() if recording else mg.no_grad():
+            first = graph_node.next_serial()
+            y = shown(mg.variable(x))
+            seen["n_nodes"].append(graph_node.next_serial() - first - 1)
+            seen["mode_kept"] = mg.is_recording() == recording
+        seen["outputs"].append(y.numpy().copy())
+        seen["after_call"] = facts(model)
+        for p in model.parameters():
+            p.map(lambda value: value * 1.5)
+    return seen

@@ -1,0 +1,150 @@
+"""Saved values that were written to before backward could use them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from minigrad.course.l06_memory_growth.lesson import lesson
+from minigrad.grader.message import show
+from minigrad.grader.tester import Tester
+
+check_saved = lesson.exercise(
+    "check_saved",
+    difficulty=2,
+    minutes=12,
+    returns="None, or a SavedValueModifiedError raised",
+    hints=(
+        "A version was written down when the value was saved. When do that number and the "
+        "present one differ?",
+        "Walk along ctx.saved and ctx.versions together, with zip, and compare x.version with "
+        "the version that was written down. What can ctx.saved be besides a tuple?",
+        "Return at once if ctx.saved is None. At the first x whose x.version is not the one "
+        'saved: raise SavedValueModifiedError(f"...") with ctx.op, ctx.line and both numbers.',
+    ),
+)
+OPS = ("mul", "tanh", "exp", "matmul", "linear", "softmax")
+ERROR = "SavedValueModifiedError"
+
+
+class Case:
+    """What an operation saved, and what was written since.
+
+    versions: of the Storages when they were saved; depths: under how many Views each is; writes:
+    (place, how often).
+    """
+
+    def __init__(self, t: Tester, n: int, depths: tuple[int, ...] = ()) -> None:
+        self.t = t
+        self.op = str(t.random.choice(OPS))
+        self.line = f"train.py:{t.random.integers(31, 99)}"
+        self.versions = [int(v) for v in t.random.choice(range(100, 900), n, replace=False)]
+        self.depths = list(depths) or [0] * n
+
+    def ask(self, writes: list[tuple[int, int]] = (), is_freed: bool = False) -> Any:  # type: ignore[assignment]
+        """Ask check_saved; return what came of it."""
+        names = [
+            "View(" * depth + f"Storage at version {version}" + ")" * depth
+            for version, depth in zip(self.versions, self.depths, strict=True)
+        ]
+        kept = f"({', '.join(names)}{',' if len(names) == 1 else ''})" if names else "()"
+        then = "".join(f"; saved[{p}] is at {self.versions[p] + n} now" for p, n in writes)
+        if is_freed:
+            then += "; then backward has run: ctx.saved is None now"
+        given = f'ctx: op "{self.op}", line "{self.line}", saved {kept}{then}'
+        arguments = [self.op, self.line, self.versions, self.depths]
+        return self.t.drive("saved", *arguments, [list(w) for w in writes], is_freed, given=given)
+
+    def alarm(self, writes: list[tuple[int, int]], key: str, attempt: str) -> str:
+        """Fail unless it raises the named error; return the text of the error."""
+        found = self.ask(writes)
+        expected = f"a {ERROR}: saved[{writes[0][0]}] was written to"
+        if "returned" in found:
+            self.t.fail(key, expected, f"no error: it returned {show(found['returned'])}", attempt)
+        if ERROR not in found["raised"]:
+            name, text = found["raised"][0], str(found["text"])[:80]
+            self.t.fail(
+                "wrong_error",
+                expected,
+                f"{name}: {text}",
+                "Which class at the top of your file is made for this?",
+            )
+        return str(found["text"])
+
+    def no_alarm(self, why: str, attempt: str, **what: Any) -> None:
+        """Fail when something is raised, or returned."""
+        found = self.ask(**what)
+        if "raised" in found:
+            got = f"{found['raised'][0]}: {str(found['text'])[:100]}"
+            self.t.fail("false_alarm", f"no error: {why}", got, attempt)
+        if found["returned"] is not None:
+            self.t.fail(
+                "returned",
+                "None",
+                show(found["returned"]),
+                "It raises, or it returns nothing: the engine looks at no answer.",
+            )
+
+
+@check_saved.check(points=1)
+def written(t: Tester) -> None:
+    """It raises SavedValueModifiedError for a value that was written to."""
+    case = Case(t, 1)
+    writes = [(0, int(t.random.integers(1, 4)))]
+    case.alarm(writes, "did_not_raise", "An answer can be overlooked. What does the docstring ask?")
+
+
+@check_saved.check(points=1)
+def not_written(t: Tester) -> None:
+    """It is quiet where nothing was written, and where nothing was saved."""
+    were_written = "These were written before they were saved, and not since. What do you compare?"
+    Case(t, 2).no_alarm("nothing was written since", were_written)
+    Case(t, 0).no_alarm("nothing was saved", "What is left to compare here?")
+
+
+@check_saved.check(points=1)
+def after_backward(t: Tester) -> None:
+    """It is quiet after backward, when the values are let go."""
+    case = Case(t, 1)
+    gone = "backward is over and has let go of the values: no write can harm it any more."
+    case.no_alarm("nothing is saved any more", gone, writes=[(0, 1)], is_freed=True)
+
+
+@check_saved.check(points=1)
+def any_of_them(t: Tester) -> None:
+    """It finds the one of several values that was written to."""
+    for place in (0, 2, 1):
+        attempt = "Of three saved values one was written to. Which of them do you look at?"
+        Case(t, 3).alarm([(place, 1)], "missed", attempt)
+
+
+@check_saved.check(points=1)
+def through_views(t: Tester) -> None:
+    """It sees a write through Views."""
+    for depth in (1, 2):
+        attempt = "A View has a version too: that of what it shows. Do you look at it?"
+        Case(t, 2, (0, depth)).alarm([(1, 1)], "view", attempt)
+
+
+@check_saved.check(points=1)
+def text_of_the_error(t: Tester) -> None:
+    """The error says op, line, and both versions of the first value that was written to."""
+    case = Case(t, 3)
+    writes = [(1, int(t.random.integers(2, 9))), (2, 1)]
+    text = case.alarm(writes, "missed", "Which of the three do you look at?")
+    numbers = [int(n) for n in re.findall(r"\d+", text)]
+    then, now = case.versions[1], case.versions[1] + writes[0][1]
+    parts = {
+        f"the op, {case.op}": case.op in text,
+        f"the line, {case.line}": case.line in text,
+        f"version {then} as saved": then in numbers,
+        f"version {now} as it is": now in numbers,
+    }
+    missing = [part for part, is_there in parts.items() if not is_there]
+    if not missing:
+        return
+    if case.versions[2] in numbers and then not in numbers:
+        key, attempt = "wrong_one", "Two were written to; the first of them is asked for."
+    else:
+        key, attempt = "text", "Who reads this must find the line to mend. What is missing?"
+    t.fail(key, f"a text that contains {', '.join(parts)}", f"{ERROR}: {text[:160]}", attempt)

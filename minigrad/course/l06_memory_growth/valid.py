@@ -1,0 +1,141 @@
+"""A second model for evaluation that shares everything with the first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad.course.l06_memory_growth.lesson import lesson
+from minigrad.grader.tester import Mistake, Tester
+
+valid_copy = lesson.exercise(
+    "valid_copy",
+    difficulty=3,
+    minutes=20,
+    returns="an object to be called like the model, with parameters()",
+    needs="engine",
+    answers=(
+        "minigrad.nn.Module.valid",
+        "minigrad.nn.Module.clone",
+        "minigrad.nn.copies.view",
+        "minigrad.nn.copies.clone",
+    ),
+    hints=(
+        "Three things are asked: no recording, evaluation mode, and the model left alone. "
+        "Which of them does model.eval() give, and which does it break?",
+        "copy.copy(model) is a second tree of modules over the same parameters; its eval() "
+        "leaves the first tree alone. copy.deepcopy would copy the parameters too.",
+        "shown = copy.copy(model).eval(); and its forward must run inside mg.no_grad(), which "
+        "decorates methods too: mg.no_grad()(shown.forward).",
+    ),
+)
+LAYERS = "Linear (frozen), Dropout, ReLU, Dropout (in evaluation mode), Linear"
+
+
+def ask(t: Tester, recording: bool = True) -> tuple[dict, np.ndarray]:
+    """Make a copy of a model and look at both; return what was seen and the input."""
+    x = np.round(t.random.uniform(-2, 2, (3, 4)), 2).astype(np.float32)
+    outside = "" if recording else ", inside `with mg.no_grad():`"
+    given = f"shown = valid_copy(model); shown(x){outside}; the model, in training: {LAYERS}"
+    seen = t.drive("copied", x, recording, given=given)
+    if seen is None:
+        t.none("an object that can be called")
+    return seen, x
+
+
+def unchanged(t: Tester, seen: dict, when: str) -> None:
+    """Fail unless requires_grad and training are what they were before."""
+    before, after = seen["before"], seen[when]
+    moment = "after valid_copy(model)" if when == "after_copy" else "after shown(x)"
+    for what, key, kind in (
+        ("requires_grad", "frozen", "of each parameter"),
+        ("training", "training", "of the model, then of its layers,"),
+    ):
+        if before[what] == after[what]:
+            continue
+        attempt = "The model is somebody's who trains it. What of it do you need to change at all?"
+        lost = sum(before[what]), sum(after[what])
+        if what == "requires_grad" and lost[1] > lost[0]:
+            key, attempt = "unfrozen", "Who was frozen before must be frozen afterwards: who was?"
+        if what == "training" and lost[1] > lost[0]:
+            key = "training_lost"
+            attempt = "train() sets all modules. One of them was in evaluation mode before."
+        t.fail(
+            key,
+            f"{what} {kind} as before: {before[what]}",
+            f"{moment}: {after[what]}",
+            attempt,
+        )
+
+
+@valid_copy.check(points=2)
+def records_nothing(t: Tester) -> None:
+    """Calling it records no node, and the mode outside stays as it is."""
+    for recording in (True, False):
+        seen, _ = ask(t, recording)
+        if max(seen["n_nodes"]) > 0:
+            t.fail(
+                "recorded",
+                "0 nodes recorded by shown(x)",
+                f"{max(seen['n_nodes'])} nodes recorded",
+                "Evaluation mode changes Dropout and the like. What decides about recording?",
+            )
+        if not seen["mode_kept"]:
+            t.fail(
+                "mode",
+                f"mg.is_recording() after shown(x): {recording}",
+                f"{not recording}",
+                "Which mode do you leave behind for the rest of the program?",
+            )
+
+
+@valid_copy.check(points=1)
+def same_parameters(t: Tester) -> None:
+    """Its parameters have the model's ids and the model's memory."""
+    seen, _ = ask(t)
+    ids, pointers = seen["shown"]["ids"], seen["shown"]["pointers"]
+    if pointers != seen["model"]["pointers"]:
+        n = sum(p not in seen["model"]["pointers"] for p in pointers)
+        t.fail(
+            "copied",
+            "p.data_ptr() of each parameter as in the model: no bytes copied",
+            f"{n} of {len(pointers)} parameters lie elsewhere",
+            "A copy of the values doubles the memory, and goes stale when the model is trained on.",
+        )
+    if ids != seen["model"]["ids"]:
+        t.fail(
+            "other_ids",
+            f"the ids of the model's parameters: {seen['model']['ids']}",
+            str(ids),
+            "Optimizers know parameters by id. Show the model's own parameters.",
+        )
+
+
+@valid_copy.check(points=2)
+def model_unchanged(t: Tester) -> None:
+    """The model stays as it was: frozen layers frozen, training modes one by one."""
+    seen, _ = ask(t)
+    unchanged(t, seen, "after_copy")
+    unchanged(t, seen, "after_call")
+
+
+@valid_copy.check(points=2)
+def evaluates(t: Tester) -> None:
+    """It gives what the model gives in evaluation mode, also after further training."""
+    seen, x = ask(t)
+    unchanged(t, seen, "after_copy")
+    right = [expected(x, weights) for weights in seen["weights"]]
+    for n, (got, wanted) in enumerate(zip(seen["outputs"], right, strict=True)):
+        attempt = "Run it twice on the same x: the same twice? What does Dropout do in training?"
+        stale = "The model was trained on. Does your copy compute with the new values?"
+        mistakes = [Mistake("stale", right[0], stale)] if n else []
+        t.close(
+            got, wanted, rtol=1e-4, atol=1e-5, attempt=attempt, mistakes=mistakes, what="shown(x)"
+        )
+
+
+def expected(x: np.ndarray, weights: list[Any]) -> np.ndarray:
+    """Return what the layers give in evaluation mode."""
+    w1, b1, w2, b2 = weights
+    return np.maximum(x @ w1.T + b1, 0) @ w2.T + b2

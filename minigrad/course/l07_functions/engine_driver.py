@@ -6,10 +6,13 @@ Every function gives back plain data. What the engine says against a Function is
 import linecache
 import traceback
 import warnings
+from typing import Any
 
 import numpy as np
 
-import minigrad as mg
+import minigrad
+
+mg: Any = minigrad  # its names are found when they are first used
 
 
 def told(work):
@@ -22,8 +25,11 @@ def told(work):
                 return work(mine, *arguments)
             except mg.errors.MinigradError as error:
                 lines = [line.strip() for line in str(error).splitlines()]
-                parts = dict(line.partition(": ")[::2] for line in lines[1:])
-                path = getattr(mine, "__file__", None)
+                parts = {}
+                for line in lines[1:]:
+                    label, _, text = line.partition(": ")
+                    parts[label] = text
+                path = str(getattr(mine, "__file__", ""))
                 own = [
                     (line, linecache.getline(path, line).strip())
                     for frame, line in traceback.walk_tb(error.__traceback__)

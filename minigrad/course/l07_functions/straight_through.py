@@ -48,7 +48,7 @@ def check(t: Tester, x: np.ndarray) -> None:
         x,
         dy,
         step,
-        slope=lambda x, dy: dy * inside,
+        slope=lambda x, dy: dy * inside + 0.0,
         values=[
             Mistake("sign_of_zero", np.sign(x), "There is a 0 among the x, and x >= 0 holds."),
             Mistake("zero_one", (x >= 0) * 1.0, "The lower of the two values is -1."),

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 # The run's GradingSession, absent in every run that grades nothing.
 GRADED: pytest.StashKey[GradingSession] = pytest.StashKey()
 FOLDERS = ("exercises", "solutions")
+# What pytest runs or obeys when it lies beside the files that it is given.
+OBEYED = (
+    "conftest.py", "__init__.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml",
+    "pyproject.toml", "tox.ini", "setup.cfg",
+)  # fmt: skip
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -53,6 +58,25 @@ def is_claimed(path: Path, config: pytest.Config) -> bool:
     if not {path, path.parent} & named:
         return False
     return (CHECKS_FOLDER / f"l{path.stem}").is_dir()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Refuse to grade a folder that brings files which pytest itself would run or obey."""
+    here = early_config.invocation_params.dir
+    options = early_config.known_args_namespace
+    for argument in [*options.file_or_dir, *([options.course] if options.course else [])]:
+        named = (here / str(argument).partition("::")[0]).resolve()
+        folder = named if named.is_dir() else named.parent
+        is_course = folder.name in FOLDERS or options.course is not None
+        if not is_course or not any(STEM.fullmatch(path.stem) for path in folder.glob("*.py")):
+            continue
+        for name in OBEYED:
+            if (folder / name).exists():
+                raise pytest.UsageError(
+                    f"{folder.name}/{name} would change how pytest grades. Move it away; or grade "
+                    "with `minigrad check`, which reads the exercise files alone."
+                )
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -274,12 +274,10 @@ DANGEROUS: dict[str, Attack] = {
 
 def main() -> int:
     """Grade every attack on both victims and print the table as Markdown."""
+    from minigrad.grader.launcher import Server
     from tests.grader.test_attacks import grade_attack, with_short_limits
 
-    from minigrad.grader.launcher import Server
-
-    print("| what the file does | plain exercise: points, and what is said | engine exercise |")
-    print("|---|---|---|")
+    lines = ["| the file | plain: points, and what is said | engine: the same |", "|---|---|---|"]
     with Server() as server, with_short_limits():
         for name in ATTACKS:
             cells = []
@@ -288,7 +286,8 @@ def main() -> int:
                 failure = result.first_failure
                 said = failure.message.got if failure and failure.message else "full marks"
                 cells.append(f"{result.points}; {said.splitlines()[0][:90]}".replace("|", "/"))
-            print(f"| {name} | {' | '.join(cells)} |")
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+    sys.stdout.write("\n".join(lines) + "\n")
     return 0
 
 

@@ -7,26 +7,65 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
+import re
 import sys
+import traceback
+from difflib import get_close_matches
+from typing import NoReturn
 
 from minigrad import __version__
-from minigrad.cli import checking, doctor, lab, reset, start, update
+from minigrad.cli import (
+    checking,
+    doctor,
+    following,
+    lab,
+    reset,
+    start,
+    status,
+    update,
+    watch,
+)
 from minigrad.grader.folder import CourseError
 from minigrad.grader.launcher import GraderError
 
 FULL, NOT_FULL, USAGE, GRADER_FAULT = 0, 1, 2, 3
+EPILOG = """\
+begin with
+  minigrad start FOLDER     a folder of your own (a git clone is one already)
+  minigrad next             what comes next, and where it stands
+  minigrad COMMAND --help   more about one command
+
+exit codes: 0 full marks, or done; 1 not full marks; 2 wrong usage; 3 a fault of minigrad itself
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that names the command which may have been meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and what was wrong; end with 2."""
+        if match := re.search(r"invalid choice: '([^']*)'", message):
+            meant = get_close_matches(match[1], re.findall(r"[a-z]+", message.partition("(")[2]), 1)
+            message = f"there is no command {match[1]!r}"
+            message += f"; did you mean {meant[0]!r}?" if meant else "; `minigrad --help` lists all"
+        super().error(message)
 
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    parser = argparse.ArgumentParser(
-        prog="minigrad", description=(__doc__ or "").partition("\n")[0]
+    parser = Parser(
+        prog="minigrad",
+        description=(__doc__ or "").partition("\n")[0],
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"minigrad {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
 
-    def add(name: str, help_text: str, run) -> argparse.ArgumentParser:
-        command = commands.add_parser(name, help=help_text, description=help_text)
+    def add(name: str, help_text: str, run, more: str = "") -> argparse.ArgumentParser:
+        description = f"{help_text[0].upper()}{help_text[1:]}. {more}".strip()
+        command = commands.add_parser(name, help=help_text, description=description)
         command.set_defaults(run=run)
         return command
 
@@ -35,28 +74,44 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("--no-browser", action="store_true", help="print the address only")
     command.add_argument("--port", type=int, default=8888, help="the first port to try")
 
-    command = add("check", "grade the saved exercise files", checking.check)
+    more = "An exercise is solved when it has all its points on its file as it is now."
+    command = add("next", "show the next exercise that is not solved", following.run, more)
+    command.add_argument("lesson", nargs="?", help="look in this lesson only, such as 01")
+
+    more = "Saved files count, not what an editor shows. The points are remembered."
+    command = add("check", "grade the saved exercise files", checking.check, more)
     command.add_argument("what", nargs="*", help="such as 00, 00.hello, a file, or all (default)")
     command.add_argument("--seed", type=int, help="the seed that an earlier run printed")
     command.add_argument("--json", action="store_true", help="print the result as JSON")
-    command.add_argument("--full", action="store_true", help="show tracebacks in full")
 
-    command = add("hint", "show the next hint for an exercise; costs nothing", checking.hint)
+    more = "It looks a few times a second, and grades the exercises that a save changed."
+    command = add("watch", "grade what you change when you save; Ctrl-C ends", watch.run, more)
+    command.add_argument("lesson", nargs="?", help="watch this lesson only, such as 01")
+
+    more = "Three steps, then where the solution is. Remembered, never charged."
+    command = add("hint", "show the next hint for an exercise; costs nothing", checking.hint, more)
     command.add_argument("exercise", help="such as 00.central_difference, or 00.hello.2 for hint 2")
 
-    add("status", "show the exercises, their points, and which run the engine", checking.status)
+    more = "A tile is lit when your part, as it is now, passed and ran the engine in its lesson."
+    add("status", "show the wall of your parts, the exercises and their points", status.run, more)
 
-    command = add("reset", "bring an exercise file back as it came; yours is kept", reset.run)
+    more = "What you wrote is copied into .minigrad/backup first."
+    command = add("reset", "bring an exercise file back as it came; yours is kept", reset.run, more)
     command.add_argument("lesson", help="such as 00")
 
-    command = add("start", "write the course into a folder of yours", start.run)
+    more = "Nothing is ever overwritten: a folder with something else in it is refused."
+    command = add("start", "write the course into a folder of yours", start.run, more)
     command.add_argument("folder", help="a new or an empty one")
 
-    command = add("update", "bring in the installed course; what you wrote is kept", update.run)
+    more = (
+        "Everything of yours is copied into .minigrad/backup first. Exercises are merged function "
+        "by function: what you wrote stays, what you did not begin is renewed."
+    )
+    command = add("update", "bring in the installed course; yours is kept", update.run, more)
     command.add_argument(
         "--from", dest="source", metavar="FOLDER", help="take the course from this folder instead"
     )
-    command.add_argument("--dry-run", action="store_true", help="say what would change, only")
+    command.add_argument("--dry-run", action="store_true", help="only say what would change")
 
     add("doctor", "check this installation and say what to do", doctor.run)
     return parser
@@ -67,7 +122,11 @@ def main(arguments: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    options = make_parser().parse_args(arguments)
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help(sys.stderr)
+        return USAGE
     try:
         return options.run(options)
     except CourseError as error:
@@ -78,6 +137,20 @@ def main(arguments: list[str] | None = None) -> int:
         return GRADER_FAULT
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:  # `minigrad status | head`: the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return FULL
+    except OSError as error:
+        print(f"minigrad: the system refused: {error}", file=sys.stderr)
+        return GRADER_FAULT
+    except Exception as error:
+        traceback.print_exc()
+        print(
+            f"minigrad: this is a fault of minigrad, not of your code: {error}. Please report it "
+            "with the lines above; `minigrad doctor` may say more.",
+            file=sys.stderr,
+        )
+        return GRADER_FAULT
 
 
 if __name__ == "__main__":

@@ -10,7 +10,15 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from minigrad.course.pieces import Piece, is_unwritten, join, names_used, signature, split
+from minigrad.course.pieces import (
+    Piece,
+    is_unwritten,
+    join,
+    names_given,
+    names_used,
+    signature,
+    split,
+)
 
 Pieces = dict[tuple[str, str, int], Piece]
 
@@ -158,8 +166,7 @@ class _Merging:
         if piece.kind == "import":
             return  # a learner's code may count on it
         others = [other for other in result if other is not piece]
-        names = set(piece.key[1].split(", ")) if piece.kind == "named" else set()
-        if names & set().union(*(names_used(other.node) for other in others)):
+        if names_given(piece) & set().union(*(names_used(other.node) for other in others)):
             self.notes.append(f"{piece.name} left the course; it is kept, as your code uses it")
             return
         result.remove(piece)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -93,13 +95,25 @@ def is_unwritten(node: ast.stmt) -> bool:
     )
 
 
+def names_given(piece: Piece) -> set[str]:
+    """Return the names that a piece defines, or assigns to."""
+    if piece.kind != "named":
+        return set()
+    targets = {
+        part.id
+        for part in ast.walk(piece.node)
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    }
+    return {piece.node.name} if isinstance(piece.node, DEFINITIONS) else targets
+
+
 def names_used(node: ast.stmt) -> set[str]:
     """Return the names that a statement mentions."""
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
 def _identity(node: ast.stmt, body: str, *, is_first: bool) -> tuple[str, str]:
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+    if isinstance(node, DEFINITIONS):
         return "named", node.name
     if isinstance(node, ast.Assign | ast.AnnAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]

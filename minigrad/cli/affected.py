@@ -1,0 +1,80 @@
+"""Which exercises a change to a file concerns."""
+
+from __future__ import annotations
+
+from minigrad.course.pieces import Piece, is_unwritten, names_given, names_used, split
+
+
+def affected(names: list[str], before: str | None, now: str, stub: str | None) -> list[str]:
+    """Return the exercises to grade again, in order; none when nothing changed.
+
+    Those are the exercises whose own text changed, or that use (perhaps through others) something
+    that did. A change that belongs to no exercise, such as an import or the answer of a bug hunt,
+    concerns all. Those that nobody has begun are left out, unless nothing would be left.
+
+    Args:
+        names: of the lesson's exercises.
+        before: the file's text before, None when it was not there.
+        now: its text now.
+        stub: the file as it came, None when that is not known.
+    """
+    pieces, old = _pieces(now), _pieces(before or "")
+    if pieces is None or old is None:
+        return []
+    came = _pieces(stub or "") or []
+    changed = _named({piece.key: piece for piece in pieces}, {piece.key: piece for piece in old})
+    loose = any(
+        piece.kind != "named" and piece.plain not in {other.plain for other in old}
+        for piece in pieces
+    )
+    concerned = _users(changed, pieces)
+    found = [name for name in names if name in concerned]
+    unclaimed = any(
+        name not in names and not _users({name}, pieces) & set(names) for name in changed
+    )
+    if loose or unclaimed:
+        found = names
+    begun = [name for name in found if _is_begun(name, pieces, came)]
+    return begun or found[:1]
+
+
+def _pieces(text: str) -> list[Piece] | None:
+    try:
+        return split(text)[0]
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _named(now: dict, before: dict) -> set[str]:
+    """Return the names whose text differs, appeared or went."""
+    keys = {key for key in {*now, *before} if key[0] == "named"}
+    differ = {
+        key
+        for key in keys
+        if key not in now or key not in before or now[key].plain != before[key].plain
+    }
+    return set().union(
+        *(names_given(found[key]) for found in (now, before) for key in differ & {*found})
+    )
+
+
+def _users(names: set[str], pieces: list[Piece]) -> set[str]:
+    """Return these names and all that use them, directly or through others."""
+    found = set(names)
+    grew = True
+    while grew:
+        more = set().union(
+            *(names_given(piece) for piece in pieces if names_used(piece.node) & found)
+        )
+        grew = not more <= found
+        found |= more
+    return found
+
+
+def _is_begun(name: str, pieces: list[Piece], came: list[Piece]) -> bool:
+    """Whether the learner wrote something of an exercise."""
+    stubs = {piece.plain for piece in came if name in names_given(piece)}
+    return any(
+        name in names_given(piece) and piece.plain not in stubs and not is_unwritten(piece.node)
+        for piece in pieces
+    )

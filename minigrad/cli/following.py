@@ -1,0 +1,73 @@
+"""`minigrad next`: the first exercise that is not solved, where it stands, and how to go on."""
+
+from __future__ import annotations
+
+import argparse
+
+from minigrad.cli.standing import Standing, line_of, standings
+from minigrad.grader.folder import CourseFolder, find_folder, find_stem
+from minigrad.grader.report import Style
+from minigrad.grader.run import Submission
+from minigrad.grader.spec import Lesson
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show what comes next, in the whole course or in one lesson."""
+    folder = find_folder()
+    stem = find_stem(options.lesson) if options.lesson else None
+    found = first_unsolved(folder, stem)
+    if found is None:
+        where = f"lesson {stem[:2]} is solved" if stem else "everything is solved"
+        print(f"Nothing is left: {where}. `minigrad status` shows the wall of your parts.")
+        return 0
+    print("\n".join(describe(folder, *found, Style())))
+    return 0
+
+
+def first_unsolved(folder: CourseFolder, stem: str | None = None) -> tuple[Lesson, Standing] | None:
+    """Return the first exercise in the order of the course that is not solved, None for none."""
+    for lesson, found in standings(folder):
+        if stem is None or lesson.stem == stem:
+            for standing in found:
+                if not standing.is_solved:
+                    return lesson, standing
+    return None
+
+
+def describe(folder: CourseFolder, lesson: Lesson, standing: Standing, style: Style) -> list[str]:
+    """Return the lines that say what to do, where, how long it takes, and what helps."""
+    exercise = standing.exercise
+    full, empty = style.stars
+    stars = full * exercise.difficulty + empty * (5 - exercise.difficulty)
+    points = f"{exercise.points} point{'s' if exercise.points != 1 else ''}"
+    head = style.paint(f"next: {exercise.id}", "bold")
+    lines = [f"{head}  {stars}  about {exercise.minutes} min, {points}"]
+    path = folder.root / "exercises" / f"{lesson.stem}.py"
+    if path.is_file():
+        line = line_of(Submission.read(path).source, exercise.name)
+        place = f"exercises/{path.name}" + (f":{line}" if line else "")
+    else:
+        place = f"exercises/{path.name} is missing: `minigrad reset {lesson.number}`"
+    rows = [
+        ("write it", place),
+        ("lesson", f"{lesson.number} {lesson.title} (lessons/{lesson.stem}.ipynb)"),
+        ("open both", f"minigrad lab {lesson.number}"),
+        ("grade it", f"minigrad check {exercise.id}"),
+        ("stuck", f"minigrad hint {exercise.id}"),
+    ]
+    lines += [f"  {label:<10} {text}" for label, text in rows]
+    if standing.is_checked and not standing.is_current:
+        lines.append("  The file has changed since it was graded; solved already? Grade it.")
+    return lines
+
+
+def brief(folder: CourseFolder) -> str:
+    """Return what comes next in one line."""
+    found = first_unsolved(folder)
+    if found is None:
+        return "next: nothing, everything is solved"
+    lesson, standing = found
+    path = folder.root / "exercises" / f"{lesson.stem}.py"
+    line = line_of(Submission.read(path).source, standing.exercise.name) if path.is_file() else 0
+    place = f"exercises/{path.name}:{line}" if line else f"exercises/{path.name}"
+    return f"next: {standing.exercise.id}, about {standing.exercise.minutes} min ({place})"

@@ -1,0 +1,101 @@
+"""How far a learner is: what each exercise earned on its file as it is now."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from minigrad.course.parts import PARTS
+from minigrad.course.pieces import names_given, split
+from minigrad.grader import progress
+from minigrad.grader.folder import (
+    CourseError,
+    CourseFolder,
+    known_stems,
+    load_lesson,
+)
+from minigrad.grader.run import Submission, file_hash, find_line
+from minigrad.grader.spec import Exercise, Lesson
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One exercise: `entry` is what is remembered, `is_current` whether its file is the same."""
+
+    exercise: Exercise
+    entry: dict[str, Any]
+    is_current: bool
+    ran_the_engine: bool
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether it was graded at all."""
+        return "points" in self.entry
+
+    @property
+    def points(self) -> int:
+        """What it earned, 0 once the file has changed."""
+        return self.entry.get("points", 0) if self.is_current else 0
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether every check passed on the file as it is."""
+        return self.points == self.exercise.points
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is a part that the engine can run on."""
+        return self.ran_the_engine or self.exercise.id in PARTS
+
+    @property
+    def is_lit(self) -> bool:
+        """Whether the learner's part, as it is, ran the engine."""
+        return self.ran_the_engine and self.is_solved
+
+
+def standings(folder: CourseFolder) -> Iterator[tuple[Lesson, list[Standing]]]:
+    """Yield each lesson with its exercises, in order."""
+    remembered = progress.load(folder.state)
+    for stem in known_stems():
+        lesson = load_lesson(stem)
+        hash_now = hash_of_file(folder, stem)
+        found = []
+        for exercise in lesson.exercises.values():
+            entry = remembered["exercises"].get(exercise.id, {})
+            current = progress.is_current(entry, hash_now)
+            lit = exercise.id in remembered["engine"]
+            found.append(Standing(exercise, entry, current, lit))
+        yield lesson, found
+
+
+def hash_of_file(folder: CourseFolder, stem: str) -> str | None:
+    """Return the hash of a lesson's exercise file as it is now, None when there is none."""
+    try:
+        return file_hash(Submission.read(folder.exercise_file(stem)).source)
+    except (CourseError, OSError):
+        return None
+
+
+def line_of(source: str, name: str) -> int:
+    """Return the line on which a file defines a name, 0 where it does not."""
+    try:
+        pieces, _ = split(source)
+    except (SyntaxError, ValueError):
+        return find_line(source, name)
+    lines = [
+        piece.node.lineno  # that of `def`, and not of a decorator above it
+        for piece in pieces
+        if name in names_given(piece)
+    ]
+    return lines[-1] if lines else 0
+
+
+def is_whole(source: str) -> bool:
+    """Whether a text is Python, as far as its grammar goes."""
+    try:
+        ast.parse(source)
+    except (SyntaxError, ValueError):
+        return False
+    return True

@@ -1,0 +1,100 @@
+"""`minigrad status`: the wall of tiles, a tile a part of the engine, and the table of exercises."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+
+from minigrad.cli.following import brief
+from minigrad.cli.standing import Standing, standings
+from minigrad.grader.folder import find_folder
+from minigrad.grader.report import Style
+from minigrad.grader.spec import Exercise
+
+WIDEST = 100
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show the wall, then every exercise with its points, then what comes next."""
+    del options
+    folder = find_folder()
+    style = Style()
+    found = list(standings(folder))
+    every = [standing for _, some in found for standing in some]
+    print("\n".join(wall([one for one in every if one.is_part], style, terminal_width())))
+    print()
+    for lesson, some in found:
+        points = sum(standing.points for standing in some)
+        head = f"{lesson.number}  {lesson.title}"
+        print(f"{style.paint(head, 'bold')}  {style.paint(f'({points}/{lesson.points})', 'dim')}")
+        for standing in some:
+            print(row(standing, style))
+    total, of = sum(one.points for one in every), sum(one.exercise.points for one in every)
+    left = sum(one.exercise.minutes for one in every if not one.is_solved)
+    minutes = f"; what is left takes about {left} min" if left else ""
+    print(f"{total} of {of} points{minutes}")
+    if any(one.is_checked and not one.is_current for one in every):
+        print("points count for the file as it was checked; `minigrad check` checks it as it is")
+    print(brief(folder))
+    return 0
+
+
+def terminal_width() -> int:
+    """Return how many columns to use."""
+    return min(shutil.get_terminal_size((80, 24)).columns, WIDEST)
+
+
+def wall(parts: list[Standing], style: Style, width: int) -> list[str]:
+    """Return the grid: a tile a part, lit where the learner's own runs the engine."""
+    lit, dark = tiles(style)
+    n_lit = sum(part.is_lit for part in parts)
+    lines = [f"Your engine: {n_lit} of {len(parts)} parts are yours   ({lit} runs, {dark} not yet)"]
+    if not parts:
+        return lines
+    names = [f"{part.exercise.id.replace('.', ' ')}" for part in parts]
+    cell = max(map(len, names)) + 6
+    columns = max(1, width // cell)
+    for first in range(0, len(parts), columns):
+        shown = zip(parts[first : first + columns], names[first : first + columns], strict=True)
+        lines.append("".join(_tile(part, name, cell, style) for part, name in shown).rstrip())
+    return lines
+
+
+def _tile(part: Standing, name: str, cell: int, style: Style) -> str:
+    lit, dark = tiles(style)
+    text = f"{(lit if part.is_lit else dark) * 2} {name}"
+    return (
+        "  "
+        + style.paint(text, "passed" if part.is_lit else "not_run")
+        + " " * (cell - len(text) - 2)
+    )
+
+
+def tiles(style: Style) -> tuple[str, str]:
+    """Return the signs of a lit and of a dark tile."""
+    return ("■", "□") if style.signs["passed"] == "✓" else ("#", "-")
+
+
+def row(standing: Standing, style: Style) -> str:
+    """Return the line of one exercise."""
+    exercise = standing.exercise
+    lit, dark = tiles(style)
+    tile = (lit if standing.is_lit else dark) if standing.is_part else " "
+    failed = standing.is_checked and standing.is_current
+    sign = "passed" if standing.is_solved else "failed" if failed else "not_run"
+    notes = [hints_taken(exercise, standing.entry.get("hints", 0))]
+    if standing.is_checked and not standing.is_current:
+        notes.append(f"had {standing.entry['points']} before the file changed")
+    line = (
+        f"  {tile} {style.paint(style.signs[sign], sign)} {exercise.name:<24}"
+        f"{standing.points:>3} of {exercise.points:<3} {exercise.minutes:>3} min  "
+        f"{', '.join(note for note in notes if note)}"
+    )
+    return line.rstrip()
+
+
+def hints_taken(exercise: Exercise, n: int) -> str:
+    """Return in words how many hints were looked at; after the last comes the solution."""
+    if n > len(exercise.hints):
+        return f"{len(exercise.hints)} hints and the solution"
+    return f"{n} hint{'s' if n > 1 else ''}" if n else ""

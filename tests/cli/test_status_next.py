@@ -1,0 +1,208 @@
+"""`status` and `next`, the endings of all commands, and their help."""
+
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from minigrad.cli import following, status
+from minigrad.cli.main import main, make_parser
+from minigrad.cli.standing import line_of
+from minigrad.grader import progress
+from minigrad.grader.report import Style
+
+
+def commands():
+    return next(action for action in make_parser()._actions if action.choices).choices
+
+
+def light(folder, *ids):
+    progress.update(folder / ".minigrad", lambda data: data["engine"].update({i: {} for i in ids}))
+
+
+def solve(folder, stem="00_start"):
+    from tests.cli.conftest import ROOT
+
+    text = (ROOT / "solutions" / f"{stem}.py").read_text()
+    (folder / "exercises" / f"{stem}.py").write_text(text)
+
+
+def test_next_names_the_exercise_its_line_and_how_to_open_it(learner, capsys):
+    assert main(["next"]) == 0
+    out = capsys.readouterr().out
+    file = (learner / "exercises" / "00_start.py").read_text().splitlines()
+    line = int(out.partition("00_start.py:")[2].partition("\n")[0])
+    assert file[line - 1].startswith("def hello")
+    assert "about 2 min, 1 point\n" in out
+    for command in ("minigrad lab 00", "minigrad check 00.hello", "minigrad hint 00.hello"):
+        assert command in out
+
+
+def test_next_goes_on_in_order_and_begins_where_it_is_told(learner, capsys):
+    assert main(["check", "00.hello"]) == 0
+    assert "next: 00.central_difference" in capsys.readouterr().out
+    main(["next"])
+    assert "next: 00.central_difference" in capsys.readouterr().out
+    main(["next", "01"])
+    out = capsys.readouterr().out
+    assert "next: 01.mul_backward" in out
+    assert "is missing: `minigrad reset 01`" in out
+
+
+def test_next_says_when_a_lesson_is_solved(learner, capsys):
+    solve(learner)
+    assert main(["check", "00"]) == 0
+    capsys.readouterr()
+    assert main(["next", "00"]) == 0
+    assert "lesson 00 is solved" in capsys.readouterr().out
+
+
+def test_next_after_a_change_says_that_it_may_be_solved_already(learner, capsys):
+    main(["check", "00.central_difference"])
+    path = learner / "exercises" / "00_start.py"
+    path.write_text(path.read_text() + "\n# more\n")
+    main(["check", "00.hello"])
+    capsys.readouterr()
+    main(["next"])
+    out = capsys.readouterr().out
+    assert "next: 00.central_difference" in out
+    assert "has changed since it was graded" in out
+
+
+def test_next_works_on_a_file_that_is_no_python(learner, capsys):
+    path = learner / "exercises" / "00_start.py"
+    path.write_text(path.read_text() + "\ndef broken(:\n")
+    assert main(["next"]) == 0
+    assert "00_start.py:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("x = 1\n\n\n@d\ndef f():\n    pass\n", 5),
+        ("class f:\n    pass\n", 1),
+        ("a, f = 1, 2\n", 1),
+        ("def f(): pass\ndef f(): pass\n", 2),
+        ("def g(): pass\n", 0),
+        ("x = (\ndef f(y):\n", 2),
+    ],
+)
+def test_line_of_a_name(text, line):
+    assert line_of(text, "f") == line
+
+
+def test_wall_is_a_grid_whose_tiles_light(learner, capsys, monkeypatch):
+    from tests.cli.conftest import ROOT
+
+    stub = (ROOT / "solutions" / "01_chain_rule.py").read_text()
+    (learner / "exercises" / "01_chain_rule.py").write_text(stub)
+    assert main(["check", "01"]) == 0
+    light(learner, "01.mul_backward")
+    monkeypatch.setenv("COLUMNS", "80")
+    capsys.readouterr()
+    assert main(["status"]) == 0
+    out = capsys.readouterr().out
+    wall = out.partition("\n\n")[0].splitlines()
+    assert "1 of " in wall[0]
+    assert "■■ 01 mul_backward" in wall[1]
+    assert "□□ 01 tanh_backward" in wall[1]
+    assert all(len(line) <= 80 for line in wall)
+    starts = [[i for i, sign in enumerate(line) if sign in "■□"] for line in wall[1:]]
+    assert all(set(line) <= set(starts[0]) for line in starts)  # the columns stand in line
+
+
+@pytest.mark.parametrize("width", [20, 40, 100])
+def test_wall_fits_the_terminal(learner, width):
+    parts = [one for _, some in following.standings(_folder(learner)) for one in some]
+    for line in status.wall(parts, Style(plain=True), width)[1:]:
+        assert len(line) <= max(width, 36)
+
+
+def _folder(root):
+    from minigrad.grader.folder import CourseFolder
+
+    return CourseFolder(root)
+
+
+def test_status_says_how_long_the_rest_takes_and_what_is_next(learner, capsys):
+    main(["status"])
+    before = capsys.readouterr().out
+    assert "next: 00.hello, about 2 min (exercises/00_start.py:" in before
+    main(["check", "00.hello"])
+    capsys.readouterr()
+    main(["status"])
+    after = capsys.readouterr().out
+
+    def left(text):
+        return int(text.partition("takes about ")[2].partition(" min")[0])
+
+    assert left(before) - left(after) == 2
+
+
+def test_status_of_a_damaged_progress_file_begins_anew_and_keeps_it(learner, capsys):
+    (learner / ".minigrad" / "progress.json").write_text("{")
+    assert main(["status"]) == 0
+    (aside,) = (learner / ".minigrad").glob("progress.json.unreadable-*")
+    assert aside.read_text() == "{"
+
+
+def test_mistyped_command_is_suggested(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["chek", "00"])
+    assert ended.value.code == 2
+    assert "did you mean 'check'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", sorted(commands()))
+def test_every_command_has_help(name, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    assert ended.value.code == 0
+    assert len(capsys.readouterr().out.splitlines()) > 3
+
+
+def test_help_lists_every_command_and_the_exit_codes(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    out = capsys.readouterr().out
+    assert all(f"  {name} " in out for name in commands())
+    assert "0 full marks" in out
+
+
+def test_minigrad_alone_says_what_to_do(capsys):
+    assert main([]) == 2
+    assert "minigrad next" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "error", [RuntimeError("boom"), zipfile.BadZipFile("boom"), OSError("boom")]
+)
+def test_fault_of_minigrad_is_exit_3_and_never_1(learner, monkeypatch, capsys, error):
+    def broken(*_):
+        raise error
+
+    monkeypatch.setattr(status, "standings", broken)
+    assert main(["status"]) == 3
+    assert "boom" in capsys.readouterr().err
+
+
+def test_points_that_cannot_be_remembered_are_shown_all_the_same(learner, monkeypatch, capsys):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(progress, "write_atomically", full)
+    assert main(["check", "00.hello"]) == 0
+    said = capsys.readouterr()
+    assert "1 of 1 points" in said.out
+    assert "not remembered" in said.err
+
+
+def test_reader_that_leaves_early_is_no_error(learner):
+    command = f"{sys.executable} -m minigrad.cli.main status | head -n 1"
+    done = subprocess.run(
+        command, shell=True, cwd=learner, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    assert "Your engine" in done.stdout

@@ -44,6 +44,7 @@ class Attack:
     source: Callable[[Victim], str]
     plain: str
     engine: str = ""
+    limit: str = ""  # the limit without which it is not tried
 
     def key(self, victim: Victim) -> str:
         """Return the key for this victim."""
@@ -75,11 +76,15 @@ ATTACKS: dict[str, Attack] = {
         ),
         "time",
     ),
-    "memory bomb": Attack(body("return bytearray(8 * 2**30)"), "memory"),
+    "memory bomb": Attack(body("return bytearray(8 * 2**30)"), "memory", limit="memory"),
     "many small blocks": Attack(
-        body("blocks = []", "while True:", "    blocks.append(np.empty(2**26))"), "memory"
+        body("blocks = []", "while True:", "    blocks.append(np.empty(2**26))"),
+        "memory",
+        limit="memory",
     ),
-    "endless printing": Attack(body("while True:", "    print('x' * 1000)"), "output"),
+    "endless printing": Attack(
+        body("while True:", "    print('x' * 1000)"), "output", limit="file size"
+    ),
     "endless recursion": Attack(
         lambda victim: victim.function(f"return {victim.name}({victim.parameters})"), "recursion"
     ),
@@ -90,6 +95,7 @@ ATTACKS: dict[str, Attack] = {
             f"return {victim.name}({victim.parameters}) + 1",
         ),
         "killed|memory|time|recursion",
+        limit="memory",
     ),
     # ---- leaving, lying, forging --------------------------------------------------------------
     "os._exit(0)": Attack(body("import os", "os._exit(0)"), "exit"),
@@ -97,7 +103,9 @@ ATTACKS: dict[str, Attack] = {
     "sys.exit(0)": Attack(body("import sys", "sys.exit(0)"), "exit"),
     "sys.exit(0) at import": Attack(at_import("import sys\nsys.exit(0)\n"), "exit"),
     "crashes the interpreter": Attack(body("import os", "os.kill(os.getpid(), 11)"), "killed"),
-    "kills its own group": Attack(body("import os", "os.killpg(0, 9)"), "killed"),
+    "kills its own group": Attack(
+        body("import os", "os.killpg(0, 9)"), "killed", limit="process group"
+    ),
     "patches numpy.testing": Attack(
         lambda victim: (
             "import numpy\nnumpy.testing.assert_allclose = lambda *a, **k: None\n"
@@ -238,7 +246,7 @@ ATTACKS: dict[str, Attack] = {
         body("import subprocess", "return subprocess.check_output(['cat', '{solutions}/x'])"),
         "closed",
     ),
-    "forks": Attack(body("import os", "os.fork()", "os._exit(0)"), "closed"),
+    "forks": Attack(body("import os", "os.fork()", "os._exit(0)"), "closed", limit="forks"),
     "kills its parent": Attack(body("import os", "os.kill(os.getppid(), 9)"), "closed"),
     # ---- broken, not hostile ------------------------------------------------------------------
     "raises at import": Attack(at_import("raise RuntimeError('no')\n"), "raised"),

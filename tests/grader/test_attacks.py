@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 PLACES = {"solutions": str(ROOT / "solutions"), "package": str(Path(minigrad.__file__).parent)}
 RIGHT = "    return (f(x + eps) - f(x - eps)) / (2 * eps)\n"
 SOLUTION = f"{HEAD}def central_difference(f, x, eps):\n{RIGHT}"
-SHORT = Limits(load_seconds=1.5, call_seconds=1.0, memory_bytes=2**30)
+SHORT = Limits(load_seconds=2.0, call_seconds=1.0, memory_bytes=2**30)
 OTHER_USER = 61234
 
 
@@ -37,7 +38,8 @@ def with_short_limits():
     exercises = [load_lesson(v.stem).exercises[v.name] for v in (PLAIN, ENGINE)]
     before = [exercise.limits for exercise in exercises]
     for exercise in exercises:
-        exercise.limits = SHORT
+        is_plain = exercise.needs == "plain"
+        exercise.limits = SHORT if is_plain else replace(SHORT, load_seconds=10.0)
     try:
         yield
     finally:
@@ -68,6 +70,9 @@ def grade_attack(server, name, victim, attacks=ATTACKS):
 @pytest.mark.parametrize("victim", [PLAIN, ENGINE], ids=["plain", "engine"])
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attack_scores_nothing_and_is_told_in_words(name, victim, server, short_limits):
+    limit = ATTACKS[name].limit
+    if limit and not has_limits():
+        pytest.skip(f"this system sets no limit on {limit}")
     started = time.monotonic()
     result = grade_attack(server, name, victim)
     assert time.monotonic() - started < 60
@@ -83,6 +88,14 @@ def test_attack_scores_nothing_and_is_told_in_words(name, victim, server, short_
 def test_victim_that_needs_the_engine_is_one_that_says_so():
     assert load_lesson(ENGINE.stem).exercises[ENGINE.name].needs == "engine"
     assert load_lesson(PLAIN.stem).exercises[PLAIN.name].needs == "plain"
+
+
+def has_limits():
+    try:
+        import resource  # noqa: F401 - whether it is there is the question
+    except ImportError:
+        return False
+    return True
 
 
 def why_no_other_user():
@@ -143,6 +156,8 @@ def test_two_ended_workers_stop_the_exercise_instead_of_waiting_for_each_check(
 
 
 def test_server_is_not_harmed_by_a_worker_that_kills_its_group(server, short_limits):
+    if not hasattr(os, "killpg"):
+        pytest.skip("this system has no process groups")
     source = ATTACKS["kills its own group"].source(PLAIN)
     assert message_key(grade_source(server, "00_start", PLAIN.name, source, seed=1)) == "killed"
     assert grade_source(server, "00_start", PLAIN.name, SOLUTION, seed=1).passed

@@ -1,0 +1,693 @@
+# %% [markdown]
+# # 04 · A gradient is a sum
+#
+# **You need** lessons 01 and 02: a backward pass walks a graph and multiplies. **It takes** about
+# two hours. **At the end** you know who adds up gradients, in whose memory, and when they are
+# thrown away; and you have an engine of your own, one file without minigrad in it, that reads
+# digits. Next: lesson 05, clone and detach.
+#
+# Your code goes into `exercises/04_accumulation.py`.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+import minigrad as mg
+from minigrad.course import check, light, load, needs, predict, scrub
+from minigrad.course.l04_accumulation.pictures import draw_arrivals, draw_sum_of_rows
+
+# %% [markdown]
+# ## 1. One number in many places
+#
+# In lesson 01, `x` went into the product `x * x` by two doors, and what came back through both was
+# added. That was one line there. It is the subject of this lesson, for it happens everywhere:
+#
+# - a bias is added to *every row* of a batch;
+# - a value goes into *several* operations;
+# - a parameter is used in *several* batches.
+#
+# Each use sends a gradient back. The reason for the sum is always the same: move the number a
+# little, and *all* its uses move; the loss changes by what they change it together.
+#
+# **Predict.** A layer adds its bias to 64 rows, and the loss is the plain sum of what comes out. So
+# the gradient that arrives is 1 in each of 64 rows. What is the gradient of one entry of the bias?
+
+# %% tags=["prediction"]
+rows = predict("04.bias", "What is the gradient of a bias that is added to 64 rows?", ...)
+rows
+
+# %%
+bias = mg.zeros((3,), requires_grad=True)
+(mg.ones((64, 3)) + bias).sum().backward()
+print(f"bias.grad = {bias.grad.numpy()}")
+rows.reveal(float(bias.grad[0].item()), factor=1.001)
+
+# %% [markdown]
+# With gradients that differ from row to row, it looks like this. The numbers are minigrad's: a hook
+# catches what arrives at the sum, before it is added up.
+
+# %%
+mg.manual_seed(3)
+values = mg.randn((4, 3))
+bias = mg.zeros((3,), requires_grad=True)
+caught = []
+y = values + bias
+y.register_hook(lambda dy: caught.append(dy.numpy().copy()))
+(mg.tanh(y) ** 2).sum().backward()
+
+figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")
+draw_sum_of_rows(axis, caught[0], bias.grad.numpy())
+axis.set(xlabel="entry of the bias", ylabel="what arrives")
+axis.set_title("Four copies of a bias, and its gradient")
+plt.show()
+
+# %% [markdown]
+# **What to see.** NumPy *stretches* the bias: it pretends that each row has a copy. Going back, a
+# sum over exactly the copies undoes it. The gradient has the shape of the bias again, and never
+# that of the batch.
+#
+# Stretching is wider than rows. NumPy writes two shapes below each other, aligned at their *right*
+# ends. Where an axis is missing in front, it puts one; where the length is 1, it copies:
+#
+# ```
+#           g   (8, 4, 3)
+#  an operand      (1, 3)     a new axis of 8, and an axis of 1 copied 4 times
+# its gradient     (1, 3)     32 copies each: summed over both
+# ```
+#
+# **Write** `unbroadcast`. PyTorch has it as `Tensor.sum_to_size`. Each operation that broadcasts
+# needs it on its way back, so an engine does it in one place for all.
+
+# %% tags=["exercise"]
+check("04.unbroadcast")
+
+# %% [markdown]
+# Here is a test that needs no second way to compute the answer. Stretching is linear, and going
+# back is its *transpose*: for any `x` and any `g`, multiplied entry by entry and added up,
+# the stretched `x` with `g` must give the same number as `x` with the summed `g`. Engines test
+# backward functions like this.
+
+# %%
+needs("04.unbroadcast")
+mine = load("04")
+random = np.random.default_rng(0)
+for shape, g_shape in [((3,), (4, 3)), ((1, 3), (8, 4, 3)), ((), (2, 5)), ((2, 1), (2, 0))]:
+    operand, g = random.standard_normal(shape), random.standard_normal(g_shape)
+    forth = np.sum(np.broadcast_to(operand, g_shape) * g)
+    back = np.sum(operand * mine.unbroadcast(g, shape))
+    print(f"{shape!s:>7} to {g_shape!s:<10} {forth: .12f}   {back: .12f}")
+
+# %% [markdown]
+# ## 2. Who adds, and into whose array?
+#
+# Now a value that goes into several operations. Below, `a` is used twice, and so is `x`:
+
+# %%
+x = mg.variable([0.8], requires_grad=True, name="x")
+a = mg.tanh(x)
+b = mg.exp(a)
+c = a * b
+loss = c + x
+mg.viz.graph(loss)
+
+# %% [markdown]
+# **What to see.** Two arrows leave `tanh`, and two leave `x`. Each arrow brings back a gradient.
+#
+# During a backward pass, an engine keeps a table: per value, the sum of what has arrived so far. A
+# value hands its gradient on when all of it has arrived; that is what the order of lesson 02 is
+# for. `mg.use` lets us sit at this table and write down every arrival in minigrad's own pass:
+
+# %%
+arrivals = []
+
+
+def watching(grads, key, g):
+    """Add, as an engine does, and write down who got what."""
+    arrivals.append((key.op, float(g.sum())))
+    grads[key] = grads[key] + g if key in grads else g.copy()
+
+
+with mg.use(accumulate=watching):
+    loss.backward()
+
+names = {"mul": "c = a * b", "exp": "b = exp(a)", "tanh": "a = tanh(x)", "leaf": "x"}
+seen = [(op, g) for op, g in arrivals if op in names]
+scrub(
+    lambda axis, step: draw_arrivals(axis, names, seen, step),
+    list(range(1, len(seen) + 1)),
+    label="arrivals",
+    show=[2, 4, 6],
+    width=4.0,
+    height=2.8,
+)
+
+# %% [markdown]
+# **What to see.** The orange piece is the last arrival. `x` is reached early, by the short way, and
+# gets its second and larger part at the very end. Had it been *replaced* then and not added to, the
+# early part would be lost: that is the bug "`=` where `+=` belongs".
+#
+# **Write** `accumulate`, one arrival at this table. It looks like a line and is two, because of one
+# question: *whose array is it*? The backward pass of `a + b` hands the same `dy` to both. Nobody
+# copies it; copies cost. So when a gradient arrives at your table, others hold it, too.
+
+# %% tags=["exercise"]
+check("04.accumulate")
+
+# %% [markdown]
+# > **Real bug: two gradients, one array.** OneFlow issue 8248, of May 2022, recalls this one. Take
+# > `z = x + y` and `p = x / z`. On the way back, `y` gets `dz`, and `x` gets `dz` and `dp / z`. To
+# > save memory, the backward pass of the sum gave *the same* array `dz` to both, and the engine
+# > added the second part for `x` in place. Ten lines are enough:
+
+
+# %%
+def sharing(grads, key, g):
+    """Keep the first gradient as it came, and add later ones in place."""
+    if key in grads:
+        grads[key] += g
+    else:
+        grads[key] = g
+
+
+needs("04.accumulate")
+mine = load("04")
+x, y, dp = np.array([1.0, 2.0]), np.array([3.0, 2.0]), np.ones(2)
+z = x + y
+for name, add_up in (("sharing", sharing), ("yours", mine.accumulate)):
+    grads, dz = {}, -dp * x / z**2
+    for key, g in (("x", dz), ("y", dz), ("x", dp / z)):
+        add_up(grads, key, g)
+    print(f"{name:>8}: dx = {grads['x']}, dy = {grads['y']}")
+
+# %% [markdown]
+# The gradient of `x` is right both times. That of `y`, which nobody touched, is wrong. No error, no
+# warning, and a test in which each input is used once never sees it. Today OneFlow's engine copies
+# the first gradient, and the comment beside that line names the issue. PyTorch and minigrad keep
+# the first array only where they know that nobody else has it.
+#
+# ## 3. Sums over time
+#
+# The third kind: a parameter is used again in the next step. Its `.grad` *stays* and is added to,
+# from one `backward()` to the next, until somebody clears it. Why would anybody want that? First
+# look at what happens to those who do not know it.
+
+# %%
+images, labels = mg.data.load_digits()
+(x_all, y_all), (x_new, y_new) = mg.data.stratified_split(images.reshape(-1, 64) * 2 - 1, labels)
+
+
+def train(zero=True, gate_first=False, epochs=6):
+    """Train a small network with Adam; return the losses and the held-out accuracy."""
+    mg.manual_seed(1)
+    first, second = mg.nn.Linear(64, 48), mg.nn.Linear(48, 10)
+    optimizer = mg.optim.Adam([*first.parameters(), *second.parameters()], learning_rate=5e-3)
+
+    def logits(rows):
+        hidden = first(mg.variable(rows))  # used twice from here on
+        if gate_first:
+            return second(mg.sigmoid(hidden) * mg.tanh(hidden))
+        return second(mg.tanh(hidden) * mg.sigmoid(hidden))
+
+    losses = []
+    for epoch in range(epochs):
+        for rows, targets in mg.data.batches(x_all, y_all, batch_size=64, seed=epoch):
+            loss = mg.cross_entropy(logits(rows), mg.variable(targets))
+            loss.backward()
+            optimizer.step()
+            if zero:
+                optimizer.zero_grad()
+            losses.append(loss.item())
+    with mg.no_grad():
+        right = logits(x_new).numpy().argmax(axis=1) == y_new
+    return np.array(losses), right.mean()
+
+
+losses, accuracy = train()
+never, never_accuracy = train(zero=False)
+
+figure, axis = plt.subplots(figsize=(8, 3.6), layout="constrained")
+axis.semilogy(losses, label=f"cleared after each step: {accuracy:.1%} read correctly")
+axis.semilogy(never, label=f"never cleared: {never_accuracy:.1%}")
+axis.set(xlabel="training step", ylabel="loss")
+axis.set_title("The same training, with and without zero_grad()")
+axis.legend()
+axis.grid(alpha=0.3)
+plt.show()
+
+# %% [markdown]
+# **What to see.** Without clearing, each step goes along the sum of *all* gradients since the
+# start: a ball without friction. It overshoots and swings. It learns something, and that is what
+# makes the bug hard to see: nothing crashes, the numbers are only worse.
+#
+# Now the use of it. A batch that does not fit in memory can come in pieces: `backward()` for each
+# piece, gradients add up in `.grad`, one step at the end. Memory is that of one piece. Let the
+# engine's own counters say how much that is:
+
+# %%
+mg.manual_seed(0)
+wide = mg.nn.Sequential(mg.nn.Linear(64, 256), mg.nn.Tanh(), mg.nn.Linear(256, 10))
+big_x, big_y = x_all[:1200], y_all[:1200]
+
+
+def in_pieces(k):
+    """Return the gradient of the mean loss over all rows, from k pieces, and the peak of memory."""
+    wide.zero_grad()
+    mg.memory.reset_peak()
+    before = mg.memory.stats()["current_bytes"]
+    for part_x, part_y in zip(np.split(big_x, k), np.split(big_y, k), strict=True):
+        loss = mg.cross_entropy(wide(mg.variable(part_x)), mg.variable(part_y))
+        (loss * (len(part_x) / len(big_x))).backward()
+    peak = mg.memory.stats()["peak_bytes"] - before
+    return np.concatenate([p.grad.numpy().ravel() for p in wide.parameters()]), peak
+
+
+ks = [1, 2, 3, 4, 6, 8, 12]
+in_pieces(1)  # from here on, the gradients have their memory
+whole, _ = in_pieces(1)
+measured = [in_pieces(k) for k in ks]
+peaks = [peak / 2**20 for _, peak in measured]
+apart = max(np.abs(gradient - whole).max() for gradient, _ in measured)
+
+figure, axis = plt.subplots(figsize=(8, 3.6), layout="constrained")
+axis.plot(ks, peaks, "o-")
+axis.set(xlabel="pieces", ylabel="peak memory of a step, MiB", xticks=ks, ylim=(0, None))
+axis.set_title("One step on 1,200 rows, in pieces")
+axis.grid(alpha=0.3)
+plt.show()
+print(f"largest difference between the gradients: {apart:.1e} (float32)")
+
+# %% [markdown]
+# **What to see.** Half the rows, half the memory: what fills it are the values that wait for the
+# backward pass, one set per row. And the gradient is the same.
+#
+# The factor `len(part_x) / len(big_x)` in there is where people slip. A loss is a *mean* over its
+# own rows; gradients of means do not simply add up to the gradient of the mean.
+#
+# **Predict.** Three rows ask for gradients of 6, 12 and 36. The mean is 18. They come as a batch of
+# two and a batch of one, and somebody averages the two batches' means. What comes out?
+
+# %% tags=["prediction"]
+naive = predict("04.naive", "What is the mean of the batch means of (6, 12) and (36)?", ...)
+naive
+
+# %% tags=["exercise"]
+check("04.microbatch_step")
+
+# %%
+needs("04.microbatch_step")
+mine = load("04")
+batches = [(np.array([6.0, 12.0]), np.zeros(2)), (np.array([36.0]), np.zeros(1))]
+step = mine.microbatch_step(np.zeros(1), batches, lambda w, x, y: np.array([x.mean()]), 1.0)
+naive_mean = np.mean([x.mean() for x, _ in batches])
+print(f"yours goes along {-step[0]:g}; the mean of the means is {naive_mean:g}")
+naive.reveal(float(naive_mean), factor=1.001)
+
+# %% [markdown]
+# The last batch of an epoch is usually a small one, so this happens in every epoch of a naive loop.
+# Libraries had it, too: where the loss is a mean over *words*, and sentences differ in length,
+# `loss / k` weighs the words of short batches more.
+#
+# ## 4. Who coordinates?
+#
+# So far: gradients add up, in somebody's table, until somebody clears it; and a backward pass
+# writes to every leaf that it reaches. PyTorch puts this into the tensors: `requires_grad` says
+# who is differentiated, and recording is on unless you switch it off. Another design has *one
+# object* that knows whom, and from when to when.
+#
+# > **A story about a class in the wrong book.** A widely copied Chinese introduction, "Tensor
+# > gradient computation: OneFlow Autograd", names three parts of OneFlow's autograd: Function,
+# > Variable, and a *GradManager* that "coordinates the computation and manages memory". It
+# > recommends `GradManager.release()` to let go of gradients, and an option `keep_empty_grad` to
+# > save memory. We looked for them in OneFlow's source: `GradManager` and `Variable` are not there,
+# > and `keep_empty_grad` is in no system that we searched. The class exists; it is *MegEngine's*.
+# > There, `attach` says whom, `record` begins, `backward(y, dy)` ends the recording whatever
+# > happens, and `release` frees the *graph*: what was recorded and saved. Every `.grad` stays. And
+# > it has an edge of its own: for a `y` of many elements, its documentation asks for `dy`, and its
+# > code takes ones, so a forgotten `.sum()` passes.
+#
+# It is a good class, so write it yourself: about thirty lines. A `Box` holds a value; operations on boxes
+# write Nodes on every tape that records. A tape is in the order in which things were computed: no
+# sorting is needed, only to walk it from its end. The option of the story is in it as well, with
+# the only meaning that it can have: what do parameters get that a loss does not reach, None or
+# zeros?
+
+# %% tags=["exercise"]
+check("04.GradManager")
+
+# %%
+needs("04.GradManager", "04.accumulate")
+mine = load("04")
+u, v = mine.Box([1.0, 2.0]), mine.Box([3.0, 5.0])
+manager = mine.GradManager()
+manager.attach([u])
+with manager:
+    w = mine.add(mine.mul(u, v), u)
+    loss = mine.total(w)
+    print("on the tape:", [node.op for node in manager.tape])
+    manager.backward(loss)
+print("u.grad =", u.grad, " v.grad =", v.grad, " saved by mul:", w.node.inputs[0].saved)
+
+# %% [markdown]
+# Does `keep_empty_grad=False` save memory, as the story says? Weigh it: eight parameters of 256
+# times 256 numbers, one of them used. First your class, then minigrad's own.
+
+# %%
+needs("04.GradManager", "04.accumulate")
+
+
+def weigh_yours(keep):
+    """Return the MiB of the gradients that your manager leaves (float64)."""
+    boxes = [mine.Box(np.zeros((256, 256))) for _ in range(8)]
+    manager = mine.GradManager(keep_empty_grad=keep)
+    manager.attach(boxes)
+    with manager:
+        manager.backward(mine.total(mine.mul(boxes[0], boxes[0])))
+    return sum(box.grad.nbytes for box in boxes if box.grad is not None) / 2**20
+
+
+def weigh_minigrad(keep):
+    """Return by how many MiB minigrad's pool grows, and how many .grad are None (float32)."""
+    weights = [mg.zeros((256, 256)) for _ in range(8)]
+    start = mg.memory.stats()["current_bytes"]
+    manager = mg.GradManager(weights, keep_empty_grad=keep)
+    attached = mg.memory.stats()["current_bytes"] - start
+    with manager:
+        manager.backward((weights[0] * weights[0]).sum())
+    after = mg.memory.stats()["current_bytes"] - start
+    return attached / 2**20, after / 2**20, sum(weight.grad is None for weight in weights)
+
+
+for keep in (False, True):
+    attached, after, n_none = weigh_minigrad(keep)
+    print(f"keep_empty_grad={keep}:")
+    print(f"    yours:    {weigh_yours(keep):.1f} MiB")
+    print(f"    minigrad: {attached:.1f} MiB once attached, {after:.1f} MiB after backward;")
+    print(f"              .grad is None for {n_none} of 8")
+
+# %% [markdown]
+# Yours saves it: what is not reached costs nothing. minigrad's does not, and on purpose: it makes
+# *one* flat buffer for all attached gradients, so that clipping and optimizers go over memory once.
+# So whether such an option saves anything depends on who owns the memory. What it always changes
+# is what the *optimizer* does next.
+#
+# **Predict.** Adam has moved a parameter for 10 steps, and then the loss no longer reaches it. Its
+# gradient is zero from now on, an array of zeros. Does Adam still move it: "yes" or "no"?
+
+# %% tags=["prediction"]
+coasting = predict(
+    "04.coasting", 'Does Adam move a parameter whose gradient is zeros: "yes", "no"?', ...
+)
+coasting
+
+
+# %%
+def under_adam(afterwards, steps=40):
+    """Return the path of a number with slope -1 for 10 steps, then with this gradient."""
+    number = mg.nn.Parameter(mg.zeros((1,)))
+    optimizer = mg.optim.Adam([number], learning_rate=0.1)
+    path = [number.item()]
+    for step in range(steps):
+        optimizer.zero_grad()
+        if step < 10:
+            number.grad = mg.variable([-1.0])
+        elif afterwards is not None:
+            number.grad = mg.variable([afterwards])
+        optimizer.step()
+        path.append(number.item())
+    return path
+
+
+with_none, with_zeros = under_adam(None), under_adam(0.0)
+figure, axis = plt.subplots(figsize=(8, 3.6), layout="constrained")
+axis.axvline(10, color="gray", linestyle=":", label="the loss no longer reaches it")
+axis.plot(with_zeros, label="zeros from then on")
+axis.plot(with_none, label="None from then on")
+axis.set(xlabel="step of the optimizer", ylabel="value of the parameter")
+axis.set_title("Adam: a gradient of zeros, and no gradient")
+axis.legend()
+axis.grid(alpha=0.3)
+plt.show()
+coasting.reveal("yes" if with_zeros[-1] != with_zeros[10] else "no")
+
+# %% [markdown]
+# **What to see.** Adam keeps an average of past gradients. None means "nothing to do": it stands
+# still, and its average waits. Zeros mean "the slope is 0": the average fades, and until it has
+# faded the parameter coasts on. With weight decay it would even shrink for ever. So `zero_grad()`
+# that fills with zeros and one that sets None train different models; PyTorch changed its default
+# to None in version 2.0, and minigrad always does so.
+#
+# ## 5. Your sums run the engine
+#
+# Now put your two functions into minigrad, in the place of its own, and train the digits again:
+# `accumulate` gets every gradient of every pass, `unbroadcast` those of the biases.
+
+# %%
+needs("04.unbroadcast", "04.accumulate")
+mine = load("04")
+calls = {"unbroadcast": 0, "accumulate": 0}
+
+
+def my_unbroadcast(g, shape):
+    """Count the call, and let your function answer it."""
+    calls["unbroadcast"] += 1
+    return mine.unbroadcast(g, shape)
+
+
+def my_accumulate(grads, key, g):
+    """Count the call, and let your function answer it."""
+    calls["accumulate"] += 1
+    return mine.accumulate(grads, key, g)
+
+
+with mg.use(unbroadcast=my_unbroadcast, accumulate=my_accumulate):
+    my_losses, my_accuracy = train()
+print(f"minigrad's own: loss {losses[-1]:.4f}, {accuracy:.1%} of unseen digits read correctly")
+print(f"with yours:     loss {my_losses[-1]:.4f}, {my_accuracy:.1%} read correctly")
+for name, n_calls in calls.items():
+    print(light(f"04.{name}", mine=my_losses, reference=losses, calls=n_calls))
+
+# %% [markdown]
+# And with `=` in the place of `+=`? `hidden` is used twice in this network, in
+# `tanh(hidden) * sigmoid(hidden)`. One of its two gradients gets lost in every step.
+#
+# **Predict.** How many of the unseen digits does such a network read, in percent? With nothing
+# wrong, it was the number above.
+
+# %% tags=["prediction"]
+lossy = predict("04.lossy", "What percentage is read if one of two gradients gets lost?", ...)
+lossy
+
+
+# %%
+def overwriting(grads, key, g):
+    """Keep only what arrived last."""
+    grads[key] = g.copy()
+
+
+right, right_accuracy = train(gate_first=True)
+with mg.use(accumulate=overwriting):
+    wrong, wrong_accuracy = train()
+    turned, turned_accuracy = train(gate_first=True)
+
+figure, axes = plt.subplots(1, 2, figsize=(10, 3.4), sharey=True, layout="constrained")
+axes[0].semilogy(losses, linewidth=4, alpha=0.4, label=f"+=: {accuracy:.1%}")
+axes[0].semilogy(wrong, linewidth=1, color="tab:red", label=f"=: {wrong_accuracy:.1%}")
+axes[0].set(title="tanh(hidden) * sigmoid(hidden)", ylabel="loss")
+axes[1].semilogy(right, linewidth=4, alpha=0.4, label=f"+=: {right_accuracy:.1%}")
+axes[1].semilogy(turned, linewidth=1, color="tab:red", label=f"=: {turned_accuracy:.1%}")
+axes[1].set(title="sigmoid(hidden) * tanh(hidden)")
+for axis in axes:
+    axis.set(xlabel="training step")
+    axis.legend()
+    axis.grid(alpha=0.3)
+plt.show()
+lossy.reveal(float(100 * wrong_accuracy), factor=1.05)
+
+# %% [markdown]
+# **What to see.** On the left, nothing: the broken engine trains as well as the right one. On the
+# right, the same network with its two factors written the other way round, and the right engine
+# does not care, while the broken one does. What survives is what arrives *last*. On the left that
+# is the part through `tanh`; on the right the part through the gate, and it is small: where
+# `hidden` is near 0, the gate's slope is multiplied by a `tanh` near 0. A loss curve is no test of
+# a gradient.
+#
+# ## 6. Bug hunt
+#
+# Two learn together, each with a loss of its own, as in a GAN or in an actor-critic method. The
+# actor's backward pass comes past the critic. Each clears its own gradient after its own step,
+# which looks tidy. Look at the log: by what did each of the two move?
+
+# %%
+mine = load("04")
+log = mine.train_both(
+    1.0, 0.5, np.array([1.0, 2.0, 1.0, 2.0]), np.array([2.0, 4.0, 2.0, 4.0]), 0.05
+)
+print("round   critic moved by   actor moved by")
+for number, (by_critic, by_actor) in enumerate(log):
+    print(f"{number:>5}   {by_critic:>15.4f}   {by_actor:>14.4f}")
+
+# %% [markdown]
+# Whose gradient is not that of its loss, and in which round first? Work out the two gradients by
+# hand, write down your diagnosis in `BUG`, then repair `train_both`.
+
+# %% tags=["exercise"]
+check("04.train_both")
+
+# %% [markdown]
+# In PyTorch this bug is `critic_optimizer.zero_grad()` at the wrong end of the loop. There are
+# three cures: clear *before* each backward pass; freeze the other one while a loss passes through
+# it; or have a GradManager for each of the two, which writes to nobody else.
+#
+# ## 7. An engine of your own
+#
+# You have a rule for products and one for `tanh` (01), an order (02), a guard against cycles (03),
+# sums over copies, uses and batches (04). What is missing to an engine? Very little: a class that
+# records, a rule for the matrix product and one for the loss. Here is the whole, in one file. It
+# takes your functions from the four exercise files, each of them checked first; where one does not
+# pass yet, a given one stands in, and the file says so. Run the cell again later, and it is yours.
+
+# %%
+needs("04.unbroadcast", "04.accumulate", "04.microbatch_step")
+from minigrad.course.l04_accumulation.assemble import assemble, lines_of_code
+
+path, parts = assemble("my_engine.py")
+for part in parts:
+    print(f"{part.exercise:<20} {'yours' if part.is_mine else 'given':<6} {part.lines:>3} lines")
+text = path.read_text(encoding="utf-8")
+print(f"{path.name}: {lines_of_code(text)} lines of code")
+
+# %% [markdown]
+# It lies in the folder of the course; open it and read it, it is short. This is its heart, and by
+# now there should be no line in it that you could not have written:
+
+# %%
+print(text[text.index("def backward") : text.index("SHAPES = ")].rstrip())
+
+# %% [markdown]
+# Now train it on the digits. The network is that of section 3, with plain gradient descent: your
+# `microbatch_step`, two pieces a batch, 40 rows and 24. Beside it, the same network in minigrad,
+# from the same numbers, with whole batches.
+
+# %%
+needs("04.unbroadcast", "04.accumulate", "04.microbatch_step")
+own = {"__name__": "my_engine"}
+exec(compile(text, str(path), "exec"), own)
+
+random = np.random.default_rng(4)
+start = np.concatenate(
+    [
+        random.standard_normal(64 * 48) / 8,
+        np.zeros(48),
+        random.standard_normal(480) / 7,
+        np.zeros(10),
+    ]
+)
+data = {
+    "flat": start,
+    "x": x_all.astype(float),
+    "y": y_all,
+    "x_new": x_new.astype(float),
+    "y_new": y_new,
+    "order": np.array([random.permutation(len(x_all)) for _ in range(20)]),
+}
+trained, own_losses = own["train"](data["flat"], data["x"], data["y"], data["order"])
+own_accuracy = own["accuracy"](trained, data["x_new"], data["y_new"])
+
+
+def in_minigrad(learning_rate=0.5, batch=64):
+    """Train the same network from the same numbers on minigrad; return losses and accuracy."""
+    w1, b1, w2, b2 = leaves = [mg.nn.Parameter(mg.variable(p.copy())) for p in own["cut"](start)]
+
+    def logits(rows):
+        h = mg.variable(rows) @ w1 + b1
+        return (mg.tanh(h) * (0.5 * mg.tanh(0.5 * h) + 0.5)) @ w2 + b2
+
+    optimizer = mg.optim.SGD(leaves, learning_rate=learning_rate)
+    found = []
+    for rows in data["order"]:
+        for begin in range(0, len(rows), batch):
+            chosen = rows[begin : begin + batch]
+            loss = mg.cross_entropy(logits(data["x"][chosen]), mg.variable(data["y"][chosen]))
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            found.append(loss.item())
+    with mg.no_grad():
+        right = logits(data["x_new"]).numpy().argmax(axis=1) == data["y_new"]
+    return np.array(found), right.mean()
+
+
+reference, reference_accuracy = in_minigrad()
+print(f"your engine: {own_accuracy:.1%} of unseen digits read correctly")
+print(f"minigrad:    {reference_accuracy:.1%} of unseen digits read correctly")
+print(f"largest difference of the losses: {np.abs(own_losses - reference).max():.1e}")
+
+# %%
+needs("04.unbroadcast", "04.accumulate", "04.microbatch_step")
+guesses = own["network"](own["Variable"](data["x_new"]), *map(own["Variable"], own["cut"](trained)))
+wrong = np.flatnonzero(guesses.data.argmax(axis=1) != y_new)[:5]
+
+figure, axes = plt.subplots(
+    1, 6, figsize=(11, 2.9), width_ratios=[4.2, 1, 1, 1, 1, 1], layout="constrained"
+)
+axes[0].semilogy(reference, linewidth=4, alpha=0.4, label="minigrad")
+axes[0].semilogy(own_losses, linewidth=1, color="black", label="your engine")
+axes[0].set(xlabel="training step", ylabel="loss")
+axes[0].legend()
+axes[0].grid(alpha=0.3)
+for axis, place in zip(axes[1:], wrong, strict=False):
+    axis.imshow(x_new[place].reshape(8, 8), cmap="gray_r")
+    axis.set_title(f"a {y_new[place]}, read\nas {guesses.data[place].argmax()}", fontsize=9)
+    axis.set(xticks=[], yticks=[])
+plt.show()
+
+# %% [markdown]
+# **What to see.** Two engines, one line. On the right, digits that yours misread; some of them
+# people would misread, too.
+#
+# And is there really no minigrad inside? Start a fresh Python, give it the file and the numbers,
+# and ask it afterwards what it has imported:
+
+# %%
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+needs("04.unbroadcast", "04.accumulate", "04.microbatch_step")
+ASK = """
+import runpy, sys
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+print("minigrad" in sys.modules, "numpy" in sys.modules)
+"""
+with tempfile.TemporaryDirectory() as folder:
+    numbers = Path(folder) / "digits.npz"
+    np.savez(numbers, **data)
+    command = [sys.executable, "-c", ASK, str(path), str(numbers)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+print(f"accuracy {float(said[0]):.1%}; minigrad imported: {said[1]}; NumPy imported: {said[2]}")
+
+# %% [markdown]
+# What does minigrad have that your file does not? Memory that is shared and given back, writes that
+# are noticed, second derivatives, optimizers that save their state, kernels that fuse. Each of
+# these is a lesson from here on. But the *idea* is all in your file.
+#
+# ## Where you are
+#
+# - What is used in several places gets the *sum* of what they send: over copies (`unbroadcast`),
+#   over uses (`accumulate`), over batches (`.grad`).
+# - The first gradient that arrives belongs to somebody else. Copy it, then add in place.
+# - Means do not add up to means: weigh each piece by its rows.
+# - None and zeros are different answers, and optimizers hear the difference.
+#
+# **Next:** lesson 05. An array that two hold can be written by one. When do two Variables share
+# their memory, when their graph, and what do `clone` and `detach` have to do with either?
+
+# %%
+from minigrad.course.predictions import summary
+
+print(summary("04"))
+
+# %% tags=["exercise"]
+check("04")

@@ -27,6 +27,7 @@ PARTS: dict[str, tuple[str, str | None]] = {
     "01.mul_backward": ("gradients", "mul"),
     "01.tanh_backward": ("gradients", "tanh"),
     "02.topo_order": ("topological_order", None),
+    "03.find_cycle": ("find_cycle", None),
     "04.unbroadcast": ("unbroadcast", None),
     "04.accumulate": ("accumulate", None),
     "05.CowBuffer": ("storage", None),

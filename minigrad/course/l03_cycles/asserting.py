@@ -1,0 +1,99 @@
+"""assert_dag: the right error, with the path, and no error where there is no cycle."""
+
+from __future__ import annotations
+
+from minigrad.course.l03_cycles.common import Web, check_path, random_web
+from minigrad.course.l03_cycles.finding import NONE, SOME, check_looks
+from minigrad.course.l03_cycles.lesson import lesson
+from minigrad.grader.message import show
+from minigrad.grader.tester import Tester
+
+assert_dag = lesson.exercise(
+    "assert_dag",
+    difficulty=2,
+    minutes=5,
+    returns="None, or a GraphCycleError",
+    hints=(
+        "find_cycle does the work. What does it return where there is no cycle?",
+        "Only a path that is not None is worth an error; GraphCycleError takes the path.",
+        "path = find_cycle(root); if it is not None: raise GraphCycleError(path).",
+    ),
+)
+
+
+def check_assert(t: Tester, graph: Web, *, cyclic: bool) -> None:
+    """Ask assert_dag about one graph."""
+    lines = [f"model.py:{k + 3}" for k in range(len(graph.ops))]
+    given = f"assert_dag({graph.name(graph.root)}) of {graph.shape()}"
+    answer = t.drive("asserted", graph.ops, graph.inputs, graph.root, lines, given=given)
+    raised = answer["raised"]
+    if not cyclic:
+        if raised is not None:
+            got = f"{raised['kinds'][0]}: {raised['text']}"
+            say = "Which node of this graph depends on itself? Two ways to one node are no cycle."
+            if not raised["is_it"]:
+                say = "There is no cycle here, so nothing should be raised, nor break."
+            t.fail("false_alarm", "no error: the root depends on no cycle", got, say)
+        return
+    example = graph.cycle() or []
+    wanted = f"a GraphCycleError with a path such as {graph.path(example)}"
+    if raised is None:
+        say = "An assertion does not answer with a value. What must it do when it fails?"
+        t.fail("did_not_raise", wanted, "no error", say)
+    if not raised["is_it"]:
+        kind = raised["kinds"][0]
+        say = "Callers catch GraphCycleError by its name, and look at its path."
+        if kind == "RecursionError":
+            say = "That is Python giving up on a search that does not end. Search for the cycle."
+        t.fail("wrong_error", wanted, f"{kind}: {raised['text']}", say)
+    if raised["path"] is None:
+        t.fail("no_path", wanted, "an error whose path is None", "What does the error carry?")
+    check_path(t, graph, raised["path"], what="in the error's path, ")
+    names = [f"{graph.ops[k]} ({lines[k]})" for k in set(raised["path"])]
+    if any(name not in raised["text"] for name in names):
+        t.fail(
+            "text",
+            f"an error that names {', '.join(names)}",
+            show(raised["text"]),
+            "The class GraphCycleError makes its text from the path. Was it changed?",
+        )
+
+
+@assert_dag.check(points=1)
+def raises(t: Tester) -> None:
+    """It raises GraphCycleError, with the path, where there is a cycle."""
+    for graph in SOME:
+        check_assert(t, graph, cyclic=True)
+    for n in sorted(int(n) for n in t.random.integers(3, 11, 20)):
+        check_assert(t, random_web(t, n, cyclic=True), cyclic=True)
+
+
+@assert_dag.check(points=1)
+def does_not_raise(t: Tester) -> None:
+    """It raises nothing for diamonds, and for cycles that root does not depend on."""
+    check_assert(t, SOME[1], cyclic=True)  # so that never raising anything is worth nothing
+    for graph in NONE:
+        check_assert(t, graph, cyclic=False)
+    for n in sorted(int(n) for n in t.random.integers(3, 11, 20)):
+        check_assert(t, random_web(t, n, cyclic=False), cyclic=False)
+
+
+@assert_dag.check(points=1)
+def each_edge(t: Tester) -> None:
+    """It looks at each edge at most twice, and works 50,000 nodes deep."""
+    for how, n, back in (
+        ("assert_counted", 10, None),
+        ("assert_counted", 10, 1),
+        ("assert_long", 50_000, None),
+    ):
+        given = f"assert_dag(y) after y = leaf, and {n:,} times y = y + y"
+        if back is not None:
+            given += "; then the first y gets the last one as its input"
+        answer = t.drive(how, n, back, given=given)
+        raised = answer["raised"]
+        kind = "no error" if raised is None else f"{raised['kinds'][0]}: {raised['text'][:80]}"
+        if (raised is not None) != (back is not None) or (raised and not raised["is_it"]):
+            wanted = "no error" if back is None else "a GraphCycleError"
+            t.fail("deep", wanted, kind, "It is right for small graphs. What is large here?")
+        edges = 2 * n if back is None else 2 * (n - back) + 1
+        check_looks(t, answer["looks"], edges, "How often is the whole graph searched?")

@@ -1,0 +1,148 @@
+"""The bug hunt: an in-place operation that re-uses the node of its target."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from minigrad.course.l03_cycles.common import Web
+from minigrad.course.l03_cycles.lesson import lesson
+from minigrad.grader.message import show
+from minigrad.grader.tester import Mistake, Tester
+
+recurrent = lesson.exercise(
+    "recurrent",
+    difficulty=3,
+    minutes=20,
+    returns="the Number h after all steps",
+    hints=(
+        "explain_cycle(find_cycle(h.node)) after one step names all who take part. In a recorded "
+        "graph an input is older than its consumer. Between which two is it the other way?",
+        "Each operation makes a new Node for its result, in place or not: the value is replaced, "
+        "the history is not. Which of the four methods makes none?",
+        "store_ writes its inputs into the node that `times` has as its input already. It needs a "
+        "node of its own, whose input is other.node, as tanh_ has one.",
+    ),
+)
+OPS = ("mul", "add", "tanh", "store")
+STEP = 1e-6
+
+
+@recurrent.check(points=2)
+def diagnosis(t: Tester) -> None:
+    """BUG names the operation that ties the cycle."""
+    bug = t.get("BUG")
+    where = t.runner.line_of("BUG")
+    well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "op"
+    op = bug[1] if well_formed else None
+    if op not in OPS:
+        key, say = (
+            "form",
+            'Only the form is wrong: write the text "op" and the name of one of four.',
+        )
+        if well_formed and op is None:
+            key = "untouched"
+            say = "Run one step, and let explain_cycle(find_cycle(h.node)) say who takes part."
+        elif isinstance(op, str) and op.rstrip("_") in OPS:
+            key, say = "form", "The name that stands in the nodes, without the _ of the method."
+        t.fail(key, f'("op", one of {", ".join(map(repr, OPS))})', show(bug), say, where=where)
+    if op != "store":
+        t.fail(
+            "not_it",
+            "the operation that writes into a node that others have as their input",
+            f"{op}, which makes a new node for its result",
+            "All four are on the cycle. For which of them is `self.node` the same one afterwards?",
+            where=where,
+        )
+
+
+@recurrent.check(points=3)
+def repair(t: Tester) -> None:
+    """The graph has no cycle, and its gradients are those of the network."""
+    start, factor = (float(v) for v in t.random.choice([0.5, 1.5, 2.0, 3.0], 2, replace=False))
+    given = f"h = Number({start:g}); w = Number({factor:g}); u = h.times(w); h.store_(u)"
+    answer = t.drive("store", start, factor, given=given)
+    t.close(answer["value"], start * factor, attempt="store_ takes over the value.", what="h.value")
+    gradients = backward(t, answer)
+    attempt = "u was made from h before store_ came. Which node stands for that h now?"
+    check_gradient(t, answer, gradients[0], factor, "h at the start", attempt)
+    check_gradient(t, answer, gradients[1], start, "w", attempt)
+    for steps in (1, 2, 5):
+        h, w, x = (float(v) for v in t.random.choice([0.3, 0.5, 0.7, 0.9, 1.1], 3, replace=False))
+        given = f"recurrent(Number({h:g}), Number({w:g}), Number({x:g}), {steps})"
+        answer = t.drive("run", h, w, x, steps, given=given)
+        t.close(answer["value"], network([h, w, x], steps), attempt="Values first.", what="h.value")
+        gradients = backward(t, answer)
+        for k, name in enumerate(("h at the start", "w", "x")):
+            more, less = [h, w, x], [h, w, x]
+            more[k] += STEP
+            less[k] -= STEP
+            true = (network(more, steps) - network(less, steps)) / (2 * STEP)
+            check_gradient(t, answer, gradients[k], true, name, attempt)
+
+
+def network(numbers: list[float], steps: int) -> float:
+    """Return the state after some steps."""
+    h, w, x = numbers
+    for _ in range(steps):
+        h = math.tanh(w * h + x)
+    return h
+
+
+def check_gradient(
+    t: Tester, answer: dict, got: float, true: float, name: str, attempt: str
+) -> None:
+    """Compare a gradient along the recorded graph with differences."""
+    history = "The walk from h does not come to it. What is the input of the stored value?"
+    t.close(
+        got,
+        true,
+        rtol=1e-5,
+        atol=1e-8,
+        attempt=attempt,
+        mistakes=[Mistake("cut", 0.0, history)],
+        what=f"gradient of {name}",
+    )
+
+
+def backward(t: Tester, answer: dict[str, Any]) -> list[float]:
+    """Return the gradient of every row; fails where the graph has a cycle."""
+    ops, inputs, saved = answer["ops"], answer["inputs"], answer["saved"]
+    graph = Web(ops, inputs, answer["root"])
+    if cycle := graph.cycle():
+        t.fail(
+            "still_cyclic",
+            "a graph in which no node depends on itself",
+            " -> ".join(ops[k] for k in cycle),
+            "Which method changes a node that exists already, instead of making one?",
+        )
+    grads = [0.0] * len(ops)
+    grads[graph.root] = 1.0
+    for k in consumers_first(graph):
+        sent = sends(t, ops[k], saved[k], grads[k], inputs[k])
+        for i, g in zip(inputs[k], sent, strict=False):
+            if i is not None:
+                grads[i] += g
+    return grads
+
+
+def sends(t: Tester, op: str, saved: list[float], dy: float, inputs: list) -> list[float]:
+    """Return what a node of this op sends to its inputs."""
+    if op == "mul" and len(saved) == 2:
+        return [dy * saved[1], dy * saved[0]]
+    if op == "tanh" and len(saved) == 1:
+        return [dy * (1 - saved[0] ** 2)]
+    if op not in ("add", "store", "leaf") or (op == "leaf" and inputs):
+        say = "A leaf has no inputs; a mul keeps two numbers, a tanh one. Change only the culprit."
+        t.fail("strange_node", "nodes as their methods make them", f"{op} with {show(saved)}", say)
+    return [dy] * len(inputs)
+
+
+def consumers_first(graph: Web) -> list[int]:
+    """Return the places of the nodes, every one before its inputs."""
+    left, order = set(graph.reachable()), []
+    while left:
+        ready = {k for k in left if not any(k in graph.edges(n) for n in left)}
+        order += sorted(ready)
+        left -= ready
+    return order

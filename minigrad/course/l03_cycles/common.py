@@ -1,0 +1,154 @@
+"""Graphs that may have cycles, as plain data. What the checks of lesson 03 share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from minigrad.grader.message import show
+from minigrad.grader.tester import Tester
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class Web:
+    """A graph that may have cycles; a node is known by its place.
+
+    Attributes:
+        ops: per node its operation.
+        inputs: per node the places of its inputs, None for an input without a gradient.
+        root: the place of the root.
+    """
+
+    ops: list[str]
+    inputs: list[list[int | None]]
+    root: int
+
+    def edges(self, node: int) -> list[int]:
+        """Return the places of a node's inputs that are nodes."""
+        return [i for i in self.inputs[node] if i is not None]
+
+    def behind(self, start: int) -> set[int]:
+        """Return the nodes to which at least one edge leads from a node."""
+        found: set[int] = set()
+        waiting = self.edges(start)
+        while waiting:
+            node = waiting.pop()
+            if node not in found:
+                found.add(node)
+                waiting += self.edges(node)
+        return found
+
+    def reachable(self) -> set[int]:
+        """Return the root and all that it depends on."""
+        return self.behind(self.root) | {self.root}
+
+    def cycle(self) -> list[int] | None:
+        """Return the shortest cycle that the root depends on, None if there is none."""
+        best = None
+        for start in sorted(k for k in self.reachable() if k in self.behind(k)):
+            way = self._way_back(start)
+            if best is None or len(way) < len(best):
+                best = way
+        return best
+
+    def _way_back(self, start: int) -> list[int]:
+        came_from: dict[int, int] = {}
+        waiting = [start]
+        for node in waiting:  # grows: the nearest first
+            for i in self.edges(node):
+                if i not in came_from:
+                    came_from[i] = node
+                    waiting.append(i)
+        way = [start]
+        while len(way) == 1 or way[0] != start:
+            way.insert(0, came_from[way[0]])
+        return way
+
+    def name(self, node: int) -> str:
+        """Return what a message calls a node."""
+        return LETTERS[node] if node < len(LETTERS) else f"n{node}"
+
+    def path(self, nodes: list[int]) -> str:
+        """Return a path as a learner should see it."""
+        shown = [self.name(k) for k in nodes]
+        if len(shown) > 12:
+            shown = [*shown[:5], "…", *shown[-5:]]
+        return f"[{', '.join(shown)}]"
+
+    def shape(self) -> str:
+        """Return the graph as a learner should see it."""
+        rows = []
+        for k, op in enumerate(self.ops):
+            inputs = ["None" if i is None else self.name(i) for i in self.inputs[k]]
+            rows.append(f"{self.name(k)} = {op}({', '.join(inputs)})")
+        return "; ".join(rows)
+
+
+def web(ops: str, *inputs: list[int | None], root: int = -1) -> Web:
+    """Return a graph from the names of its ops."""
+    names = ops.split()
+    return Web(names, list(inputs), root % len(names))
+
+
+def random_web(t: Tester, n: int, *, cyclic: bool) -> Web:
+    """Return a random graph of n nodes whose root depends on a cycle, or on none."""
+    while True:
+        ops, inputs = ["leaf"], [[]]
+        for k in range(1, n):
+            op = str(t.random.choice(["add", "mul", "tanh", "exp"]))
+            count = 2 if op in ("add", "mul") else 1
+            row: list[int | None] = [int(i) for i in t.random.integers(max(0, k - 4), k, count)]
+            if count == 2 and t.random.random() < 0.2:
+                row[int(t.random.integers(2))] = None
+            ops.append(op)
+            inputs.append(row)
+        root = int(t.random.integers(n // 2, n))
+        if cyclic or t.random.random() < 0.5:  # an edge to a later node; may be out of reach
+            k = int(t.random.integers(1, n))
+            inputs[k][int(t.random.integers(len(inputs[k])))] = int(t.random.integers(k, n))
+        graph = Web(ops, inputs, root)
+        if (graph.cycle() is not None) == cyclic:
+            return graph
+
+
+def check_path(t: Tester, graph: Web, found: object, what: str = "") -> None:
+    """Fail unless `found` is a cycle of the graph, verified edge by edge."""
+    example = graph.cycle() or []
+    wanted = f"{what}a list of Nodes [a, …, a] along inputs, such as {graph.path(example)}"
+    if not isinstance(found, list) or not found:
+        name = getattr(found, "type_name", type(found).__name__)
+        got = "an empty list" if found == [] else f"{show(found)}, of type {name}"
+        t.fail("type", wanted, got, "Return the nodes of the cycle, in a list.")
+    strange = [one for one in found if not isinstance(one, int)]
+    if strange:
+        t.fail(
+            "strange_entry",
+            wanted,
+            f"a list with {strange[0]}",
+            "Only Nodes of the graph belong to the path. What is this entry?",
+        )
+    got = graph.path(found)
+    if found[0] != found[-1] or len(found) < 2:
+        seen_before = found.index(found[-1]) < len(found) - 1
+        if seen_before:
+            say = "The way from the root into the cycle is no part of it. Where does it begin?"
+            t.fail("tail", wanted, got, say)
+        t.fail("open", wanted, got, "The first and the last entry are the same Node.")
+    missing = [(a, b) for a, b in pairwise(found) if b not in graph.edges(a)]
+    if missing:
+        a, b = (graph.name(k) for k in missing[0])
+        if all(a in graph.edges(b) for a, b in pairwise(found)):
+            say = "Each entry must have the next one among its inputs. This goes the other way."
+            t.fail("direction", wanted, got, say)
+        say = "Nodes that were seen and left again are no part of the way. What is, at this moment?"
+        t.fail("no_edge", wanted, f"{got}; but {b} is no input of {a}", say)
+    if len(set(found)) != len(found) - 1:
+        say = "One round is enough: a node other than the first occurs twice."
+        t.fail("twice", wanted, got, say)
+
+
+def n_edges(graph: Web) -> int:
+    """Return how many edges the nodes have that the root depends on."""
+    return sum(len(graph.edges(k)) for k in graph.reachable())

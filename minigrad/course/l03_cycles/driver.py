@@ -1,0 +1,142 @@
+"""Builds graphs of Nodes in the learner's process, cycles and all; hands back plain data.
+
+A node is known by its place: the number of its row.
+"""
+
+from minigrad.course.objects import Node
+
+
+class Counted(tuple):
+    """Inputs of a node that count how often one of them is looked at, for all together."""
+
+    __slots__ = ()
+    looks = 0
+
+    def __iter__(self):
+        for one in super().__iter__():
+            Counted.looks += 1
+            yield one
+
+    def __getitem__(self, index):
+        Counted.looks += len(range(len(self))[index]) if isinstance(index, slice) else 1
+        return super().__getitem__(index)
+
+
+def build(ops, inputs, kind=tuple, lines=None):
+    """Return the Nodes of a graph: per row its op and the places of its inputs."""
+    nodes = [Node(op, line=lines[k] if lines else "") for k, op in enumerate(ops)]
+    for node, row in zip(nodes, inputs, strict=True):
+        node.inputs = kind(None if i is None else nodes[i] for i in row)
+    return nodes
+
+
+def places(found, nodes):
+    """Return a list of places for a list of nodes; text for what is none; else what it is."""
+    if not isinstance(found, list | tuple):
+        return found
+    place = {id(node): k for k, node in enumerate(nodes)}
+    return [place.get(id(one), repr(one)[:60]) for one in found]
+
+
+def find(mine, ops, inputs, root):
+    """Return what find_cycle gives, as places, and how often edges were looked at."""
+    nodes = build(ops, inputs, Counted)
+    Counted.looks = 0
+    found = mine.find_cycle(nodes[root])
+    looks = Counted.looks
+    same = all(
+        node.op == op and [id(i) for i in node.inputs] == [id(nodes[i]) if i is not None
+                                                           else id(None) for i in row]
+        for node, op, row in zip(nodes, ops, inputs, strict=True)
+    )  # fmt: skip
+    return {"found": places(found, nodes), "looks": looks, "unchanged": same}
+
+
+def long_graph(n, back):
+    """Return rows of a leaf and n times y = y + y; the inputs of row `back` are the last row."""
+    inputs = [[], *([k, k] for k in range(n))]
+    if back is not None:
+        inputs[back] = [n]
+    return ["leaf"] + ["add"] * n, inputs
+
+
+def find_long(mine, n, back):
+    """Return what find_cycle gives for a long graph, whose edges are not counted."""
+    nodes = build(*long_graph(n, back))
+    return {"found": places(mine.find_cycle(nodes[-1]), nodes), "looks": 0}
+
+
+def find_counted(mine, n, back):
+    """Return the same for a graph whose edges are counted."""
+    return find(mine, *long_graph(n, back), n)
+
+
+def explained(mine, ops, lines):
+    """Return what explain_cycle gives for a path of nodes with these ops and lines."""
+    nodes = [Node(op, line=line) for op, line in zip(ops, lines, strict=True)]
+    return mine.explain_cycle([*nodes, nodes[0]])
+
+
+def asserted(mine, ops, inputs, root, lines=None, counted=True):
+    """Return what assert_dag raises, if anything, and how often edges were looked at."""
+    nodes = build(ops, inputs, Counted if counted else tuple, lines)
+    Counted.looks = 0
+    raised = None
+    try:
+        mine.assert_dag(nodes[root])
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        raised = {
+            "kinds": [kind.__name__ for kind in type(error).__mro__],
+            "text": str(error)[:300],
+            "is_it": isinstance(error, mine.GraphCycleError),
+            "path": places(getattr(error, "path", None), nodes),
+        }
+    return {"raised": raised, "looks": Counted.looks}
+
+
+def assert_long(mine, n, back):
+    """Return the same for a long graph, whose edges are not counted."""
+    return asserted(mine, *long_graph(n, back), n, counted=False)
+
+
+def assert_counted(mine, n, back):
+    """Return the same for a graph whose edges are counted."""
+    return asserted(mine, *long_graph(n, back), n)
+
+
+def rows(root, known):
+    """Return the graph behind a Node as rows; `known` are the nodes that come first."""
+    nodes, place = list(known), {id(node): k for k, node in enumerate(known)}
+    if id(root) not in place:
+        place[id(root)] = len(nodes)
+        nodes.append(root)
+    for node in nodes:
+        for one in node.inputs:
+            if isinstance(one, Node) and id(one) not in place and len(nodes) < 1000:
+                place[id(one)] = len(nodes)
+                nodes.append(one)
+    return {
+        "ops": [str(node.op) for node in nodes],
+        "inputs": [[place.get(id(one)) for one in node.inputs] for node in nodes],
+        "saved": [[float(value) for value in node.saved] for node in nodes],
+        "root": place[id(root)],
+    }
+
+
+def store(mine, start, factor):
+    """Run h = Number(start); u = h.times(Number(factor)); h.store_(u)."""
+    h, w = mine.Number(start), mine.Number(factor)
+    first = h.node
+    u = h.times(w)
+    h.store_(u)
+    return {"value": h.value, **rows(h.node, [first, w.node])}
+
+
+def run(mine, h, w, x, steps):
+    """Run the recurrent network; rows 0, 1 and 2 are the leaves h, w and x."""
+    numbers = [mine.Number(value) for value in (h, w, x)]
+    leaves = [number.node for number in numbers]
+    end = mine.recurrent(*numbers, steps)
+    return {"value": end.value, **rows(end.node, leaves)}

@@ -1,0 +1,148 @@
+"""find_cycle: three colours, a path that is verified edge by edge, and no edge looked at thrice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minigrad.course.l03_cycles.common import Web, check_path, random_web, web
+from minigrad.course.l03_cycles.lesson import lesson
+from minigrad.grader.message import show
+from minigrad.grader.tester import Tester
+
+find_cycle = lesson.exercise(
+    "find_cycle",
+    difficulty=4,
+    minutes=30,
+    returns="None, or a list of Nodes [a, ..., a]",
+    hints=(
+        "It is the walk of topo_order with one more question. When you meet a node again, it is "
+        "either finished (all behind it was searched), or still open: on the way to where you are.",
+        "Keep the way from root to here in a list: nodes enter it when they are first met and "
+        "leave it when they are finished. An input that stands in this list closes a cycle.",
+        "path, iterators, finished: for the next input of path[-1]: skip None and finished ones; "
+        "if it is on the path, return path from there on, plus itself; if new, push it.",
+    ),
+)
+
+NONE = (
+    web("leaf tanh exp", [], [0], [1]),
+    web("leaf tanh exp mul", [], [0], [0], [1, 2]),
+    web("leaf mul", [], [0, 0]),
+    web("leaf tanh add exp mul", [], [0], [1, 0], [1], [2, 3]),
+    web("leaf mul add", [], [0, None], [1, 0]),
+    web("leaf tanh mul exp", [], [0], [1, 3], [2], root=1),
+)
+SOME = (
+    web("tanh", [0]),
+    web("mul tanh", [None, 1], [0]),
+    web("leaf mul tanh", [], [0, 2], [1]),
+    web("mul tanh exp", [None, 1], [0], [1]),
+    web("leaf tanh mul exp add", [], [0], [0, 4], [2], [1, 3]),
+    web("leaf mul tanh mul exp", [], [0, 2], [1], [0, 3], [2]),
+    web("mul tanh add exp", [1, None], [0], [3, 1], [2]),
+)
+
+
+def ask(t: Tester, graph: Web) -> Any:
+    """Return what find_cycle gives for a graph."""
+    given = f"find_cycle({graph.name(graph.root)}) of {graph.shape()}"
+    answer = t.drive("find", graph.ops, graph.inputs, graph.root, given=given)
+    if isinstance(answer, dict) and not answer["unchanged"]:
+        t.fail("changed", "nodes left as they were", "another op or other inputs", "Look only.")
+    return answer["found"] if isinstance(answer, dict) else answer
+
+
+def check_none(t: Tester, graph: Web) -> None:
+    """Fail unless find_cycle finds none."""
+    found = ask(t, graph)
+    if found is None:
+        return
+    got = graph.path(found) if isinstance(found, list) else show(found)
+    met_twice = isinstance(found, list) and any(
+        isinstance(k, int) and sum(graph.edges(n).count(k) for n in graph.reachable()) > 1
+        for k in found
+    )
+    if met_twice:
+        shared = next(
+            k for k in found if sum(graph.edges(n).count(k) for n in graph.reachable()) > 1
+        )
+        say = f"Two ways lead to {graph.name(shared)}. Was it still open when you met it again?"
+        t.fail("two_ways", "None: no node depends on itself", got, say)
+    if found in (False, []):
+        t.fail("type", "None", got, "Say None where there is no cycle.")
+    say = "From which node of yours can one come back to itself, along inputs?"
+    t.fail("false_alarm", "None: no node that the root depends on depends on itself", got, say)
+
+
+def check_some(t: Tester, graph: Web) -> None:
+    """Fail unless find_cycle finds a cycle."""
+    found = ask(t, graph)
+    if found is None:
+        example = graph.cycle() or []
+        say = "Follow the inputs by hand. On the way, when is a node met that is still open?"
+        if len(example) == 2:
+            say = "A node may be its own input. When does your search compare a node with itself?"
+        t.fail("overlooked", f"a cycle: {graph.path(example)}", "None", say)
+    check_path(t, graph, found)
+
+
+@find_cycle.check(points=1)
+def no_cycle(t: Tester) -> None:
+    """It returns None for chains, diamonds, and cycles that root does not depend on."""
+    for graph in NONE:
+        check_none(t, graph)
+    for n in sorted(int(n) for n in t.random.integers(3, 11, 60)):
+        check_none(t, random_web(t, n, cyclic=False))
+
+
+@find_cycle.check(points=2)
+def some_cycle(t: Tester) -> None:
+    """It returns a cycle, verified edge by edge: a self-loop, two nodes, longer ones, several."""
+    for graph in SOME:
+        check_some(t, graph)
+    for n in sorted(int(n) for n in t.random.integers(3, 11, 60)):
+        check_some(t, random_web(t, n, cyclic=True))
+
+
+@find_cycle.check(points=1)
+def deep_and_wide(t: Tester) -> None:
+    """It looks at each edge at most twice, and works 50,000 nodes deep."""
+    for how, n, back in (
+        ("find_counted", 12, None),
+        ("find_counted", 300, 200),
+        ("find_long", 50_000, None),
+        ("find_long", 50_000, 1),
+    ):
+        given = f"find_cycle(y) after y = leaf, and {n:,} times y = y + y"
+        if back is not None:
+            given += f"; then the input of node {back:,} becomes the last node"
+        answer = t.drive(how, n, back, given=given)
+        found = answer["found"]
+        check_looks(t, answer["looks"], 2 * n if back is None else 2 * (n - back) + 1)
+        if back is None and found is not None:
+            t.fail("false_alarm", "None", show(found)[:80], "It is right for small graphs.")
+        if back is None:
+            continue
+        if not isinstance(found, list):
+            t.fail("overlooked", "the cycle", show(found), "It is right for small graphs.")
+        ring = [back, *range(n, back - 1, -1)]
+        start = found.index(back) if back in found else 0
+        turned = [*found[start:], *found[1 : start + 1]] if start else found
+        if turned != ring:
+            say = "It is right for short cycles. Which step forgets the way?"
+            got = f"{len(found):,} entries"
+            t.fail("value", f"the cycle, a list of {len(ring):,} entries", got, say)
+
+
+AGAIN = "A node that is finished once need not be searched again. Does yours remember it?"
+
+
+def check_looks(t: Tester, looks: int, edges: int, attempt: str = AGAIN) -> None:
+    """Fail where edges were looked at more than twice."""
+    if looks > 2 * edges:
+        t.fail(
+            "cost",
+            f"at most {2 * edges:,} looks at an edge: two for each of {edges:,}",
+            f"{looks:,} looks",
+            attempt,
+        )

@@ -325,11 +325,11 @@ naive.reveal(float(naive_mean), factor=1.001)
 # > it has an edge of its own: for a `y` of many elements, its documentation asks for `dy`, and its
 # > code takes ones, so a forgotten `.sum()` passes.
 #
-# It is a good class, so write it yourself: about thirty lines. A `Box` holds a value; operations on boxes
-# write Nodes on every tape that records. A tape is in the order in which things were computed: no
-# sorting is needed, only to walk it from its end. The option of the story is in it as well, with
-# the only meaning that it can have: what do parameters get that a loss does not reach, None or
-# zeros?
+# It is a good class, so write it yourself: about thirty lines. A `Box` holds a value; operations
+# on boxes write Nodes on every tape that records. A tape is in the order in which things were
+# computed: no sorting is needed, only to walk it from its end. The option of the story is in it as
+# well, with the only meaning that it can have: what do parameters get that a loss does not reach,
+# None or zeros?
 
 # %% tags=["exercise"]
 check("04.GradManager")
@@ -561,6 +561,7 @@ print(f"{path.name}: {lines_of_code(text)} lines of code")
 # now there should be no line in it that you could not have written:
 
 # %%
+needs("04.unbroadcast", "04.accumulate", "04.microbatch_step")
 print(text[text.index("def backward") : text.index("SHAPES = ")].rstrip())
 
 # %% [markdown]

@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
 
 from minigrad.cli.following import brief
 from minigrad.course.hints import next_hint
 from minigrad.grader import progress
-from minigrad.grader.folder import CourseFolder, find_exercises, find_folder
+from minigrad.grader.atomic import write_atomically
+from minigrad.grader.folder import CourseError, CourseFolder, find_exercises, find_folder
 from minigrad.grader.launcher import Server
 from minigrad.grader.report import text
 from minigrad.grader.result import Result
 from minigrad.grader.run import grade, new_seed
+from minigrad.grader.views import as_json, gradescope, junit
 
 
 def check(options: argparse.Namespace) -> int:
@@ -29,10 +32,19 @@ def check(options: argparse.Namespace) -> int:
             remember(folder, graded)
             result.exercises += graded.exercises
             result.file_hashes |= graded.file_hashes
+    for path, content in (
+        (options.junit, lambda: junit(result)),
+        (options.gradescope, lambda: json.dumps(gradescope(result), indent=1)),
+    ):
+        if path is not None:
+            try:
+                write_atomically(Path(path), content().encode())
+            except OSError as error:
+                raise CourseError(f"{path} cannot be written: {error.strerror}") from None
     if options.json:
-        print(json.dumps(result.as_dict(), indent=1))
+        print(as_json(result))
     else:
-        print(text(result))
+        print(text(result, full=options.full))
         if result.passed:
             print(brief(folder))
     return 0 if result.passed else 1

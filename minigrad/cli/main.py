@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from minigrad import __version__
 from minigrad.cli import (
+    book,
     checking,
     doctor,
     following,
@@ -83,6 +84,9 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("what", nargs="*", help="such as 00, 00.hello, a file, or all (default)")
     command.add_argument("--seed", type=int, help="the seed that an earlier run printed")
     command.add_argument("--json", action="store_true", help="print the result as JSON")
+    command.add_argument("--full", action="store_true", help="show tracebacks in full")
+    command.add_argument("--junit", metavar="FILE", help="write the result as JUnit XML")
+    command.add_argument("--gradescope", metavar="FILE", help="write Gradescope's results.json")
 
     more = "It looks a few times a second, and grades the exercises that a save changed."
     command = add("watch", "grade what you change when you save; Ctrl-C ends", watch.run, more)
@@ -112,6 +116,15 @@ def make_parser() -> argparse.ArgumentParser:
         "--from", dest="source", metavar="FOLDER", help="take the course from this folder instead"
     )
     command.add_argument("--dry-run", action="store_true", help="only say what would change")
+
+    more = (
+        "It is for reading without Python, network or scripts. The lessons run with the solutions "
+        "where the course has them; a folder with an earlier book is written anew."
+    )
+    command = add("book", "run the lessons and write them as pages", book.run, more)
+    command.add_argument("folder", nargs="?", default="book", help="where to (default: book)")
+    command.add_argument("--lessons", metavar="WHICH", help="such as 02-05 (default: all)")
+    command.add_argument("--mine", action="store_true", help="your notebooks and your exercises")
 
     add("doctor", "check this installation and say what to do", doctor.run)
     return parser

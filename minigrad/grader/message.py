@@ -13,6 +13,7 @@ from minigrad.grader.wire import Other
 
 WIDTH = 98
 LABEL_WIDTH = 10
+NARROW = 70  # below, a part may take twice as many lines
 MAX_LINES = {"Given": 3, "Expected": 2, "Got": 3, "Where": 2, "Try": 2}
 
 
@@ -39,7 +40,7 @@ class Message:
         return list(zip(MAX_LINES, texts, strict=True))
 
     def lines(self, width: int = WIDTH) -> list[str]:
-        """Return the message as at most 12 lines of at most `width` columns."""
+        """Return the message as lines of at most `width` columns, at most 12 unless it is narrow."""
         lines = []
         for label, text in self.parts():
             room = max(width - LABEL_WIDTH, 20)
@@ -48,8 +49,9 @@ class Message:
                 for line in text.splitlines() or [""]
                 for part in textwrap.wrap(line, room, subsequent_indent="  ") or [""]
             ]
-            if len(wrapped) > MAX_LINES[label]:
-                wrapped = wrapped[: MAX_LINES[label]]
+            most = MAX_LINES[label] * (1 if width >= NARROW else 2)
+            if len(wrapped) > most:
+                wrapped = wrapped[:most]
                 wrapped[-1] = wrapped[-1][: room - 2] + " …"
             for number, part in enumerate(wrapped):
                 lines.append(f"{label if number == 0 else '':<{LABEL_WIDTH}}{part}".rstrip())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import sys
 from typing import TextIO
 
@@ -12,6 +14,10 @@ from minigrad.grader.result import CheckResult, ExerciseResult, Result
 SIGNS = {"passed": "✓", "failed": "✗", "not_run": "·"}
 ASCII_SIGNS = {"passed": "+", "failed": "x", "not_run": "."}
 PRINTED_LINES = 5
+INDENT = " " * 6
+# What would move the cursor or set colours of a terminal, when learners' code prints it.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+ENGINE_NOTE = "graded with the engine at hand, which isolates less than a plain exercise does"
 COLOURS = {"passed": "32", "failed": "31", "not_run": "2", "bold": "1", "dim": "2"}
 
 
@@ -24,7 +30,9 @@ class Style:
         self.signs = SIGNS if encoding.startswith("utf") or plain else ASCII_SIGNS
         self.stars = ("★", "☆") if self.signs is SIGNS else ("*", ".")
         is_terminal = stream is not None and stream.isatty()
-        self.colour = is_terminal and not plain and "NO_COLOR" not in os.environ
+        self.colour = is_terminal and not plain and not os.environ.get("NO_COLOR")
+        columns = shutil.get_terminal_size((WIDTH, 24)).columns if is_terminal else WIDTH
+        self.width = max(40, min(WIDTH, columns - 1))
 
     def paint(self, text: str, name: str) -> str:
         """Return the text in a colour, where colours are shown."""
@@ -58,18 +66,21 @@ def exercise_lines(
         lines.append(f"  {sign} {check.points}/{check.of}  {check.name}: {check.summary}")
         if check.message is not None and messages > 0:
             messages -= 1
-            lines += [f"      {line}" for line in message_lines(check, exercise.id)]
+            width = style.width - len(INDENT)
+            lines += [f"{INDENT}{line}" for line in message_lines(check, exercise.id, width)]
             if full:
-                lines += [f"      {line}" for line in check.message.full.splitlines()]
+                lines += [f"{INDENT}{line}" for line in check.message.full.splitlines()]
     if exercise.limits_missing:
         names = ", ".join(exercise.limits_missing)
         lines.append(f"  this system sets no limit on: {names}")
+    if exercise.needs == "engine":
+        lines.append(f"  {style.paint(ENGINE_NOTE, 'dim')}")
     return lines
 
 
-def message_lines(check: CheckResult, exercise_id: str) -> list[str]:
+def message_lines(check: CheckResult, exercise_id: str, width: int = WIDTH) -> list[str]:
     """Return the message of a check and what the code printed."""
-    lines = check.message.lines() if check.message else []
+    lines = check.message.lines(width) if check.message else []
     for number, line in enumerate(printed_lines(check, exercise_id)):
         lines.append(f"{'Printed' if number == 0 else '':<{LABEL_WIDTH}}{line}")
     return lines
@@ -77,7 +88,7 @@ def message_lines(check: CheckResult, exercise_id: str) -> list[str]:
 
 def printed_lines(check: CheckResult, exercise_id: str) -> list[str]:
     """Return the beginning of what the code printed, and where to see all of it if it is longer."""
-    printed = [line for line in check.printed.splitlines() if line.strip()]
+    printed = [CONTROL.sub("?", line) for line in check.printed.splitlines() if line.strip()]
     if not printed or check.message is None or check.message.key == "printed":
         return []
     room = WIDTH - LABEL_WIDTH

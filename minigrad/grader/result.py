@@ -38,6 +38,7 @@ class ExerciseResult:
     seconds: float = 0.0
     compile_seconds: float = 0.0
     limits_missing: list[str] = field(default_factory=list)
+    needs: str = "plain"
 
     @property
     def points(self) -> int:
@@ -100,6 +101,7 @@ class Result:
                     "seconds": exercise.seconds,
                     "compile_seconds": exercise.compile_seconds,
                     "limits_missing": exercise.limits_missing,
+                    "needs": exercise.needs,
                     "checks": [
                         {
                             "name": check.name,

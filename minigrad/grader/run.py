@@ -179,7 +179,9 @@ def grade_exercise(
 ) -> ExerciseResult:
     """Run all checks of one exercise on the learner's file in a worker of its own."""
     runner = WorkerRunner(server, submission, exercise)
-    result = ExerciseResult(exercise.id, exercise.difficulty, exercise.minutes)
+    result = ExerciseResult(
+        exercise.id, exercise.difficulty, exercise.minutes, needs=exercise.needs
+    )
     started = time.perf_counter()
     try:
         blocked = _load(runner, exercise)

@@ -1,0 +1,78 @@
+"""The result for other programs: JUnit XML, and Gradescope's results.json. Views of `Result`."""
+
+from __future__ import annotations
+
+import json
+import re
+from xml.etree import ElementTree
+
+from minigrad.grader.report import message_lines
+from minigrad.grader.result import CheckResult, ExerciseResult, Result
+
+# What XML 1.0 cannot hold, though a learner's code can print it.
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def as_json(result: Result) -> str:
+    """Return the result as JSON; `schema_version` says which fields there are."""
+    return json.dumps(result.as_dict(), indent=1)
+
+
+def _text(check: CheckResult, exercise: ExerciseResult) -> str:
+    if check.status == "not_run":
+        return "not run: see the first check of this exercise"
+    return "\n".join(message_lines(check, exercise.id))
+
+
+def junit(result: Result) -> str:
+    """Return the result as JUnit XML: a suite an exercise, a case a check, points as properties."""
+    root = ElementTree.Element("testsuites", name="minigrad")
+    for exercise in result.exercises:
+        failures = sum(check.status != "passed" for check in exercise.checks)
+        suite = ElementTree.SubElement(
+            root, "testsuite", name=exercise.id, tests=str(len(exercise.checks)),
+            failures=str(failures), errors="0", time=f"{exercise.seconds:.3f}",
+        )  # fmt: skip
+        for check in exercise.checks:
+            case = ElementTree.SubElement(
+                suite, "testcase", classname=exercise.id, name=check.name,
+                time=f"{check.seconds:.3f}",
+            )  # fmt: skip
+            properties = ElementTree.SubElement(case, "properties")
+            for name, value in (("points", check.points), ("max_points", check.of)):
+                ElementTree.SubElement(properties, "property", name=name, value=str(value))
+            if check.status != "passed":
+                said = NOT_XML.sub("?", _text(check, exercise))
+                failure = ElementTree.SubElement(case, "failure", message=check.summary)
+                failure.text = said
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def gradescope(result: Result) -> dict:
+    """Return what Gradescope reads from `/autograder/results/results.json`.
+
+    Source: Gradescope's documentation of the autograder's output format.
+    """
+    tests = [
+        {
+            "name": f"{exercise.id}: {check.summary}",
+            "number": f"{int(exercise.id[:2])}.{which}.{number}",
+            "score": check.points,
+            "max_score": check.of,
+            "status": "passed" if check.status == "passed" else "failed",
+            "output": "" if check.status == "passed" else _text(check, exercise),
+            "visibility": "visible",
+        }
+        for which, exercise in enumerate(result.exercises, 1)
+        for number, check in enumerate(exercise.checks, 1)
+    ]
+    return {
+        "score": result.points,
+        "execution_time": round(sum(exercise.seconds for exercise in result.exercises), 1),
+        "output": f"{result.points} of {result.of} points, seed {result.seed}",
+        "visibility": "visible",
+        "stdout_visibility": "hidden",
+        "extra_data": {"schema_version": result.as_dict()["schema_version"], "seed": result.seed},
+        "tests": tests,
+    }

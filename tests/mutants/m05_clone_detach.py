@@ -283,6 +283,11 @@ MUTANTS = [
             "    online[name].storage.version += 1",
         ),
     ),
+    Mutant(
+        "target_sync",
+        "untouched",
+        function(SYNC, "target = {name: clone(box) for name, box in online.items()}"),
+    ),
     Mutant("make_target", "not_it", 'BUG = ("layer", "b1")'),
     Mutant("make_target", "form", 'BUG = "w2"'),
     Mutant("make_target", "form", 'BUG = ("layer", 3)'),

@@ -43,7 +43,9 @@ def ask(
     one, other = (eval(text, dict(names)) for text in (a, b))
     right = np.shares_memory(one, other)
     made = f"np.zeros({size if dtype == 'float64' else f'{size}, np.{dtype}'}), read-only"
-    names_of = "x, y = two of " if b == "y" else "m = x.reshape(3, 4), x = " if "m" in a else "x = "
+    names_of = (
+        "x, y = two arrays " if b == "y" else "m = x.reshape(3, 4), x = " if "m" in a else "x = "
+    )
     given = f"is_alias({a}, {b}) with {names_of}{made}"
     reply = t.drive("alias", dtype, size, a, b, given=given)
     if "imported" in reply:

@@ -101,4 +101,9 @@ def compare(t: Tester, name: str, now: dict, right: np.ndarray) -> None:
         got = entries(now["values"])
         t.fail("value", f"{name!r} = {entries(right)}", got, "A copy keeps the values.")
     if now["node"]:
-        t.fail("node", f"{name!r} with node None", "a node", "A target is a constant.")
+        t.fail(
+            "node",
+            f"{name!r} with node None",
+            "a node",
+            "A target is a constant: no way leads back.",
+        )

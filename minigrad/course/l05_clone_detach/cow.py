@@ -88,7 +88,10 @@ def compare(t: Tester, after: dict, model: Model, step: Step, said: str) -> None
             continue
         wrote = step[0] == "write"
         if wrote and name != step[1]:
-            key, attempt = "seen", "A write to one buffer must not show in another. When to copy?"
+            key, attempt = (
+                "seen",
+                "write() gave out an array that another still shows. How could it know?",
+            )
         elif wrote:
             key = "lost"
             attempt = "What was written is not in the buffer. Which array did write() hand out?"

@@ -50,14 +50,16 @@ def ask(t: Tester, n_layers: int = 2) -> None:
             t.fail("backwards", f"online[{name!r}] = {entries(online[name])}", got, BACKWARDS)
     swapped = n_layers > 1 and by_position(facts["target"], online, order, names)
     for name in order:
-        compare(t, name, facts["target"][name], online[name], swapped=swapped)
+        untouched = np.array_equal(facts["target"][name].get("values", ()), target[name])
+        how = "untouched" if untouched else "by_position" if swapped else "value"
+        compare(t, name, facts["target"][name], online[name], how)
     if facts["online_changed"]:
         changed = ", ".join(facts["online_changed"])
         was = "online with its Boxes, nodes and versions as they were"
         t.fail("online", was, f"online's {changed} was changed", "online is only read.")
     if facts["returned"] is not None:
         nothing = "The target itself was to be changed: nothing needs to be returned."
-        t.fail("returned", "None", show(facts["returned"]), nothing)
+        t.fail("returned", "None", f"a {type(facts['returned']).__name__}", nothing)
 
 
 def by_position(now: dict, online: dict, order: list[str], names: list[str]) -> bool:
@@ -68,8 +70,15 @@ def by_position(now: dict, online: dict, order: list[str], names: list[str]) -> 
     )
 
 
-def compare(t: Tester, name: str, now: dict, right: np.ndarray, *, swapped: bool) -> None:
-    """Compare one Box of the target with what it must be."""
+WRONG = {
+    "value": "Compare target and online, name by name, after the call.",
+    "by_position": "The two dicts are ordered differently: go by names.",
+    "untouched": "A name bound anew in the function is not the caller's. Write into its arrays.",
+}
+
+
+def compare(t: Tester, name: str, now: dict, right: np.ndarray, how: str) -> None:
+    """Compare one Box of the target with what it must be; `how` is what wrong values would be."""
     if now["type"] != "Box":
         attempt = "The target keeps its own Box; only the numbers in its array change."
         t.fail("replaced", f"target[{name!r}], a Box", f"a {now['type']}", attempt)
@@ -96,10 +105,8 @@ def compare(t: Tester, name: str, now: dict, right: np.ndarray, *, swapped: bool
             "A view of the old array would show old values. Write into the array: array[...] = …",
         )
     if not np.array_equal(now["values"], right):
-        key, attempt = "value", "Compare target and online, name by name, after the call."
-        if swapped:
-            key, attempt = "by_position", "The two dicts are ordered differently: go by names."
-        t.fail(key, f"target[{name!r}] = {entries(right)}", f"{entries(now['values'])}", attempt)
+        right_text = f"target[{name!r}] = {entries(right)}"
+        t.fail(how, right_text, entries(now["values"]), WRONG[how])
     if now["version"] != 3:
         t.fail(
             "version",

@@ -15,8 +15,8 @@ from minigrad.grader.wire import Other
 
 deep_gradient = lesson.exercise(
     "deep_gradient",
-    difficulty=3,
-    minutes=15,
+    difficulty=2,
+    minutes=10,
     returns="the gradient with respect to x",
     needs="engine",
     hints=(

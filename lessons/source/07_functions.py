@@ -1,0 +1,756 @@
+# %% [markdown]
+# # 07 · Operations of your own
+#
+# **You need** lesson 01, and a look at lesson 04. **It takes** about 100 minutes. **At the end**
+# you have written operations that the engine does not know, differentiated gradients themselves,
+# and measured how far a learning rate may go before training blows up. Next: lesson 08, what an
+# optimizer remembers.
+#
+# Your code goes into `exercises/07_functions.py`. Where the engine computes something for the
+# first time on a machine, it compiles its kernels, which takes some seconds, and keeps them.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+import minigrad as mg
+from minigrad.course import check, load, needs, predict, scrub
+
+# %% [markdown]
+# ## 1. Every part is right, and the whole is wrong
+#
+# An engine knows some dozens of operations. Everything else is made of them. So why would anybody
+# write an operation of their own? Take the softplus, $\log(1 + e^x)$, a relu without the kink. It
+# is made of three operations, and each of them is differentiated without a fault.
+
+
+# %%
+def composed(x):
+    """log(1 + exp(x)), out of three operations."""
+    return mg.log(1.0 + mg.exp(x))
+
+
+def value_and_slope(f, at):
+    """Return f and its derivative at a number, in float64."""
+    x = mg.variable(np.array([at]), requires_grad=True)
+    y = f(x)
+    return y.item(), mg.gradients(y.sum(), x).item()
+
+
+for at in (1.0, 10.0, 100.0, 1000.0):
+    print("x = {:4g}: value {:7.6g}, slope {:.6g}".format(at, *value_and_slope(composed, at)))
+
+# %% [markdown]
+# The true answer at 1000 is: value 1000, slope 1. `exp(1000)` is more than a float64 can hold, and
+# so `inf`. Many people mend it by choosing: where `x` is large, take `x` itself.
+
+
+# %%
+def mended(x):
+    """Take x itself where exp would overflow."""
+    return mg.where(x > 20.0, x, composed(x))
+
+
+print("value at 1000:", value_and_slope(mended, 1000.0)[0])
+
+# %% [markdown]
+# **Predict.** The value is right now. And the slope at 1000?
+
+# %% tags=["prediction"]
+mended_slope = predict(
+    "07.where", 'What is its slope at 1000: "right", "zero" or "not a number"?', ...
+)
+mended_slope
+
+# %%
+slope = value_and_slope(mended, 1000.0)[1]
+mended_slope.reveal("not a number" if np.isnan(slope) else "zero" if slope == 0 else "right")
+
+# %% [markdown]
+# `where` sends a zero back into the branch that was not taken. There it meets the slope of `exp`,
+# which is `inf`, and $0 \cdot \infty$ is not a number. PyTorch and JAX do the same, for the same
+# reason. The chain rule is not broken. It was only never told that the three operations are *one*,
+# whose slope $1/(1 + e^{-x})$ has nothing to overflow.
+#
+# That is the first of three reasons to write your own: you know a better formula. The second is
+# memory. Here is what the engine has to keep:
+
+# %%
+x = mg.variable(np.linspace(-3.0, 3.0, 1000), requires_grad=True, name="x")
+mg.viz.graph(mended(x).sum())
+
+# %% [markdown]
+# **What to see.** Each box says what it saves until the way back: copies, or near copies, of the
+# same thousand numbers, for one smooth bend.
+
+# %% [markdown]
+# ## 2. The contract
+#
+# A custom operation is a class with two functions and a notepad between them:
+#
+# ```python
+# class Double(mg.Function):
+#     @staticmethod
+#     def forward(ctx, x):          # Variables in, a Variable out; nothing in here is recorded
+#         return x * 2.0
+#
+#     @staticmethod
+#     def backward(ctx, dy):        # what arrives; out goes one gradient per argument of forward
+#         return dy * 2.0
+#
+# y = Double.apply(x)
+# ```
+#
+# `ctx.save_for_backward(x)` puts Variables on the notepad, `ctx.saved` reads them in backward. It
+# is PyTorch's `torch.autograd.Function`, name by name (`ctx.saved_tensors` works too). And
+# `ctx.needs_input_grad` says for which arguments anybody wants a gradient: where computing one is
+# dear, look there first.
+#
+# **Write** `Softplus`. Find a formula that is safe for both signs: `exp` of a large number is
+# `inf`, but `exp` of a large negative one is a harmless 0.
+
+# %% tags=["exercise"]
+check("07.Softplus")
+
+# %%
+needs("07.Softplus")
+mine = load("07")
+for at in (1.0, 100.0, 1000.0, -1000.0):
+    both = value_and_slope(mine.Softplus.apply, at)
+    print("x = {:5g}: value {:7.6g}, slope {:.6g}".format(at, *both))
+x = mg.variable(np.linspace(-3.0, 3.0, 1000), requires_grad=True, name="x")
+mg.viz.graph(mine.Softplus.apply(x).sum())
+
+# %% [markdown]
+# **What to see.** One box where there were many, with your name on it, and one thing saved: what
+# *you* chose to save. The engine takes your class like one of its own operations.
+
+# %% [markdown]
+# ## 3. One gradient for each argument
+#
+# The big brother of softplus is $\log \sum_i e^{x_i}$: a smooth maximum, and the heart of every
+# classifier's loss. It has a second argument, the axis. An axis has no gradient, but it is an
+# argument: backward returns *two* things, and the second is `None`.
+#
+# **Write** `LogSumExp`. The trick against overflow is an old one: subtract the largest entry first,
+# add it again at the end. Nothing changes, except that no exponent is positive any more.
+
+# %% tags=["exercise"]
+check("07.LogSumExp")
+
+# %%
+needs("07.LogSumExp")
+mine = load("07")
+grid = np.linspace(-3, 3, 121)
+
+
+def draw_smooth_maximum(axis, sharpness):
+    """Draw LogSumExp(t * [x, 0]) / t, which tends to max(x, 0), and its gradient."""
+    rows = np.stack([grid, np.zeros_like(grid)], axis=1)
+    x = mg.variable(rows, requires_grad=True)
+    y = mine.LogSumExp.apply(x * sharpness, 1) / sharpness
+    slopes = mg.gradients(y.sum(), x).numpy()
+    axis.plot(grid, np.maximum(grid, 0), ":", color="gray", label="max(x, 0)")
+    axis.plot(grid, y.numpy(), label="smooth maximum of x and 0")
+    axis.plot(grid, slopes[:, 0], label="its gradient for x")
+    axis.plot(grid, slopes[:, 1], "--", label="its gradient for the 0")
+    axis.set(xlabel="x", ylabel="value, gradient", ylim=(-0.2, 3.2), title=f"t = {sharpness:g}")
+    axis.grid(alpha=0.3)
+    if sharpness == 1:
+        axis.legend(fontsize=8)
+
+
+scrub(
+    draw_smooth_maximum,
+    [0.5, 1.0, 2.0, 4.0, 10.0, 100.0, 1000.0],
+    label="t",
+    show=[1.0, 4.0, 1000.0],
+)
+
+# %% [markdown]
+# **What to see.** The larger `t`, the sharper the corner. The two gradients always add up to 1:
+# they say how the maximum is shared, half and half where both are equal. That vector of shares
+# has a name, softmax. And at `t = 1000`, exponents of 3000 do no harm.
+#
+# Now both at once, on real digits: your `Softplus` between two layers, and your `LogSumExp` as the
+# loss. The cross entropy of a row of scores is their log-sum-exp, minus the score of the right
+# class.
+
+# %%
+images, labels = mg.data.load_digits()
+(pixels, digits), (pixels_new, digits_new) = mg.data.stratified_split(
+    images.reshape(-1, 64) * 3 - 1, labels
+)
+
+
+def train(activation, loss_of, epochs=8):
+    """Train a small network on the digits; return the losses and the held-out accuracy."""
+    mg.manual_seed(1)
+    first, second = mg.nn.Linear(64, 48), mg.nn.Linear(48, 10)
+    optimizer = mg.optim.Adam([*first.parameters(), *second.parameters()], learning_rate=5e-3)
+    losses = []
+    for epoch in range(epochs):
+        for rows, targets in mg.data.batches(pixels, digits, batch_size=64, seed=epoch):
+            loss = loss_of(second(activation(first(mg.variable(rows)))), mg.variable(targets))
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+    with mg.no_grad():
+        scores = second(activation(first(mg.variable(pixels_new))))
+    return np.array(losses), np.mean(scores.numpy().argmax(axis=1) == digits_new)
+
+
+losses, accuracy = train(mg.softplus, mg.cross_entropy)
+print(f"minigrad's own: loss {losses[-1]:.4f}, {accuracy:.1%} of unseen digits read correctly")
+
+# %%
+needs("07.Softplus", "07.LogSumExp")
+mine = load("07")
+
+
+def my_cross_entropy(scores, targets):
+    """The mean of: LogSumExp of all scores, minus the score of the right class."""
+    of_the_right_class = (scores * mg.one_hot(targets, 10)).sum(axis=1)
+    return (mine.LogSumExp.apply(scores, 1) - of_the_right_class).mean()
+
+
+my_losses, my_accuracy = train(mine.Softplus.apply, my_cross_entropy)
+print(f"with yours:     loss {my_losses[-1]:.4f}, {my_accuracy:.1%} read correctly")
+
+figure, axis = plt.subplots(figsize=(8, 4))
+axis.plot(losses, linewidth=4, alpha=0.4, label="minigrad's softplus and cross entropy")
+axis.plot(my_losses, linewidth=1, color="black", label="your Softplus and LogSumExp")
+axis.set(xlabel="training step", ylabel="loss", yscale="log")
+axis.set_title("Two operations that the engine did not know before")
+axis.legend()
+axis.grid(alpha=0.3)
+plt.show()
+
+# %% [markdown]
+# **What to see.** One line on top of the other: the activation, the loss and all their derivatives
+# are yours. If the lines part, a check has missed something: tell us.
+
+# %% [markdown]
+# ## 4. Gradients are Variables
+#
+# A gradient is a number that was computed. So it can be differentiated itself, if somebody records
+# how it was computed. In minigrad as in PyTorch, `create_graph=True` says: record the way back too.
+
+# %%
+needs("07.Softplus")
+mine = load("07")
+x = mg.variable(np.array([0.5, 1.0, 2.0]), requires_grad=True, name="x")
+y = mine.Softplus.apply(x).sum()
+g = mg.gradients(y, x, create_graph=True)
+print("g =", g)
+mg.viz.graph(g)
+
+# %% [markdown]
+# **What to see.** This is the graph of a *gradient*. Its boxes are the operations of your
+# `backward`. You never wrote a second derivative, and yet there it is: the engine only has to walk
+# back once more, through what your backward function did.
+#
+# Which means that backward is code of which the derivative will be taken. Let us see what can go
+# wrong. Below is $\sin^2 x$, whose derivative is $2 \sin x \cos x$. The sine is known in forward
+# already; why compute it twice? So somebody keeps it, as plain numbers.
+
+
+# %%
+class KeptSine(mg.Function):
+    """sin(x)**2, whose backward uses the sine that forward had computed."""
+
+    @staticmethod
+    def forward(ctx, x):
+        s = mg.sin(x)
+        ctx.sine = s.numpy()
+        ctx.save_for_backward(x)
+        return s * s
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved
+        return dy * 2.0 * mg.variable(ctx.sine) * mg.cos(x)
+
+
+def first_and_second(function, at):
+    """Return the first and the second derivative of a Function at a number."""
+    x = mg.variable(np.array([at]), requires_grad=True)
+    v = mg.variable(np.array([1.0]))
+    slope = mg.gradients(function.apply(x).sum(), x).item()
+    return slope, mg.hvp(lambda x: function.apply(x).sum(), x, v).item()
+
+
+# %% [markdown]
+# **Predict.** Its first derivative is right. And the second, truly $2 \cos 2x$?
+
+# %% tags=["prediction"]
+kept = predict("07.kept", 'The second derivative: "right", "zero", or "something else"?', ...)
+kept
+
+# %%
+slope, curvature = first_and_second(KeptSine, 0.5)
+print(f"first derivative at 0.5:  {slope:.4f}, truly {np.sin(1.0):.4f}")
+print(f"second derivative at 0.5: {curvature:.4f}, truly {2 * np.cos(1.0):.4f}")
+truth = 2 * np.cos(1.0)
+kept.reveal(
+    "right" if np.isclose(curvature, truth) else "zero" if curvature == 0 else "something else"
+)
+
+# %% [markdown]
+# Not zero, and no error: something *else*, with the wrong sign. On the way back, `ctx.sine` is a
+# number like 2. The engine sees that `dx` depends on `x` through the cosine, and cannot know that
+# it depends on `x` through the sine as well.
+#
+# > **Real bug: the intermediate on the notepad.** A maintainer of PyTorch described it in issue
+# > #58509 of May 2021, and again in issue #76185 of April 2022, which was still open when this was
+# > written: a tensor that forward computes on its way, and keeps for backward, makes second
+# > derivatives silently wrong. First derivatives are right; training and `gradcheck` see nothing.
+#
+# Here are four ways to write the same backward:
+
+
+# %%
+class Recomputed(KeptSine):
+    """Right: from what was saved, backward computes the sine again."""
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved
+        return dy * 2.0 * mg.sin(x) * mg.cos(x)
+
+
+class SavedSine(mg.Function):
+    """The sine goes through save_for_backward."""
+
+    @staticmethod
+    def forward(ctx, x):
+        s = mg.sin(x)
+        ctx.save_for_backward(x, s)
+        return s * s
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, s = ctx.saved
+        return dy * 2.0 * s * mg.cos(x)
+
+
+class Unrecorded(Recomputed):
+    """Right numbers, computed without a record: as if backward were only arithmetic."""
+
+    @staticmethod
+    def backward(ctx, dy):
+        with mg.no_grad():
+            return Recomputed.backward(ctx, dy)
+
+
+FOUR = (Recomputed, KeptSine, SavedSine, Unrecorded)
+for function in FOUR:
+    try:
+        result = "{:7.4f}, then {:7.4f}".format(*first_and_second(function, 0.5))
+    except mg.errors.MinigradError as error:
+        result = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    print(f"{function.__name__:<11} {result}")
+
+# %% [markdown]
+# Two of the four lie, and one of the two lies by a plausible number. Where minigrad can know it,
+# it raises: what goes through `save_for_backward` is watched. What is hidden from it, as an array
+# or under `no_grad`, it believes. In PyTorch, `SavedSine` gives the number of `KeptSine`.
+
+# %%
+points = np.linspace(-1.5, 1.5, 61)
+figure, axis = plt.subplots(figsize=(8, 4))
+for function, style in ((Recomputed, "-"), (KeptSine, "--"), (Unrecorded, ":")):
+    curve = [first_and_second(function, float(at))[1] for at in points]
+    axis.plot(points, curve, style, linewidth=2, label=function.__name__)
+axis.set(xlabel="x", ylabel="second derivative of sin²(x), as computed")
+axis.set_title("Three backward functions with the same first derivative")
+axis.legend()
+axis.grid(alpha=0.3)
+plt.show()
+
+# %% [markdown]
+# **What to see.** Three curves, one function. A Newton step, a gradient penalty or a
+# meta-learner that meets the dashed one walks uphill where it should walk down.
+#
+# How do you find out about your own functions? `gradcheck` compares a gradient with differences of
+# values. `gradgradcheck` compares the gradient *of the gradient* with differences of gradients:
+
+# %%
+at = mg.variable(np.array([0.3, 0.5, -1.1]), requires_grad=True)
+for function in FOUR:
+    verdicts = []
+    for checker in (mg.debug.gradcheck, mg.debug.gradgradcheck):
+        try:
+            checker(function.apply, [at])
+            verdicts.append("passes")
+        except mg.errors.MinigradError:
+            verdicts.append("fails")
+    print(f"{function.__name__:<11} gradcheck {verdicts[0]}, gradgradcheck {verdicts[1]}")
+
+# %% [markdown]
+# Look at your own two again with this in mind: the checks above asked for their second derivatives
+# already. And three alarms of `gradcheck` that are *false*, so that you know them when you meet
+# them. minigrad says so; others only say that the numbers differ.
+
+# %%
+mg.manual_seed(0)
+FALSE_ALARMS = {
+    "float32": (mg.tanh, np.array([0.5], dtype=np.float32)),
+    "a kink": (mg.relu, np.array([0.0, 1.0])),
+    "dropout": (lambda x: mg.dropout(x, 0.5), np.ones(8)),
+}
+for name, (f, values) in FALSE_ALARMS.items():
+    try:
+        mg.debug.gradcheck(f, [mg.variable(values, requires_grad=True)])
+    except mg.errors.MinigradError as error:
+        print(f"{name:<8} {str(error).splitlines()[0]}")
+
+# %% [markdown]
+# ## 5. A gradient that is made up
+#
+# The third reason to write an operation: it has no useful derivative, and you want one anyway.
+# Suppose that a network may only pass on +1 or -1 between its layers, which is cheap in hardware.
+# The true slope of such a step is 0 wherever it has one. Nothing arrives at the first layer, so the
+# first layer stays as it was born: random.
+#
+# **Predict.** Trained with the true slope, only the second layer learns, on top of 48 random yes-no
+# questions about the image. What share of unseen digits does it read, in percent? (Guessing reads
+# 10 %. What the network above reads is printed there.)
+
+# %% tags=["prediction"]
+random_layer = predict("07.random_layer", "How many percent does it read?", ...)
+random_layer
+
+# %% [markdown]
+# The way out is a lie that works: go forward with the step, and back as if it had been the identity
+# near 0. Hinton proposed it in a lecture in 2012, Bengio and others named it the
+# **straight-through estimator** in 2013, and the networks of one bit that followed are trained with
+# it. So are most networks that learn to survive being rounded to a few bits.
+#
+# **Write** `StraightThrough`, and let it *say* that it lies: `pseudo_gradient = True`.
+
+# %% tags=["exercise"]
+check("07.StraightThrough")
+
+# %%
+needs("07.StraightThrough")
+mine = load("07")
+
+
+def true_step(x):
+    """The same step with its true slope, 0."""
+    return mine.StraightThrough.apply(x.detach())
+
+
+flat_losses, flat_accuracy = train(true_step, mg.cross_entropy)
+step_losses, step_accuracy = train(mine.StraightThrough.apply, mg.cross_entropy)
+tanh_losses, tanh_accuracy = train(mg.tanh, mg.cross_entropy)
+random_layer.reveal(round(100 * float(flat_accuracy)), factor=1.06)
+
+# %%
+needs("07.StraightThrough")
+figure, axis = plt.subplots(figsize=(8, 4))
+for name, curve, share in (
+    ("step, true slope", flat_losses, flat_accuracy),
+    ("step, straight through", step_losses, step_accuracy),
+    ("tanh", tanh_losses, tanh_accuracy),
+):
+    axis.plot(curve, label=f"{name}: {share:.1%} read correctly")
+axis.set(xlabel="training step", ylabel="loss", yscale="log")
+axis.set_title("One bit between two layers, with and without a made-up gradient")
+axis.legend()
+axis.grid(alpha=0.3)
+plt.show()
+
+# %% [markdown]
+# **What to see.** With the true slope, a random first layer already does better than one would
+# think, and there it stops. With the made-up one, a network whose hidden values are single bits
+# learns nearly as well as one with `tanh`.
+#
+# Such a function *must* fail `gradcheck`. Then what does its test look like? It expects the
+# failure. And if the check passes one day, because somebody "repaired" the gradient, that is the
+# error:
+
+
+# %%
+def is_honest(function, values):
+    """Whether gradcheck passes, or fails for a Function that says that it will."""
+    declared = getattr(function, "pseudo_gradient", False)
+    try:
+        mg.debug.gradcheck(function.apply, [mg.variable(values, requires_grad=True)])
+    except mg.errors.GradcheckError:
+        return declared
+    return not declared
+
+
+needs("07.Softplus", "07.StraightThrough")
+mine = load("07")
+for function in (mine.Softplus, mine.StraightThrough, KeptSine):
+    print(f"{function.__name__:<16} honest: {is_honest(function, np.array([0.4, -0.7, 1.6]))}")
+
+# %% [markdown]
+# (The third passes, as you know by now: its lie is of second order.)
+
+# %% [markdown]
+# ## 6. How bent is the loss?
+#
+# The second derivatives of a loss by all its $n$ numbers form a table of $n \times n$, the
+# **Hessian** $H$. It says how the gradient changes as you walk. For a network of 9,610 numbers it
+# has 92 million entries. Nobody wants it. What one wants is its product with a direction,
+# $H v$: how does the gradient change if I walk along $v$?
+#
+# $$H v = \frac{\partial}{\partial x} \sum_i g_i \, v_i \qquad \text{with } g = \nabla f(x)$$
+#
+# That is one more backward pass, from a single number.
+#
+# **Predict.** The whole of $H$, row by row, takes a pass for `g` and one for each row. How many
+# times more passes is that than for one product, for 9,610 numbers?
+
+# %% tags=["prediction"]
+passes = predict("07.passes", "How many times more passes?", ...)
+passes
+
+# %% tags=["exercise"]
+check("07.hvp")
+
+# %%
+n = 9610
+passes.reveal(round((1 + n) / 2), factor=2.1)
+
+# %% [markdown]
+# What is it good for? Here is something that everyone who trains networks has wondered about: how
+# large may a learning rate be? Take the simplest of models, one layer that says whether an image is
+# a 3, with the mean square as its loss. Its Hessian is the same everywhere. Ask it again and again
+# for $H v$, and $v$ turns into the direction in which the loss is bent most; the factor by which
+# it grows is the curvature $\lambda$ there.
+
+# %%
+needs("07.hvp")
+mine = load("07")
+rows = mg.variable(pixels_new.astype("float64"))
+is_three = mg.variable((digits_new == 3).astype("float64"))
+
+
+def square_loss(w):
+    """The mean square of what the layer gets wrong."""
+    return ((rows @ w - is_three) ** 2.0).mean()
+
+
+mg.manual_seed(0)
+w, v = mg.zeros(64, dtype="float64"), mg.randn(64, dtype="float64")
+for _ in range(30):
+    bent = mine.hvp(square_loss, w, v)
+    sharpest = mg.norm(bent).item()
+    v = bent / sharpest
+print(f"largest curvature {sharpest:.4f}; no learning rate above 2 / {sharpest:.2f} ="
+      f" {2 / sharpest:.4f} should converge")  # fmt: skip
+
+# %%
+needs("07.hvp")
+figure, axis = plt.subplots(figsize=(8, 4))
+gradient_of = mg.grad(square_loss)
+for factor in (1.0, 1.9, 1.99, 2.01, 2.05):
+    w, curve = mg.zeros(64, dtype="float64"), []
+    for _ in range(300):
+        curve.append(square_loss(w).item())
+        w = w - (factor / sharpest) * gradient_of(w)
+    axis.plot(curve, label=f"learning rate {factor:g} / curvature")
+axis.set(xlabel="step of plain gradient descent", ylabel="loss", yscale="log", ylim=(1e-2, 1e4))
+axis.set_title("The edge of stability, computed before the first step")
+axis.legend(fontsize=8)
+axis.grid(alpha=0.3)
+plt.show()
+
+# %% [markdown]
+# **What to see.** Up to $1.99/\lambda$ every run comes down; at $2.01/\lambda$ it takes off. A
+# step in the sharpest direction multiplies the error there by $1 - \text{rate} \cdot \lambda$, and
+# beyond $2/\lambda$ that is less than -1. You computed the border from thirty products, before the
+# first step.
+#
+# $H$ is symmetric: bending along $u$ and then $v$ is bending along $v$ and then $u$. That is a
+# test which needs no truth to compare with, and your check used it:
+
+# %%
+needs("07.hvp")
+u, v = mg.randn(64, dtype="float64"), mg.randn(64, dtype="float64")
+left, right = (u * mine.hvp(square_loss, w, v)).sum(), (v * mine.hvp(square_loss, w, u)).sum()
+print(f"u · Hv = {left.item():.12f}\nv · Hu = {right.item():.12f}")
+
+# %% [markdown]
+# ## 7. A loss made of slopes
+#
+# The last step: put a gradient *into* a loss. A Wasserstein GAN has a critic that gives real
+# examples high scores and fakes low ones. Left alone, it makes its slope as steep as it can, and
+# is of no use to anybody. So one fines it for every slope that is not 1, and to learn from that
+# fine, one must differentiate through the slope.
+#
+# **Write** `gradient_penalty`. There is a norm for each *row*. Two widely copied programs took it
+# along the wrong axis of an image (issues #27 and #56 of caogang/wgan-gp, issue #40 of
+# Zeleni9/pytorch-wgan): nothing raised, and the penalty held down something else.
+
+# %% tags=["exercise"]
+check("07.gradient_penalty")
+
+# %%
+needs("07.gradient_penalty")
+mine = load("07")
+random = np.random.default_rng(0)
+real = random.normal((1.2, 0.0), 0.4, (64, 2))
+fake = random.normal((-1.2, 0.5), 0.4, (64, 2))
+
+
+def train_critic(weight, steps=150):
+    """Train a critic to tell real from fake, with this weight of the penalty."""
+    mg.manual_seed(0)
+    first, second = mg.nn.Linear(2, 32).to("float64"), mg.nn.Linear(32, 1).to("float64")
+    optimizer = mg.optim.Adam([*first.parameters(), *second.parameters()], learning_rate=2e-2)
+
+    def critic(points):
+        return second(mg.tanh(first(points))).squeeze(1)
+
+    for _ in range(steps):
+        share = random.uniform(size=(64, 1))
+        between = mg.variable(share * real + (1 - share) * fake)
+        loss = critic(mg.variable(fake)).mean() - critic(mg.variable(real)).mean()
+        loss = loss + weight * mine.gradient_penalty(critic, between)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return critic
+
+
+side = np.linspace(-2.5, 2.5, 60)
+grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+figure, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
+for axis, weight in zip(axes, (0.0, 10.0), strict=True):
+    critic = train_critic(weight)
+    points = mg.variable(grid, requires_grad=True)
+    scores = critic(points)
+    steep = np.linalg.norm(mg.gradients(scores.sum(), points).numpy(), axis=1)
+    picture = axis.contourf(side, side, scores.numpy().reshape(60, 60), 16, cmap="viridis")
+    figure.colorbar(picture, ax=axis, label="score")
+    axis.plot(*real.T, "o", color="white", markeredgecolor="black", markersize=4, label="real")
+    axis.plot(*fake.T, "x", color="red", markersize=4, label="fake")
+    axis.set(xlabel="first coordinate", ylabel="second coordinate")
+    slopes = f"mean slope {steep.mean():.1f}, steepest {steep.max():.1f}"
+    axis.set_title(f"penalty × {weight:g}: {slopes}")
+axes[0].legend(loc="lower right", fontsize=8)
+plt.show()
+
+# %% [markdown]
+# **What to see.** Without the fine, the critic is a cliff between two plains: on the plains its
+# slope is 0, and a forger who stands there learns nothing about where to go. With the fine it is an
+# even ramp of slope about 1 from the fakes to the real ones. Compare the two colour bars, too.
+#
+# > **Real bug: a slope of nothing.** The example of a Wasserstein GAN in the documentation of Keras
+# > takes the norm as `sqrt(sum(g * g))` (keras-io issue #910, June 2022). Where the gradient of a
+# > row is exactly 0, the root has slope infinity, and infinity times 0 ruins every weight. A critic
+# > with `relu` meets it as soon as one example falls where all its units are off:
+
+# %%
+weights = np.array([[0.5, 1.0], [1.0, 0.5]])
+examples = mg.variable(np.array([[1.0, 1.0], [-1.0, -1.0]]), requires_grad=True)
+for name, norm in (("sqrt(sum(g * g))", lambda g: mg.sqrt((g * g).sum(axis=1))),
+                   ("mg.norm(g, axis=1)", lambda g: mg.norm(g, axis=1))):  # fmt: skip
+    inner = mg.variable(weights, requires_grad=True)
+    score = mg.relu(examples @ inner).sum()
+    g = mg.gradients(score, examples, create_graph=True)
+    ((norm(g) - 1.0) ** 2).mean().backward()
+    print(f"{name:<19} gradient of the weights: {inner.grad.numpy().round(3).tolist()}")
+
+# %% [markdown]
+# A norm at 0 has a kink, as `relu` has. The engine's `norm` states which slope it takes there: 0.
+
+# %% [markdown]
+# ## 8. Bug hunt
+#
+# At the end of your exercise file, `deep` runs five Functions in a row. Each was tested by its
+# author, near 0. In the whole, next to nothing arrives at `x`. Somebody on the way kills the
+# gradient. You could read all five. In a network of five hundred you would *measure*:
+
+# %%
+mine = load("07")
+random = np.random.default_rng(5)
+signs, sizes = random.choice([-1.0, 1.0], (4, 6)), random.uniform(0.3, 1.5, (4, 6))
+start, dy = mg.variable(signs * sizes), mg.variable(random.standard_normal((4, 6)))
+with mg.debug.record_grad_function() as log:
+    mine.deep_gradient(start, dy)
+for record in log:
+    out = record.outgoing_norms[0]
+    print(f"{record.op:<8} gradient in {record.incoming_norm:10.4g}, out {out:10.4g}")
+
+# %%
+figure, axis = plt.subplots(figsize=(8, 4))
+norms = [log.records[0].incoming_norm] + [record.outgoing_norms[0] for record in log]
+names = ["dy", *(f"after {record.op}" for record in log)]
+axis.semilogy(names, norms, "o-")
+axis.set(xlabel="the way back", ylabel="norm of the gradient")
+axis.set_title("What is left of the gradient")
+axis.grid(alpha=0.3)
+plt.show()
+
+# %% [markdown]
+# **What to see.** The record of the pass: what came into each operation and what left it. A drop
+# is not a crime by itself. An operation that divides its values by 40 divides its gradient by 40,
+# and is right. So look at both directions: which one shrinks the gradient by *far* more than its
+# values? Write its name into `BUG`, repair it, and run the two cells again.
+
+# %% tags=["exercise"]
+check("07.deep_gradient")
+
+# %% [markdown]
+# > **A story about an interface that never was.** A widely copied introduction to OneFlow's
+# > autograd shows how to write an operation of your own: `import oneflow as of`, a class that
+# > derives from `of.Function`, its methods under `@of.staticmethod`, then `MyFunction()(x)` and
+# > `output.grad()`. Nearly none of it exists. OneFlow is imported as `flow`; its class is
+# > `flow.autograd.Function`; `staticmethod` is Python's own; `.grad` is an attribute of leaves that
+# > `.backward()` fills. Its `ctx` knows `save_for_backward`, `saved_tensors` and
+# > `mark_non_differentiable`. `of.debug.record_grad_function`, which the text recommends for
+# > debugging, was not in OneFlow's source when we looked; its real aid is an environment variable,
+# > `ONEFLOW_DEBUG`, that writes the graph to a file. One thing is right: `MyFunction()(x)` does
+# > work in OneFlow. In PyTorch it raises.
+# >
+# > The true interface can be read in OneFlow's issue #9248, of October 2022, and with it a true
+# > story. Its program called `save_for_backward` in a loop and lost a gigabyte every ten rounds:
+# > the notepad of Python and its twin in C++ kept each other alive (mended in pull request #9249).
+# >
+# > The invented function, `record_grad_function`, seemed too good not to exist. minigrad has it,
+# > and you have just hunted with it. And a notepad of minigrad refuses what would tie such a knot:
+
+
+# %%
+class Keeps(mg.Function):
+    """Keeps its output on the notepad, which belongs to the node that belongs to the output."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.y = mg.exp(x)
+        return ctx.y
+
+
+try:
+    Keeps()(mg.variable([1.0], requires_grad=True))
+except mg.errors.ArgumentTypeError as error:
+    print(error)
+
+# %% [markdown]
+# ## Where you are
+#
+# - Write an operation of your own for a better formula, for memory, or for a slope that mathematics
+#   does not give.
+# - backward returns one gradient for each argument, and is differentiated itself: compute it with
+#   operations of the engine, from inputs and outputs. `gradgradcheck` sees what `gradcheck` cannot.
+# - $Hv$ costs two backward passes. A gradient may stand in a loss.
+# - A made-up gradient is fine, if it says so and its test expects it.
+#
+# **Next:** lesson 08. You can compute any gradient now. What happens to it afterwards is the
+# business of an optimizer, which has a memory, and loses it in surprising ways.
+
+# %%
+from minigrad.course.predictions import summary
+
+print(summary("07"))
+
+# %% tags=["exercise"]
+check("07")

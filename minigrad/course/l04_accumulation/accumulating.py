@@ -35,7 +35,9 @@ def stored(t: Tester, found: Any, key: str) -> np.ndarray:
             "not_stored" if missing else "type",
             f'an array in grads["{key}"]',
             "no such key" if missing else show(found),
-            "Nothing that is returned is looked at: the sum has to stand in grads afterwards.",
+            "Nothing that is returned is looked at: the sum has to stand in grads afterwards."
+            if missing
+            else "grads holds the sum itself, an array; not its parts.",
         )
     return np.asarray(found)
 

@@ -17,7 +17,9 @@ def must_raise(
     if kinds is None:
         t.fail(key, f"a {error} from the last line", "no error", attempt)
     if error not in kinds:
-        t.fail(key, f"a {error} from the last line", f"{kinds[0]}: {text}"[:160], attempt)
+        t.fail(
+            key, f"a {error} from the last line", f"{kinds[0]}: {text}".rstrip(": ")[:160], attempt
+        )
 
 
 @grad_manager.check(points=1)

@@ -565,9 +565,9 @@ needs("04.unbroadcast", "04.accumulate", "04.microbatch_step")
 print(text[text.index("def backward") : text.index("SHAPES = ")].rstrip())
 
 # %% [markdown]
-# Now train it on the digits. The network is that of section 3, with plain gradient descent: your
-# `microbatch_step`, two pieces a batch, 40 rows and 24. Beside it, the same network in minigrad,
-# from the same numbers, with whole batches.
+# Now train it on the digits. The network is that of section 3, its sigmoid written with `tanh`. It
+# learns by plain gradient descent, with your `microbatch_step`: two pieces a batch, 40 rows and 24.
+# Beside it the same network in minigrad, from the same numbers, with whole batches.
 
 # %%
 needs("04.unbroadcast", "04.accumulate", "04.microbatch_step")

@@ -560,7 +560,8 @@ plt.show()
 # **What to see.** Your line lies on the engine's. The red one shows what a missing correction is: a
 # hidden, larger learning rate at the start. On the left, where the rate is cautious, it even helps,
 # and everybody is content. On the right, where the rate is what Adam can bear, it throws the
-# network far off in its first dozen steps. A bug that helps in some settings is the hardest to find.
+# network far off in its first dozen steps. A bug that helps in some settings is the hardest to
+# find.
 #
 # Does all this matter in a real network: are its gradients really so different in size? The
 # optimizer has measured it. This is its state after training, straight from the engine:

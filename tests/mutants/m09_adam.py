@@ -116,7 +116,13 @@ MUTANTS = [
         "one_corrected",
         changed("adam_step", ("v / (1 - beta2**t)", "v")),
     ),
-    Mutant("adam_step", "no_root", changed("adam_step", ("np.sqrt(second)", "second"))),
+    Mutant(
+        "adam_step",
+        "power",
+        changed(
+            "adam_step", ("1 - beta1**t", "(1 - beta1) ** t"), ("1 - beta2**t", "(1 - beta2) ** t")
+        ),
+    ),
     Mutant(
         "adam_step",
         "stale_t",
@@ -196,15 +202,8 @@ MUTANTS = [
     ),
     Mutant(
         "step_all",
-        "mixed_states",
-        changed(
-            "step_all",
-            ("states.get(name, {})", "state_of_all"),
-            (
-                "    for name, p",
-                "    state_of_all = next(iter(states.values()), {})\n    for name, p",
-            ),
-        ),
+        "defaults",
+        changed("step_all", ("state, learning_rate, betas, eps)", "state)")),
     ),
     Mutant(
         "step_all",
@@ -269,6 +268,11 @@ MUTANTS = [
             ),
             ("betas, eps)\n", "betas, eps)[0], kept\n"),
         ),
+    ),
+    Mutant(
+        "adamw_step",
+        "defaults",
+        changed("adamw_step", ("state, learning_rate, betas, eps)", "state)")),
     ),
     Mutant("warmup_cosine", "from_zero", changed("warmup_cosine", ("peak * (t + 1)", "peak * t"))),
     Mutant(

@@ -7,10 +7,10 @@ import numpy as np
 from minigrad.course.l09_adam.common import (
     adam,
     check_form,
+    one_step,
     random_array,
     random_hyper,
     random_state,
-    with_state,
 )
 from minigrad.course.l09_adam.lesson import lesson
 from minigrad.grader.tester import Mistake, Tester
@@ -34,6 +34,8 @@ WRONG = {
     "no_correction": ({"correct": "none"}, BIAS),
     "one_corrected": ({"correct": "first"}, "Only one of the two moments is corrected yet."),
     "ascent": ({"sign": -1}, "It goes uphill: which way does the gradient point?"),
+    "power": ({"power": True}, "Which comes first in your correction, the power or 1 - ...?"),
+    "no_square": ({"square": False}, "The second moment averages g * g. Can yours be negative?"),
     "no_root": (
         {"root": False},
         "Your divisor grows like g * g. How should a first step depend on the size of g?",
@@ -44,7 +46,7 @@ WRONG = {
     "stale_t": ({"t_off": -1}, "The state says how many steps were made. Which one is this?"),
     "eps_inside": (
         {"eps_is": "inside"},
-        "Your divisor never gets below 1e-4, the root of eps. Where does the formula put eps?",
+        "Your divisor never gets below the root of eps. Where does the formula put eps?",
     ),
     "eps_before": (
         {"eps_is": "before"},
@@ -73,6 +75,12 @@ def mistakes_of(p: np.ndarray, g: np.ndarray, state: dict, hyper: tuple) -> list
         Mistake("step_only", right - p, "That is the step. Return where p is after it."),
         Mistake("not_moved", p, "p has not moved. The new value is for you to return."),
     ]
+    fixed = adam(p, g, state, hyper[0], (0.9, 0.999), hyper[2])[0]
+    found.append(Mistake("fixed_betas", fixed, "These are the default betas. Which were given?"))
+    fixed = adam(p, g, state, hyper[0], hyper[1], 1e-8)[0]
+    found.append(Mistake("fixed_eps", fixed, "This is the default eps, 1e-8. Which was given?"))
+    fixed = adam(p, g, state, 1e-3, hyper[1], hyper[2])[0]
+    found.append(Mistake("fixed_rate", fixed, "This is the default learning rate, 1e-3."))
     if state:
         fresh = adam(p, g, {}, *hyper)[0]
         found.append(Mistake("forgets", fresh, "That is a first step: what was in the state?"))
@@ -81,7 +89,7 @@ def mistakes_of(p: np.ndarray, g: np.ndarray, state: dict, hyper: tuple) -> list
 
 def check_step(t: Tester, p: np.ndarray, g: np.ndarray, state: dict, hyper: tuple) -> dict:
     """Ask for one step and compare the parameter; return the state that came back."""
-    new_p, new_state = with_state(t, t.call("adam_step", p, g, state, *hyper))
+    new_p, new_state = one_step(t, "adam_step", p, g, state, *hyper)
     t.close(
         new_p,
         adam(p, g, state, *hyper)[0],
@@ -105,9 +113,13 @@ def first_step(t: Tester) -> None:
 @adam_step.check(points=2)
 def gradients_of_any_size(t: Tester) -> None:
     """The first step is learning_rate * |g| / (|g| + eps) for |g| from 1e-10 to 1e8, and for 0."""
-    learning_rate, betas, eps = random_hyper(t)
+    learning_rate, betas, _ = random_hyper(t)
     sizes = np.array([1e-10, 1e-9, 1e-8, 1e-6, 1e-3, 1.0, 1e4, 1e8])
-    for g in (sizes[2:5], sizes[:3], sizes[5:], np.array([0.0, 1.0])):
+    for eps, g in zip(
+        (1e-8, 1e-7, 1e-8, 1e-8),
+        (sizes[2:5], sizes[:3], sizes[5:], np.array([0.0, 1.0])),
+        strict=True,
+    ):
         g = np.round(t.random.uniform(1, 9), 1) * g * random_sign(t, g.size)
         check_step(t, np.zeros_like(g), g, {}, (learning_rate, betas, eps))
 
@@ -130,7 +142,7 @@ def the_new_state(t: Tester) -> None:
     """It returns both moments, uncorrected, and the number of steps."""
     for state in ({}, random_state(t)):
         p, g, hyper = random_array(t), random_array(t), random_hyper(t)
-        got = with_state(t, t.call("adam_step", p, g, state, *hyper))[1]
+        got = one_step(t, "adam_step", p, g, state, *hyper)[1]
         right = adam(p, g, state, *hyper)[1]
         betas = hyper[1]
         swapped = adam(p, g, state, *hyper, swapped=True)[1]
@@ -164,7 +176,7 @@ def the_new_state(t: Tester) -> None:
 def float32(t: Tester) -> None:
     """A float32 parameter stays float32, and so do its moments."""
     p, g = (random_array(t).astype(np.float32) for _ in range(2))
-    new_p, state = with_state(t, t.call("adam_step", p, g, {}, *random_hyper(t)))
+    new_p, state = one_step(t, "adam_step", p, g, {}, *random_hyper(t))
     attempt = "Which array in your function was made with NumPy's default dtype, float64?"
     t.dtype(new_p, np.float32, attempt)
     t.dtype(state["first_moment"], np.float32, attempt)

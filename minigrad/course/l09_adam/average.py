@@ -33,6 +33,8 @@ def averages(values: np.ndarray, beta: float, *, kind: str = "") -> np.ndarray:
         m = old * m + (1.0 if kind == "sum" else new) * value
         with np.errstate(all="ignore"):
             corrected = np.float64(m) / (1 - beta ** (t + {"late": 1, "early": -1}.get(kind, 0)))
+        if kind == "power":
+            corrected = m / (1 - beta) ** t
         if kind in ("uncorrected", "from_first"):
             corrected = m
         if kind == "weights":
@@ -49,6 +51,7 @@ WRONG = {
     "sum": "The weights of the old and of the new must add up to 1. Yours add up to more.",
     "late": "t is 1 at the first value. What is yours there?",
     "early": "Dividing by 1 - beta**0 is dividing by 0. What is t at the first value?",
+    "power": "Which comes first in your correction, the power or 1 - ...?",
     "weights": "Divide by what all the weights so far add up to, which changes with t.",
     "fed_back": "The first is right. Does the corrected number go on into the next average?",
     "from_first": "m starts at 0, not at the first value; the correction makes up for it.",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.grader.message import show
+from minigrad.grader.message import show, show_call
 from minigrad.grader.tester import Tester
 
 # With (0.9, 0.99) an uncorrected first step has the right size by chance: not here.
@@ -38,20 +38,28 @@ def adam(
     root: bool = True,
     swapped: bool = False,
     stale: bool = False,
+    power: bool = False,
+    square: bool = True,
 ) -> tuple[np.ndarray, dict]:
     """Return the parameter and its state after one step, right or wrong in a chosen way.
 
     correct: which moments are corrected: 'both', 'first', 'second' or 'none'.
     eps_is: 'outside' the root, 'inside', 'missing', or 'before' the correction of the root.
     t_off: what is added to t in the correction; stale: the step uses the moments as they were.
+    power: the correction is (1 - beta) ** t; square: the second moment averages g * g, and not g.
     """
     m, v, t = moments(g, state, betas, swapped)
+    if not square:
+        v = betas[1] * state.get("second_moment", np.zeros_like(g)) + (1 - betas[1]) * g
     first, second = m, v
     if stale and state:
         first, second = state["first_moment"], state["second_moment"]
-    scale = 1 - betas[1] ** (t + t_off) if correct in ("both", "second") else 1.0
+    weights = [1 - beta ** (t + t_off) for beta in betas]
+    if power:
+        weights = [(1 - beta) ** t for beta in betas]
+    scale = weights[1] if correct in ("both", "second") else 1.0
     if correct in ("both", "first"):
-        first = first / (1 - betas[0] ** (t + t_off))
+        first = first / weights[0]
     with np.errstate(all="ignore"):
         if eps_is == "inside":
             below = np.sqrt(second / scale + eps)
@@ -79,16 +87,45 @@ def random_state(t: Tester, size: int = 2, low: int = 2, high: int = 9) -> dict[
     }
 
 
+def with_defaults(p: np.ndarray, g: np.ndarray, state: dict) -> np.ndarray:
+    """Return the parameter after a step with the defaults of adam_step."""
+    return adam(p, g, state, 1e-3, (0.9, 0.999), 1e-8)[0]
+
+
 def random_hyper(t: Tester) -> tuple[float, tuple[float, float], float]:
     """Return a learning rate, betas and eps."""
     return float(t.random.choice([0.1, 0.05, 0.01])), BETAS[t.random.integers(len(BETAS))], 1e-8
 
 
-def with_state(t: Tester, got: Any, names: str = "new_p, new_state") -> tuple[Any, dict]:
-    """Return the two parts of an answer; fail unless the second is a whole state."""
-    new_p, state = t.pair(got, 2, names)
-    check_form(t, state, names.split(", ")[1])
+def one_step(t: Tester, name: str, *arguments: Any) -> tuple[Any, dict]:
+    """Call adam_step or adamw_step; return the parameter and the state that come back.
+
+    Fails unless the second is a whole state, and all that was handed over is as it was.
+    """
+    listed = [list(one) if isinstance(one, tuple) else one for one in arguments]
+    reply = t.drive("step", name, listed, given=show_call(name, list(arguments)))
+    new_p, state = t.pair(reply["answer"], 2, "new_p, new_state")
+    for what, before, after in zip(("p", "g", "state"), arguments, reply["after"], strict=False):
+        if not same(before, after):
+            t.fail(
+                "changed_input",
+                f"{what} as it was handed over",
+                f"{what} was written to: {show(after)}",
+                "The caller still needs the old ones: put what is new into something new.",
+            )
+    check_form(t, state, "new_state")
     return new_p, state
+
+
+def same(before: Any, after: Any) -> bool:
+    """Whether a dict of arrays, or of states, is as it was."""
+    if isinstance(before, dict):
+        return (
+            isinstance(after, dict)
+            and list(before) == list(after)
+            and all(same(before[key], after[key]) for key in before)
+        )
+    return np.array_equal(before, after)
 
 
 def check_form(t: Tester, state: Any, name: str) -> None:

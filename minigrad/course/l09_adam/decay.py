@@ -6,10 +6,11 @@ import numpy as np
 
 from minigrad.course.l09_adam.common import (
     adam,
+    one_step,
     random_array,
     random_hyper,
     random_state,
-    with_state,
+    with_defaults,
 )
 from minigrad.course.l09_adam.lesson import lesson
 from minigrad.grader.tester import Mistake, Tester
@@ -55,6 +56,11 @@ def mistakes_of(
             adam(p * (1 - rate * decay), g + decay * p, state, *hyper)[0],
             "p shrinks, and the gradient carries the decay once more.",
         ),
+        (
+            "defaults",
+            with_defaults(p * (1 - rate * decay), g, state),
+            "This step has the defaults of adam_step. Which numbers were you given?",
+        ),
         ("not_moved", p, "p has not changed. The new value is for you to return."),
     ]
     return [Mistake(*one) for one in found]
@@ -64,7 +70,7 @@ def check_decay(
     t: Tester, p: np.ndarray, g: np.ndarray, state: dict, hyper: tuple, decay: float
 ) -> None:
     """Ask for one step and compare the parameter and its moments."""
-    new_p, got = with_state(t, t.call("adamw_step", p, g, state, *hyper, decay))
+    new_p, got = one_step(t, "adamw_step", p, g, state, *hyper, decay)
     right, right_state = adam(p * (1 - hyper[0] * decay), g, state, *hyper)
     wrong = [
         one
@@ -121,7 +127,7 @@ def without_decay(t: Tester) -> None:
     p, g, state = random_array(t), random_array(t), random_state(t)
     check_decay(t, p, g, state, random_hyper(t), 0.0)
     p = random_array(t) * 100
-    new_p, _ = with_state(t, t.call("adamw_step", p, g, {}))
+    new_p, _ = one_step(t, "adamw_step", p, g, {})
     right = adam(p * (1 - 1e-3 * 0.01), g, {}, 1e-3, (0.9, 0.999), 1e-8)[0]
     attempt = "Look at the defaults in the signature: learning_rate 1e-3, weight_decay 0.01."
     t.close(new_p, right, rtol=1e-9, atol=0, what="new_p", attempt=attempt)

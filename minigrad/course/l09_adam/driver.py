@@ -26,6 +26,13 @@ def walk(mine, starts, gradients, begins, hyper):
     return np.array(path).swapaxes(0, 1)
 
 
+def step(mine, name, arguments):
+    """Call a function for one step; return its answer, and what it was given as it is then."""
+    given = [tuple(one) if isinstance(one, list) else one for one in arguments]
+    answer = getattr(mine, name)(*given)
+    return {"answer": answer, "after": given[:3]}
+
+
 def step_all(mine, parameters, gradients, states, hyper):
     """Call step_all; return its answer, and the dicts that it was given as they are then."""
     learning_rate, betas, eps = hyper

@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.l09_adam.common import adam, check_form, random_array, random_hyper
+from minigrad.course.l09_adam.common import (
+    adam,
+    check_form,
+    random_array,
+    random_hyper,
+    same,
+    with_defaults,
+)
 from minigrad.course.l09_adam.lesson import lesson
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
@@ -27,6 +34,7 @@ step_all = lesson.exercise(
     ),
 )
 MISSING_NAME = "A parameter that makes no step is still part of the model."
+DEFAULTS = "This step has the defaults of adam_step. Which numbers were you given?"
 SHARED = "How many steps has this very parameter made? Its moments know only those."
 
 
@@ -72,17 +80,6 @@ def ask(t: Tester, parameters: dict, gradients: dict, states: dict, hyper: tuple
     for name in names[1]:
         check_form(t, parts[1][name], f"new_states[{name!r}]")
     return parts
-
-
-def same(before: Any, after: Any) -> bool:
-    """Whether a dict of arrays, or of states, is as it was."""
-    if isinstance(before, dict):
-        return (
-            isinstance(after, dict)
-            and list(before) == list(after)
-            and all(same(before[key], after[key]) for key in before)
-        )
-    return np.array_equal(before, after)
 
 
 def given(parameters: dict, gradients: dict, states: dict, hyper: tuple) -> str:
@@ -146,6 +143,7 @@ def all_have_gradients(t: Tester) -> None:
             Mistake("mixed_states", shared, mixed),
             Mistake("forgets", fresh, "That is a first step: its state was not handed on."),
             Mistake("not_moved", p, "It has a gradient and did not move."),
+            Mistake("defaults", with_defaults(p, g, states[name]), DEFAULTS),
         ]
         right = adam(p, g, states[name], *hyper)
         check_name(t, got, name, right, wrong, "Each parameter goes with its own gradient, state.")

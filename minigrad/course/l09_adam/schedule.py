@@ -26,6 +26,8 @@ warmup_cosine = lesson.exercise(
 def rate(t: int, warmup: int, steps: int, peak: float, minimum: float, *, kind: str = "") -> float:
     """Return the learning rate, or what people compute in its place."""
     height = peak - minimum
+    if kind == "late_line" and t == warmup > 0:
+        return peak * (t + 1) / warmup
     if t < warmup:
         if kind == "from_minimum":
             return minimum + height * (t + 1) / warmup
@@ -48,6 +50,7 @@ def rate(t: int, warmup: int, steps: int, peak: float, minimum: float, *, kind: 
 
 WRONG = {
     "from_zero": "A first step of 0 moves nothing. What does the docstring say about t = 0?",
+    "late_line": "The line is at peak one step earlier. Whose turn is t = warmup?",
     "from_minimum": "The line goes to peak in equal steps, from peak / warmup. The minimum is "
     "for the end.",
     "whole": "The cosine begins when the line ends. From where do you count t?",

@@ -35,7 +35,7 @@ SPARE_HOME = os.path.join(ROOT, ".minigrad", "home")
 WANTED = [".[lab,test]", "--constraint", "constraints.txt"]
 
 # minigrad's own commands, passed through
-TOOLS = ("check", "watch", "next", "hint", "status", "reset", "start", "update", "doctor")
+TOOLS = ("check", "watch", "next", "hint", "status", "reset", "start", "update", "book", "doctor")
 ACTIVATE = r".venv\Scripts\activate" if os.name == "nt" else "source .venv/bin/activate"
 
 PIP_MISSING = "pip is missing. Install one package, then run this again: "

@@ -1,0 +1,80 @@
+"""`minigrad book`: the lessons, run and written as pages for a browser."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from minigrad.cli.ranges import stems_in
+from minigrad.course import book
+from minigrad.course.executing import execute, needed_packages
+from minigrad.course.source import Source, installed
+from minigrad.grader.atomic import write_atomically
+from minigrad.grader.folder import CourseError, find_folder, known_stems
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the lessons and write the book; 1 when a cell raised an error."""
+    needed_packages()
+    target = Path(options.folder).expanduser().resolve()
+    refuse_if_foreign(target)
+    source = installed()
+    stubs = source.stubs()
+    mine = find_folder() if options.mine else None
+    notebooks = source.notebooks() if mine is None else own_notebooks(mine.root)
+    pages, n_errors = [], 0
+    with tempfile.TemporaryDirectory(prefix="minigrad-book-") as name:
+        course = Path(name)
+        write_course(course, source, mine.root if mine else None)
+        for stem in stems_in(options.lessons, list(notebooks)):
+            started = time.monotonic()
+            notebook, errors = execute(notebooks[stem], course / "lessons")
+            pages.append(book.make_page(stem, notebook, stubs.get(stem, "")))
+            print(f"{stem}: {time.monotonic() - started:.1f} s", flush=True)
+            for error in errors:
+                n_errors += 1
+                print(f"  {error}")
+    target.mkdir(parents=True, exist_ok=True)
+    files = book.write_book(pages)
+    for name, text in files.items():
+        write_atomically(target / name, text.encode())
+    for path in target.glob("[0-9][0-9]_*.html"):  # of an earlier, longer book
+        if path.name not in files and book.GENERATOR in path.read_text(errors="replace"):
+            path.unlink()
+    print(f"Wrote {len(pages)} lessons; open {target / 'index.html'}")
+    return 1 if n_errors else 0
+
+
+def refuse_if_foreign(target: Path) -> None:
+    """Raise CourseError if the folder holds something that is no earlier book."""
+    index = target / "index.html"
+    if target.is_dir() and any(target.iterdir()):
+        is_book = index.is_file() and book.GENERATOR in index.read_text(errors="replace")
+        if not is_book:
+            raise CourseError(f"{target} is not empty and holds no book; name another folder")
+    elif target.exists() and not target.is_dir():
+        raise CourseError(f"{target} is a file; name a folder")
+
+
+def own_notebooks(root: Path) -> dict[str, str]:
+    """Return the learner's own notebooks."""
+    return {
+        path.stem: path.read_text(encoding="utf-8")
+        for path in sorted((root / "lessons").glob("*.ipynb"))
+        if path.stem in known_stems()
+    }
+
+
+def write_course(folder: Path, source: Source, mine: Path | None) -> None:
+    """Write what the lessons load: the solutions where they are present, else exercises."""
+    (folder / "lessons").mkdir()
+    (folder / "exercises").mkdir()
+    for stem, stub in source.stubs().items():
+        path = source.solution(stem)
+        own = mine / "exercises" / f"{stem}.py" if mine else None
+        if own is not None and own.is_file():
+            path = own
+        text = path.read_text(encoding="utf-8") if path else stub
+        (folder / "exercises" / f"{stem}.py").write_text(text, encoding="utf-8")

@@ -1,0 +1,30 @@
+"""Lessons as a command line names them: `00`, `02-05`, `00,02-05`."""
+
+from __future__ import annotations
+
+import re
+
+from minigrad.grader.folder import CourseError
+
+PART = re.compile(r"(\d{1,2})(?:-(\d{1,2}))?")
+
+
+def stems_in(text: str | None, stems: list[str]) -> list[str]:
+    """Return those of the stems that a text such as `02-05` names; all for None.
+
+    Raises:
+        CourseError: the text is no such list, or names no lesson there is.
+    """
+    if text is None:
+        return sorted(stems)
+    chosen = set()
+    for part in text.replace(" ", "").split(","):
+        match = PART.fullmatch(part)
+        if match is None:
+            raise CourseError(f"lessons are named as in 02, 02-05 or 00,02-05; this is {text!r}")
+        first, last = int(match[1]), int(match[2] or match[1])
+        found = {stem for stem in stems if first <= int(stem[:2]) <= last}
+        if not found:
+            raise CourseError(f"there is no lesson {part}; there are {', '.join(sorted(stems))}")
+        chosen |= found
+    return sorted(chosen)

@@ -1,0 +1,62 @@
+"""Runs a notebook from top to bottom with a kernel of this very Python, and keeps its outputs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from minigrad.grader.folder import CourseError
+
+KERNEL = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+CELL_SECONDS = 300
+
+
+def needed_packages() -> None:
+    """Raise CourseError unless what runs and shows notebooks is installed."""
+    import importlib.util
+
+    names = ("nbclient", "nbconvert", "nbformat", "ipykernel", "matplotlib")
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    if missing:
+        raise CourseError(f'{", ".join(missing)} not installed here: pip install "minigrad[lab]"')
+
+
+def execute(text: str, folder: Path) -> tuple[Any, list[str]]:
+    """Run a notebook in a folder.
+
+    Args:
+        text: the notebook, as JSON.
+        folder: the kernel's current folder.
+
+    Returns:
+        The notebook with its outputs, and one line for each cell that raised an error.
+    """
+    import nbclient
+    import nbformat
+    from jupyter_client.kernelspec import KernelSpec
+    from jupyter_client.manager import AsyncKernelManager
+
+    class Manager(AsyncKernelManager):
+        """Starts this Python, and not what some kernel's installed description names."""
+
+        @property
+        def kernel_spec(self) -> KernelSpec:
+            return KernelSpec(argv=KERNEL, display_name="this Python", language="python")
+
+    notebook: Any = nbformat.reads(text, as_version=4)
+    client = nbclient.NotebookClient(
+        notebook,
+        timeout=CELL_SECONDS,
+        allow_errors=True,
+        kernel_manager_class=Manager,
+        resources={"metadata": {"path": str(folder)}},
+    )
+    client.execute(stderr=subprocess.DEVNULL)
+    errors = []
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if output["output_type"] == "error":
+                errors.append(f"{output['ename']}: {output['evalue']}".splitlines()[0])
+    return notebook, errors

@@ -71,7 +71,7 @@ def check_held(t: Tester, got: dict[str, Any], values: dict, name: str, new: np.
         if "the old one" in got["holds"]:
             key = "orphan" if name not in got["holds"] else "both"
             attempt = (
-                "step() would go on moving a Parameter that the model does not use any more."
+                "step() would look after a Parameter that the model does not use any more."
                 if key == "orphan"
                 else "The old one is still in the list: it would be stepped too."
             )

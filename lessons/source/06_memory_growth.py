@@ -1,0 +1,728 @@
+# %% [markdown]
+# # 06 · Who is holding on to this graph?
+#
+# **You need** lesson 05: what a Storage, a view and `detach()` are. **It takes** about two and a
+# half hours.
+# **At the end** you can say of any growing loop what grows, and who holds it; you have written the
+# guard against writes behind a graph's back, `no_grad`, and a copy of a model for evaluation; and
+# minigrad trains digits with *your* guard. Next: lesson 07, functions of your own.
+#
+# Your code goes into `exercises/06_memory_growth.py`. What is measured below is
+# counts of nodes and bytes, and no seconds.
+
+# %%
+import gc
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import minigrad as mg
+from minigrad.course import check, hint, light, load, needs, predict, scrub
+from minigrad.course.l06_memory_growth.drawing import bytes_in_use, draw_alive
+
+MIB = 2**20
+
+
+def counts():
+    """Return how many graph nodes are alive, and how many bytes they have saved."""
+    found = mg.memory.stats()
+    return np.array([found["live_nodes"], found["saved_bytes"]])
+
+
+# %% [markdown]
+# ## 1. A loop that only looks
+#
+# Somebody writes a first agent for deep Q-learning. The networks are far too wide, 4 → 8096 → 4,
+# so that a problem would show. The loop does not learn yet; it only runs the network on its own
+# output, again and again. No `backward()`, no optimizer.
+
+# %%
+mg.manual_seed(0)
+network = mg.nn.Sequential(mg.nn.Linear(4, 8096), mg.nn.ReLU(), mg.nn.Linear(8096, 4))
+start = mg.variable(np.ones((32, 4), np.float32))
+network(start)  # once, so that all kernels are there
+gc.collect()
+gc.freeze()  # counting nodes walks over Python's objects: from here on, over new ones only
+
+
+def watch(advance, steps=20):
+    """Run h = advance(h); return live nodes and saved bytes after each step, as they grew."""
+    h, before = start, counts()
+    seen = [np.zeros(2)]
+    for _ in range(steps):
+        h = advance(h)
+        seen.append(counts() - before)
+    return np.array(seen)
+
+
+# %% [markdown]
+# In each step 32 rows pass a hidden layer of 8096 float32 numbers, which is close to one MiB.
+#
+# **Predict.** After 20 steps of `h = network(h)`: how many MiB have the nodes of the graph saved?
+# `relu` needs to know where its output is positive, and the second `Linear` needs its input, which
+# is the same array.
+
+# %% tags=["prediction"]
+chained = predict("06.chained", "How many MiB do 20 chained passes keep?", ...)
+chained
+
+# %% [markdown]
+# **Predict.** And if each step starts from the same `start`, and its output is dropped without
+# `backward()`: are the nodes of the 20 passes `"kept"` or `"freed"`?
+
+# %% tags=["prediction"]
+dropped = predict("06.dropped", 'Passes whose outputs are dropped: "kept" or "freed"?', ...)
+dropped
+
+
+# %%
+def drop(h):
+    """Run the network, and let go of what it gave."""
+    network(h)
+    return h
+
+
+loops = {
+    "h = network(h)": watch(network),
+    "network(h), output dropped": watch(drop),
+    "h = network(h).detach()": watch(lambda h: network(h).detach()),
+}
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+for (name, seen), style in zip(loops.items(), ("o-", "s-", "x--"), strict=True):
+    left.plot(seen[:, 0], style, markersize=4, label=name)
+    right.plot(seen[:, 1] / MIB, style, markersize=4, label=name)
+left.set(xlabel="step", ylabel="live nodes", title="nodes")
+right.set(xlabel="step", ylabel="saved MiB", title="what the nodes have saved")
+left.legend(fontsize=8)
+for axis in (left, right):
+    axis.set_xticks(range(0, 21, 5))
+    axis.grid(alpha=0.3)
+plt.show()
+
+# %% [markdown]
+# **What to see.** One loop climbs by three nodes and about one MiB a step. The other two stay at
+# zero, and nobody has called `backward()`.
+
+# %%
+chained.reveal(float(loops["h = network(h)"][-1, 1] / MIB), factor=1.3)
+
+# %%
+dropped.reveal("kept" if loops["network(h), output dropped"][-1, 0] else "freed")
+
+# %% [markdown]
+# Why? Here is what hangs on `h` after three steps.
+
+# %%
+h = start
+for _ in range(3):
+    h = network(h)
+mg.viz.graph(h)
+
+# %% [markdown]
+# **What to see.** One chain: `h` holds its node, the node its inputs, and so on back to the first
+# step. To differentiate this `h`, all of it *would* be needed. Nobody intends to; but the engine
+# cannot know, as long as somebody holds `h`. That is the whole rule:
+#
+# > **Outputs own the graph.** A Variable holds its node; a node holds its inputs' nodes and what it
+# > saved. Drop the last output, and the graph behind it is gone, at once.
+#
+# `detach()` gives the same numbers without a node, so the chain ends there. PyTorch follows the
+# same rule.
+#
+# > **The story of this loop.** It is real. In January 2025 a user of Burn, a framework in Rust,
+# > reported it with these very sizes: memory "raised very quickly", on three backends
+# > ([burn#2743](https://github.com/tracel-ai/burn/issues/2743): Wgpu, Ndarray, Candle). It would on
+# > any device: what grows is the graph, and no backend can know that you will not need it. (Here
+# > you saw it on the CPU, which is all that minigrad has today.) An article that is often copied
+# > sums the thread up: this growth *is not a leak, but how autodiff works*.
+# >
+# > That is half of the truth. A **chain** must grow, in every framework. But look at the second
+# > line of the plot. In Burn the graph does not belong to the outputs: it lives in one place for
+# > the whole process and is swept *only inside* `backward()`. There the second loop climbs too,
+# > until some backward comes. And behind "that is normal" real leaks were hiding: before
+# > [#3957](https://github.com/tracel-ai/burn/pull/3957), a simple regression left some 343,000 tiny
+# > graphs behind, and 8 after it. Others were found later
+# > ([#4039](https://github.com/tracel-ai/burn/pull/4039)), and
+# > [#4970](https://github.com/tracel-ai/burn/issues/4970) was open when this was written.
+# >
+# > The article's advice needs care as well. *Call backward in time, to release*: right in Burn.
+# > Here and in PyTorch dropping the output does it, and a `backward()` for tidying up adds to every
+# > `.grad`. *Zero the gradients*: Burn has no `.grad` to zero; backward returns the gradients. *Use
+# > `.valid()` for inference*: yes, and you will write it below.
+# >
+# > The moral: do not argue whether something is a leak. **Count.**
+
+# %% [markdown]
+# ## 2. What one step keeps, and for how long
+#
+# A normal training step, of a network with four hidden layers. `mg.memory.timeline()` writes down
+# each time memory is taken or given back, and for which operation.
+
+# %%
+del h  # and with it the chain
+images, labels = mg.data.load_digits()
+(x, y), (x_new, y_new) = mg.data.stratified_split(images.reshape(-1, 64) * 3 - 1, labels)
+mg.manual_seed(1)
+layers = [mg.nn.Linear(64, 256), mg.nn.Tanh()]
+for _ in range(3):
+    layers += [mg.nn.Linear(256, 256), mg.nn.Tanh()]
+deep = mg.nn.Sequential(*layers, mg.nn.Linear(256, 10))
+rows, targets = mg.variable(x[:512]), mg.variable(y[:512])
+
+mg.cross_entropy(deep(rows), targets).backward()  # once, so that all kernels are there
+deep.zero_grad()
+with mg.memory.timeline() as step:
+    loss = mg.cross_entropy(deep(rows), targets)
+    loss.backward()
+mg.viz.memory(step)
+
+# %% [markdown]
+# **What to see.** Upper part: forward is a staircase, one step a layer. Backward goes down the
+# stairs again, as each node lets go of what it saved; not quite down to the start, since gradients
+# of the weights come instead, and stay. Lower part: each bar is a buffer from birth to death. The
+# outputs of `tanh` are kept until their own backward, so the first layer's lives longest; those of
+# `linear` die at once, since nobody's derivative needs them.
+
+# %%
+scrub(
+    lambda axis, at: draw_alive(axis, step.events, at),
+    list(range(len(step.events))),
+    label="event",
+    show=[12, 26, len(step.events) - 1],
+    columns=3,
+    width=3.7,
+    height=3.6,
+)
+
+# %% [markdown]
+# **What to see.** Blue was made by the forward pass, orange by backward. Left: the end of forward,
+# everything is blue. Middle: half-way. Right: after backward only gradients are left, and one
+# number, the loss. So a graph that has been through `backward()` is light. It is not *gone*:
+
+# %%
+print("saved bytes after backward:", int(mg.memory.stats()["saved_bytes"]))
+print("the loss still has a node: ", loss.node is not None, "->", loss.node.op)
+
+# %% [markdown]
+# > **Real bug: `total += loss`.** The FAQ of PyTorch warns of it since 2018: whoever sums up losses
+# > for the log should add `float(loss)`. A draft of the page said that `total_loss`
+# > "is holding on to history across all of the training"; a reviewer objected
+# > ([pytorch#5251](https://github.com/pytorch/pytorch/pull/5251)): has `backward()` not freed it?
+#
+# **Predict.** Who is right? Each step below calls `backward()` and then `total = total + loss`.
+# What grows from step to step: `"nodes"`, `"bytes"` (saved ones), `"both"` or `"nothing"`?
+
+# %% tags=["prediction"]
+summed = predict("06.total", 'total = total + loss: does it grow "nodes", "bytes", "both"?', ...)
+summed
+
+
+# %%
+def log(add, steps=20):
+    """Train for some steps and sum up the losses with `add`; return how nodes and bytes grew."""
+    gc.freeze()
+    total, before, seen = 0.0, counts(), [np.zeros(2)]
+    images, answers = mg.variable(x[:32]), mg.variable(y[:32])
+    for _ in range(steps):
+        loss = mg.cross_entropy(deep(images), answers)
+        loss.backward()
+        deep.zero_grad()
+        total = add(total, loss)
+        del loss
+        seen.append(counts() - before)
+    return np.array(seen)
+
+
+careless = log(lambda total, loss: total + loss)
+careful = log(lambda total, loss: total + float(loss))
+figure, axis = plt.subplots(figsize=(8, 3.4))
+axis.plot(careless[:, 0], "o-", markersize=4, label="total = total + loss")
+axis.plot(careful[:, 0], "s-", markersize=4, label="total = total + float(loss)")
+axis.set(xlabel="training step", ylabel="live nodes", title="A sum that remembers every step")
+axis.set_xticks(range(0, 21, 5))
+axis.legend()
+axis.grid(alpha=0.3)
+plt.show()
+print("saved bytes at the end:", int(careless[-1, 1]))
+grown = careless[-1] > 0
+summed.reveal({(1, 0): "nodes", (0, 1): "bytes", (1, 1): "both"}.get(tuple(grown), "nothing"))
+
+# %% [markdown]
+# **What to see.** Both were right. The saved values are gone, the *nodes* are not: some for each
+# step, chained by one `add`. So this bug does not fill the memory in an hour; it does so in a week.
+# (If the loss is summed up *before*, or without, its `backward()`, the bytes stay as well.)
+#
+# A value can be held in three ways. Each of these three little loops calls `backward()` properly
+# and then keeps its loss in one of them:
+
+
+# %%
+class Report:
+    """A step's report that puts its own method into an attribute, as callbacks often are."""
+
+    def __init__(self, loss):
+        self.loss = loss
+        self.show = self.as_text  # self.show holds the method, and a method holds self
+
+    def as_text(self):
+        """Return the loss as a text."""
+        return f"{float(self.loss):.3f}"
+
+
+def hold(how, steps=300):
+    """Keep the loss of every step: as a chain, in a list, or in a cycle. Return the live nodes."""
+    gc.collect()  # what earlier loops left
+    gc.freeze()
+    weight = mg.variable(np.ones((4, 4), np.float32), requires_grad=True)
+    average, history, before, seen = 0.0, [], counts()[0], []
+    for _ in range(steps):
+        loss = (weight @ weight).sum()
+        loss.backward()
+        if how == "chain":
+            average = 0.9 * average + 0.1 * loss
+        elif how == "list":
+            history.append(loss)
+        elif how == "cycle":
+            Report(loss)  # nobody keeps it, and yet
+        seen.append(counts()[0] - before)
+    return seen
+
+
+figure, axis = plt.subplots(figsize=(9, 4))
+for how, style in (("chain", "-"), ("list", "--"), ("cycle", "-"), ("nothing", ":")):
+    axis.plot(hold(how), style, linewidth=1.6, label=how)
+axis.set(xlabel="step", ylabel="live nodes", title="Three ways to hold on to a graph")
+axis.legend()
+axis.grid(alpha=0.3)
+plt.show()
+# %% [markdown]
+# **What to see.** *Chain* and *list* climb for ever. *Cycle* is a saw. Its objects hold each other,
+# so their reference counts never reach zero, and Python's garbage collector must find them: it
+# does, at times that depend on how much else the program allocates. Between two of them nobody
+# knows how high it climbs, and a GPU's memory is no reason for Python to start one. That is why the
+# exercises here ask for a loop that is flat *without* `gc.collect()`.
+#
+# One more list, before you go on: a notebook keeps what a cell's last line shows, in `Out`. End a
+# cell with a bare `loss`, and its graph lives as long as the kernel.
+#
+# Finding out by hand is tedious. `assert_no_growth` compares before and after, and names the
+# operations and lines of what survived:
+
+# %%
+history = []
+try:
+    with mg.memory.assert_no_growth():
+        for _ in range(3):
+            history.append(deep(rows))
+except AssertionError as error:
+    print(error)
+history.clear()
+
+# %% [markdown]
+# ## 3. Written behind its back
+#
+# There is a second price for keeping values: they must stay what they were. The nodes do not keep
+# copies, they keep the Storages themselves. What if somebody writes into one, before backward?
+#
+# **Predict.** Three operations on the same `a`; then, before `backward()`, `a` is overwritten in
+# place. `a * a` saved both inputs. `exp(a)` saved its *output*. `a + a` saved nothing. For how many
+# of the three is the gradient in danger?
+
+# %% tags=["prediction"]
+danger = predict("06.overwrite", "Of a * a, exp(a), a + a: how many mind that a changes?", ...)
+danger
+
+# %%
+operations = {
+    "a * a": lambda a: a * a,
+    "exp(a)": lambda a: mg.exp(a),
+    "a + a": lambda a: a + a,
+}
+refused = {}
+for name, operation in operations.items():
+    a = mg.variable([1.0, 2.0], requires_grad=True)
+    result = operation(a).sum()
+    with mg.no_grad():
+        a.mul_(10.0)  # in place, as an optimizer does
+    try:
+        result.backward()
+        print(f"{name:7} gives {a.grad.numpy().round(2)}, as if nothing had happened")
+    except mg.errors.SavedValueModifiedError as error:
+        refused[name] = error
+        print(f"{name:7} raises {type(error).__name__}")
+danger.reveal(len(refused))
+
+# %%
+print(*refused.values())
+
+# %% [markdown]
+# How does the engine notice? Comparing bytes would cost as much as copying them. It counts
+# instead: each Storage has a **version**, which every in-place write bumps, and a node notes the
+# version of what it saves. In backward it compares two integers. PyTorch does the same (there it is
+# `x._version`, and the error speaks of "an inplace operation"). And since views share their
+# Storage, they share its version:
+
+# %%
+a = mg.variable(np.arange(6.0))
+view = a[2:4]
+print("before:", a.version, view.version)
+view.add_(1.0)
+print("after: ", a.version, view.version, "- written through the view, seen by both")
+
+# %% [markdown]
+# **Write** `bump_version` and `check_saved`, for plain objects: a `Storage` with `data` and
+# `version`, a `View` that shows part of one, a `Ctx` with what an operation saved.
+
+# %% tags=["exercise"]
+check("06.bump_version")
+
+# %% tags=["exercise"]
+check("06.check_saved")
+
+# %% [markdown]
+# Now into the engine with it. In the network below, `tanh`, a product and two `Linear` save what
+# they need, and the optimizer writes into weights in place after each step, so every version moves
+# while the digits train. Your `check_saved` is asked before each node's backward.
+
+
+# %%
+def train(epochs=8):
+    """Train a small gated network on the digits; return the losses."""
+    mg.manual_seed(1)
+    first, second = mg.nn.Linear(64, 48), mg.nn.Linear(48, 10)
+    optimizer = mg.optim.Adam([*first.parameters(), *second.parameters()], learning_rate=5e-3)
+    losses = []
+    for epoch in range(epochs):
+        for images, answers in mg.data.batches(x, y, batch_size=64, seed=epoch):
+            hidden = first(mg.variable(images))
+            logits = second(mg.tanh(hidden) * mg.sigmoid(hidden))
+            loss = mg.cross_entropy(logits, mg.variable(answers))
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(loss.item())
+    return np.array(losses)
+
+
+reference = train()
+print(f"minigrad's own check: {len(reference)} steps, last loss {reference[-1]:.4f}")
+
+# %%
+needs("06.check_saved")
+mine = load("06")
+calls = {"nodes": 0, "values": 0}
+
+
+def my_check(ctx):
+    """Count the call, and let your function answer it."""
+    calls["nodes"] += 1
+    calls["values"] += len(ctx.saved)
+    return mine.check_saved(ctx)
+
+
+with mg.use(check_saved=my_check):
+    my_losses = train()
+print(f"with yours:           {len(my_losses)} steps, last loss {my_losses[-1]:.4f}")
+print(f"it looked at {calls['nodes']} nodes and {calls['values']} saved values: no false alarm")
+
+# %%
+needs("06.check_saved")
+figure, axis = plt.subplots(figsize=(8, 3.6))
+axis.plot(reference, linewidth=4, alpha=0.4, label="minigrad's own check")
+axis.plot(my_losses, linewidth=1, color="black", label="yours")
+axis.set(xlabel="training step", ylabel="loss", yscale="log")
+axis.set_title("The same engine, with your check before every node")
+axis.legend()
+axis.grid(alpha=0.3)
+plt.show()
+
+# %% [markdown]
+# **What to see.** One line on top of the other: a check that is silent where it should be changes
+# nothing. And where it should not be silent? Somebody writes into a hidden value between forward
+# and backward, and the engine raises *your* error, at your words:
+
+# %%
+needs("06.check_saved")
+with mg.use(check_saved=mine.check_saved):
+    weight = mg.variable([1.0, 2.0, 3.0], requires_grad=True)
+    hidden = weight.tanh()
+    result = (hidden * hidden).sum()
+    with mg.no_grad():
+        hidden[0] = 0.0
+    try:
+        result.backward()
+    except mine.SavedValueModifiedError as error:
+        print(f"{type(error).__name__}: {error}")
+print(light("06.check_saved", mine=my_losses, reference=reference, calls=calls["nodes"]))
+
+# %% [markdown]
+# What no version can see is a write that goes around the engine. In PyTorch `x.data.zero_()` is
+# one: the gradient comes out wrong without a word. Here `x.numpy()` is read-only for this reason,
+# and `x.numpy(writable=True)` bumps the version.
+#
+# ## 4. Not recording at all
+#
+# The best way not to keep a graph is not to make one. `no_grad` does just this: operations look at
+# a flag of their thread, and do not record while it is off. A flag that is changed for a while
+# sounds like two lines. It is not: blocks nest, end by exceptions, decorate functions, and
+# decorate *generators*, such as a loop over data that yields one batch at a time.
+#
+# **Write** `no_grad`, on the plain object `mode` of your file. Its last two checks are the hard
+# ones.
+
+# %% tags=["exercise"]
+check("06.no_grad")
+
+# %% [markdown]
+# What is hard about a generator? Its body and its caller take turns. Watch the flag on both sides,
+# for your class and for one that simply wraps the whole generator in a block:
+
+# %%
+needs("06.no_grad")
+mine = load("06")
+
+
+def wrapped(function):
+    """Decorate a generator function the wrong way: one block around all of it."""
+
+    def generator(*args):
+        with mine.no_grad():
+            yield from function(*args)
+
+    return generator
+
+
+def turns(decorate):
+    """Return the flag as the generator's body and its caller see it, in the order of time."""
+    seen = []
+
+    @decorate
+    def batches(n):
+        for k in range(n):
+            seen.append(mine.mode.recording)
+            yield k
+        seen.append(mine.mode.recording)
+
+    seen.append(mine.mode.recording)
+    for _ in batches(3):
+        seen.append(mine.mode.recording)
+    return [*seen, mine.mode.recording]
+
+
+figure, axis = plt.subplots(figsize=(9, 2.6), layout="constrained")
+for decorate, name, style in ((mine.no_grad(), "yours", "-"), (wrapped, "one block", "--")):
+    flags = turns(decorate)
+    axis.step(range(len(flags)), flags, style, where="mid", linewidth=2, label=name)
+who = ["caller", *["body", "caller"] * 3, "body", "caller"]
+axis.set_xticks(range(len(who)), who, fontsize=8)
+axis.set(xlabel="whose turn it is", ylabel="mode.recording", yticks=[0, 1], ylim=(-0.2, 1.2))
+axis.legend(loc="center right", fontsize=8)
+plt.show()
+
+# %% [markdown]
+# **What to see.** With one block around it, the *caller*, who trains between two batches, does not
+# record either: a training loop that learns nothing, since somebody evaluated in a generator.
+# minigrad's and PyTorch's own `no_grad` switch at every turn, as yours does.
+#
+# Now three things that people take for the same. Count the nodes that one pass records:
+
+# %%
+network.train()
+for name, run in {
+    "model(x)": lambda: network(start),
+    "model.eval()(x)": lambda: network.eval()(start),
+    "model(x) in no_grad": mg.no_grad()(lambda: network(start)),
+    "model.valid()(x)": lambda: network.valid()(start),
+}.items():
+    before = counts()
+    out = run()
+    n_nodes, n_bytes = counts() - before
+    print(f"{name:20} {int(n_nodes)} nodes, {n_bytes / MIB:.2f} MiB saved")
+    del out
+network = network.train()
+# %% [markdown]
+# `eval()` changes what layers like Dropout *do*, and records all the same. `no_grad` records
+# nothing, and Dropout drops. Evaluating needs both, and afterwards the model must be as it was:
+# frozen layers frozen, each module in the mode that it had. That is `model.valid()`, named after
+# Burn's. (PyTorch has none: people write `model.eval()`, `with torch.no_grad():`, `model.train()`,
+# and the last of them also wakes the layers that were in evaluation mode before.)
+#
+# **Write** `valid_copy`, on minigrad itself.
+
+# %% tags=["exercise"]
+check("06.valid_copy")
+
+# %%
+needs("06.valid_copy")
+mine = load("06")
+shown = mine.valid_copy(deep)
+shown(rows)  # once, so that all kernels are there
+figure, axis = plt.subplots(figsize=(8, 3.6))
+for name, run in (("deep(rows)", deep), ("valid_copy(deep)(rows)", shown)):
+    with mg.memory.timeline() as passes:
+        out = run(rows)
+    axis.step(range(len(passes.events) + 1), bytes_in_use(passes.events), where="post", label=name)
+    del out
+axis.set(xlabel="event (alloc or free)", ylabel="MiB in use", title="One forward pass")
+axis.set_xticks(range(0, 18, 2))
+axis.legend()
+axis.grid(alpha=0.3)
+plt.show()
+
+# %% [markdown]
+# **What to see.** The recorded pass climbs, one output a layer. Yours never holds more than a layer
+# and the next, however deep the network is.
+
+# %%
+needs("06.valid_copy")
+pairs = list(zip(deep.parameters(), shown.parameters(), strict=True))
+same = [theirs.data_ptr() == ours.data_ptr() for theirs, ours in pairs]
+accuracy = (shown(x_new).numpy().argmax(axis=1) == y_new).mean()
+print(f"{sum(same)} of {len(same)} parameters lie at the same address: nothing was copied")
+print(f"and the network, which has not learned anything yet, reads {accuracy:.0%} of the digits")
+
+# %% [markdown]
+# ## 5. How large may the batch be?
+#
+# Weights, gradients and the optimizer's state take the same memory whatever the batch; what is
+# saved for backward grows with each sample. So the peak of a training step is a straight line over
+# the batch, and two points give it away. **Write** `max_batch`.
+
+# %% tags=["exercise"]
+check("06.max_batch")
+
+# %% [markdown]
+# And a real step? `mg.memory` knows the peak. We count in blocks of 64 samples.
+
+# %%
+optimizer = mg.optim.Adam(deep)
+
+
+def measure(blocks):
+    """Run a training step on 64 * blocks samples; return its peak memory in bytes."""
+    n = 64 * blocks
+    images, answers = mg.variable(np.resize(x, (n, 64))), mg.variable(np.resize(y, n))
+    mg.memory.reset_peak()
+    mg.cross_entropy(deep(images), answers).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return mg.memory.stats()["peak_bytes"]
+
+
+measure(1)  # once, so that the optimizer has its state
+sizes = np.array([1, 2, 3, 4, 5, 6, 8, 10, 12, 14])
+peaks = np.array([measure(int(blocks)) for blocks in sizes])
+figure, axis = plt.subplots(figsize=(8, 3.8))
+for ends, style in (((0, 1), "--"), ((-3, -1), "-")):
+    per_block = np.diff(peaks[list(ends)])[0] / np.diff(sizes[list(ends)])[0]
+    line = peaks[ends[0]] + per_block * (np.arange(15) - sizes[ends[0]])
+    name = f"line through {64 * sizes[ends[0]]} and {64 * sizes[ends[1]]}"
+    axis.plot(64 * np.arange(15), line / MIB, style, label=name)
+axis.plot(64 * sizes, peaks / MIB, "o", color="black", label="measured")
+axis.set(xlabel="batch", ylabel="peak of a training step (MiB)", ylim=(0, None))
+axis.legend()
+axis.grid(alpha=0.3)
+plt.show()
+
+# %% [markdown]
+# **What to see.** *Two* lines, with a knee. The peak is the highest of many moments, and each
+# moment has a line of its own. With a small batch, it comes at the *end* of backward, when all the
+# gradients are there and few activations; with a large one at its *beginning*, when all activations
+# are there and no gradient. Two measurements on the wrong side of the knee promise far too much:
+
+# %%
+needs("06.max_batch")
+mine = load("06")
+limit = 12 * MIB
+print(f"there are {limit / MIB:.0f} MiB")
+for block in (1, 8):
+    most = mine.max_batch(lambda blocks, block=block: measure(block * blocks), limit)
+    peak, beyond = measure(block * most) / MIB, measure(block * (most + 1)) / MIB
+    print(f"in blocks of {64 * block}: {most} blocks, {64 * block * most} samples")
+    print(f"    measured: {peak:.1f} MiB, and {beyond:.1f} MiB with one block more")
+
+# %% [markdown]
+# The function is right; its premise is not, near the knee. Measure where you want to be. (On a GPU
+# this is the number for which people try 32, 64, 128, …, until it crashes.)
+#
+# ## 6. Bug hunt
+#
+# Back to the agent, which learns now: at the end of your exercise file, `fix_dqn_loop` is a whole
+# loop of deep Q-learning, with the networks of section 1. It calls `backward()` in every step. Six
+# of its lines, A to F, keep something beyond their step; three of them keep a graph: a **chain**, a
+# **list** and a **cycle**.
+
+# %%
+from minigrad.course.l06_memory_growth.engine_driver import DQNLoop
+
+random = np.random.default_rng(0)
+states = random.standard_normal((201, 16, 4)).astype(np.float32)
+rewards = random.uniform(-1, 1, (200, 16, 4)).astype(np.float32)
+
+
+def live_nodes_in(loop_function):
+    """Run a loop for 200 steps without the garbage collector; return the live nodes of each."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    before, seen = counts()[0], []
+    loop = DQNLoop(8096, states, rewards, lambda report: seen.append(counts()[0] - before))
+    loop_function(loop)
+    gc.enable()
+    return seen
+
+
+def with_a_hook(loop):
+    """Run your loop while a hook collects what the network gives, "to look at it later"."""
+    activations = []
+    loop.online.register_forward_hook(lambda module, inputs, output: activations.append(output))
+    load("06").fix_dqn_loop(loop)
+
+
+attempts = []
+
+# %%
+mine = load("06")
+attempts.append(live_nodes_in(mine.fix_dqn_loop))  # run this cell again after each change
+figure, axis = plt.subplots(figsize=(8, 3.4))
+for n, live in enumerate(attempts, 1):
+    slope = np.polyfit(np.arange(len(live)), live, 1)[0]
+    axis.plot(live, label=f"attempt {n}: {abs(slope):.2f} nodes a step")
+axis.plot(live_nodes_in(with_a_hook), ":", color="gray", label="and with a hook that collects")
+axis.set(xlabel="step", ylabel="live nodes", title="Your loop, as it is now")
+axis.legend()
+axis.grid(alpha=0.3)
+plt.show()
+
+# %% [markdown]
+# **What to see.** As it comes, the loop climbs without end; mended, it is flat: no nodes a step.
+# The dotted line has one leak more, planted on purpose: a forward hook that collects outputs, to
+# look at them later, and that nobody removes. That is a list too.
+#
+# Take out one suspect line at a time, save, and run the last cell again, which adds a line to the
+# picture: by how much does the slope change? Write the letters into `BUG`, then mend the loop. It
+# must compute what it did before.
+
+# %% tags=["exercise"]
+check("06.fix_dqn_loop")
+
+# %% [markdown]
+# ## Where you are
+#
+# - Outputs own the graph. What holds an output, holds everything behind it: a variable carried
+#   along, a container, a cycle of objects.
+# - `backward()` frees the saved values; the nodes go when the output goes. Keep `float(loss)`.
+# - Saved values are not copied but guarded, by a version that each write bumps.
+# - `eval()` is not `no_grad`; `valid()` is both, and leaves the model alone.
+# - Peak memory is a line over the batch, once activations dominate. Count before you argue.
+#
+# **Next:** lesson 07. So far every operation came with its backward. Now you write your own, let
+# the engine save values for you, and differentiate gradients once more.
+
+# %%
+from minigrad.course.predictions import summary
+
+print(summary("06"))
+
+# %% tags=["exercise"]
+check("06")

@@ -71,9 +71,9 @@ scrub(draw_bowl, [0, 1, 2, 3, 5, 8, 12, 20, 30, 45, 60], label="step", show=[1, 
 # %% [markdown]
 # **What to see.** SGD (blue) jumps across the valley from wall to wall, and hardly gets on along
 # it: with a larger rate it would fly out, with a smaller one it would creep. Momentum (green)
-# helps. Adam's first step (red) is a perfect diagonal: *the same distance in both directions*,
-# although one slope is 4 there and the other 60. It does not ask how large the gradient is. (Later
-# it overshoots, as momentum does: it has some, as you will see.)
+# helps. Adam's first step (red) goes *the same distance in both directions* (mind the scales of the
+# axes), although one slope is 4 there and the other 60. It does not ask how large the gradient is.
+# (Later it overshoots, as momentum does: it has some, as you will see.)
 #
 # **Predict.** So how long is its step for a truly tiny gradient?
 
@@ -539,18 +539,14 @@ print(light("09.adamw_step", mine=my_w_losses, reference=w_losses, calls=calls["
 needs("09.adam_step")
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for axis, rate in zip(axes, (0.01, 0.05), strict=True):
-    for name, step, style in (
-        ("minigrad's Adam", None, {"linewidth": 5, "alpha": 0.4}),
-        ("yours", mine.adam_step, {"color": "black", "linewidth": 1}),
-        ("without correction", uncorrected, {"color": "tab:red", "linewidth": 1}),
-    ):
-        if step is None:
-            found = train(learning_rate=rate)[0]
-        else:
-            with mg.use(update=as_update(step)):
-                found = train(learning_rate=rate)[0]
-        axis.plot(found, label=name, **style)
-    axis.set(xlabel="training step", ylabel="loss", yscale="log", xlim=(0, 120))
+    with mg.use(update=as_update(uncorrected)):
+        jolted = train(learning_rate=rate, n_epochs=5)[0]
+    with mg.use(update=as_update(mine.adam_step)):
+        steady = train(learning_rate=rate, n_epochs=5)[0]
+    axis.plot(train(learning_rate=rate, n_epochs=5)[0], linewidth=5, alpha=0.4, label="minigrad's")
+    axis.plot(steady, color="black", linewidth=1, label="yours")
+    axis.plot(jolted, color="tab:red", linewidth=1, label="without correction")
+    axis.set(xlabel="training step", ylabel="loss", yscale="log")
     axis.set_title(f"learning rate {rate}")
     axis.legend(fontsize=8)
     axis.grid(alpha=0.3)
@@ -586,8 +582,8 @@ print(f"{n_numbers} numbers in the network, {n_state} in Adam's moments: {n_stat
 
 # %% [markdown]
 # **What to see.** Within one layer the gradients differ by several powers of ten. The bar at the
-# far left are the weights of pixels without ink in any image: their gradient is always 0, and
-# `eps` keeps 0/0 away. No single learning rate suits all these, and Adam divides each by its own
+# far left, drawn at -9, are the weights of pixels without ink in any image: their gradient is always
+# 0, and `eps` keeps 0/0 away. No single learning rate suits all these, and Adam divides each by its own
 # size. The price stands under the picture: two more numbers for each number of the network. Trained
 # with Adam, a network needs three times its own memory before the first gradient.
 

@@ -582,10 +582,10 @@ print(f"{n_numbers} numbers in the network, {n_state} in Adam's moments: {n_stat
 
 # %% [markdown]
 # **What to see.** Within one layer the gradients differ by several powers of ten. The bar at the
-# far left, drawn at -9, are the weights of pixels without ink in any image: their gradient is always
-# 0, and `eps` keeps 0/0 away. No single learning rate suits all these, and Adam divides each by its own
-# size. The price stands under the picture: two more numbers for each number of the network. Trained
-# with Adam, a network needs three times its own memory before the first gradient.
+# far left, drawn at -9, are the weights of pixels without ink in any image: their gradient is
+# always 0, and `eps` keeps 0/0 away. No single learning rate suits all these, and Adam divides each
+# by its own size. The price stands under the picture: two more numbers for each number of the
+# network. Trained with Adam, a network needs three times its own memory before the first gradient.
 
 # %% [markdown]
 # ## 8. Bug hunt

@@ -259,7 +259,7 @@ check("03.explain_cycle")
 check("03.assert_dag")
 
 # %%
-needs("03.explain_cycle", "03.assert_dag", "03.find_cycle")
+needs("03.assert_dag", "03.explain_cycle", "03.find_cycle")
 mine = load("03")
 try:
     mine.assert_dag(loss)

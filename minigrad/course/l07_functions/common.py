@@ -29,6 +29,22 @@ ENGINE_SAYS = {
         "left_graph",
         "NumPy arrays and numbers carry no graph. Compute backward with operations of mg.",
     ),
+    "nothing was recorded": (
+        "not_required",
+        "Nothing was recorded for x, because nobody asked. How does a leaf ask for a gradient?",
+    ),
+    ".backward: wanted shape": (
+        "shape",
+        "A gradient has its argument's shape. ctx.saved is a list: was its entry taken out?",
+    ),
+    ".backward: wanted a Variable": (
+        "not_variable",
+        "backward gets Variables and gives Variables. Which step made something else of them?",
+    ),
+    ".forward: wanted a Variable": (
+        "not_variable",
+        "forward gives a Variable. Does it end in return, and were all its steps made with mg?",
+    ),
     "was written": ("written", "A saved value was written to before backward used it."),
 }
 LOST = ("saved_intermediate", "left_graph", "no_graph")
@@ -54,8 +70,8 @@ def _refused(t: Tester, got: dict, without_graph: str) -> NoReturn:
     kind, text, why, fix, line = (got.get(k) for k in ("raised", "text", "got", "fix", "line"))
     key = {"ShapeError": "shape", "DTypeError": "dtype"}.get(str(kind), "engine")
     attempt = str(fix) or "Compare it with what the docstring asks for."
-    words_of = {**ENGINE_SAYS, "requires no gradient": ("no_graph", without_graph)}
-    for words, meant in words_of.items():
+    says = {**ENGINE_SAYS, "Variable requires no gradient": ("no_graph", without_graph)}
+    for words, meant in says.items():
         if words in str(text):
             key, attempt = meant
     where = t.runner.line_of(t.exercise.name)
@@ -134,6 +150,14 @@ def check_first(
             f"x = {show(after)}",
             "Which operation of forward writes in place (names that end in _, or +=)?",
         )
+    if isinstance(y, np.ndarray) and y.dtype != x.dtype:
+        t.fail(
+            "dtype",
+            f"y of x's dtype, {x.dtype}",
+            f"y = {show(y)}",
+            "Python numbers alone make float32, comparisons make bools. mg.ones_like(x) has x's "
+            "dtype.",
+        )
     finite(t, "y", y, forward(x))
     t.close(
         y,
@@ -143,7 +167,8 @@ def check_first(
         attempt="Compute one entry by hand: which step differs?",
     )
     if dx is None:
-        t.fail("no_gradient", "dx, an array", "None", "Does backward return what it computed?")
+        order = "Does backward return what it computed, in the order of forward's arguments?"
+        t.fail("no_gradient", "dx, an array", "None", order)
     if slope is not None:
         finite(t, "dx", dx, slope(x, dy))
         t.close(
@@ -179,6 +204,7 @@ def check_second(
 ) -> None:
     """Check the derivatives of sum(dx * v) by x and by dy."""
     name = t.exercise.name
+    by_x, by_dy = by_x + 0.0, by_dy + 0.0  # no -0 in messages
     given = (
         f"{call_text(name, x, numbers)}, dy = {spelled(dy)}: its dx, and the gradient of "
         f"sum(dx * v) for v = {spelled(v)}"

@@ -61,7 +61,7 @@ def first(mine, name, x, numbers, dy):
     """Run a Function and go backward once."""
     x = leaf(x)
     y = getattr(mine, name).apply(x, *numbers)
-    if y.shape != dy.shape:
+    if y.shape != dy.shape or y.dtype != x.dtype:
         return {"y": plain(y), "dx": None, "x": plain(x)}
     [dx] = mg.gradients([y], [x], dy=[mg.variable(dy)])
     return {"y": plain(y), "dx": plain(dx), "x": plain(x)}
@@ -129,19 +129,20 @@ def scalar_function(kind, weights):
 @told
 def product(mine, kind, weights, x, v, requires_grad):
     """Call hvp; look at what it did to x, and how often f was called and went backward."""
-    f, counts, away = scalar_function(kind, weights), {"forward": 0, "backward": 0}, [0.0]
-    given, values = mg.variable(x, requires_grad=requires_grad), x
+    f, counts, seen = scalar_function(kind, weights), {"forward": 0, "backward": 0}, []
+    given = mg.variable(x, requires_grad=requires_grad)
 
     def counted(x):
         counts["forward"] += 1
-        away.append(float(np.max(np.abs(x.numpy() - values), initial=0.0)))
+        seen.append(x.detach())
         return f(Probe.apply(x, counts))
 
     found = mine.hvp(counted, given, mg.variable(v))
     return {
         "found": plain(found),
+        "type": type(found).__name__,
         "counts": counts,
-        "away": max(away),
+        "away": max((float(np.max(np.abs(one.numpy() - x))) for one in seen), default=0.0),
         "x": plain(given),
         "grad": plain(given.grad),
         "requires_grad": given.requires_grad,
@@ -172,12 +173,13 @@ def penalty(mine, kind, inner, outer, x, requires_grad):
     given = mg.variable(x, requires_grad=requires_grad)
     found = mine.gradient_penalty(lambda x: score(kind, weights, x), given)
     if not isinstance(found, mg.Variable) or found.size != 1:
-        return {"penalty": plain(found)}
+        return {"penalty": plain(found), "type": type(found).__name__}
     early = [plain(one.grad) for one in (*weights, given)]
     if found.requires_grad:
         found.backward()
     return {
         "penalty": float(found.item()),
+        "type": "one Variable",
         "recorded": found.requires_grad,
         "early": early,
         "gradients": [plain(one.grad) for one in weights],

@@ -105,7 +105,15 @@ def ask_hvp(t: Tester, kind: str, weights: list, x: np.ndarray, v: np.ndarray, *
         t, "product", kind, weights, x, v, requires_grad, given=given,
         without_graph=CONSTANT if kind == "linear" else NO_SECOND_GRAPH,
     )  # fmt: skip
-    return entries(t, got, "found", "counts", "away", "x", "grad", "requires_grad")
+    found = entries(t, got, "found", "counts", "away", "x", "grad", "requires_grad")
+    if found[0] is not None and got.get("type") != "Variable":
+        t.fail(
+            "not_variable",
+            "H @ v, a Variable",
+            f"{show(found[0])}, of type {str(got.get('type'))[:40]}",
+            "What mg.gradients gives is a Variable already. Which step makes something else of it?",
+        )
+    return found
 
 
 def check_value(t: Tester, kind: str, n: int) -> None:
@@ -234,10 +242,14 @@ def leaves_no_trace(t: Tester) -> None:
     """x, its .grad and its .requires_grad are as before."""
     for requires_grad in (False, True):
         weights, x, v = case(t, "cubes", 2)
-        _, _, _, after, grad, flag = ask_hvp(t, "cubes", weights, x, v, requires_grad=requires_grad)
+        found, _, _, after, grad, flag = ask_hvp(
+            t, "cubes", weights, x, v, requires_grad=requires_grad
+        )
         say = "Work on a leaf of your own, x.detach(), and let the caller's x be."
         if flag is not requires_grad:
             t.fail("flag", f"x.requires_grad = {requires_grad}", f"it is {show(flag)} now", say)
         if grad is not None:
             t.fail("wrote_grad", "x.grad = None, as before", f"x.grad = {show(grad)}", say)
         t.close(after, x, what="x", attempt=say)
+        right = hessian("cubes", weights, x) @ v
+        t.close(found, right, what="H @ v", attempt="Is it right where x requires gradients, too?")

@@ -98,7 +98,14 @@ def one_row(t: Tester) -> None:
 @log_sum_exp.check(points=2)
 def any_axis(t: Tester) -> None:
     """Value and gradient are right along any axis of any shape."""
-    for shape, axis in (((2, 2), 1), ((2, 3), 0), ((3, 2), -1), ((2, 3, 2), 1), ((2, 3, 2), -3)):
+    for shape, axis in (
+        ((2, 3), 1),
+        ((2, 2), 1),
+        ((2, 3), 0),
+        ((3, 2), -1),
+        ((2, 3, 2), 1),
+        ((2, 3, 2), -3),
+    ):
         check(t, *random_case(t, shape, axis), axis)
 
 

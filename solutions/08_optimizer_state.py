@@ -303,9 +303,9 @@ def step_all(model, velocity):
         if p.grad is None:
             continue
         v = velocity.setdefault(p.id, np.zeros_like(p.values))
-        v *= 0.5
-        v += p.grad + 0.1 * p.values
-        p.values -= 0.1 * v
+        v *= 0.8
+        v += p.grad + 0.2 * p.values
+        p.values -= 0.05 * v
 
 
 def fine_tune(model, batches, prefix, after):

@@ -305,8 +305,10 @@ infinite.reveal({0.0: "zero", 1.0: "one"}.get(float(unseen[1]), "nan"))
 
 # %% [markdown]
 # One weight becomes nan, all others stand still, and nothing is said: that is what PyTorch's
-# `clip_grad_norm_` does unless it is told `error_if_nonfinite=True`. Yours is to raise, before it
-# writes anything.
+# `clip_grad_norm_` does unless it is told `error_if_nonfinite=True`.
+#
+# **Write** `clip_grad_norm_`: one norm, one factor, in place. Yours is to raise where the norm is
+# not a number to divide by, before it writes anything.
 
 # %% tags=["exercise"]
 check("08.clip_grad_norm_")
@@ -496,10 +498,10 @@ scrub(
 )
 
 # %% [markdown]
-# **What to see.** Read a row from left to right: a healthy Parameter is used, moved and remembered
-# (left column). Then w is replaced (middle), and one more step is made (right). *By id*, step()
-# finds the new Parameter, and nothing that is remembered of it: t is 1 again. *By
-# object*, the row is torn for good: what step() looks after is not what the model uses.
+# **What to see.** Read a row from left to right: a healthy Parameter is used, looked after and
+# remembered (left column). Then w is replaced (middle), and one more step is made (right). *By id*,
+# step() finds the new Parameter, and nothing that is remembered of it: t is 1 again. *By object*,
+# the row is torn for good: what step() looks after is not what the model uses.
 
 # %% [markdown]
 # > **The story, and its sources.** The Rust lines are from Burn's issue 2428 (October 2024). An
@@ -536,7 +538,7 @@ check("08.clip_weights_")
 # ## 6. Checkpoints: by name, not by place
 #
 # From here on the engine only computes gradients. What happens after `backward()` is yours: plain
-# Parameters, your SGD. The network below has two hidden layers of one size.
+# Parameters, your SGD. Two of the weights below have the same shape; remember that.
 
 
 # %%
@@ -576,14 +578,19 @@ REORDERED = ("first", "third", "second", "head")
 
 # %% [markdown]
 # A training is saved after 15 steps. Then somebody tidies up the model's code: two lines of
-# `__init__` change places, and nothing else. The weights are loaded by name, as all systems do. The
-# momentum is loaded *by place*: the second array saved goes to the second parameter.
+# `__init__` change places, and nothing else. The weights are loaded by name, as PyTorch and
+# minigrad do. The momentum is loaded *by place*: the second array saved goes to the second
+# parameter.
 #
-# **Predict.** What happens in the next steps: `"error"`, `"silence"`?
+# **Predict.** What happens in the next steps: `"error"` or `"silence"`?
 
 # %% tags=["prediction"]
-places = predict("08.places", "State loaded by place into a reordered model?", ...)
-places
+by_place = predict("08.places", "State loaded by place into a reordered model?", ...)
+by_place
+
+# %% [markdown]
+# **Write** `state_dict` and `load_state_dict`, by name. A checkpoint is a copy: what training does
+# later must not reach it, in either direction.
 
 # %% tags=["exercise"]
 check("08.load_state_dict")
@@ -626,7 +633,7 @@ axis.grid(alpha=0.3)
 plt.show()
 same = resumed["by name"].tobytes() == resumed["went on"].tobytes()
 print("by name: all 30 losses as if it had never stopped, bit for bit:", same)
-places.reveal("silence" if np.isfinite(resumed["by place"]).all() else "error")
+by_place.reveal("silence" if np.isfinite(resumed["by place"]).all() else "error")
 
 # %% [markdown]
 # **What to see.** Black runs inside the broad line: a checkpoint with state, loaded by name, is no
@@ -661,6 +668,9 @@ for name in new_order:
 # continue the old ones. *Drop* it, if they do not: old momentum would push new weights in a
 # direction that has nothing to do with them. minigrad asks you to say which:
 # `optimizer.replace(old, new, state="keep")` or `"drop"`.
+#
+# **Write** `replace_parameter`. Three know the old one: the model, the optimizer's list and its
+# state.
 
 # %% tags=["exercise"]
 check("08.replace_parameter")

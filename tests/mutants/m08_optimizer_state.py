@@ -346,6 +346,19 @@ MUTANTS = [
             "return norm",
         ),
     ),
+    Mutant(
+        "clip_grad_norm_",
+        "wrong_error",
+        function(
+            NORM,
+            "norm = float(np.sqrt(sum(np.sum(g.astype(np.float64) ** 2) for g in gradients)))",
+            "assert np.isfinite(norm)",
+            "if norm > max_norm:",
+            "    for g in gradients:",
+            "        g *= max_norm / norm",
+            "return norm",
+        ),
+    ),
     # clipping weights
     Mutant(
         "clip_weights_",
@@ -506,6 +519,18 @@ MUTANTS = [
             "    if n not in model or d['momentum'].shape != model[n].values.shape:",
             "        raise ValueError(n)",
             "optimizer.state = {model[n].id: dict(d) for n, d in saved.items()}",
+        ),
+    ),
+    Mutant(
+        "load_state_dict",
+        "wrong_error",
+        function(
+            LOAD,
+            "for n, d in saved.items():",
+            "    if d['momentum'].shape != model[n].values.shape:",
+            "        raise ValueError(n)",
+            "optimizer.state = {model[n].id: {s: a.copy() for s, a in d.items()}",
+            "                   for n, d in saved.items()}",
         ),
     ),
     # replacing

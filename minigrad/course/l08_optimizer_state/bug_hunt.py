@@ -72,8 +72,8 @@ def trained(values: dict, batches: list[dict], frozen: str, after: int) -> dict[
         for name, gradient in gradients.items():
             if number >= after and name.startswith(frozen):
                 continue
-            velocity[name] = 0.5 * velocity[name] + (gradient + 0.1 * x[name])
-            x[name] = x[name] - 0.1 * velocity[name]
+            velocity[name] = 0.8 * velocity[name] + (gradient + 0.2 * x[name])
+            x[name] = x[name] - 0.05 * velocity[name]
     return x
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.l08_optimizer_state.common import is_same, numbers
+from minigrad.course.l08_optimizer_state.common import is_same, numbers, value_error
 from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
@@ -33,12 +33,14 @@ def norm_of(gradients: list[np.ndarray]) -> float:
     return float(np.sqrt(sum(float(np.sum(g.astype(np.float64) ** 2)) for g in gradients)))
 
 
-def ask(t: Tester, gradients: list[np.ndarray], max_norm: float) -> dict[str, Any]:
+def ask(
+    t: Tester, gradients: list[np.ndarray], max_norm: float, should_raise: bool = False
+) -> dict[str, Any]:
     """Call clip_grad_norm_; return what it gave and what became of the arrays."""
     kind = " (float32)" if any(g.dtype == np.float32 for g in gradients) else ""
     text = ", ".join(show(g.astype(float), bare=True) for g in gradients)
     given = f"clip_grad_norm_(gradients, {max_norm:g}) with gradients = [{text}]{kind}"
-    got = t.drive("clip_gradients", gradients, max_norm, given=given)
+    got = t.drive("clip_gradients", gradients, max_norm, should_raise, given=given)
     if got["raised"] is not None and np.isfinite(norm_of(gradients)):
         t.fail(
             "raised",
@@ -180,7 +182,7 @@ def not_finite(t: Tester) -> None:
     for bad in t.random.permutation([np.inf, -np.inf, np.nan])[:2]:
         gradients = [numbers(t, 2), numbers(t, 2)]
         gradients[int(t.random.integers(2))][int(t.random.integers(2))] = bad
-        got = ask(t, [g.copy() for g in gradients], 1.0)
+        got = ask(t, [g.copy() for g in gradients], 1.0, should_raise=True)
         same = all(is_same(a, g) for a, g in zip(got["gradients"], gradients, strict=True))
         if got["raised"] is None:
             after = ", ".join(show(g, bare=True) for g in got["gradients"])
@@ -192,6 +194,7 @@ def not_finite(t: Tester) -> None:
                 f"{show(got['returned'])} returned; the gradients are now [{after}]",
                 "Is the norm of these gradients a number to divide by? Ask before you write.",
             )
+        value_error(t, got["raised"], "a ValueError, and the gradients as they were")
         if not same:
             t.fail(
                 "raised_late",
@@ -202,8 +205,10 @@ def not_finite(t: Tester) -> None:
     huge = [np.array([3e30, 0], np.float32), np.array([4e30], np.float32)]
     text = "clip_grad_norm_(gradients, 1) with gradients = [[3e+30, 0], [4e+30]] (float32)"
     got = t.drive("clip_gradients", [g.copy() for g in huge], 1.0, given=text)
-    if got["raised"] is not None or not np.isfinite(np.float64(got["returned"])):
-        said = "a ValueError" if got["raised"] is not None else show(got["returned"])
+    returned = got["returned"]
+    is_number = isinstance(returned, float | np.floating)
+    if got["raised"] is not None or (is_number and not np.isfinite(returned)):
+        said = "a ValueError" if got["raised"] is not None else show(returned)
         t.fail(
             "overflow",
             f"the norm, {norm_of(huge):g}",

@@ -51,3 +51,14 @@ def is_same(got: Any, expected: Any) -> bool:
             and got.tobytes() == expected.tobytes()
         )
     return type(got) is type(expected) and got == expected
+
+
+def value_error(t: Tester, raised: dict[str, Any], wanted: str) -> None:
+    """Fail unless what was raised is a ValueError."""
+    if "ValueError" not in raised["kinds"]:
+        t.fail(
+            "wrong_error",
+            wanted,
+            f"{raised['kinds'][0]}: {raised['text'][:80]}",
+            "Which exception does the docstring ask for? Ask before Python stumbles by itself.",
+        )

@@ -16,6 +16,11 @@ def plain(value):
     return value
 
 
+def caught(wanted):
+    """The exceptions to hand back: all of them where one is wanted, else a ValueError."""
+    return Exception if wanted else ValueError
+
+
 def described(error):
     """An exception as data."""
     return {"kinds": [kind.__name__ for kind in type(error).__mro__], "text": str(error)}
@@ -97,12 +102,12 @@ def steps(mine, values, frozen, rounds, hyperparameters):
     return rows
 
 
-def clip_gradients(mine, gradients, max_norm):
+def clip_gradients(mine, gradients, max_norm, should_raise=False):
     """Call clip_grad_norm_ on a list; what it returned or raised, and the arrays afterwards."""
     given = list(gradients)
     try:
         returned, raised = plain(mine.clip_grad_norm_(given, max_norm)), None
-    except ValueError as error:
+    except caught(should_raise) as error:
         returned, raised = None, described(error)
     return {"returned": returned, "raised": raised, "gradients": gradients, "list": plain(given)}
 
@@ -139,14 +144,14 @@ def save(mine, values, state):
     return {"saved": at_once, "later": plain(saved), "ids": {n: p.id for n, p in model.items()}}
 
 
-def load(mine, values, state, saved):
+def load(mine, values, state, saved, should_raise=False):
     """Call load_state_dict; the state by name afterwards, and what was raised."""
     model = built(values)
     optimizer = optimizer_of(mine, model, state)
     before = plain(saved)
     try:
         returned, raised = mine.load_state_dict(model, optimizer, saved), None
-    except ValueError as error:
+    except caught(should_raise) as error:
         returned, raised = None, described(error)
     found, strangers = by_name(model, optimizer.state)
     kept = plain(saved)
@@ -165,7 +170,7 @@ def load(mine, values, state, saved):
     }
 
 
-def replace(mine, values, state, name, new_values, keep_state):
+def replace(mine, values, state, name, new_values, keep_state, should_raise=False):
     """Call replace_parameter; who holds which Parameter afterwards."""
     model = built(values)
     optimizer = optimizer_of(mine, model, state)
@@ -173,7 +178,7 @@ def replace(mine, values, state, name, new_values, keep_state):
     old.grad = np.ones_like(old.values)
     try:
         new, raised = mine.replace_parameter(model, optimizer, name, new_values, keep_state), None
-    except ValueError as error:
+    except caught(should_raise) as error:
         new, raised = None, described(error)
     held = list(optimizer.parameters)
     placed = model.get(name)

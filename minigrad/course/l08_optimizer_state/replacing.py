@@ -6,7 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.l08_optimizer_state.common import is_same, listed, numbers, saved_text
+from minigrad.course.l08_optimizer_state.common import (
+    is_same,
+    listed,
+    numbers,
+    saved_text,
+    value_error,
+)
 from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
@@ -28,11 +34,19 @@ replace_parameter = lesson.exercise(
 )
 
 
-def ask(t: Tester, values: dict, state: dict, name: str, new: np.ndarray, keep: bool) -> dict:
+def ask(
+    t: Tester,
+    values: dict,
+    state: dict,
+    name: str,
+    new: np.ndarray,
+    keep: bool,
+    should_raise: bool = False,
+) -> dict[str, Any]:
     """Call replace_parameter."""
     given = f"replace_parameter(model, optimizer, {name!r}, {show(new, bare=True)}, {keep}) with "
     given += f"{listed(values)}; state {saved_text(state)}"
-    return t.drive("replace", values, state, name, new, keep, given=given)
+    return t.drive("replace", values, state, name, new, keep, should_raise, given=given)
 
 
 def check_held(t: Tester, got: dict[str, Any], values: dict, name: str, new: np.ndarray) -> None:
@@ -183,7 +197,7 @@ def state_that_does_not_fit(t: Tester) -> None:
     """State of another shape raises ValueError, and nothing is changed."""
     values, state, name = situation(t)
     new = numbers(t, int(t.random.choice([1, 3])))
-    got = ask(t, values, state, name, new, True)
+    got = ask(t, values, state, name, new, True, should_raise=True)
     if got["raised"] is None:
         t.fail(
             "accepted_shape",
@@ -191,6 +205,8 @@ def state_that_does_not_fit(t: Tester) -> None:
             "no error",
             "With keep_state, two shapes have to fit. When is the right time to look?",
         )
+    wanted = f"a ValueError: momentum of shape (2,), values of shape {new.shape}"
+    value_error(t, got["raised"], wanted)
     untouched = got["is_old"] and got["holds"] == list(values)
     if not untouched or not (got["old_id_in_state"] or is_same(got["state"], state)):
         t.fail(

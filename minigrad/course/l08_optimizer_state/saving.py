@@ -6,7 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.l08_optimizer_state.common import is_same, listed, numbers, saved_text
+from minigrad.course.l08_optimizer_state.common import (
+    is_same,
+    listed,
+    numbers,
+    saved_text,
+    value_error,
+)
 from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
@@ -74,13 +80,15 @@ def saved_by_name(t: Tester) -> None:
         )
 
 
-def ask(t: Tester, values: dict, state: dict, saved: dict, note: str = "") -> dict[str, Any]:
+def ask(
+    t: Tester, values: dict, state: dict, saved: dict, note: str = "", should_raise: bool = False
+) -> dict[str, Any]:
     """Call load_state_dict; fails when it writes into `saved`."""
     given = f"load_state_dict(model, optimizer, saved) with the names {', '.join(values)}"
     given += f"{note}; saved = {saved_text(saved)}"
     if state:
         given += f"; state before {saved_text(state)}"
-    got = t.drive("load", values, state, saved, given=given)
+    got = t.drive("load", values, state, saved, should_raise, given=given)
     if got["kept"].keys() != got["before"].keys():
         t.fail(
             "changed_saved",
@@ -163,13 +171,14 @@ def what_does_not_fit(t: Tester) -> None:
         if kind == "name":
             wrong = str(t.random.choice(["d", "head"]))
             saved[wrong] = {"momentum": numbers(t, 2)}
-            got = ask(t, values, before, saved)
+            got = ask(t, values, before, saved, should_raise=True)
             what = f"{wrong} is not in the model"
         else:
             wrong = "c"
             values[wrong] = numbers(t, int(t.random.choice([1, 3])))
             saved[wrong] = {"momentum": numbers(t, 2)}
-            got = ask(t, values, before, saved, f" and {listed({wrong: values[wrong]})}")
+            note = f" and {listed({wrong: values[wrong]})}"
+            got = ask(t, values, before, saved, note, should_raise=True)
             what = f"{wrong} has another shape"
         if got["raised"] is None:
             t.fail(
@@ -178,6 +187,7 @@ def what_does_not_fit(t: Tester) -> None:
                 "no error",
                 "Loaded quietly, it fails later, or never, and trains by wrong numbers.",
             )
+        value_error(t, got["raised"], f"a ValueError: {what}")
         if wrong not in got["raised"]["text"]:
             t.fail(
                 "unnamed",

@@ -34,6 +34,20 @@ def test_stub_gets_no_points_and_a_readable_message(stem, name, server):
     assert len(message.lines()) <= 12
 
 
+@pytest.mark.parametrize(("stem", "name"), EXERCISES)
+def test_answer_that_does_nothing_earns_the_diagnosis_at_most(stem, name, server):
+    is_class = f"\nclass {name}" in solution(stem)
+    nothing = f"class {name}:\n    pass" if is_class else f"def {name}(*a, **k):\n    return None"
+    result = grade_source(server, stem, name, f"{solution(stem)}\n\n{nothing}\n", SEEDS[0])
+    earned = [check.name for check in result.checks if check.points]
+    assert [name for name in earned if not name.startswith("diagnosis")] == []
+
+
+def test_two_thirds_of_the_exercises_need_no_engine():
+    needs = [load_lesson(stem).exercises[name].needs for stem, name in EXERCISES]
+    assert 3 * needs.count("plain") >= 2 * len(needs)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(("stem", "name"), EXERCISES)
 def test_solution_gets_full_marks(stem, name, seed, server):

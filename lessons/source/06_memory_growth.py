@@ -249,8 +249,9 @@ summed.reveal({(1, 0): "nodes", (0, 1): "bytes", (1, 1): "both"}.get(tuple(grown
 
 # %% [markdown]
 # **What to see.** Both were right. The saved values are gone, the *nodes* are not: some for each
-# step, chained by one `add`. So this bug does not fill the memory in an hour; it does so in a week.
-# (If the loss is summed up *before*, or without, its `backward()`, the bytes stay as well.)
+# step, chained by one `add`. So this leak is slow, and shows after days. (In a loop without
+# `backward()`, such as one that only measures the loss on held-out data, the saved values stay as
+# well, and it is fast.)
 #
 # A value can be held in three ways. Each of these three little loops calls `backward()` properly
 # and then keeps its loss in one of them:
@@ -667,8 +668,10 @@ def live_nodes_in(loop_function):
     gc.disable()
     before, seen = counts()[0], []
     loop = DQNLoop(8096, states, rewards, lambda report: seen.append(counts()[0] - before))
-    loop_function(loop)
-    gc.enable()
+    try:
+        loop_function(loop)
+    finally:
+        gc.enable()
     return seen
 
 

@@ -21,7 +21,7 @@ load_state_dict = lesson.exercise(
     "load_state_dict",
     difficulty=3,
     minutes=25,
-    returns="None: the state is put into the optimizer",
+    returns="from state_dict a dict by name; load_state_dict puts the state into the optimizer",
     hints=(
         "model tells the id that belongs to a name: model[name].id. Walk over the names of what "
         "you are given, and never use the place in a list.",

@@ -102,9 +102,10 @@ mg.viz.graph(mended(x).sum())
 # ```
 #
 # `ctx.save_for_backward(x)` puts Variables on the notepad, `ctx.saved` reads them in backward. It
-# is PyTorch's `torch.autograd.Function`, name by name (`ctx.saved_tensors` works too). And
-# `ctx.needs_input_grad` says for which arguments anybody wants a gradient: where computing one is
-# dear, look there first.
+# is PyTorch's `torch.autograd.Function`, name by name (`ctx.saved_tensors` works too). Two things
+# more: `ctx.needs_input_grad` says for which arguments anybody wants a gradient, so that a dear one
+# need not be computed for nobody. And what you save, leave alone until forward has returned: that
+# is when the engine starts to watch for writes.
 #
 # **Write** `Softplus`. Find a formula that is safe for both signs: `exp` of a large number is
 # `inf`, but `exp` of a large negative one is a harmless 0.
@@ -302,10 +303,10 @@ kept.reveal(
 # number like 2. The engine sees that `dx` depends on `x` through the cosine, and cannot know that
 # it depends on `x` through the sine as well.
 #
-# > **Real bug: the intermediate on the notepad.** A maintainer of PyTorch described it in issue
-# > #58509 of May 2021, and again in issue #76185 of April 2022, which was still open when this was
-# > written: a tensor that forward computes on its way, and keeps for backward, makes second
-# > derivatives silently wrong. First derivatives are right; training and `gradcheck` see nothing.
+# > **Real bug: the intermediate on the notepad.** In May 2021 a maintainer of PyTorch described it
+# > (issue #58509), and again in April 2022 (issue #76185, still open when this was written): a tensor
+# > that forward computes on its way, and keeps for backward, makes second derivatives silently
+# > wrong. First derivatives are right; training and `gradcheck` see nothing.
 #
 # Here are four ways to write the same backward:
 

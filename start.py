@@ -5,8 +5,8 @@
     python3 start.py lab --no-browser    for servers: print the address instead
     python3 start.py test [pytest's arguments]
     python3 start.py setup               only set up
-    python3 start.py check 00            the same as minigrad check 00; so are hint, status, reset
-                                         and doctor
+    python3 start.py check 00            the same as minigrad check 00; so are next, watch, hint,
+                                         status, reset and all other commands of minigrad
 
 The environment is the folder .venv beside this file; deleting it undoes everything. A second run
 finds it up to date and is quick. On Windows: py start.py
@@ -35,7 +35,10 @@ SPARE_HOME = os.path.join(ROOT, ".minigrad", "home")
 WANTED = [".[lab,test]", "--constraint", "constraints.txt"]
 
 # minigrad's own commands, passed through
-TOOLS = ("check", "watch", "next", "hint", "status", "reset", "start", "update", "book", "doctor")
+TOOLS = (
+    "next", "check", "watch", "hint", "status", "reset", "start", "update", "book", "release",
+    "grade", "doctor",
+)  # fmt: skip
 ACTIVATE = r".venv\Scripts\activate" if os.name == "nt" else "source .venv/bin/activate"
 
 PIP_MISSING = "pip is missing. Install one package, then run this again: "
@@ -98,7 +101,7 @@ def check_lab_arguments(arguments):
     import argparse
 
     parser = argparse.ArgumentParser(prog="start.py lab")
-    parser.add_argument("lesson", nargs="?", help="such as 01 (default: 00)")
+    parser.add_argument("lesson", nargs="?", help="such as 01 (default: the first)")
     parser.add_argument("--no-browser", action="store_true", help="print the address only")
     parser.add_argument("--port", type=int, help="the first port to try")
     parser.parse_args(arguments)

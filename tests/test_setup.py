@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from minigrad.cli.main import make_parser
+from minigrad.grader.folder import known_stems
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ["start.py", "pyproject.toml", "constraints.txt"]
@@ -371,8 +372,9 @@ def test_start_with_an_unknown_word_shows_its_help(project):
     assert start(project, "--help").returncode == 0
 
 
-def test_lab_without_a_lesson_is_lab_00():
-    assert make_parser().parse_args(["lab"]).lesson == "00"
+def test_lab_without_a_lesson_is_the_first_one():
+    assert make_parser().parse_args(["lab"]).lesson is None
+    assert known_stems()[0] == "00_start"
 
 
 # The pins

@@ -18,7 +18,7 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 from minigrad.grader.atomic import write_atomically
-from minigrad.grader.folder import CourseError, find_folder, find_stem
+from minigrad.grader.folder import CourseError, find_folder, find_stem, known_stems
 
 SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {
@@ -122,7 +122,7 @@ def _stop(*_: object) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Start JupyterLab, print its address, open the browser, wait for Ctrl-C."""
-    stem = find_stem(options.lesson)
+    stem = find_stem(options.lesson) if options.lesson else known_stems()[0]
     folder = find_folder()
     lesson = folder.root / "lessons" / f"{stem}.ipynb"
     if not lesson.is_file():

@@ -20,7 +20,9 @@ from minigrad.cli import (
     checking,
     doctor,
     following,
+    grading,
     lab,
+    release,
     reset,
     start,
     status,
@@ -71,7 +73,7 @@ def make_parser() -> argparse.ArgumentParser:
         return command
 
     command = add("lab", "open a lesson and its exercises in JupyterLab", lab.run)
-    command.add_argument("lesson", nargs="?", default="00", help="such as 01 (default: 00)")
+    command.add_argument("lesson", nargs="?", help="such as 01 (default: the first)")
     command.add_argument("--no-browser", action="store_true", help="print the address only")
     command.add_argument("--port", type=int, default=8888, help="the first port to try")
 
@@ -125,6 +127,32 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("folder", nargs="?", default="book", help="where to (default: book)")
     command.add_argument("--lessons", metavar="WHICH", help="such as 02-05 (default: all)")
     command.add_argument("--mine", action="store_true", help="your notebooks and your exercises")
+
+    more = (
+        "It has the lessons, their exercises and checks, a README, start.py and a workflow that "
+        "grades each push; no solutions, no mutants, no other lessons."
+    )
+    command = add("release", "write a repository for a class", release.run, more)
+    command.add_argument("folder", help="a new or an empty one")
+    command.add_argument("--lessons", metavar="WHICH", help="such as 02-05 (default: all)")
+
+    more = (
+        "A submission is a folder in FOLDER, or files named somebody_NN_slug.py; a FOLDER with "
+        "exercises of its own is one submission. All get the same random inputs. A submission that "
+        "cannot be graded is a row that says why. Exit code 3: the grader failed for a row, which "
+        "then has no points, and not zero."
+    )
+    command = add("grade", "grade what a class handed in, a row a submission", grading.run, more)
+    command.add_argument("folder", help="the folder with the submissions")
+    command.add_argument("--lessons", metavar="WHICH", help="such as 02-05 (default: those found)")
+    command.add_argument("--seed", type=int, help="the seed of an earlier run")
+    command.add_argument("--csv", metavar="FILE", help="write a table for spreadsheets")
+    command.add_argument("--json", metavar="FILE", help="write everything as JSON (-: print it)")
+    command.add_argument(
+        "--gradescope",
+        metavar="PATH",
+        help="write results.json for Gradescope: a file for one submission, else a folder",
+    )
 
     add("doctor", "check this installation and say what to do", doctor.run)
     return parser

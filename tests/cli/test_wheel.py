@@ -44,6 +44,18 @@ def project(tmp_path):
 
 
 @pytest.mark.slow
+def test_class_repository_can_be_installed_and_has_no_solutions(tmp_path):
+    import zipfile
+
+    run(sys.executable, "-m", "minigrad.cli.main", "release", "class", cwd=tmp_path)
+    wheel = build(tmp_path / "class", tmp_path)
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "minigrad/course/files/exercises/00_start.py" in names
+    assert "minigrad/course/book.css" in names
+    assert not [name for name in names if "solutions" in name or "mutants" in name]
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no git checkout to build from")
 def test_installed_wheel_starts_grades_and_updates_a_course(project, tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"

@@ -1,0 +1,90 @@
+"""`minigrad grade FOLDER`: a row a submission; one bad submission never stops the others."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from pathlib import Path
+
+from minigrad.cli.gradebook import Gradebook, Row
+from minigrad.cli.ranges import stems_in
+from minigrad.cli.submissions import Handed, find_submissions
+from minigrad.grader.atomic import write_atomically
+from minigrad.grader.folder import CourseError, known_stems, load_lesson
+from minigrad.grader.gradescope import as_gradescope
+from minigrad.grader.launcher import Server
+from minigrad.grader.report import Style
+from minigrad.grader.run import grade, new_seed
+
+
+def run(options: argparse.Namespace) -> int:
+    """Grade all of them; 0 when everybody has full marks, 1 when not, 3 when the grader failed."""
+    handed = find_submissions(Path(options.folder).expanduser())
+    found = sorted({stem for one in handed for stem in one.files})
+    stems = stems_in(options.lessons, known_stems()) if options.lessons else found
+    if not stems:
+        raise CourseError(f"no submission in {options.folder} has an exercise file NN_slug.py")
+    book = Gradebook(stems, new_seed() if options.seed is None else options.seed)
+    for path in (options.csv, options.json, options.gradescope):
+        if path and path != "-" and not Path(path).resolve().parent.is_dir():
+            raise CourseError(f"there is no folder to write {path} into")
+    style = Style(sys.stderr if options.json == "-" else None)
+    width = min(max(len(one.name) for one in handed) + 1, 32)
+    table = sys.stderr if options.json == "-" else sys.stdout  # the JSON must stand alone
+    print(book.head(max(width, 11)), file=table, flush=True)
+    server = Server()
+    try:
+        for one in handed:
+            row, server = grade_one(one, book, server)
+            book.rows.append(row)
+            print(book.line(row, max(width, 11), style), file=table, flush=True)
+            write(book, options, of_many=len(handed) > 1)
+    finally:
+        server.close()
+    print("\n".join(book.summary()), file=table)
+    if options.json == "-":
+        print(json.dumps(book.as_dict(), indent=1))
+    if any(row.fault for row in book.rows):
+        return 3
+    return 0 if all(row.points == book.of for row in book.rows) else 1
+
+
+def grade_one(handed: Handed, book: Gradebook, server: Server) -> tuple[Row, Server]:
+    """Return the row of one submission, and the server for the next: a fresh one after a fault."""
+    row = Row(handed.name, notes=list(handed.notes))
+    started = time.monotonic()
+    for stem in book.stems:
+        path = handed.files.get(stem)
+        if path is None:
+            row.missing.append(stem)
+            continue
+        try:
+            row.results[stem] = grade(server, load_lesson(stem), path, seed=book.seed)
+        except Exception as error:  # a teacher's batch goes on, whatever this one did
+            row.fault = f"{stem}: {type(error).__name__}: {error}"
+            server.close()
+            server = Server()
+    row.seconds = time.monotonic() - started
+    return row, server
+
+
+def write(book: Gradebook, options: argparse.Namespace, *, of_many: bool) -> None:
+    """Write the files asked for, after every row: an interrupted run keeps what it has."""
+    if options.csv:
+        write_atomically(Path(options.csv), b"\xef\xbb\xbf" + book.as_csv().encode())
+    if options.json and options.json != "-":
+        write_atomically(Path(options.json), json.dumps(book.as_dict(), indent=1).encode())
+    if options.gradescope:
+        row = book.rows[-1]
+        if row.fault:
+            return  # no zero for what is not the learner's fault: Gradescope says that it failed
+        missing = {f"{stem}.py": load_lesson(stem).points for stem in row.missing}
+        content = json.dumps(as_gradescope(list(row.results.values()), missing), indent=1).encode()
+        path = Path(options.gradescope)
+        if of_many:
+            path.mkdir(exist_ok=True)
+            path = path / f"{re.sub(r'[^A-Za-z0-9._-]', '_', row.name)}.json"
+        write_atomically(path, content)

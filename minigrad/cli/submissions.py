@@ -1,0 +1,103 @@
+"""What a class hands in: finds each submission's files, and trusts nothing about them."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from minigrad.grader.folder import CourseError, known_stems
+
+FLAT = re.compile(r"(?P<who>.+?)[_-](?P<stem>\d\d_[a-z0-9_]+?)(?:[-_ ]?\(?\d+\)?)?\.py")
+FOREIGN = {"minigrad", "solutions", "tests", "node_modules", "__MACOSX", "__pycache__"}
+LARGEST = 1_000_000  # bytes
+DEEPEST = 5  # folders below a submission
+
+
+@dataclass
+class Handed:
+    """One submission: its name, its files by stem, and what was wrong with others."""
+
+    name: str
+    files: dict[str, Path] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def find_submissions(folder: Path) -> list[Handed]:
+    """Return the submissions in a folder, by name.
+
+    A submission is a folder (a clone, or what was unpacked), or files named `somebody_NN_slug.py`,
+    as learning platforms hand them out. A folder that has exercise files itself is one submission.
+    """
+    if not folder.is_dir():
+        raise CourseError(f"{folder} is no folder")
+    if any(
+        (folder / place / f"{stem}.py").exists()
+        for place in (".", "exercises")
+        for stem in known_stems()
+    ):
+        return [search(folder, folder.resolve().name)]
+    found: dict[str, Handed] = {}
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or path.name in FOREIGN:
+            continue
+        if path.is_dir():
+            found[path.name] = search(path, path.name)
+        elif (match := FLAT.fullmatch(path.name)) and match["stem"] in known_stems():
+            handed = found.setdefault(match["who"], Handed(match["who"]))
+            add(handed, match["stem"], path, folder)
+        elif path.suffix in (".zip", ".gz", ".tar", ".7z", ".rar", ".ipynb"):
+            what = "a notebook, not exercises" if path.suffix == ".ipynb" else "packed: unpack it"
+            found[path.name] = Handed(path.name, notes=[what])
+    if not found:
+        raise CourseError(
+            f"{folder} holds no submissions: neither folders nor files named somebody_NN_slug.py"
+        )
+    return [found[name] for name in sorted(found, key=str.casefold)]
+
+
+def search(folder: Path, name: str) -> Handed:
+    """Return a submission with every exercise file in its folder; of two, the outermost."""
+    handed = Handed(name)
+    candidates: dict[str, list[Path]] = {}
+    known = set(known_stems())
+    try:
+        for place, folders, files in os.walk(folder):
+            here = Path(place)
+            depth = len(here.relative_to(folder).parts)
+            folders[:] = sorted(
+                one for one in folders if one not in FOREIGN and not one.startswith(".")
+            )
+            if depth >= DEEPEST:
+                folders.clear()
+            for file in sorted(files):
+                if file.endswith(".py") and file[:-3] in known:
+                    candidates.setdefault(file[:-3], []).append(here / file)
+    except OSError as error:
+        handed.notes.append(f"cannot be searched: {error}")
+    for stem, paths in sorted(candidates.items()):
+        paths.sort(key=lambda path: (path.parent.name != "exercises", len(path.parts)))
+        add(handed, stem, paths[0], folder)
+        if len(paths) > 1:
+            handed.notes.append(f"{stem}.py is there {len(paths)} times; graded the outermost")
+    return handed
+
+
+def add(handed: Handed, stem: str, path: Path, folder: Path) -> None:
+    """Take a file, unless it is a trap: a link out of the submission, a pipe, something huge."""
+    try:
+        inside = path.resolve(strict=True).is_relative_to(folder.resolve())
+        status = path.stat()
+    except (OSError, RuntimeError) as error:
+        handed.notes.append(f"{path.name} cannot be read: {error}")
+        return
+    if not inside:
+        handed.notes.append(f"{path.name} is a link that leads out of the submission")
+    elif not stat.S_ISREG(status.st_mode):
+        handed.notes.append(f"{path.name} is no file")
+    elif status.st_size > LARGEST:
+        handed.notes.append(f"{path.name} is larger than {LARGEST:,} bytes")
+    else:
+        handed.files[stem] = path

@@ -1,0 +1,178 @@
+"""The files of a class repository: some lessons, ready to run, without solutions or mutants."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from minigrad.course.source import PACKAGE, Source
+from minigrad.grader.folder import CourseError, load_lesson
+
+COPIED = ("start.py", "constraints.txt", "LICENSE", "LICENSE-lessons", "NOTICE", ".gitattributes")
+# What makes the course is of no use without solutions.
+LEFT_OUT = {"course/build.py", "course/prove.py", "course/mutants.py"}
+# An exercise such as "01.chain", or all of a lesson's by load("01").
+USED = re.compile(r'"(\d\d)\.[a-z]\w+"|\bload\("(\d\d)"\)', re.IGNORECASE)
+IGNORED = """\
+.venv/
+.minigrad/
+__pycache__/
+*.egg-info/
+.ipynb_checkpoints/
+"""
+README = """\
+# {title}
+
+| lesson | exercises | points | minutes |
+|---|---|---:|---:|
+{table}
+
+You need Python 3.11 to 3.14 and, the first time, a network. In this folder:
+
+```sh
+python3 start.py             # sets everything up, opens JupyterLab on the first lesson
+python3 start.py next        # what comes next
+python3 start.py lab {first}      # a lesson, its exercises beside it
+python3 start.py check {first}    # grade what is saved
+python3 start.py watch       # grade whenever a file is saved; Ctrl-C ends
+python3 start.py hint {example}
+python3 start.py status      # your points, and which parts of the engine are yours
+```
+
+Write in `exercises/` and nowhere else: that is what is graded. Hints cost nothing. `reset` brings
+an exercise file back as it came and keeps yours in `.minigrad/backup`. The minutes are those of
+most people; a lesson's first cell says how long all of it takes.
+
+When you are done, commit and push. The workflow in `.github` grades each push as you can here; what
+counts is graded again by those who teach you, with their own copy of the checks.
+"""
+WORKFLOW = """\
+name: grade
+on: [push, pull_request, workflow_dispatch]
+permissions:
+  contents: read
+jobs:
+  grade:
+    runs-on: ubuntu-latest
+    timeout-minutes: 30
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-python@v5
+        with:
+          python-version: "3.12"
+      - name: set up
+        run: python3 start.py setup
+      - name: grade
+        run: python3 start.py check all
+"""
+
+
+def release_files(project: Path, source: Source, stems: list[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield each file of a class repository, as its path and its content.
+
+    Args:
+        project: a checkout of minigrad, from which `start.py` and the like are taken.
+        source: the course.
+        stems: the lessons.
+    """
+    for name in COPIED:
+        yield name, (project / name).read_bytes()
+    yield ".gitignore", IGNORED.encode()
+    yield "pyproject.toml", project_file(project).encode()
+    yield ".github/workflows/grade.yml", WORKFLOW.encode()
+    yield "README.md", readme(stems).encode()
+    stubs, notebooks = source.stubs(), source.notebooks()
+    for stem in stems:
+        for name, text in (
+            (f"exercises/{stem}.py", stubs[stem]),
+            (f"lessons/{stem}.ipynb", notebooks[stem]),
+        ):
+            yield name, text.encode()
+            yield f"minigrad/course/files/{name}", text.encode()  # what `reset` brings back
+    yield from package_files(stems)
+
+
+def package_files(stems: list[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the package's files without the checks of other lessons."""
+    for path in sorted(PACKAGE.rglob("*")):
+        name = path.relative_to(PACKAGE).as_posix()
+        lesson = re.match(r"course/l(\d\d_\w+)/", name)
+        is_wanted = (
+            path.is_file()
+            and "__pycache__" not in path.parts
+            and not name.startswith("course/files/")
+            and name not in LEFT_OUT
+            and (lesson is None or lesson[1] in stems)
+        )
+        if is_wanted:
+            yield f"minigrad/{name}", path.read_bytes()
+
+
+def readme(stems: list[str]) -> str:
+    """Return what students read first; numbers come from the exercises themselves."""
+    rows = []
+    for stem in stems:
+        lesson = load_lesson(stem)
+        minutes = sum(exercise.minutes for exercise in lesson.exercises.values())
+        n, points = len(lesson.exercises), lesson.points
+        rows.append(f"| {lesson.number} {lesson.title} | {n} | {points} | {minutes} |")
+    first = load_lesson(stems[0])
+    return README.format(
+        title="minigrad: how automatic differentiation really works",
+        table="\n".join(rows),
+        first=first.number,
+        example=next(iter(first.exercises.values())).id,
+    )
+
+
+def project_file(project: Path) -> str:
+    """Return the pyproject.toml of a class repository: ours, without what builds and tests ours."""
+    ours = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))
+    about = ours["project"]
+    kept = ("name", "version", "description", "requires-python", "license", "license-files")
+    lines = ["[build-system]", *_assignments(ours["build-system"]), "", "[project]"]
+    lines += _assignments({key: about[key] for key in kept} | {"readme": "README.md"})
+    lines += _assignments({"dependencies": about["dependencies"]})
+    extras = about["optional-dependencies"]
+    wanted = {"lab": extras["lab"], "test": [one for one in extras["test"] if "pytest" in one]}
+    lines += ["", "[project.optional-dependencies]", *_assignments(wanted)]
+    lines += ["", "[project.scripts]", *_assignments(about["scripts"])]
+    lines += ["", "[project.entry-points.pytest11]"]
+    lines += _assignments(about["entry-points"]["pytest11"])
+    lines += ["", "[tool.hatch.build.targets.wheel]"]
+    lines += _assignments({"only-include": ["minigrad"], "dev-mode-dirs": ["."]})
+    return "\n".join(lines) + "\n"
+
+
+def _assignments(table: dict) -> list[str]:
+    """Return a table of texts and lists of texts as TOML, whose strings are those of JSON here."""
+    return [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items()]
+
+
+def missing_needs(source: Source, stems: list[str]) -> list[str]:
+    """Return a line for each lesson that uses exercises of one that is left out."""
+    lines = []
+    notebooks = source.notebooks()
+    given = {stem[:2] for stem in stems}
+    for stem in stems:
+        cells = json.loads(notebooks[stem])["cells"]
+        code = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+        used = {a or b for a, b in USED.findall(code)} - given
+        lines += [
+            f"lesson {stem[:2]} uses your lesson {n}, which is left out" for n in sorted(used)
+        ]
+    return lines
+
+
+def project_folder() -> Path:
+    """Return the checkout that this package runs from; raise CourseError when it does not."""
+    project = PACKAGE.parent
+    if all((project / name).is_file() for name in (*COPIED, "pyproject.toml")):
+        return project
+    raise CourseError(
+        "a release is made from a clone of minigrad's repository, which has start.py and the pins "
+        "that a class needs: clone it, and run `python3 start.py release FOLDER` there"
+    )

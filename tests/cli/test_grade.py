@@ -1,0 +1,197 @@
+"""`grade`: a row a submission, whatever a submission is."""
+
+import csv
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from minigrad.cli import grading
+from minigrad.cli.gradebook import Gradebook, Row
+from minigrad.cli.main import main
+from minigrad.cli.submissions import find_submissions
+from minigrad.grader.launcher import GraderError
+
+ROOT = Path(__file__).parents[2]
+SOLUTION = (ROOT / "solutions" / "00_start.py").read_text()
+HALF = SOLUTION.replace("1e-5 * max(1.0, abs(x))", "1e-6")
+
+
+@pytest.fixture
+def handed_in(tmp_path, monkeypatch):
+    """A class: somebody with all of it, somebody with half, and everything that goes wrong."""
+    folder = tmp_path / "handed_in"
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def hand_in(who, text, place="exercises"):
+        path = folder / who / place / "00_start.py"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        return path
+
+    hand_in("anna", SOLUTION)
+    hand_in("ben", HALF, "course-main/exercises")
+    hand_in("clara", "def hello(:\n", ".")
+    hand_in("dora", "import os\nos._exit(0)\n")
+    hand_in("emil", "").write_bytes(b"\xff\xfe\x00")
+    (folder / "fritz").mkdir()
+    secret = tmp_path / "secret.py"
+    secret.write_text(SOLUTION)
+    hand_in("gerd", "").unlink()
+    (folder / "gerd" / "exercises" / "00_start.py").symlink_to(secret)
+    hand_in("hanna", "x = 1\n" * 400_000)
+    (folder / "ida" / "exercises" / "00_start.py").mkdir(parents=True)
+    (folder / "jan_12345_00_start-1.py").write_text(SOLUTION)
+    (folder / "klaus.zip").write_bytes(b"PK")
+    (folder / "=lea").mkdir()
+    (folder / "notes.txt").write_text("not a submission")
+    return folder
+
+
+def rows(tmp_path):
+    with open(tmp_path / "grades.csv", encoding="utf-8-sig", newline="") as file:
+        return {row["submission"]: row for row in csv.DictReader(file)}
+
+
+def test_every_submission_is_a_row_whatever_it_is(handed_in, tmp_path, capsys):
+    assert main(["grade", str(handed_in), "--csv", str(tmp_path / "grades.csv")]) == 1
+    found = rows(tmp_path)
+    assert {*found} == {
+        "anna", "ben", "clara", "dora", "emil", "fritz", "gerd", "hanna", "ida", "jan_12345",
+        "klaus.zip", "'=lea",
+    }  # fmt: skip
+    assert (found["anna"]["points"], found["anna"]["status"]) == ("12", "graded")
+    assert found["jan_12345"]["points"] == "12"
+    assert 0 < int(found["ben"]["points"]) < 12
+    assert [found[who]["points"] for who in ("clara", "dora", "emil")] == ["0"] * 3
+    assert found["fritz"]["status"] == "incomplete"
+    assert "00_start.py is missing" in found["fritz"]["notes"]
+    assert "leads out of the submission" in found["gerd"]["notes"]
+    assert "larger than" in found["hanna"]["notes"]
+    assert "unpack it" in found["klaus.zip"]["notes"]
+    assert found["anna"]["00.slope"] == "5"
+    out = capsys.readouterr().out
+    assert "12 of 12 graded" in out
+    assert "hardest: " in out
+    assert out.splitlines()[0].split() == ["submission", "00", "points", "of"]
+
+
+def test_full_marks_of_all_is_exit_0_and_json_stands_alone(handed_in, capsys):
+    for path in handed_in.iterdir():
+        if path.name != "anna":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert main(["grade", str(handed_in), "--json", "-", "--seed", "5"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert (data["schema_version"], data["seed"], data["of"]) == (1, 5, 12)
+    (anna,) = data["submissions"]
+    assert (anna["name"], anna["points"], anna["status"]) == ("anna", 12, "graded")
+    assert anna["results"]["00_start"]["exercises"][0]["id"] == "00.hello"
+
+
+def test_fault_of_the_grader_is_no_zero_and_the_rest_is_graded(
+    handed_in, tmp_path, monkeypatch, capsys
+):
+    true_grade = grading.grade
+
+    def sometimes(server, lesson, path, **options):
+        if "anna" in str(path):
+            raise GraderError("the fork server is gone")
+        if "ben" in str(path):
+            raise MemoryError
+        return true_grade(server, lesson, path, **options)
+
+    monkeypatch.setattr(grading, "grade", sometimes)
+    options = ["--csv", str(tmp_path / "grades.csv"), "--gradescope", str(tmp_path / "scope")]
+    assert main(["grade", str(handed_in), *options]) == 3
+    found = rows(tmp_path)
+    assert (found["anna"]["points"], found["anna"]["status"]) == ("", "error")
+    assert "the fork server is gone" in found["anna"]["notes"]
+    assert found["ben"]["points"] == ""
+    assert found["jan_12345"]["points"] == "12"
+    assert "NOT GRADED" in capsys.readouterr().out
+    assert not (tmp_path / "scope" / "anna.json").exists()
+    assert (tmp_path / "scope" / "jan_12345.json").exists()
+
+
+def test_interrupted_run_keeps_what_it_has(handed_in, tmp_path, monkeypatch, capsys):
+    true_grade = grading.grade
+
+    def until_ben(server, lesson, path, **options):
+        if "ben" in str(path):
+            raise KeyboardInterrupt
+        return true_grade(server, lesson, path, **options)
+
+    monkeypatch.setattr(grading, "grade", until_ben)
+    assert main(["grade", str(handed_in), "--csv", str(tmp_path / "grades.csv")]) == 130
+    assert rows(tmp_path)["anna"]["points"] == "12"
+
+
+def test_gradescope_results_of_one_submission(tmp_path, capsys):
+    path = tmp_path / "submission" / "00_start.py"
+    path.parent.mkdir()
+    path.write_text(HALF)
+    target = tmp_path / "results.json"
+    options = ["--lessons", "00-01", "--gradescope", str(target), "--seed", "3"]
+    assert main(["grade", str(path.parent), *options]) == 1
+    data = json.loads(target.read_text())
+    assert data["score"] == sum(test["score"] for test in data["tests"])
+    assert {"score", "execution_time", "output", "visibility", "stdout_visibility"} <= {*data}
+    allowed = {"name", "score", "max_score", "status", "output", "visibility", "number"}
+    assert all({*test} == allowed for test in data["tests"])
+    failed = [test for test in data["tests"] if test["status"] == "failed"]
+    assert all(test["score"] == 0 for test in failed)
+    assert any("Expected" in test["output"] for test in failed)
+    assert failed[-1]["output"] == "01_chain_rule.py was not handed in."
+    assert sum(test["max_score"] for test in data["tests"]) == 12 + failed[-1]["max_score"]
+
+
+def test_clone_of_a_release_is_graded_by_its_exercises_and_not_by_the_package(tmp_path):
+    clone = tmp_path / "all" / "anna"
+    for place in ("exercises", "minigrad/course/files/exercises", ".venv/exercises", "solutions"):
+        (clone / place).mkdir(parents=True)
+        (clone / place / "00_start.py").write_text(place)
+    (handed,) = find_submissions(clone.parent)
+    assert handed.files["00_start"] == clone / "exercises" / "00_start.py"
+    assert handed.notes == []
+
+
+def test_of_two_files_the_one_in_exercises_is_graded_and_it_is_said(tmp_path):
+    for place in ("", "copy/exercises", "copy/old/exercises"):
+        (tmp_path / "all" / "anna" / place).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "all" / "anna" / place / "00_start.py").write_text("")
+    (handed,) = find_submissions(tmp_path / "all")
+    assert handed.files["00_start"].parent.parent.name == "copy"
+    assert "3 times" in handed.notes[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_named_pipe_does_not_stop_the_batch(tmp_path):
+    (tmp_path / "all" / "anna").mkdir(parents=True)
+    os.mkfifo(tmp_path / "all" / "anna" / "00_start.py")
+    (handed,) = find_submissions(tmp_path / "all")
+    assert handed.files == {}
+    assert handed.notes == ["00_start.py is no file"]
+
+
+@pytest.mark.parametrize("what", ["empty", "missing", "file", "nothing to grade"])
+def test_nothing_to_grade_is_wrong_usage(tmp_path, what, capsys):
+    folder = tmp_path / "all"
+    if what != "missing":
+        folder.mkdir()
+    if what == "file":
+        folder = folder / "x"
+        folder.write_text("")
+    if what == "nothing to grade":
+        (folder / "anna").mkdir()
+    assert main(["grade", str(folder)]) == 2
+    capsys.readouterr()
+
+
+def test_table_fits_names_and_says_unknown_points(monkeypatch):
+    from minigrad.grader.report import Style
+
+    book = Gradebook(["00_start"], 1)
+    line = book.line(Row("x" * 50, fault="gone", missing=["00_start"]), 12, Style(plain=True))
+    assert line == "xxxxxxxxxxx…    –       ?   12  NOT GRADED: gone; 00_start.py is missing"

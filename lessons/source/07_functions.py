@@ -304,9 +304,9 @@ kept.reveal(
 # it depends on `x` through the sine as well.
 #
 # > **Real bug: the intermediate on the notepad.** In May 2021 a maintainer of PyTorch described it
-# > (issue #58509), and again in April 2022 (issue #76185, still open when this was written): a tensor
-# > that forward computes on its way, and keeps for backward, makes second derivatives silently
-# > wrong. First derivatives are right; training and `gradcheck` see nothing.
+# > (issue #58509), and again in April 2022 (issue #76185, still open when this was written). A
+# > tensor that forward computes on its way, and keeps for backward, makes second derivatives
+# > silently wrong. First derivatives are right; training and `gradcheck` see nothing.
 #
 # Here are four ways to write the same backward:
 

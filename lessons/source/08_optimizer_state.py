@@ -593,10 +593,22 @@ by_place
 # later must not reach it, in either direction.
 
 # %% tags=["exercise"]
+check("08.state_dict")
+
+# %%
+needs("08.state_dict")
+mine = load("08")
+model = {"w": Parameter(np.ones(2)), "b": Parameter(np.zeros(2))}
+sgd = mine.SGD(list(model.values()), learning_rate=0.1, momentum=0.9)
+sgd.state = {model["w"].id: {"momentum": np.array([0.5, -0.5])}}
+print("in the optimizer:", sgd.state)
+print("in a checkpoint: ", mine.state_dict(model, sgd))
+
+# %% tags=["exercise"]
 check("08.load_state_dict")
 
 # %%
-needs("08.load_state_dict", "08.SGD", "08.sgd_update")
+needs("08.load_state_dict", "08.state_dict", "08.SGD", "08.sgd_update")
 mine = load("08")
 numbers = {"learning_rate": 0.1, "momentum": 0.9}
 

@@ -426,7 +426,7 @@ MUTANTS = [
     ),
     # saving and loading
     Mutant(
-        "load_state_dict",
+        "state_dict",
         "by_id",
         function(
             SAVE,
@@ -434,7 +434,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "load_state_dict",
+        "state_dict",
         "alias",
         function(
             SAVE,
@@ -443,7 +443,7 @@ MUTANTS = [
         ),
     ),
     Mutant(
-        "load_state_dict",
+        "state_dict",
         "too_many",
         function(
             SAVE,

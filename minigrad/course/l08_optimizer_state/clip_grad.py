@@ -163,6 +163,7 @@ def untouched(t: Tester) -> None:
     ]
     for gradients, max_norm in cases:
         got = ask(t, [g.copy() for g in gradients], max_norm)
+        check_norm(t, got, gradients, max_norm)
         for number, (found, gradient) in enumerate(zip(got["gradients"], gradients, strict=True)):
             if not is_same(found, gradient):
                 grew = np.abs(found).sum() > np.abs(gradient).sum() * 1.001

@@ -46,7 +46,13 @@ def cut(t: Tester) -> None:
     """It cuts the values of all parameters to the interval."""
     values = random_model(t)
     low, high = -round(float(t.random.uniform(0.6, 1.4)), 1), 1.0
-    got = ask(t, values, low, high)
+    check_values(t, ask(t, values, low, high), values, low, high)
+
+
+def check_values(
+    t: Tester, got: dict[str, Any], values: dict[str, np.ndarray], low: float, high: float
+) -> None:
+    """Check the numbers in the model afterwards."""
     if got["names"] != list(values):
         t.fail(
             "names",
@@ -96,6 +102,7 @@ def same_parameters(t: Tester) -> None:
     """The model holds the same Parameters, with the same ids, and the same arrays."""
     values = random_model(t)
     got = ask(t, values, -1.0, 1.0)
+    check_values(t, got, values, -1.0, 1.0)
     if not got["same_objects"]:
         kept = "with the old id" if got["same_ids"] else "with another id"
         t.fail(

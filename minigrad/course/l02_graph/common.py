@@ -194,7 +194,7 @@ def by_node(t: Tester, graph: Graph, found: object, what: str) -> dict[int, Any]
         t.fail(
             "missing",
             f"{expected}: {names(graph, graph.reachable())}",
-            f"{len(named)} nodes, without {names(graph, missing)}",
+            f"{len(named)} of them, without {names(graph, missing)}",
             "Root, leaves and the nodes in the middle: each of them has its own entry.",
         )
     return named

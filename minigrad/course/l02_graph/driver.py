@@ -128,7 +128,7 @@ def counterexample(mine):
     """Return the learner's graph as rows, inputs first where there is no cycle."""
     root = mine.counterexample()
     if not isinstance(root, Node):
-        return root
+        return {"not_a_node": root}
     nodes, waiting = [], [root]
     while waiting and len(nodes) < 100:
         node = waiting.pop()

@@ -82,7 +82,7 @@ def check_order(
 
 def check_each_once(t: Tester, graph: Graph, found: list, right: list[int], wanted: str) -> None:
     """Fail unless the list has exactly these nodes: lengths first, then which."""
-    got = f"{len(found)} nodes: {names(graph, found)}" if found else "an empty list"
+    got = f"{len(found)} in the list: {names(graph, found)}" if found else "an empty list"
     twice = sorted({k for k in found if found.count(k) > 1}) if len(found) < 1000 else []
     missing = [k for k in right if k not in set(found)]
     if twice:

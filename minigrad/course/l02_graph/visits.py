@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from minigrad.course.l02_graph.common import Graph, by_node, given_graph, random_graph
@@ -72,21 +74,25 @@ def check_visits(t: Tester, graph: Graph, algorithm: str, right: dict[int, int],
     given = f'count_visits({graph.name(graph.top)}, "{algorithm}") of {text or graph.shape()}'
     found = t.drive("visits", graph.ops, graph.places(), graph.top, algorithm, given=given)
     got = by_node(t, graph, found, "the visits")
-    if all(_whole(got[k]) and int(got[k]) == n for k, n in right.items()):
+    if _agree(got, right):
         return
-    wrong = next(k for k in graph.reachable()[::-1] if got[k] != right[k] or not _whole(got[k]))
+    wrong = next(k for k in graph.reachable()[::-1] if not _agree(got, {k: right[k]}))
     expected = f"{right[wrong]} {'visit' if right[wrong] == 1 else 'visits'} of {graph.name(wrong)}"
     if not _whole(got[wrong]):
         whole = "A number of visits is an int: 1, and not 1.0."
         t.fail("float", f"{expected}, an int", repr(got[wrong])[:40], whole)
     if algorithm == "naive":
         for key, counts, say in wrong_counts(graph):
-            if all(got[k] == n for k, n in counts.items()):
+            if _agree(got, counts):
                 t.fail(key, expected, str(got[wrong]), say)
-    elif all(got[k] == n for k, n in naive(graph).items()):
+    elif _agree(got, naive(graph)):
         say = "That is the naive walk. How often does a node stand in the list of topo_order?"
         t.fail("swapped", expected, str(got[wrong]), say)
     t.fail("value", expected, str(got[wrong]), WALK)
+
+
+def _agree(got: dict[int, Any], counts: dict[int, int]) -> bool:
+    return all(_whole(got[k]) and int(got[k]) == n for k, n in counts.items())
 
 
 def _whole(value: object) -> bool:

@@ -119,7 +119,7 @@ def check_path(t: Tester, graph: Web, found: object, what: str = "") -> None:
     wanted = f"{what}a list of Nodes [a, …, a] along inputs, such as {graph.path(example)}"
     if not isinstance(found, list) or not found:
         name = getattr(found, "type_name", type(found).__name__)
-        got = "an empty list" if found == [] else f"{show(found)}, of type {name}"
+        got = "an empty list" if isinstance(found, list) else f"{show(found)}, of type {name}"
         t.fail("type", wanted, got, "Return the nodes of the cycle, in a list.")
     strange = [one for one in found if not isinstance(one, int)]
     if strange:

@@ -57,19 +57,16 @@ def check_none(t: Tester, graph: Web) -> None:
     found = ask(t, graph)
     if found is None:
         return
-    got = graph.path(found) if isinstance(found, list) else show(found)
-    met_twice = isinstance(found, list) and any(
-        isinstance(k, int) and sum(graph.edges(n).count(k) for n in graph.reachable()) > 1
-        for k in found
-    )
-    if met_twice:
-        shared = next(
-            k for k in found if sum(graph.edges(n).count(k) for n in graph.reachable()) > 1
-        )
-        say = f"Two ways lead to {graph.name(shared)}. Was it still open when you met it again?"
+    of_nodes = isinstance(found, list) and all(isinstance(k, int) for k in found)
+    got = graph.path(found) if of_nodes else show(found)
+    looked_at = [i for n in graph.reachable() for i in graph.edges(n)]
+    shared = [k for k in found if looked_at.count(k) > 1] if of_nodes else []
+    if shared:
+        say = f"Two ways lead to {graph.name(shared[0])}. Was it still open when you met it again?"
         t.fail("two_ways", "None: no node depends on itself", got, say)
-    if found in (False, []):
-        t.fail("type", "None", got, "Say None where there is no cycle.")
+    if not of_nodes or not found:
+        say = "None where there is no cycle, and a list of Nodes where there is one: nothing else."
+        t.fail("type", "None", got, say)
     say = "From which node of yours can one come back to itself, along inputs?"
     t.fail("false_alarm", "None: no node that the root depends on depends on itself", got, say)
 

@@ -3,80 +3,154 @@
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
-import importlib.util
+import importlib
 import os
-import platform
-import sys
+import shutil
+import subprocess
 import tempfile
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from minigrad.grader.folder import CourseError, find_folder
+from minigrad import __version__
+from minigrad.cli.findings import Finding, kernel, package, python_version, setup_command
+from minigrad.course.source import PACKAGE, SHIPPED, is_checkout
+from minigrad.grader import progress
+from minigrad.grader.folder import CourseError, CourseFolder, find_folder, known_stems
 from minigrad.grader.launcher import GraderError, Server, can_fork
 from minigrad.grader.sandbox import Ended, Worker
 from minigrad.kernels.loader import cache_folder
 
-OLDEST, NEWEST = (3, 11), (3, 14)
+ENOUGH_BYTES = 200_000_000
+THREAD_LIMITS = (
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One line of the report: fine or not, what was seen, and the remedy when it is not fine."""
-
-    fine: bool
-    what: str
-    remedy: str = ""
+def minigrad() -> Finding:
+    """Which minigrad this is, and where."""
+    how = "installed" if SHIPPED.is_dir() else "a checkout"
+    return Finding(True, f"minigrad {__version__}, {how} in {PACKAGE.parent}")
 
 
-def python_version() -> Finding:
-    """Whether this Python is one of those the project is tested on."""
-    version = sys.version_info[:2]
-    what = f"Python {platform.python_version()}"
-    if OLDEST <= version <= NEWEST:
-        return Finding(True, what)
-    return Finding(False, what, "install Python 3.11 to 3.14 and run start.py with it")
-
-
-def package(name: str, command: str) -> Finding:
-    """Whether a package is installed."""
+def engine() -> Finding:
+    """Whether a gradient is computed: NumPy, Numba and the kernels work together."""
+    started = time.perf_counter()
     try:
-        return Finding(True, f"{name} {importlib.metadata.version(name)}")
-    except importlib.metadata.PackageNotFoundError:
-        return Finding(False, f"{name} is not installed", command)
+        mg: Any = importlib.import_module("minigrad")
+        x = mg.variable([1.0, 2.0], requires_grad=True)
+        (x * x).sum().backward()
+        gradient = x.grad.numpy().tolist() if x.grad is not None else None
+    except Exception as error:  # whatever is wrong with an installation, the report goes on
+        what = f"the engine does not run: {type(error).__name__}: {error}".splitlines()[0]
+        return Finding(False, what, f"{setup_command()}, in a fresh environment if that fails")
+    seconds = time.perf_counter() - started
+    if gradient != [2.0, 4.0]:
+        return Finding(False, f"the engine computes wrongly: {gradient}", "please report this")
+    return Finding(True, f"the engine runs: its first gradient took {seconds:.1f} s")
 
 
 def kernel_cache() -> Finding:
     """Whether compiled kernels outlive the process."""
     folder = cache_folder()
-    if Path(tempfile.gettempdir()) in folder.parents:
+    asked = os.environ.get("MINIGRAD_CACHE")
+    is_temporary = Path(tempfile.gettempdir()) in folder.parents
+    if is_temporary and (asked is None or Path(asked) not in (folder, *folder.parents)):
         return Finding(
             False,
             f"compiled kernels are kept in {folder}, which does not last",
             "set HOME or MINIGRAD_CACHE to a folder that you may write",
         )
-    return Finding(True, f"compiled kernels are kept in {folder}")
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files) / 1e6
+    return Finding(
+        True, f"compiled kernels are kept in {folder} ({len(files)} files, {size:.0f} MB)"
+    )
+
+
+def disk() -> Finding:
+    """Whether there is room for what is written."""
+    places = {cache_folder(), Path.cwd(), Path(tempfile.gettempdir())}
+    tight = [p for p in sorted(places) if shutil.disk_usage(p).free < ENOUGH_BYTES]
+    if tight:
+        return Finding(False, f"the disk is nearly full where {tight[0]} is", "free 200 MB there")
+    return Finding(True, "there is room on the disk")
 
 
 def threads() -> Finding:
     """How many cores there are, and whether a variable keeps them from being used."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    limits = [
-        f"{name}={os.environ[name]}"
-        for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
-        if name in os.environ
-    ]
+    limits = [f"{name}={os.environ[name]}" for name in THREAD_LIMITS if name in os.environ]
     what = f"{cores} cores" + (f", limited by {', '.join(limits)}" if limits else "")
     return Finding(True, what)
 
 
+def gpu() -> Finding:
+    """Whether there is a GPU; this version uses none, and says so."""
+    what = "no GPU found, and none is needed: this version has no cuda device"
+    if shutil.which("nvidia-smi"):
+        try:
+            done = subprocess.run(
+                ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
+                capture_output=True,
+                text=True,
+                timeout=10,
+                check=True,
+            )
+            names = ", ".join(done.stdout.split("\n")).strip(", ")
+            what = f"GPU: {names}; not used: this version has no cuda device"
+        except (OSError, subprocess.SubprocessError):
+            what = "nvidia-smi does not answer; no matter: this version has no cuda device"
+    return Finding(True, what)
+
+
 def course() -> Finding:
-    """Whether a course is at hand."""
+    """Whether a course is at hand, and its files are there."""
     try:
-        return Finding(True, f"the course in {find_folder().root}")
-    except CourseError as error:
-        return Finding(False, "no course here", str(error))
+        folder = find_folder()
+    except CourseError:
+        remedy = "go to the folder of the course, or make one: minigrad start FOLDER"
+        return Finding(False, f"no course in {Path.cwd()}", remedy)
+    missing = [stem for stem in known_stems() if stem not in folder.stems()]
+    if missing:
+        is_clone = is_checkout(folder.root)
+        remedy = f"minigrad reset {missing[0][:2]}" if is_clone else "minigrad update"
+        names = ", ".join(stem[:2] for stem in missing)
+        return Finding(False, f"the course in {folder.root} lacks lessons {names}", remedy)
+    return Finding(True, f"the course in {folder.root}, {len(folder.stems())} lessons")
+
+
+def memory_of_points() -> Finding | None:
+    """Whether points can be remembered, and were never damaged; None without a course."""
+    try:
+        folder = find_folder()
+    except CourseError:
+        return None
+    try:
+        folder.state.mkdir(exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder.state):
+            pass
+    except OSError as error:
+        remedy = f"make {folder.root} a folder that you may write"
+        return Finding(False, f"points cannot be remembered: {error}", remedy)
+    return remembered(folder)
+
+
+def remembered(folder: CourseFolder) -> Finding:
+    """Whether the file of points is whole, and no damaged one was set aside."""
+    n = len(progress.load(folder.state)["exercises"])
+    aside = sorted(folder.state.glob("progress.json.unreadable-*"))
+    if not aside:
+        return Finding(True, f"points are remembered in {folder.state} ({n} exercises so far)")
+    return Finding(
+        False,
+        f"a damaged file of points was set aside as {aside[-1].name}",
+        "minigrad check counts all points again; then delete that file",
+    )
 
 
 def grading() -> Finding:
@@ -94,36 +168,43 @@ def grading() -> Finding:
     return Finding(answer == 1, what)
 
 
-def notebook_kernel() -> Finding:
-    """Whether a notebook started from here would find this very Python."""
-    if importlib.util.find_spec("ipykernel") is None:
-        return Finding(False, "no notebook kernel", 'pip install "minigrad[lab]"')
-    if "site-packages" in str(Path(__file__)) or sys.prefix != sys.base_prefix:
-        return Finding(True, f"notebooks run {sys.executable}")
-    return Finding(True, "notebooks run the system's Python")
-
-
-CHECKS: tuple[Callable[[], Finding], ...] = (
-    python_version,
-    lambda: package("numpy", "pip install -e . in the folder of the project"),
-    lambda: package("numba", "pip install -e . in the folder of the project"),
-    lambda: package("pytest", 'pip install "minigrad[test]"'),
-    lambda: package("jupyterlab", 'pip install "minigrad[lab]"'),
-    lambda: package("matplotlib", 'pip install "minigrad[lab]"'),
-    notebook_kernel,
-    kernel_cache,
-    threads,
-    course,
-    grading,
+CHECKS: tuple[tuple[str, Callable[[], Finding | None]], ...] = (
+    ("installed", minigrad),
+    ("installed", python_version),
+    ("installed", lambda: package("numpy")),
+    ("installed", lambda: package("numba")),
+    ("installed", lambda: package("pytest", "test")),
+    ("lessons", lambda: package("jupyterlab", "lab")),
+    ("lessons", lambda: package("matplotlib", "lab")),
+    ("lessons", lambda: package("ipywidgets", "lab")),
+    ("lessons", lambda: package("nbconvert", "lab")),
+    ("lessons", kernel),
+    ("machine", threads),
+    ("machine", gpu),
+    ("machine", disk),
+    ("machine", kernel_cache),
+    ("machine", engine),
+    ("course", course),
+    ("course", memory_of_points),
+    ("course", grading),
 )
 
 
 def run(options: argparse.Namespace) -> int:
     """Print a line per check and a remedy where one is needed; 1 when something is wrong."""
     del options
-    findings = [check() for check in CHECKS]
-    for finding in findings:
-        print(f"{'ok ' if finding.fine else 'NO '} {finding.what}")
-        if not finding.fine and finding.remedy:
-            print(f"      do: {finding.remedy}")
-    return 0 if all(finding.fine for finding in findings) else 1
+    wrong = 0
+    section = ""
+    for name, check in CHECKS:
+        if name != section:
+            section = name
+            print(section, flush=True)
+        finding = check()
+        if finding is None:
+            continue
+        print(f"  {'ok ' if finding.fine else 'NO '} {finding.what}", flush=True)
+        if not finding.fine:
+            wrong += 1
+            print(f"        do: {finding.remedy or 'please report this'}", flush=True)
+    print("all is well" if not wrong else f"{wrong} to mend, with what stands after `do:`")
+    return 1 if wrong else 0

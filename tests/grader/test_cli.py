@@ -272,7 +272,7 @@ def test_doctor_says_what_to_do_outside_a_course(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["doctor"]) == 1
     out = capsys.readouterr().out
-    assert "NO  no course here" in out
+    assert "NO  no course in" in out
     assert "do: " in out
 
 

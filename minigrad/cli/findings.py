@@ -1,0 +1,93 @@
+"""What is installed, and in which version: one finding each, with its remedy."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import platform
+import re
+import sys
+from dataclasses import dataclass
+
+from minigrad.course.source import SHIPPED
+
+OLDEST, NEWEST = (3, 11), (3, 14)
+BOUND = re.compile(r"(>=|<=|<|>|==)\s*([\d.]+)")
+HOLDS = {
+    ">=": lambda a, b: a >= b,
+    "<=": lambda a, b: a <= b,
+    "<": lambda a, b: a < b,
+    ">": lambda a, b: a > b,
+    "==": lambda a, b: a == b,
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report: fine or not, what was seen, and the remedy when it is not fine."""
+
+    fine: bool
+    what: str
+    remedy: str = ""
+
+
+def setup_command(extra: str = "lab") -> str:
+    """Return the command that installs what is missing, as this minigrad came."""
+    if SHIPPED.is_dir():
+        return f'pip install --upgrade "minigrad[{extra}]"'
+    return "python3 start.py setup"
+
+
+def python_version() -> Finding:
+    """Whether this Python is one of those the project is tested on."""
+    what = f"Python {platform.python_version()} ({sys.executable})"
+    if OLDEST <= sys.version_info[:2] <= NEWEST:
+        return Finding(True, what)
+    return Finding(False, what, "install Python 3.11 to 3.14 and set minigrad up with it")
+
+
+def package(name: str, extra: str = "lab") -> Finding:
+    """Whether a package is installed, in a version that minigrad asks for."""
+    try:
+        version = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return Finding(False, f"{name} is not installed", setup_command(extra))
+    wanted = wanted_bounds(name)
+    if not fits(version, wanted):
+        return Finding(False, f"{name} {version}, where {wanted} is wanted", setup_command(extra))
+    return Finding(True, f"{name} {version}")
+
+
+def wanted_bounds(name: str) -> str:
+    """Return what minigrad asks of a package's version, such as `>=2.2,<2.5`; '' for nothing."""
+    try:
+        lines = importlib.metadata.requires("minigrad") or []
+    except importlib.metadata.PackageNotFoundError:
+        return ""  # run from a folder that is not installed
+    for line in lines:
+        requirement = line.partition(";")[0].strip()
+        match = re.fullmatch(r"([A-Za-z0-9._-]+)\s*(.*)", requirement)
+        if match and match[1].lower() == name:
+            return match[2].strip("() ")
+    return ""
+
+
+def fits(version: str, bounds: str) -> bool:
+    """Whether a version such as 2.4.6 lies within bounds such as `>=2.2,<2.5`."""
+    have = numbers(version)
+    return all(HOLDS[sign](have, numbers(bound)) for sign, bound in BOUND.findall(bounds))
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return the leading numbers of a version."""
+    match = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(int(part) for part in match[0].split(".")) if match else ()
+
+
+def kernel() -> Finding:
+    """Whether a notebook started from here would find this very Python."""
+    if importlib.util.find_spec("ipykernel") is None:
+        return Finding(False, "no notebook kernel", setup_command())
+    if sys.prefix != sys.base_prefix:
+        return Finding(True, f"notebooks run the Python of {sys.prefix}")
+    return Finding(True, "notebooks run the system's Python")

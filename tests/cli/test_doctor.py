@@ -1,0 +1,161 @@
+"""`doctor`: says what is wrong with an installation, and what to do about it."""
+
+import importlib.metadata
+import os
+import stat
+import sys
+
+import pytest
+
+from minigrad.cli import doctor, findings
+from minigrad.cli.main import main
+from minigrad.grader.launcher import GraderError
+
+
+def lines_of(capsys):
+    capsys.readouterr()
+    status = main(["doctor"])
+    return status, capsys.readouterr().out.splitlines()
+
+
+def after(lines, text):
+    """The line with this text, and the one that follows it."""
+    place = next(i for i, line in enumerate(lines) if text in line)
+    return lines[place].strip(), lines[place + 1].strip()
+
+
+def test_healthy_installation_is_exit_0(learner, capsys):
+    main(["update"])  # brings the lessons that the first version lacks
+    status, lines = lines_of(capsys)
+    assert (status, lines[-1]) == (0, "all is well"), "\n".join(lines)
+    text = "\n".join(lines)
+    for seen in ("numpy", "numba", "jupyterlab", "cores", "compiled kernels", "the engine runs"):
+        assert f"ok  {seen}" in text or seen in text
+    assert "this version has no cuda device" in text
+
+
+def test_missing_lesson_names_its_remedy(learner, capsys):
+    status, lines = lines_of(capsys)
+    assert status == 1
+    seen, remedy = after(lines, "lacks lessons 01")
+    assert seen.startswith("NO")
+    assert remedy == "do: minigrad update"
+    assert main(["update"]) == 0
+    assert (learner / "exercises" / "01_chain_rule.py").is_file()
+
+
+def test_missing_package_names_the_command(learner, monkeypatch, capsys):
+    true_version = importlib.metadata.version
+
+    def without_jupyterlab(name):
+        if name == "jupyterlab":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return true_version(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", without_jupyterlab)
+    _, lines = lines_of(capsys)
+    seen, remedy = after(lines, "jupyterlab")
+    assert seen == "NO  jupyterlab is not installed"
+    assert remedy == "do: python3 start.py setup"
+
+
+def test_wheel_is_repaired_with_pip(monkeypatch, tmp_path):
+    monkeypatch.setattr(findings, "SHIPPED", tmp_path)
+    assert findings.setup_command("test") == 'pip install --upgrade "minigrad[test]"'
+
+
+def test_version_out_of_bounds_is_named(monkeypatch):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "9.9")
+    finding = findings.package("numpy")
+    assert not finding.fine
+    assert "numpy 9.9, where" in finding.what
+    assert "<2.5" in finding.what
+
+
+@pytest.mark.parametrize(
+    ("version", "bounds", "expected"),
+    [
+        ("2.4.6", ">=2.2,<2.5", True),
+        ("2.5.0", "<2.5,>=2.2", False),
+        ("2.1", ">=2.2", False),
+        ("10.0", ">=9.3", True),
+        ("4.2.0rc1", ">=4.2", True),
+        ("1.0", "", True),
+    ],
+)
+def test_versions_fit_their_bounds(version, bounds, expected):
+    assert findings.fits(version, bounds) is expected
+
+
+def test_engine_that_does_not_import_is_reported(monkeypatch):
+    monkeypatch.setitem(sys.modules, "minigrad", None)
+    finding = doctor.engine()
+    assert not finding.fine
+    assert "does not run" in finding.what
+
+
+def test_grader_that_does_not_start_is_reported(monkeypatch):
+    def broken(*_, **__):
+        raise GraderError("no fork server")
+
+    monkeypatch.setattr(doctor, "Worker", broken)
+    assert "no fork server" in doctor.grading().what
+
+
+def test_full_disk_is_reported(monkeypatch):
+    usage = doctor.shutil.disk_usage(".")._replace(free=1000)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: usage)
+    assert "nearly full" in doctor.disk().what
+
+
+def test_cache_that_does_not_last_is_reported(monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.delenv("MINIGRAD_CACHE", raising=False)
+    monkeypatch.setattr(doctor, "cache_folder", lambda: tmp_path / "minigrad-x")
+    finding = doctor.kernel_cache()
+    assert "does not last" in finding.what
+    assert "MINIGRAD_CACHE" in finding.remedy
+    monkeypatch.setenv("MINIGRAD_CACHE", str(tmp_path))
+    assert doctor.kernel_cache().fine  # it was asked for
+
+
+def test_limited_threads_are_named(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert "limited by OMP_NUM_THREADS=1" in doctor.threads().what
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [("echo NVIDIA Thing", "GPU: NVIDIA Thing; not used"), ("exit 9", "does not answer")],
+)
+def test_gpu_is_named_and_said_not_to_be_used(monkeypatch, tmp_path, script, said):
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(program.stat().st_mode | stat.S_IEXEC)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    finding = doctor.gpu()
+    assert finding.fine
+    assert said in finding.what
+    assert "no cuda device" in finding.what
+
+
+def test_damaged_points_are_reported_and_their_remedy_works(learner, capsys):
+    (learner / ".minigrad" / "progress.json").write_text("{")
+    _, lines = lines_of(capsys)
+    seen, remedy = after(lines, "damaged file of points")
+    assert seen.startswith("NO")
+    assert "minigrad check" in remedy
+    (aside,) = (learner / ".minigrad").glob("progress.json.unreadable-*")
+    aside.unlink()
+    _, lines = lines_of(capsys)
+    assert any("points are remembered" in line for line in lines)
+
+
+def test_folder_that_cannot_be_written_is_reported(learner, monkeypatch):
+    def refuse(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(doctor.tempfile, "TemporaryFile", refuse)
+    finding = doctor.memory_of_points()
+    assert finding is not None
+    assert "cannot be remembered" in finding.what

@@ -60,6 +60,8 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
         "NameError": "Is the name spelled as it was defined, and defined before this line?",
         "TypeError": "Compare the types and the number of arguments with the docstring.",
         "ZeroDivisionError": "Which divisor can be 0 for the input above?",
+        "KeyError": "Which key does this line ask for, and which keys are there?",
+        "AttributeError": "What is the thing before the dot on this line, and what does it have?",
         "IndexError": "How long is the sequence, and what is the index on this line?",
         "ValueError": "Print the shapes and values on this line; one is not what you think.",
     }

@@ -121,3 +121,23 @@ def test_full_text_is_shown_on_demand_and_never_in_the_json(server):
     assert "nopython frontend" in text(result, Style(plain=True), full=True)
     assert "nopython" not in str(result.as_dict())
     assert message_key(result.exercises[0]) == "numba"
+
+
+@pytest.mark.parametrize(
+    ("expression", "said", "attempt"),
+    [
+        ("{'a': 1}['b']", "KeyError: 'b'", "Which key"),
+        ("x.nothing", "has no attribute 'nothing'", "before the dot"),
+        ("[1][3]", "list index out of range", "How long"),
+        ("1 / 0", "division by zero", "Which divisor"),
+        ("nowhere + 1", "name 'nowhere' is not defined", "spelled"),
+        ("f(1, 2, 3)", "positional argument", "number of arguments"),
+        ("int('a')", "invalid literal", "one is not what you think"),
+    ],
+)
+def test_python_error_has_a_thing_to_try(expression, said, attempt, server):
+    source = f"def central_difference(f, x, eps):\n    return {expression}\n"
+    message = graded(server, source).first_failure.message
+    assert message.key == "raised"
+    assert said in message.got
+    assert attempt in message.attempt

@@ -158,7 +158,7 @@ MUTANTS = [
     ),
     Mutant(
         "check_saved",
-        "missed",
+        "overlooked",
         function(
             SAVED,
             PAIRS,

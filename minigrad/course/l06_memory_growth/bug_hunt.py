@@ -64,19 +64,19 @@ def check_label(t: Tester, kind: str) -> None:
 
 
 @fix_dqn_loop.check(points=1)
-def chain(t: Tester) -> None:
+def diagnosis_chain(t: Tester) -> None:
     """BUG names the line that makes a chain through all steps."""
     check_label(t, "chain")
 
 
 @fix_dqn_loop.check(points=1)
-def list_(t: Tester) -> None:
+def diagnosis_list(t: Tester) -> None:
     """BUG names the line that fills a list with graphs."""
     check_label(t, "list")
 
 
 @fix_dqn_loop.check(points=1)
-def cycle(t: Tester) -> None:
+def diagnosis_cycle(t: Tester) -> None:
     """BUG names the line that makes a reference cycle."""
     check_label(t, "cycle")
 

@@ -97,6 +97,7 @@ def written(t: Tester) -> None:
 @check_saved.check(points=1)
 def not_written(t: Tester) -> None:
     """It is quiet where nothing was written, and where nothing was saved."""
+    written(t)  # who is always quiet has understood nothing
     were_written = "These were written before they were saved, and not since. What do you compare?"
     Case(t, 2).no_alarm("nothing was written since", were_written)
     Case(t, 0).no_alarm("nothing was saved", "What is left to compare here?")
@@ -105,6 +106,7 @@ def not_written(t: Tester) -> None:
 @check_saved.check(points=1)
 def after_backward(t: Tester) -> None:
     """It is quiet after backward, when the values are let go."""
+    written(t)
     case = Case(t, 1)
     gone = "backward is over and has let go of the values: no write can harm it any more."
     case.no_alarm("nothing is saved any more", gone, writes=[(0, 1)], is_freed=True)
@@ -115,7 +117,7 @@ def any_of_them(t: Tester) -> None:
     """It finds the one of several values that was written to."""
     for place in (0, 2, 1):
         attempt = "Of three saved values one was written to. Which of them do you look at?"
-        Case(t, 3).alarm([(place, 1)], "missed", attempt)
+        Case(t, 3).alarm([(place, 1)], "overlooked", attempt)
 
 
 @check_saved.check(points=1)
@@ -131,7 +133,7 @@ def text_of_the_error(t: Tester) -> None:
     """The error says op, line, and both versions of the first value that was written to."""
     case = Case(t, 3)
     writes = [(1, int(t.random.integers(2, 9))), (2, 1)]
-    text = case.alarm(writes, "missed", "Which of the three do you look at?")
+    text = case.alarm(writes, "overlooked", "Which of the three do you look at?")
     numbers = [int(n) for n in re.findall(r"\d+", text)]
     then, now = case.versions[1], case.versions[1] + writes[0][1]
     parts = {

@@ -468,7 +468,9 @@ colours = dict.fromkeys(nodes, WHITE) | dict.fromkeys(in_vain, "orange")
 colours |= dict.fromkeys(ran, "lightgreen")
 draw_graph(axis, names, places, colours)
 axis.set(title="Counting on a graph with a cycle", yticks=[])
-axis.set_xlabel("green: has run; orange: was sent something, and waits; white: nothing came")
+axis.set_xlabel(
+    "green: has run; orange: was sent something, waits; white: nothing came", fontsize=9
+)
 plt.show()
 
 # %% [markdown]
@@ -492,23 +494,22 @@ import gc
 import weakref
 
 
-def is_alive_after_del(tie):
-    """Drop a result whose graph saved a value, held by a dict; return whether its node lives."""
+def drop_a_result(tie):
+    """Make a result that a dict holds, and drop both; return a weak reference to its node."""
     w = mg.variable(np.ones(1000), requires_grad=True)
     holder = {"loss": (w * w).sum()}
     if tie:
         holder["self"] = holder
-    node = weakref.ref(holder["loss"].node)
-    del holder
-    return node() is not None
+    return weakref.ref(holder["loss"].node)
 
 
-gc.collect()
 gc.disable()
-print("dropped, no reference cycle: the node is alive =", is_alive_after_del(tie=False))
-print("dropped, a reference cycle:  the node is alive =", is_alive_after_del(tie=True))
-print("objects that the collector then finds:", gc.collect())
+untied, tied = drop_a_result(tie=False), drop_a_result(tie=True)
+print("dropped, no reference cycle:       the node is alive =", untied() is not None)
+print("dropped, in a reference cycle:     the node is alive =", tied() is not None)
 gc.enable()
+gc.collect()
+print("after the garbage collector came:  the node is alive =", tied() is not None)
 
 # %% [markdown]
 # minigrad's own graph has none: an output holds its node, a node its inputs, and nothing points the
@@ -544,8 +545,8 @@ check("03.recurrent")
 # - A loop in a program is unrolled: no cycle. A cycle is a node that depends on itself, and it
 #   takes an operation that re-uses a node to make one.
 # - Meeting a node twice proves nothing. Meeting an *open* node does.
-# - Engines that count or keep a set of seen nodes do not report a cycle: they leave gradients out,
-#   or get them wrong. A good error names the way round.
+# - Engines that count, or keep a set of seen nodes, name no cycle: they leave gradients out, get
+#   them wrong, or stop without saying where. A good error names the way round.
 #
 # **Next:** lesson 04. Where two ways lead to a node, two gradients arrive. They are added, and
 # there are more ways than one to get that wrong.

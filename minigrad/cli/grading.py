@@ -14,10 +14,11 @@ from minigrad.cli.ranges import stems_in
 from minigrad.cli.submissions import Handed, find_submissions
 from minigrad.grader.atomic import write_atomically
 from minigrad.grader.folder import CourseError, known_stems, load_lesson
-from minigrad.grader.gradescope import as_gradescope
 from minigrad.grader.launcher import Server
 from minigrad.grader.report import Style
+from minigrad.grader.result import Result
 from minigrad.grader.run import grade, new_seed
+from minigrad.grader.views import gradescope
 
 
 def run(options: argparse.Namespace) -> int:
@@ -81,10 +82,28 @@ def write(book: Gradebook, options: argparse.Namespace, *, of_many: bool) -> Non
         row = book.rows[-1]
         if row.fault:
             return  # no zero for what is not the learner's fault: Gradescope says that it failed
-        missing = {f"{stem}.py": load_lesson(stem).points for stem in row.missing}
-        content = json.dumps(as_gradescope(list(row.results.values()), missing), indent=1).encode()
+        content = json.dumps(for_gradescope(row, book.seed), indent=1).encode()
         path = Path(options.gradescope)
         if of_many:
             path.mkdir(exist_ok=True)
             path = path / f"{re.sub(r'[^A-Za-z0-9._-]', '_', row.name)}.json"
         write_atomically(path, content)
+
+
+def for_gradescope(row: Row, seed: int) -> dict:
+    """Return a row as Gradescope reads it, with a failed test for each file that is missing."""
+    exercises = [exercise for result in row.results.values() for exercise in result.exercises]
+    content = gradescope(Result(seed, exercises))
+    content["tests"] += [
+        {
+            "name": f"{stem}.py",
+            "number": f"{int(stem[:2])}",
+            "score": 0,
+            "max_score": load_lesson(stem).points,
+            "status": "failed",
+            "output": f"{stem}.py was not handed in.",
+            "visibility": "visible",
+        }
+        for stem in row.missing
+    ]
+    return content

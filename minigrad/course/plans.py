@@ -1,0 +1,155 @@
+"""Writes the tables of docs/teaching.md: what each lesson takes, and two plans for a class.
+
+    python -m minigrad.course.plans            prints the tables
+    python -m minigrad.course.plans --write    puts them into docs/teaching.md
+
+Minutes and points are summed from the exercises, times and goals are those of the lessons' first
+cells: nothing here can be out of date without a test that says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+
+from minigrad.course.source import PACKAGE, Source
+from minigrad.grader.folder import known_stems, load_lesson
+from minigrad.grader.spec import Lesson
+
+PAGE = PACKAGE.parent / "docs" / "teaching.md"
+BEGIN, END = "<!-- {name}:start -->", "<!-- {name}:end -->"
+
+# What to grade; the rest is practice. The bug hunts are last: they cannot be solved by recall.
+GRADED = {
+    "00": ("central_difference", "slope"),
+    "01": ("chain", "count_mults", "pipeline_gradient"),
+    "02": ("topo_order", "backward", "hasty_order"),
+    "03": ("find_cycle", "assert_dag", "recurrent"),
+    "04": ("unbroadcast", "GradManager", "train_both"),
+    "05": ("is_alias", "CowBuffer", "make_target"),
+    "06": ("check_saved", "no_grad", "fix_dqn_loop"),
+    "07": ("LogSumExp", "hvp", "deep_gradient"),
+    "08": ("SGD", "load_state_dict", "fine_tune"),
+    "09": ("adam_step", "adamw_step", "lean_adam"),
+}
+# Per week: its lessons, and what else there is to do.
+SIX_WEEKS = (
+    (("00", "01"), "the first lesson together, with every laptop set up"),
+    (("02", "03"), "draw graphs by hand before anybody writes a search"),
+    (("04",), "ends with an engine of their own, in one file"),
+    (("05", "06"), "the longest week: leave 05.CowBuffer or 06.no_grad to those who want it"),
+    (("07",), "gradients of gradients; compare with what PyTorch's users report"),
+    (("08", "09"), "`minigrad status`: whose engine is lit, and a last training on it"),
+)
+THIRTEEN_WEEKS = (
+    (("00",), "set-up, and how to read a failing check"),
+    (("01",), ""),
+    (("02",), ""),
+    (("03",), ""),
+    (("04",), ""),
+    ((), "their own engine: extend it by one operation, and check its gradient (no exercise)"),
+    (("05",), ""),
+    (("06",), "find a leak in code that somebody brings along"),
+    (("07",), ""),
+    (("08",), ""),
+    (("09",), ""),
+    ((), "a project: one model, trained on the engine with all their parts in it"),
+    ((), "projects shown; each explains one line of the engine that the others choose"),
+)
+
+
+def first_cell(source: Source, stem: str) -> str:
+    """Return the text of a lesson's first cell, in one line."""
+    cell = json.loads(source.notebooks()[stem])["cells"][0]
+    return " ".join("".join(cell["source"]).split())
+
+
+def said(text: str, label: str) -> str:
+    """Return what follows a bold label in a first cell, up to `Next:` or the next label."""
+    match = re.search(rf"\*\*{label}\*\* (.*?)(?=\*\*[A-Z]|Next:|$)", text)
+    return match[1].strip().rstrip(".;").replace("|", "\\|") if match else ""
+
+
+def minutes(lesson: Lesson) -> int:
+    """Return what the exercises of a lesson take most people."""
+    return sum(exercise.minutes for exercise in lesson.exercises.values())
+
+
+def lesson_table(source: Source) -> str:
+    """Return the table of lessons."""
+    lines = [
+        "| lesson | takes | exercises | their minutes | points | at the end |",
+        "|---|---|---:|---:|---:|---|",
+    ]
+    lessons = [load_lesson(stem) for stem in known_stems()]
+    for lesson in lessons:
+        text = first_cell(source, lesson.stem)
+        lines.append(
+            f"| {lesson.number} {lesson.title} | {said(text, 'It takes')} | "
+            f"{len(lesson.exercises)} | {minutes(lesson)} | {lesson.points} | "
+            f"{said(text, 'At the end')} |"
+        )
+    total = sum(map(minutes, lessons))
+    n, points = sum(len(one.exercises) for one in lessons), sum(one.points for one in lessons)
+    lines.append(f"| all | | {n} | {total} | {points} | |")
+    return "\n".join(lines)
+
+
+def plan_table(weeks: tuple) -> str:
+    """Return the table of a plan, for the lessons that exist."""
+    lessons = {stem[:2]: load_lesson(stem) for stem in known_stems()}
+    lines = ["| week | lessons | exercises' minutes | grade | besides |", "|---:|---|---:|---|---|"]
+    for number, (numbers, remark) in enumerate(weeks, 1):
+        here = [lessons[one] for one in numbers if one in lessons]
+        graded = [
+            lesson.exercises[name].id for lesson in here for name in GRADED.get(lesson.number, ())
+        ]
+        names = ", ".join(lesson.stem.replace("_", " ") for lesson in here) or "–"
+        total = sum(map(minutes, here)) or "–"
+        lines.append(f"| {number} | {names} | {total} | {', '.join(graded) or '–'} | {remark} |")
+    return "\n".join(lines)
+
+
+def tables(source: Source) -> dict[str, str]:
+    """Return all tables by the name of their place in the page."""
+    return {
+        "lessons": lesson_table(source),
+        "six-weeks": plan_table(SIX_WEEKS),
+        "thirteen-weeks": plan_table(THIRTEEN_WEEKS),
+    }
+
+
+def filled(page: str, source: Source) -> str:
+    """Return the page with its tables as they are now."""
+    for name, table in tables(source).items():
+        begin, end = BEGIN.format(name=name), END.format(name=name)
+        before, _, rest = page.partition(begin)
+        _, found, after = rest.partition(end)
+        if not found:
+            raise ValueError(f"the page has no place {begin} ... {end}")
+        page = f"{before}{begin}\n{table}\n{end}{after}"
+    return page
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the tables, or write them."""
+    parser = argparse.ArgumentParser(
+        prog="python -m minigrad.course.plans",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--write", action="store_true", help="write docs/teaching.md")
+    options = parser.parse_args(arguments)
+    source = Source(PACKAGE.parent)
+    if options.write:
+        text = filled(PAGE.read_text(encoding="utf-8"), source)
+        PAGE.write_text(text, encoding="utf-8", newline="\n")
+    else:
+        sys.stdout.write("\n\n".join(tables(source).values()) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

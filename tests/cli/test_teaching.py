@@ -1,0 +1,72 @@
+"""docs/teaching.md says what the exercises say."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from minigrad.cli.main import make_parser
+from minigrad.course import plans
+from minigrad.course.source import Source
+from minigrad.grader.folder import known_stems, load_lesson
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
+
+
+def test_tables_are_what_the_lessons_say():
+    """If this fails: python -m minigrad.course.plans --write."""
+    assert plans.filled(PAGE, Source(ROOT)) == PAGE
+
+
+def test_every_lesson_is_in_the_table_with_the_sum_of_its_minutes():
+    table = PAGE.split("<!-- lessons:start -->")[1].split("<!-- lessons:end -->")[0]
+    for stem in known_stems():
+        lesson = load_lesson(stem)
+        (row,) = [line for line in table.splitlines() if line.startswith(f"| {stem[:2]} ")]
+        cells = [cell.strip() for cell in row.split("|")[1:-1]]
+        total = sum(exercise.minutes for exercise in lesson.exercises.values())
+        assert cells[2:5] == [str(len(lesson.exercises)), str(total), str(lesson.points)]
+        assert cells[1], "the first cell says **It takes** how long"
+        assert cells[5], "the first cell says what there is **At the end**"
+
+
+@pytest.mark.parametrize("weeks", [plans.SIX_WEEKS, plans.THIRTEEN_WEEKS], ids=["six", "thirteen"])
+def test_plan_has_every_lesson_once_and_in_order(weeks):
+    numbers = [number for some, _ in weeks for number in some]
+    assert numbers == [stem[:2] for stem in known_stems()]
+    assert len(weeks) in (6, 13)
+
+
+def test_what_is_to_be_graded_exists_and_has_the_bug_hunt():
+    for stem in known_stems():
+        lesson = load_lesson(stem)
+        graded = plans.GRADED[stem[:2]]
+        assert {*graded} <= {*lesson.exercises}
+        hunted = [name for name in lesson.exercises if (f"{name}" in graded)]
+        assert hunted[-1] == list(lesson.exercises)[-1]  # the bug hunt comes last
+
+
+def test_page_without_a_place_for_its_tables_is_refused():
+    with pytest.raises(ValueError, match="no place"):
+        plans.filled("nothing", Source(ROOT))
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/course.md", "docs/teaching.md"])
+def test_commands_named_in_the_documents_exist(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    commands = next(action for action in make_parser()._actions if action.choices).choices
+    named = set(re.findall(r"(?:`|^ {4}|\n)(?:python3 start\.py|minigrad) ([a-z]+)", text))
+    named -= {"test", "setup"}  # start.py's own
+    assert named <= {*commands}
+    for name, options in re.findall(
+        r"(?:start\.py|minigrad) ([a-z]+)((?:[^`\n]*?--[a-z-]+)+)", text
+    ):
+        known = {option for action in commands[name]._actions for option in action.option_strings}
+        assert {*re.findall(r"--[a-z-]+", options)} <= known
+
+
+def test_every_command_is_in_the_table_of_the_course():
+    text = (ROOT / "docs" / "course.md").read_text(encoding="utf-8")
+    commands = next(action for action in make_parser()._actions if action.choices).choices
+    assert [name for name in commands if f"| `minigrad {name}" not in text] == []

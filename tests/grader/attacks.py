@@ -109,10 +109,10 @@ ATTACKS: dict[str, Attack] = {
     "patches numpy.testing": Attack(
         lambda victim: (
             "import numpy\nnumpy.testing.assert_allclose = lambda *a, **k: None\n"
-            "numpy.allclose = lambda *a, **k: True\n" + victim.function("return 0.0 * x")
+            "numpy.allclose = lambda *a, **k: True\n" + victim.function("return 0.0 * x + 1.0")
         ),
         "value",
-        "value|type|raised",
+        "value|type|raised|not_variable",
     ),
     "an object equal to everything": Attack(
         lambda victim: (
@@ -120,7 +120,7 @@ ATTACKS: dict[str, Attack] = {
             + victim.function("return Yes()")
         ),
         "type",
-        "type|raised",
+        "type|raised|not_variable",
     ),
     "forged output on every descriptor": Attack(
         body(
@@ -150,7 +150,7 @@ ATTACKS: dict[str, Attack] = {
     "writes into its arguments": Attack(
         body("for one in (x,):", "    np.ndarray.__setitem__(one, ..., 0.0)", "return x"),
         "raised|value",
-        "raised|value|type",
+        "raised|value|type|not_variable",
     ),
     # ---- the answer from elsewhere ------------------------------------------------------------
     "answer from minigrad": Attack(
@@ -225,7 +225,7 @@ ATTACKS: dict[str, Attack] = {
     "opens the installed package": Attack(
         body("return open('{package}/autograd/functional.py').read()"),
         "closed",
-        "type|value|raised",
+        "type|value|raised|not_variable",
     ),
     "loads the package by its path": Attack(
         body(
@@ -253,8 +253,10 @@ ATTACKS: dict[str, Attack] = {
     "null byte": Attack(at_import("x = '\0'\n"), "syntax"),
     "syntax error": Attack(at_import("def central_difference(f, x:\n    return 0\n"), "syntax"),
     "asks for input": Attack(body("input()"), "input"),
-    "returns None": Attack(body("pass"), "none", "none|type|raised"),
-    "an array of objects": Attack(body("return np.array([object()])"), "type", "type|raised"),
+    "returns None": Attack(body("pass"), "none", "none|type|raised|not_variable"),
+    "an array of objects": Attack(
+        body("return np.array([object()])"), "type", "type|raised|not_variable"
+    ),
     "no such function": Attack(at_import("x = 1\n"), "missing"),
     "not a function": Attack(lambda victim: f"{victim.name} = 3\n", "raised"),
     "wrong number of arguments": Attack(

@@ -40,7 +40,7 @@ class Message:
         return list(zip(MAX_LINES, texts, strict=True))
 
     def lines(self, width: int = WIDTH) -> list[str]:
-        """Return the message as lines of at most `width` columns, at most 12 unless it is narrow."""
+        """Return the message in lines of at most `width` columns: at most 12, more when narrow."""
         lines = []
         for label, text in self.parts():
             room = max(width - LABEL_WIDTH, 20)

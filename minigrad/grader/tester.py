@@ -15,6 +15,8 @@ from minigrad.grader.spec import Exercise
 from minigrad.grader.translate import explain_raised
 from minigrad.grader.wire import Other, leaves
 
+HUGE = 2**1000  # an int beyond is no float, and NumPy would raise
+
 
 @dataclass(frozen=True)
 class Mistake:
@@ -202,6 +204,8 @@ class Tester:
                 f"{prefix}{show(got)}, a {_type_name(got)}",
                 f"Return {'an array' if np.ndim(expected) else 'a number'}.",
             )
+        if type(got) is int and abs(got) >= HUGE:
+            self.fail("value", expected_text, f"{prefix}a huge integer", attempt)
         near = _near(rtol, atol)
         if near(got, expected):
             return

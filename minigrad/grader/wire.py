@@ -173,6 +173,13 @@ def decode(
     return value
 
 
+def as_if_received(value: Any) -> Any:
+    """Return an answer as the other side would get it: what does not travel becomes `Other`."""
+    frame = encode(value)
+    n_text, _ = HEADER.unpack_from(frame)
+    return decode(frame[HEADER.size : HEADER.size + n_text], frame[HEADER.size + n_text :])
+
+
 def leaves(value: Any, kind: type) -> list[Any]:
     """Return what is of this kind inside lists, tuples and dicts, in order."""
     if isinstance(value, kind):

@@ -111,7 +111,7 @@ def check_path(
         "Nothing is corrected any more: compare the first step with the formula.",
     )
     attempt = "Follow s['m'] and s['v'] by hand, step by step."
-    if np.shape(got) != right.shape:
+    if not isinstance(got, np.ndarray) or got.shape != right.shape:
         t.close(got, right, attempt=attempt)
     for i, row in enumerate(right):
         mistakes = [Mistake(key, path[i], text) for key, (path, text) in wrong.items()]

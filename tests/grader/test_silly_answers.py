@@ -1,0 +1,95 @@
+"""Whatever an exercise's function returns, its checks say something: they never break."""
+
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minigrad.grader.folder import known_stems, load_lesson
+from minigrad.grader.live import try_function
+
+ROOT = Path(__file__).parents[2]
+EXERCISES = [(stem, name) for stem in known_stems() for name in load_lesson(stem).exercises]
+ANSWERS = {
+    "None": lambda *a: None,
+    "0": lambda *a: 0,
+    "-1.5": lambda *a: -1.5,
+    "nan": lambda *a: float("nan"),
+    "inf": lambda *a: float("inf"),
+    "a huge int": lambda *a: 10**400,
+    "a complex number": lambda *a: 1j,
+    "True": lambda *a: True,
+    "a text": lambda *a: "answer",
+    "bytes": lambda *a: b"answer",
+    "an empty list": lambda *a: [],
+    "an empty tuple": lambda *a: (),
+    "an empty dict": lambda *a: {},
+    "a dict": lambda *a: {"a": 1},
+    "a list of None": lambda *a: [None, None],
+    "two of None": lambda *a: (None, None),
+    "a nested list": lambda *a: [[1, 2], [3]],
+    "a set": lambda *a: {1, 2},
+    "a range": lambda *a: range(3),
+    "a generator": lambda *a: (i for i in range(3)),
+    "an object": lambda *a: object(),
+    "a class": lambda *a: int,
+    "a function": lambda *a: len,
+    "an empty array": lambda *a: np.array([]),
+    "a matrix": lambda *a: np.zeros((2, 2)),
+    "a number as array": lambda *a: np.array(2.0),
+    "an array of texts": lambda *a: np.array(["a", "b"]),
+    "an array of objects": lambda *a: np.array([object(), None]),
+    "an array of bools": lambda *a: np.array([True, False]),
+    "an array of nan": lambda *a: np.full(4, np.nan),
+    "its first argument": lambda *a: a[0] if a else None,
+    "its last argument": lambda *a: a[-1] if a else None,
+    "its arguments": lambda *a: a,
+    "its arguments as a list": lambda *a: list(a),
+}
+
+
+def solution(stem):
+    """The solutions as a module, imported by nobody else."""
+    module = types.ModuleType(f"silly.{stem}")
+    path = ROOT / "solutions" / f"{stem}.py"
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), module.__dict__)
+    return module
+
+
+@pytest.fixture(scope="module")
+def modules():
+    loaded = {stem: solution(stem) for stem in known_stems()}
+    yield loaded
+    for module in loaded.values():
+        del sys.modules[module.__name__]
+
+
+@pytest.mark.parametrize(("stem", "name"), EXERCISES)
+@pytest.mark.filterwarnings("ignore")
+def test_no_answer_breaks_a_check(stem, name, modules):
+    module, exercise = modules[stem], load_lesson(stem).exercises[name]
+    right = getattr(module, name)
+    if isinstance(right, type):
+        methods = [m for m, f in vars(right).items() if isinstance(f, types.FunctionType)]
+    else:
+        methods = [""]
+    for method in methods:
+        for answer, silly in ANSWERS.items():
+            if not method:
+                wrong = types.FunctionType(silly.__code__, {**vars(module), "np": np}, name)
+                wrong.__module__ = module.__name__
+            elif method == "__init__":
+                continue
+            else:
+                body = (lambda f: lambda self, *a, **k: f(*a))(silly)
+                wrong = type(name, (right,), {method: body, "__module__": module.__name__})
+            result = try_function(exercise, wrong, seed=3)
+            for check in result.checks:
+                assert check.status in ("passed", "failed"), (method, answer)
+                if check.message is not None:
+                    lines = check.message.lines()
+                    assert len(lines) <= 12, (method, answer)

@@ -163,6 +163,7 @@ def _name_peak(axes, peak, spans):
 
 def _draw_lifetimes(axes, shown, lanes, end, total):
     import matplotlib as mpl
+    import matplotlib.ticker
 
     largest = max((s.nbytes for s in shown), default=1)
     palette = mpl.colormaps["Blues"]
@@ -183,10 +184,12 @@ def _draw_lifetimes(axes, shown, lanes, end, total):
             axes.text(x, span.lane, label, va="center", fontsize=7.5, color=colour, clip_on=True)
     axes.set_ylim(lanes - 0.4, -0.6)
     axes.set_yticks([])
-    axes.set_ylabel("buffers (darker: larger)")
+    axes.set_ylabel("buffers")  # short: with few buffers these axes are low
     rest = "" if total == len(shown) else f"; the {len(shown):,} largest of {total:,} buffers"
-    axes.set_xlabel(f"event (alloc or free){rest}")
+    axes.set_xlabel(f"event (alloc or free); darker bars are larger buffers{rest}")
     axes.set_xlim(-1, end)
+    ticks = mpl.ticker.MaxNLocator(integer=True, min_n_ticks=1).tick_values(0, end)
+    axes.set_xticks([tick for tick in ticks if 0 <= tick <= end])
 
 
 def _shade(span, largest):

@@ -65,6 +65,32 @@ def test_memory_figure_of_many_steps_has_a_bar_for_each_buffer(pyplot):
     assert bars == sum(e.kind == "alloc" for e in timeline)
 
 
+def boxes_drawn(figure, texts):
+    renderer = figure.canvas.get_renderer()
+    return [text.get_window_extent(renderer) for text in texts]
+
+
+@pytest.mark.parametrize("n_buffers", [1, 2, 4])
+def test_memory_figure_of_few_events_has_whole_ticks_and_labels_apart(n_buffers, pyplot):
+    with mg.memory.timeline() as timeline:
+        _kept = [mg.zeros((8, 8)) for _ in range(n_buffers)]
+    figure = mg.viz.memory(timeline)
+    figure.canvas.draw()
+    top, bottom = figure.axes
+    ticks = bottom.get_xticks()
+    assert len(ticks) > 0
+    assert all(tick == int(tick) and 0 <= tick <= len(timeline) for tick in ticks)
+    upper, lower, below = boxes_drawn(
+        figure, [top.yaxis.label, bottom.yaxis.label, bottom.xaxis.label]
+    )
+    assert not lower.overlaps(upper)
+    assert not lower.overlaps(below)
+    assert lower.y1 < top.get_window_extent().y0
+    assert lower.y0 > 0
+    for tick in boxes_drawn(figure, bottom.get_xticklabels()):
+        assert not lower.overlaps(tick)
+
+
 def test_memory_of_an_empty_timeline_says_what_to_do():
     with mg.memory.timeline() as timeline:
         pass

@@ -137,3 +137,9 @@ def test_place_never_replaces(tmp_path):
         place(tmp_path / "nowhere", b"third")
     assert (tmp_path / "file").read_bytes() == b"first"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "nowhere"]
+
+
+def test_system_without_locks_remembers_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(progress, "fcntl", None)  # Windows
+    progress.record(tmp_path, result())
+    assert progress.load(tmp_path)["exercises"]["00.hello"]["points"] == 2

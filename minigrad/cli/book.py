@@ -30,7 +30,10 @@ def run(options: argparse.Namespace) -> int:
         write_course(course, source, mine.root if mine else None)
         for stem in stems_in(options.lessons, list(notebooks)):
             started = time.monotonic()
-            notebook, errors = execute(notebooks[stem], course / "lessons")
+            try:
+                notebook, errors = execute(notebooks[stem], course / "lessons")
+            except CourseError as error:
+                raise CourseError(f"{stem}: {error}") from error
             pages.append(book.make_page(stem, notebook, stubs.get(stem, "")))
             print(f"{stem}: {time.monotonic() - started:.1f} s", flush=True)
             for error in errors:

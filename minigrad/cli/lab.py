@@ -35,7 +35,7 @@ def workspace(stem: str) -> dict:
     layout = {
         "type": "split-area",
         "orientation": "horizontal",
-        "sizes": [0.6, 0.4],
+        "sizes": [0.62, 0.38],
         "children": [
             {"type": "tab-area", "currentIndex": 0, "widgets": [widget]}
             for widget in (lesson, exercise)

@@ -31,12 +31,17 @@ def execute(text: str, folder: Path) -> tuple[Any, list[str]]:
         folder: the kernel's current folder.
 
     Returns:
-        The notebook with its outputs, and one line for each cell that raised an error.
+        The notebook with its outputs, and one line for each cell that raised an error. When the
+        kernel dies or a cell does not end, the cells after it have no outputs.
+
+    Raises:
+        CourseError: the text is no notebook.
     """
     import nbclient
     import nbformat
     from jupyter_client.kernelspec import KernelSpec
     from jupyter_client.manager import AsyncKernelManager
+    from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
     class Manager(AsyncKernelManager):
         """Starts this Python, and not what some kernel's installed description names."""
@@ -45,7 +50,10 @@ def execute(text: str, folder: Path) -> tuple[Any, list[str]]:
         def kernel_spec(self) -> KernelSpec:
             return KernelSpec(argv=KERNEL, display_name="this Python", language="python")
 
-    notebook: Any = nbformat.reads(text, as_version=4)
+    try:
+        notebook: Any = nbformat.reads(text, as_version=4)
+    except Exception as error:  # nbformat has a dozen ways to say so
+        raise CourseError(f"this is no notebook: {error}".splitlines()[0]) from error
     client = nbclient.NotebookClient(
         notebook,
         timeout=CELL_SECONDS,
@@ -53,8 +61,11 @@ def execute(text: str, folder: Path) -> tuple[Any, list[str]]:
         kernel_manager_class=Manager,
         resources={"metadata": {"path": str(folder)}},
     )
-    client.execute(stderr=subprocess.DEVNULL)
     errors = []
+    try:
+        client.execute(stderr=subprocess.DEVNULL)
+    except (DeadKernelError, CellTimeoutError) as error:
+        errors.append(f"{type(error).__name__}: {error}".splitlines()[0])
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             if output["output_type"] == "error":

@@ -96,6 +96,20 @@ def test_cell_that_fails_is_shown_and_makes_the_exit_code_1(course, tmp_path, ca
     assert "ZeroDivisionError" in (tmp_path / "pages" / "00_start.html").read_text()
 
 
+def test_kernel_that_dies_does_not_stop_the_book(course, tmp_path, capsys):
+    text = LESSON + "\n# %%\nimport os\n\nos._exit(1)\n"
+    (course / "lessons" / "00_start.ipynb").write_text(notebook_text(text, "x"))
+    assert main(["book", "pages", "--lessons", "00"]) == 1
+    assert "DeadKernelError" in capsys.readouterr().out
+    assert "computed 42" in (tmp_path / "pages" / "00_start.html").read_text()
+
+
+def test_notebook_that_is_none_is_named(learner, tmp_path, capsys):
+    (learner / "lessons" / "00_start.ipynb").write_text("{")
+    assert main(["book", str(tmp_path / "pages"), "--mine", "--lessons", "00"]) == 2
+    assert "00_start: this is no notebook" in capsys.readouterr().err
+
+
 def test_book_into_a_folder_with_something_else_writes_nothing(tmp_path, capsys):
     (tmp_path / "index.html").write_text("mine")
     assert main(["book", str(tmp_path)]) == 2

@@ -166,6 +166,17 @@ def test_of_two_files_the_one_in_exercises_is_graded_and_it_is_said(tmp_path):
     assert "3 times" in handed.notes[0]
 
 
+def test_file_that_a_platform_numbered_is_graded_and_it_is_said(tmp_path):
+    (tmp_path / "all" / "anna").mkdir(parents=True)
+    for number, name in enumerate(("00_start-1.py", "00_start (2).py")):
+        path = tmp_path / "all" / "anna" / name
+        path.write_text(name)
+        os.utime(path, (1000 + number, 1000 + number))
+    (handed,) = find_submissions(tmp_path / "all")
+    assert handed.files["00_start"].name == "00_start (2).py"
+    assert handed.notes == ["graded 00_start (2).py"]
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_named_pipe_does_not_stop_the_batch(tmp_path):
     (tmp_path / "all" / "anna").mkdir(parents=True)

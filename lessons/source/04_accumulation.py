@@ -137,8 +137,8 @@ scrub(
     list(range(1, len(seen) + 1)),
     label="arrivals",
     show=[2, 4, 6],
-    width=4.0,
-    height=2.8,
+    width=3.2,
+    height=2.6,
 )
 
 # %% [markdown]

@@ -64,11 +64,11 @@ def before_and_after():
     return seen
 
 
-figure, axes = plt.subplots(1, 2, figsize=(10, 2.8), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(9, 2.8), layout="constrained")
 titles = ("d = h.detach(), c = h.clone()", "after d.add_(100)")
 for axis, seen, title in zip(axes, before_and_after(), titles, strict=True):
     draw_memory(axis, seen, title)
-    axis.set(xlabel="names, their nodes, and the memory that they show (orange: shared)", yticks=[])
+    axis.set(xlabel="names, their nodes, their memory (orange: shared)", yticks=[])
 plt.show()
 
 # %% [markdown]
@@ -233,7 +233,7 @@ display(detached, cloned, both, copied, viewed)
 # | `detach`: history | none, and wants no gradient | none, but a leaf **wants one again** |
 # | `clone`: bytes before a write | its own: copied at once | shared, one reference more |
 # | `clone`: bytes after a write | its own | its own |
-# | `clone`: history | a node of its own, `CloneBackward` | **the very same node** |
+# | `clone`: history | a node of its own, `CloneBackward0` | **the very same node** |
 # | gradient that arrives at a clone | goes on to the source | is the source's |
 # | a view: bytes | shared, and the counter of writes too | nobody can tell |
 #
@@ -473,15 +473,15 @@ for title, buffer, number in (("b has written", b, 10), ("a too", a, 20), ("c to
     pictures[title] = look(a=a, b=b, c=c)
 rows = [address for seen in pictures.values() for address, _, _ in seen.values()]
 
-figure, axes = plt.subplots(1, 4, figsize=(12, 2.6), layout="constrained")
-for axis, (title, seen) in zip(axes, pictures.items(), strict=True):
+figure, axes = plt.subplots(2, 2, figsize=(9, 4.4), layout="constrained")
+for axis, (title, seen) in zip(axes.flat, pictures.items(), strict=True):
     draw_memory(axis, seen, title, list(dict.fromkeys(rows)), nodes=False)
     axis.set(xlabel="names and their memory", yticks=[])
 plt.show()
 
 # %% [markdown]
-# **What to see.** From left to right a row of memory appears with each of the first two writes, and
-# none with the third: the arrow of `c` stays on the first row.
+# **What to see.** From picture to picture a row of memory appears with each of the first two
+# writes, and none with the third: the arrow of `c` stays on the first row.
 
 # %% [markdown]
 # ## 6. The target network

@@ -87,7 +87,7 @@ loops = {
     "network(h), output dropped": watch(drop),
     "h = network(h).detach()": watch(lambda h: network(h).detach()),
 }
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 for (name, seen), style in zip(loops.items(), ("o-", "s-", "x--"), strict=True):
     left.plot(seen[:, 0], style, markersize=4, label=name)
     right.plot(seen[:, 1] / MIB, style, markersize=4, label=name)
@@ -190,8 +190,8 @@ scrub(
     label="event",
     show=[12, 26, len(step.events) - 1],
     columns=3,
-    width=3.7,
-    height=3.6,
+    width=3.2,
+    height=3.2,
 )
 
 # %% [markdown]
@@ -516,8 +516,8 @@ for decorate, name, style in ((mine.no_grad(), "yours", "-"), (wrapped, "one blo
     axis.step(range(len(flags)), flags, style, where="mid", linewidth=2, label=name)
 who = ["caller", *["body", "caller"] * 3, "body", "caller"]
 axis.set_xticks(range(len(who)), who, fontsize=8)
-axis.set(xlabel="whose turn it is", ylabel="mode.recording", yticks=[0, 1], ylim=(-0.2, 1.2))
-axis.legend(loc="center right", fontsize=8)
+axis.set(xlabel="whose turn it is", ylabel="mode.recording", yticks=[0, 1], ylim=(-0.2, 1.6))
+axis.legend(loc="upper center", ncols=2)
 plt.show()
 
 # %% [markdown]

@@ -91,11 +91,11 @@ mg.viz.graph(mended(x).sum())
 # ```python
 # class Double(mg.Function):
 #     @staticmethod
-#     def forward(ctx, x):          # Variables in, a Variable out; nothing in here is recorded
+#     def forward(ctx, x):  # Variables in, a Variable out; nothing is recorded
 #         return x * 2.0
 #
 #     @staticmethod
-#     def backward(ctx, dy):        # what arrives; out goes one gradient per argument of forward
+#     def backward(ctx, dy):  # out goes one gradient per argument of forward
 #         return dy * 2.0
 #
 # y = Double.apply(x)
@@ -142,11 +142,11 @@ check("07.LogSumExp")
 # %%
 needs("07.LogSumExp")
 mine = load("07")
-grid = np.linspace(-3, 3, 121)
 
 
 def draw_smooth_maximum(axis, sharpness):
     """Draw LogSumExp(t * [x, 0]) / t, which tends to max(x, 0), and its gradient."""
+    grid = np.linspace(-3, 3, 121)
     rows = np.stack([grid, np.zeros_like(grid)], axis=1)
     x = mg.variable(rows, requires_grad=True)
     y = mine.LogSumExp.apply(x * sharpness, 1) / sharpness
@@ -635,7 +635,7 @@ for axis, weight in zip(axes, (0.0, 10.0), strict=True):
     axis.plot(*fake.T, "x", color="red", markersize=4, label="fake")
     axis.set(xlabel="first coordinate", ylabel="second coordinate")
     slopes = f"mean slope {steep.mean():.1f}, steepest {steep.max():.1f}"
-    axis.set_title(f"penalty × {weight:g}: {slopes}")
+    axis.set_title(f"penalty × {weight:g}: {slopes}", fontsize=10)
 axes[0].legend(loc="lower right", fontsize=8)
 plt.show()
 

@@ -152,8 +152,8 @@ scrub(
     [0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95],
     label="momentum",
     show=[0.0, 0.8, 0.95],
-    width=3.9,
-    height=3.0,
+    width=3.2,
+    height=2.8,
 )
 
 # %% [markdown]
@@ -411,7 +411,7 @@ typical
 BY_ID, BY_OBJECT = "new ones, state by id (as in Burn)", "new ones, by object (as in PyTorch)"
 runs[BY_ID] = clipped_training(new_parameter, by_object=False)
 runs[BY_OBJECT] = clipped_training(new_parameter, by_object=True)
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
 for name, (losses, moves) in runs.items():
     sizes = np.abs(np.concatenate([move.ravel() for move in moves.values()]))
     line = left.plot(losses, label=name)[0]
@@ -493,8 +493,8 @@ scrub(
     list(range(len(moments))),
     label="moment",
     show=[1, 2, 3, 5, 6, 7],
-    width=3.9,
-    height=2.2,
+    width=3.2,
+    height=2.1,
 )
 
 # %% [markdown]
@@ -705,7 +705,7 @@ def replaced(new_task, keep_state):
     return train_plain(model, sgd, 16, targets)
 
 
-figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
 titles = ("the same values, in another array", "new values, for other labels")
 for axis, new_task, title in zip(axes, (False, True), titles, strict=True):
     axis.plot(replaced(new_task, True), "o-", markersize=4, label="state kept")
@@ -774,7 +774,7 @@ print(f"your functions were called {calls['sgd_update']} and {calls['clip_grad_n
 
 # %%
 needs("08.sgd_update", "08.clip_grad_norm_")
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
 for axis, reference, own, what in (
     (left, losses, my_losses, "loss"),
     (right, norms, my_norms, "norm of all gradients before clipping"),

@@ -13,8 +13,8 @@ def scrub(
     label: str,
     show: Sequence[Any],
     columns: int = 3,
-    width: float = 4.4,
-    height: float = 3.4,
+    width: float = 3.2,
+    height: float = 2.8,
 ) -> Any:
     """Show `draw(axis, value)` for the values of `show` side by side, and under a slider for all.
 
@@ -24,7 +24,8 @@ def scrub(
         label: what the slider is called.
         show: the values of the stills.
         columns: how many stills stand side by side.
-        width: of one still, in inches.
+        width: of one still, in inches; all of a row should be at most 10 wide, since JupyterLab
+            makes wider pictures smaller, with the text in them.
         height: of one still, in inches.
 
     Returns:
@@ -44,8 +45,10 @@ def scrub(
     except ImportError:
         return None
 
+    large = min(1.8 * width, 9.0), 1.4 * height
+
     def picture(value: Any) -> None:
-        _, axis = plt.subplots(figsize=(1.4 * width, 1.1 * height), layout="constrained")
+        _, axis = plt.subplots(figsize=large, layout="constrained")
         draw(axis, value)
         plt.show()
 

@@ -36,7 +36,7 @@ def draw_alive(axis: Any, events: Sequence[Any], at: int) -> None:
     what = f"{event.op} takes" if event.kind == "alloc" else "something frees"
     axis.set_title(
         f"event {at}: {what} {format_bytes(event.bytes)}\n"
-        f"now {format_bytes(total)} in {len(alive)} buffers",
+        f"now {format_bytes(total)} in {len(alive)} buffer{'s' * (len(alive) != 1)}",
         fontsize=9,
     )
 

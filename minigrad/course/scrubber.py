@@ -34,9 +34,11 @@ def scrub(
     import matplotlib.pyplot as plt
 
     rows = -(-len(show) // columns)
-    _, axes = plt.subplots(
-        rows, columns, figsize=(width * columns, height * rows), squeeze=False, layout="constrained"
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(width * columns, height * rows), squeeze=False
     )
+    # With less padding a title touches the label of the row above.
+    figure.set_layout_engine("constrained", h_pad=0.1)
     for axis, value in zip(axes.ravel(), show, strict=True):
         draw(axis, value)
     plt.show()

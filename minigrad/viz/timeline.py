@@ -163,7 +163,7 @@ def _name_peak(axes, peak, spans):
 
 def _draw_lifetimes(axes, shown, lanes, end, total):
     import matplotlib as mpl
-    import matplotlib.ticker
+    from matplotlib.ticker import MaxNLocator
 
     largest = max((s.nbytes for s in shown), default=1)
     palette = mpl.colormaps["Blues"]
@@ -188,7 +188,7 @@ def _draw_lifetimes(axes, shown, lanes, end, total):
     rest = "" if total == len(shown) else f"; the {len(shown):,} largest of {total:,} buffers"
     axes.set_xlabel(f"event (alloc or free); darker bars are larger buffers{rest}")
     axes.set_xlim(-1, end)
-    ticks = mpl.ticker.MaxNLocator(integer=True, min_n_ticks=1).tick_values(0, end)
+    ticks = MaxNLocator(integer=True, min_n_ticks=1).tick_values(0, end)
     axes.set_xticks([tick for tick in ticks if 0 <= tick <= end])
 
 

@@ -133,15 +133,17 @@ class Lab:
         """
         panel = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-WindowedPanel-outer"
         self.page.evaluate("s => document.querySelector(s).scrollTop = 0", panel)
-        for _ in range(200):
-            self.page.wait_for_timeout(60)
-            found = self.page.locator(f"{panel} :text({json.dumps(text)}) >> visible=true")
+        for _ in range(300):
+            self.page.wait_for_timeout(200)
+            found = self.page.locator(
+                f"{panel} :text({json.dumps(text, ensure_ascii=False)}) >> visible=true"
+            )
             if found.count():
                 found.first.scroll_into_view_if_needed()
                 self.page.wait_for_timeout(500)
                 break
             moved = self.page.evaluate(
-                "s => {const e = document.querySelector(s), b = e.scrollTop; e.scrollTop += 700; "
+                "s => {const e = document.querySelector(s), b = e.scrollTop; e.scrollTop += 500; "
                 "return e.scrollTop > b}",
                 panel,
             )

@@ -21,6 +21,7 @@ LESSONS = {
     "05_clone_detach": "05.CowBuffer",
     "08_optimizer_state": "08.clip_grad_norm_",
 }
+DRAWS_GRAPHS = ("02_graph", "03_cycles", "05_clone_detach")
 MISSING = [
     *([] if find_chromium() else ["Chromium (Debian: apt install chromium)"]),
     *([] if importlib.util.find_spec("playwright") else ["playwright (pip install playwright)"]),
@@ -98,8 +99,9 @@ def test_learner_fails_solves_and_sees_points_and_the_lit_tile(stem, course):
         lab.look("2_solved", "points")
         kinds = [kind for data in data_of(cells) for kind in data]
         assert "image/png" in kinds
-        drawn = "".join(str(data) for data in data_of(cells))
-        assert "<svg" in drawn or "image/svg+xml" in kinds
+        if stem in DRAWS_GRAPHS:
+            drawn = "".join(str(data) for data in data_of(cells))
+            assert "<svg" in drawn or "image/svg+xml" in kinds
         assert f"■ {part} runs the engine" in text_of(cells)
         lab.look("3_engine", f"■ {part} runs the engine")
         assert lab.errors == []

@@ -1,0 +1,107 @@
+"""How long grading takes: `python -m benchmarks.grading` writes results/grading.md.
+
+Each figure is the median of whole processes, started one after another. Cold means an empty folder
+for compiled kernels; warm that everything needed lies there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.machine import describe
+
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).with_name("results") / "grading.md"
+MINIGRAD = [sys.executable, "-m", "minigrad.cli.main"]
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+EMPTY_TEST = "def test_nothing():\n    pass\n"
+
+
+def seconds(command: list[str], folder: Path, environment: dict[str, str]) -> float:
+    """Run a command, which must end with 0, and return how long it took."""
+    started = time.perf_counter()
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True
+    )
+    elapsed = time.perf_counter() - started
+    if done.returncode:
+        said = done.stdout[-2000:]
+        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{said}")
+    return elapsed
+
+
+def median(command: list[str], folder: Path, environment: dict[str, str], rounds: int) -> float:
+    """Return the median over some rounds, after one that is not counted."""
+    seconds(command, folder, environment)
+    return statistics.median(seconds(command, folder, environment) for _ in range(rounds))
+
+
+def course(folder: Path) -> Path:
+    """Write a course folder whose exercises are solved."""
+    for name in ("exercises", "lessons"):
+        (folder / name).mkdir(parents=True)
+    for path in sorted((ROOT / "solutions").glob("[0-9][0-9]_*.py")):
+        (folder / "exercises" / path.name).write_bytes(path.read_bytes())
+    return folder
+
+
+def measure(rounds: int) -> list[tuple[str, float, float | None]]:
+    """Return the rows: what, seconds warm, seconds cold or None."""
+    rows: list[tuple[str, float, float | None]] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = course(Path(name) / "course")
+        test = Path(name) / "other" / "test_nothing.py"
+        test.parent.mkdir()
+        test.write_text(EMPTY_TEST)
+        here = {"MINIGRAD_CACHE": str(Path(name) / "cache")}
+        without = median([*PYTEST, "-p", "no:minigrad_grader"], test.parent, here, rounds)
+        with_plugin = median(PYTEST, test.parent, here, rounds)
+        rows.append(("pytest's start, without the plugin", without, None))
+        rows.append(("pytest's start, with the plugin, another project", with_plugin, None))
+
+        def row(what: str, command: list[str]) -> None:
+            cold = seconds(command, folder, {"MINIGRAD_CACHE": str(Path(name) / what / "cold")})
+            rows.append((what, median(command, folder, here, rounds), cold))
+
+        row("one plain exercise, `minigrad check 01.chain`", [*MINIGRAD, "check", "01.chain"])
+        row("one engine exercise, `minigrad check 07.hvp`", [*MINIGRAD, "check", "07.hvp"])
+        for path in sorted((folder / "exercises").glob("*.py")):
+            row(f"lesson {path.stem[:2]}, `minigrad check {path.stem[:2]}`",
+                [*MINIGRAD, "check", path.stem[:2]])  # fmt: skip
+        row("all solutions, `pytest exercises`", [*PYTEST, "exercises"])
+    return rows
+
+
+def main() -> int:
+    """Measure, write the table, print it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    rows = measure(options.rounds)
+    lines = ["| what | warm | cold |", "|---|---:|---:|"]
+    lines += [
+        f"| {what} | {warm:.2f} s | {'–' if cold is None else f'{cold:.1f} s'} |"
+        for what, warm, cold in rows
+    ]
+    machine = describe()
+    note = (
+        f"{machine['machine']['processor']}, {machine['machine']['cores']} cores, "
+        f"{machine['date']}, load at start {machine['load_at_start']}. Medians of "
+        f"{options.rounds} processes, start included; cold: no compiled kernels yet, one process. "
+        "Made by `python -m benchmarks.grading`."
+    )
+    text = "\n".join([*lines, "", note]) + "\n"
+    RESULTS.write_text(text, encoding="utf-8")
+    sys.stdout.write(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -132,6 +132,7 @@ class Lab:
         Cells far away are not in the page, so it is searched from the top.
         """
         panel = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-WindowedPanel-outer"
+        quoted = json.dumps(text, ensure_ascii=False)
         self.page.evaluate("s => document.querySelector(s).scrollTop = 0", panel)
         for _ in range(300):
             self.page.wait_for_timeout(200)

@@ -629,7 +629,7 @@ guesses = own["network"](own["Variable"](data["x_new"]), *map(own["Variable"], o
 wrong = np.flatnonzero(guesses.data.argmax(axis=1) != y_new)[:5]
 
 figure, axes = plt.subplots(
-    1, 6, figsize=(11, 2.9), width_ratios=[4.2, 1, 1, 1, 1, 1], layout="constrained"
+    1, 6, figsize=(9.5, 2.7), width_ratios=[4.2, 1, 1, 1, 1, 1], layout="constrained"
 )
 axes[0].semilogy(reference, linewidth=4, alpha=0.4, label="minigrad")
 axes[0].semilogy(own_losses, linewidth=1, color="black", label="your engine")

@@ -41,8 +41,8 @@ def draw_arrivals(
         axis.text(max(sums[key], 0.0), row, text, va="center", fontsize=9)
     totals = [sum(g for k, g in arrivals if k == key) for key in rows]
     axis.set(xlim=(0, max(totals) * 1.3), yticks=range(len(rows)), yticklabels=names.values())
-    axis.set(xlabel="gradient so far", ylabel="value")
-    axis.invert_yaxis()
+    # Limits of its own: rows that nothing has reached yet have no bar that would count.
+    axis.set(xlabel="gradient so far", ylabel="value", ylim=(len(rows) - 0.5, -0.5))
     axis.set_title(f"arrival {step} of {len(arrivals)}", fontsize=10)
 
 

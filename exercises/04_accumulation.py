@@ -175,9 +175,9 @@ class GradManager:
     def backward(self, loss):
         """Add the gradients of `loss` to `.grad` of the attached boxes, then release.
 
-        Begin with a gradient of one for `loss.node`. Walk the tape from its end; for
-        a node that was reached, RULES[node.op] gives the gradients of its inputs,
-        and your `accumulate` adds them up, with nodes as keys.
+        Begin with an array of ones for `loss.node`, in the shape of loss.data. Walk the
+        tape from its end; for a node that was reached, RULES[node.op] gives the gradients
+        of its inputs, and your `accumulate` adds them up, with nodes as keys.
 
         Only attached boxes get a `.grad`. One that is None is set; otherwise the new
         gradient is added to it. Attached boxes that were not reached: with
@@ -188,7 +188,7 @@ class GradManager:
 
         Raises:
             RuntimeError: it does not record.
-            ValueError: `loss` has not exactly one element.
+            ValueError: `loss` has not exactly one element. In shape () or (1,) it has one.
         """
         raise NotImplementedError("backward is yours to write")
 

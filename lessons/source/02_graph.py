@@ -30,11 +30,16 @@ c = a * b
 mg.viz.graph(c)
 
 # %% [markdown]
-# **What to see.** Each blue box is a **node**: one operation, recorded while Python ran. The arrows
-# show how the values went. What the engine keeps points the other way: each node knows its
-# *inputs*, and nobody knows its *consumers*. The node of `a` has two of these, the product by 3 and
-# the last product. In PyTorch it is the same picture: `c.grad_fn` is the last node, and
-# `c.grad_fn.next_functions` are its inputs.
+# **What to see.** Each blue box is a **node**: one operation, recorded while Python ran. All three
+# are products; from above, they made our `a`, `b` and `c`. (The small `a` and `b` *inside* a box
+# are names of the operation's own: its first and its second factor. Next to a factor that is kept
+# for the way back stands its size, next to a plain number its value.)
+#
+# The arrows show how the values went; `x` needs only one, though it is both factors of the first
+# product. What the engine keeps points the other way: each node knows its *inputs*, and nobody
+# knows its *consumers*. The node of `a` has two of these, the product by 3 and the last product.
+# In PyTorch it is the same picture: `c.grad_fn` is the last node, and `c.grad_fn.next_functions`
+# are its inputs.
 #
 # By hand: $c = x^2 \cdot 3x^2 = 3x^4$, so $dc/dx = 12x^3$, and at $x = 2$ that is 96. The engine
 # agrees:
@@ -72,7 +77,8 @@ print("its inputs:", c.inputs)
 
 names = {x: "x", a: "a = x·x", b: "b = 3·a", c: "c = a·b"}
 places = {x: (0, 0), a: (1.1, 0), b: (2.2, 1), c: (3.3, 0)}
-walks = {"in a hurry: c, a, b, x": [c, a, b, x], "with patience: c, b, a, x": [c, b, a, x]}
+hurry, patience = [c, a, b, x], [c, b, a, x]
+walks = {"in a hurry: c, a, b, x": hurry, "with patience: c, b, a, x": patience}
 scrub(
     lambda axis, step: draw_walks(axis, walks, names, places, mine.RULES, step),
     [0, 1, 2, 3, 4],
@@ -86,7 +92,7 @@ scrub(
 # %%
 from minigrad.course.l02_graph.pictures import gradients_along
 
-hurried, patient = (gradients_along(order, mine.RULES, 4)[x] for order in walks.values())
+hurried, patient = (gradients_along(order, mine.RULES, 4)[order[-1]] for order in walks.values())
 print(f"in a hurry {hurried}, with patience {patient}")
 hasty.reveal(hurried, factor=1.001)
 
@@ -120,7 +126,7 @@ check("02.topo_order")
 needs("02.topo_order")
 mine = load("02")
 figure, axes = plt.subplots(2, 1, figsize=(8, 4.4), layout="constrained")
-orders = {"in a hurry": [x, b, a, c], "yours": mine.topo_order(c)}
+orders = {"in a hurry": hurry[::-1], "yours": mine.topo_order(hurry[0])}
 for axis, (title, order) in zip(axes, orders.items(), strict=True):
     draw_arcs(axis, order, [names[node] for node in order])
     axis.set(title=title, xlabel="place in the list", yticks=[])
@@ -444,22 +450,25 @@ print("an empty list passes:  ", looks_right([], chain))
 # ## 7. Bug hunt
 #
 # `hasty_order`, at the end of your file, is to give the nodes root first. It walks from the root,
-# and enters each node when it first meets it; it is right for every chain and every tree. On the
-# graph of section 1 it is the hurry itself:
+# and enters each node when it first meets it. Here is a tree, and its order read from the end:
 
 # %%
 mine = load("02")
-x = mine.leaf(2.0)
-a = mine.mul(x, x)
-b = mine.mul(3.0, a)
-c = mine.mul(a, b)
-known = {x: "x", a: "a", b: "b", c: "c"}
-order = mine.hasty_order(c)
-print("hasty_order:", ", ".join(known[node] for node in order))
-print("what arrives at x along it:", gradients_along(order, mine.RULES, len(order))[x])
+p, q = mine.leaf(2.0), mine.leaf(3.0)
+s = mine.tanh(p)
+u = mine.mul(s, q)
+known = {p: "p", q: "q", s: "s = tanh(p)", u: "u = s·q"}
+
+order = mine.hasty_order(u)[::-1]
+figure, axis = plt.subplots(figsize=(8, 2.4), layout="constrained")
+draw_arcs(axis, order, [known[node] for node in order])
+axis.set(title="hasty_order of a tree", xlabel="place, from the end", yticks=[])
+plt.show()
 
 # %% [markdown]
-# You may give this very graph as your counterexample, or find a smaller one. Then repair it.
+# **What to see.** No arrow points to the left: for trees it is right. Change the graph in this cell
+# until an arrow turns red, at a node that is no leaf. That is your counterexample, and you have met
+# one in this lesson. Write it into `counterexample`, then repair `hasty_order`.
 
 # %% tags=["exercise"]
 check("02.hasty_order")

@@ -153,6 +153,20 @@ MUTANTS = [
     Mutant("backward", "overwritten", walk(hand_out="grads[one] = dy")),
     Mutant("backward", "overwritten", walk(pairs="dict(zip(node.inputs, sent)).items()")),
     Mutant("backward", "dropped_upstream", walk(dy="1.0")),
+    Mutant(
+        "backward",
+        "per_input",
+        f"""
+{BACKWARD}
+    grads = {{root: 1.0}}
+    for node in reversed(topo_order(root)):
+        for k, one in enumerate(node.inputs):
+            if one is not None:
+                share = RULES[node.op](grads[node], *node.saved)[k]
+                grads[one] = grads.get(one, 0.0) + share
+    return grads
+""",
+    ),
     Mutant("backward", "wrong_end", walk(order="order")),
     Mutant("backward", "missing", walk(end='{n: g for n, g in grads.items() if n.op == "leaf"}')),
     Mutant("backward", "type", walk(end="[grads[node] for node in order]")),

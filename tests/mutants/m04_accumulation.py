@@ -64,6 +64,7 @@ ACTOR = (
     "actor.data = actor.data - learning_rate * actor.grad",
 )
 LOG = "log.append((by_critic, by_actor))"
+CLEAR = "critic.grad = actor.grad = 0.0"
 
 MUTANTS = [
     Mutant(
@@ -246,7 +247,73 @@ MUTANTS = [
             "return w - learning_rate * slope / len(batches)",
         ),
     ),
+    Mutant(
+        "microbatch_step",
+        "by_entries",
+        function(
+            STEP,
+            "n = sum(x.size for x, _ in batches)",
+            "slope = sum(mean_gradient(w, x, y) * len(x) / n for x, y in batches)",
+            "return w - learning_rate * slope",
+        ),
+    ),
+    Mutant(
+        "microbatch_step",
+        "first_rows",
+        function(
+            STEP,
+            "n = len(batches) * len(batches[0][0])",
+            "slope = sum(mean_gradient(w, x, y) * len(x) / n for x, y in batches)",
+            "return w - learning_rate * slope",
+        ),
+    ),
     Mutant("GradManager", "twice", manager("attach(self, boxes)", "self.attached += boxes")),
+    Mutant(
+        "GradManager",
+        "not_recorded",
+        manager(
+            "record(self)",
+            "if self.tape is not None:",
+            "    raise RuntimeError('it records already')",
+            "self.tape = []",
+            "TAPES.append(list(self.tape))",
+        ),
+    ),
+    Mutant(
+        "GradManager",
+        "releases_twice",
+        manager(
+            "release(self)",
+            "stop(self.tape)",
+            "for node in self.tape:",
+            "    node.saved = ()",
+            "self.tape = None",
+        ),
+    ),
+    Mutant(
+        "GradManager",
+        "records_on",
+        walk(
+            *BACK,
+            "for box in self.attached:",
+            "    if box.node in grads:",
+            "        g = grads[box.node]",
+            "        box.grad = g if box.grad is None else box.grad + g",
+            "    elif self.keep_empty_grad and box.grad is None:",
+            "        box.grad = np.zeros_like(box.data)",
+        ),
+    ),
+    Mutant(
+        "GradManager",
+        "one_element",
+        manager(
+            "backward(self, loss)",
+            "if self.tape is not None and loss.data.ndim != 0:",
+            "    self.release()",
+            "    raise ValueError('a loss is one number')",
+            "super().backward(loss)",
+        ),
+    ),
     Mutant(
         "GradManager",
         "records_twice",
@@ -368,4 +435,22 @@ MUTANTS = [
         training(*CRITIC, ACTOR[0], "critic.grad = actor.grad = 0.0", *ACTOR[1:], LOG),
     ),
     Mutant("train_both", "actor_adds_up", training("critic.grad = 0.0", *CRITIC, *ACTOR, LOG)),
+    Mutant(
+        "train_both",
+        "both_first",
+        training(CLEAR, CRITIC[0], ACTOR[0], *CRITIC[1:], *ACTOR[1:], LOG),
+    ),
+    Mutant("train_both", "actor_first", training(CLEAR, *ACTOR, CLEAR, *CRITIC, LOG)),
+    Mutant(
+        "train_both",
+        "logged",
+        training(
+            CLEAR, *CRITIC, "critic.grad = 0.0", *ACTOR, "log.append((critic.grad, actor.grad))"
+        ),
+    ),
+    Mutant(
+        "train_both",
+        "logged",
+        training(CLEAR, *CRITIC, *ACTOR, "log.append((critic.grad, actor.grad))"),
+    ),
 ]

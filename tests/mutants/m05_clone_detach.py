@@ -121,6 +121,30 @@ MUTANTS = [
         ),
     ),
     Mutant("is_alias", "start", function(ALIAS, "return a.ctypes.data == b.ctypes.data")),
+    Mutant("is_alias", "values", function(ALIAS, "return a.base is b.base")),
+    Mutant(
+        "is_alias",
+        "start",
+        function(
+            ALIAS,
+            "def shown(array):",
+            "    found = [array.ctypes.data]",
+            "    for n, stride in zip(array.shape, array.strides):",
+            "        found = [p + stride * array.itemsize * i for p in found for i in range(n)]",
+            "    return {p + k for p in found for k in range(array.itemsize)}",
+            "return bool(shown(a) & shown(b))",
+        ),
+    ),
+    Mutant(
+        "is_alias",
+        "start",
+        function(
+            ALIAS,
+            "a, b = a.ravel(), b.ravel()",
+            "first, other = a.ctypes.data, b.ctypes.data",
+            "return bool(first < other + b.nbytes and other < first + a.nbytes)",
+        ),
+    ),
     Mutant(
         "is_alias",
         "one_array",

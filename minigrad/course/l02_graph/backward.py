@@ -142,6 +142,13 @@ def each_rule_once(t: Tester) -> None:
                 "none",
                 "Ask RULES[node.op] for what a node sends, instead of writing its rule again.",
             )
+        if calls == 2 * n:
+            t.fail(
+                "per_input",
+                f"{n} calls of a rule: one for each node that is no leaf",
+                f"{calls} calls: two for each node",
+                "One call of a rule gives what *all* inputs get. Is it called again for each?",
+            )
         if calls != n:
             t.fail(
                 "cost",

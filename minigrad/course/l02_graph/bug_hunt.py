@@ -41,7 +41,8 @@ def diagnosis(t: Tester) -> None:
     if "not_a_node" in rows:
         found = rows["not_a_node"]
         if found is None:
-            t.none(wanted)
+            returns = "Does counterexample end in return?"
+            t.fail("none", wanted, "None", returns, where=where)
         name = getattr(found, "type_name", type(found).__name__)
         t.fail(
             "type",

@@ -23,6 +23,13 @@ train_both = lesson.exercise(
     ),
 )
 RIGHT = ("critic", 1)
+LATE = "The log holds what was in critic.grad later. By what had the critic moved?"
+REARRANGED = {
+    "both_first": "The actor's backward pass came past before the critic had moved. Who is first?",
+    "actor_first": "The actor met the critic as it was before its step. Who moves first?",
+    "logged": LATE,
+    "logged_sum": LATE,
+}
 
 
 @train_both.check(points=1)
@@ -90,6 +97,41 @@ def simulated(
     return np.array(log)
 
 
+def rearranged(
+    critic: float, actor: float, xs: np.ndarray, ys: np.ndarray, rate: float, how: str
+) -> np.ndarray:
+    """Return the log of a training that does the lines of a round in another order."""
+    log = []
+    for x, y in zip(xs, ys, strict=True):
+        of_critic = 2 * (critic * x - y) * x
+        of_actor = actor - critic
+        if how == "both_first":
+            of_critic -= actor  # the actor's backward pass comes past before the critic moves
+        critic -= rate * of_critic
+        if how.startswith("logged"):
+            of_actor = actor - critic
+        shown = {"logged": -actor, "logged_sum": of_critic - actor}.get(how, of_critic)
+        actor -= rate * of_actor
+        log.append((shown, of_actor))
+    return np.array(log)
+
+
+def compare_logs(t: Tester, got: object, right: np.ndarray, mistakes: list[Mistake]) -> None:
+    """Compare round by round, so that a message says which round and whose gradient."""
+    if not isinstance(got, np.ndarray) or got.shape != right.shape or got.dtype.kind not in "fi":
+        t.close(got, right, attempt="Append a pair per round, and make an array at the end.")
+        return
+    known = [m for m in mistakes if np.allclose(got, m.value)]
+    for number, row in enumerate(right):
+        t.close(
+            got[number],
+            row,
+            attempt="Work out this round by hand: which gradient differs, and what was in it?",
+            mistakes=[Mistake(m.key, m.value[number], m.attempt) for m in known],
+            what=f"log[{number}] (critic's, actor's)",
+        )
+
+
 @train_both.check(points=3)
 def repair(t: Tester) -> None:
     """Each moves by the gradient of its own loss, in every round."""
@@ -107,9 +149,9 @@ def repair(t: Tester) -> None:
             "too_early": "The actor's gradient was thrown away before the actor moved by it.",
         }
         keys = {"own": "mixed", "never": "never", "critic": "actor_adds_up", "too_early": "no_step"}
-        t.close(
-            got,
-            simulated(*start, cleared="right"),
-            attempt="Write down both gradients after every line of a round.",
-            mistakes=[Mistake(keys[how], simulated(*start, cleared=how), say[how]) for how in say],
-        )
+        wrong = [Mistake(keys[how], simulated(*start, cleared=how), say[how]) for how in say]
+        wrong += [
+            Mistake(how.removesuffix("_sum"), rearranged(*start, how), REARRANGED[how])
+            for how in REARRANGED
+        ]
+        compare_logs(t, got, simulated(*start, cleared="right"), wrong)

@@ -16,7 +16,7 @@ grad_manager = lesson.exercise(
     "GradManager",
     difficulty=4,
     minutes=30,
-    returns="gradients in .grad of the attached boxes",
+    returns="no error, and gradients in .grad of the attached boxes",
     hints=(
         "The tape is in the order in which things were computed, so its reverse is an order in "
         "which every node has got all its gradients before it hands them on. No sorting.",
@@ -47,7 +47,8 @@ def check_grad(
             "no_grad",
             f"{name}.grad = {show(right)}",
             f"{name}.grad = None",
-            f"{BY_HAND} Is this box reached, and is it attached?",
+            "Go through the tape from its end. Which node has a gradient first, and to which nodes "
+            f"does it send? Is {name}.node reached, and is {name} attached?",
         )
     t.close(got, right, attempt=BY_HAND, mistakes=mistakes, what=f"{name}.grad")
 
@@ -56,6 +57,19 @@ def untouched(t: Tester, name: str, got: Any, key: str, attempt: str) -> None:
     """Fail unless a box has no gradient."""
     if got is not None:
         t.fail(key, f"{name}.grad = None", f"{name}.grad = {show(got)}", attempt)
+
+
+def check_tape(t: Tester, lines: list[str]) -> None:
+    """Fail unless the tape holds the two nodes that a program made."""
+    kept = "gm.tape if gm.tape is None else [getattr(node, 'op', '?') for node in gm.tape]"
+    ops = t.drive("run", lines, [kept], given="; ".join(lines))[0]
+    if ops != ["mul", "total"]:
+        t.fail(
+            "not_recorded",
+            "gm.tape with two nodes, made by mul and total",
+            f"gm.tape = {show(ops)}" if ops is None else f"gm.tape with {len(ops)} nodes",
+            "Operations write to each tape in TAPES. Is this very list among them?",
+        )
 
 
 @grad_manager.check(points=2)
@@ -70,6 +84,7 @@ def gradients(t: Tester) -> None:
         "loss = total(mul(a, b))",
         "gm.backward(loss)",
     )
+    check_tape(t, lines[:-1])
     of_a, of_b = t.drive("run", lines, ["a.grad", "b.grad"], given=given)
     check_grad(t, "a", of_a, b, [Mistake("swapped", a, "Which gradient belongs to which input?")])
     check_grad(t, "b", of_b, a)
@@ -112,6 +127,14 @@ def adds_up(t: Tester) -> None:
     """A second backward pass adds to .grad; a box that is attached twice counts once."""
     a, b, c = arrays(t, 3)
     span = ("gm.record()", "gm.backward(total(mul(a, b)))")
+    lines, given = program(*BEGIN, boxes(a=a, b=b), "gm.attach([a])", *span)
+    if t.drive("run", lines, ["gm.tape is None"], given=given)[0] is not True:
+        t.fail(
+            "records_on",
+            "gm.tape = None: the recording has ended",
+            "a tape in gm.tape still",
+            "backward also ends the recording, and what ends it sets the tape to None.",
+        )
     lines, given = program(*BEGIN, boxes(a=a, b=b), "gm.attach([a])", *span, *span)
     of_a = t.drive("run", lines, ["a.grad"], given=given)[0]
     replaced = "The gradient of the first pass is gone. Who may throw it away?"

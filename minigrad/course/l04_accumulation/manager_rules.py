@@ -24,8 +24,21 @@ def must_raise(
 
 @grad_manager.check(points=1)
 def misuse(t: Tester) -> None:
-    """record twice, backward without record, and a loss that is no number raise."""
+    """record twice, backward without record, and a loss of two elements raise; of one, not."""
     a, b = arrays(t, 2)
+    one, other = a[:1], b[:1]
+    lines = [*BEGIN, boxes(a=one, b=other), "gm.attach([a])", "gm.record()", "loss = mul(a, b)"]
+    last = "gm.backward(loss)"
+    _, given = program(*lines, last)
+    kinds, said, found = t.drive("failing", lines, last, ["a.grad"], given=given)
+    if kinds is not None:
+        t.fail(
+            "one_element",
+            f"a.grad = {show(other)}: loss.data has one element, in shape (1,)",
+            f"{kinds[0]}: {said}".rstrip(": ")[:160],
+            "ndim counts axes, and len goes along the first one. What counts elements?",
+        )
+    check_grad(t, "a", found[0], other)
     begin = (*BEGIN, boxes(a=a, b=b), "gm.attach([a])")
     must_raise(
         t,
@@ -67,6 +80,15 @@ def release(t: Tester) -> None:
     a, b = arrays(t, 2)
     begin = (*BEGIN, boxes(a=a, b=b), "gm.attach([a])", "gm.record()", "c = mul(a, b)")
     wanted = ["len(TAPES)", "gm.tape", "c.node.saved", "mul(a, b).node.op", "a.grad"]
+    _, given = program(*begin, "gm.release()", "gm.release()")
+    kinds, said, _ = t.drive("failing", [*begin, "gm.release()"], "gm.release()", given=given)
+    if kinds is not None:
+        t.fail(
+            "releases_twice",
+            "no error: the second release finds nothing to do",
+            f"{kinds[0]}: {said}".rstrip(": ")[:160],
+            "What is gm.tape after the first release? Ask before you work on it.",
+        )
     for end in ("gm.backward(total(c))", "gm.release(); gm.release()"):
         lines, given = program(*begin, end)
         n_tapes, tape, saved, op, grad = t.drive("run", lines, wanted, given=given)

@@ -22,7 +22,7 @@ microbatch_step = lesson.exercise(
         "always at the old w; then one step: w - learning_rate * sum.",
     ),
 )
-BY_HAND = "Take two batches of one row each. What does one batch of both rows give?"
+BY_HAND = "In the mean over all rows each row weighs the same. What does a row of each batch weigh?"
 
 
 def slope(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -59,6 +59,16 @@ def wrong_steps(
         ("last_batch", slopes[-1] * rows[-1] / rows.sum(), "Only the last batch moved w."),
         ("by_rows", by_rows, "That is the gradient of the summed loss. And of the mean?"),
         ("by_rows", by_rows / len(rows), "By what is a mean over rows divided?"),
+        (
+            "by_entries",
+            by_rows / (rows.sum() * len(w)),
+            "A batch has len(x) rows; x.size counts every number in it.",
+        ),
+        (
+            "first_rows",
+            by_rows / (len(rows) * rows[0]),
+            "Not every batch has as many rows as the first. How many are there in all?",
+        ),
         ("uphill", -full, "The step goes up the slope."),
     ]
     mistakes = [Mistake(key, w - rate * g, say) for key, g, say in wrong]

@@ -23,15 +23,15 @@ is_alias = lesson.exercise(
         "sets know isdisjoint.",
     ),
 )
-EQUAL = "Equal values are no common memory, and different ones no proof of the contrary."
-START = "Where does each of them end? Two arrays can meet without beginning at the same place."
+EQUAL = "Arrays apart may hold equal values, and None is the base of both. Compare addresses."
+START = "Write down where each element of the two begins; strides count bytes. Which is in both?"
 BASE = "Both are parts of one array. Is any element in both parts?"
 RANGES = "Their ranges of addresses overlap. Write down the addresses of each: is one in both?"
 BACKWARDS = "With a negative stride, ctypes.data is the highest address, not the lowest."
 BYTES = "An element is itemsize bytes long; another may begin in the middle of it."
 EMPTY = "How many bytes does an array without elements show?"
 AXES = "Each axis has a stride of its own: after the end of a row, how far is the next element?"
-SAME = "Each element of the smaller one is an element of the larger one."
+SAME = "Write down the addresses of both. What ravel() or a copy gives has other addresses."
 
 
 def ask(

@@ -61,18 +61,20 @@ def repair(t: Tester) -> None:
     """No layer shows online's bytes, and all have online's values."""
     for transposed in (False, True):
         arrays = network(t)
-        how = ", column by column in memory" if transposed else ""
+        how = ", its layers column by column in memory" if transposed else ""
         facts = t.drive(
             "target",
             arrays,
             transposed,
-            given=f"make_target(online), w2 of online over array({entries(arrays['w2'])}){how}",
+            given=f"make_target(online){how}",
         )
         if "type" in facts:
             t.fail("type", "a dict of Boxes", f"a {facts['type']}", "make_target returns a dict.")
         if set(facts["layers"]) != set(NAMES):
             t.fail("names", ", ".join(NAMES), ", ".join(facts["layers"]), "Keep the names.")
         for name in NAMES:
+            values = entries(arrays[name])
+            t.given = f"make_target(online){how}; {name} of online shows {values}"
             compare(t, name, facts["layers"][name], arrays[name])
         if not facts["online_unchanged"]:
             t.fail(

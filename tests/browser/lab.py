@@ -136,9 +136,7 @@ class Lab:
         self.page.evaluate("s => document.querySelector(s).scrollTop = 0", panel)
         for _ in range(300):
             self.page.wait_for_timeout(200)
-            found = self.page.locator(
-                f"{panel} :text({json.dumps(text, ensure_ascii=False)}) >> visible=true"
-            )
+            found = self.page.locator(f"{panel} :text({quoted}) >> visible=true")
             if found.count():
                 found.first.scroll_into_view_if_needed()
                 self.page.wait_for_timeout(500)

@@ -2,9 +2,10 @@
 # # 08 · Who remembers the last step?
 #
 # **You need** lesson 04, or to know what `loss.backward()` leaves in `p.grad`. **It takes** about
-# 100 minutes. **At the end** you have written SGD with momentum, clipping, and checkpoints that
-# survive a reordered model; you know why a line that only clips weights can ruin a training
-# without an error; and minigrad trains real digits with *your* step. Next: lesson 09, Adam.
+# two and a half hours; after section 4 is a good place for a break. **At the end** you have
+# written SGD with momentum, clipping, and checkpoints that survive a reordered model; you know why
+# a line that only clips weights can ruin a training without an error; and minigrad trains real
+# digits with *your* step. Next: lesson 09, Adam.
 #
 # Your code goes into `exercises/08_optimizer_state.py`. Where the engine computes something for the
 # first time on a machine, it compiles its kernels, which takes some seconds, and keeps them.
@@ -158,8 +159,8 @@ scrub(
 
 # %% [markdown]
 # **What to see.** The same forty gradients' worth of work, from the orange dot. Without memory the
-# walk creeps along the floor; with some it arrives; with too much it flies past the goal, since
-# momentum does not know that the gradient has turned.
+# walk creeps along the floor; with some it arrives; with too much it flies past the goal: there
+# the gradient turns round, but it must first brake what it has pushed up before.
 
 # %% [markdown]
 # ## 3. Whose is it?
@@ -285,8 +286,8 @@ plt.show()
 # step still points where the loss descends.
 #
 # (Not everybody does. Burn's `GradientClipping::Norm` takes the norm of *each parameter's* gradient
-# by itself; PyTorch, MegEngine and minigrad's `clip_grad_norm_` take one norm for all. It has the
-# same name, and it is another step.)
+# by itself; `clip_grad_norm_` in PyTorch and minigrad and `clip_grad_norm` in MegEngine take one
+# norm for all. The names are much the same, and the steps are not.)
 #
 # **Predict.** The gradients are `[inf, 1.0, 1.0]` and someone multiplies them by
 # `max_norm / norm`, without looking first. What becomes of the second one: `"one"`, `"zero"` or
@@ -304,8 +305,8 @@ print("the gradients afterwards:", unseen)
 infinite.reveal({0.0: "zero", 1.0: "one"}.get(float(unseen[1]), "nan"))
 
 # %% [markdown]
-# One weight becomes nan, all others stand still, and nothing is said: that is what PyTorch's
-# `clip_grad_norm_` does unless it is told `error_if_nonfinite=True`.
+# One weight becomes nan, the gradient of all others is lost, and nothing is said: that is what
+# PyTorch's `clip_grad_norm_` does unless it is told `error_if_nonfinite=True`.
 #
 # **Write** `clip_grad_norm_`: one norm, one factor, in place. Yours is to raise where the norm is
 # not a number to divide by, before it writes anything.

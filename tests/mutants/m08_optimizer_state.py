@@ -146,16 +146,6 @@ MUTANTS = [
     ),
     Mutant(
         "SGD",
-        "raised",
-        method(
-            HYPER,
-            "for p in self.parameters:",
-            *(f"    {line}" for line in FRESH),
-            f"    {STEP}",
-        ),
-    ),
-    Mutant(
-        "SGD",
         "none_moved",
         method(
             HYPER,
@@ -216,10 +206,22 @@ MUTANTS = [
         "all_stand",
         method(
             HYPER,
-            "for p in self.parameters[::-1]:",
+            "for p in self.parameters:",
             "    if p.grad is None or not p.requires_grad:",
             "        return",
             *(f"    {line}" for line in FRESH),
+            f"    {STEP}",
+        ),
+    ),
+    Mutant(
+        "SGD",
+        "dtype",
+        method(
+            HYPER,
+            "for p in self.parameters:",
+            *(f"    {line}" for line in SKIP),
+            "    if p.id not in self.state:",
+            f"        self.state[p.id] = {ZEROS.replace('_like(p.values)', '(p.values.shape)')}",
             f"    {STEP}",
         ),
     ),
@@ -314,6 +316,8 @@ MUTANTS = [
         function(
             NORM,
             "norm = float(np.sqrt(sum(np.sum(g.astype(np.float64) ** 2) for g in gradients)))",
+            "if norm == np.inf:",
+            "    raise ValueError(norm)",
             "if norm > max_norm:",
             "    for g in gradients:",
             "        g *= max_norm / norm",
@@ -440,6 +444,18 @@ MUTANTS = [
             SAVE,
             "known = optimizer.state",
             "return {n: known[p.id] for n, p in model.items() if p.id in known}",
+        ),
+    ),
+    Mutant(
+        "state_dict",
+        "no_array",
+        function(
+            SAVE,
+            "known = optimizer.state",
+            "return {",
+            "    n: {s: a.tolist() for s, a in known[p.id].items()}",
+            "    for n, p in model.items() if p.id in known",
+            "}",
         ),
     ),
     Mutant(

@@ -180,7 +180,7 @@ def untouched(t: Tester) -> None:
 @clip_grad_norm_.check(points=2)
 def not_finite(t: Tester) -> None:
     """An infinite norm, or nan, raises ValueError and leaves all as it was; large is not inf."""
-    for bad in t.random.permutation([np.inf, -np.inf, np.nan])[:2]:
+    for bad in t.random.permutation([float(t.random.choice([np.inf, -np.inf])), np.nan]):
         gradients = [numbers(t, 2), numbers(t, 2)]
         gradients[int(t.random.integers(2))][int(t.random.integers(2))] = bad
         got = ask(t, [g.copy() for g in gradients], 1.0, should_raise=True)

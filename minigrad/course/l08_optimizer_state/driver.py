@@ -99,6 +99,8 @@ def steps(mine, values, frozen, rounds, hyperparameters):
                 "strangers": strangers,
             }
         )
+        if not all(isinstance(p.values, np.ndarray) for p in model.values()):
+            break  # the next step would only stumble over it
     return rows
 
 

@@ -40,7 +40,9 @@ def saved_by_name(t: Tester) -> None:
     """It gives copies of the state, by name, for those that have some."""
     values = random_values(t)
     state = random_state(t, "ca")
-    given = f"state_dict(model, optimizer) with the names a, b, c and state {saved_text(state)}"
+    given = f"state_dict(model, optimizer): names a, b, c; state (by name): {saved_text(state)}"
+        f"state_dict(model, optimizer) with the names a, b, c; state (by name): {saved_text(state)}"
+    )
     got = t.drive("save", values, state, given=given)
     found, wanted = got["saved"], {name: state[name] for name in "ac"}
     if found is None:
@@ -49,6 +51,12 @@ def saved_by_name(t: Tester) -> None:
         t.fail("no_dict", saved_text(wanted), show(found), "Return a dict.")
     if not is_same(found, wanted):
         key, attempt = "value", "Which name belongs to which id? The model tells."
+        kinds = {
+            type(value).__name__
+            for slots in found.values()
+            if isinstance(slots, dict)
+            for value in slots.values()
+        }
         if found.keys() & got["ids"].values():
             key = "by_id"
             attempt = "These keys are ids. In tomorrow's process the parameters have other ids."
@@ -59,6 +67,13 @@ def saved_by_name(t: Tester) -> None:
             key, attempt = "too_many", "A parameter without state is left out. Which one is it?"
         elif not all(isinstance(slots, dict) for slots in found.values()):
             key, attempt = "flat", "Per name a dict, {'momentum': array}: Adam keeps more than one."
+        elif found.keys() == wanted.keys() and kinds - {"ndarray"}:
+            t.fail(
+                "no_array",
+                f"{saved_text(wanted)} with arrays in it",
+                f"{' and '.join(sorted(kinds))} in place of the arrays",
+                "A copy of an array is an array: a.copy().",
+            )
         t.fail(key, saved_text(wanted), saved_text(found), attempt)
     if not is_same(got["later"], wanted):
         t.fail(

@@ -44,10 +44,21 @@ def run(
     ]
     same = all(is_same(g, rounds[0]) for g in rounds)
     steps = f"{len(rounds)} steps, each with {texts[0]}" if same else f"steps: {'; '.join(texts)}"
+    steps = f"a step with {texts[0]}" if len(rounds) == 1 else steps
     cold = f" (frozen: {', '.join(frozen)})" if frozen else ""
     numbers_text = ", ".join(f"{name}={value:g}" for name, value in hyperparameters.items())
     given = f"SGD([{', '.join(values)}], {numbers_text}) with {listed(values)}{cold}; {steps}"
-    return t.drive("steps", values, list(frozen), rounds, hyperparameters, given=given)
+    rows = t.drive("steps", values, list(frozen), rounds, hyperparameters, given=given)
+    for step, row in enumerate(rows, 1):
+        for name, value in row["values"].items():
+            if not isinstance(value, np.ndarray):
+                t.fail(
+                    "values_lost",
+                    f"{name}.values after step {step}: an array",
+                    f"{name}.values = {show(value)}",
+                    "sgd_update returns None and writes into p.values. What do you assign to it?",
+                )
+    return rows
 
 
 @SGD.check(points=2)
@@ -123,7 +134,14 @@ def check_state(t: Tester, row: dict[str, Any], v: dict[str, np.ndarray], step: 
         )
     for name in v:
         slots = found[name]
-        kept = slots.get("momentum") if isinstance(slots, dict) else slots
+        if not isinstance(slots, dict) or "momentum" not in slots:
+            t.fail(
+                "no_slot",
+                f"state[{name}.id] = {{'momentum': {show(v[name], bare=True)}}}",
+                f"state[{name}.id] = {show(slots)}, after step {step}",
+                "What is kept under an id is a dict, with the array under 'momentum'.",
+            )
+        kept = slots["momentum"]
         t.close(
             kept,
             v[name],
@@ -142,15 +160,18 @@ def left_alone(t: Tester) -> None:
         ("its grad is None", (), [{"w": gradients["w"]}] * 2),
         ("it is frozen", ("b",), [gradients] * 2),
     ]
-    for why, frozen, rounds in cases:
-        for row in run(t, values, rounds, hyperparameters, frozen):
+    # The one that is left alone comes last, then first: a loop that ends there shows only then.
+    orders = [(*case, order) for case in cases for order in ("wb", "bw")]
+    for why, frozen, rounds, order in orders:
+        in_order = {name: values[name] for name in order}
+        for row in run(t, in_order, rounds, hyperparameters, frozen):
             found = row["values"]["b"]
             if not is_same(found, values["b"]):
                 t.fail(
                     "frozen_moved" if frozen else "none_moved",
                     f"b = {show(values['b'], bare=True)}, as it was: {why}",
                     f"b = {show(found, bare=True)}",
-                    "Requires_grad says whether it may move, whatever grad is."
+                    "`requires_grad` says whether it may move, whatever grad is."
                     if frozen
                     else "No gradient is not a gradient of zeros: those decay, and coast.",
                 )
@@ -193,7 +214,7 @@ def coasting(t: Tester, values: dict, gradients: dict, hyperparameters: dict) ->
 
 @SGD.check(points=1)
 def same_arrays(t: Tester) -> None:
-    """The values stay in their arrays, and gradients stay as they are."""
+    """The values stay in their arrays, gradients stay as they are, momentum has values' dtype."""
     x, g = numbers(t, 2), numbers(t, 2)
     hyperparameters = {"learning_rate": 0.1, "momentum": 0.5, "weight_decay": 0.2}
     rows = run(t, {"w": x}, [{"w": g}] * 2, hyperparameters)
@@ -212,3 +233,14 @@ def same_arrays(t: Tester) -> None:
                 f"another array; the old one still has {show(row['held']['w'], bare=True)}",
                 "p.values = … puts another array there. Who else may hold the old one?",
             )
+    small = {"w": x.astype(np.float32)}
+    row = run(t, small, [{"w": g.astype(np.float32)}], hyperparameters)[0]
+    slots = row["state"].get("w") if isinstance(row["state"], dict) else None
+    kept = slots.get("momentum") if isinstance(slots, dict) else slots
+    if not isinstance(kept, np.ndarray) or kept.dtype != np.float32:
+        t.fail(
+            "dtype",
+            "state[w.id]['momentum'], an array of float32, as w.values is",
+            f"state[w.id]['momentum'] = {show(kept)}",
+            "The momentum has the dtype of the values. Which one does np.zeros(shape) choose?",
+        )

@@ -364,8 +364,8 @@ for name, lose_at, style in (
     ("lost at every step", range(50), ":"),
 ):
     found, count = lengths(lose_at)
-    axis.plot(np.arange(1, 51), found, style, label=f"{name}: 'step' says {count} at the end")
-axis.axhline(0.1, color="gray", linewidth=0.6)
+    label = f"{name}: 'step' says {count} at the end"
+    axis.plot(np.arange(1, 51), found, style, linewidth=2, label=label)
 axis.set(xlabel="step", ylabel="|change of w|", ylim=(0, 0.14))
 axis.set_title("Adam with a learning rate of 0.1, and how well it remembers")
 axis.legend(fontsize=8)
@@ -388,8 +388,8 @@ plt.show()
 # decay out of the gradient: shrink `p` first, then make a step of Adam. That is AdamW.
 #
 # In PyTorch, `Adam(weight_decay=...)` is the first and `AdamW` the second; minigrad says the same.
-# Both multiply the decay by the learning rate, as you will (in the paper it has a factor of its
-# own).
+# In both systems AdamW takes away the share learning rate times $\lambda$, as you will (in the
+# paper the decay has a factor of its own).
 
 # %% tags=["exercise"]
 check("09.adamw_step")
@@ -585,7 +585,7 @@ print(f"{n_numbers} numbers in the network, {n_state} in Adam's moments: {n_stat
 # far left, drawn at -9, are the weights of pixels without ink in any image: their gradient is
 # always 0, and `eps` keeps 0/0 away. No single learning rate suits all these, and Adam divides each
 # by its own size. The price stands under the picture: two more numbers for each number of the
-# network. Trained with Adam, a network needs three times its own memory before the first gradient.
+# network. Trained with Adam, a network needs three times its own memory, gradients not counted.
 
 # %% [markdown]
 # ## 8. Bug hunt
@@ -605,8 +605,9 @@ for number, g in enumerate(gradients):
 print("stages:", [stage.__name__ for stage in mine.STAGES])
 
 # %% [markdown]
-# Which stage is it? Write its place into `BUG`, then repair its function. (An optimizer library
-# on GitHub had this very bug in 2019: frgfm/holocron, issue 1. Read it when you have found yours.)
+# Which stage is it? Write its place into `BUG`, then repair its function. (A library with
+# optimizers on GitHub had this very bug in 2019: frgfm/holocron, issue 1. Read it when you have
+# found yours.)
 
 # %% tags=["exercise"]
 check("09.lean_adam")

@@ -101,6 +101,7 @@ MUTANTS = [
         "eps_inside",
         changed("adam_step", ("np.sqrt(second) + eps", "np.sqrt(second + eps)")),
     ),
+    Mutant("adam_step", "abs_square", changed("adam_step", ("g * g", "abs(g)"))),
     Mutant("adam_step", "no_eps", changed("adam_step", (" + eps)", ")"))),
     Mutant(
         "adam_step",
@@ -115,13 +116,6 @@ MUTANTS = [
         "adam_step",
         "one_corrected",
         changed("adam_step", ("v / (1 - beta2**t)", "v")),
-    ),
-    Mutant(
-        "adam_step",
-        "power",
-        changed(
-            "adam_step", ("1 - beta1**t", "(1 - beta1) ** t"), ("1 - beta2**t", "(1 - beta2) ** t")
-        ),
     ),
     Mutant(
         "adam_step",
@@ -202,8 +196,8 @@ MUTANTS = [
     ),
     Mutant(
         "step_all",
-        "defaults",
-        changed("step_all", ("state, learning_rate, betas, eps)", "state)")),
+        "default_betas",
+        changed("step_all", ("learning_rate, betas, eps)\n", "learning_rate)\n")),
     ),
     Mutant(
         "step_all",

@@ -35,7 +35,8 @@ WRONG = {
     "one_corrected": ({"correct": "first"}, "Only one of the two moments is corrected yet."),
     "ascent": ({"sign": -1}, "It goes uphill: which way does the gradient point?"),
     "power": ({"power": True}, "Which comes first in your correction, the power or 1 - ...?"),
-    "no_square": ({"square": False}, "The second moment averages g * g. Can yours be negative?"),
+    "no_square": ({"square": "g"}, "The second moment averages g * g. Can yours be negative?"),
+    "abs_square": ({"square": "|g|"}, "The second moment averages g * g. What does yours average?"),
     "no_root": (
         {"root": False},
         "Your divisor grows like g * g. How should a first step depend on the size of g?",

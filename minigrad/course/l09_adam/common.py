@@ -39,18 +39,20 @@ def adam(
     swapped: bool = False,
     stale: bool = False,
     power: bool = False,
-    square: bool = True,
+    square: str = "g * g",
 ) -> tuple[np.ndarray, dict]:
     """Return the parameter and its state after one step, right or wrong in a chosen way.
 
     correct: which moments are corrected: 'both', 'first', 'second' or 'none'.
     eps_is: 'outside' the root, 'inside', 'missing', or 'before' the correction of the root.
     t_off: what is added to t in the correction; stale: the step uses the moments as they were.
-    power: the correction is (1 - beta) ** t; square: the second moment averages g * g, and not g.
+    power: the correction is (1 - beta) ** t.
+    square: what the second moment averages, 'g * g', 'g' or '|g|'.
     """
     m, v, t = moments(g, state, betas, swapped)
-    if not square:
-        v = betas[1] * state.get("second_moment", np.zeros_like(g)) + (1 - betas[1]) * g
+    if square != "g * g":
+        new = np.abs(g) if square == "|g|" else g
+        v = betas[1] * state.get("second_moment", np.zeros_like(g)) + (1 - betas[1]) * new
     first, second = m, v
     if stale and state:
         first, second = state["first_moment"], state["second_moment"]
@@ -132,8 +134,10 @@ def check_form(t: Tester, state: Any, name: str) -> None:
     """Fail unless this is a state: a dict with the three entries, its step a whole number."""
     wanted = f"{name}: a dict with {', '.join(map(repr, KEYS))}"
     if not isinstance(state, dict):
-        swapped = "Which of the two does the docstring name first?"
-        t.fail("state_form", wanted, f"{name} = {show(state)}", swapped)
+        attempt = "Which of the two does the docstring name first?"
+        if state is None:
+            attempt = "The next step needs what this one remembers. Which dict do you return?"
+        t.fail("state_form", wanted, f"{name} = {show(state)}", attempt)
     missing = [key for key in KEYS if key not in state]
     if missing:
         found = ", ".join(map(repr, state)) or "nothing"
@@ -141,9 +145,10 @@ def check_form(t: Tester, state: Any, name: str) -> None:
             "state_keys",
             wanted,
             f"a dict with {found}",
-            f"The next step will look for {missing[0]!r}. What was there, and is spelled how?",
+            f"The next step looks for {missing[0]!r}. The top of the file gives the three names.",
         )
     step = state["step"]
     if isinstance(step, bool) or not isinstance(step, int | np.integer):
-        attempt = "'step' counts this parameter's steps: a whole number."
-        t.fail("step_form", f"{name}['step']: an int", f"{name}['step'] = {show(step)}", attempt)
+        attempt = "'step' counts this parameter's steps: a whole number, such as 1."
+        found = f"{name}['step'] = {show(step)}, of type {type(step).__name__}"
+        t.fail("step_form", f"{name}['step']: an int", found, attempt)

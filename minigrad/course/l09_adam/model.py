@@ -35,6 +35,7 @@ step_all = lesson.exercise(
 )
 MISSING_NAME = "A parameter that makes no step is still part of the model."
 DEFAULTS = "This step has the defaults of adam_step. Which numbers were you given?"
+DEFAULT_BETAS = "This step has the default betas of adam_step. Which were you given?"
 SHARED = "How many steps has this very parameter made? Its moments know only those."
 
 
@@ -132,18 +133,21 @@ def all_have_gradients(t: Tester) -> None:
     parameters = {name: random_array(t) for name in names}
     gradients = {name: random_array(t) for name in names}
     states = {"w": state_after(t, 3), "b": state_after(t, 3)}
-    hyper = random_hyper(t)
+    rate, _, eps = random_hyper(t)
+    hyper = (rate, (0.8, 0.99), eps)  # not the defaults of adam_step
     got = ask(t, parameters, gradients, states, hyper)
     for name, other in (("w", "b"), ("b", "w")):
         p, g = parameters[name], gradients[name]
         shared = adam(p, g, states[other], *hyper)[0]
         fresh = adam(p, g, {}, *hyper)[0]
+        default = adam(p, g, states[name], rate, (0.9, 0.999), eps)[0]
         mixed = "Whose moments went into this step?"
         wrong = [
             Mistake("mixed_states", shared, mixed),
             Mistake("forgets", fresh, "That is a first step: its state was not handed on."),
             Mistake("not_moved", p, "It has a gradient and did not move."),
             Mistake("defaults", with_defaults(p, g, states[name]), DEFAULTS),
+            Mistake("default_betas", default, DEFAULT_BETAS),
         ]
         right = adam(p, g, states[name], *hyper)
         check_name(t, got, name, right, wrong, "Each parameter goes with its own gradient, state.")

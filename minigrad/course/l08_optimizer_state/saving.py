@@ -41,8 +41,6 @@ def saved_by_name(t: Tester) -> None:
     values = random_values(t)
     state = random_state(t, "ca")
     given = f"state_dict(model, optimizer): names a, b, c; state (by name): {saved_text(state)}"
-        f"state_dict(model, optimizer) with the names a, b, c; state (by name): {saved_text(state)}"
-    )
     got = t.drive("save", values, state, given=given)
     found, wanted = got["saved"], {name: state[name] for name in "ac"}
     if found is None:

@@ -244,7 +244,7 @@ for n_out in (1, 10, 1000):
     }
     line = axis.loglog(widths, both["forward"], "--", label=f"forward, {n_out} outputs")[0]
     axis.loglog(widths, both["reverse"], color=line.get_color(), label=f"reverse, {n_out} outputs")
-axis.set(xlabel="inputs", ylabel="multiplications for the whole Jacobian")
+axis.set(xlabel="inputs", ylabel="multiplications for the whole Jacobian", ylim=(2, None))
 axis.set_title("Reverse wins where inputs outnumber outputs")
 axis.legend(fontsize=8)
 axis.grid(alpha=0.3)

@@ -15,14 +15,14 @@ def draw_secant(axis: Any, f: Callable, slope: float, at: float, eps: float) -> 
     grid = np.linspace(at - 2.2, at + 2.3, 200)
     ends = np.array([at - eps, at + eps])
     rise = float(np.diff(f(ends))[0])
-    axis.plot(grid, f(grid), color="tab:blue", label="the function")
-    axis.plot(grid, f(at) + slope * (grid - at), ":", color="gray", label="its tangent")
+    axis.plot(grid, f(grid), color="tab:blue", label="f(x)")
+    axis.plot(grid, f(at) + slope * (grid - at), ":", color="gray", label="tangent")
     line = f(ends[0]) + rise / (2 * eps) * (grid - ends[0])
-    axis.plot(grid, line, color="tab:red", label="line through the two points")
+    axis.plot(grid, line, color="tab:red", label="two points")
     axis.plot(ends, f(ends), "o", color="tab:red")
     axis.set(xlabel="x", ylabel="f(x)", ylim=(f(grid).min() - 0.4, f(grid).max() + 0.8))
     axis.set_title(f"eps = {eps:g}: slope {rise / (2 * eps):.5f}, true {slope:.5f}", fontsize=10)
-    axis.legend(loc="lower right", fontsize=8)
+    axis.legend(loc="lower right", fontsize=8, handlelength=1.2)
 
 
 def draw_chain(

@@ -47,7 +47,7 @@ def scrub(
     except ImportError:
         return None
 
-    large = min(1.8 * width, 9.0), 1.4 * height
+    large = max(width, min(1.8 * width, 7.8)), 1.4 * height
 
     def picture(value: Any) -> None:
         _, axis = plt.subplots(figsize=large, layout="constrained")

@@ -151,7 +151,8 @@ def _name_peak(axes, peak, spans):
     if older > 0:
         named.append(f"{format_bytes(older)} from before")
     during = f", in {peak.op}" if peak.op else ""
-    lines = textwrap.wrap(" \u00b7 ".join(named), LETTERS_ACROSS)
+    glued = [name.replace(" ", "\u00a0") for name in named]  # a line breaks between two, only
+    lines = textwrap.wrap("\u00a0\u00b7 ".join(glued), LETTERS_ACROSS)
     title = f"Peak {format_bytes(peak.current_bytes)} at event {peak.index}{during}"
     above = 8 + 12 * len(lines)  # points: room for the lines between title and axes
     axes.set_title(title, loc="left", color=INK, fontsize=11, fontweight="bold", pad=above)

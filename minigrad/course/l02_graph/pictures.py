@@ -50,6 +50,7 @@ def draw_walks(
             x, y = places[node]
             for one in {i for i in node.inputs if i is not None}:
                 busy = step > 0 and node is order[step - 1]
+                level = places[one][1] == y  # then an arrow meets the sides of boxes: they are wide
                 axis.annotate(
                     "",
                     (places[one][0] + shift, places[one][1]),
@@ -58,8 +59,8 @@ def draw_walks(
                         "arrowstyle": "-|>",
                         "color": "tab:red" if busy else "silver",
                         "linewidth": 2 if busy else 1,
-                        "shrinkA": 20,
-                        "shrinkB": 20,
+                        "shrinkA": 8 + 2.8 * len(names[node]) if level else 20,
+                        "shrinkB": 8 + 2.8 * len(names[one]) if level else 20,
                     },
                     zorder=0,
                 )

@@ -457,18 +457,18 @@ mine = load("02")
 p, q = mine.leaf(2.0), mine.leaf(3.0)
 s = mine.tanh(p)
 u = mine.mul(s, q)
-known = {p: "p", q: "q", s: "s = tanh(p)", u: "u = s·q"}
+known = {p: "p", q: "q", s: "s = tanh(p)", u: "u = s·q"}  # others are shown by their op
 
 order = mine.hasty_order(u)[::-1]
 figure, axis = plt.subplots(figsize=(8, 2.4), layout="constrained")
-draw_arcs(axis, order, [known[node] for node in order])
+draw_arcs(axis, order, [known.get(node, node.op) for node in order])
 axis.set(title="hasty_order of a tree", xlabel="place, from the end", yticks=[])
 plt.show()
 
 # %% [markdown]
-# **What to see.** No arrow points to the left: for trees it is right. Change the graph in this cell
-# until an arrow turns red, at a node that is no leaf. That is your counterexample, and you have met
-# one in this lesson. Write it into `counterexample`, then repair `hasty_order`.
+# **What to see.** No arrow points to the left; so it is for every tree. Change the graph in this cell
+# until an arrow turns red that begins at a node which is no leaf. That graph is a counterexample, and
+# you have met one in this lesson. Write it into `counterexample`, then repair `hasty_order`.
 
 # %% tags=["exercise"]
 check("02.hasty_order")

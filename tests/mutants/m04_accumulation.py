@@ -270,41 +270,6 @@ MUTANTS = [
     Mutant("GradManager", "twice", manager("attach(self, boxes)", "self.attached += boxes")),
     Mutant(
         "GradManager",
-        "not_recorded",
-        manager(
-            "record(self)",
-            "if self.tape is not None:",
-            "    raise RuntimeError('it records already')",
-            "self.tape = []",
-            "TAPES.append(list(self.tape))",
-        ),
-    ),
-    Mutant(
-        "GradManager",
-        "releases_twice",
-        manager(
-            "release(self)",
-            "stop(self.tape)",
-            "for node in self.tape:",
-            "    node.saved = ()",
-            "self.tape = None",
-        ),
-    ),
-    Mutant(
-        "GradManager",
-        "records_on",
-        walk(
-            *BACK,
-            "for box in self.attached:",
-            "    if box.node in grads:",
-            "        g = grads[box.node]",
-            "        box.grad = g if box.grad is None else box.grad + g",
-            "    elif self.keep_empty_grad and box.grad is None:",
-            "        box.grad = np.zeros_like(box.data)",
-        ),
-    ),
-    Mutant(
-        "GradManager",
         "one_element",
         manager(
             "backward(self, loss)",
@@ -409,17 +374,6 @@ MUTANTS = [
             "self.release()",
         ),
     ),
-    Mutant(
-        "GradManager",
-        "no_grad",
-        walk(
-            "for node in self.tape:",
-            *BACK[1:],
-            "for box in self.attached:",
-            "    box.grad = grads.get(box.node)",
-            "self.release()",
-        ),
-    ),
     Mutant("train_both", "untouched", "BUG = (None, None)"),
     Mutant("train_both", "not_it", 'BUG = ("actor", 1)'),
     Mutant("train_both", "not_then", 'BUG = ("critic", 0)'),
@@ -447,10 +401,5 @@ MUTANTS = [
         training(
             CLEAR, *CRITIC, "critic.grad = 0.0", *ACTOR, "log.append((critic.grad, actor.grad))"
         ),
-    ),
-    Mutant(
-        "train_both",
-        "logged",
-        training(CLEAR, *CRITIC, *ACTOR, "log.append((critic.grad, actor.grad))"),
     ),
 ]

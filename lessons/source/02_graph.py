@@ -466,9 +466,10 @@ axis.set(title="hasty_order of a tree", xlabel="place, from the end", yticks=[])
 plt.show()
 
 # %% [markdown]
-# **What to see.** No arrow points to the left; so it is for every tree. Change the graph in this cell
-# until an arrow turns red that begins at a node which is no leaf. That graph is a counterexample, and
-# you have met one in this lesson. Write it into `counterexample`, then repair `hasty_order`.
+# **What to see.** No arrow points to the left; so it is for every tree. Change the graph in this
+# cell until an arrow turns red that begins at a node which is no leaf. That graph is a
+# counterexample, and you have met one in this lesson. Write it into `counterexample`, then repair
+# `hasty_order`.
 
 # %% tags=["exercise"]
 check("02.hasty_order")

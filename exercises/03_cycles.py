@@ -38,7 +38,8 @@ def find_cycle(root):
         A node that is its own input is the cycle [a, a]. Of several cycles, any
         will do.
 
-    Look at each edge at most twice, however many ways lead to it. Change no node.
+    Look at each edge at most twice, however many ways lead to it. Ask `in` of a set or
+    a dict: a list of 50,000 nodes is compared one by one. Change no node.
     """
     raise NotImplementedError("find_cycle is yours to write")
 

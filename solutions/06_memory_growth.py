@@ -209,7 +209,8 @@ def valid_copy(model):
 #   list:  a container that outlives the step holds on to its graph;
 #   cycle: objects that hold each other, so that only the garbage collector
 #          would free them, some time.
-# Write the letter of each into BUG, then mend the loop.
+# Write the letter of each into BUG, then mend the loop. Two of them may hold the
+# same nodes: then taking out one alone changes nothing.
 
 ### BEGIN SOLUTION
 BUG = {"chain": "E", "list": "D", "cycle": "C"}

@@ -357,6 +357,9 @@ danger.reveal(len(refused))
 print(*refused.values())
 
 # %% [markdown]
+# `exp(a)` does not mind: what it saved is its output, another array, in which nobody wrote. And
+# `a + a` has the slope 2 whatever `a` is.
+#
 # How does the engine notice? Comparing bytes would cost as much as copying them. It counts
 # instead: each Storage has a **version**, which every in-place write bumps, and a node notes the
 # version of what it saves. In backward it compares two integers. PyTorch does the same (there it is
@@ -655,6 +658,7 @@ for block in (1, 8):
 
 # %%
 from minigrad.course.l06_memory_growth.engine_driver import DQNLoop
+from minigrad.course.l06_memory_growth.original import loop_as_it_came
 
 random = np.random.default_rng(0)
 states = random.standard_normal((201, 16, 4)).astype(np.float32)
@@ -682,29 +686,36 @@ def with_a_hook(loop):
     load("06").fix_dqn_loop(loop)
 
 
-attempts = []
+loops = [("as it came", live_nodes_in(loop_as_it_came()))]
 
 # %%
 mine = load("06")
-attempts.append(live_nodes_in(mine.fix_dqn_loop))  # run this cell again after each change
-figure, axis = plt.subplots(figsize=(8, 3.4))
-for n, live in enumerate(attempts, 1):
+name = f"yours, attempt {len(loops)}"
+loops.append((name, live_nodes_in(mine.fix_dqn_loop)))  # run this cell again after each change
+hooked = [("yours, and a hook that collects", live_nodes_in(with_a_hook))]
+figure, axis = plt.subplots(figsize=(9, 4))
+for name, live in loops + hooked:
     slope = np.polyfit(np.arange(len(live)), live, 1)[0]
-    axis.plot(live, label=f"attempt {n}: {abs(slope):.2f} nodes a step")
-axis.plot(live_nodes_in(with_a_hook), ":", color="gray", label="and with a hook that collects")
-axis.set(xlabel="step", ylabel="live nodes", title="Your loop, as it is now")
+    style = {"as it came": "r-", hooked[0][0]: "k:"}.get(name, "-")
+    width = 5 if name == "as it came" else 1.8
+    alpha = 0.35 if name == "as it came" else 1
+    label = f"{name}: {abs(slope):.2f} nodes a step"
+    axis.plot(live, style, linewidth=width, alpha=alpha, label=label)
+axis.set(xlabel="step", ylabel="live nodes", title="One loop, before and after")
 axis.legend()
 axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** As it comes, the loop climbs without end; mended, it is flat: no nodes a step.
-# The dotted line has one leak more, planted on purpose: a forward hook that collects outputs, to
-# look at them later, and that nobody removes. That is a list too.
+# **What to see.** The broad red line is the loop as it came: it climbs without end. Yours lies on
+# it until you change something; mended, it lies flat: no nodes a step. The dotted line is yours
+# with a leak planted on purpose, a forward hook that collects outputs and that nobody removes. That
+# is a list too. (As long as your chain holds the same nodes anyway, it adds nothing.)
 #
-# Take out one suspect line at a time, save, and run the last cell again, which adds a line to the
-# picture: by how much does the slope change? Write the letters into `BUG`, then mend the loop. It
-# must compute what it did before.
+# It is the same with the three leaks: two of them may hold the same nodes, and then taking out
+# *one* line changes nothing. So go the other way. Take out all six suspects, save, run the last
+# cell again: flat? Then put back one at a time; each run adds a line to the picture. Write the
+# letters into `BUG`, then mend the loop. It must compute what it did before.
 
 # %% tags=["exercise"]
 check("06.fix_dqn_loop")

@@ -77,6 +77,9 @@ MUTANTS = [
     Mutant("find_cycle", "tail", search("[*path, one]")),
     Mutant("find_cycle", "open", search("path[place[one] :]")),
     Mutant("find_cycle", "direction", search("[*path[place[one] :], one][::-1]")),
+    Mutant("find_cycle", "slow_in", search("[*path[path.index(one) :], one]", replace=[
+        ("one in place", "one in path"), ("finished, place = set()", "finished, place = []"),
+        ("finished.add(node)", "finished.append(node)")])),
     Mutant("find_cycle", "cost", search(replace=[("finished.add(node)", "pass")])),
     Mutant(
         "find_cycle",
@@ -141,6 +144,18 @@ MUTANTS = [
     ),
     Mutant("assert_dag", "wrong_error", f"{ASSERT}\n    assert find_cycle(root) is None"),
     Mutant("assert_dag", "false_alarm", f"{ASSERT}\n    raise GraphCycleError(find_cycle(root))"),
+    Mutant(
+        "assert_dag",
+        "wrong_error",
+        f"{ASSERT}\n    path = find_cycle(root)\n    if path is not None:\n"
+        "        raise GraphCycleError(explain_cycle(path))",
+    ),
+    Mutant(
+        "assert_dag",
+        "returned",
+        f"{ASSERT}\n    path = find_cycle(root)\n    if path is not None:\n"
+        "        raise GraphCycleError(path)\n    return True",
+    ),
     Mutant(
         "assert_dag",
         "cost",

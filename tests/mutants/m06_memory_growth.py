@@ -106,7 +106,7 @@ MUTANTS = [
     ),
     Mutant(
         "check_saved",
-        "raised",
+        "false_alarm",
         function(
             SAVED,
             "for value, version in zip(ctx.saved, ctx.versions):",
@@ -245,6 +245,13 @@ MUTANTS = [
         ),
     ),
     Mutant("no_grad", "sent", changed("class no_grad:", ("resume(value)", "next(running)"))),
+    Mutant(
+        "no_grad",
+        "not_ended",
+        changed(
+            "class no_grad:", ("return stop.value", "raise StopIteration(stop.value) from None")
+        ),
+    ),
     Mutant("no_grad", "end", changed("class no_grad:", ("return stop.value", "return None"))),
     Mutant("max_batch", "proportional", function(MAX, "return limit // measure(1)")),
     Mutant(
@@ -264,6 +271,15 @@ MUTANTS = [
             MAX,
             "one, two = measure(1), measure(2)",
             "return round((limit - (2 * one - two)) / (two - one))",
+        ),
+    ),
+    Mutant(
+        "max_batch",
+        "float",
+        function(
+            MAX,
+            "one, two = measure(1), measure(2)",
+            "return (limit - (2 * one - two)) / (two - one)",
         ),
     ),
     Mutant(
@@ -340,6 +356,12 @@ MUTANTS = [
         "valid_copy",
         "training_lost",
         WRAPPER.format("self.model.eval()", "self.model.train()", "pass"),
+    ),
+    Mutant("valid_copy", "not_a_model", function(VALID, "return lambda x: model.eval()(x)")),
+    Mutant(
+        "valid_copy",
+        "no_output",
+        WRAPPER.replace("return y", "return None").format("pass", "pass", "pass"),
     ),
     Mutant("valid_copy", "value", WRAPPER.format("pass", "pass", "pass")),
     Mutant(

@@ -34,6 +34,9 @@ def check_assert(t: Tester, graph: Web, *, cyclic: bool) -> None:
             if not raised["is_it"]:
                 say = "There is no cycle here, so nothing should be raised, nor break."
             t.fail("false_alarm", "no error: the root depends on no cycle", got, say)
+        if answer["returned"] is not None:
+            say = "It raises, or it returns nothing: nobody looks at an answer."
+            t.fail("returned", "None", answer["returned"], say)
         return
     example = graph.cycle() or []
     wanted = f"a GraphCycleError with a path such as {graph.path(example)}"
@@ -43,6 +46,8 @@ def check_assert(t: Tester, graph: Web, *, cyclic: bool) -> None:
     if not raised["is_it"]:
         kind = raised["kinds"][0]
         say = "Callers catch GraphCycleError by its name, and look at its path."
+        if kind in ("AttributeError", "TypeError"):
+            say = "GraphCycleError is made from the path itself: from the list that was found."
         if kind == "RecursionError":
             say = "That is Python giving up on a search that does not end. Search for the cycle."
         t.fail("wrong_error", wanted, f"{kind}: {raised['text']}", say)

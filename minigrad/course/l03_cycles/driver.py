@@ -22,9 +22,20 @@ class Counted(tuple):
         return super().__getitem__(index)
 
 
-def build(ops, inputs, kind=tuple, lines=None):
+class Compared(Node):
+    """A Node that counts how often one is compared with another one, for all together."""
+
+    __hash__ = Node.__hash__
+    times = 0
+
+    def __eq__(self, other):
+        Compared.times += 1
+        return self is other
+
+
+def build(ops, inputs, kind=tuple, lines=None, node=Node):
     """Return the Nodes of a graph: per row its op and the places of its inputs."""
-    nodes = [Node(op, line=lines[k] if lines else "") for k, op in enumerate(ops)]
+    nodes = [node(op, line=lines[k] if lines else "") for k, op in enumerate(ops)]
     for node, row in zip(nodes, inputs, strict=True):
         node.inputs = kind(None if i is None else nodes[i] for i in row)
     return nodes
@@ -66,6 +77,14 @@ def find_long(mine, n, back):
     return {"found": places(mine.find_cycle(nodes[-1]), nodes), "looks": 0}
 
 
+def find_compared(mine, n, back):
+    """Return the same for a graph whose nodes count how often two of them are compared."""
+    nodes = build(*long_graph(n, back), node=Compared)
+    Compared.times = 0
+    found = mine.find_cycle(nodes[-1])
+    return {"found": places(found, nodes), "looks": 0, "compared": Compared.times}
+
+
 def find_counted(mine, n, back):
     """Return the same for a graph whose edges are counted."""
     return find(mine, *long_graph(n, back), n)
@@ -81,9 +100,9 @@ def asserted(mine, ops, inputs, root, lines=None, counted=True):
     """Return what assert_dag raises, if anything, and how often edges were looked at."""
     nodes = build(ops, inputs, Counted if counted else tuple, lines)
     Counted.looks = 0
-    raised = None
+    raised = returned = None
     try:
-        mine.assert_dag(nodes[root])
+        returned = mine.assert_dag(nodes[root])
     except NotImplementedError:
         raise
     except Exception as error:
@@ -93,7 +112,9 @@ def asserted(mine, ops, inputs, root, lines=None, counted=True):
             "is_it": isinstance(error, mine.GraphCycleError),
             "path": places(getattr(error, "path", None), nodes),
         }
-    return {"raised": raised, "looks": Counted.looks}
+    looks = Counted.looks
+    said = None if returned is None else repr(returned)[:60]
+    return {"raised": raised, "returned": said, "looks": looks}
 
 
 def assert_long(mine, n, back):

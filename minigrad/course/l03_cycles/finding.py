@@ -108,6 +108,8 @@ def deep_and_wide(t: Tester) -> None:
     for how, n, back in (
         ("find_counted", 12, None),
         ("find_counted", 300, 200),
+        ("find_long", 5_000, None),  # too deep for recursion, and short enough for slow searches
+        ("find_compared", 300, None),
         ("find_long", 50_000, None),
         ("find_long", 50_000, 1),
     ):
@@ -117,6 +119,11 @@ def deep_and_wide(t: Tester) -> None:
         answer = t.drive(how, n, back, given=given)
         found = answer["found"]
         check_looks(t, answer["looks"], 2 * n if back is None else 2 * (n - back) + 1)
+        most = 40 * n  # a list of all nodes is compared with n * n / 2 times, one of a few is not
+        if answer.get("compared", 0) > most:
+            say = "`in` compares with the entries of a list one by one. What answers at once?"
+            wanted = f"at most {most:,} comparisons of one node with another"
+            t.fail("slow_in", wanted, f"{answer['compared']:,} comparisons", say)
         if back is None and found is not None:
             t.fail("false_alarm", "None", show(found)[:80], "It is right for small graphs.")
         if back is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from minigrad.course.l06_memory_growth.lesson import lesson
 from minigrad.grader.formula import Formula
 from minigrad.grader.message import show
@@ -44,7 +46,7 @@ class Step:
         expected = f"{batch}: peak {self.peak(batch)} fits into {limit}, {self.peak(batch + 1)} not"
         if not batch:
             expected = f"0: a batch of 1 needs {self.peak(1)}, and there are {limit}"
-        if isinstance(got, float) and got == batch:
+        if isinstance(got, float) and math.isfinite(got) and int(got) == batch:
             whole = "A batch has a whole number of samples. Which operator gives a float?"
             t.fail("float", expected, f"{got!r}, a float", whole)
         if isinstance(got, int) and got < 0 == batch:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.l06_memory_growth.lesson import lesson
+from minigrad.grader.limits import Limits
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
 
@@ -18,12 +19,14 @@ fix_dqn_loop = lesson.exercise(
     returns="(losses, mean_value): a list of floats and a float",
     needs="engine",
     answers=("gc.collect",),
+    limits=Limits(call_seconds=15.0),  # a second's work: a busy machine must not fail it
     hints=(
-        "Take out one suspect line at a time and watch the live nodes. Ask of each line: does "
-        "what it keeps have a graph, and does anybody let go of it before the loop ends?",
+        "Two lines may hold the same nodes: with one of them out, the other holds on. Take out all "
+        "six, put one back at a time, and watch the live nodes. Does what it keeps have a graph, "
+        "and does anybody let go of it?",
         "A: NumPy arrays have no graph. B: one loss replaces the other. F: nothing is recorded. "
-        "That leaves C, D and E, one of each kind: `self.show = self.as_text` puts a method, "
-        "which holds self, into self.",
+        "And the rest: which of them is computed from itself? Which gets longer? And what does a "
+        "method hold, besides its code?",
         "Keep numbers: float(loss), float(chosen.mean()). And let show be a method of the class, "
         "not an attribute that each report makes of its own method.",
     ),
@@ -49,7 +52,7 @@ def check_label(t: Tester, kind: str) -> None:
     said = bug.get(kind) if isinstance(bug, dict) else None
     t.given = f'BUG["{kind}"], the line that makes the {kind}'
     if said is None and isinstance(bug, dict) and kind in bug:
-        attempt = f"Look for {KINDS[kind]}. Take a line out and watch the live nodes."
+        attempt = f"Look for {KINDS[kind]}. Take all six out, and put one back at a time."
         t.fail("untouched", "a letter, A to F", "None", attempt, where=where)
     if not isinstance(said, str) or len(said) != 1 or said.upper() not in LETTERS:
         form = 'Only the form is wrong: {"chain": …, "list": …, "cycle": …}, each a letter, "A".'

@@ -56,9 +56,9 @@ def saved(mine, op, line, versions, depths, writes, is_freed):
         ctx.saved = None
     try:
         returned = mine.check_saved(ctx)
-    except ACCIDENTS:
-        raise
     except Exception as error:
+        if isinstance(error, ACCIDENTS) and not (is_freed and isinstance(error, TypeError)):
+            raise
         return {"raised": [kind.__name__ for kind in type(error).__mro__], "text": str(error)}
     return {"returned": returned}
 
@@ -140,6 +140,10 @@ def generator(mine, outside, values):
             yielded.append(running.send(n))
     except StopIteration as stop:
         end = stop.value
+    except RuntimeError as error:
+        if not isinstance(error.__cause__, StopIteration):
+            raise
+        return {"not_ended": str(error)}
     return {
         "inside": inside,
         "received": received,

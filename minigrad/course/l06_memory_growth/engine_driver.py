@@ -47,11 +47,13 @@ def run_loop(mine, width, states, rewards, every):
     weights = {"online": values_of(loop.online), "target": values_of(loop.target)}
     was_on = gc.isenabled()
     gc.disable()
+    gc.freeze()  # counting nodes walks over the objects that are not frozen: over new ones only
     before = mg.memory.stats()["live_nodes"]
     try:
         returned = mine.fix_dqn_loop(loop)
         left = mg.memory.stats()["live_nodes"] - before
     finally:
+        gc.unfreeze()
         if was_on:
             gc.enable()
     return {
@@ -98,6 +100,8 @@ def copied(mine, x, recording):
     shown = mine.valid_copy(model)
     if shown is None:
         return None
+    if not callable(shown) or not hasattr(shown, "parameters"):
+        return {"kind": type(shown).__name__}
     seen["after_copy"] = facts(model)
     seen["shown"] = known_as(shown.parameters())
     seen["outputs"], seen["n_nodes"] = [], []
@@ -108,6 +112,8 @@ def copied(mine, x, recording):
             y = shown(mg.variable(x))
             seen["n_nodes"].append(graph_node.next_serial() - first - 1)
             seen["mode_kept"] = mg.is_recording() == recording
+        if not isinstance(y, mg.Variable):
+            return {"gave": repr(y)[:60]}
         seen["outputs"].append(y.numpy().copy())
         seen["after_call"] = facts(model)
         for p in model.parameters():

@@ -106,7 +106,12 @@ def seen_by_a_generator(t: Tester) -> tuple[list, bool, dict]:
         f"mode.recording = True; @no_grad() on a generator function that yields {values}; "
         f"next(g), then g.send(0), g.send(1), g.send(2)"
     )
-    return values, outside, t.drive("generator", outside, values, given=given)
+    seen = t.drive("generator", outside, values, given=given)
+    if "not_ended" in seen:
+        attempt = "When the body is at its end, send raises StopIteration. What must yours do then?"
+        wanted = "it ends after its last value, and returns what the body returns"
+        t.fail("not_ended", wanted, f"RuntimeError: {seen['not_ended']}", attempt)
+    return values, outside, seen
 
 
 @no_grad.check(points=2)

@@ -41,6 +41,13 @@ def ask(t: Tester, recording: bool = True) -> tuple[dict, np.ndarray]:
     seen = t.drive("copied", x, recording, given=given)
     if seen is None:
         t.none("an object that can be called")
+    if "kind" in seen:
+        lacks = "Who calls it also asks for list(shown.parameters()). What could have both?"
+        wanted = "an object with shown(x) and shown.parameters()"
+        t.fail("not_a_model", wanted, f"an object of type {seen['kind']}", lacks)
+    if "gave" in seen:
+        lost = "Where does the model's answer get lost: does each function on the way return it?"
+        t.fail("no_output", "shown(x): a Variable", f"shown(x): {seen['gave']}", lost)
     return seen, x
 
 

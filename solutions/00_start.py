@@ -1,8 +1,8 @@
 """Lesson 00: the run loop, and a derivative from nothing but function calls.
 
 Edit this file, save it, and grade it: `check("00")` in the notebook, or
-`pytest exercises/00_start.py` in a terminal. Both run this saved file in a
-process of its own. Python and NumPy are enough.
+`minigrad check 00` in a terminal. Both run this saved file in a process of its
+own. Python and NumPy are enough.
 """
 
 

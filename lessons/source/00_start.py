@@ -68,7 +68,7 @@ plt.show()
 # much the loss grows when this one number grows. How does it find thousands of slopes at once?
 #
 # Two pictures of what goes on in there. You will understand every box of the first by lesson 02,
-# and every step of the second by lesson 10.
+# and every step of the second by lesson 06.
 
 # %%
 loss = mg.cross_entropy(model(mg.variable(x[:32])), mg.variable(y[:32]))
@@ -120,8 +120,8 @@ check("00.hello")
 #
 # Now repair `hello`, **save the file**, and run the cell again. `check("00.hello")` grades the
 # saved file in a process of its own, so nothing you write can hang or break this notebook. In a
-# terminal, `pytest exercises` does exactly the same. Stuck? `hint("00.hello")` gives one of
-# three hints. Hints cost nothing.
+# terminal, `minigrad check 00.hello` does the same, and so does `pytest exercises`. Stuck?
+# `hint("00.hello")` gives one of three hints. Hints cost nothing.
 
 # %% [markdown]
 # ## 3. A slope from two values
@@ -267,7 +267,7 @@ for dtype in (np.float32, np.float64):
 # ## 5. Why nobody trains like this
 #
 # With `central_difference` you could train the network of the beginning: nudge one number, look at
-# the loss, put it back, go on to the next. It is right, as far as the digits go. Here are five of
+# the loss, put it back, go on to the next. It is right, as far as float32 goes. Here are five of
 # the network's weights, nudged in float32 as they are, beside what `backward()` says:
 
 # %%
@@ -394,7 +394,7 @@ print("all zeros pass for", gradient_of_exp.round(2))
 # %% [markdown]
 # So the checks of *this* course are tested themselves: for each function there are several wrong
 # versions that people really write, and every one must fail, with the message meant for it.
-# `python -m minigrad.course.prove` prints the table.
+# In a clone of minigrad's repository, `python -m minigrad.course.prove` prints the table.
 
 # %% [markdown]
 # ## Where you are

@@ -13,8 +13,9 @@ import numpy as np
 
 from minigrad.grader.formula import Formula
 from minigrad.grader.result import ExerciseResult
-from minigrad.grader.run import driver_of, run_check
+from minigrad.grader.run import run_check
 from minigrad.grader.spec import Exercise
+from minigrad.grader.supplies import driver_of
 from minigrad.grader.wire import as_if_received, as_if_sent, leaves
 
 

@@ -89,9 +89,8 @@ def show(value: Any, digits: int = 6, *, bare: bool = False) -> str:
     if isinstance(value, float):
         return _number(value, digits)
     if isinstance(value, np.ndarray):
-        if value.size <= 8 and value.ndim <= 1:
-            entries = ", ".join(_number(entry, digits) for entry in value.ravel().tolist())
-            text = f"[{entries}]" if value.ndim else entries
+        if value.size <= (8 if value.ndim <= 1 else 6) and value.ndim <= 2:
+            text = _entries(value.tolist(), digits)
             if bare and value.ndim and value.dtype == np.float64:
                 return text
         else:
@@ -99,12 +98,19 @@ def show(value: Any, digits: int = 6, *, bare: bool = False) -> str:
             text = f"[{first}, …]"
         return f"{text} shape {value.shape} {value.dtype}"
     if isinstance(value, tuple):
-        return "(" + ", ".join(show(item, digits) for item in value) + ")"
+        comma = "," if len(value) == 1 else ""
+        return "(" + ", ".join(show(item, digits) for item in value) + f"{comma})"
     if isinstance(value, list):
         return "[" + ", ".join(show(item, digits) for item in value) + "]"
     if isinstance(value, str):
         return repr(value) if len(value) <= 80 else repr(value[:77]) + "…"
     return repr(value)[:120]
+
+
+def _entries(value: Any, digits: int) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(_entries(item, digits) for item in value) + "]"
+    return _number(value, digits)
 
 
 def _number(value: Any, digits: int) -> str:

@@ -17,7 +17,9 @@ PRINTED_LINES = 5
 INDENT = " " * 6
 # What would move the cursor or set colours of a terminal, when learners' code prints it.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-ENGINE_NOTE = "graded with the engine at hand, which isolates less than a plain exercise does"
+ENGINE_NOTE = (
+    "an engine exercise: it may import minigrad, so it is sealed off less than a plain one"
+)
 COLOURS = {"passed": "32", "failed": "31", "not_run": "2", "bold": "1", "dim": "2"}
 
 

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from minigrad.grader.folder import CHECKS_FOLDER
 from minigrad.grader.launcher import GraderError, Server
 from minigrad.grader.message import Failed, Message
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 from minigrad.grader.sandbox import Ended, Worker
 from minigrad.grader.spec import Check, Exercise, Lesson
+from minigrad.grader.supplies import driver_of, engine_of
 from minigrad.grader.tester import Runner, Tester
 from minigrad.grader.translate import explain_raised
 
 MAX_RESTARTS = 2
-# What tells an engine where the kernels are kept that the user's own processes have compiled.
-HOMES = ("MINIGRAD_CACHE", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE")
 
 
 def new_seed() -> int:
@@ -121,27 +118,6 @@ class WorkerRunner:
         if self.worker is not None:
             self.worker.close()
             self.worker = None
-
-
-def driver_of(exercise: Exercise) -> dict | None:
-    """Return what the checks do in the learner's process, None where they only call functions."""
-    name = "driver.py" if exercise.needs == "plain" else "engine_driver.py"
-    if exercise.lesson is None:
-        return None
-    path = CHECKS_FOLDER / f"l{exercise.lesson.stem}" / name
-    if not path.is_file():
-        return None
-    # A bare name: the engine takes code inside its own package for its own, and looks further out
-    # for the person's line.
-    return {"source": path.read_text(encoding="utf-8"), "path": path.name}
-
-
-def engine_of(exercise: Exercise) -> dict | None:
-    """Return what the gate needs to open the engine, None where it stays closed."""
-    if exercise.needs != "engine":
-        return None
-    environment = {name: os.environ[name] for name in HOMES if name in os.environ}
-    return {"answers": list(exercise.answers), "environment": environment}
 
 
 def find_line(source: str, name: str) -> int:
@@ -249,7 +225,7 @@ def _load(runner: WorkerRunner, exercise: Exercise) -> Message | None:
 
 def _ended_message(ended: Ended, given: str, where: str) -> Message:
     attempt = {
-        "time": "Follow one loop by hand: what makes it end?",
+        "time": "What makes each loop end? And how does its work grow with the input?",
         "compile_time": "Is a loop unrolled, or a type different at each call?",
         "exit": "Return a value instead of leaving: the caller goes on.",
         "killed": "It used more than it may (CPU, memory), or broke the interpreter.",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
+from minigrad.grader.compare import first, near, type_name, worst
 from minigrad.grader.formula import Formula
 from minigrad.grader.message import Failed, Message, show, show_call
 from minigrad.grader.spec import Exercise
@@ -116,12 +118,10 @@ class Tester:
         self.given = show_call(name, list(arguments))
         reply = self._ask(name, list(arguments))
         if "raised" not in reply:
-            self.fail(
-                "did_not_raise",
-                "an error",
-                show(reply["ok"]),
-                "What should happen for arguments that make no sense?",
-            )
+            attempt = "What should happen for arguments that make no sense?"
+            if isinstance(reply["ok"], Other) and reply["ok"].type_name.endswith("Error"):
+                attempt = "The error was returned, like any value. How is it raised?"
+            self.fail("did_not_raise", "an error", show(reply["ok"]), attempt)
         return reply["raised"]
 
     def get(self, name: str) -> Any:
@@ -201,15 +201,15 @@ class Tester:
             self.fail(
                 "type",
                 expected_text,
-                f"{prefix}{show(got)}, a {_type_name(got)}",
+                f"{prefix}{show(got)}, a {type_name(got)}",
                 f"Return {'an array' if np.ndim(expected) else 'a number'}.",
             )
         if type(got) is int and abs(got) >= HUGE:
             self.fail("value", expected_text, f"{prefix}a huge integer", attempt)
-        near = _near(rtol, atol)
-        if near(got, expected):
+        is_near = near(rtol, atol)
+        if is_near(got, expected):
             return
-        same = _near(max(rtol, 1e-6), min(atol, 1e-10))  # a 0 must not pass for a small mistake
+        same = near(max(rtol, 1e-6), min(atol, 1e-10))  # a 0 must not pass for a small mistake
         for mistake in mistakes:
             if same(got, mistake.value):
                 self.fail(mistake.key, expected_text, prefix + show(got), mistake.attempt)
@@ -221,14 +221,16 @@ class Tester:
                 "Compare the shapes: which step changes it?",
             )
         if np.isnan(got).any() and not np.isnan(expected).any():
-            where_nan = "" if np.ndim(got) == 0 else f", first at {_first(np.isnan(got))}"
+            where_nan = "" if np.ndim(got) == 0 else f", first at {first(np.isnan(got))}"
             self.fail(
                 "nan",
                 expected_text,
                 f"{prefix}{show(got)}{where_nan}",
                 "Which step gives nan here? Look for 0/0, 0*inf and powers of negatives.",
             )
-        self.fail("value", expected_text, prefix + show(got) + _worst(got, expected, near), attempt)
+        self.fail(
+            "value", expected_text, prefix + show(got) + worst(got, expected, is_near), attempt
+        )
 
     def none(self, expected: str) -> NoReturn:
         """Fail because the function gave None: it printed, or forgot `return`."""
@@ -236,10 +238,11 @@ class Tester:
             self.fail(
                 "printed",
                 expected,
-                f"None (and printed: {printed[:60]})",
+                f"None (and printed: {shorten(printed, 60, placeholder=' …')})",
                 "print shows a value to a person; return hands it back to the caller.",
             )
-        self.fail("none", expected, "None", "Does every path through the function end in return?")
+        attempt = "Does every path end in return? (list.sort, .reverse and .append give None.)"
+        self.fail("none", expected, "None", attempt)
 
     def pair(self, got: Any, n: int, names: str) -> tuple:
         """Fail unless `got` is a tuple or list of n values; return it as a tuple."""
@@ -258,7 +261,7 @@ class Tester:
         """Fail unless `got` has this dtype."""
         found = getattr(got, "dtype", None)
         if found != np.dtype(expected):
-            name = _type_name(got) if found is None else str(found)
+            name = type_name(got) if found is None else str(found)
             self.fail("dtype", f"a {np.dtype(expected)}", f"{show(got)}, a {name}", attempt)
 
     def _frame(self, raised: dict) -> str:
@@ -267,31 +270,3 @@ class Tester:
         line, function, text = raised["frames"][-1]
         place = self.runner.line_of("").partition(":")[0]
         return f"{place}:{line}{f', in {function}' if function else ''}\n  {text}"
-
-
-def _near(rtol: float, atol: float) -> Callable[[Any, Any], bool]:
-    def near(a: Any, b: Any) -> bool:
-        if np.shape(a) != np.shape(b):
-            return False
-        with np.errstate(all="ignore"):
-            return bool(np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True))
-
-    return near
-
-
-def _type_name(value: Any) -> str:
-    return value.type_name if isinstance(value, Other) else type(value).__name__
-
-
-def _first(mask: np.ndarray) -> str:
-    return str([int(i) for i in np.argwhere(mask)[0]])
-
-
-def _worst(got: Any, expected: Any, near: Callable[[Any, Any], bool]) -> str:
-    """Return a table of the first wrong entries, empty for numbers."""
-    got, expected = np.asarray(got), np.asarray(expected)
-    if got.ndim == 0:
-        return ""
-    wrong = [i for i in np.ndindex(got.shape) if not near(got[i], expected[i])]
-    rows = "; ".join(f"{list(i)}: {got[i]:.4g} for {expected[i]:.4g}" for i in wrong[:3])
-    return f"\n{len(wrong)} of {got.size} entries differ: {rows}"

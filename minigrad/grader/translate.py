@@ -56,6 +56,12 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
         return "numba", *explained
     if explained := explain_numpy(text):
         return "raised", f"{kind}: {explained[0]}", explained[1]
+    if "NoneType" in text and {"AttributeError", "TypeError"} & set(kinds):
+        return (
+            "raised",
+            said,
+            "Something on this line is None: which one, and who should have set it?",
+        )
     attempt = {
         "NameError": "Is the name spelled as it was defined, and defined before this line?",
         "TypeError": "Compare the types and the number of arguments with the docstring.",

@@ -3,7 +3,7 @@
 import pytest
 
 from minigrad.course.mutants import message_key
-from minigrad.grader import run
+from minigrad.grader import supplies
 from minigrad.grader.launcher import GraderError, Server
 from minigrad.grader.live import try_function
 from minigrad.grader.run import Submission, grade_exercise
@@ -66,7 +66,7 @@ def lesson(tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "driver.py").write_text(PLAIN_DRIVER)
     (folder / "engine_driver.py").write_text(ENGINE_DRIVER)
-    monkeypatch.setattr(run, "CHECKS_FOLDER", tmp_path)
+    monkeypatch.setattr(supplies, "CHECKS_FOLDER", tmp_path)
     return Lesson("90_test", "Drivers")
 
 

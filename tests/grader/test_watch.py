@@ -1,0 +1,51 @@
+"""The clock that ends a worker: it counts the processor's time where the system tells it."""
+
+import threading
+import time
+
+import pytest
+
+from minigrad.grader.sandbox import PATIENCE, _Watch
+
+
+class Worker:
+    """Stands for a process that gets this share of a processor (None: the system does not say)."""
+
+    def __init__(self, share):
+        self.share, self.began = share, time.monotonic()
+        self.ended = threading.Event()
+
+    def cpu_seconds(self):
+        return None if self.share is None else self.share * (time.monotonic() - self.began)
+
+    def _time_is_up(self, kind):
+        self.ended_after, self.kind = time.monotonic() - self.began, kind
+        self.ended.set()
+
+
+@pytest.mark.parametrize(("share", "factor"), [(1.0, 1), (0.5, 1.9), (0.0, PATIENCE), (None, 1)])
+def test_worker_gets_the_seconds_it_was_promised_within_patience(share, factor):
+    worker = Worker(share)
+    _Watch(worker).start(0.1, "time")
+    assert worker.ended.wait(20)
+    assert worker.kind == "time"
+    assert worker.ended_after >= 0.1 * factor * 0.99
+
+
+def test_watch_that_was_stopped_never_rings():
+    worker = Worker(0.0)
+    watch = _Watch(worker)
+    watch.start(0.02, "time")
+    time.sleep(0.03)
+    watch.stop()
+    assert not worker.ended.wait(0.2)
+
+
+def test_watch_started_anew_forgets_what_it_was_set_to():
+    worker = Worker(1.0)
+    watch = _Watch(worker)
+    watch.start(0.05, "time")
+    watch.start(0.3, "compile")
+    assert worker.ended.wait(20)
+    assert worker.kind == "compile"
+    assert worker.ended_after >= 0.29

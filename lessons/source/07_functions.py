@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 07 · Operations of your own
 #
-# **You need** lesson 01, and a look at lesson 04. **It takes** about 100 minutes. **At the end**
-# you have written operations that the engine does not know, differentiated gradients themselves,
+# **You need** lesson 01, and a look at lesson 04. **It takes** about two hours. **At the end** you
+# have written operations that the engine does not know, differentiated gradients themselves,
 # and measured how far a learning rate may go before training blows up. Next: lesson 08, what an
 # optimizer remembers.
 #
@@ -103,9 +103,9 @@ mg.viz.graph(mended(x).sum())
 #
 # `ctx.save_for_backward(x)` puts Variables on the notepad, `ctx.saved` reads them in backward. It
 # is PyTorch's `torch.autograd.Function`, name by name (`ctx.saved_tensors` works too). Two things
-# more: `ctx.needs_input_grad` says for which arguments anybody wants a gradient, so that a dear one
-# need not be computed for nobody. And what you save, leave alone until forward has returned: that
-# is when the engine starts to watch for writes.
+# more. `ctx.needs_input_grad` says for which arguments anybody wants a gradient, so that an
+# expensive one need not be computed for nobody. And forward must not write into what it has saved:
+# the engine watches for writes only from the moment when forward returns.
 #
 # **Write** `Softplus`. Find a formula that is safe for both signs: `exp` of a large number is
 # `inf`, but `exp` of a large negative one is a harmless 0.
@@ -152,13 +152,12 @@ def draw_smooth_maximum(axis, sharpness):
     y = mine.LogSumExp.apply(x * sharpness, 1) / sharpness
     slopes = mg.gradients(y.sum(), x).numpy()
     axis.plot(grid, np.maximum(grid, 0), ":", color="gray", label="max(x, 0)")
-    axis.plot(grid, y.numpy(), label="smooth maximum of x and 0")
-    axis.plot(grid, slopes[:, 0], label="its gradient for x")
-    axis.plot(grid, slopes[:, 1], "--", label="its gradient for the 0")
+    axis.plot(grid, y.numpy(), label="smooth maximum")
+    axis.plot(grid, slopes[:, 0], label="gradient for x")
+    axis.plot(grid, slopes[:, 1], "--", label="gradient for 0")
     axis.set(xlabel="x", ylabel="value, gradient", ylim=(-0.2, 3.2), title=f"t = {sharpness:g}")
     axis.grid(alpha=0.3)
-    if sharpness == 1:
-        axis.legend(fontsize=8)
+    axis.legend(fontsize=8, loc="upper left", handlelength=1.4)
 
 
 scrub(
@@ -497,9 +496,9 @@ for function in (mine.Softplus, mine.StraightThrough, KeptSine):
 # ## 6. How bent is the loss?
 #
 # The second derivatives of a loss by all its $n$ numbers form a table of $n \times n$, the
-# **Hessian** $H$. It says how the gradient changes as you walk. For a network of 9,610 numbers it
-# has 92 million entries. Nobody wants it. What one wants is its product with a direction,
-# $H v$: how does the gradient change if I walk along $v$?
+# **Hessian** $H$. It says how the gradient changes as you walk. For a network as small as 9,610
+# numbers it has 92 million entries. Nobody wants it. What one wants is its product with a
+# direction, $H v$: how does the gradient change if I walk along $v$?
 #
 # $$H v = \frac{\partial}{\partial x} \sum_i g_i \, v_i \qquad \text{with } g = \nabla f(x)$$
 #
@@ -520,6 +519,8 @@ n = 9610
 passes.reveal(round((1 + n) / 2), factor=2.1)
 
 # %% [markdown]
+# All of $H$ takes $1 + n$ passes, one product takes 2, whatever $n$ is.
+#
 # What is it good for? Here is something that everyone who trains networks has wondered about: how
 # large may a learning rate be? Take the simplest of models, one layer that says whether an image is
 # a 3, with the mean square as its loss. Its Hessian is the same everywhere. Ask it again and again
@@ -645,9 +646,10 @@ plt.show()
 # even ramp of slope about 1 from the fakes to the real ones. Compare the two colour bars, too.
 #
 # > **Real bug: a slope of nothing.** The example of a Wasserstein GAN in the documentation of Keras
-# > takes the norm as `sqrt(sum(g * g))` (keras-io issue #910, June 2022). Where the gradient of a
-# > row is exactly 0, the root has slope infinity, and infinity times 0 ruins every weight. A critic
-# > with `relu` meets it as soon as one example falls where all its units are off:
+# > took the norm as `sqrt(sum(g * g))` (keras-io issue #910, June 2022; mended in May 2026, by pull
+# > request #2364). Where the gradient of a row is exactly 0, the root has slope infinity, and
+# > infinity times 0 ruins every weight. A critic with `relu` meets it as soon as one example falls
+# > where all its units are off:
 
 # %%
 weights = np.array([[0.5, 1.0], [1.0, 0.5]])

@@ -26,9 +26,6 @@ from minigrad.course.l04_accumulation.pictures import draw_arrivals, draw_sum_of
 # - a value goes into *several* operations;
 # - a parameter is used in *several* batches.
 #
-# Each use sends a gradient back. The reason for the sum is always the same: move the number a
-# little, and *all* its uses move; the loss changes by what they change it together.
-#
 # **Predict.** A layer adds its bias to 64 rows, and the loss is the plain sum of what comes out. So
 # the gradient that arrives is 1 in each of 64 rows. What is the gradient of one entry of the bias?
 
@@ -43,6 +40,9 @@ print(f"bias.grad = {bias.grad.numpy()}")
 rows.reveal(float(bias.grad[0].item()), factor=1.001)
 
 # %% [markdown]
+# Each use sends a gradient back, and they are added up. The reason is always the same: move the
+# number a little, and *all* its uses move; the loss changes by what they change it together.
+#
 # With gradients that differ from row to row, it looks like this. The numbers are minigrad's: a hook
 # catches what arrives at the sum, before it is added up.
 

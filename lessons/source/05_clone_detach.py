@@ -378,7 +378,7 @@ def story():
     remember("b = a.clone()")
     people["c"] = people["b"].clone()
     remember("c = b.clone()")
-    for name, number in (("b", 10), ("b", 10), ("a", 20), ("a", 20), ("c", 30), ("c", 30)):
+    for name, number in (("b", 10), ("b", 10), ("a", 30), ("a", 30), ("c", 70), ("c", 70)):
         people[name].add_(float(number))
         remember(f"{name}.add_({number})")
     return titles, states
@@ -468,7 +468,7 @@ a = mine.CowBuffer(np.array([1.0, 2.0, 3.0]))
 b = a.fork()
 c = b.fork()
 pictures = {"two forks": look(a=a, b=b, c=c)}
-for title, buffer, number in (("b has written", b, 10), ("a too", a, 20), ("c too", c, 30)):
+for title, buffer, number in (("b has written", b, 10), ("a too", a, 30), ("c too", c, 70)):
     buffer.write()[:] += number
     pictures[title] = look(a=a, b=b, c=c)
 rows = [address for seen in pictures.values() for address, _, _ in seen.values()]

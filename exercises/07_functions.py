@@ -14,7 +14,8 @@ saved: on the inputs or the output of forward.
 
 `MyFunction.apply(x)` runs it. `mg.gradients(y, x, dy, create_graph=True)` gives the gradient of y
 with respect to x (times dy, if y has more than one element) as a Variable that can be
-differentiated again; it writes no `.grad`.
+differentiated again; it writes no `.grad`. It gives None where y does not depend on x, and raises
+where y has no graph at all (y.requires_grad is False).
 """
 
 import minigrad as mg

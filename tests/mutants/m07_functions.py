@@ -281,6 +281,13 @@ MUTANTS = [
         "one_side",
         step(STEP, (TAKE_X, "return mg.where(x <= 1, dy, mg.zeros_like(dy))")),
     ),
+    Mutant(
+        "StraightThrough",
+        "truth",
+        step(STEP, (TAKE_X, "return mg.where(-1 <= x <= 1, dy, mg.zeros_like(dy))")),
+    ),
+    Mutant("StraightThrough", "clipped", step(STEP, ("return mg.clip(dy, -1, 1)",))),
+    Mutant("StraightThrough", "not_static", step(STEP, WINDOW).replace("    @staticmethod\n", "")),
     Mutant("StraightThrough", "not_declared", step(STEP, WINDOW, "False")),
     # ---- hvp
     Mutant("hvp", "gradient", function(HVP, *OWN, "return mg.gradients(f(x), x)")),
@@ -429,5 +436,10 @@ MUTANTS = [
         "deep_gradient",
         "inner_slope",
         SOFTCAP.format("t = mg.tanh(x / ctx.cap)", "dy * (1.0 - t * t) / ctx.cap"),
+    ),
+    Mutant(
+        "deep_gradient",
+        "outer_slope",
+        SOFTCAP.format("t = mg.tanh(x / ctx.cap)", "dy * (1.0 - t * t) * ctx.cap"),
     ),
 ]

@@ -118,6 +118,7 @@ def repair(t: Tester) -> None:
             mistakes=[
                 ("no_slope", (right / local,), NO_SLOPE),
                 ("inner_slope", (right / 50.0,), INNER_SLOPE),
+                ("outer_slope", (right * 50.0,), INNER_SLOPE),
             ],
         )
     for name in OPS:

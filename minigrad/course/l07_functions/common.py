@@ -45,6 +45,14 @@ ENGINE_SAYS = {
         "not_variable",
         "forward gives a Variable. Does it end in return, and were all its steps made with mg?",
     ),
+    "is no static method": (
+        "not_static",
+        "What stands above `def forward` and `def backward` in the stub?",
+    ),
+    "the truth of an array": (
+        "truth",
+        "if, and, or and -1 <= x <= 1 want one answer for all. What compares entry by entry?",
+    ),
     "was written": ("written", "A saved value was written to before backward used it."),
 }
 LOST = ("saved_intermediate", "left_graph", "no_graph")
@@ -127,6 +135,7 @@ def check_first(
     values: Sequence[Mistake] = (),
     gradients: Sequence[tuple[str, Any, str]] = (),
     slope: Callable | None = None,
+    attempt: str = BY_DIFFERENCES,
 ) -> None:
     """Check output and gradient of one call.
 
@@ -137,6 +146,7 @@ def check_first(
         numbers: further arguments of apply.
         values, gradients: wrong outputs and wrong gradients that people really get.
         slope: (x, dy) -> the gradient, where differences of forward are too coarse.
+        attempt: the Try line of a wrong gradient that nobody foresaw.
     """
     name = t.exercise.name
     given = f"{call_text(name, x, numbers)}, then backward with dy = {spelled(dy)}"
@@ -176,7 +186,7 @@ def check_first(
             slope(x, dy),
             what="dx",
             mistakes=[Mistake(*one) for one in gradients],
-            attempt=BY_DIFFERENCES,
+            attempt=attempt,
         )
         return
     check_gradients(
@@ -186,7 +196,7 @@ def check_first(
         (x,),
         dy,
         names=("dx",),
-        attempt=BY_DIFFERENCES,
+        attempt=attempt,
         mistakes=[(key, (value,), say) for key, value, say in gradients],
     )
 

@@ -15,10 +15,23 @@ import minigrad
 mg: Any = minigrad  # its names are found when they are first used
 
 
+def not_static(mine, name=None):
+    """What told gives back for a Function whose methods are not static, None if they are."""
+    function = getattr(mine, name, None) if isinstance(name, str) else None
+    for part in ("forward", "backward"):
+        found = vars(function).get(part) if isinstance(function, type) else None
+        if found is not None and not isinstance(found, staticmethod):
+            text = f"{name}.{part} is no static method: its ctx would be the object"
+            return {"raised": "TypeError", "text": text, "got": "", "fix": "", "line": None}
+    return None
+
+
 def told(work):
     """Decorate a driver: errors of the engine come back as {"raised", "text", "fix", "line"}."""
 
     def run(mine, *arguments):
+        if (refused := not_static(mine, *arguments[:1])) is not None:
+            return refused
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

@@ -68,7 +68,9 @@ def check(t: Tester, x: np.ndarray) -> None:
             ("one_side", dy * (x <= 1), "Does it stop dy on both sides: far above 0, far below?"),
             ("one_side", dy * (x >= -1), "Does it stop dy on both sides: far above 0, far below?"),
             ("output", dy * step(x), "The sign of y is no slope. Let dy pass as it is."),
+            ("clipped", np.clip(dy, -1, 1), "It is dy that was cut. The window is one for x."),
         ],
+        attempt="Take one entry: is its x inside -1 <= x <= 1? So what passes, by the docstring?",
     )
 
 

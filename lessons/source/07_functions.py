@@ -457,7 +457,7 @@ for name, curve, share in (
     ("tanh", tanh_losses, tanh_accuracy),
 ):
     axis.plot(curve, label=f"{name}: {share:.1%} read correctly")
-axis.set(xlabel="training step", ylabel="loss", yscale="log")
+axis.set(xlabel="training step", ylabel="loss", yscale="log", ylim=(None, 8))
 axis.set_title("One bit between two layers, with and without a made-up gradient")
 axis.legend()
 axis.grid(alpha=0.3)

@@ -78,6 +78,14 @@ def ask(t: Tester, parameters: dict, gradients: dict, states: dict, hyper: tuple
         if extra := [name for name in part if name not in wanted]:
             never = f"{extra[0]!r} has made no step, now or before, so it has no state yet."
             t.fail("too_many", said, found, never)
+    for name, value in parts[0].items():
+        if isinstance(value, tuple):
+            t.fail(
+                "both_results",
+                f"new_parameters[{name!r}], an array",
+                f"new_parameters[{name!r}] = a tuple of {len(value)}",
+                "adam_step returns two results. Which of them is the parameter?",
+            )
     for name in names[1]:
         check_form(t, parts[1][name], f"new_states[{name!r}]")
     return parts

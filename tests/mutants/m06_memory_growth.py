@@ -201,11 +201,6 @@ MUTANTS = [
     ),
     Mutant(
         "no_grad",
-        "entered",
-        changed("class no_grad:", ("        return self\n", "")),
-    ),
-    Mutant(
-        "no_grad",
         "name",
         changed(
             "class no_grad:", ("        @functools.wraps(function)\n        def", "        def")
@@ -357,7 +352,6 @@ MUTANTS = [
         "training_lost",
         WRAPPER.format("self.model.eval()", "self.model.train()", "pass"),
     ),
-    Mutant("valid_copy", "not_a_model", function(VALID, "return lambda x: model.eval()(x)")),
     Mutant(
         "valid_copy",
         "no_output",

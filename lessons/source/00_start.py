@@ -42,7 +42,7 @@ accuracy = (model.valid()(mg.variable(x_new)).numpy().argmax(axis=1) == y_new).m
 # %%
 n_parameters = sum(parameter.size for parameter in model.parameters())
 print(f"{accuracy:.1%} of {len(y_new)} digits it has never seen are read correctly")
-print(f"{time.perf_counter() - started:.1f} s, of which the first part went into compiling kernels")
+print(f"{time.perf_counter() - started:.1f} s (a first run compiles kernels, too)")
 print(f"{n_parameters:,} numbers were adjusted, {30 * -(-len(x) // 32):,} times")
 
 # %%
@@ -236,8 +236,8 @@ best32.reveal(float(epsilons[np.nanargmin(errors32)]), factor=10)
 # **What to see.** Going right, to smaller `eps`, both curves fall along the dotted line, and then
 # *rise* again. Two errors pull against each other:
 #
-# - **Truncation.** The function is no straight line. The Taylor series says how much that costs:
-#   about $\varepsilon^2 |f'''| / 6$. Ten times smaller `eps`, a hundred times smaller error.
+# - **Truncation.** The function is no straight line. By its Taylor series that costs about
+#   $\varepsilon^2 |f'''| / 6$. Ten times smaller `eps`, a hundred times smaller error.
 # - **Rounding.** $f(x+\varepsilon)$ and $f(x-\varepsilon)$ agree in nearly all their digits, and
 #   the subtraction throws these away. What is left has an error of about $u$, the gap between
 #   neighbouring floats near 1, and it is then divided by $2\varepsilon$.

@@ -61,7 +61,7 @@ def needs(*ids: str) -> None:
     Written is what is no longer as it came. Whether it is right is for `check` to say.
 
     Raises:
-        UnsolvedError: one line in a notebook, in place of a traceback.
+        UnsolvedError: two short lines in a notebook, in place of a traceback.
     """
     for exercise_id in ids:
         lesson, exercises = find_exercises(exercise_id)
@@ -69,7 +69,7 @@ def needs(*ids: str) -> None:
         tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
         if exercises[0].name in untouched(tree):
             raise UnsolvedError(
-                f"This cell runs your {exercise_id}. Write it first, in exercises/{path.name}, "
+                f"This cell runs your {exercise_id}. Write it first, in exercises/{path.name},\n"
                 "save the file, and run the cell again."
             )
 

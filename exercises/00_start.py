@@ -2,7 +2,7 @@
 
 Edit this file, save it, and grade it: `check("00")` in the notebook, or
 `minigrad check 00` in a terminal. Both run this saved file in a process of its
-own. Python and NumPy are enough.
+own. Python is enough; whoever wants NumPy here imports it.
 """
 
 

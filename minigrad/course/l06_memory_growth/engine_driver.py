@@ -109,7 +109,7 @@ def copied(mine, x, recording):
         seen["weights"].append(values_of(model))
         with mg.enable_grad() if recording else mg.no_grad():
             first = graph_node.next_serial()
-            y = shown(mg.variable(x))
+            y: Any = shown(mg.variable(x))
             seen["n_nodes"].append(graph_node.next_serial() - first - 1)
             seen["mode_kept"] = mg.is_recording() == recording
         if not isinstance(y, mg.Variable):

@@ -1,4 +1,4 @@
-"""`minigrad next`: the first exercise that is not solved, where it stands, and how to go on."""
+"""`minigrad next`: the next exercise that is not solved, where it stands, and how to go on."""
 
 from __future__ import annotations
 
@@ -25,12 +25,18 @@ def run(options: argparse.Namespace) -> int:
 
 
 def first_unsolved(folder: CourseFolder, stem: str | None = None) -> tuple[Lesson, Standing] | None:
-    """Return the first exercise in the order of the course that is not solved, None for none."""
-    for lesson, found in standings(folder):
-        if stem is None or lesson.stem == stem:
-            for standing in found:
-                if not standing.is_solved:
-                    return lesson, standing
+    """Return the next exercise that is not solved, None for none.
+
+    Without a lesson's stem the search begins in the lesson whose exercise was graded last, goes on
+    to the end of the course, and then looks at what was left before.
+    """
+    lessons = [one for one in standings(folder) if stem is None or one[0].stem == stem]
+    graded = [max(one.entry.get("when", "") for one in found) for _, found in lessons]
+    begin = graded.index(max(graded)) if graded else 0
+    for lesson, found in lessons[begin:] + lessons[:begin]:
+        for standing in found:
+            if not standing.is_solved:
+                return lesson, standing
     return None
 
 

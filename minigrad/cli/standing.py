@@ -16,7 +16,7 @@ from minigrad.grader.folder import (
     known_stems,
     load_lesson,
 )
-from minigrad.grader.run import Submission, file_hash, find_line
+from minigrad.grader.run import Submission, find_line
 from minigrad.grader.spec import Exercise, Lesson
 
 
@@ -60,20 +60,21 @@ def standings(folder: CourseFolder) -> Iterator[tuple[Lesson, list[Standing]]]:
     remembered = progress.load(folder.state)
     for stem in known_stems():
         lesson = load_lesson(stem)
-        hash_now = hash_of_file(folder, stem)
+        submission = submission_of(folder, stem)
         found = []
         for exercise in lesson.exercises.values():
             entry = remembered["exercises"].get(exercise.id, {})
-            current = progress.is_current(entry, hash_now)
+            now = submission.fingerprint(exercise) if submission and entry else None
+            current = progress.is_current(entry, now)
             lit = exercise.id in remembered["engine"]
             found.append(Standing(exercise, entry, current, lit))
         yield lesson, found
 
 
-def hash_of_file(folder: CourseFolder, stem: str) -> str | None:
-    """Return the hash of a lesson's exercise file as it is now, None when there is none."""
+def submission_of(folder: CourseFolder, stem: str) -> Submission | None:
+    """Return a lesson's exercise file as it is now, None when there is none."""
     try:
-        return file_hash(Submission.read(folder.exercise_file(stem)).source)
+        return Submission.read(folder.exercise_file(stem))
     except (CourseError, OSError):
         return None
 

@@ -19,8 +19,8 @@ from minigrad.course.adapters import as_update
 from minigrad.course.notebook import load
 from minigrad.course.seams import use
 from minigrad.grader import progress
-from minigrad.grader.folder import CourseError, find_folder, find_stem
-from minigrad.grader.run import Submission, file_hash
+from minigrad.grader.folder import CourseError, find_exercises, find_folder, find_stem
+from minigrad.grader.run import Submission
 
 # Per exercise, where `use` takes its function: use(name=f), or use(name={key: f}).
 PARTS: dict[str, tuple[str, str | None]] = {
@@ -73,7 +73,8 @@ def passed_parts() -> list[str]:
             path = folder.exercise_file(find_stem(exercise_id[:2]))
         except CourseError:
             continue
-        if entry.get("passed_hash") == file_hash(Submission.read(path).source):
+        _, [exercise] = find_exercises(exercise_id)
+        if entry.get("passed_hash") == Submission.read(path).fingerprint(exercise):
             passed.append(exercise_id)
     return passed
 

@@ -63,7 +63,8 @@ def _row(check: CheckResult) -> str:
     colour = {"passed": PASSED, "failed": FAILED}.get(check.status, QUIET)
     return (
         f'<div style="padding-left:3.3em;text-indent:-3.3em">'
-        f'<span style="color:{colour};font-weight:bold">{SIGNS[check.status]}</span> '
+        f'<span style="color:{colour};font-weight:bold;display:inline-block;width:1em;'
+        f'text-indent:0">{SIGNS[check.status]}</span> '
         f"{check.points}/{check.of} &nbsp;{escape(check.name)}: {escape(check.summary)}</div>"
     )
 

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from minigrad.grader import progress
+from minigrad.grader.fingerprint import file_hash
 from minigrad.grader.folder import load_lesson
 from minigrad.grader.launcher import Server
 from minigrad.grader.plugin import GRADED
 from minigrad.grader.report import Style, difficulty, message_lines, next_step
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
-from minigrad.grader.run import Submission, file_hash, grade_exercise, new_seed
+from minigrad.grader.run import Submission, grade_exercise, new_seed
 from minigrad.grader.spec import Check, Exercise
 
 

@@ -85,7 +85,8 @@ def show(value: Any, digits: int = 6, *, bare: bool = False) -> str:
     if isinstance(value, bool | type(None)):
         return str(value)
     if isinstance(value, np.generic):
-        return f"{_number(value.item(), digits)} ({value.dtype})"
+        number = _number(value.item(), digits)
+        return number if value.dtype == np.float64 else f"{number} ({value.dtype})"
     if isinstance(value, float):
         return _number(value, digits)
     if isinstance(value, np.ndarray):

@@ -2,7 +2,7 @@
 
 `.minigrad/progress.json` holds, per exercise, the points of the last check, the best, the hash of
 the file that was checked and the hints looked at; the predictions; and which parts run the engine.
-Points hold for the file that was checked and for no other: `is_current` tells.
+Points hold for the exercise that was checked, with what it leans on, as it was: `fingerprint.py`.
 """
 
 from __future__ import annotations
@@ -89,7 +89,6 @@ def _alone(state: Path) -> Iterator[None]:
 def record(state: Path, result: Result) -> dict[str, Any]:
     """Remember a graded result."""
     now = time.strftime("%Y-%m-%dT%H:%M:%S")
-    hashes = {stem[:2]: name for stem, name in result.file_hashes.items()}
 
     def change(data: dict[str, Any]) -> None:
         for exercise in result.exercises:
@@ -97,14 +96,14 @@ def record(state: Path, result: Result) -> dict[str, Any]:
             entry.update(points=exercise.points, of=exercise.of, when=now)
             entry["best"] = max(entry.get("best", 0), exercise.points)
             entry["runs"] = entry.get("runs", 0) + 1
-            entry["hash"] = hashes.get(exercise.id[:2])
-            entry["passed_hash"] = hashes.get(exercise.id[:2]) if exercise.passed else None
+            entry["hash"] = exercise.fingerprint
+            entry["passed_hash"] = exercise.fingerprint if exercise.passed else None
 
     return update(state, change)
 
 
 def is_current(entry: dict[str, Any], hash_now: str | None) -> bool:
-    """Whether an entry's points were given to the file as it is now (None: there is no file)."""
+    """Whether an entry's points were given to what there is now (None: there is no file)."""
     return hash_now is not None and entry.get("hash", entry.get("passed_hash")) == hash_now
 
 

@@ -39,6 +39,7 @@ class ExerciseResult:
     compile_seconds: float = 0.0
     limits_missing: list[str] = field(default_factory=list)
     needs: str = "plain"
+    fingerprint: str = ""
 
     @property
     def points(self) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from minigrad.grader.fingerprint import file_hash, fingerprint
 from minigrad.grader.launcher import GraderError, Server
 from minigrad.grader.message import Failed, Message
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
@@ -24,11 +24,6 @@ MAX_RESTARTS = 2
 def new_seed() -> int:
     """Return a seed that is short enough to type."""
     return secrets.randbelow(90_000) + 10_000
-
-
-def file_hash(source: str) -> str:
-    """Return the name of this very text: a progress entry holds for no other."""
-    return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
 @dataclass
@@ -47,6 +42,11 @@ class Submission:
         except UnicodeDecodeError:
             source = "raise SyntaxError('this file is not UTF-8 text')\n"
         return cls(path, source, f"{path.parent.name}/{path.name}")
+
+    def fingerprint(self, exercise: Exercise) -> str:
+        """Return what a grade of this exercise is remembered for."""
+        others = exercise.lesson.exercises if exercise.lesson else ()
+        return fingerprint(self.source, exercise.name, others)
 
 
 class WorkerRunner:
@@ -178,6 +178,7 @@ def grade_exercise(
             result.checks.append(outcome)
     finally:
         runner.close()
+    result.fingerprint = submission.fingerprint(exercise)
     result.seconds = time.perf_counter() - started
     result.compile_seconds = runner.compile_seconds
     result.limits_missing = runner.limits_missing

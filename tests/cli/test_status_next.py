@@ -17,6 +17,15 @@ def commands():
     return next(action for action in make_parser()._actions if action.choices).choices
 
 
+@pytest.fixture
+def course_of_two(learner):
+    from tests.cli.conftest import ROOT
+
+    text = (ROOT / "exercises" / "01_chain_rule.py").read_text()
+    (learner / "exercises" / "01_chain_rule.py").write_text(text)
+    return learner
+
+
 def light(folder, *ids):
     progress.update(folder / ".minigrad", lambda data: data["engine"].update({i: {} for i in ids}))
 
@@ -58,10 +67,33 @@ def test_next_says_when_a_lesson_is_solved(learner, capsys):
     assert "lesson 00 is solved" in capsys.readouterr().out
 
 
+def test_next_goes_on_in_the_lesson_that_was_worked_on_last(course_of_two, capsys):
+    main(["check", "01.mul_backward"])
+    capsys.readouterr()
+    main(["next"])
+    assert "next: 01.mul_backward" in capsys.readouterr().out
+    solve(course_of_two, "01_chain_rule")
+    main(["check", "01"])
+    capsys.readouterr()
+    main(["next"])
+    out = capsys.readouterr().out
+    assert "next: 02." in out or "next: 00.hello" in out
+
+
+def test_writing_one_function_leaves_the_points_of_another(learner, capsys):
+    path = learner / "exercises" / "00_start.py"
+    solve(learner)
+    main(["check", "00.hello"])
+    path.write_text(path.read_text().replace("(2 * eps)", "(2.0 * eps)"))
+    capsys.readouterr()
+    main(["next"])
+    assert "next: 00.central_difference" in capsys.readouterr().out
+
+
 def test_next_after_a_change_says_that_it_may_be_solved_already(learner, capsys):
     main(["check", "00.central_difference"])
     path = learner / "exercises" / "00_start.py"
-    path.write_text(path.read_text() + "\n# more\n")
+    path.write_text(path.read_text() + "\nMORE = 1\n")
     main(["check", "00.hello"])
     capsys.readouterr()
     main(["next"])

@@ -157,7 +157,7 @@ def test_status_counts_points_only_for_the_file_as_it_was_checked(course, how, c
     assert " 5 of 5 " in status_line("slope", capsys)
     path = course / "exercises" / "00_start.py"
     if how == "changed":
-        path.write_text(path.read_text() + "\n# one more line\n")
+        path.write_text(path.read_text() + "\nMORE = 1\n")
     elif how == "reset":
         main(["reset", "00"])
     else:

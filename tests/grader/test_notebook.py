@@ -146,7 +146,7 @@ def test_engine_runs_on_the_parts_that_passed_on_this_very_file(course, monkeypa
         assert mine == ["01.mul_backward"]
         assert slope_of_square_times_tanh(0.5) == pytest.approx(0.855341, abs=1e-5)
     path = course / "exercises" / "01_chain_rule.py"
-    path.write_text(path.read_text() + "\n# changed since the check\n")
+    path.write_text(path.read_text() + "\nCHANGED = True\n")
     with engine() as mine:
         assert mine == []
 

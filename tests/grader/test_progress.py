@@ -13,7 +13,7 @@ from minigrad.grader.result import CheckResult, ExerciseResult, Result
 
 def result(points_status="passed", exercise="00.hello"):
     check = CheckResult("text", "It works.", 2, points_status)
-    return Result(7, [ExerciseResult(exercise, 1, 5, [check])], {"00_start": "abc"})
+    return Result(7, [ExerciseResult(exercise, 1, 5, [check], fingerprint="abc")])
 
 
 def test_record_keeps_points_best_and_hash(tmp_path):

@@ -1,0 +1,69 @@
+"""What a grade was given to: an exercise and what it leans on, not the whole file.
+
+Writing the second function of a file must not take away what the first has earned; but a change of
+a helper may change anything.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Iterable
+
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def file_hash(source: str) -> str:
+    """Return the name of this very text."""
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
+
+
+def fingerprint(source: str, name: str, exercises: Iterable[str]) -> str:
+    """Return a name for the part of a file on which the grade of one exercise depends.
+
+    That is all of it but for comments and for the other exercises, except those which it mentions,
+    itself or through other code. A file that is no Python stands for itself.
+
+    Args:
+        source: the text of the file.
+        name: the exercise.
+        exercises: the names of all exercises of the file.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return file_hash(source)
+    others = set(exercises) - {name}
+    bodies: dict[str, list[ast.stmt]] = {}
+    rest: list[ast.stmt] = []
+    for node in tree.body:
+        if isinstance(node, DEFINITIONS) and node.name in others:
+            bodies.setdefault(node.name, []).append(node)
+        else:
+            rest.append(node)
+    wanted: set[str] = set()
+    new = [node for node in rest if not isinstance(node, DEFINITIONS) or node.name == name]
+    helpers = {node.name: node for node in rest if isinstance(node, DEFINITIONS)}
+    while new:
+        mentioned = {name for node in new for name in names_in(node)}
+        new = [helpers.pop(one) for one in sorted(mentioned & helpers.keys())]
+        for one in sorted((mentioned & bodies.keys()) - wanted):
+            wanted.add(one)
+            new += bodies[one]
+    kept = [
+        node
+        for node in tree.body
+        if not (isinstance(node, DEFINITIONS) and node.name in others - wanted)
+    ]
+    return file_hash("\n".join(ast.dump(node) for node in kept))
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Return the names that a piece of code mentions, also as texts."""
+    names = set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            names.add(part.id)
+        elif isinstance(part, ast.Constant) and isinstance(part.value, str):
+            names.add(part.value)
+    return names

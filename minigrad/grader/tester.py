@@ -110,10 +110,11 @@ class Tester:
         where = self._frame(raised)
         self.fail(key, self.exercise.returns, got, attempt, where=where, full=raised["full"])
 
-    def raises(self, name: str, *arguments: Any) -> dict:
+    def raises(self, name: str, *arguments: Any, expected: str = "an error") -> dict:
         """Return the description of what the call raised; fails when it raises nothing.
 
-        Its `kinds` are the names of the exception's classes, the most derived first.
+        `expected` says which error in words, such as "a ValueError". The description's `kinds` are
+        the names of the exception's classes, the most derived first.
         """
         self.given = show_call(name, list(arguments))
         reply = self._ask(name, list(arguments))
@@ -121,7 +122,7 @@ class Tester:
             attempt = "What should happen for arguments that make no sense?"
             if isinstance(reply["ok"], Other) and reply["ok"].type_name.endswith("Error"):
                 attempt = "The error was returned, like any value. How is it raised?"
-            self.fail("did_not_raise", "an error", show(reply["ok"]), attempt)
+            self.fail("did_not_raise", expected, show(reply["ok"]), attempt)
         return reply["raised"]
 
     def get(self, name: str) -> Any:

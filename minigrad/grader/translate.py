@@ -56,6 +56,8 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
         return "numba", *explained
     if explained := explain_numpy(text):
         return "raised", f"{kind}: {explained[0]}", explained[1]
+    if "NameError" in kinds and "'np' is not defined" in text:
+        return "raised", said, "NumPy comes with a line of its own: import numpy as np"
     if "NoneType" in text and {"AttributeError", "TypeError"} & set(kinds):
         return (
             "raised",

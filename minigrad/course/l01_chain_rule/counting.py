@@ -115,7 +115,7 @@ def reverse(t: Tester) -> None:
 def other_modes(t: Tester) -> None:
     """It raises ValueError for a mode that does not exist."""
     mode = str(t.random.choice(["sideways", "backward", "Forward"]))
-    raised = t.raises("count_mults", 3, 2, mode)
+    raised = t.raises("count_mults", 3, 2, mode, expected="a ValueError")
     if "ValueError" not in raised["kinds"]:
         if "NotImplementedError" in raised["kinds"]:
             t.call("count_mults", 3, 2, mode)

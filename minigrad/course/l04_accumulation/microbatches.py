@@ -57,7 +57,11 @@ def wrong_steps(
         ),
         ("last_batch", slopes[-1], "Only the last batch moved w. What became of the others?"),
         ("last_batch", slopes[-1] * rows[-1] / rows.sum(), "Only the last batch moved w."),
-        ("by_rows", by_rows, "The weights are the numbers of rows. What should all weights add up to?"),
+        (
+            "by_rows",
+            by_rows,
+            "The weights are the numbers of rows. What should all weights add up to?",
+        ),
         ("by_rows", by_rows / len(rows), "By what is a mean over rows divided?"),
         (
             "by_entries",

@@ -61,7 +61,8 @@ def write(folder: Path, seed: int) -> None:
             failure = result.first_failure
             said = str(failure.message) if failure else "full marks"
             (case / "stub.py").write_text(cut(solution_of(stem), stem), encoding="utf-8")
-            (case / "wrong.py").write_text(mutant.code.strip() + "\n", encoding="utf-8")
+            wrong = [line for line in mutant.code.strip().splitlines() if "###" not in line]
+            (case / "wrong.py").write_text("\n".join(wrong) + "\n", encoding="utf-8")
             (case / "message.txt").write_text(said + "\n", encoding="utf-8")
 
 
@@ -69,7 +70,7 @@ def grade(folder: Path, seed: int) -> list[tuple[str, bool, str]]:
     """Return per case its name, whether its repair gets full marks, and what is said if not."""
     rows = []
     with Server() as server:
-        for path in sorted(folder.glob("*/repaired.py")) or sorted(folder.glob("*.py")):
+        for path in sorted(folder.glob("*/repaired.py")) or sorted(folder.glob("*.txt")):
             name = path.parent.name if path.name == "repaired.py" else path.stem
             stem, _, exercise = name[3:].partition("__")
             source = f"{solution_of(stem)}\n\n{path.read_text(encoding='utf-8').strip()}\n"

@@ -126,7 +126,9 @@ def any_of_them(t: Tester) -> None:
 def through_views(t: Tester) -> None:
     """It sees a write through Views."""
     for depth in (1, 2):
-        attempt = "A View has a version too: that of what it shows. Do you look at it?"
+        attempt = (
+            "A View has none of its own: it shows bytes of a Storage. Whose version counts for it?"
+        )
         Case(t, 2, (0, depth)).alarm([(1, 1)], "view", attempt)
 
 

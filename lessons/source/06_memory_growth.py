@@ -684,13 +684,14 @@ print(f"reserved: {held[-1, 2]:.1f} MiB, after mg.memory.empty_cache() {returned
 # > **A story about a sentence.** A widely copied Chinese introduction to IREE, a compiler and
 # > runtime for machine learning, asks who frees the inputs of a backward pass, and answers: a
 # > pooling allocator, a cache of commonly used sizes and reference counts; and no leak is known.
-# > It goes back to a discussion in IREE's tracker (issue 20798), and there the first sentence is the
-# > one of the person who *asked*. What its developers say is the last. Reference counts are real.
-# > The cache is there for those who switch it on, and keeps every *exact* size, without a bound; so
-# > with steps of many sizes it ran out of memory without any leak (issues 22113 and 19812), until
-# > somebody could trim it. And `iree.abi.output`, which the introduction gives as the way to re-use
-# > an input's memory for an output, is a *hint*: what is promised is only a result as if it had been
-# > copied. No leak, bounded, and given back are three different promises: ask which one is meant.
+# > It goes back to a discussion in IREE's tracker (issue 20798), and there the first sentence is
+# > the one of the person who *asked*. What its developers say is the last. Reference counts are
+# > real. The cache is there for those who switch it on, and keeps every *exact* size, without a
+# > bound; so with steps of many sizes it ran out of memory without any leak (issues 22113 and
+# > 19812), until somebody could trim it. And `iree.abi.output`, which the introduction gives as
+# > the way to re-use an input's memory for an output, is a *hint*: what is promised is only a
+# > result as if it had been copied. No leak, bounded, and given back are three different
+# > promises: ask which one is meant.
 # > minigrad's pool splits and merges blocks, so other sizes fit again, as the dashed line shows.
 #
 # ## 6. Bug hunt

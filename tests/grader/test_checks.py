@@ -65,7 +65,7 @@ def test_mutants_fail_with_the_message_meant_for_each(stem, server):
 
 
 @pytest.mark.parametrize(("stem", "name"), EXERCISES)
-def test_exercise_has_three_to_eight_mutants_of_different_kinds(stem, name):
+def test_exercise_has_three_to_ten_mutants_of_different_kinds(stem, name):
     keys = [mutant.key for mutant in load_mutants(ROOT, stem) if mutant.exercise == name]
     assert 3 <= len(keys) <= 10
     assert len(set(keys)) >= 3

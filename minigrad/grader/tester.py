@@ -10,14 +10,12 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from minigrad.grader.compare import first, near, type_name, worst
+from minigrad.grader.compare import HUGE, comparable, first, near, type_name, worst
 from minigrad.grader.formula import Formula
 from minigrad.grader.message import Failed, Message, show, show_call
 from minigrad.grader.spec import Exercise
 from minigrad.grader.translate import explain_raised
 from minigrad.grader.wire import Other, leaves
-
-HUGE = 2**1000  # an int beyond is no float, and NumPy would raise
 
 
 @dataclass(frozen=True)
@@ -126,9 +124,13 @@ class Tester:
         return reply["raised"]
 
     def get(self, name: str) -> Any:
-        """Return the value of a name in the learner's file, None where it has none."""
+        """Return the value of a name in the learner's file, None where it has none.
+
+        Arrays and huge integers arrive as `Other`, so that a check may compare what it gets with
+        `==` and `in`.
+        """
         self.given = f"the value of {name}"
-        return self.runner.get(name)
+        return comparable(self.runner.get(name))
 
     def formula(self, text: str, **numbers: float) -> Formula:
         """Return a formula with `{names}` replaced by numbers, rounded as they are shown."""

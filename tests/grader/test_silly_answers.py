@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from minigrad.grader.folder import known_stems, load_lesson
-from minigrad.grader.live import try_function
+from minigrad.grader.live import LiveRunner, try_function
+from minigrad.grader.run import run_check
 
 ROOT = Path(__file__).parents[2]
 EXERCISES = [(stem, name) for stem in known_stems() for name in load_lesson(stem).exercises]
@@ -93,3 +94,37 @@ def test_no_answer_breaks_a_check(stem, name, modules):
                 if check.message is not None:
                     lines = check.message.lines()
                     assert len(lines) <= 12, (method, answer)
+
+
+HUNTS = [stem for stem in known_stems() if hasattr(solution(stem), "BUG")]
+
+
+@pytest.mark.parametrize("stem", HUNTS)
+@pytest.mark.filterwarnings("ignore")
+def test_no_diagnosis_breaks_a_check(stem, modules):
+    module = modules[stem]
+    hunts = [
+        exercise
+        for exercise in load_lesson(stem).exercises.values()
+        if any(check.name.startswith("diagnosis") for check in exercise.checks)
+    ]
+    assert len(hunts) == 1
+    right = module.BUG
+    words = list(right) if isinstance(right, dict) else [right[0]]
+    try:
+        for silly in ANSWERS.values():
+            value = silly()
+            for bug in (
+                value,
+                (value, value),
+                *((word, value) for word in words),
+                {words[0]: value},
+            ):
+                module.BUG = bug
+                runner = LiveRunner(hunts[0], getattr(module, hunts[0].name))
+                for check in hunts[0].checks:
+                    if check.name.startswith("diagnosis"):
+                        outcome = run_check(hunts[0], check, runner, seed=3)
+                        assert outcome.message or stem == "00_start", bug
+    finally:
+        module.BUG = right

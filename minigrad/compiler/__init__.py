@@ -1,0 +1,1 @@
+"""A whole step as one program: traced, optimised, planned, generated as Numba code."""

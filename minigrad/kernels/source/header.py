@@ -4,6 +4,7 @@ import math  # noqa: F401 - for the kernels that follow this text
 
 import numpy as np
 from numba import njit, types
+from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
 F4, F8 = np.float32, np.float64
@@ -26,6 +27,28 @@ exact_jit = njit(
     nogil=True,
     no_cfunc_wrapper=True,  # only compiled code calls these: without wrappers they compile faster
     no_cpython_wrapper=True,
+)
+
+
+class Restrict(Compiler):
+    """Promises LLVM that no two pointers among a function's arguments overlap (`noalias`)."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.state.flags.noalias = True
+
+
+# For the body of a kernel: a function of typed pointers that a kernel made by `jit` calls with
+# f4_at(address) and so on. LLVM would else compare all the arrays at run time before it takes the
+# vector loop, and does not even write that loop when they are many. An array that is read and
+# written has to be one argument.
+restrict_jit = njit(
+    error_model="numpy",
+    fastmath=FLAGS,
+    nogil=True,
+    no_cfunc_wrapper=True,
+    no_cpython_wrapper=True,
+    pipeline_class=Restrict,
 )
 
 

@@ -158,6 +158,21 @@ def prepare_write(array, copy_buffer, place=None):
     storage.written_at = place
 
 
+class Moves:
+    """Counts, in this process, Buffers that came to be shared and Storages that got another one.
+
+    Who keeps addresses of Storages, or knows that nobody shares them, remembers the number.
+    """
+
+    __slots__ = ("count",)
+
+    def __init__(self):
+        self.count = 0
+
+
+moves = Moves()
+
+
 class Hooks(threading.local):
     """Of this thread: who decides about the copies of copy-on-write instead of `unshare`.
 
@@ -174,11 +189,13 @@ hooks = Hooks()
 def unshare(storage, copy_buffer):
     """Gives a Storage a Buffer of its own if it shares one with a clone."""
     if hooks.storage is not None and hooks.storage.write(storage, copy_buffer):
+        moves.count += 1
         return
     old = storage.buffer
     if old.owners > 1:
         storage.buffer = copy_buffer(old)
         old.owners -= 1
+        moves.count += 1  # last: who sees the new number sees the new Buffer
 
 
 class _Exported:

@@ -52,20 +52,23 @@ class SingleThreaded:
     def __enter__(self):
         with self._lock:
             if not self._inside:
-                self._before = self._count("get")
-                self._count("set", 1)
+                self._before = _counts("get")()
+                if self._before != 1:
+                    _counts("set")(1)
             self._inside += 1
         return self
 
     def __exit__(self, *error):
         with self._lock:
             self._inside -= 1
-            if not self._inside:
-                self._count("set", self._before)
+            if not self._inside and self._before != 1:
+                _counts("set")(self._before)
 
-    def _count(self, what, *count):
-        function = getattr(find_blas(), f"scipy_openblas_{what}_num_threads64_", None)
-        return 1 if function is None else function(*count)
+
+@functools.cache
+def _counts(what):
+    """OpenBLAS' function that gets or sets how many threads it uses."""
+    return getattr(find_blas(), f"scipy_openblas_{what}_num_threads64_", lambda *count: 1)
 
 
 single_threaded = SingleThreaded()

@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from minigrad.array.array import Array, hooks, ndarray, prepare_write
+from minigrad.array.array import Array, hooks, moves, ndarray, prepare_write
 from minigrad.array.dtypes import DType, int64
 from minigrad.array.layout import size_of
 from minigrad.kernels import backend, blas, loader
@@ -86,6 +86,7 @@ class Cpu(Programs, StructuralKernels):
         if buffer.pins or 2 * x.nbytes < buffer.requested or not x.is_flat:
             return self.convert(x, x.dtype)
         buffer.owners += 1
+        moves.count += 1
         clone = Array(buffer, x.shape, x.dtype)
         if hooks.storage is not None:
             hooks.storage.forked(x.storage, clone)

@@ -4,9 +4,12 @@ Kernels release the GIL. Numba's own threading layers are not used: OpenMP dies 
 workqueue aborts when two threads enter it. This pool is made anew in a forked child.
 """
 
+import functools
 import os
+import sys
 import threading
 import time
+from operator import methodcaller
 from typing import Any
 
 LONGEST_WAIT = 10.0  # seconds for the calls of an interrupted run to end
@@ -35,8 +38,12 @@ class _Worker:
 
     def start(self, function, arguments):
         """Begins a call; `done` is released when it has ended."""
-        self.call, self.error, self.is_running = (function, arguments), None, True
+        self.hand(function, arguments)
         self.wake.release()
+
+    def hand(self, function, arguments):
+        """What to call once `wake` is released."""
+        self.call, self.error, self.is_running = (function, arguments), None, True
 
     def _run(self):
         while True:
@@ -87,6 +94,56 @@ class Threads:
             self._busy.release()
         if error is not None:
             raise error
+
+    def together(self, function, argument_lists, returned):
+        """Runs compiled calls that wait for one another, the first one in the caller.
+
+        All of them or none: False if the threads for it are not there, since another caller has
+        them or the program is ending. `function` must be machine code that lets go of the GIL.
+
+        A signal raises its exception before all calls or after all: from the release of the first
+        worker to the end of the caller's own call no bytecode runs, so that the caller cannot be
+        thrown out while workers wait for it.
+
+        Args:
+            returned: a list. What the first call returned is its last element, as soon as it has,
+                also if an exception ends the wait for the others.
+        """
+        if sys.is_finalizing() or not self._busy.acquire(blocking=False):
+            return False
+        workers = []
+        try:
+            first, *others = argument_lists
+            workers = self._ready(len(others))
+            if workers is None:
+                return False
+            for worker, arguments in zip(workers, others, strict=True):
+                worker.hand(function, arguments)
+            calls = [w.wake.release for w in workers]
+            calls.append(functools.partial(function, *first))
+            returned += map(_call, calls)
+            for worker in workers:
+                worker.done.acquire()
+        except BaseException:
+            if returned:  # where each worker stands is not known, so take new ones
+                self._workers = []
+                _wait_until_idle(workers)
+            raise
+        finally:
+            self._busy.release()
+        return True
+
+    def _ready(self, count):
+        """So many idle workers, or None if the system gives no more threads."""
+        try:
+            while len(self._workers) < count:
+                self._workers.append(_Worker())
+        except RuntimeError:  # can't start new thread
+            return None
+        return self._workers[:count]
+
+
+_call = methodcaller("__call__")  # of C: no bytecode runs
 
 
 def _error_of(function, arguments):

@@ -131,6 +131,14 @@ class OutOfMemoryError(MinigradError, MemoryError):
     """The pool's limit or the machine's memory is used up."""
 
 
+class DonatedError(MinigradError, RuntimeError):
+    """A use of a value whose memory was donated to a compiled step."""
+
+
+class RetraceWarning(UserWarning):
+    """A compiled step is traced again and again, which takes far longer than running it."""
+
+
 class SeamError(MinigradError, RuntimeError):
     """A learner's part was plugged in where it cannot run."""
 

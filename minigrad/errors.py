@@ -143,6 +143,10 @@ class SeamError(MinigradError, RuntimeError):
     """A learner's part was plugged in where it cannot run."""
 
 
+class TraceError(MinigradError, TypeError):
+    """A step that cannot become one program, or does something else than when it was traced."""
+
+
 class MissingLibraryError(MinigradError, ImportError):
     """An optional library that is not installed."""
 

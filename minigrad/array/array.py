@@ -7,6 +7,7 @@ that Storage and asks it. `clone()` makes a second Storage over the same Buffer 
 """
 
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -178,9 +179,12 @@ class Hooks(threading.local):
 
     storage: an object with forked(source, clone), called when a Storage was cloned, and
     write(storage, copy_buffer), which un-shares it and says True, or says False; or None.
+    reading: a function called with an Array before NumPy sees its elements, while a step is traced:
+    their values are not to be known then; or None.
     """
 
     storage = None
+    reading: Any = None
 
 
 hooks = Hooks()
@@ -222,6 +226,8 @@ class _Exported:
 
 def ndarray(array):
     """A transient NumPy view for use inside the engine: not for handing out."""
+    if hooks.reading is not None:
+        hooks.reading(array)
     segment = array.buffer.segment
     step = array.dtype.itemsize
     start = array.address - segment.address
@@ -234,5 +240,7 @@ def export(array, copy_buffer, writable=False):
 
     A Buffer shared with a copy-on-write clone is copied first: the view must follow this Storage.
     """
+    if hooks.reading is not None:
+        hooks.reading(array)
     unshare(array.storage, copy_buffer)
     return np.asarray(_Exported(array, writable))

@@ -11,8 +11,14 @@ from typing import Any, NamedTuple
 from minigrad.array.array import Array
 from minigrad.array.dtypes import DType
 from minigrad.array.layout import contiguous_strides, is_contiguous, overlaps, size_of
+from minigrad.graph.node import place_line
 
 TEMPORARY, CAPTURED, ARGUMENT, CONSTANT = "temporary", "captured", "argument", "constant"
+
+
+def line_of(place):
+    """`file:line  text` of a place: (code, instruction), the text itself, or nothing."""
+    return place if isinstance(place, str) else place_line(place)
 
 
 class Value:
@@ -21,15 +27,22 @@ class Value:
     kind: 'temporary' (made by the step), 'captured' (exists outside: parameters, state, running
     statistics), 'argument' (number `index` of the arrays passed in), or 'constant' (made of Python
     data while tracing; the program owns its bytes). storage: the Storage of the last three. name
-    and line: for people.
+    and line: for people; place: the line as text, or as (code, instruction).
     """
 
-    __slots__ = ("dtype", "index", "kind", "line", "name", "size", "storage")
+    __slots__ = ("dtype", "index", "kind", "name", "place", "size", "storage")
 
-    def __init__(self, kind, dtype: DType, size, *, storage=None, index=0, name="", line=""):
+    def __init__(
+        self, kind, dtype: DType, size, *, storage=None, index=0, name="", place: Any = ""
+    ):
         self.kind, self.dtype, self.size = kind, dtype, size
         self.storage: Array | None = storage
-        self.index, self.name, self.line = index, name, line
+        self.index, self.name, self.place = index, name, place
+
+    @property
+    def line(self):
+        """`file:line  text` of the user's call that made it, or an empty string."""
+        return line_of(self.place)
 
     @property
     def is_temporary(self):
@@ -115,7 +128,8 @@ class Instruction:
         'check': what ('within' or 'finite'), low, high; stops the step if it does not hold.
 
     inputs: Refs and Python numbers; outputs: Refs. name: of the operation that a person called, and
-    line: where.
+    line: where; place: that line as text, or as (code, instruction), which costs nothing to keep.
+    What stops the step has the attribute error: a function that makes the exception to raise.
     """
 
     op: str
@@ -123,7 +137,12 @@ class Instruction:
     outputs: tuple
     attributes: dict[str, Any] = field(default_factory=dict)
     name: str = ""
-    line: str = ""
+    place: Any = ""
+
+    @property
+    def line(self):
+        """`file:line  text` of the user's call, or an empty string."""
+        return line_of(self.place)
 
     @property
     def reads(self):
@@ -150,7 +169,7 @@ class Instruction:
             tuple(map(function, self.outputs)),
             self.attributes,
             self.name,
-            self.line,
+            self.place,
         )
 
     def __repr__(self):

@@ -173,6 +173,9 @@ def _run_backward(root, dy, retain_graph, create_graph):
 
 def commit(leaves, taken=()):
     """Adds gradients to `.grad`. The first one is never an alias of another's, nor of `taken`."""
+    if state.trace is not None:
+        for leaf in leaves:
+            state.trace.grad(leaf)
     seen = set(taken)
     for leaf, g in leaves.items():
         write_grad(leaf, g, seen)

@@ -102,6 +102,8 @@ def _watched(order, arrived, retain_graph, create_graph, only, live):
                 continue
         if watched:
             state.running = f"{node.op} backward", (node.code, node.instruction)
+            if state.trace is not None and not create_graph and type(dy) is Array and dy.is_flat:
+                dy = dy.view(dy.shape, dy.strides)  # real memory: short ways would compute with it
         began = time.perf_counter() if observers else 0.0
         if create_graph:
             grads = node.plan.backward_graph(node, dy)

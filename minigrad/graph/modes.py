@@ -46,6 +46,10 @@ class State(threading.local):
     # the Context of the custom Function whose backward builds a graph right now
     context: Any = None
     saving_copies = 0  # blocks of memory.copy_on_saved_write that are open
+    # who writes this thread's step down as a program (see compiler.trace), or None. It is told of
+    # what a program cannot do: grad(leaf) before a `.grad` is looked at or set, refuse(what, fix)
+    # before Python's own objects are changed, later(action, array) instead of host work
+    trace: Any = None
 
     def update(self):
         """Recomputes `path`."""

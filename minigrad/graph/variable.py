@@ -10,6 +10,7 @@ import numpy as np
 from minigrad.array.array import Array, View, ndarray
 from minigrad.errors import ArgumentTypeError, DTypeError, GradientError, ShapeError
 from minigrad.graph.interop import Interop
+from minigrad.graph.modes import state
 from minigrad.graph.node import place_line
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import Flows
@@ -170,10 +171,14 @@ class Variable(Interop, Flows):
     @property
     def grad(self):
         """The accumulated gradient of a leaf, or None. Assigning checks and copies in."""
+        if state.trace is not None:
+            state.trace.grad(self)
         return self._grad
 
     @grad.setter
     def grad(self, value):
+        if state.trace is not None:
+            state.trace.grad(self)
         if value is None:
             self._grad = None
             return

@@ -14,7 +14,9 @@ from minigrad.ops.watching import announce, named
 
 
 def _device(device):
-    return default_device() if device is None else device_named(device)
+    """The device of a name; None: the default. An active one of that name goes before."""
+    usual = default_device()
+    return usual if device is None or device == usual.name else device_named(device)
 
 
 @named
@@ -204,6 +206,11 @@ class Generator:
         """Starts the sequence of a seed anew."""
         if isinstance(seed, bool) or not hasattr(seed, "__index__"):
             raise ArgumentTypeError("manual_seed: wanted an int", f"{seed!r}")
+        if state.trace is not None:
+            state.trace.refuse(
+                "manual_seed: a seed set inside a compiled step would be set once, while tracing",
+                "set it outside the step",
+            )
         self.seed, self.counter = seed.__index__() & (2**63 - 1), 0
         return self
 

@@ -196,9 +196,8 @@ def wrapped(name, index, n, where="", negative=True):
     device = device_of(array)
     source, out = device.contiguous(array), device.empty(array.shape, int64)
     bad = device.wrap_index(source, n, out) if array.size else -1
-    if bad < 0 and not negative:
-        values = ndarray(source).reshape(-1)
-        bad = int(np.argmax(values < 0)) if (values < 0).any() else -1
+    if bad < 0 and not negative and array.size and not device.all_within(source, 0, n - 1):
+        bad = int(np.argmax(ndarray(source).reshape(-1) < 0))
     if bad >= 0:
         place = tuple(int(k) for k in np.unravel_index(bad, array.shape))
         wanted = _range(n) if negative else f"an index from 0 to {n - 1}"

@@ -74,6 +74,15 @@ class Group:
         """The learning rate as it lives in memory: a float64 Variable of shape ()."""
         return Variable(self._array.view((), (), 0))
 
+    @property
+    def is_decoupled(self):
+        """Whether weight decay shrinks the parameters and not their gradients (AdamW)."""
+        return bool(getattr(self._optimizer, "is_decoupled", 0.0))
+
+    def fixed(self):
+        """{name: value} of the hyperparameters but the learning rate, which may be in an array."""
+        return {n: v for n, v in self._hyperparameters.items() if n != "learning_rate"}
+
     def as_dict(self):
         """{name: value} of the hyperparameters."""
         return {**self._hyperparameters, "learning_rate": self.learning_rate}

@@ -5,11 +5,13 @@ import weakref
 
 from minigrad.errors import ArgumentError, ArgumentTypeError, OrphanParameterError, ShapeError
 from minigrad.graph.modes import no_grad
+from minigrad.graph.modes import state as modes
 from minigrad.graph.node import user_place
+from minigrad.graph.probe import run_as
 from minigrad.nn import Parameter
 from minigrad.nn.names import NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import changes
-from minigrad.optim import saving
+from minigrad.optim import saving, traced
 from minigrad.optim.group import Group, check_trainable, split
 from minigrad.optim.hooked import update_by_hook
 from minigrad.optim.hooks import hooks
@@ -191,6 +193,9 @@ class Optimizer:
             update_by_hook(self, update)
             return
         place = user_place()
+        if modes.trace is not None:
+            run_as(f"{self.algorithm}.step", traced.update, self, place)
+            return
         if self._passes is None or not all(p.prepare(place) for p in self._passes):
             self._passes = self._plan()
             for p in self._passes:
@@ -257,6 +262,8 @@ class Optimizer:
             self._sync()
         for group in self.groups:
             for p in group.parameters:
+                if modes.trace is not None:
+                    modes.trace.grad(p)
                 p._grad = None
 
     # -- saving --------------------------------------------------------------------------------

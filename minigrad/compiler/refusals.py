@@ -1,0 +1,110 @@
+"""What a traced step cannot do: the errors, each with the line and what to do instead."""
+
+import sys
+
+from minigrad.errors import BoundsError, TraceError, is_ours
+from minigrad.graph.function import Function
+
+PRINT = "return it from the step and print it outside"
+NUMPY = "use the function of minigrad, or return it from the step and call NumPy outside"
+NUMBER = (
+    "leave it a Variable, which operators take as they take numbers; or compute the number outside "
+    "the step and pass it as an argument"
+)
+BRANCH = (
+    "mg.where(condition, a, b) computes both sides and chooses; or compute the condition outside "
+    "the step and pass it as an argument"
+)
+RATE = (
+    "read optimizer.learning_rate outside the step; an array that follows it is "
+    "optimizer.groups[0].learning_rate_array"
+)
+WAYS = {  # the engine's function that the person's line called -> (what it is, what to do)
+    "__repr__": ("print and repr", PRINT),
+    "__format__": ("an f-string", PRINT),
+    "numpy": ("x.numpy()", NUMPY),
+    "__array__": ("NumPy", NUMPY),
+    "__array_function__": ("NumPy", NUMPY),
+    "__dlpack__": ("DLPack", NUMPY),
+    "__bool__": ("if, while, and, or, not, bool()", BRANCH),
+    "__float__": ("float()", NUMBER),
+    "__int__": ("int()", NUMBER),
+    "__index__": ("a Variable as an index or a size", NUMBER),
+    "item": ("x.item()", NUMBER),
+    "tolist": ("x.tolist()", PRINT),
+    "data_ptr": ("x.data_ptr()", "look at addresses outside the step"),
+    "learning_rate": ("optimizer.learning_rate", RATE),
+    "__getattr__": ("a hyperparameter", RATE),
+}
+
+
+def _entry():
+    """(name of the engine's function that the person's line called, the custom Function inside).
+
+    The second is the name of a `mg.Function` whose forward or backward that line belongs to.
+    """
+    frame = sys._getframe(1)
+    name = ""
+    while frame is not None and is_ours(frame.f_code.co_filename):
+        name = frame.f_code.co_name
+        frame = frame.f_back
+    while frame is not None:
+        if frame.f_code is Function.apply.__func__.__code__:  # type: ignore[attr-defined]
+            return name, frame.f_locals["cls"].__name__
+        frame = frame.f_back
+    return name, ""
+
+
+def read_error(array, value, running):
+    """The error of asking for elements while tracing.
+
+    value: the Value of an Array without memory, or None. running: (name, place) of the op.
+    """
+    name, function = _entry()
+    what, fix = WAYS.get(name, (running[0] or name, "compute it outside the step and pass it in"))
+    if function:
+        what = f"{function}, by {what},"
+    whose = "made in the step" if value is not None else "that may be another one at the next call"
+    details = [] if value is None else [("made by", f"{value.name or 'the engine'}, {value.line}")]
+    return TraceError(
+        f"{what} needs the elements of a value {whose}: while a compiled step is traced they are "
+        "not known",
+        f"{array.dtype}{list(array.shape)}",
+        fix,
+        details=details,
+    )
+
+
+def outside_error(value):
+    """The error of using an Array without memory after its trace, or where bytes are needed."""
+    return TraceError(
+        "a value that was made while a step was traced has no memory: it is a name in a program",
+        f"{value.dtype}, {value.size} elements",
+        "return it from the step, or write it in place into an array from outside: h.copy_(new)",
+        details=[("made by", f"{value.name or 'the engine'}, {value.line}")],
+    )
+
+
+def escaped_error(values):
+    """The error of values that somebody kept beyond the step; the first is named."""
+    value = values[0]
+    more = f" and {len(values) - 1} more" if len(values) > 1 else ""
+    return TraceError(
+        f"a value made in the step{more} is kept outside it, where later calls would not renew it",
+        f"{value.dtype}, {value.size} elements",
+        "write it in place into an array from outside: self.h.copy_(new), or return it",
+        where=value.line,
+        details=[("made by", value.name or "the engine")],
+    )
+
+
+def stop_error(op, name, attributes, line):
+    """The error of a check that did not hold while the program ran."""
+    if op == "wrap_index":
+        n = attributes["n"]
+        wanted = f"an index from {-n} to {n - 1}" if n else "no index, as the size is 0"
+        return BoundsError(f"{name}: wanted {wanted}", "one that lies outside", where=line)
+    low, high = attributes["low"], attributes["high"]
+    return BoundsError(
+        f"{name}: wanted values from {low} to {high}", "one that lies outside", where=line
+    )

@@ -1,0 +1,60 @@
+"""Arguments and results as trees: tuples, lists and dicts, with Variables as leaves."""
+
+from typing import NamedTuple
+
+from minigrad.array.dtypes import DType
+from minigrad.errors import TraceError
+from minigrad.graph.variable import Variable
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None), DType)
+
+
+class Output(NamedTuple):
+    """Where a Variable that the step returns comes from.
+
+    kind: 'result' (number `index` of the recording's results), 'argument' (the Variable number
+    `index` that was passed in, the object itself) or 'captured' (`variable`, the object itself).
+    is_number: a result of one element that is handed out as a Python number.
+    """
+
+    kind: str
+    index: int = -1
+    variable: Variable | None = None
+    is_number: bool = False
+
+
+def variables_of(*trees):
+    """The Variables in arguments, in order; one that stands there twice is there twice."""
+    found, stack = [], list(reversed(trees))
+    while stack:
+        x = stack.pop()
+        if isinstance(x, Variable):
+            found.append(x)
+        elif isinstance(x, dict):
+            stack += reversed(x.values())
+        elif isinstance(x, (tuple, list)):
+            stack += reversed(x)
+    return found
+
+
+def mapped(tree, function):
+    """The tree with function(leaf) in the place of Variables and Outputs."""
+    if isinstance(tree, (Variable, Output)):
+        return function(tree)
+    if isinstance(tree, dict):
+        values = {key: mapped(value, function) for key, value in tree.items()}
+        return values if type(tree) is dict else type(tree)(values)
+    if isinstance(tree, list):
+        return [mapped(x, function) for x in tree]
+    if isinstance(tree, tuple):
+        values = [mapped(x, function) for x in tree]
+        return type(tree)(*values) if hasattr(tree, "_fields") else tuple(values)
+    if isinstance(tree, PLAIN):
+        return tree
+    raise TraceError(
+        "a compiled step: wanted it to return Variables, numbers, strings or None, in tuples, "
+        "lists or dicts",
+        type(tree).__name__,
+        "return the Variables that it is made of",
+        where="",
+    )

@@ -45,6 +45,11 @@ def real_type(kinds):
     return "F8" if any(getattr(k, "name", None) == "float64" for k in kinds) else "F4"
 
 
+def is_below_maximum(e):
+    """Whether e is x - row_max(x): never above 0."""
+    return e.op == "sub" and e.args[1] is Expression("row_max", e.args[0])
+
+
 class Emitter:
     """Statements for expressions over operands.
 
@@ -65,6 +70,10 @@ class Emitter:
     def start_pass(self):
         """Forgets the values of the elements: a new loop over the row begins."""
         self.row, self.lines, self.names = [], [], {}
+
+    def include_mathematics(self):
+        """The text calls functions of mathematics_f4.py or mathematics_f8.py."""
+        self.includes.add(f"mathematics_{self.real.lower()}")
 
     def new_name(self):
         """A fresh local name."""
@@ -178,8 +187,9 @@ class Emitter:
             return f"{a} if {condition} else {b}"
         values = [self.value(a, kind) for a in args]
         if op in OWN:
-            self.includes.add(f"mathematics_{self.real.lower()}")
-            return f"{op}_{self.real.lower()}({values[0]})"
+            self.include_mathematics()
+            name = "exp_of_negative" if op == "exp" and is_below_maximum(args[0]) else op
+            return f"{name}_{self.real.lower()}({values[0]})"
         if op == "pow" and kind == "i":
             self.includes.add("powers")
             return f"ipow_i8({values[0]}, {values[1]})"

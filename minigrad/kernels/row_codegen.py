@@ -2,14 +2,12 @@
 
 from minigrad.kernels.codegen import (
     Kernel,
-    combine,
     index_text,
     operand_names,
     renamed_outputs,
-    start_value,
     step,
 )
-from minigrad.kernels.emitter import TYPE_OF, Emitter, Operand, real_type
+from minigrad.kernels.emitter import OWN, TYPE_OF, Emitter, Operand, real_type
 from minigrad.kernels.expression import ROW_REDUCTIONS, Expression
 
 
@@ -51,11 +49,46 @@ def rows_text(program, modes, kinds, inner, in_place=False):
         if mode == "columns":
             kernel.loop(1, "j", "n_j")
             kernel.line(2, f"{o.name}[{o.index}] = {TYPE_OF[o.kind.name]}(0)")
+    kept = _kept(emitter, results, program.depth, operands[0] if in_place else None)
     kernel.loop(1, "i", "n_i")
     for level in range(1, program.depth + 1):
-        _reduction_pass(kernel, emitter, _reductions(results, level))
-    _output_pass(kernel, emitter, results)
+        is_last = level == program.depth
+        _reduction_pass(kernel, emitter, _reductions(results, level), kept if is_last else {})
+    _output_pass(kernel, emitter, results, kept)
     return kernel.text(emitter)
+
+
+def _parts(e, stop=()):
+    """e and all parts of it that are computed element by element, outermost first."""
+    found, stack = [], [e]
+    while stack:
+        e = stack.pop()
+        if e not in found:
+            found.append(e)
+            if e.op not in ROW_REDUCTIONS and e not in stop:
+                stack += [a for a in reversed(e.args) if isinstance(a, Expression)]
+    return found
+
+
+def _kept(emitter, results, depth, overwritten):
+    """{costly value: output} of values that the last reduction and the output both need.
+
+    They wait in the output's row: an exponential costs far more than a load.
+
+    overwritten: the operand that is the first output too, or None.
+    """
+    reduced = {p for e in _reductions(results, depth) for p in _parts(e.args[0])}
+    kept = {}
+    for e, o, mode in results:
+        if mode == "store" and TYPE_OF[o.kind.name] == emitter.real:
+            costly = [p for p in _parts(e) if p.op in OWN and p in reduced and emitter.varies(p)]
+            if costly and costly[0] not in kept:
+                kept[costly[0]] = o
+    if overwritten is not None and overwritten in kept.values():
+        read = {p for e, _, _ in results for p in _parts(e, kept)} - set(kept)
+        if any(p.op == "symbol" and p.args[0] == overwritten.name for p in read):
+            return {p: o for p, o in kept.items() if o is not overwritten}
+    return kept
 
 
 def _reductions(results, level):
@@ -72,32 +105,43 @@ def _reductions(results, level):
     return found
 
 
-def _reduction_pass(kernel, emitter, reductions):
+def _reduction_pass(kernel, emitter, reductions, kept):
     emitter.start_pass()
-    real, steps, ends = emitter.real, [], []
+    real, starts, steps, ends = emitter.real, [], [], []
+    code = real.lower()
     for e in reductions:
         name = emitter.new_name()
-        how = "max" if e.op == "row_max" else "sum"
         value = emitter.value(e.args[0], "f")
-        steps.append((name, start_value(how, "f", real), combine(how, name, value, "i")))
-        if e.op == "row_mean":
-            ends.append(f"{name} = {name} / {real}(n_j)")
+        if e.op == "row_max":
+            emitter.include_mathematics()
+            key, best = emitter.new_name(), emitter.new_name()
+            starts.append(f"{best} = order_{code}({real}(-math.inf))")
+            steps.append(f"{key} = order_{code}({value})")
+            steps.append(f"{best} = {key} if {key} > {best} else {best}")
+            ends.append(f"{name} = unorder_{code}({best})")
+        else:
+            assert e.op in ("row_sum", "row_mean"), f"no code for {e.op}"
+            starts.append(f"{name} = {real}(0)")
+            steps.append(f"{name} = {name} + {value}")
+            if e.op == "row_mean":
+                ends.append(f"{name} = {name} / {real}(n_j)")
         emitter.row_names[e] = name
-    for text in emitter.row:
+    for e, o in kept.items():
+        steps.append(f"{o.name}[{o.index}] = {emitter.names[e]}")
+    for text in (*emitter.row, *starts):
         kernel.line(2, text)
-    for name, start, _ in steps:
-        kernel.line(2, f"{name} = {start}")
     kernel.loop(2, "j", "n_j")
-    for text in emitter.lines:
+    for text in (*emitter.lines, *steps):
         kernel.line(3, text)
-    for name, _, combined in steps:
-        kernel.line(3, f"{name} = {combined}")
     for text in ends:
         kernel.line(2, text)
 
 
-def _output_pass(kernel, emitter, results):
+def _output_pass(kernel, emitter, results, kept):
     emitter.start_pass()
+    for e, o in kept.items():
+        emitter.names[e] = emitter.new_name()
+        emitter.lines.append(f"{emitter.names[e]} = {o.name}[{o.index}]")
     stores, rows = [], []
     for e, o, mode in results:
         target = f"{o.name}[{o.index}]"

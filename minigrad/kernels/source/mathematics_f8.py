@@ -40,6 +40,16 @@ def exp_f8(x):
 
 
 @exact_jit
+def exp_of_negative_f8(x):
+    """As exp_of_negative_f4: 0 below 2^-1022."""
+    x = F8(0.0) if x > F8(0.0) else x
+    c = F8(-708.39) if x < F8(-708.39) else x
+    n, m = exp_parts_f8(c)
+    power = power_of_two_f8(n)
+    return F8(0.0) if x < F8(-708.39) else m * power + power
+
+
+@exact_jit
 def expm1_f8(x):
     """e^x - 1, accurate near 0."""
     c = F8(710.0) if x > F8(710.0) else x
@@ -66,6 +76,22 @@ def sigmoid_f8(x):
     """1 / (1 + e^-x), written so that neither end overflows: e^-|x| is at most 1."""
     e = exp_f8(-abs(x))
     return (F8(1.0) if x > F8(0.0) else e) / (F8(1.0) + e)
+
+
+# ---- the order of floats -------------------------------------------------------------------------
+
+
+@exact_jit
+def order_f8(x):
+    """An integer that grows with x, as order_f4."""
+    bits = F8(x).view(I8)
+    return bits ^ ((bits >> I8(63)) & I8(0x7FFFFFFFFFFFFFFF))
+
+
+@exact_jit
+def unorder_f8(key):
+    """The float of an integer from `order_f8`."""
+    return I8(key ^ ((key >> I8(63)) & I8(0x7FFFFFFFFFFFFFFF))).view(F8)
 
 
 # ---- logarithms ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from minigrad.array.dtypes import DType, int64
 from minigrad.array.layout import size_of
 from minigrad.kernels import backend, blas, loader
 from minigrad.kernels.expression import IDENTITY
-from minigrad.kernels.programs import Programs
+from minigrad.kernels.row_programs import RowPrograms
 from minigrad.kernels.structural import StructuralKernels
 from minigrad.memory.buffer import ALIGNMENT
 from minigrad.memory.monitor import register_pool
@@ -31,7 +31,7 @@ def _first_outside():
     return loader.entry(loader.load_source("checks").first_outside_i8)
 
 
-class Cpu(Programs, StructuralKernels):
+class Cpu(RowPrograms, StructuralKernels):
     """The device table (see `backend.Device`) on the CPU."""
 
     name = "cpu"

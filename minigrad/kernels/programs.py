@@ -1,4 +1,7 @@
-"""Programs on the CPU: the kernel and the loops for operands of any layout, remembered."""
+"""Programs on the CPU: the kernel and the loops for operands of any layout, remembered.
+
+row_programs.py has those that reduce along rows.
+"""
 
 import itertools
 from typing import Any
@@ -8,7 +11,6 @@ from minigrad.array.layout import collapse, expand_strides, size_of
 from minigrad.kernels import loader
 from minigrad.kernels.codegen import elementwise_text
 from minigrad.kernels.reduce_codegen import reduce_text
-from minigrad.kernels.row_codegen import rows_text
 from minigrad.kernels.threads import threads
 
 SPLIT = 1 << 17  # elements from which a kernel is cut into one range a thread
@@ -32,26 +34,28 @@ class Call:
         if self.work < SPLIT or self.steps is None or threads.count == 1:
             self.entry(*operands, *self.extra)
             return
-        parts = min(threads.count, self.size)
+        threads.run(self.entry, self.calls(operands, min(threads.count, self.size)))
+
+    def calls(self, operands, parts):
+        """The arguments of the parts that it is cut into."""
         cuts = [self.size * p // parts for p in range(parts + 1)]
-        threads.run(
-            self.entry,
-            [
-                (
-                    *(x + a * s for x, s in zip(operands, self.steps, strict=True)),
-                    b - a,
-                    *self.extra[1:],
-                )
-                for a, b in itertools.pairwise(cuts)
-            ],
-        )
+        return [
+            (
+                *(x + a * s for x, s in zip(operands, self.steps, strict=True)),
+                b - a,
+                *self.extra[1:],
+            )
+            for a, b in itertools.pairwise(cuts)
+        ]
 
 
-def _kind(x):
+def kind_of(x):
+    """What an operand is: a DType, or 'f' or 'i' for a number."""
     return x.dtype if isinstance(x, Array) else "f" if isinstance(x, float) else "i"
 
 
-def _class(stride):
+def stride_class(stride):
+    """0, 1, or 2 for any other stride: what the innermost loop of a kernel is written for."""
     return stride if stride in (0, 1) else 2
 
 
@@ -61,7 +65,7 @@ def _by_stride(dims, strides, first):
     return [dims[d] for d in order], [strides[d] for d in order]
 
 
-def _is_in_place(inputs, outputs):
+def is_in_place(inputs, outputs):
     """Whether the first output is the first input.
 
     Its kernel then reads and writes through one pointer: through two, every vector loop would find
@@ -81,7 +85,7 @@ class Programs:
         inputs: Arrays, and Python numbers for scalars. Reads happen before writes element by
         element, so an output may be one of the inputs.
         """
-        operands, in_place = (*inputs, *outputs), _is_in_place(inputs, outputs)
+        operands, in_place = (*inputs, *outputs), is_in_place(inputs, outputs)
         key = tuple(
             [(x.shape, x.strides, x.dtype) if isinstance(x, Array) else type(x) for x in operands]
         )
@@ -111,7 +115,7 @@ class Programs:
 
     def _bind_elementwise(self, program, key, operands, shape, in_place):
         arrays = [x for x in operands if isinstance(x, Array)]
-        kinds = tuple(map(_kind, operands))
+        kinds = tuple(map(kind_of, operands))
         flat = all(x.shape == shape and x.is_contiguous for x in arrays)
         if flat:
             how = (kinds, 0, None, in_place)
@@ -123,7 +127,7 @@ class Programs:
         dims, strides = collapse(shape, layouts)
         dims, strides = _by_stride(dims, strides, len(arrays) - 1)
         dims, strides = dims or [1], strides or [[1] * len(arrays)]
-        inner = tuple(_class(s) for s in strides[-1])
+        inner = tuple(stride_class(s) for s in strides[-1])
         how = (kinds, len(dims), inner, in_place)
         entry = self._kernel(program, how, elementwise_text, *how)
         extra = (*dims, *(s[k] for k in range(len(arrays)) for s in strides))
@@ -190,10 +194,10 @@ class Programs:
             reduced = [(1, [0] * len(layouts))]
         order = [*kept, *reduced, *([inner_loop] if inner_loop else [])]
         dims, strides = [n for n, _ in order], [s for _, s in order]
-        inner = tuple(map(_class, strides[-1]))
+        inner = tuple(map(stride_class, strides[-1]))
         if not keeps_inner:
             inner = (*inner[:-1], 0)  # the output does not move in the innermost loop
-        kinds = tuple(map(_kind, operands))
+        kinds = tuple(map(kind_of, operands))
         key = (how, kinds, len(kept), len(reduced), keeps_inner, inner)
         entry = self._kernel(
             program, key, reduce_text, how, kinds, len(kept), len(reduced), keeps_inner, inner
@@ -204,74 +208,3 @@ class Programs:
         extra += [s[-1] for _, s in kept] + ([inner_loop[1][-1]] if inner_loop else [])
         steps = self._steps(operands, strides[0]) if kept else None
         return Call(entry, tuple(extra), size_of(dims), steps)
-
-    def rows(self, program, modes, inputs, outputs, shape):
-        """outputs = program(inputs), formulas that reduce along the last axis of `shape`.
-
-        modes: per output 'store' (shape), 'row' (shape[:-1] + (1,)) or 'columns' (shape[-1:], the
-        sum over all rows).
-        """
-        operands = (*inputs, *outputs)
-        key = (
-            modes,
-            shape,
-            _is_in_place(inputs, outputs),
-            *((x.shape, x.strides, x.dtype) if isinstance(x, Array) else type(x) for x in operands),
-        )
-        bound = program.layouts.get(key)
-        if bound is None:
-            layout = self._row_layout(modes, operands, shape)
-            if layout is None:  # leading axes that are no single loop for every operand
-                inputs = [x if not isinstance(x, Array) else self.contiguous(x) for x in inputs]
-                inputs = [
-                    self.contiguous(x.view(shape, expand_strides(x.shape, x.strides, shape)))
-                    if isinstance(x, Array)
-                    and len(x.shape) > 1
-                    and x.shape != shape
-                    and x.shape[-1] != 1
-                    else x
-                    for x in inputs
-                ]
-                layout = self._row_layout(modes, (*inputs, *outputs), shape)
-                if layout is None:
-                    inputs = [
-                        self.contiguous(x.view(shape, expand_strides(x.shape, x.strides, shape)))
-                        if isinstance(x, Array)
-                        else x
-                        for x in inputs
-                    ]
-                    layout = self._row_layout(modes, (*inputs, *outputs), shape)
-                self._bind_rows(program, modes, (*inputs, *outputs), layout).run(
-                    [x.address if isinstance(x, Array) else x for x in (*inputs, *outputs)]
-                )
-                return
-            bound = self._remember(program, key, self._bind_rows(program, modes, operands, layout))
-        bound.run([x.address if isinstance(x, Array) else x for x in operands])
-
-    def _row_layout(self, modes, operands, shape):
-        """(rows, columns, row strides, column strides), or None."""
-        mode_of = dict(zip(range(len(operands) - len(modes), len(operands)), modes, strict=True))
-        layouts = []
-        for k, x in enumerate(operands):
-            if isinstance(x, Array):
-                if mode_of.get(k) == "columns":
-                    layouts.append((0,) * (len(shape) - 1) + x.strides[-1:])
-                else:
-                    layouts.append(expand_strides(x.shape, x.strides, shape))
-        dims, strides = collapse(shape[:-1], [x[:-1] for x in layouts])
-        if len(dims) > 1:
-            return None
-        rows = dims[0] if dims else 1
-        return rows, shape[-1], strides[0] if dims else [0] * len(layouts), [x[-1] for x in layouts]
-
-    def _bind_rows(self, program, modes, operands, layout):
-        rows, columns, row_strides, column_strides = layout
-        kinds, inner = tuple(map(_kind, operands)), tuple(map(_class, column_strides))
-        in_place = operands[0] is operands[len(operands) - len(modes)]
-        how = (modes, kinds, inner, in_place)
-        entry = self._kernel(program, how, rows_text, *how)
-        extra = [rows, columns]
-        for pair in zip(row_strides, column_strides, strict=True):
-            extra += pair
-        steps = None if "columns" in modes else self._steps(operands, row_strides)
-        return Call(entry, tuple(extra), rows * columns, steps)

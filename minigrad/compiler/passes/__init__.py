@@ -1,0 +1,33 @@
+"""Passes: functions of a Recording that give a simpler one which does the same."""
+
+from minigrad.compiler.passes.dead import eliminate_dead
+
+MOST_ROUNDS = 6
+ORDER = (eliminate_dead,)
+TAKE_SLICES = {eliminate_dead}
+
+
+def simplify(recording, dead_slices=()):
+    """Runs the passes in order, again and again, until none changes anything.
+
+    Args:
+        dead_slices: (Value, offset, size) of captured memory that is undefined after the step.
+
+    Returns:
+        (recording, [(name of the pass, instructions before, instructions after), ...]).
+    """
+    steps = []
+    for _ in range(MOST_ROUNDS):
+        changed = False
+        for apply in ORDER:
+            before = recording
+            recording = (
+                apply(before, dead_slices) if apply in TAKE_SLICES else apply(before)
+            )
+            if recording is not before:
+                changed = True
+                counts = len(before.instructions), len(recording.instructions)
+                steps.append((apply.__name__, *counts))
+        if not changed:
+            break
+    return recording, steps

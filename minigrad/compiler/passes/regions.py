@@ -1,0 +1,142 @@
+"""Which elements of a Value a Ref shows: spans, overlaps, and maps from intervals to facts.
+
+Nearly every Ref shows an interval of its memory without gaps (it is *dense*): whole arrays, slices
+of a flat buffer, transposes. For those all questions are two comparisons; the few others are
+answered by `layout.overlaps`, and remembered by layout.
+"""
+
+from bisect import bisect_left, bisect_right
+from functools import lru_cache
+
+from minigrad.array.layout import collapse, is_contiguous, overlaps, size_of
+
+MOST_PAIRS = 1 << 12  # of rows compared before two layouts count as overlapping
+
+
+@lru_cache(maxsize=1 << 14)
+def span(shape, strides):
+    """(low, high, dense) of a layout with offset 0: it shows elements of [low, high).
+
+    dense: all of them.
+
+    >>> span((2, 3), (1, 2)), span((2, 3), (6, 2)), span((4,), (-1,))
+    ((0, 6, True), (0, 11, False), (-3, 1, True))
+    """
+    size = size_of(shape)
+    if not size:
+        return 0, 0, True
+    if is_contiguous(shape, strides):
+        return 0, size, True
+    low = high = 0
+    for n, s in zip(shape, strides, strict=True):
+        low, high = low + min(0, (n - 1) * s), high + max(0, (n - 1) * s)
+    step = 1
+    for s, n in sorted((abs(s), n) for n, s in zip(shape, strides, strict=True) if n > 1 and s):
+        if s > step:  # a gap
+            return low, high + 1, False
+        step = max(step, s * (n - 1) + step)
+    return low, high + 1, step == high + 1 - low
+
+
+def interval(ref):
+    """(low, high, dense): the elements of its Value that a Ref shows are of [low, high)."""
+    low, high, dense = span(ref.shape, ref.strides)
+    return low + ref.offset, high + ref.offset, dense
+
+
+@lru_cache(maxsize=1 << 14)
+def _meet(a, b):
+    """`layout.overlaps`, or True where comparing would take long."""
+    rows = 1
+    for shape, strides, _ in (a, b):
+        dims, _ = collapse(shape, [strides])
+        rows *= min(dims) if len(dims) == 2 else 1
+    return rows > MOST_PAIRS or overlaps(a, b)
+
+
+def meets(a, b):
+    """Whether two Refs over one Value show a common element; sure if it says False."""
+    low, high, dense = interval(a)
+    start, stop, dense_too = interval(b)
+    if low >= stop or start >= high or low == high or start == stop:
+        return False
+    return (dense and dense_too) or _meet(a[1:], b[1:])
+
+
+def meets_interval(ref, low, high):
+    """Whether a Ref shows an element of [low, high)."""
+    start, stop, dense = interval(ref)
+    if low >= stop or start >= high or low == high or start == stop:
+        return False
+    if dense or (low <= start and stop <= high):
+        return True
+    return _meet(ref[1:], ((high - low,), (1,), low))
+
+
+def shows_same(a, b):
+    """Whether two Refs show the same elements at the same places."""
+    return a.value is b.value and a[1:] == b[1:]
+
+
+class Intervals:
+    """A map from elements to facts: disjoint intervals in order, those of equal facts joined.
+
+    >>> known = Intervals()
+    >>> known.put(0, 10, "a"); known.put(4, 6, "b"); known.cut(8, 20)
+    >>> list(known), known.find(1, 4), known.find(1, 5), known.meets(8, 9)
+    ([(0, 4, 'a'), (4, 6, 'b'), (6, 8, 'a')], 'a', None, False)
+    """
+
+    __slots__ = ("facts", "highs", "lows")
+
+    def __init__(self):
+        self.lows, self.highs, self.facts = [], [], []
+
+    def __iter__(self):
+        return zip(self.lows, self.highs, self.facts, strict=True)
+
+    def meets(self, low, high):
+        """Whether something is known of an element of [low, high)."""
+        k = bisect_right(self.highs, low)
+        return k < len(self.lows) and self.lows[k] < high
+
+    def within(self, low, high):
+        """The (low, high) of what is known of elements of [low, high), clipped to them."""
+        a, b = bisect_right(self.highs, low), bisect_left(self.lows, high)
+        return [(max(low, self.lows[k]), min(high, self.highs[k])) for k in range(a, b)]
+
+    def find(self, low, high):
+        """The one fact about all elements of [low, high), or None."""
+        k = bisect_right(self.highs, low)
+        if k < len(self.lows) and self.lows[k] <= low and high <= self.highs[k]:
+            return self.facts[k]
+        return None
+
+    def cut(self, low, high):
+        """Forgets [low, high)."""
+        a, b = bisect_right(self.highs, low), bisect_left(self.lows, high)
+        if a >= b or low >= high:
+            return
+        lows, highs, facts = [], [], []
+        if self.lows[a] < low:
+            lows, highs, facts = [self.lows[a]], [low], [self.facts[a]]
+        if self.highs[b - 1] > high:
+            lows, highs = [*lows, high], [*highs, self.highs[b - 1]]
+            facts = [*facts, self.facts[b - 1]]
+        self.lows[a:b], self.highs[a:b], self.facts[a:b] = lows, highs, facts
+
+    def put(self, low, high, fact=True):
+        """Knows a fact about [low, high), in the place of what was known."""
+        if low >= high:
+            return
+        self.cut(low, high)
+        k = bisect_left(self.lows, low)
+        if k < len(self.lows) and self.lows[k] == high and self.facts[k] == fact:
+            high = self.highs[k]
+            del self.lows[k], self.highs[k], self.facts[k]
+        if k and self.highs[k - 1] == low and self.facts[k - 1] == fact:
+            self.highs[k - 1] = high
+            return
+        self.lows.insert(k, low)
+        self.highs.insert(k, high)
+        self.facts.insert(k, fact)

@@ -1,10 +1,14 @@
 """Passes: functions of a Recording that give a simpler one which does the same."""
 
+from typing import Any
+
+from minigrad.compiler.passes.constants import fold_constants
 from minigrad.compiler.passes.dead import eliminate_dead
+from minigrad.compiler.passes.localise import localise
 
 MOST_ROUNDS = 6
-ORDER = (eliminate_dead,)
-TAKE_SLICES = {eliminate_dead}
+ORDER: tuple[Any, ...] = (eliminate_dead, fold_constants, localise)
+TAKE_SLICES = {eliminate_dead, localise}
 
 
 def simplify(recording, dead_slices=()):
@@ -21,9 +25,7 @@ def simplify(recording, dead_slices=()):
         changed = False
         for apply in ORDER:
             before = recording
-            recording = (
-                apply(before, dead_slices) if apply in TAKE_SLICES else apply(before)
-            )
+            recording = apply(before, dead_slices) if apply in TAKE_SLICES else apply(before)
             if recording is not before:
                 changed = True
                 counts = len(before.instructions), len(recording.instructions)

@@ -149,4 +149,3 @@ def _nested(e, named):
     if e.op == "constant":
         return repr(e.args[0])
     return f"{e.op}({', '.join(_nested(a, named) for a in e.args)})"
-

@@ -1,0 +1,181 @@
+"""Formulas on numbers, as kernels compute them: each step rounded to the kernel's type.
+
+Only operations that IEEE 754 defines to the last bit are done here. `exp` and its like stay in a
+kernel: those are our own polynomials, and what they give must not depend on who calls them.
+"""
+
+import numpy as np
+
+from minigrad.compiler.program import Ref
+from minigrad.kernels.expression import COMPARISONS, LOGIC
+
+EXACT_SUM = 1 << 24  # integers up to here are float32 numbers, in whatever order they are summed
+
+
+def _larger(a, b):
+    return a if a >= b or a != a else b  # NaN wins
+
+
+def _smaller(a, b):
+    return a if a <= b or a != a else b
+
+
+def _rounder(function):
+    return lambda x: x if kind_of(x) == "i" else function(x)
+
+
+DONE = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "neg": np.negative,
+    "abs": np.abs,
+    "sqrt": np.sqrt,
+    "floor": _rounder(np.floor),
+    "ceil": _rounder(np.ceil),
+    "round": _rounder(np.rint),
+    "maximum": _larger,
+    "minimum": _smaller,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+    "equal": np.equal,
+    "not_equal": np.not_equal,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_not": np.logical_not,
+    "cast_float": lambda x: x,
+    "where": None,
+}
+REAL_ONLY = {"sqrt", "div", "cast_float"}
+KEEPS_BOOL = {"maximum", "minimum"}
+
+
+def real_of(inputs, outputs):
+    """NumPy's type of the floats in a kernel over these operands."""
+    for x in (*inputs, *outputs):
+        if isinstance(x, Ref) and x.value.dtype.name == "float64":
+            return np.float64
+    return np.float32
+
+
+def kind_of(x):
+    """'f', 'i' or 'b' of a NumPy scalar."""
+    return x.dtype.kind
+
+
+def common(xs):
+    """The kind in which values are computed together."""
+    kinds = set(map(kind_of, xs))
+    return "f" if "f" in kinds else "b" if kinds == {"b"} else "i"
+
+
+def result(e, numbers, real):
+    """The value of a formula as a NumPy scalar, or None if it is left to a kernel.
+
+    Args:
+        numbers: per symbol a Python number.
+        real: NumPy's float32 or float64, in which the kernel computes.
+
+    >>> from minigrad.kernels.expression import symbol, exp
+    >>> x = symbol("x")
+    >>> result(x * 0.1 + 1, {"x": 0.1}, np.float32), result(exp(x), {"x": 0.1}, np.float32)
+    (np.float32(1.01), None)
+    """
+    done = {}
+    with np.errstate(all="ignore"):
+        return _visit(e, numbers, real, done)
+
+
+def _visit(e, numbers, real, done):
+    if e not in done:
+        done[e] = _value(e, numbers, real, done)
+    return done[e]
+
+
+def as_input(x, real):
+    """A Python number as kernels take it."""
+    return real(x) if isinstance(x, float) else np.int64(x)
+
+
+def _converted(x, kind, real):
+    if kind == "b":
+        return np.bool_(x != 0)
+    return real(x) if kind == "f" else np.int64(x)
+
+
+def _value(e, numbers, real, done):
+    if e.op == "symbol":
+        return as_input(numbers[e.args[0]], real)
+    if e.op == "constant":
+        x = e.args[0]
+        return np.bool_(x) if isinstance(x, bool) else as_input(x, real)
+    if e.op not in DONE:
+        return None
+    args = [_visit(a, numbers, real, done) for a in e.args]
+    if any(a is None for a in args):
+        return None
+    if e.op == "where":
+        kind = common(args[1:])
+        return _converted(args[1] if args[0] != 0 else args[2], kind, real)
+    kind = common(args)
+    if e.op in LOGIC:
+        kind = "b"
+    elif e.op in REAL_ONLY:
+        kind = "f"
+    elif kind == "b" and e.op not in KEEPS_BOOL and e.op not in COMPARISONS:
+        kind = "i"
+    return DONE[e.op](*(_converted(a, kind, real) for a in args))
+
+
+def stored(x, dtype):
+    """What an array of a dtype holds after a NumPy scalar was stored in it, as a Python number.
+
+    None if there is none: a float beyond an integer type.
+
+    >>> from minigrad.array.dtypes import float32, int32, uint8
+    >>> stored(np.float64(0.1), float32), stored(np.int64(300), uint8)
+    (0.10000000149011612, 44)
+    """
+    with np.errstate(all="ignore"):
+        if dtype.kind == "b":
+            return bool(x != 0)
+        if dtype.is_float:
+            return float(dtype.numpy.type(x))
+        if kind_of(x) == "f":
+            limits = np.iinfo(dtype.numpy)
+            if not limits.min < x < limits.max:
+                return None
+        return int(np.int64(x).astype(dtype.numpy))
+
+
+def filled(number, dtype):
+    """What an array of a dtype holds after it was filled with a Python number; see `stored`."""
+    real = np.float64 if dtype.name == "float64" else np.float32
+    with np.errstate(all="ignore"):
+        return stored(as_input(number, real), dtype)
+
+
+def reduced(x, how, count, real):
+    """A NumPy scalar reduced with itself `count` times, or None where rounding may enter.
+
+    >>> reduced(np.float32(2), "sum", 5, np.float32), reduced(np.float32(0.1), "sum", 5, np.float32)
+    (np.float32(10.0), None)
+    """
+    if not count:
+        return None
+    if how in ("any", "all"):
+        return np.bool_(x != 0)
+    if how in ("max", "min"):
+        return x
+    if how == "prod":
+        return x if x in (0, 1) else None
+    number = float(x)
+    if not number.is_integer() or abs(number) * count > EXACT_SUM:
+        return None
+    if how == "mean":
+        return real(x)
+    kind = "f" if kind_of(x) == "f" else "i"
+    return _converted(x, kind, real) * _converted(count, kind, real)

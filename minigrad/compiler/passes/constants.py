@@ -1,0 +1,121 @@
+"""Constants: what is read from memory that was filled with a number is that number.
+
+Gradients begin as ones, sums of gradients as zeros: most fills are read once, at once.
+"""
+
+from minigrad.array.layout import size_of
+from minigrad.compiler.passes.algebra import is_copy, simpler
+from minigrad.compiler.passes.arithmetic import filled, real_of, reduced, result, stored
+from minigrad.compiler.passes.regions import Intervals, interval
+from minigrad.compiler.program import Instruction, Recording, Ref
+from minigrad.kernels.expression import IDENTITY, symbols_of
+
+TAKES_NUMBERS = {"elementwise", "rows", "reduce"}
+
+
+def fold_constants(recording):
+    """Hands numbers to formulas that read them from memory, and computes what has become constant.
+
+    Instructions that need memory (matmul, gather, ...) go on reading it. A fill that nobody reads
+    any more is dead code. Formulas lose what changes nothing; see `algebra`.
+
+    >>> from minigrad.compiler.passes.printing import show
+    >>> from minigrad.compiler.passes.sketch import Sketch
+    >>> s = Sketch()
+    >>> x = s.argument((4, 3))
+    >>> one = s.fill(1.0, (4, 3))
+    >>> share = s.div(one, 12.0)
+    >>> dy = s.mul(share, x)
+    >>> s.add(one, dy, out=one)
+    >>> print(show(s.recording(one)))
+    %0 float32[4, 3] = fill 1.0
+    %1 float32[4, 3] = div %0 12.0
+    %2 float32[4, 3] = mul %1 x0
+    %0 := add %0 %2
+    return %0
+    >>> print(show(fold_constants(s.recording(one))))
+    %0 float32[4, 3] = fill 1.0
+    %1 float32[4, 3] = fill 0.0833333358168602
+    %2 float32[4, 3] = mul 0.0833333358168602 x0
+    %0 := add 1.0 %2
+    return %0
+    """
+    known: dict = {}  # Value -> Intervals of (number, its text)
+    reads: dict = {}  # Program -> how many inputs its formulas read
+    found, changed = [], False
+    for i in recording.instructions:
+        if i.op in TAKES_NUMBERS:
+            new = _folded(_with_numbers(i, known), reads)
+            changed = changed or new != [i]
+        else:
+            new = [i]
+        for n in new:
+            _learn(n, known)
+        found += new
+    if not changed:
+        return recording
+    return Recording(found, recording.arguments, recording.results, recording.donated)
+
+
+def _with_numbers(i, known):
+    """The instruction with numbers for the Refs that show nothing else."""
+    inputs = None
+    for k, x in enumerate(i.inputs):
+        if isinstance(x, Ref):
+            facts = known.get(x.value)
+            if facts is not None and facts.lows:
+                low, high, _ = interval(x)
+                fact = facts.find(low, high)
+                if fact is not None and low < high:
+                    inputs = list(i.inputs) if inputs is None else inputs
+                    inputs[k] = fact[0]
+    if inputs is None or (i.op == "rows" and not any(isinstance(x, Ref) for x in inputs)):
+        return i
+    if real_of(inputs, i.outputs) is not real_of(i.inputs, i.outputs) and not is_copy(i):
+        return i  # it would compute in another type
+    return Instruction(i.op, tuple(inputs), i.outputs, i.attributes, i.name, i.place)
+
+
+def _folded(i, reads):
+    """The instruction, simpler, or the fills that it has become."""
+    program = i.attributes["program"]
+    n_read = reads.get(program)
+    if n_read is None:
+        n_read = reads[program] = len(set().union(*map(symbols_of, program.outputs)))
+    if i.op == "rows" or (
+        n_read == len(i.inputs) > 0 and all(isinstance(x, Ref) for x in i.inputs)
+    ):
+        return [i]
+    i = simpler(i)
+    if (n_read and any(isinstance(x, Ref) for x in i.inputs)) or is_copy(i):
+        return [i]
+    program, real = i.attributes["program"], real_of(i.inputs, i.outputs)
+    numbers = dict(zip(program.inputs, i.inputs, strict=True))
+    values = [result(e, numbers, real) for e in program.outputs]
+    if i.op == "reduce" and values[0] is not None:
+        shape = i.attributes["shape"]
+        count = size_of([shape[a] for a in i.attributes["axes"]])
+        values = [reduced(values[0], i.attributes["how"], count, real)]
+    pairs = list(zip(values, i.outputs, strict=True))
+    kept = [None if v is None else stored(v, r.dtype) for v, r in pairs]
+    if None in kept:
+        return [i]
+    return [
+        Instruction("elementwise", (x,), (r,), {"program": IDENTITY}, i.name, i.place)
+        for x, r in zip(kept, i.outputs, strict=True)
+    ]
+
+
+def _learn(i, known):
+    """Notes what memory holds after an instruction."""
+    for r in i.outputs:
+        facts = known.get(r.value)
+        if facts is not None:
+            low, high, _ = interval(r)
+            facts.cut(low, high)
+    if i.op == "elementwise" and is_copy(i) and not isinstance(i.inputs[0], Ref):
+        r = i.outputs[0]
+        low, high, is_dense = interval(r)
+        number = filled(i.inputs[0], r.dtype)
+        if is_dense and number is not None:
+            known.setdefault(r.value, Intervals()).put(low, high, (number, repr(number)))

@@ -113,6 +113,11 @@ def join(parameters, group_of=None):
     for p in parameters:
         if p.group is None:
             new.setdefault((p.dtype, p.device), []).append(p)
+    if new and state.trace is not None:
+        state.trace.refuse(
+            "a GradManager that makes a gradient buffer inside a compiled step",
+            "attach the parameters before the step",
+        )
     for key, members in new.items():
         if key in group_of:
             group_of[key].add(members)

@@ -15,6 +15,7 @@ from minigrad.graph.backward import commit, gradients, upstream
 from minigrad.graph.modes import state
 from minigrad.graph.probe import run_as
 from minigrad.graph.variable import Variable
+from minigrad.graph.writes import written
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import IDENTITY
 
@@ -66,11 +67,23 @@ class GradManager:
     """
 
     def __init__(self, parameters=(), callbacks=(), keep_empty_grad=False):
-        self.keep_empty_grad = bool(keep_empty_grad)
+        if state.trace is not None:
+            state.trace.own(self)
+        self._keep_empty_grad = bool(keep_empty_grad)
         self._attached = {}  # id(parameter) -> (parameter, [callbacks])
         self._groups = {}
         self._span = None
         self.attach(parameters, callbacks)
+
+    @property
+    def keep_empty_grad(self):
+        """Whether attached parameters that a loss does not reach get zeros. Can be set."""
+        return self._keep_empty_grad
+
+    @keep_empty_grad.setter
+    def keep_empty_grad(self, value):
+        written(self, f"GradManager.keep_empty_grad = {value}")
+        self._keep_empty_grad = bool(value)
 
     @property
     def attached(self):
@@ -101,6 +114,9 @@ class GradManager:
                 raise ArgumentTypeError("attach: wanted functions as callbacks", f"{f!r:.60}")
         for p in parameters:
             self._check(p)
+        new = [p for p in parameters if id(p) not in self._attached or p.group is None]
+        if new or callbacks:
+            written(self, "GradManager.attach")
         for p in parameters:
             if not p.requires_grad and not getattr(p, "is_parameter", False):
                 p.requires_grad = True
@@ -183,7 +199,7 @@ class GradManager:
                 )
         found = gradients(losses, dys, is_committed=True)
         wanted = {p: found[p] for p, _ in self._attached.values() if p in found}
-        if self.keep_empty_grad:
+        if self._keep_empty_grad:
             for p, _ in self._attached.values():
                 if p not in wanted and p.requires_grad and p._grad is None:
                     wanted[p] = _zeros(p.array)

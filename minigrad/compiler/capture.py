@@ -4,14 +4,12 @@ import gc
 from dataclasses import dataclass, field
 from typing import Any
 
-from minigrad.array.array import Array
-from minigrad.compiler.program import CONSTANT, Recording, Value
-from minigrad.compiler.refusals import escaped_error
+from minigrad.compiler.program import CAPTURED, Recording
+from minigrad.compiler.refusals import between_error, escaped_error, span_error
 from minigrad.compiler.structure import Output, mapped, variables_of
-from minigrad.compiler.trace import SEED, Trace
-from minigrad.errors import TraceError
+from minigrad.compiler.trace import Trace, TraceBuffer
+from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
-from minigrad.ops.creation import generator
 
 
 @dataclass(eq=False)
@@ -19,9 +17,9 @@ class GradEffect:
     """What a step does to the `.grad` of one leaf.
 
     leaf: the Variable, or None if it is the argument number `argument`. before: its `.grad` when
-    the step was traced. is_read: whether the program reads or writes the memory of `before`, so
-    that `.grad` has to be that very object again. after: None for no gradient, or an Output; kind
-    'captured' with `before` itself: unchanged.
+    the step was traced. is_read: whether the program touches the memory of `before`, so that
+    `.grad` has to be that very object again. after: None for no gradient, or an Output: kind
+    'captured' with `before` itself for one that was only written in place.
     """
 
     leaf: Variable | None
@@ -43,7 +41,7 @@ class Capture:
     recording: the instructions, and Refs of the results.
     structure: what the function returned, with an Output for each Variable.
     grads: a GradEffect for each leaf whose `.grad` the step looked at or set.
-    variables: those among the arguments, in order, and values: the argument's Value of each.
+    variables: those among the arguments, in order; values: the argument's Value of each.
     written: {captured or argument Value: how many versions one call counts}.
     actions: [(function, 'before' or 'after')]: work of the host around each run.
     idle: [(Value, offset, size)] of flat gradient buffers that nobody may read after the step.
@@ -66,15 +64,15 @@ class Capture:
 
         Values that the step returned are no exception: one that is also kept has escaped.
         """
-        if not _alive(self.made):
-            return None
-        gc.collect()  # what only a circle holds has not escaped
         values = _alive(self.made)
         return escaped_error(values) if values else None
 
 
-def _alive(made):
-    return [value for reference, value in made if reference() is not None]
+def _alive(found):
+    """The second of each pair whose weak reference is alive, circles of garbage aside."""
+    if any(reference() is not None for reference, _ in found):
+        gc.collect()  # what only a circle holds is not kept
+    return [value for reference, value in found if reference() is not None]
 
 
 def capture(function, args=(), kwargs=None, donated=()):
@@ -92,8 +90,6 @@ def capture(function, args=(), kwargs=None, donated=()):
     kwargs = kwargs or {}
     variables = variables_of(args, kwargs)
     trace = Trace([v.array for v in variables])
-    seed, counter = generator.seed, generator.counter
-    generator.seed, generator.counter = SEED, 0
     try:
         with trace.recording():
             found = _run(trace, function, args, kwargs, variables)
@@ -101,22 +97,26 @@ def capture(function, args=(), kwargs=None, donated=()):
         if trace.failure is not None and error is not trace.failure:
             raise trace.failure from error
         raise
-    finally:
-        generator.seed, generator.counter = seed, counter
     found.recording.donated = frozenset(trace.value_of(v.array.storage) for v in donated)
+    changed = _alive([(reference, error) for reference, *_, error in trace.changed])
+    if changed:
+        raise changed[0]
     return found
 
 
 def _run(trace, function, args, kwargs, variables):
+    spans = state.spans
     out = function(*args, **kwargs)
     if trace.failure is not None:
         raise trace.failure
+    if state.spans != spans:
+        raise span_error()
     results = _Results(trace, variables)
     structure = mapped(out, results.output)
-    grads = [results.grad_effect(leaf, before) for leaf, before in trace.grads.items()]
-    recording = Recording(trace.instructions, trace.arguments, results.refs)
+    del out
+    grads = results.grad_effects()
     return Capture(
-        recording,
+        Recording(trace.instructions, trace.arguments, results.refs),
         structure,
         grads=grads,
         variables=variables,
@@ -126,8 +126,8 @@ def _run(trace, function, args, kwargs, variables):
             for value, (storage, version, _) in trace.written.items()
         },
         actions=_placed(trace),
-        idle=_idle(trace),
-        random_count=generator.counter,
+        idle=_idle(trace, grads, variables),
+        random_count=trace.random_count,
         made=trace.made,
     )
 
@@ -138,75 +138,78 @@ class _Results:
     def __init__(self, trace, variables):
         self.trace = trace
         self.argument_of = {id(v): k for k, v in reversed(list(enumerate(variables)))}
-        self.refs, self.taken, self.index_of = [], set(), {}
+        self.refs, self.index_of, self.held = [], {}, []
 
     def output(self, variable):
         """The Output of a Variable that the step returns or leaves as a gradient."""
         k = self.argument_of.get(id(variable))
         if k is not None:
             return Output("argument", k)
-        is_number = getattr(variable, "is_number", False)
-        found = self.index_of.get(id(variable.array))
+        array = variable.array
+        value = self.trace.value_of(array.storage)
+        if value.kind == CAPTURED:
+            return Output("captured", variable=_without_graph(variable))
+        found = self.index_of.get(id(array))
         if found is None:
-            value = self.trace.value_of(variable.array.storage)
-            if value.kind not in ("temporary", "argument", CONSTANT):
-                return Output("captured", variable=variable)
-            found = self.index_of[id(variable.array)] = len(self.refs)
-            self.refs.append(self._whole(variable.array))
-        return Output("result", found, is_number=is_number)
+            found = self.index_of[id(array)] = len(self.refs)
+            self.held.append(array)  # an id must stay its own
+            self.refs.append(self._whole(array))
+        return Output("result", found, is_number=getattr(variable, "is_number", False))
 
-    def _whole(self, array: Array):
+    def _whole(self, array):
         ref = self.trace.ref(array)
-        if not ref.value.is_temporary or not ref.covers() or ref.value in self.taken:
-            ref = self.trace.ref(self.trace.convert(array, array.dtype))
-        self.taken.add(ref.value)
-        return ref
+        is_free = all(ref.value is not r.value for r in self.refs)
+        if ref.value.is_temporary and ref.covers() and is_free:
+            return ref
+        return self.trace.ref(self.trace.convert(array, array.dtype))
 
-    def grad_effect(self, leaf, before):
-        """The GradEffect of a leaf."""
-        after = None if leaf._grad is None else self.output(leaf._grad)
-        k = self.argument_of.get(id(leaf), -1)
-        is_read = before is not None and id(before.array.storage) in self.trace.known
-        return GradEffect(leaf if k < 0 else None, k, before, is_read, after)
+    def grad_effects(self):
+        """A GradEffect for each leaf that lives on and was looked at or written."""
+        effects = []
+        for reference, before in list(self.trace.grads.values()):
+            leaf = reference()
+            if leaf is None or type(leaf.array.storage.buffer) is TraceBuffer:
+                continue  # the step made it
+            after = None if leaf._grad is None else self.output(leaf._grad)
+            k = self.argument_of.get(id(leaf), -1)
+            is_read = before is not None and id(before.array.storage) in self.trace.known
+            effects.append(GradEffect(leaf if k < 0 else None, k, before, is_read, after))
+        return effects
+
+
+def _without_graph(variable):
+    """The Variable, or one over the same Array if this one is the output of an op."""
+    return variable if variable.node is None else Variable(variable.array)
 
 
 def _placed(trace):
     """The host's actions, each before the program or after it."""
     placed = []
-    for action, array, position, place in trace.actions:
-        value = trace.value_of(array.storage)
+    for action, arrays, position, place in trace.actions:
+        values = {trace.value_of(array.storage) for array in arrays}
         touching = [
             k
             for k, i in enumerate(trace.instructions)
-            if any(r.value is value for r in (*i.reads, *i.writes))
+            if any(r.value in values for r in (*i.reads, *i.writes))
         ]
         if not touching or position > touching[-1]:
             placed.append((action, "after"))
         elif position <= touching[0]:
             placed.append((action, "before"))
         else:
-            _raise_between(place)
+            raise between_error(place)
     return placed
 
 
-def _raise_between(place):
-    raise TraceError(
-        "a schedule's step() between two uses of the learning rate in one compiled step",
-        fix="call schedule.step() after the last optimizer.step(), or outside the step",
-        where=place,
-    )
-
-
-def _idle(trace):
+def _idle(trace, grads, variables):
     """Slices of flat gradient buffers whose parameters have no gradient before and after."""
     found = []
-    for leaf, before in trace.grads.items():
-        if before is None and leaf._grad is None and leaf.group is not None:
+    for effect in grads:
+        leaf = variables[effect.argument] if effect.leaf is None else effect.leaf
+        if effect.before is None and effect.after is None and leaf.group is not None:
             group, k = leaf.group
-            if id(group.flat) in trace.known:
+            value = trace.known.get(id(group.flat))
+            if value is not None:
                 view = group.slices[k][0]
-                found.append((trace.known[id(group.flat)], view.offset, view.size))
+                found.append((value, view.offset, view.size))
     return found
-
-
-__all__ = ["Capture", "GradEffect", "Value", "capture"]

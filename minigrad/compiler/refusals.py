@@ -4,6 +4,9 @@ import sys
 
 from minigrad.errors import BoundsError, TraceError, is_ours
 from minigrad.graph.function import Function
+from minigrad.graph.function_plan import FunctionPlan
+from minigrad.graph.node import place_line
+from minigrad.graph.variable import Variable
 
 PRINT = "return it from the step and print it outside"
 NUMPY = "use the function of minigrad, or return it from the step and call NumPy outside"
@@ -19,6 +22,8 @@ RATE = (
     "read optimizer.learning_rate outside the step; an array that follows it is "
     "optimizer.groups[0].learning_rate_array"
 )
+FORWARD = Function.apply.__func__.__code__  # type: ignore[attr-defined]
+BACKWARD = FunctionPlan._call.__code__
 WAYS = {  # the engine's function that the person's line called -> (what it is, what to do)
     "__repr__": ("print and repr", PRINT),
     "__format__": ("an f-string", PRINT),
@@ -49,8 +54,10 @@ def _entry():
         name = frame.f_code.co_name
         frame = frame.f_back
     while frame is not None:
-        if frame.f_code is Function.apply.__func__.__code__:  # type: ignore[attr-defined]
-            return name, frame.f_locals["cls"].__name__
+        if frame.f_code is FORWARD:
+            return name, f"{frame.f_locals['cls'].__name__}.forward"
+        if frame.f_code is BACKWARD:
+            return name, f"{frame.f_locals['self'].name}.backward"
         frame = frame.f_back
     return name, ""
 
@@ -85,6 +92,27 @@ def outside_error(value):
     )
 
 
+def change_error(variable, what):
+    """The error of a Variable from outside that becomes part of the step's graph, or leaves it."""
+    return TraceError(
+        f"{what}: the Variable lives on after the compiled step, and later calls would not do it",
+        variable.describe(),
+        "do it outside the step; or write under mg.no_grad(), or to x.detach()",
+    )
+
+
+def of_write(owner, what):
+    """(wanted, fix) of an attribute that is set inside a step."""
+    if isinstance(owner, Variable):
+        fix = "do it outside the step"
+    else:
+        fix = (
+            "set it outside the step; keep what changes with every call in an array, and write it "
+            "in place: self.h.copy_(new)"
+        )
+    return f"{what} inside a compiled step would be done once, while tracing", fix
+
+
 def escaped_error(values):
     """The error of values that somebody kept beyond the step; the first is named."""
     value = values[0]
@@ -95,6 +123,23 @@ def escaped_error(values):
         "write it in place into an array from outside: self.h.copy_(new), or return it",
         where=value.line,
         details=[("made by", value.name or "the engine")],
+    )
+
+
+def between_error(place):
+    """The error of a schedule that steps between two optimizers' steps in one program."""
+    return TraceError(
+        "a schedule's step() between two uses of the learning rate in one compiled step",
+        fix="call schedule.step() after the last optimizer.step(), or outside the step",
+        where=place_line(place),
+    )
+
+
+def span_error():
+    """The error of a GradManager that still records when the step ends."""
+    return TraceError(
+        "a GradManager begins to record inside a compiled step, or ends it there, but not both",
+        fix="with gm: ... inside the step, or around it",
     )
 
 

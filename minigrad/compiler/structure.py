@@ -1,6 +1,6 @@
 """Arguments and results as trees: tuples, lists and dicts, with Variables as leaves."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from minigrad.array.dtypes import DType
 from minigrad.errors import TraceError
@@ -37,7 +37,7 @@ def variables_of(*trees):
     return found
 
 
-def mapped(tree, function):
+def mapped(tree, function) -> Any:
     """The tree with function(leaf) in the place of Variables and Outputs."""
     if isinstance(tree, (Variable, Output)):
         return function(tree)

@@ -165,6 +165,8 @@ def _record(cls, ctx, args, outputs):
             continue
         mine = node if single else Node(SelectPlan(k, cls.__name__), (node,), ())
         if any(y is x for x in ctx._dirty):
+            if state.trace is not None:
+                state.trace.change(y, f"{cls.__name__}, which writes to its argument,")
             y.node, y._requires_grad = mine, True
             results.append(y)
         else:

@@ -137,6 +137,8 @@ class Variable(Interop, Flows):
 
     def data_ptr(self):
         """The address of the first element."""
+        if state.trace is not None:
+            state.trace.refuse_reading(self.array)
         return self.array.address
 
     @property
@@ -161,6 +163,8 @@ class Variable(Interop, Flows):
                 f"{self.dtype}",
                 "convert first: x.to('float32')",
             )
+        if state.trace is not None and self._requires_grad != bool(value):
+            state.trace.change(self, f"requires_grad = {bool(value)}")
         self._requires_grad = bool(value)
 
     def requires_grad_(self, value=True):

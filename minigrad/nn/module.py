@@ -3,6 +3,7 @@
 from minigrad.autograd.groups import regroup
 from minigrad.errors import ArgumentTypeError
 from minigrad.graph.backward import Handle
+from minigrad.graph.writes import written
 from minigrad.nn import copies, state
 from minigrad.nn.names import NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import changes
@@ -70,6 +71,7 @@ class Module(Registry):
             raise ArgumentTypeError(
                 "register_forward_hook: wanted a function", f"{type(hook).__name__}"
             )
+        written(self, f"{type(self).__name__}.register_forward_hook")
         hooks = self.__dict__.setdefault("_forward_hooks", {})
         key = object()
         hooks[key] = hook
@@ -106,6 +108,7 @@ class Module(Registry):
 
     def to(self, target):
         """Converts parameters and float buffers to a dtype or device, in place: ids stay."""
+        written(self, f"{type(self).__name__}.to({target!r})")
         changed = []
         for x in (*self.parameters(), *self.buffers()):
             array = x.detach().to(target).array if x.dtype.is_float else x.array

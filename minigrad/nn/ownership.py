@@ -6,6 +6,8 @@ parameter still part of a living module?
 
 import weakref
 
+from minigrad.graph.writes import writes
+
 
 class Changes:
     """Counts changes of ownership in this process: who remembers the number sees that one came."""
@@ -18,6 +20,7 @@ class Changes:
     def note(self, dead=None):
         """One more change. Also called when a module dies, with its weak reference."""
         self.count += 1
+        writes.count += 1
 
 
 changes = Changes()

@@ -7,6 +7,7 @@ from minigrad.array.array import Array
 from minigrad.errors import ArgumentTypeError, DTypeError, GradientError, ShapeError
 from minigrad.graph.modes import no_grad
 from minigrad.graph.variable import Variable
+from minigrad.graph.writes import written
 from minigrad.kernels.backend import device_of
 from minigrad.nn.ownership import add_owner, is_owned, path, remove_owner
 from minigrad.ops.operands import constant
@@ -156,6 +157,8 @@ class Parameter(Variable):
                 f"{self._called()} belongs to a {self.copy_of} of a model, which is never trained",
                 fix="train the model itself, or copy.deepcopy(model) for a second one to train",
             )
+        if value is not self._requires_grad:
+            written(self, f"{self._called()}.requires_grad = {value}")
         Variable.requires_grad.fset(self, value)  # type: ignore[attr-defined]
 
     def __deepcopy__(self, memo):

@@ -3,7 +3,9 @@
 from typing import Any
 
 from minigrad.errors import ArgumentError, ArgumentTypeError, GradientError
+from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
+from minigrad.graph.writes import written
 from minigrad.nn.hidden import refuse_hidden
 from minigrad.nn.names import ARGUMENTS, MEMBERS, NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import add_owner, changes, reference, remove_owner
@@ -25,6 +27,8 @@ class Registry:
             refuse_unknown_arguments(cls.__name__, cls.__init__, kwargs, ARGUMENTS, NO_ARGUMENTS)
         self = object.__new__(cls)
         self.__dict__.update(_members={}, _owners=[], _reference=reference(self), training=True)
+        if state.trace is not None:
+            state.trace.own(self)
         return self
 
     # -- attributes ----------------------------------------------------------------------------
@@ -33,6 +37,7 @@ class Registry:
         before = self.__dict__.get(name)
         if before is value and value is not None:
             return  # m.w *= 2 writes in place, and then sets the same object
+        written(self, f"{type(self).__name__}.{name} = ...")
         kind = _kind(value)
         known = self._members.get(name)
         if known and not kind and value is not None:
@@ -63,6 +68,7 @@ class Registry:
         changes.note()
 
     def __delattr__(self, name):
+        written(self, f"del {type(self).__name__}.{name}")
         known = self._members.pop(name, None)
         if known:
             self._let_go(name, self.__dict__[name], known)

@@ -7,6 +7,7 @@ which each one's gradients are the other two. Only x and w are saved; windows ar
 import math
 
 from minigrad.errors import ArgumentError, DTypeError, ShapeError
+from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import IDENTITY, Program, call, symbol
@@ -17,6 +18,7 @@ from minigrad.ops.linear import check_pair, swapped
 from minigrad.ops.operands import constant
 
 COLUMNS = 1 << 17  # elements of unfolded windows that a thread holds at once: they stay in cache
+TRACED = 8  # chunks of a batch in a compiled step, whose program names each one
 SUM = Program(["a", "b"], [symbol("a") + symbol("b")])
 PLAIN = Window((2, 3), (1, 1), (1, 0), (1, 1))
 WIDE = Window((2, 2), (2, 1), (0, 1), (1, 2))
@@ -30,8 +32,9 @@ class Chunks:
 
     def __init__(self, device, images, rows, columns, dtype):
         self.device, self.images = device, images
-        self.step = max(1, min(images, COLUMNS // max(1, rows * columns)))
         self.work = images * rows * columns
+        most = COLUMNS if state.trace is None else max(COLUMNS, self.work // TRACED)
+        self.step = max(1, min(images, most // max(1, rows * columns)))
         self.parts = device.parts(images, self.work)
         self.memory = device.empty((self.parts, self.step, rows, columns), dtype)
 

@@ -216,9 +216,15 @@ class Generator:
 
     def fill(self, array, kind, low=0, high=0):
         """Fills an Array with the next numbers: uniform, normal or integers."""
-        place = default_device()
-        place.random(array, kind, self.seed, self.counter, low, high)
-        self.counter += array.size  # at most one block a number
+        default_device().random(array, kind, *self.draw(array.size), low, high)
+
+    def draw(self, count):
+        """(seed, counter) of the next `count` numbers, which are then used up."""
+        if state.trace is not None:
+            return state.trace.draw(self, count)
+        counter = self.counter
+        self.counter += count  # at most one block a number
+        return self.seed, counter
 
 
 generator = Generator()

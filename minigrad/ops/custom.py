@@ -8,6 +8,7 @@ from minigrad.array.array import ndarray
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, KernelError, ShapeError
 from minigrad.errors import describe_line as describe
 from minigrad.graph.function import Function, once_differentiable
+from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.ops.operands import constant
@@ -62,6 +63,7 @@ class Kernel:
 
     def run(self, inputs):
         """The output Variable of Variables and numbers, unrecorded."""
+        self._refuse_trace()
         first = next((x for x in inputs if isinstance(x, Variable)), None)
         if first is None:
             raise ArgumentTypeError(f"kernel {self.__name__}: wanted a Variable among its inputs")
@@ -76,6 +78,7 @@ class Kernel:
 
     def run_gradient(self, dy, inputs):
         """The gradients of the inputs, None for numbers."""
+        self._refuse_trace()
         if self._gradient is None:
             raise KernelError(
                 f"kernel {self.__name__} has no gradient",
@@ -93,6 +96,14 @@ class Kernel:
         arguments += [0.0 if out is None else ndarray(out) for out in outs]
         call(compiled(self._gradient), arguments, self._gradient)
         return tuple(None if out is None else Variable(out) for out in outs)
+
+    def _refuse_trace(self):
+        if state.trace is not None:
+            state.trace.refuse(
+                f"kernel {self.__name__}: machine code of one's own cannot be part of a compiled "
+                "step",
+                "call it outside the step, or write it with functions of minigrad",
+            )
 
 
 def _shape(x):

@@ -221,6 +221,8 @@ def set_item(x, index, value):
         mask = bool(x._requires_grad) + 2 * bool(y._requires_grad)
         edges = tuple((v.node or v) if v._requires_grad else None for v in (x, y))
         wanted = ((x.shape, x.dtype), (y.shape, y.dtype))
+        if state.trace is not None:
+            state.trace.change(x, "x[index] = y, recorded")
         x.node = Node(SetItem.plan(mask), edges, (), (), wanted, (place,))
         x._requires_grad = True
     if state.path >= 2:

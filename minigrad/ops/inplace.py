@@ -84,6 +84,8 @@ def _write(op, x, others, called):
     device.elementwise(op.program, (target, *arrays), (target,))
     if records:
         recorded = op.record([x, *others], [before, *arrays], target, _mask(x, others))
+        if state.trace is not None:
+            state.trace.change(x, f"{name}, recorded")
         x.node, x._requires_grad = recorded.node, True
     if state.path >= 2:
         announce(f"{op.name}_", x, others)

@@ -203,9 +203,7 @@ def dropout(x, p=0.5, training=True, generator=None):
     if p == 1.0:
         return x * 0.0
     source = generator or creation.generator
-    y = Dropout.apply(x, float(p), source.seed, source.counter)
-    source.counter += x.size
-    return y
+    return Dropout.apply(x, float(p), *source.draw(x.size))
 
 
 functions = (batch_norm, dropout)

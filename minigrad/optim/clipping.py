@@ -7,13 +7,14 @@ import numpy as np
 
 from minigrad.array.array import Array, ndarray
 from minigrad.errors import ArgumentError, ArgumentTypeError, NonFiniteError
-from minigrad.graph.modes import no_grad
+from minigrad.graph.modes import no_grad, state
 from minigrad.graph.node import user_place
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.optimizers import kernel
 from minigrad.nn import Module
 from minigrad.ops.table import functions
+from minigrad.optim import traced_clipping
 from minigrad.optim.hooks import hooks
 
 
@@ -45,6 +46,8 @@ def clip_grad_norm_(parameters, max_norm, error_if_nonfinite=True):
     _limit("clip_grad_norm_", "max_norm", max_norm)
     if hooks.clip_grad_norm_ is not None:
         return _by_hook(found, max_norm, hooks.clip_grad_norm_)
+    if state.trace is not None and found:
+        return traced_clipping.clip("clip_grad_norm_", found, max_norm, error_if_nonfinite, True)
     norms = _norms([g for _, g in found])
     total = _together(norms)
     if not math.isfinite(total) and error_if_nonfinite:
@@ -64,6 +67,9 @@ def clip_grad_norm_per_param_(parameters, max_norm, error_if_nonfinite=True):
     """
     found = _with_gradients("clip_grad_norm_per_param_", parameters)
     _limit("clip_grad_norm_per_param_", "max_norm", max_norm)
+    if state.trace is not None and found:
+        name = "clip_grad_norm_per_param_"
+        return traced_clipping.clip(name, found, max_norm, error_if_nonfinite, False)
     norms = _norms([g for _, g in found])
     if error_if_nonfinite and not all(map(math.isfinite, norms)):
         _raise_nonfinite("clip_grad_norm_per_param_", found, norms)
@@ -123,6 +129,8 @@ def _with_gradients(name, parameters):
     """(parameter, gradient) of those that have one, each once, gradients contiguous."""
     found = {}
     for p in _listed(name, parameters):
+        if state.trace is not None:
+            state.trace.grad(p)
         g = p._grad
         if g is not None:
             if type(g.array) is not Array and not g.array.is_contiguous:

@@ -5,7 +5,9 @@ from typing import Any
 from minigrad.array.array import Array, ndarray
 from minigrad.array.dtypes import float64
 from minigrad.errors import ArgumentError, ArgumentTypeError
+from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
+from minigrad.graph.writes import written
 from minigrad.kernels.backend import default_device, device_of
 from minigrad.nn import Module, Parameter
 
@@ -50,6 +52,14 @@ class Group:
         if name in ("parameters", "sources"):
             self.__dict__[name] = value
             return
+        if name != "learning_rate":
+            written(self, f"{self._optimizer.algorithm}.{name} = ...")
+        elif state.trace is not None:
+            state.trace.refuse(
+                f"learning_rate = ... of {self._optimizer.algorithm} inside a compiled step would "
+                "be set once, while tracing",
+                "call the step() of a schedule there, or set it outside the step",
+            )
         value = self._optimizer.checked(name, value)
         values = self._hyperparameters
         if name != "learning_rate" and values.get(name) != value:

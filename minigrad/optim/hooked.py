@@ -10,8 +10,13 @@ from minigrad.graph.node import user_place
 from minigrad.kernels.backend import device_of
 
 
-def update_by_hook(optimizer, update):
-    """Copies out, calls update for each parameter with a gradient, copies back."""
+def updated_by_hook(optimizer, update):
+    """Copies out, calls update for each parameter with a gradient, copies back.
+
+    Returns False, and does nothing, if update is for other algorithms.
+    """
+    if optimizer.algorithm not in getattr(update, "algorithms", (optimizer.algorithm,)):
+        return False
     for group in optimizer.groups:
         hyperparameters = group.as_dict()
         for p in group.parameters:
@@ -41,6 +46,7 @@ def update_by_hook(optimizer, update):
                 _write(kept[name].array, value)
             if "step" in kept:
                 _write(kept["step"].array, np.array(given["step"]))
+    return True
 
 
 def _write(array, values):

@@ -4,16 +4,15 @@ import warnings
 import weakref
 
 from minigrad.errors import ArgumentError, ArgumentTypeError, OrphanParameterError, ShapeError
-from minigrad.graph.modes import no_grad
-from minigrad.graph.modes import state as modes
+from minigrad.graph import modes
 from minigrad.graph.node import user_place
-from minigrad.graph.probe import run_as
+from minigrad.graph.writes import written
 from minigrad.nn import Parameter
 from minigrad.nn.names import NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import changes
 from minigrad.optim import saving, traced
 from minigrad.optim.group import Group, check_trainable, split
-from minigrad.optim.hooked import update_by_hook
+from minigrad.optim.hooked import updated_by_hook
 from minigrad.optim.hooks import hooks
 from minigrad.optim.hyperparameters import checked
 from minigrad.optim.names import KNOWN_AS
@@ -70,6 +69,8 @@ class Optimizer:
     def __setattr__(self, name, value):
         if name in KNOWN_AS:  # it would be set, and have no effect
             self.__getattr__(name)
+        if name[0] != "_" and name != "learning_rate":
+            written(self, f"{type(self).__name__}.{name} = ...")
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name):
@@ -124,6 +125,7 @@ class Optimizer:
                 f"{self.algorithm}.add: '{parameter.name}' is updated already",
                 fix="an optimizer that was given the model follows it: nothing to add",
             )
+        written(self, f"{self.algorithm}.add")
         self.groups[group].sources.append(parameter)
         self._seen = -1
         self._sync()
@@ -152,6 +154,7 @@ class Optimizer:
                 f"{old.shape} and {new.shape}",
                 "state='drop' starts anew",
             )
+        written(self, f"{self.algorithm}.replace")
         kept = self.state.pop(old.id, None)
         if state == "keep" and kept is not None:
             self.state[new.id] = kept
@@ -186,15 +189,11 @@ class Optimizer:
             self._sync()
         if self._tracking.orphans:
             self._meet_orphans()
-        update = hooks.update
-        if update is not None and self.algorithm in getattr(
-            update, "algorithms", (self.algorithm,)
-        ):
-            update_by_hook(self, update)
+        if hooks.update is not None and updated_by_hook(self, hooks.update):
             return
         place = user_place()
-        if modes.trace is not None:
-            run_as(f"{self.algorithm}.step", traced.update, self, place)
+        if modes.state.trace is not None:
+            traced.step(self, place)
             return
         if self._passes is None or not all(p.prepare(place) for p in self._passes):
             self._passes = self._plan()
@@ -226,7 +225,7 @@ class Optimizer:
         if state is None or not state.fits(parameter, slots, self.counts_steps):
             new = ParameterState(parameter, slots, self.counts_steps)
             if state is not None and state.shape == new.shape:
-                with no_grad():
+                with modes.no_grad():
                     new.take(state)
             state = self.state[parameter.id] = new
         return state
@@ -260,10 +259,11 @@ class Optimizer:
             refuse_unknown_arguments("zero_grad", lambda: None, unknown, {}, NO_ARGUMENTS)
         if self._seen != changes.count:
             self._sync()
+        trace = modes.state.trace
         for group in self.groups:
             for p in group.parameters:
-                if modes.trace is not None:
-                    modes.trace.grad(p)
+                if trace is not None:
+                    trace.grad(p)
                 p._grad = None
 
     # -- saving --------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ several groups each keeps its own peak: the rate that it had then.
 import math
 
 from minigrad.errors import ArgumentError, ArgumentTypeError, StateError
+from minigrad.graph.modes import state
 from minigrad.nn.names import refuse_unknown_arguments
 from minigrad.optim.names import NO_SCHEDULE_ARGUMENTS, SCHEDULE_ARGUMENTS
 from minigrad.optim.optimizer import Optimizer
@@ -61,9 +62,20 @@ class Schedule:
         raise NotImplementedError
 
     def step(self):
-        """One step further: sets the learning rates."""
+        """One step further: sets the learning rates. In a compiled step: around each run of it."""
+        if state.trace is not None:
+            self._later()
+            return
         self.t += 1
         self._apply()
+
+    def _later(self):
+        if type(self).step is not Schedule.step:
+            state.trace.refuse(
+                f"{type(self).__name__}.step() inside a compiled step: it has work of its own",
+                "call it outside the step",
+            )
+        state.trace.later(self.step, [group._array for group in self.optimizer.groups])
 
     def _apply(self):
         for group, peak in zip(self.optimizer.groups, self.peaks, strict=True):
@@ -219,6 +231,8 @@ class ReduceOnPlateau(Schedule):
 
     def step(self, value):  # pyright: ignore[reportIncompatibleMethodOverride]
         """Takes the value that is watched, such as the loss on held-out data."""
+        if state.trace is not None:
+            self._later()
         value, sign = float(value), 1.0 if self.mode == "min" else -1.0
         best = self.best
         if best is None or sign * value < sign * best - self.threshold * abs(best):

@@ -8,6 +8,7 @@ import functools
 
 from minigrad.array.dtypes import float64
 from minigrad.graph.modes import state as modes
+from minigrad.graph.probe import run_as
 from minigrad.kernels import expression as e
 from minigrad.kernels.backend import default_device
 from minigrad.kernels.expression import Program, symbol, where
@@ -16,6 +17,8 @@ p_, g_, b_, m_, v_, s_, a_, t_ = map(symbol, ("p", "g", "b", "m", "v", "s", "a",
 rate_, momentum_, decay_, keep_ = map(symbol, ("rate", "momentum", "decay", "keep"))
 beta1_, beta2_, rest1_, rest2_ = map(symbol, ("beta1", "beta2", "rest1", "rest2"))
 alpha_, rest_, eps_, correction_ = map(symbol, ("alpha", "rest", "eps", "correction"))
+
+DECAYED = where(e.call("greater", decay_, 0.0), decay_ * p_, 0.0)  # gone from the kernel without decay
 
 KEEP = Program(["rate", "decay"], [1.0 - rate_ * decay_])
 FACTORS = Program(  # steps, step size, correction of the second moment's bias
@@ -30,7 +33,7 @@ FACTORS = Program(  # steps, step size, correction of the second moment's bias
 
 def _sgd():
     """{how: Program}: 'plain', 'momentum' and 'nesterov'."""
-    d = g_ + decay_ * p_
+    d = g_ + DECAYED
     speed = momentum_ * b_ + d
     inputs = ["p", "g", "b", "rate", "momentum", "decay"]
     return {
@@ -41,7 +44,7 @@ def _sgd():
 
 
 def _adam():
-    d = g_ + decay_ * p_
+    d = g_ + DECAYED
     first = beta1_ * m_ + rest1_ * d
     second = beta2_ * v_ + rest2_ * d * d
     stepped = keep_ * p_ - rate_ * first / (e.sqrt(second) * correction_ + eps_)
@@ -55,13 +58,13 @@ def _adam():
 @functools.cache
 def _rmsprop(has_momentum, is_centred):
     """The formulas over p, g, s, then b and a if there are such, then the numbers."""
-    d = g_ + decay_ * p_
+    d = g_ + DECAYED
     square = alpha_ * s_ + rest_ * d * d
     names, outputs = ["p", "g", "s"], [square]
     average, under = alpha_ * a_ + rest_ * d, square
     if is_centred:
         under = square - average * average
-        under = where(under > 0.0, under, 0.0)  # rounding can push it below
+        under = where(e.call("greater", under, 0.0), under, 0.0)  # rounding can push it below
     d = d / (e.sqrt(under) + eps_)
     if has_momentum:
         d = momentum_ * b_ + d
@@ -148,7 +151,12 @@ def _step_rmsprop(device, p, g, state, rates, values):
 STEPS = {"sgd": _step_sgd, "adam": _step_adam, "rmsprop": _step_rmsprop}
 
 
-def update(optimizer, place):
+def step(optimizer, place):
+    """`optimizer.step()`, known by that name."""
+    run_as(f"{optimizer.algorithm}.step", _update, optimizer, place)
+
+
+def _update(optimizer, place):
     """One step of all parameters with a gradient: an elementwise instruction each.
 
     place: the user's line. State that is missing is made for real: it outlives the program.

@@ -40,9 +40,11 @@ def run(recording: Recording, arguments=(), seed=0, counter=0):
 
 
 def memory_of(recording, arguments=()):
-    """{Value: flat ndarray}: copies of arguments, of what was captured and of constants."""
+    """{Value: flat ndarray}: copies of arguments (those left out: as they were traced), of what was
+    captured, and of constants.
+    """
     memory = {}
-    for value, x in zip(recording.arguments, arguments, strict=True):
+    for value, x in zip(recording.arguments, arguments, strict=False):
         memory[value] = values_of(x).copy()
     for kind in ("captured", "constant", "argument"):
         for value in recording.values(kind):
@@ -59,9 +61,9 @@ def values_of(x):
 
 
 def write_back(memory):
-    """Copies memory into the Storages of captured Values, as a real run leaves them."""
+    """Copies memory into the Storages of captured Values and arguments, as a real run leaves it."""
     for value, data in memory.items():
-        if value.kind == "captured":
+        if value.kind in ("captured", "argument"):
             ndarray(value.storage).reshape(-1)[...] = data
 
 

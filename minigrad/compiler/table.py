@@ -1,0 +1,177 @@
+"""The device table that writes each call down as an instruction: what it means, see `Device`."""
+
+from typing import Any
+
+from minigrad.array.dtypes import int64
+from minigrad.compiler.program import Instruction
+from minigrad.graph.modes import state
+from minigrad.graph.node import user_place
+from minigrad.kernels.expression import IDENTITY, Program, symbol
+
+SEED = object()  # what ops are given as the seed of the default generator's numbers
+ADD = Program(["a", "b"], [symbol("a") + symbol("b")])
+
+
+def _flat(index):
+    """A contiguous index as (m,)."""
+    return index.view((index.size,), (1,))
+
+
+class Table:
+    """The functions of the device that would compute."""
+
+    ref: Any  # of the trace: the Ref of an Array, or a number as it is
+    empty: Any
+    stop: Any
+    refuse: Any
+    refuse_reading: Any
+    instructions: list
+
+    def record(self, op, inputs, outputs, **attributes):
+        """Appends an instruction over Arrays and numbers; nothing, if it writes no element."""
+        if any(out.size for out in outputs):
+            self.append(op, inputs, outputs, attributes)
+
+    def append(self, op, inputs, outputs, attributes):
+        """Appends an instruction."""
+        name, place = state.running
+        refs = tuple(map(self.ref, inputs)), tuple(map(self.ref, outputs))
+        self.instructions.append(Instruction(op, *refs, attributes, name, place or user_place()))
+
+    # -- formulas ------------------------------------------------------------------------------
+
+    def elementwise(self, program, inputs, outputs):
+        """outputs = program(inputs), broadcast to the outputs' shape."""
+        self.record("elementwise", inputs, outputs, program=program)
+
+    def reduce(self, program, how, inputs, out, shape, axes):
+        """out = how over axes of one formula."""
+        self.record("reduce", inputs, (out,), program=program, how=how, shape=shape, axes=axes)
+
+    def rows(self, program, modes, inputs, outputs, shape):
+        """Formulas with row reductions."""
+        self.record("rows", inputs, outputs, program=program, modes=modes, shape=shape)
+
+    def copy(self, source, out):
+        """out[...] = source, broadcast and converted."""
+        self.record("elementwise", (source,), (out,), program=IDENTITY)
+
+    def fill(self, out, value):
+        """out[...] = value, a number."""
+        self.copy(value, out)
+
+    def convert(self, x, dtype):
+        """A contiguous copy in another dtype."""
+        out = self.empty(x.shape, dtype)
+        self.copy(x, out)
+        return out
+
+    def contiguous(self, x):
+        """x itself if its elements lie in C order, else a copy that does."""
+        return x if x.is_contiguous else self.convert(x, x.dtype)
+
+    def share(self, x):
+        """clone(): a copy here; if neither side is written, a pass removes it."""
+        return self.convert(x, x.dtype)
+
+    # -- products, indices, scans ----------------------------------------------------------------
+
+    def matmul(self, a, b, out, bias=None, accumulate=False):
+        """out = a @ b (+ bias); of ints in int64."""
+        result = out
+        if not out.dtype.is_float:
+            a, b = (x if x.dtype is int64 else self.convert(x, int64) for x in (a, b))
+            result = out if out.dtype is int64 else self.empty(out.shape, int64)
+        self.record("matmul", (a, b), (result,), accumulate=accumulate)
+        if bias is not None:
+            self.record("elementwise", (result, bias), (result,), program=ADD)
+        if result is not out:
+            self.copy(result, out)
+
+    def gather(self, x, index, out):
+        """out[o, i, :] = x[o, index[i], :]."""
+        self.record("gather", (x, _flat(index)), (out,))
+
+    def scatter_add(self, source, index, out):
+        """out[o, index[i], :] += source[o, i, :]."""
+        self.record("scatter_add", (source, _flat(index)), (out,))
+
+    def put(self, source, index, out):
+        """out[o, index[i], :] = source[o, i, :]."""
+        self.record("put", (source, _flat(index)), (out,))
+
+    def wrap_index(self, index, n, out):
+        """out = index counted from the front; the program stops if one lies outside."""
+        self.stop("wrap_index", index, (out,), n=n)
+        return -1
+
+    def all_within(self, x, low, high):
+        """True: the program stops if an element lies outside."""
+        if x.size:
+            self.stop("check", x, (), what="within", low=low, high=high)
+        return True
+
+    def check_finite(self, x, error):
+        """The program stops and raises error() if an element of x is NaN or infinite."""
+        self.append(
+            "check", (x,), (), {"what": "finite", "low": None, "high": None, "error": error}
+        )
+
+    def nonzero(self, x):
+        """Raises: how many there are depends on values."""
+        self.refuse(
+            "a mask as an index: how large the result is depends on values, and a compiled step "
+            "has fixed shapes",
+            "mg.where(mask, x, 0.0) keeps the shape; or compute the index outside the step and "
+            "pass it as an argument",
+        )
+
+    def cumsum(self, x, out, axis):
+        """out = running sums of x along an axis; x is contiguous and of out's dtype."""
+        x = self.contiguous(x if x.dtype is out.dtype else self.convert(x, out.dtype))
+        self.record("cumsum", (x,), (out,), axis=axis)
+
+    def arg_reduce(self, x, out, axis, is_max):
+        """out = the place of the largest or smallest element along an axis; x is contiguous."""
+        x = self.contiguous(x if x.dtype.is_float else self.convert(x, int64))
+        self.record("arg_reduce", (x,), (out,), axis=axis, is_max=is_max)
+
+    def item(self, x):
+        """Raises: no element is known."""
+        self.refuse_reading(x)
+
+    # -- random numbers, windows, ranges ---------------------------------------------------------
+
+    def random(self, array, kind, seed, counter, low=0, high=0):
+        """Fills an Array; `counter` counts from where the run finds the default generator."""
+        if seed is not SEED:
+            self.refuse_generator()
+        self.record("random", (), (array,), kind=kind, low=low, high=high, counter=counter)
+
+    def refuse_generator(self):
+        """Raises: only the default generator moves on when a program runs."""
+        self.refuse(
+            "random numbers of a generator of one's own inside a compiled step",
+            "use the default generator (mg.manual_seed, outside the step), or draw outside and "
+            "pass the numbers as an argument",
+        )
+
+    def unfold(self, x, out, window):
+        """out = the windows of x as columns."""
+        self.record("unfold", (x,), (out,), window=window)
+
+    def fold(self, columns, out, window):
+        """out = the sum of columns at the places they were unfolded from."""
+        self.record("fold", (columns,), (out,), window=window)
+
+    def largest(self, x, out, window):
+        """out = where the first largest element of each window lies."""
+        self.record("largest", (x,), (out,), window=window)
+
+    def side_by_side(self, function, count, work):
+        """function(0, 0, count): who runs the program cuts it."""
+        function(0, 0, count)
+
+    def parts(self, count, work):
+        """One range."""
+        return 1

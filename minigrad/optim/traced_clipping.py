@@ -1,0 +1,92 @@
+"""Clipping by norms as formulas: what it does while a step is written down as a program."""
+
+import functools
+
+from minigrad.array.dtypes import float64
+from minigrad.errors import NonFiniteError
+from minigrad.graph.modes import state
+from minigrad.graph.node import place_line, user_place
+from minigrad.graph.probe import run_as
+from minigrad.graph.variable import Variable
+from minigrad.kernels import expression as e
+from minigrad.kernels.backend import default_device
+from minigrad.kernels.expression import Program, call, symbol, where
+
+MOST = 16  # numbers that one formula adds up
+x_, f_, t_, most_ = map(symbol, ("x", "f", "t", "most"))
+SQUARE = Program(["x"], [x_ * x_])
+ROOT = Program(["x"], [e.sqrt(x_)])
+SCALED = Program(["x", "f"], [x_ * f_])
+FACTOR = Program(["t", "most"], [where(call("less_equal", t_, most_), 1.0, most_ / t_)])
+
+
+class TracedNumber(Variable):
+    """A number of the step, of shape (): a Python float once the compiled step has run."""
+
+    __slots__ = ()
+    is_number = True
+
+
+@functools.cache
+def _sum_of(count):
+    names = [f"x{k}" for k in range(count)]
+    return Program(names, [functools.reduce(lambda a, b: a + b, map(symbol, names))])
+
+
+def clip(name, found, max_norm, error_if_nonfinite, together):
+    """Scales gradients by one factor together, or by one each; returns the norms before.
+
+    found: (parameter, gradient) pairs. Returns a TracedNumber, or a list of them.
+    """
+    return run_as(name, _clip, name, found, max_norm, error_if_nonfinite, together)
+
+
+def _clip(name, found, max_norm, error_if_nonfinite, together):
+    device, place = default_device(), user_place()
+    sums = [_squares(device, g.array) for _, g in found]
+    if error_if_nonfinite:
+        for (p, _), x in zip(found, sums, strict=True):
+            state.trace.check_finite(x, _error(name, p, place))
+    if together:
+        norms = [_apply(device, ROOT, _total(device, sums))] * len(found)
+    else:
+        norms = [_apply(device, ROOT, x) for x in sums]
+    factors = {}
+    for (_, g), norm in zip(found, norms, strict=True):
+        key = id(norm), g.dtype
+        if key not in factors:
+            factor = _apply(device, FACTOR, norm, float(max_norm))
+            factors[key] = device.convert(factor, g.dtype) if g.dtype is not float64 else factor
+        device.prepare_write(g.array, place)
+        device.elementwise(SCALED, (g.array, factors[key]), (g.array,))
+    return TracedNumber(norms[0]) if together else list(map(TracedNumber, norms))
+
+
+def _apply(device, program, *inputs):
+    out = device.empty((), float64)
+    device.elementwise(program, inputs, (out,))
+    return out
+
+
+def _squares(device, x):
+    out = device.empty((), float64)
+    device.reduce(SQUARE, "sum", (x,), out, x.shape, tuple(range(len(x.shape))))
+    return out
+
+
+def _total(device, sums):
+    while len(sums) > 1:
+        parts = [sums[k : k + MOST] for k in range(0, len(sums), MOST)]
+        sums = [_apply(device, _sum_of(len(part)), *part) for part in parts]
+    return sums[0]
+
+
+def _error(name, parameter, place):
+    """Makes the error of a gradient that is not finite."""
+    return lambda: NonFiniteError(
+        f"{name}: wanted finite gradients",
+        f"NaN or infinity in the gradient of '{parameter.name or parameter.describe()}'",
+        "leave this step out (optimizer.zero_grad()), or look for its source: "
+        "with mg.debug.detect_anomaly(): ...",
+        where=place_line(place),
+    )

@@ -93,6 +93,11 @@ def _matrix(shape, strides):
     return None
 
 
+def readable(shape, strides):
+    """Whether BLAS can read the last two axes as they lie, transposed or not."""
+    return _matrix(shape, strides) is not None
+
+
 @functools.lru_cache(maxsize=4096)
 def plan(a_shape, a_strides, b_shape, b_strides, c_shape, c_strides):
     """How to call gemm for these layouts: None if an operand has to be copied first.

@@ -50,7 +50,9 @@ ON_NUMBERS = {
 }
 COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 LOGIC = {"logical_and", "logical_or", "logical_not"}
-ROW_REDUCTIONS = {"row_sum", "row_max", "row_mean"}
+ROW_REDUCTIONS = {
+    "row_sum", "row_max", "row_mean", "row_min", "row_prod", "row_any", "row_all",
+}  # fmt: skip
 
 
 class Flows:

@@ -48,14 +48,16 @@ class CrossEntropyRow(RowWise):
         m = e.row_max(x)
         log_sum = m + e.log(e.row_sum(e.exp(x - m)))
         chosen = e.row_sum(where(e.equal(e.column_of(x), label), x, 0.0))
-        return log_sum - (1.0 - smoothing) * chosen - smoothing * e.row_mean(x)
+        spread = where(e.equal(smoothing, 0.0), 0.0, smoothing * e.row_mean(x))  # not 0 * infinity
+        return log_sum - (1.0 - smoothing) * chosen - spread
 
     def gradient(dy, x, label, smoothing):
         exponential = e.exp(x - e.row_max(x))
         soft = exponential / e.row_sum(exponential)
         target = where(e.equal(e.column_of(x), label), 1.0 - smoothing, 0.0)
         classes = e.row_sum(where(e.column_of(x) >= 0, 1.0, 0.0))
-        return dy * (soft - target - smoothing / classes)
+        spread = where(e.equal(smoothing, 0.0), 0.0, smoothing / classes)
+        return dy * (soft - target - spread)
 
 
 class LayerNormRow(RowWise):

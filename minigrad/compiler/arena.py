@@ -1,0 +1,51 @@
+"""Lifetimes -> offsets: all temporaries of a step in one piece of memory, the arena.
+
+Every temporary lives from the region that first writes it to the last that reads it. Those that
+live at the same time must not overlap: largest first, each at the lowest place that is free all
+its life (as in greedy-by-size of Pisarchyk and Lee 2020).
+"""
+
+ALIGN = 64  # bytes: a cache line, and a vector
+
+
+class Arena:
+    """offsets: Value -> bytes from its begin. size: bytes. separate: the bytes without reuse.
+
+    lives: Value -> (first, last) region.
+    """
+
+    def __init__(self, regions, outside):
+        self.lives = lives_of(regions, outside)
+        self.offsets, self.size, placed = {}, 0, []
+        order = sorted(self.lives, key=lambda v: (-v.nbytes, self.lives[v]))
+        for value in order:
+            first, last = self.lives[value]
+            need = -(-value.nbytes // ALIGN) * ALIGN or ALIGN
+            offset = 0
+            for low, high, begin, end in placed:
+                if begin <= last and first <= end:
+                    if offset + need <= low:
+                        break
+                    offset = max(offset, high)
+            placed.append((offset, offset + need, first, last))
+            placed.sort()
+            self.offsets[value] = offset
+            self.size = max(self.size, offset + need)
+
+    @property
+    def separate(self):
+        """Bytes that the temporaries would take without reuse."""
+        return sum(v.nbytes for v in self.lives)
+
+
+def lives_of(regions, outside):
+    """{Value: (first, last region)} of the temporaries that are not in `outside`."""
+    lives = {}
+    for t, region in enumerate(regions):
+        for call in region:
+            for r in (*call.reads, *call.writes):
+                v = r.value
+                if v.is_temporary and v not in outside:
+                    first, _ = lives.get(v, (t, t))
+                    lives[v] = first, t
+    return lives

@@ -1,0 +1,117 @@
+"""Loop nests as tuples of sizes: refining two of them to a common one, moving layouts along.
+
+A domain is the sizes of a nest, without those of 1, outermost first. A loop over (6, 4) visits the
+same elements in the same order as one over (2, 3, 4) or (24,): what matters of a size is where its
+boundaries lie. An operand is seen through its strides over the domain.
+"""
+
+from minigrad.array.layout import expand_strides
+
+
+def without_ones(shape, strides):
+    """(sizes, strides) without the axes of size 1.
+
+    >>> without_ones((3, 1, 4), (4, 4, 1))
+    ((3, 4), (4, 1))
+    """
+    kept = [k for k, n in enumerate(shape) if n != 1]
+    return tuple(shape[k] for k in kept), tuple(strides[k] for k in kept)
+
+
+def seen_as(ref, shape):
+    """The strides of a Ref broadcast to a shape, whose axes of size 1 are left out."""
+    strides = expand_strides(ref.shape, ref.strides, shape)
+    return tuple(s for n, s in zip(shape, strides, strict=True) if n != 1)
+
+
+def boundaries(dims):
+    """The products of all sizes from each axis on: a set that says where a nest may be cut.
+
+    >>> sorted(boundaries((2, 3, 4)))
+    [4, 12, 24]
+    """
+    found, product = set(), 1
+    for n in reversed(dims):
+        product *= n
+        found.add(product)
+    return found
+
+
+def refine(a, b):
+    """The coarsest domain that both can be cut into, or None.
+
+    >>> refine((6, 4), (2, 12)), refine((4, 6), (6, 4))
+    ((2, 3, 4), None)
+    """
+    if a == b:
+        return a
+    cuts = sorted(boundaries(a) | boundaries(b))
+    dims, before = [], 1
+    for cut in cuts:
+        if cut % before:
+            return None
+        dims.append(cut // before)
+        before = cut
+    return tuple(reversed(dims))
+
+
+def spread(dims, strides, finer):
+    """The strides of an operand over a finer domain."""
+    if dims == finer:
+        return strides
+    out, k = [], len(finer)
+    for n, s in zip(reversed(dims), reversed(strides), strict=True):
+        left = n
+        while left != 1:
+            k -= 1
+            out.append(s)
+            s, left = s * finer[k], left // finer[k]
+    return tuple(reversed(out))
+
+
+def rows_of(dims, columns):
+    """How many leading sizes remain when the innermost ones make up `columns` elements; or None.
+
+    >>> rows_of((2, 3, 4), 12), rows_of((2, 3, 4), 6)
+    (1, None)
+    """
+    k, product = len(dims), 1
+    while product < columns and k:
+        k -= 1
+        product *= dims[k]
+    return k if product == columns else None
+
+
+def disjoint(a, b):
+    """Whether two layouts (shape, strides, offset) over one memory share no element for sure."""
+    first, second = (_upward(*x) for x in (a, b))
+    return _apart(*first, *second)
+
+
+def _upward(shape, strides, offset):
+    """[(size, stride)] of the axes that move, by falling stride, all upward, and the offset."""
+    axes = []
+    for n, s in zip(shape, strides, strict=True):
+        if n > 1 and s:
+            if s < 0:
+                offset += (n - 1) * s
+            axes.append((n, abs(s)))
+    axes.sort(key=lambda x: -x[1])
+    return axes, offset
+
+
+def _span(axes):
+    return sum((n - 1) * s for n, s in axes)
+
+
+def _apart(axes_a, a, axes_b, b):
+    if a + _span(axes_a) < b or b + _span(axes_b) < a:
+        return True
+    if not axes_a and not axes_b:
+        return a != b
+    widest = max(x[0][1] for x in (axes_a, axes_b) if x)
+    rest_a, rest_b = ([x for x in axes if x[1] != widest] for axes in (axes_a, axes_b))
+    low_a, low_b = a % widest, b % widest
+    if low_a + _span(rest_a) >= widest or low_b + _span(rest_b) >= widest:
+        return False  # a row reaches into the next: not decided here
+    return _apart(rest_a, low_a, rest_b, low_b)

@@ -1,0 +1,103 @@
+"""Fusion: instructions become Loops, matrix products and calls, as few as possible.
+
+Instructions are taken in order. One that computes formulas joins the nearest earlier Loop that has
+something it reads, if it may be moved up to it: if nothing between writes what it reads, or touches
+what it writes.
+"""
+
+from minigrad.array.layout import contiguous_strides
+from minigrad.compiler.items import MatMul, Opaque, conflict
+from minigrad.compiler.loop import Loop
+from minigrad.compiler.piece import copy_of, piece_of
+from minigrad.compiler.program import TEMPORARY, Ref, Value
+from minigrad.compiler.skinny import as_formula
+from minigrad.kernels.blas import readable
+
+REACH = 48  # items that an instruction may be moved up
+
+
+def fuse(recording):
+    """The items of a recording, in an order in which they may run."""
+    items = []
+    for i in recording.instructions:
+        piece = as_formula(i) if i.op == "matmul" else piece_of(i)
+        if piece is not None:
+            if piece.size:
+                place(piece, items)
+        elif i.op == "matmul":
+            _place_product(i, items)
+        else:
+            items.append(Opaque(i))
+    return checks_first(without_unread(items, recording.results))
+
+
+def place(piece, items):
+    """Adds a piece to the nearest Loop that takes it, or as a Loop of its own."""
+    alone = Loop(piece)
+    for item in items[: -REACH - 1 : -1]:
+        if type(item) is Loop and item.add(piece, connected=True):
+            return
+        if conflict(item, alone):
+            break
+    items.append(alone)
+
+
+def _place_product(i, items):
+    a, b = (_for_blas(x, items) for x in i.inputs)
+    out = i.outputs[0]
+    if not out.size:
+        return
+    accumulate = bool(i.attributes.get("accumulate"))
+    if readable(out.shape, out.strides) and out.strides[-1] == 1:
+        items.append(MatMul(i, a, b, out, accumulate))
+        return
+    target = fresh(out)
+    if accumulate:
+        place(piece_of(copy_of(out, target)), items)
+    items.append(MatMul(i, a, b, target, accumulate))
+    place(piece_of(copy_of(target, out)), items)
+
+
+def fresh(ref, name="copy"):
+    """A new contiguous temporary like a Ref."""
+    return Ref(
+        Value(TEMPORARY, ref.dtype, ref.size, name=name), ref.shape, contiguous_strides(ref.shape)
+    )
+
+
+def _for_blas(x, items):
+    """An operand that BLAS can read: itself, or a copy."""
+    if not isinstance(x, Ref):
+        raise AssertionError(f"a product of {x}")
+    if readable(x.shape, x.strides):
+        return x
+    copy = fresh(x)
+    place(piece_of(copy_of(x, copy)), items)
+    return copy
+
+
+def without_unread(items, results):
+    """Leaves out what Loops store in temporaries that nobody loads later: it stayed in registers."""
+    live, kept = {r.value for r in results}, []
+    for item in reversed(items):
+        if type(item) is Loop:
+            outputs = [o for o in item.outputs if not o.value.is_temporary or o.value in live]
+            if not outputs:
+                continue
+            item.keep(outputs)
+        live |= {r.value for r in item.reads}
+        kept.append(item)
+    return kept[::-1]
+
+
+def checks_first(items):
+    """Moves checks of what is there at the beginning to the beginning: then nothing is changed yet."""
+    written, early, rest = set(), [], []
+    for item in items:
+        is_check = type(item) is Opaque and item.stops and not item.writes
+        if is_check and not any(r.value.is_temporary or r.value in written for r in item.reads):
+            early.append(item)
+        else:
+            rest.append(item)
+        written |= {r.value for r in item.writes}
+    return early + rest

@@ -1,0 +1,76 @@
+"""What a plan runs, besides Loops: matrix products, and calls of hand-written kernels."""
+
+from minigrad.compiler.domain import disjoint
+from minigrad.compiler.program import Ref
+
+
+class MatMul:
+    """out = a @ b, or out += a @ b; batch axes broadcast. Every operand is readable by BLAS.
+
+    epilogue: a Loop over the rows of `out` that runs on each block of rows while it is in the
+    cache, or None.
+    """
+
+    def __init__(self, instruction, a, b, out, accumulate=False):
+        self.instruction, self.a, self.b, self.out = instruction, a, b, out
+        self.accumulate = accumulate
+        self.epilogue = None
+
+    @property
+    def instructions(self):
+        """The instructions that it stands for."""
+        more = self.epilogue.instructions if self.epilogue else []
+        return [self.instruction, *more]
+
+    @property
+    def reads(self):
+        """Refs that it reads."""
+        found = [self.a, self.b, *([self.out] if self.accumulate else [])]
+        return found + (self.epilogue.reads if self.epilogue else [])
+
+    @property
+    def writes(self):
+        """Refs that it writes."""
+        return [self.out, *(self.epilogue.writes if self.epilogue else [])]
+
+    @property
+    def flops(self):
+        """Multiplications and additions."""
+        return 2 * self.out.size * self.a.shape[-1]
+
+
+class Opaque:
+    """A call of a hand-written kernel: gather, random numbers, windows, scans, checks."""
+
+    def __init__(self, instruction):
+        self.instruction, self.instructions = instruction, [instruction]
+        self.reads, self.writes = list(instruction.reads), list(instruction.writes)
+        self.stops = instruction.stops
+
+
+def conflict(earlier, later):
+    """Whether `later` must not run before `earlier`, nor beside it.
+
+    What may stop the step is a border for all writes that are seen outside.
+    """
+    if getattr(earlier, "stops", False) or getattr(later, "stops", False):
+        if any(not r.value.is_temporary for r in (*earlier.writes, *later.writes)):
+            return True
+    return touch(earlier.writes, later.reads) or touch(
+        (*earlier.reads, *earlier.writes), later.writes
+    )
+
+
+def touch(xs, ys):
+    """Whether some element is shown by one of each: sure if it says False."""
+    if not xs or not ys:
+        return False
+    by_value = {}
+    for x in xs:
+        by_value.setdefault(x.value, []).append(x)
+    return any(meet(x, y) for y in ys for x in by_value.get(y.value, ()))
+
+
+def meet(x: Ref, y: Ref):
+    """Whether two Refs may show a common element."""
+    return x.value is y.value and not disjoint(x.layout(), y.layout())

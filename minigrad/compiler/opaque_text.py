@@ -1,0 +1,122 @@
+"""Calls of hand-written kernels in a step: their arguments, and which axis threads may share."""
+
+import itertools
+
+from minigrad.array.layout import size_of
+from minigrad.kernels.emitter import TYPE_OF
+
+SHORT = {name: text.lower() for name, text in TYPE_OF.items()} | {"bool": "u1"}
+
+
+class OpaqueText:
+    """before, after: arguments around the range [b, e) of `extent`, as texts; function: its name.
+
+    includes: the files of `kernels/source` that it stands in. is_check: whether it returns the
+    first place that is wrong, or -1.
+    """
+
+    def __init__(self, function, before, after, extent, includes, is_check=False):
+        self.function, self.before, self.after = function, before, after
+        self.extent, self.includes, self.is_check = extent, includes, is_check
+
+
+def opaque_text(i, at):
+    """The OpaqueText of an instruction; at(Ref) -> the text of its address."""
+    return _WRITERS[i.op](i, at)
+
+
+def _gather(i, at):
+    (x, index), (out,) = i.inputs, i.outputs
+    (outer, n, r), m = x.shape, out.shape[1]
+    size = out.dtype.itemsize
+    before = [at(x), at(index), at(out), outer, n, m, r]
+    return OpaqueText(f"gather_{size}", before, [], m, ("lazy", "gather"))
+
+
+def _to_targets(name):
+    def writer(i, at):
+        (source, index), (out,) = i.inputs, i.outputs
+        (outer, n, r), m = out.shape, source.shape[1]
+        before = [at(source), at(index), at(out), outer, n, m, r]
+        kind = SHORT[out.dtype.name] if name == "add" else out.dtype.itemsize
+        return OpaqueText(f"{name}_{kind}", before, [], n, ("lazy", "gather"))
+
+    return writer
+
+
+def _wrap(i, at):
+    (index,), (out,) = i.inputs, i.outputs
+    before = [at(index), at(out), index.size, i.attributes["n"]]
+    name = f"wrap_{index.dtype.itemsize}"
+    return OpaqueText(name, before, [], 0, ("lazy", "gather"), is_check=True)
+
+
+def _check(i, at):
+    (x,) = i.inputs
+    if i.attributes["what"] == "within":
+        before = [at(x), x.size, i.attributes["low"], i.attributes["high"]]
+        return OpaqueText("first_outside_i8", before, [], 0, ("checks",), is_check=True)
+    name = f"first_nonfinite_{SHORT[x.dtype.name]}"
+    return OpaqueText(name, [at(x), x.size], [], 0, ("step",), is_check=True)
+
+
+def _along(name):
+    def writer(i, at):
+        (x,), (out,) = i.inputs, i.outputs
+        axis, shape = i.attributes["axis"], x.shape
+        outer, n, inner = size_of(shape[:axis]), shape[axis], size_of(shape[axis + 1 :])
+        more = [int(i.attributes["is_max"])] if name == "arg" else []
+        before = [at(x), at(out), outer, n, inner]
+        kind = SHORT[x.dtype.name]
+        return OpaqueText(f"{name}_{kind}", before, more, inner, ("lazy", "scan"))
+
+    return writer
+
+
+def _random(i, at):
+    (out,) = i.outputs
+    kind = i.attributes["kind"]
+    limits = [i.attributes["low"], i.attributes["high"]] if kind == "integers" else []
+    name = f"random_{kind}_{SHORT[out.dtype.name]}"
+    more = [*limits, "seed", f"counter + {i.attributes['counter']}"]
+    includes = ("mathematics_f4", "mathematics_f8", "powers", "random")
+    return OpaqueText(name, [at(out)], more, out.size, includes)
+
+
+def _unfold(i, at):
+    (x,), (out,), window = i.inputs, i.outputs, i.attributes["window"]
+    (n, c, h, w), counts = x.shape, window.counts(x.shape[2:])
+    more = [c, h, w, *counts, *itertools.chain(*window), out.strides[1], out.strides[0]]
+    name = f"unfold_{x.dtype.itemsize}"
+    return OpaqueText(name, [at(x), at(out)], more, n * c, ("lazy", "windows"))
+
+
+def _fold(i, at):
+    (columns,), (out,), window = i.inputs, i.outputs, i.attributes["window"]
+    (n, c, h, w), counts = out.shape, window.counts(out.shape[2:])
+    more = [c, h, w, *counts, *itertools.chain(*window), columns.strides[1], columns.strides[0]]
+    name = f"fold_{SHORT[out.dtype.name]}"
+    return OpaqueText(name, [at(columns), at(out)], more, n * c, ("lazy", "windows"))
+
+
+def _largest(i, at):
+    (x,), (out,), window = i.inputs, i.outputs, i.attributes["window"]
+    (n, c, h, w), counts = x.shape, window.counts(x.shape[2:])
+    more = [h, w, *counts, *itertools.chain(*window)]
+    name = f"largest_{SHORT[x.dtype.name]}"
+    return OpaqueText(name, [at(x), at(out)], more, n * c, ("lazy", "windows"))
+
+
+_WRITERS = {
+    "gather": _gather,
+    "scatter_add": _to_targets("add"),
+    "put": _to_targets("put"),
+    "wrap_index": _wrap,
+    "check": _check,
+    "cumsum": _along("cumsum"),
+    "arg_reduce": _along("arg"),
+    "random": _random,
+    "unfold": _unfold,
+    "fold": _fold,
+    "largest": _largest,
+}

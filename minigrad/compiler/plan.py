@@ -1,0 +1,97 @@
+"""Recording -> Plan: passes, fusion, memory, text, machine code."""
+
+import time
+
+from minigrad.compiler.arena import Arena
+from minigrad.compiler.fuse import fuse
+from minigrad.compiler.inplace import share_memory
+from minigrad.compiler.passes import simplify
+from minigrad.compiler.schedule import default_threads, regions_of
+from minigrad.compiler.step_text import StepText
+from minigrad.kernels import loader
+from minigrad.kernels.blas import find_blas
+
+
+class Plan:
+    """A compiled step.
+
+    step(t, T, table_at): the machine code of thread t of T; see `step_text`. It returns 0, or k if
+    checks[k - 1] failed.
+    slots: what the table of int64 holds: ('sync',): the address of 128 zeroed bytes; ('arena',
+    nbytes); (kind, Value) for captured memory, arguments and constants; ('result', k); ('seed',)
+    and ('counter',) of the random numbers.
+    threads: how many it may use; the table is the same for all of them.
+    """
+
+    def __init__(self, recording, dead_slices=(), n_threads=None):
+        began = time.perf_counter()
+        self.before = recording
+        recording, self.passes = simplify(recording, dead_slices)
+        self.recording, self.results = recording, recording.results
+        self.items = fuse(recording)
+        self.owner, self.refused = share_memory(self.items, self.results)
+        n_threads = default_threads() if n_threads is None else n_threads
+        self.regions, self.threads = regions_of(self.items, self.owner, n_threads)
+        results = {r.value: k for k, r in reversed(list(enumerate(self.results)))}
+        self.arena = Arena(self.regions, results)
+        built = StepText(self.regions, self.arena, self.threads, results, self.owner)
+        self.text, self.slots, self.checks = built.text, built.slots, built.checks
+        self.kernels = built.functions
+        self.has_products = built.has_products
+        self.taken = {}
+        self.random_count = max(
+            (
+                i.attributes["counter"] + i.outputs[0].size
+                for i in self.before.instructions
+                if i.op == "random"
+            ),
+            default=0,
+        )
+        self.planning_seconds = time.perf_counter() - began
+        if self.has_products:
+            find_blas()
+        _find_yield()
+        self.module = loader.load(built.text, built.ordered_includes())
+        self.step = loader.entry(self.module.step)
+        self.seconds = time.perf_counter() - began
+
+    @property
+    def written(self):
+        """Captured memory and arguments that the step writes."""
+        found = {}
+        for item in self.items:
+            for r in item.writes:
+                if not r.value.is_temporary:
+                    found[r.value] = None
+        return list(found)
+
+    def written_before(self, check):
+        """The captured memory and arguments that were written when check number `check` failed."""
+        found = {}
+        for region in self.regions:
+            for call in region:
+                for r in call.writes:
+                    if not r.value.is_temporary:
+                        found[r.value] = None
+            stops = [c.item.instruction for c in region if c.kind == "opaque"]
+            if any(i is self.checks[check - 1] for i in stops):
+                return list(found)
+        return list(found)
+
+
+def build(recording, dead_slices=(), n_threads=None):
+    """The Plan of a recording; n_threads: at most so many (default: all that kernels may use)."""
+    return Plan(recording, dead_slices, n_threads)
+
+
+def _find_yield():
+    """Makes the system's `let others go first` known to LLVM."""
+    import ctypes
+
+    import llvmlite.binding as llvm
+
+    if hasattr(ctypes, "windll"):
+        function = ctypes.windll.kernel32.SwitchToThread  # pyright: ignore - Windows alone has it
+    else:
+        function = ctypes.CDLL(None).sched_yield
+    llvm.add_symbol("minigrad_yield", ctypes.cast(function, ctypes.c_void_p).value)

@@ -1,0 +1,87 @@
+"""A matrix product with one small side as formulas: it fuses with what surrounds it.
+
+With a side of at most MOST elements a product is bound by memory, and BLAS, which has to write its
+result before the bias can be added, moves more of it than needed.
+"""
+
+from minigrad.compiler.domain import without_ones
+from minigrad.compiler.piece import Output, Piece
+from minigrad.compiler.program import Ref
+from minigrad.kernels.expression import Expression, symbol
+
+MOST = 8
+WORTH = 1 << 16  # elements of the largest matrix from which the change pays
+
+
+def as_formula(instruction):
+    """The Piece of a two-dimensional product with a small side, or None to leave it to BLAS."""
+    a, b, out = *instruction.inputs, instruction.outputs[0]
+    if instruction.attributes.get("accumulate") or len(out.shape) != 2 or not out.dtype.is_float:
+        return None
+    (m, k), n = a.shape, b.shape[1]
+    if min(m, k, n) > MOST or max(m * n, m * k, k * n) < WORTH or 0 in (m, k, n):
+        return None
+    if n <= MOST < k and a.strides[1] != 1:  # walk along memory: out' = b' a'
+        a, b, out, m, n = turned(b), turned(a), turned(out), n, m
+    if k <= MOST:
+        return _inner(instruction, a, b, out, m, k, n)
+    if n <= MOST:
+        return _few_columns(instruction, a, b, out, k, n)
+    return _few_rows(instruction, a, b, out, m, k)
+
+
+def turned(r):
+    """The transpose of a two-dimensional Ref."""
+    return Ref(r.value, r.shape[::-1], r.strides[::-1], r.offset)
+
+
+def _piece(instruction, shape, rows, inputs, outputs):
+    """A piece over a shape of two axes, those of size 1 left out."""
+    dims, _ = without_ones(shape, (0, 0))
+
+    def kept(strides):
+        return tuple(s for n, s in zip(shape, strides, strict=True) if n != 1)
+
+    inputs = {name: (ref, kept(strides)) for name, (ref, strides) in inputs.items()}
+    outputs = [o._replace(strides=kept(o.strides)) for o in outputs]
+    if rows is not None:
+        rows = int(shape[0] != 1)
+    return Piece(dims, rows, inputs, outputs, instruction)
+
+
+def _at(ref, offset):
+    return Ref(ref.value, ref.shape, ref.strides, ref.offset + offset)
+
+
+def _inner(instruction, a, b, out, m, k, n):
+    """out[i, j] = a[i, 0] b[0, j] + ...: elementwise."""
+    inputs, total = {}, None
+    for c in range(k):
+        inputs[f"a{c}"] = _at(a, c * a.strides[1]), (a.strides[0], 0)
+        inputs[f"b{c}"] = _at(b, c * b.strides[0]), (0, b.strides[1])
+        term = symbol(f"a{c}") * symbol(f"b{c}")
+        total = term if total is None else total + term
+    outputs = [Output(total, out.value, out.offset, out.strides, "store")]
+    return _piece(instruction, (m, n), None, inputs, outputs)
+
+
+def _few_columns(instruction, a, b, out, k, n):
+    """out[i, c] = the sum over j of a[i, j] b[j, c]: n sums of a row."""
+    inputs, outputs = {"a": (a, a.strides)}, []
+    for c in range(n):
+        inputs[f"b{c}"] = _at(b, c * b.strides[1]), (0, b.strides[0])
+        total = Expression("row_sum", symbol("a") * symbol(f"b{c}"))
+        place = out.offset + c * out.strides[1]
+        outputs.append(Output(total, out.value, place, (out.strides[0], 0), "row"))
+    return _piece(instruction, a.shape, 1, inputs, outputs)
+
+
+def _few_rows(instruction, a, b, out, m, k):
+    """out[c, j] = the sum over i of a[c, i] b[i, j]: m sums of the columns of b."""
+    inputs, outputs = {"b": (b, b.strides)}, []
+    for c in range(m):
+        inputs[f"a{c}"] = _at(a, c * a.strides[0]), (a.strides[1], 0)
+        place = out.offset + c * out.strides[0]
+        term = symbol(f"a{c}") * symbol("b")
+        outputs.append(Output(term, out.value, place, (0, out.strides[1]), "columns"))
+    return _piece(instruction, b.shape, 1, inputs, outputs)

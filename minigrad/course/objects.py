@@ -115,3 +115,95 @@ class Box:
 
     storage: Storage
     node: Node | None = None
+
+
+ELEMENTWISE = ("add", "sub", "mul", "div", "neg", "exp", "tanh", "greater")
+SUMS = ("sum", "sum_rows")
+
+
+@dataclass(frozen=True)
+class Op:
+    """One operation of a program: it reads values and writes a new one.
+
+    Attributes:
+        name: one of ELEMENTWISE; "sum" of all entries, "sum_rows" of each column over all rows;
+            "matmul", "transpose".
+        inputs: the names of the values that it reads; plain numbers may stand among them.
+        output: the name of the value that it writes.
+    """
+
+    name: str
+    inputs: tuple[str | float, ...]
+    output: str
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether an entry of its output needs nothing but that same entry of its inputs."""
+        return self.name in ELEMENTWISE
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether it adds up entries: it needs each once, in any order."""
+        return self.name in SUMS
+
+    def __str__(self) -> str:
+        return f"{self.output} = {self.name}({', '.join(map(str, self.inputs))})"
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a function does, written down: a list of operations, and no numbers.
+
+    Attributes:
+        ops: the Ops, in the order in which they run. Each value is written by one of them at most,
+            and before it is read.
+        inputs: the names of the values that the caller passes.
+        outputs: the names of the values that the caller gets.
+        shapes: per value its shape. All values are matrices of float64: a number has the shape
+            (1, 1), a row (1, n).
+    """
+
+    ops: tuple[Op, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    shapes: dict[str, tuple[int, int]]
+
+    def nbytes(self, value: str) -> int:
+        """Return how many bytes a value takes."""
+        n_rows, n_columns = self.shapes[value]
+        return 8 * n_rows * n_columns
+
+    def loop(self, op: Op) -> tuple[int, int] | None:
+        """Return the shape over whose entries an operation loops, each seen once.
+
+        That of its output where it is elementwise, that of its input where it is a sum; None for
+        matmul and transpose, whose kernels are of another kind.
+        """
+        if op.is_elementwise:
+            return self.shapes[op.output]
+        return self.shapes[str(op.inputs[0])] if op.is_sum else None
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.ops), f"return {', '.join(self.outputs)}"])
+
+
+def result_shape(name: str, *shapes: tuple[int, int]) -> tuple[int, int]:
+    """Return the shape of what an operation gives for operands of these shapes.
+
+    Raises:
+        ValueError: the shapes do not fit together.
+    """
+    if name == "matmul":
+        (n_rows, inner), (n_inner, n_columns) = shapes
+        if inner != n_inner:
+            raise ValueError(f"matmul of {shapes[0]} and {shapes[1]}: {inner} is not {n_inner}")
+        return n_rows, n_columns
+    if name == "transpose":
+        return shapes[0][1], shapes[0][0]
+    if name in SUMS:
+        return (1, 1) if name == "sum" else (1, shapes[0][1])
+    longest = max(shape[0] for shape in shapes), max(shape[1] for shape in shapes)
+    for shape in shapes:
+        if any(n not in (1, m) for n, m in zip(shape, longest, strict=True)):
+            raise ValueError(f"{name} of {' and '.join(map(str, shapes))}: these do not fit")
+    return longest

@@ -33,15 +33,16 @@ GRADED = {
     "07": ("LogSumExp", "hvp", "deep_gradient"),
     "08": ("SGD", "load_state_dict", "fine_tune"),
     "09": ("adam_step", "adamw_step", "lean_adam"),
+    "14": ("fuse", "donate", "step_in_place"),
 }
 # Per week: its lessons, and what else there is to do.
 SIX_WEEKS = (
     (("00", "01"), "the first lesson together, with every laptop set up"),
     (("02", "03"), "draw graphs by hand before anybody writes a search"),
-    (("04",), "ends with an engine of their own, in one file"),
-    (("05", "06"), "the longest week: leave 05.CowBuffer or 06.no_grad to those who want it"),
-    (("07",), "gradients of gradients; compare with what PyTorch's users report"),
+    (("04", "05"), "04 ends with an engine of their own; leave 05.CowBuffer to those who want it"),
+    (("06", "07"), "the longest week: leave 06.no_grad to those who want it"),
     (("08", "09"), "`minigrad status`: whose engine is lit, and a last training on it"),
+    (("14",), "fuse a small program on paper, before anybody writes `fuse`"),
 )
 THIRTEEN_WEEKS = (
     (("00",), "set-up, and how to read a failing check"),
@@ -55,7 +56,7 @@ THIRTEEN_WEEKS = (
     (("07",), ""),
     (("08",), ""),
     (("09",), ""),
-    ((), "a project: one model, trained on the engine with all their parts in it"),
+    (("14",), "and a project begins: one model, trained on the engine with all their parts in it"),
     ((), "projects shown; each explains one line of the engine that the others choose"),
 )
 

@@ -1,0 +1,149 @@
+"""Which output may be written into the memory of which input."""
+
+from __future__ import annotations
+
+from minigrad.course.l14_compile.lesson import lesson
+from minigrad.course.l14_compile.programs import Draft, packed, random_program, shown
+from minigrad.course.objects import Program
+from minigrad.grader.message import show
+from minigrad.grader.tester import Tester
+
+may_alias = lesson.exercise(
+    "may_alias",
+    difficulty=3,
+    minutes=12,
+    returns="True or False",
+    hints=(
+        "Find the operation that writes o. Who reads i before it, who at the same time, who after?",
+        "Four reasons for False: other bytes; the caller gets i; an operation after the writer "
+        "reads i; the writer itself reads i, and is not elementwise. What is read before is no "
+        "reason.",
+        "written = the place in program.ops of the op whose output is o. i in "
+        "program.ops[written].inputs is harmless if that op is elementwise; i in the inputs of "
+        "any of program.ops[written + 1:] never is.",
+    ),
+)
+
+
+def reason(program: Program, i: str, o: str) -> str:
+    """Return why o may not alias i: size, returned, place or later; '' where it may."""
+    if program.nbytes(i) != program.nbytes(o):
+        return "size"
+    if i in program.outputs:
+        return "returned"
+    written = next(k for k, op in enumerate(program.ops) if op.output == o)
+    if any(i in op.inputs for op in program.ops[written + 1 :]):
+        return "later"
+    writer = program.ops[written]
+    return "place" if i in writer.inputs and not writer.is_elementwise else ""
+
+
+def ask(t: Tester, program: Program, i: str, o: str) -> None:
+    """Fail unless may_alias says whether o may alias i."""
+    given = f"may_alias(program, {i!r}, {o!r}); program: {shown(program, 7)}"
+    got = t.drive("alias", packed(program), i, o, given=given)
+    if got is None:
+        t.none("True or False")
+    if not isinstance(got, bool):
+        t.fail("type", "True or False", show(got), "A question for yes or no.")
+    why = reason(program, i, o)
+    if got == (not why):
+        return
+    written = next(op for op in program.ops if op.output == o)
+    reader = next((op for op in reversed(program.ops) if i in op.inputs), None)
+    if why:
+        n_i, n_o = program.nbytes(i), program.nbytes(o)
+        expected, attempt = {
+            "size": (f"False: {i} has {n_i} bytes, {o} has {n_o}", "Does what is written fit?"),
+            "returned": (f"False: the caller gets {i}", "Who looks at i after the last operation?"),
+            "later": (
+                f"False: `{reader}` reads {i} after `{written}`",
+                "What does that one find in the memory of i?",
+            ),
+            "place": (
+                f"False: `{written}` still needs {i} while it writes",
+                "Half of the output is written. Which entries of i does it still need?",
+            ),
+        }[why]
+        t.fail(why, expected, "True", attempt)
+    key, attempt = "strict", "Name somebody who reads i after its bytes are gone. Is there one?"
+    if reader is written:
+        key, attempt = "same_place", "It reads an entry, and then writes that very entry."
+    elif program.shapes[i] != program.shapes[o]:
+        key, attempt = "shape", "Memory has bytes and no shape. How many are asked for?"
+    elif reader is None:
+        key, attempt = "unread", "Nobody reads i at all. Whom could a write disturb?"
+    t.fail(key, f"True: nobody needs {i} when {o} is written", "False", attempt)
+
+
+def pair(t: Tester) -> tuple[int, int]:
+    """Return two different small numbers."""
+    n, m = (int(i) for i in t.random.choice(range(2, 6), 2, replace=False))
+    return n, m
+
+
+@may_alias.check(points=2)
+def read_later(t: Tester) -> None:
+    """What is read after the write must stay; what is read before may go."""
+    n, m = pair(t)
+    draft = Draft(a=(n, m), b=(n, m))
+    first = draft.op("tanh", "a")
+    second = draft.op("mul", first, "b")
+    third = draft.op("sub", second, "b")
+    program = draft.returns(first, third)
+    ask(t, program, "a", third)
+    ask(t, program, "b", first)
+    ask(t, program, "b", third)
+    ask(t, program, "a", first)
+
+
+@may_alias.check(points=1)
+def bytes_fit(t: Tester) -> None:
+    """Both need the same number of bytes, whatever their shapes."""
+    n, m = pair(t)
+    draft = Draft(a=(n, m), b=(m, n), row=(1, m))
+    draft.op("neg", "b")
+    turned = draft.op("transpose", "a")
+    total = draft.op("add", "a", "row")
+    program = draft.returns(turned, total)
+    ask(t, program, "b", total)
+    ask(t, program, "row", total)
+    ask(t, program, "row", turned)
+    ask(t, program, "b", turned)
+
+
+@may_alias.check(points=2)
+def read_while_it_is_written(t: Tester) -> None:
+    """The writer may read the input at the place that it writes, and nowhere else."""
+    n, _ = pair(t)
+    draft = Draft(a=(n, n), b=(n, n), c=(n, n))
+    squared = draft.op("mul", "a", "a")
+    product = draft.op("matmul", "b", squared)
+    turned = draft.op("transpose", "c")
+    program = draft.returns(squared, product, turned)
+    ask(t, program, "a", squared)
+    ask(t, program, "b", product)
+    ask(t, program, "c", turned)
+    ask(t, program, "a", product)
+
+
+@may_alias.check(points=1)
+def the_caller_reads_too(t: Tester) -> None:
+    """An input that is returned stays as it is; one that nobody reads may go."""
+    n, m = pair(t)
+    draft = Draft(a=(n, m), b=(n, m), c=(n, m))
+    total = draft.op("add", "a", "b")
+    program = draft.returns(total, "a")
+    ask(t, program, "a", total)
+    ask(t, program, "c", total)
+    ask(t, program, "b", total)
+
+
+@may_alias.check(points=2)
+def random_ones(t: Tester) -> None:
+    """It is right for every input and output of random programs."""
+    for n_ops in (5, 9, 14):
+        program = random_program(t, n_ops, 2)
+        for i in program.inputs:
+            for o in program.outputs:
+                ask(t, program, i, o)

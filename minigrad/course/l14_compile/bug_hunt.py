@@ -1,0 +1,162 @@
+"""The bug hunt: a donated value that is read when its memory has been overwritten."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad.course.l14_compile.lesson import lesson
+from minigrad.grader.message import show
+from minigrad.grader.tester import Mistake, Tester
+
+step_in_place = lesson.exercise(
+    "step_in_place",
+    difficulty=4,
+    minutes=15,
+    returns="(w1, w2, v1, v2, loss)",
+    hints=(
+        "List the lines that write over a donated array, and ask of each: who reads this array "
+        "further down, and which of the two values does it want?",
+        "h, d and dh are overwritten, too, but are made in the step, and read before. Of the four "
+        "donated arrays, two are read further down than they are written. For one of them that is "
+        "right: the velocity is meant to be the new one. And a view has no bytes of its own.",
+        "The gradient with respect to h needs the weights that the forward pass used. Move the "
+        "line that changes them below the line that needs them; copy nothing.",
+    ),
+)
+RIGHT = {"value": "w2", "written": "J", "read": "K"}
+DONATED = ("w1", "w2", "v1", "v2")
+LETTERS = "ABCDEFGHIJKLMNOP"
+NUDGES = {
+    "value": {
+        "w1": "w1 is overwritten by the very last line. Who could read it after that?",
+        "v1": "v1 is read after it was written, and wants the new value. Which one wants the old?",
+        "v2": "v2 is read after it was written, and wants the new value. Which one wants the old?",
+    },
+    "written": {
+        "C": "h is made in this step. It is not donated, and nobody wants its old value.",
+        "H": "That line writes the new velocity, which later lines want. Which one is in the way?",
+        "I": "That line writes the new velocity, which later lines want. Which one is in the way?",
+        "K": "K makes a new array. Which line writes over an old one?",
+        "P": "Nobody reads anything after P.",
+    },
+    "read": {
+        "A": "A computes nothing: a transpose is a view. Whose bytes are read, and where?",
+        "D": "D reads w2 while all is well. Who reads it again, under which name?",
+        "J": "J reads an entry of w2 and then writes that very entry. Who comes too late?",
+        "P": "P reads an entry of w1 and then writes that very entry. Who comes too late?",
+    },
+}
+QUESTIONS = {
+    "value": "the donated argument that is read too late",
+    "written": "the line that overwrites it",
+    "read": "the line that reads it although it is gone",
+}
+
+
+def check_label(t: Tester, part: str) -> None:
+    """Fail unless BUG is right in one part."""
+    bug = t.get("BUG")
+    where = t.runner.line_of("BUG")
+    said = bug.get(part) if isinstance(bug, dict) else None
+    t.given = f'BUG["{part}"]: {QUESTIONS[part]}'
+    form = "one of w1, w2, v1, v2" if part == "value" else "a letter, A to P"
+    if said is None and isinstance(bug, dict) and part in bug:
+        attempt = "Follow each donated array down the lines: read, written, read again by whom?"
+        t.fail("untouched", form, "None", attempt, where=where)
+    known = DONATED if part == "value" else tuple(LETTERS)
+    if not isinstance(said, str) or said.strip() not in known:
+        attempt = 'Only the form is wrong: {"value": "v1", "written": "A", "read": "B"}.'
+        got = show(said if said is not None else bug)
+        t.fail("form", form, got[:150], attempt, where=where)
+    if said.strip() != RIGHT[part]:
+        general = "Which line wants the value from before the update, and gets the one after it?"
+        attempt = NUDGES[part].get(said.strip(), general)
+        t.fail("not_it", "another one", said, attempt, where=where)
+
+
+@step_in_place.check(points=1)
+def diagnosis_value(t: Tester) -> None:
+    """BUG names the donated value that is read too late."""
+    check_label(t, "value")
+
+
+@step_in_place.check(points=1)
+def diagnosis_written(t: Tester) -> None:
+    """BUG names the line that overwrites it."""
+    check_label(t, "written")
+
+
+@step_in_place.check(points=1)
+def diagnosis_read(t: Tester) -> None:
+    """BUG names the line that reads it too late."""
+    check_label(t, "read")
+
+
+def expected(arrays: list[np.ndarray], rate: float) -> list[Any]:
+    """Return what a step gives, computed with every value in memory of its own."""
+    x, target, w1, w2, v1, v2 = arrays
+    h = np.tanh(x @ w1)
+    d = h @ w2 - target
+    loss = (d * d).sum() / len(x)
+    g = d * (2 / len(x))
+    dw2, dw1 = h.T @ g, x.T @ ((g @ w2.T) * (1 - h * h))
+    v1, v2 = 0.9 * v1 + dw1, 0.9 * v2 + dw2
+    return [w1 - rate * v1, w2 - rate * v2, v1, v2, float(loss)]
+
+
+def step(t: Tester, n: int, hidden: int) -> dict:
+    """Take a step; fail unless its numbers are right. Return what was seen."""
+    shapes = [(n, 64), (n, 10), (64, hidden), (hidden, 10), (64, hidden), (hidden, 10)]
+    arrays = [t.random.uniform(-0.5, 0.5, shape) for shape in shapes]
+    rate = round(float(t.random.uniform(0.2, 0.6)), 2)
+    given = f"step_in_place on {n} images, {hidden} hidden units, learning_rate {rate}"
+    seen = t.drive("in_place", *arrays, rate, given=given)
+    found = t.pair(seen["returned"], 5, "w1, w2, v1, v2, loss")
+    right = expected(arrays, rate)
+    x, target, w1, w2, v1, _ = arrays
+    h = np.tanh(x @ w1)
+    g = (h @ w2 - target) * (2 / n)
+    late = 0.9 * v1 + x.T @ ((g @ right[1].T) * (1 - h * h))
+    stale = "It is still the gradient through the new w2. Which line wants the old one?"
+    wrong = "Compare with the formulas of the docstring, line by line."
+    names = ("w1", "w2", "v1", "v2", "loss")
+    for place in (4, 1, 3, 2, 0):  # the symptom is in v1 and w1: the others first
+        value = late if place == 2 else w1 - rate * late
+        mistakes = [Mistake("late", value, stale)] if place in (0, 2) else []
+        t.close(
+            found[place],
+            right[place],
+            rtol=1e-7,
+            atol=1e-9,
+            attempt=wrong,
+            what=f"the new {names[place]}" if place < 4 else "loss",
+            mistakes=mistakes,
+        )
+    return seen
+
+
+@step_in_place.check(points=3)
+def right_numbers(t: Tester) -> None:
+    """A step gives what the formulas give."""
+    for n in (1, int(t.random.integers(2, 6))):
+        step(t, n, int(t.random.integers(3, 7)))
+
+
+@step_in_place.check(points=2)
+def in_donated_memory(t: Tester) -> None:
+    """The new values lie in the memory of the donated ones, and no weight is copied."""
+    hidden = 2000
+    seen = step(t, 1, hidden)
+    for name, same in zip(DONATED, seen["same_memory"], strict=False):
+        if not same:
+            attempt = "w = w - … makes a new array. Which operator writes into the old one?"
+            t.fail("moved", f"the new {name} in the memory of the old", "an array elsewhere",
+                   attempt)  # fmt: skip
+    weight, peak = 8 * 64 * hidden, seen["peak"]
+    most = int(1.12 * weight)
+    if peak > most:
+        attempt = "A copy is one more weight in memory. Can the lines stand in another order?"
+        expected = f"at most {most} bytes at a time: one array as large as w1, and small ones"
+        t.fail("copied", expected, f"{peak} bytes", attempt)

@@ -1,0 +1,156 @@
+"""What the checks of lesson 14 do in the learner's process: programs in, plain lists out."""
+
+import tracemalloc
+
+import numpy as np
+
+from minigrad.course.objects import Op, Program
+
+
+def built(program):
+    """Return a Program from the lists that travelled."""
+    ops, inputs, outputs, shapes = program
+    return Program(
+        tuple(Op(name, tuple(given), output) for name, given, output in ops),
+        tuple(inputs),
+        tuple(outputs),
+        {value: tuple(shape) for value, shape in shapes.items()},
+    )
+
+
+def plain(op):
+    """Return an operation as a list; anything else as the name of its type."""
+    if not isinstance(op, Op):
+        return type(op).__name__
+    return [op.name, list(op.inputs), op.output]
+
+
+def unpacked(found):
+    """Return a Program as lists, {"kind": …} for anything else."""
+    if not isinstance(found, Program):
+        return {"kind": "None" if found is None else type(found).__name__}
+    return {
+        "ops": [plain(op) for op in found.ops],
+        "inputs": list(found.inputs),
+        "outputs": list(found.outputs),
+        "shapes": dict(found.shapes),
+    }
+
+
+def function_of(program, calls, as_tuple):
+    """Return a function of matrices that computes what a program says, and counts its calls."""
+    symbols = {
+        "add": lambda a, b: a + b,
+        "sub": lambda a, b: a - b,
+        "mul": lambda a, b: a * b,
+        "div": lambda a, b: a / b,
+        "greater": lambda a, b: a > b,
+        "neg": lambda a: -a,
+        "matmul": lambda a, b: a @ b,
+        "transpose": lambda a: a.T,
+        "exp": lambda a: a.exp(),
+        "tanh": lambda a: a.tanh(),
+        "sum": lambda a: a.sum(),
+        "sum_rows": lambda a: a.sum_rows(),
+    }
+
+    def f(*arguments):
+        calls.append(len(arguments))
+        values = dict(zip(program.inputs, arguments, strict=True))
+        for op in program.ops:
+            operands = [values[x] if isinstance(x, str) else x for x in op.inputs]
+            values[op.output] = symbols[op.name](*operands)
+        results = tuple(values[name] for name in program.outputs)
+        return results if as_tuple else results[0]
+
+    return f
+
+
+def traced(mine, program, as_tuple):
+    """Trace what a program says; return the Program that came of it, and what else was seen."""
+    program, calls = built(program), []
+    inputs = {name: program.shapes[name] for name in program.inputs}
+    before = dict(inputs)
+    found = mine.trace(function_of(program, calls, as_tuple), inputs)
+    return unpacked(found) | {"n_calls": len(calls), "same_inputs": inputs == before}
+
+
+def branch(mine, name, how):
+    """Trace a function that asks a traced value for its truth; return what came of it."""
+    seen = []
+
+    def asks(x):
+        return x * 2.0 if x > 0 else -x
+
+    def loops(x):
+        for _ in range(4):
+            if not x:
+                break
+            x = x - 1.0
+        return x
+
+    def combines(x):
+        y = x and x * 2.0
+        seen.append(y is x)
+        return y
+
+    f = {"if x > 0": asks, "if not x": loops, "x and 2 * x": combines}[how]
+    try:
+        found = mine.trace(f, {name: (2, 3)})
+    except mine.TracedBranchError as error:
+        return {"raised": "TracedBranchError", "text": str(error)}
+    return {"returned": unpacked(found)}
+
+
+def without_dead(mine, program):
+    """Eliminate what is dead; return the Program, and whether the given one is as it was."""
+    given = built(program)
+    before = built(program)
+    found = mine.eliminate_dead(given)
+    return unpacked(found) | {"unchanged": given == before}
+
+
+def fused(mine, program):
+    """Fuse; return the groups as lists of lists."""
+    groups = mine.fuse(built(program))
+    if groups is None or not isinstance(groups, list | tuple):
+        return {"kind": "None" if groups is None else type(groups).__name__}
+    if not all(isinstance(group, list | tuple) for group in groups):
+        return {"kind": "list of other things than lists"}
+    return {"groups": [[plain(op) for op in group] for group in groups]}
+
+
+def alias(mine, program, i, o):
+    """Ask whether an output may lie in the memory of an input."""
+    found = mine.may_alias(built(program), i, o)
+    return bool(found) if isinstance(found, np.bool_) else found
+
+
+def donated(mine, program, names):
+    """Donate inputs; return the two dicts, or the ValueError that was raised."""
+    try:
+        found = mine.donate(built(program), list(names))
+    except ValueError as error:
+        return {"raised": str(error)}
+    reasons = [mine.NO_SIZE, mine.STILL_READ, mine.TAKEN]
+    return {"returned": found, "reasons": reasons}
+
+
+def in_place(mine, x, t, w1, w2, v1, v2, learning_rate):
+    """Take a step in place; return the results, whose memory they have, and the peak of bytes."""
+    given = [w1, w2, v1, v2]
+    tracemalloc.start()
+    try:
+        found = mine.step_in_place(x, t, *given, learning_rate)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    same = []
+    if isinstance(found, tuple | list):
+        same = [
+            isinstance(array, np.ndarray)
+            and array.shape == before.shape
+            and array.ctypes.data == before.ctypes.data
+            for array, before in zip(found, given, strict=False)
+        ]
+    return {"returned": found, "same_memory": same, "peak": peak}

@@ -1,0 +1,108 @@
+"""Programs for the checks: small ones written down, and random ones. They travel as plain lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minigrad.course.objects import ELEMENTWISE, Op, Program, result_shape
+from minigrad.grader.tester import Tester
+
+
+class Draft:
+    """A program in the making.
+
+    Args:
+        inputs: per input its shape.
+    """
+
+    def __init__(self, **inputs: tuple[int, int]) -> None:
+        self.inputs = tuple(inputs)
+        self.shapes = dict(inputs)
+        self.ops: list[Op] = []
+
+    def op(self, name: str, *inputs: Any) -> str:
+        """Add an operation; return the name of its output."""
+        shapes = [self.shapes[x] if isinstance(x, str) else (1, 1) for x in inputs]
+        output = f"t{len(self.ops)}"
+        self.shapes[output] = result_shape(name, *shapes)
+        self.ops.append(Op(name, tuple(inputs), output))
+        return output
+
+    def returns(self, *outputs: str) -> Program:
+        """Return the finished program."""
+        return Program(tuple(self.ops), self.inputs, outputs, self.shapes)
+
+
+def packed(program: Program) -> list:
+    """Return a program as lists that travel."""
+    ops = [[op.name, list(op.inputs), op.output] for op in program.ops]
+    return [ops, list(program.inputs), list(program.outputs), dict(program.shapes)]
+
+
+def shown(program: Program, most: int = 9) -> str:
+    """Return a program for a message: its operations in one line, the middle ones left out."""
+    ops = [str(op) for op in program.ops]
+    if len(ops) > most:
+        ops = [*ops[:3], f"… {len(ops) - 6} more …", *ops[-3:]]
+    return f"{'; '.join(ops)}; return {', '.join(program.outputs)}"
+
+
+def unpack(ops: Any) -> list[Op] | None:
+    """Return operations that came back as lists; None where they are none."""
+    if not isinstance(ops, list):
+        return None
+    found = []
+    for op in ops:
+        if not (isinstance(op, list) and len(op) == 3 and isinstance(op[1], list)):
+            return None
+        name, inputs, output = op
+        if not (isinstance(name, str) and isinstance(output, str)):
+            return None
+        found.append(Op(name, tuple(inputs), output))
+    return found
+
+
+def arrays_for(t: Tester, program: Program) -> dict[str, np.ndarray]:
+    """Return random inputs."""
+    return {
+        name: np.round(t.random.uniform(-1.5, 1.5, program.shapes[name]), 2)
+        for name in program.inputs
+    }
+
+
+def random_program(
+    t: Tester, n_ops: int, n_outputs: int, *, same_size: bool = False, most_reads: int = 6
+) -> Program:
+    """Return a random program of square matrices, rows and numbers; every input is square.
+
+    Args:
+        t: whose generator is used.
+        n_ops: how many operations.
+        n_outputs: how many of their results are returned: the last, and others.
+        same_size: whether outputs are square too, as inputs are.
+        most_reads: how far back an operation reaches for its operands, in values.
+    """
+    n = int(t.random.integers(2, 5))
+    draft = Draft(**dict.fromkeys(("a", "b", "c")[: int(t.random.integers(2, 4))], (n, n)))
+    names = [*ELEMENTWISE, "matmul", "transpose", "sum_rows", "sum"]
+    weights = np.array([5, 5, 5, 0, 2, 0, 4, 1, 3, 2, 1.5, 1])
+    while len(draft.ops) < n_ops:
+        name = str(t.random.choice(names, p=weights / weights.sum()))
+        known = list(draft.shapes)
+        recent = [*draft.inputs, *known[len(draft.inputs) :][-most_reads:]]
+        square = [x for x in recent if draft.shapes[x] == (n, n)]
+        pool = square if name in ("matmul", "transpose", "sum_rows", "sum") else recent
+        two = name in ("add", "sub", "mul", "greater", "matmul")
+        operands = [str(t.random.choice(pool)) for _ in range(1 + two)]
+        if name in ("add", "mul") and t.random.random() < 0.15:
+            operands[1] = float(t.random.integers(2, 5)) / 4  # type: ignore[call-overload]
+        draft.op(name, *operands)
+    made = [op.output for op in draft.ops]
+    if same_size:
+        made = [value for value in made if draft.shapes[value] == (n, n)]
+    if len(made) < n_outputs:
+        return random_program(t, n_ops, n_outputs, same_size=same_size, most_reads=most_reads)
+    chosen = {made[-1], *t.random.choice(made[:-1], n_outputs - 1, replace=False)}
+    return draft.returns(*(value for value in made if value in chosen))

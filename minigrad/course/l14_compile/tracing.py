@@ -1,0 +1,160 @@
+"""From a function to a program: what Tracers write down, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minigrad.course.l14_compile.lesson import lesson
+from minigrad.course.l14_compile.machine import run
+from minigrad.course.l14_compile.programs import Draft, arrays_for, packed, shown, unpack
+from minigrad.course.objects import Op, Program
+from minigrad.grader.message import show
+from minigrad.grader.tester import Tester
+from minigrad.grader.wire import Other
+
+trace = lesson.exercise(
+    "trace",
+    difficulty=3,
+    minutes=15,
+    returns="a Program",
+    hints=(
+        "Three parts. trace makes the Tracers and calls f; record is what all their operators "
+        "end in; __bool__ is what Python calls for `if`. Which of them must know the tape?",
+        "trace: an empty list, a copy of `inputs`, f called once with Tracer(tape, shapes, name) "
+        "for each name. record: names in place of Tracers, a new name, its shape, one Op on the "
+        "tape. __bool__: raise, never return.",
+        "record: inputs = tuple(x.name if isinstance(x, Tracer) else x for x in operands); name = "
+        'f"t{len(self.tape)}"; then self.shapes[name] = result_shape(op, …), self.tape.append('
+        "Op(op, inputs, name)), and return Tracer(self.tape, self.shapes, name).",
+    ),
+)
+
+
+def ask(t: Tester, program: Program, as_tuple: bool = True) -> None:
+    """Trace a function that does what a program says; fail unless the same program comes of it."""
+    of = f"f: {shown(program)}"
+    if not as_tuple:
+        of += ", not as a tuple"
+    found = t.drive("traced", packed(program), as_tuple, given=of)
+    if "kind" in found:
+        if found["kind"] == "None":
+            t.none("a Program")
+        t.fail("type", "a Program", f"a {found['kind']}", "Which class of minigrad.course.objects?")
+    if found["n_calls"] != 1:
+        attempt = "A function is run once, to be written down. The program is what is run again."
+        t.fail("calls", "one call of f", f"{found['n_calls']} calls", attempt)
+    if not found["same_inputs"]:
+        attempt = "`inputs` belongs to the caller. Whose dict do you write shapes into?"
+        t.fail("changed_input", "`inputs` as it was", "more names in `inputs`", attempt)
+    ops = unpack(found["ops"])
+    if ops is None:
+        attempt = "On the tape stand Ops: a name, a tuple of inputs, the name of the output."
+        t.fail("not_ops", "a list of Ops", show(found["ops"])[:150], attempt)
+    check_ops(t, program, ops)
+    check_rest(t, program, ops, found)
+
+
+def check_ops(t: Tester, program: Program, ops: list[Op]) -> None:
+    """Fail unless the operations are those of the program, with names and numbers as inputs."""
+    wanted, got = [op.name for op in program.ops], [op.name for op in ops]
+    if wanted != got:
+        attempt = "Each operation goes on the tape once, when it is called, also one nobody uses."
+        t.fail("ops", f"ops {', '.join(wanted)}", f"ops {', '.join(got) or '(none)'}", attempt)
+    for op in ops:
+        if any(isinstance(x, Other) or not isinstance(x, str | float | int) for x in op.inputs):
+            attempt = "A program outlives its Tracers. What of a Tracer stands in the Op?"
+            got_text = f"inputs of {op.name}: ({', '.join(map(kind, op.inputs))})"
+            t.fail("holds_tracers", "inputs that are names and numbers", got_text, attempt)
+    names = [op.output for op in ops]
+    if len({*names, *program.inputs}) < len(names) + len(program.inputs):
+        attempt = "Two values of one name cannot be told apart. What differs from op to op?"
+        t.fail("same_name", "a name of its own for each value", ", ".join(names), attempt)
+
+
+def kind(x: Any) -> str:
+    """Return an input of an Op in words."""
+    return f"a {x.type_name}" if isinstance(x, Other) else show(x)
+
+
+def check_rest(t: Tester, program: Program, ops: list[Op], found: dict) -> None:
+    """Fail unless inputs, outputs and shapes fit, and the program computes what f does."""
+    if found["inputs"] != list(program.inputs):
+        attempt = "The inputs of the program are the names that were given, in their order."
+        t.fail("inputs", show(list(program.inputs)), show(found["inputs"]), attempt)
+    outputs, made = found["outputs"], [op.output for op in ops]
+    renamed = dict(zip([op.output for op in program.ops], made, strict=True))
+    wanted = [renamed.get(name, name) for name in program.outputs]
+    if outputs != wanted:
+        attempt = "The outputs are the names of what f returned, in its order; nothing else."
+        t.fail("outputs", f"outputs {', '.join(wanted)}", f"outputs {show(outputs)}", attempt)
+    shapes = found["shapes"]
+    for op in program.ops:
+        here, shape = shapes.get(renamed[op.output]), program.shapes[op.output]
+        if not isinstance(here, tuple | list) or tuple(here) != shape:
+            attempt = "result_shape(op, *shapes) says it. What is the shape of a plain number?"
+            of = f"shapes[{renamed[op.output]!r}], of {op}"
+            t.fail("shape", f"{of}: {shape}", show(here), attempt)
+    arrays = arrays_for(t, program)
+    try:
+        results = run(Program(tuple(ops), program.inputs, tuple(outputs), shapes), arrays)
+    except (KeyError, ValueError, TypeError, IndexError):
+        attempt = "Do the names in each Op say what it really read, all of it, in its order?"
+        t.fail("value", shown(program), "; ".join(map(str, ops))[:200], attempt)
+    for result, right in zip(results, run(program, arrays), strict=True):
+        if result.shape != right.shape or abs(result - right).max() > 1e-9:
+            attempt = "The same ops, and other numbers. Do the operands stand in their order?"
+            t.fail("value", shown(program), "; ".join(map(str, ops))[:200], attempt)
+
+
+def two(t: Tester) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return two random shapes that can be multiplied as matrices."""
+    n, m, k = (int(i) for i in t.random.choice(range(2, 7), 3, replace=False))
+    return (n, m), (m, k)
+
+
+@trace.check(points=2)
+def writes_down(t: Tester) -> None:
+    """Operations on two values are written down in order, with names and shapes."""
+    x, w = two(t)
+    draft = Draft(x=x, w=w)
+    product = draft.op("matmul", "x", "w")
+    bent = draft.op("tanh", product)
+    scaled = draft.op("mul", bent, product)
+    ask(t, draft.returns(draft.op("mul", scaled, bent)), as_tuple=False)
+
+
+@trace.check(points=1)
+def numbers(t: Tester) -> None:
+    """Plain numbers stand in the Op as they are, on either side."""
+    n = round(float(t.random.uniform(2, 5)), 1)
+    draft = Draft(x=two(t)[0])
+    less = draft.op("sub", n, draft.op("mul", "x", "x"))
+    ask(t, draft.returns(draft.op("div", less, n + 1)))
+
+
+@trace.check(points=1)
+def several_results(t: Tester) -> None:
+    """Several results come in order, also an input; what is not returned stays on the tape."""
+    x, w = two(t)
+    draft = Draft(x=x, w=w, b=(1, w[1]))
+    y = draft.op("add", draft.op("matmul", "x", "w"), "b")
+    draft.op("exp", y)
+    ask(t, draft.returns(draft.op("sum_rows", y), y, "w"))
+
+
+@trace.check(points=2)
+def branches(t: Tester) -> None:
+    """`if` on a traced value raises TracedBranchError, with the name of the value."""
+    for how in ("if x > 0", "if not x", "x and 2 * x"):
+        name = str(t.random.choice(["x", "loss", "reward", "step"]))
+        named = how.replace("x", name)
+        given = f"trace(f, {{{name!r}: (2, 3)}}), where f has `{named}`"
+        found = t.drive("branch", name, how, given=given)
+        expected = "a TracedBranchError"
+        if "returned" in found:
+            attempt = "One of two sides was taken, for all calls to come. What asks for the truth?"
+            t.fail("did_not_raise", expected, "no error: it went on", attempt)
+        about = "t0" if how == "if x > 0" else name
+        if about not in found["text"] and how != "if x > 0":
+            attempt = "Who reads this looks for the line. Which value was asked for?"
+            t.fail("text", f"a text that contains {about!r}", show(found["text"][:100]), attempt)

@@ -172,20 +172,25 @@ _PLACES = "void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)"
 @exact_jit
 def larger(here, value, place, best):
     """(place, best) after one more element: the first of equals stays, NaN counts as largest."""
-    wins = (value > best) | ((value != value) & (best == best))
+    wins = (not (value <= best)) & (best == best)
     return (here if wins else place), (value if wins else best)
 
 
-@exact_jit
+@restrict_jit
 def pair_places(x, out, first, row, target, ow, sw):
-    """The largest of 2 x 2 windows in a line that lie inside: without loops in the loop."""
+    """The largest of 2 x 2 windows in a line that lie inside, by vector code.
+
+    A line is short: a comparison of the pointers would cost more than it. Places count from the
+    window's first element, in 32 bits as float32 has them: no conversions between vectors.
+    """
+    below = I4(row)
     for oj in range(ow):
         here = first + oj * sw
-        place, best = here, x[here]
-        place, best = larger(here + 1, x[here + 1], place, best)
-        place, best = larger(here + row, x[here + row], place, best)
-        place, best = larger(here + row + 1, x[here + row + 1], place, best)
-        out[target + oj] = place
+        place, best = I4(0), x[here]
+        place, best = larger(I4(1), x[here + 1], place, best)
+        place, best = larger(below, x[here + row], place, best)
+        place, best = larger(I4(below + I4(1)), x[here + row + 1], place, best)
+        out[target + oj] = here + I8(place)
 
 
 @lazy(_PLACES)

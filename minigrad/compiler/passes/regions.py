@@ -140,3 +140,43 @@ class Intervals:
         self.lows.insert(k, low)
         self.highs.insert(k, high)
         self.facts.insert(k, fact)
+
+
+def through(ref, base, other):
+    """What a Ref over `base` shows, found in `other` of the same shape; None if it is no Ref.
+
+    base: contiguous, all of its Value.
+
+    >>> from minigrad.compiler.program import Ref
+    >>> base, other = Ref("t", (3, 4), (4, 1)), Ref("x", (3, 4), (1, 3), 100)
+    >>> through(Ref("t", (4, 2), (1, 4), 4), base, other)[1:]
+    ((4, 2), (3, 1), 101)
+    >>> print(through(Ref("t", (12,), (1,)), base, other))
+    None
+    """
+    if ref[1:] == base[1:]:
+        return other
+    if is_contiguous(other.shape, other.strides):
+        return ref._replace(value=other.value, offset=ref.offset + other.offset)
+    dims, steps = collapse(base.shape, [base.strides, other.strides])
+    start, low, high, rest = other.offset, [], [], ref.offset
+    for here, there in steps:
+        digit, rest = divmod(rest, here)
+        start += digit * there
+        low.append(digit)
+        high.append(digit)
+    strides = []
+    for n, s in zip(ref.shape, ref.strides, strict=True):
+        if n == 1 or not s:
+            strides.append(0)
+            continue
+        a = next((a for a, (here, _) in enumerate(steps) if here <= abs(s)), None)
+        if a is None or s % steps[a][0]:
+            return None
+        count = s // steps[a][0]
+        low[a] += min(0, (n - 1) * count)
+        high[a] += max(0, (n - 1) * count)
+        strides.append(count * steps[a][1])
+    if any(a < 0 or b >= n for a, b, n in zip(low, high, dims, strict=True)):
+        return None
+    return other._replace(shape=ref.shape, strides=tuple(strides), offset=start)

@@ -1,0 +1,136 @@
+"""Copies that nobody needs: compute where the result goes, or read where the data lies."""
+
+from minigrad.array.layout import expand_strides
+from minigrad.compiler.passes.algebra import is_copy
+from minigrad.compiler.passes.body import Body, within
+from minigrad.compiler.passes.regions import meets, shows_same, through
+from minigrad.compiler.program import Ref
+from minigrad.kernels.blas import readable
+
+FORMULAS = {"elementwise", "rows", "reduce"}
+
+
+def without_copies(recording):
+    """Removes copies between memory of one dtype, in one of two ways.
+
+    `t = x`: who reads t reads x, if x is not written while t is wanted. `slot = t`: who makes t
+    writes to the slot at once, if the slot is not wanted before. What follows the copy must be able
+    to walk over the memory as it lies: formulas always are, BLAS if one stride is 1.
+
+    >>> from minigrad.compiler.passes.printing import show
+    >>> from minigrad.compiler.passes.sketch import Sketch, transposed
+    >>> s = Sketch()
+    >>> x, slot = s.argument((3, 4)), s.captured("slot", (4, 4))
+    >>> turned = s.copy(transposed(x))
+    >>> product = s.matmul(turned, x)
+    >>> s.copy(product, out=slot)
+    >>> print(show(s.recording()))
+    %0 float32[4, 3] = copy x0{[4, 3] strides [1, 4]}
+    %1 float32[4, 4] = matmul %0 x0
+    slot := copy %1
+    >>> print(show(without_copies(s.recording())))
+    slot := matmul x0{[4, 3] strides [1, 4]} x0
+    """
+    body = Body(recording)
+    for k in range(len(body.instructions)):
+        i = body.instructions[k]
+        if i is None or not is_copy(i) or not isinstance(i.inputs[0], Ref):
+            continue
+        source, target = i.inputs[0], i.outputs[0]
+        if source.dtype is not target.dtype or not target.size:
+            continue
+        if shows_same(source, target):
+            body.remove(k)
+        elif source.value is not target.value:
+            seen = Ref(
+                source.value,
+                target.shape,
+                expand_strides(source.shape, source.strides, target.shape),
+                source.offset,
+            )
+            if not _read_source(body, k, seen, target):
+                _write_target(body, k, seen, target)
+    return body.finish()
+
+
+def _read_source(body, k, source, target):
+    """`target = source` at k: lets the readers of the target read the source; whether it could."""
+    t, readers = target.value, body.reads_of(target.value)
+    if not t.is_temporary or not target.covers() or t in body.results or not readers:
+        return False
+    if len(body.writes_of(t)) > 1 or readers[0][0] < k:
+        return False
+    far = 0  # reads that go across memory
+    for p, r in readers:
+        i, found = body.instructions[p], through(r, target, source)
+        if found is None or not _takes(i, r, found):
+            return False
+        far += i.op != "matmul" and bool(found.strides) and _goes_far(found)
+    if far > 1:
+        return False  # one copy is cheaper
+    last = readers[-1][0]
+    for p, w in within(body.writes_of(source.value), k + 1, last):
+        if meets(w, source) and not (p == last and _is_in_place(body, p, w, target, source)):
+            return False
+    body.remove(k)
+    body.move(t, lambda r: through(r, target, source))
+    return True
+
+
+def _write_target(body, k, source, target):
+    """`target = source` at k: lets the makers of the source write the target; whether it could."""
+    t, slot = source.value, target.value
+    writers, readers = body.writes_of(t), body.reads_of(t)
+    if not t.is_temporary or not source.covers() or t in body.results or not writers:
+        return False
+    first, last = writers[0][0], max(k, readers[-1][0])
+    if writers[-1][0] > k or readers[0][0] <= first:
+        return False
+    if not slot.is_temporary and body.stops_within(first, k):
+        return False  # what exists outside the step must not be written before a check
+    for p, r in (*writers, *readers):
+        found = through(r, source, target)
+        if p != k and (found is None or not _takes(body.instructions[p], r, found)):
+            return False
+    for p, w in within(body.writes_of(slot), first, last):
+        if p != k and meets(w, target):
+            return False
+    for p, r in within(body.reads_of(slot), first, k - 1):
+        if meets(r, target) and not (
+            p == first and _reads_own_place(body, p, r, writers[0][1], source, target)
+        ):
+            return False
+    body.remove(k)
+    body.move(t, lambda r: through(r, source, target))
+    return True
+
+
+def _is_in_place(body, p, written, target, source):
+    """Whether the instruction at p reads the copied elements only where it writes them."""
+    i = body.instructions[p]
+    return i.op == "elementwise" and all(
+        shows_same(through(r, target, source), written) for r in i.reads if r.value is target.value
+    )
+
+
+def _reads_own_place(body, p, read, written, source, target):
+    """Whether the instruction at p may write the target in the place of what it reads there."""
+    return body.instructions[p].op == "elementwise" and shows_same(
+        read, through(written, source, target)
+    )
+
+
+def _takes(i, ref, found):
+    """Whether an instruction works as well with another layout of the same shape."""
+    if found.strides == ref.strides or i.op in FORMULAS:
+        return True
+    if i.op != "matmul":
+        return False
+    if ref in i.outputs:
+        return found.strides[-1] == 1 and readable(found.shape, found.strides)
+    return readable(found.shape, found.strides)
+
+
+def _goes_far(ref):
+    """Whether neighbours along the last axis are no neighbours in memory."""
+    return ref.strides[-1] not in (0, 1) and ref.shape[-1] > 1

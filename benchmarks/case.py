@@ -23,26 +23,30 @@ class Case:
         reset: puts parameters and optimizer state back to the initial values.
         numbers: what the work computed, as a few floats equal for all peers up to rounding.
         finish: waits for work still running, for peers that run behind the caller's back.
+        held: runs some steps and returns what one holds at its peak, besides parameters and batch:
+            `bytes`, and `allocated` where the peer's allocator counts in another way. Values are
+            None where the peer cannot say.
     """
 
     step: Callable[[], object]
     reset: Callable[[], None]
     numbers: Callable[[], list[float]]
     finish: Callable[[], None] = nothing
+    held: Callable[[], dict[str, int | None]] | None = None
 
 
-def training(step, reset, as_float=float, finish=nothing) -> Case:
+def training(step, reset, as_float=float, finish=nothing, held=None) -> Case:
     """A Case whose step returns a loss: the numbers are the losses of the first steps."""
 
     def numbers():
         reset()
         return [as_float(step()) for _ in range(CHECKED_STEPS)]
 
-    return Case(step, reset, numbers, finish)
+    return Case(step, reset, numbers, finish, held)
 
 
 def repeated(step, arrays, finish=nothing) -> Case:
-    """A Case without state: the numbers are sums over the arrays that `arrays()` returns."""
+    """A Case without state: the numbers are averages over the arrays that `arrays()` returns."""
 
     def numbers():
         step()
@@ -50,6 +54,18 @@ def repeated(step, arrays, finish=nothing) -> Case:
         return [float(abs(a).mean()) for a in arrays()]
 
     return Case(step, nothing, numbers, finish)
+
+
+def first_calls(case: Case, clock=time.perf_counter) -> float:
+    """Seconds that the first two calls take together, compilation included.
+
+    Two, because what is compiled first, the call or the one after it, is up to the peer.
+    """
+    start = clock()
+    for _ in range(2):
+        case.step()
+    case.finish()
+    return clock() - start
 
 
 def measure(case: Case, seconds: float, clock=time.perf_counter) -> dict:

@@ -7,12 +7,15 @@ become denormal, and those are slow.
 
 import math
 import statistics
+import tempfile
+from pathlib import Path
 
+from benchmarks import fresh
+from benchmarks.limits import limit
 from benchmarks.peers import PEERS
-from benchmarks.process import PeerError, Process, time_script
+from benchmarks.process import PeerError, Process
 
 RTOL = 1e-3
-FRESH_PROCESS = ("import", "first")
 
 
 def summary(rounds):
@@ -50,14 +53,18 @@ def disagreements(numbers, rtol=RTOL):
 class Harness:
     """Peers' processes, and the running of rows over them.
 
+    Each peer caches what it compiles in an empty folder of its own, so that the first calls of a
+    row say what compiling costs.
+
     Args:
         peers: names, the first of which is the reference for results.
         rounds: how often each peer takes its turn.
         seconds: how long a turn lasts.
         threads: for each peer.
         start: makes the process of a peer (tests put another in its place).
-        script: times a script in a fresh process.
+        once: one figure of a fresh process.
         say: takes a line about progress.
+        rates: what the machine can do, as `rates.measured`; None leaves the limits out.
     """
 
     def __init__(
@@ -67,16 +74,18 @@ class Harness:
         seconds=0.4,
         threads=2,
         start=Process,
-        script=time_script,
+        once=fresh.seconds,
         say=print,
+        rates=None,
     ):
         self.rounds, self.seconds, self.threads = rounds, seconds, threads
-        self.script, self.say = script, say
+        self.once, self.say, self.rates = once, say, rates
         self.status, self.processes, self.versions = {}, {}, {}
+        self.caches = tempfile.TemporaryDirectory(prefix="benchmarks-", ignore_cleanup_errors=True)
         for name in peers:
             self.status[name] = "measured" if PEERS[name].installed else "not installed"
             if self.status[name] == "measured":
-                self.processes[name] = start(name, threads)
+                self.processes[name] = start(name, threads, self._folder(name))
         for name, process in list(self.processes.items()):
             try:
                 self.versions[name] = process.ask("version")["version"]
@@ -90,51 +99,58 @@ class Harness:
     def __exit__(self, *_):
         for process in self.processes.values():
             process.close()
+        self.caches.cleanup()
+
+    def _folder(self, name):
+        """Where a peer keeps what it compiles."""
+        folder = Path(self.caches.name) / name
+        folder.mkdir(exist_ok=True)
+        return folder
 
     def run(self, row):
         """One row's results: peer -> summary, and what went wrong."""
-        if row.kind in FRESH_PROCESS:
-            return self._run_scripts(row)
-        results, errors, numbers = {}, {}, {}
+        if row.kind in fresh.KINDS:
+            return self._run_fresh(row)
+        results, errors, built = {}, {}, {}
         for name, process in self.processes.items():
             try:
-                built = process.ask("build", kind=row.kind, settings=row.settings)
+                answer = process.ask("build", kind=row.kind, settings=row.settings)
             except PeerError as error:
                 errors[name] = str(error)
                 continue
-            if "bytes" in built:
-                value = built["bytes"]
-                results[name] = {"median": value, "best": value, "rounds": [value], "steps": 1}
-            elif "numbers" in built:
-                numbers[name] = built["numbers"]
+            if not answer.get("unsupported"):
+                built[name] = answer
+        numbers = {name: answer["numbers"] for name, answer in built.items()}
         for name, what in disagreements(numbers).items():
             errors[name] = f"computes something else: {what}"
-        turns = {name: [] for name in numbers if name not in errors}
-        for _ in range(self.rounds):
+        turns = {name: [] for name in built if name not in errors}
+        for _ in range(row.rounds or self.rounds):
             for name in list(turns):
                 try:
                     turns[name].append(self.processes[name].ask("round", seconds=self.seconds))
                 except PeerError as error:
                     errors[name] = str(error)
                     del turns[name]
-        results |= {name: summary(rounds) for name, rounds in turns.items() if rounds}
+        for name, rounds in turns.items():
+            results[name] = summary(rounds) | {"first": built[name]["first"]} | built[name]["held"]
         self._drop()
         return {"results": results, "errors": errors, "numbers": numbers}
 
-    def _run_scripts(self, row):
-        results, errors = {}, {}
-        turns = {name: [] for name in self.processes}
-        for k in range(self.rounds + 1):
+    def _run_fresh(self, row):
+        errors = {}
+        turns = {name: [] for name in self.processes if fresh.offers(name, row)}
+        # Unless it is to be cold, the first figure reads files from the disk and fills caches.
+        uncounted = 0 if row.settings.get("cold") else 1
+        for k in range((row.rounds or self.rounds) + uncounted):
             for name in list(turns):
-                peer = PEERS[name]
-                script = peer.imports if row.kind == "import" else peer.first
                 try:
-                    seconds = self.script(script, self.threads)
+                    seconds = self.once(name, row, self.threads, self._folder(f"{name}-fresh"))
                 except PeerError as error:
                     errors[name] = str(error)
+                    seconds = None
+                if seconds is None:
                     del turns[name]
-                    continue
-                if k:  # the first reads files from the disk and fills caches
+                elif k >= uncounted:
                     turns[name].append({"median": seconds, "best": seconds, "steps": 1})
         results = {name: summary(rounds) for name, rounds in turns.items()}
         return {"results": results, "errors": errors, "numbers": {}}
@@ -158,12 +174,10 @@ class Harness:
                 "title": row.title,
                 "kind": row.kind,
                 "settings": row.settings,
-                "unit": row.unit,
-                "goal": row.goal,
-                "goal_ratio": row.ratio,
+                "limit": limit(row, self.rates),
                 **outcome,
+                "goals": [goal.judged(outcome["results"]) for goal in row.goals],
             }
-            entry |= judged(row, outcome["results"])
             for name, what in outcome["errors"].items():
                 self.say(f"  {name}: {what}")
             self.say(
@@ -171,16 +185,3 @@ class Harness:
             )
             done.append(entry)
         return done
-
-
-def judged(row, results):
-    """The ratio of minigrad to PyTorch, and whether the goal is met (None: cannot be said)."""
-    ours, theirs = results.get("minigrad"), results.get("pytorch")
-    ratio = ours["median"] / theirs["median"] if ours and theirs else None
-    best = ours["best"] / theirs["best"] if ours and theirs else None
-    met = None
-    if row.ratio is not None and ratio is not None:
-        met = ratio <= row.ratio
-    elif row.limit is not None and ours:
-        met = ours["median"] < row.limit
-    return {"ratio": ratio, "ratio_of_best": best, "goal_met": met}

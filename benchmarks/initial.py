@@ -58,6 +58,19 @@ def cnn(batch, channels, size):
     }
 
 
+def recurrent(steps, inputs, units, batch):
+    """Sequences x (steps, batch, inputs) with labels y; a tanh cell, then a linear layer of 10."""
+    rng = _generator()
+    data = {"x": _normal(rng, steps, batch, inputs), "y": rng.integers(0, 10, batch)}
+    return data, {
+        "in": _weight(rng, units, inputs),
+        "bias": _zeros(units),
+        "back": _weight(rng, units, units),
+        "w": _weight(rng, 10, units),
+        "b": _zeros(10),
+    }
+
+
 def _block(rng, width, prefix=""):
     """The parameters of one pre-norm transformer block."""
     parameters = {

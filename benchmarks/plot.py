@@ -1,17 +1,20 @@
 """The results as pictures, with matplotlib."""
 
+from benchmarks.fresh import KINDS
 from benchmarks.peers import PEERS
 
 COLOURS = {
-    "minigrad": "#c2410c",
+    "minigrad": "#fb923c",
+    "compiled": "#c2410c",
     "pytorch": "#1f2937",
+    "inductor": "#9ca3af",
     "jax": "#0e7490",
     "mygrad": "#7c3aed",
     "autograd": "#65a30d",
 }
 
 
-def _figure(*arguments, **keywords):
+def new_figure(*arguments, **keywords):
     """A figure on a light background that needs no display."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -22,16 +25,25 @@ def _figure(*arguments, **keywords):
 
 
 def ratios(report):
-    """Per row with figures for PyTorch and another: title, goal, {peer: figure / PyTorch's}.
+    """Per row with figures for PyTorch and another: (title, times, goals, limit).
 
-    Left out is the time of import: an import that loads its parts later would stretch the axis.
+    All are multiples of PyTorch's time: of each peer as {peer: ratio}, minigrad's goals against
+    PyTorch as [(who, ratio)], and the limit, or None.
+    Left out are rows of fresh processes: what is loaded late or compiled would stretch the axis.
     """
     lines = []
     for entry in report["rows"]:
         base = entry["results"].get("pytorch")
-        if base and len(entry["results"]) > 1 and entry["kind"] != "import":
-            values = {n: r["median"] / base["median"] for n, r in entry["results"].items()}
-            lines.append((entry["title"], entry["goal_ratio"], values))
+        if base and len(entry["results"]) > 1 and entry["kind"] not in KINDS:
+            base = base["median"]
+            values = {n: r["median"] / base for n, r in entry["results"].items()}
+            goals = [
+                (goal["who"], 1 / goal["wanted"] if goal["kind"] == "faster" else goal["wanted"])
+                for goal in entry["goals"]
+                if "pytorch" in goal["over"] and goal["figure"] == "time"
+            ]
+            limit = entry["limit"] and entry["limit"]["seconds"] / base
+            lines.append((entry["title"], values, goals, limit))
     return lines
 
 
@@ -45,15 +57,15 @@ def _wrapped(title, width=38):
 def bars(report, path):
     """Bars of every peer's ratio to PyTorch, on a logarithmic axis; False if there is none."""
     lines = ratios(report)
-    peers = [n for n in report["peers"] if n != "pytorch" and any(n in v for _, _, v in lines)]
+    peers = [n for n in report["peers"] if n != "pytorch" and any(n in line[1] for line in lines)]
     if not peers:
         return False
     height = 0.8 / len(peers)
-    figure = _figure(figsize=(9, 1.6 + len(lines) * (0.26 + 0.17 * len(peers))))
+    figure = new_figure(figsize=(9, 1.6 + len(lines) * (0.26 + 0.17 * len(peers))))
     axes = figure.add_subplot()
     for k, peer in enumerate(peers):
         places = [i + (k - (len(peers) - 1) / 2) * height for i, _ in enumerate(lines)]
-        values = [v.get(peer) for _, _, v in lines]
+        values = [line[1].get(peer) for line in lines]
         shown = [(p, v) for p, v in zip(places, values, strict=True) if v]
         axes.barh(
             [p for p, _ in shown],
@@ -73,62 +85,32 @@ def bars(report, path):
                 va="center",
                 fontsize=7.5,
             )
-    goals = [(goal, i) for i, (_, goal, _) in enumerate(lines) if goal]
-    if goals:
-        axes.vlines(
-            [goal for goal, _ in goals],
-            [i - 0.42 for _, i in goals],
-            [i + 0.42 for _, i in goals],
-            colors=COLOURS["minigrad"],
-            linestyles="dotted",
-            linewidth=1.4,
-            label="goal of minigrad",
-        )
+    for peer in peers:
+        goals = [(r, i) for i, line in enumerate(lines) for who, r in line[2] if who == peer]
+        if goals:
+            axes.vlines(
+                [goal for goal, _ in goals],
+                [i - 0.42 for _, i in goals],
+                [i + 0.42 for _, i in goals],
+                colors=COLOURS[peer],
+                linestyles="dotted",
+                linewidth=1.6,
+                label=f"goal of {PEERS[peer].title}",
+            )
+    limits = [(line[3], i) for i, line in enumerate(lines) if line[3]]
+    if limits:
+        axes.scatter(*zip(*limits, strict=True), marker="|", s=250, color="black", label="limit")
     axes.set_xscale("log")
     axes.axvline(1, color=COLOURS["pytorch"], linewidth=1.2)
-    axes.set_yticks(range(len(lines)), [_wrapped(title) for title, _, _ in lines], fontsize=8.5)
+    axes.set_yticks(range(len(lines)), [_wrapped(line[0]) for line in lines], fontsize=8.5)
     axes.set_ylim(len(lines) - 0.4, -0.6)
-    everything = [x for _, _, v in lines for x in v.values()]
+    everything = [x for line in lines for x in line[1].values()] + [x for x, _ in limits]
     axes.set_xlim(min(everything) / 1.6, max(everything) * 1.6)
-    axes.set_xlabel("time or bytes as a multiple of PyTorch eager's (left of the line is better)")
+    axes.set_xlabel("time as a multiple of PyTorch eager's (left of the line is better)")
     axes.xaxis.set_major_formatter("{x:g}")
     axes.grid(axis="x", color="#e5e7eb", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
-    figure.legend(loc="outside upper center", ncols=len(peers) + 1, fontsize=9, frameon=False)
+    figure.legend(loc="outside upper center", ncols=4, fontsize=9, frameon=False)
     figure.savefig(path, dpi=150)
     return True
-
-
-def sweep(report, path):
-    """Time over width, depth and batch, one panel each, both axes logarithmic."""
-    figure = _figure(figsize=(12, 4))
-    panels = report["sweeps"]
-    for k, panel in enumerate(panels):
-        axes = figure.add_subplot(1, len(panels), k + 1)
-        for peer in report["peers"]:
-            points = [
-                (point["value"], 1e6 * point["results"][peer]["median"])
-                for point in panel["points"]
-                if peer in point["results"]
-            ]
-            if points:
-                axes.plot(
-                    *zip(*points, strict=True),
-                    marker="o",
-                    markersize=4,
-                    color=COLOURS[peer],
-                    label=PEERS[peer].title,
-                )
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.tick_params(labelsize=8.5)
-        axes.set_xlabel(panel["axis"])
-        axes.set_title(panel["title"], fontsize=10)
-        axes.grid(color="#e5e7eb", linewidth=0.8)
-        axes.spines[["top", "right"]].set_visible(False)
-        if k == 0:
-            axes.set_ylabel("µs per training step")
-            axes.legend(fontsize=9)
-    figure.savefig(path, dpi=150)

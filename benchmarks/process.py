@@ -23,12 +23,33 @@ class PeerError(RuntimeError):
     """A peer failed at a row, or its process ended or did not answer in time."""
 
 
-def environment(threads):
-    """Variables for a peer: the number of threads, and no GPU."""
+def limit_processors(threads):
+    """Keeps this process on so many processors, where the system can do that."""
+    if hasattr(os, "sched_setaffinity"):
+        allowed = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, allowed[:threads])
+
+
+def environment(threads, caches=None):
+    """Variables for a peer: the number of threads, no GPU, and where it caches what it compiles.
+
+    Args:
+        threads: for whatever the peer computes with.
+        caches: folder for caches that survive a process; None leaves everything as it is.
+    """
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    kept = {}
+    if caches is not None:
+        kept = {
+            "MINIGRAD_CACHE": str(Path(caches) / "minigrad"),
+            "TORCHINDUCTOR_CACHE_DIR": str(Path(caches) / "torch"),
+            "JAX_COMPILATION_CACHE_DIR": str(Path(caches) / "jax"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        }
     return {
         **os.environ,
         **dict.fromkeys(THREAD_VARIABLES, str(threads)),
+        **kept,
         "CUDA_VISIBLE_DEVICES": "",
         "JAX_PLATFORMS": "cpu",
         "PYTHONPATH": os.pathsep.join(paths),
@@ -38,14 +59,14 @@ def environment(threads):
 class Process:
     """Runs `benchmarks.worker` for one peer; `ask` sends a command and waits for the answer."""
 
-    def __init__(self, peer, threads, patience=600.0):
+    def __init__(self, peer, threads, caches=None, patience=600.0):
         self.patience = patience
         self.child = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.worker", peer, str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment(threads),
+            env=environment(threads, caches),
             text=True,
             encoding="utf-8",
         )
@@ -105,18 +126,16 @@ class Process:
                 stream.close()
 
 
-def time_script(script, threads):
-    """Seconds that a fresh process takes for `script`, start of Python not counted."""
-    timed = (
-        f"import time; start = time.perf_counter()\n{script}\nprint(time.perf_counter() - start)"
-    )
+def last_line(arguments, threads, caches=None):
+    """The last line that a fresh Python process prints. Raises PeerError if it fails."""
     done = subprocess.run(
-        [sys.executable, "-c", timed],
+        [sys.executable, *arguments],
         capture_output=True,
         text=True,
         check=False,
-        env=environment(threads),
+        env=environment(threads, caches),
     )
     if done.returncode:
-        raise PeerError(done.stderr.strip().splitlines()[-1])
-    return float(done.stdout.split()[-1])
+        lines = done.stderr.strip().splitlines()
+        raise PeerError(lines[-1] if lines else f"ended with {done.returncode}")
+    return done.stdout.strip().splitlines()[-1]

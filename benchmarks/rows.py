@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from benchmarks.goals import Goal
+
 
 @dataclass(frozen=True)
 class Row:
@@ -10,33 +12,37 @@ class Row:
     Attributes:
         name: for the command line.
         title: for the table.
-        kind: which builder of a peer makes it; or "import" or "first", which need no builder.
-        settings: the builder's arguments.
-        unit: "s" for seconds, "B" for bytes.
-        ratio: minigrad's goal as a multiple of PyTorch's figure, or None.
-        limit: minigrad's goal in `unit`, or None.
+        kind: which builder of a peer makes it. Without a builder are the kinds of fresh processes:
+            "import", "first" (import and first gradient), "calls" (the first two calls of a step).
+        settings: the builder's arguments; for "calls" `kind`, its `settings`, and `cold`.
+        goals: what minigrad aims at.
         quick: whether `--quick` runs it.
+        rounds: turns of each peer, where the usual number would take too long.
     """
 
     name: str
     title: str
     kind: str
     settings: dict = field(default_factory=dict)
-    unit: str = "s"
-    ratio: float | None = None
-    limit: float | None = None
+    goals: tuple[Goal, ...] = ()
     quick: bool = False
-
-    @property
-    def goal(self) -> str:
-        """The goal in words, for the table."""
-        if self.ratio is not None:
-            return f"at most {self.ratio:g} × PyTorch"
-        if self.limit is not None:
-            return f"under {self.limit:g} {self.unit}"
-        return "–"
+    rounds: int | None = None
 
 
+def eager(at_most):
+    """Eager minigrad's time as a multiple of PyTorch eager's."""
+    return Goal("minigrad", at_most=at_most, over=("pytorch",))
+
+
+def compiled(faster, *over):
+    """The peers' time as a multiple of compiled minigrad's."""
+    return Goal("compiled", faster=faster, over=over)
+
+
+BYTES = tuple(
+    Goal(who, at_most=1, over=("pytorch",), figure="bytes") for who in ("minigrad", "compiled")
+)
+DIGITS = {"sizes": [64, 32, 10], "batch": 32}
 TRANSFORMER = {"width": 128, "heads": 4, "length": 64, "batch": 8}
 CONV2D = {"batch": 32, "channels": 16, "filters": 32, "size": 28}
 
@@ -46,15 +52,15 @@ ROWS = [
         "2,000 ops on one element, forward and backward",
         "chain",
         {"count": 1000},
-        ratio=0.8,
+        (eager(0.8),),
         quick=True,
     ),
     Row(
         "mlp-64-32-10",
         "step, MLP 64-32-10, batch 32, Adam",
         "mlp",
-        {"sizes": [64, 32, 10], "batch": 32},
-        ratio=1.2,
+        DIGITS,
+        (eager(1.2), compiled(18, "pytorch"), compiled(9, "jax"), *BYTES),
         quick=True,
     ),
     Row(
@@ -62,42 +68,54 @@ ROWS = [
         "step, MLP 784-512-512-10, batch 128, Adam",
         "mlp",
         {"sizes": [784, 512, 512, 10], "batch": 128},
-        ratio=1.2,
+        (eager(1.2), compiled(1), *BYTES),
     ),
     Row(
         "mlp-4-8096-4",
         "step, MLP 4-8096-4, batch 64, Adam",
         "mlp",
         {"sizes": [4, 8096, 4], "batch": 64},
-        ratio=1.2,
+        (eager(1.2), compiled(2.2), *BYTES),
     ),
     Row(
         "gelu-chain",
         "GELU as a chain of ops, 1 M floats, forward and backward",
         "gelu",
         {"count": 1_000_000},
-        ratio=1.2,
+        (eager(1.2), compiled(1, "jax")),
     ),
     Row(
         "transformer-block",
         "transformer block, width 128, 4 heads, 64 tokens, batch 8, forward and backward",
         "block",
         TRANSFORMER,
-        ratio=1.2,
+        (eager(1.2),),
     ),
     Row(
         "transformer-step",
         "step, transformer of 2 such blocks, Adam",
         "transformer",
         {**TRANSFORMER, "layers": 2, "vocabulary": 64},
-        ratio=1.2,
+        (eager(1.2), compiled(1, "pytorch", "inductor"), *BYTES),
     ),
     Row(
         "cnn-step",
         "step, CNN 28×28, 8 and 16 channels 3×3, batch 32, Adam",
         "cnn",
         {"batch": 32, "channels": [8, 16], "size": 28},
-        ratio=1.2,
+        (
+            eager(1.2),
+            compiled(1, "inductor"),
+            Goal("compiled", at_most=1.5, over=("pytorch",)),
+            *BYTES,
+        ),
+    ),
+    Row(
+        "recurrent-step",
+        "step, recurrent loop of 50 steps unrolled, 64 units, batch 32, SGD",
+        "recurrent",
+        {"steps": 50, "inputs": 16, "units": 64, "batch": 32},
+        BYTES,
     ),
     Row(
         "conv2d-forward",
@@ -124,32 +142,23 @@ ROWS = [
         "adam",
         {"shapes": [[1000, 1000]] * 10},
     ),
-    Row("import", "import", "import", limit=0.5, quick=True),
-    Row("first-gradient", "import and first gradient, disk caches warm", "first"),
     Row(
-        "memory-mlp",
-        "peak bytes in a step, MLP 784-512-512-10, batch 128",
-        "memory_mlp",
-        {"sizes": [784, 512, 512, 10], "batch": 128},
-        unit="B",
-        ratio=1.0,
+        "first-calls-cold",
+        "first two calls of the step of MLP 64-32-10, cold caches",
+        "calls",
+        {"kind": "mlp", "settings": DIGITS, "cold": True},
+        (Goal("compiled", under=6.0),),
+        rounds=3,
     ),
     Row(
-        "memory-cnn",
-        "peak bytes in a step of the CNN",
-        "memory_cnn",
-        {"batch": 32, "channels": [8, 16], "size": 28},
-        unit="B",
-        ratio=1.0,
+        "first-calls-warm",
+        "the same, warm caches",
+        "calls",
+        {"kind": "mlp", "settings": DIGITS, "cold": False},
+        (Goal("compiled", under=1.0),),
     ),
-    Row(
-        "memory-transformer",
-        "peak bytes in a step of the transformer",
-        "memory_transformer",
-        {**TRANSFORMER, "layers": 2, "vocabulary": 64},
-        unit="B",
-        ratio=1.0,
-    ),
+    Row("import", "import", "import", {}, (Goal("minigrad", under=0.5),), quick=True),
+    Row("first-gradient", "import and first gradient, caches warm", "first"),
 ]
 
 

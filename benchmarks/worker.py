@@ -3,7 +3,8 @@
 It reads one JSON command per line from standard input and answers each with one line:
 
     {"command": "version"}                            -> {"version": "2.13.0"}
-    {"command": "build", "kind": ..., "settings": {}} -> {"numbers": [...]}, {"bytes": n}
+    {"command": "build", "kind": ..., "settings": {}} -> {"first": s, "numbers": [...],
+                                                          "held": {"bytes": n}}
                                                          or {"unsupported": true}
     {"command": "round", "seconds": 0.4}              -> {"median": s, "best": s, "steps": n}
     {"command": "drop"}                               -> {}
@@ -18,15 +19,10 @@ import os
 import sys
 import traceback
 
-from benchmarks.case import measure
+from benchmarks import denormals
+from benchmarks.case import first_calls, measure
 from benchmarks.peers import PEERS
-
-
-def limit_processors(threads):
-    """Keeps this process on so many processors, where the system can do that."""
-    if hasattr(os, "sched_setaffinity"):
-        allowed = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, allowed[:threads])
+from benchmarks.process import limit_processors
 
 
 class Worker:
@@ -49,16 +45,15 @@ class Worker:
         return {"version": self.module.version()}
 
     def build(self, kind, settings):
-        """Makes the case of a row and computes its numbers; or measures its bytes."""
+        """Makes the case of a row; times its first calls, computes its numbers, asks its bytes."""
         self.drop()
         builder = self.module.BUILDERS.get(kind)
         if builder is None:
             return {"unsupported": True}
-        built = builder(**settings)
-        if isinstance(built, int):
-            return {"bytes": built}
-        self.case = built
-        return {"numbers": built.numbers()}
+        self.case = case = builder(**settings)
+        first = first_calls(case)
+        numbers = case.numbers()
+        return {"first": first, "numbers": numbers, "held": case.held() if case.held else {}}
 
     def round(self, seconds):
         """Times one round."""
@@ -76,6 +71,8 @@ class Worker:
 def main(peer, threads):
     """Serves until standard input ends."""
     limit_processors(threads)
+    # Before the library starts threads: they take over what holds here.
+    denormals.flush()
     # What a library prints must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import harness, machine, plot, report, rows
+from benchmarks import growth, machine, plot, report, tables
+from benchmarks.goals import Goal
 
 HARNESS = SimpleNamespace(
     threads=2,
@@ -13,31 +14,30 @@ HARNESS = SimpleNamespace(
     seconds=0.4,
     status={"minigrad": "measured", "pytorch": "measured", "mygrad": "not installed"},
     versions={"minigrad": "0.1", "pytorch": "2.0"},
+    rates={"copy": [[1_000_000, 5e10]], "blas": 1e11},
 )
 
 
-def result(median):
+def result(median, nbytes=None):
     """What the harness says of one peer in one row."""
-    return {"median": median, "best": median / 2, "rounds": [median] * 5, "steps": 10}
+    timed = {"median": median, "best": median / 2, "rounds": [median] * 5, "steps": 10}
+    return {**timed, "first": 3.0, "bytes": nbytes}
 
 
-def entry(name, medians, errors=(), **keywords):
+def entry(name, medians, errors=(), goals=(), limit=None):
     """One row as the harness returns it."""
-    row = rows.Row(name, f"title of {name}", "mlp", **keywords)
-    outcome = {
-        "results": {peer: result(median) for peer, median in medians.items()},
+    results = {peer: result(median, 2_000_000) for peer, median in medians.items()}
+    return {
+        "name": name,
+        "title": f"title of {name}",
+        "kind": "mlp",
+        "settings": {},
+        "limit": limit,
+        "results": results,
         "errors": dict(errors),
         "numbers": {},
+        "goals": [goal.judged(results) for goal in goals],
     }
-    known = {
-        "name": name,
-        "title": row.title,
-        "kind": row.kind,
-        "unit": row.unit,
-        "goal": row.goal,
-        "goal_ratio": row.ratio,
-    }
-    return {**known, **outcome, **harness.judged(row, outcome["results"])}
 
 
 def collected(*entries):
@@ -45,10 +45,13 @@ def collected(*entries):
     return report.collected(machine.describe(), HARNESS, list(entries))
 
 
-FAST = entry("fast", {"minigrad": 1e-3, "pytorch": 2e-3}, ratio=0.6)
+EAGER = Goal("minigrad", at_most=0.6, over=("pytorch",))
+FASTER = Goal("minigrad", faster=3)
+BYTES = Goal("minigrad", at_most=1, over=("pytorch",), figure="bytes")
+LIMIT = {"seconds": 2e-4, "by": "bytes", "bytes": 8, "operations": 0}
+FAST = entry("fast", {"minigrad": 1e-3, "pytorch": 2e-3}, (), (EAGER, FASTER, BYTES), LIMIT)
 LONE = entry("lone", {"pytorch": 5e-3})
-BROKEN = entry("broken", {"pytorch": 8e-6}, {"minigrad": "ValueError: broken"}, ratio=1.0)
-LARGE = entry("large", {"minigrad": 3e6, "pytorch": 2e6}, unit="B", ratio=1.0)
+BROKEN = entry("broken", {"pytorch": 8e-6}, {"minigrad": "ValueError: broken"}, (EAGER,))
 
 
 @pytest.mark.parametrize(
@@ -66,18 +69,39 @@ LARGE = entry("large", {"minigrad": 3e6, "pytorch": 2e6}, unit="B", ratio=1.0)
     ],
 )
 def test_quantity_has_three_digits_and_a_unit(value, unit, text):
-    assert report.quantity(value, unit) == text
+    assert tables.quantity(value, unit) == text
 
 
-def test_table_has_every_row_and_peer():
-    lines = report.table(collected(FAST, LONE, BROKEN, LARGE)).splitlines()
-    assert lines[0] == "| work | minigrad | PyTorch eager | to PyTorch (of best) | goal | met |"
-    assert lines[2] == "| title of fast | 1 ms | 2 ms | 0.50 (0.50) | at most 0.6 × PyTorch | yes |"
-    assert lines[3] == "| title of lone | – | 5 ms | – | – | – |"
-    assert lines[4] == "| title of broken | failed | 8 µs | – | at most 1 × PyTorch | – |"
-    assert lines[5] == "| title of large | 3 MB | 2 MB | 1.50 (1.50) | at most 1 × PyTorch | no |"
+def test_quantity_with_others_shares_the_unit():
+    assert tables.quantity(1.2e-3, "s", 0.95e-3) == "1.2 (0.95) ms"
+
+
+def test_times_have_every_row_and_peer():
+    lines = tables.text(collected(FAST, LONE, BROKEN)).splitlines()
+    assert lines[0] == "| work | minigrad eager | PyTorch eager | limit |"
+    assert lines[2] == "| title of fast | 1 (0.5) ms | 2 (1) ms | 200 µs b |"
+    assert lines[3] == "| title of lone | – | 5 (2.5) ms | – |"
+    assert lines[4] == "| title of broken | failed | 8 (4) µs | – |"
     assert "- MyGrad: not installed" in lines
-    assert "- broken, minigrad: ValueError: broken" in lines
+    assert "- broken, minigrad eager: ValueError: broken" in lines
+
+
+def test_goals_say_what_was_measured_and_whether_it_is_met():
+    lines = tables.goals(collected(FAST, BROKEN))
+    assert lines[2:] == [
+        "| title of fast | eager | at most 0.6 × the time of PyTorch eager | "
+        "0.5 (0.5) × PyTorch eager | yes |",
+        "| title of fast | eager | 3 × faster than every peer | 2 (2) × PyTorch eager | no |",
+        "| title of fast | eager | at most 1 × the peak bytes of PyTorch eager | "
+        "1 (1) × PyTorch eager | yes |",
+        "| title of broken | eager | at most 0.6 × the time of PyTorch eager | – | – |",
+    ]
+
+
+def test_costs_show_first_calls_and_bytes():
+    lines = tables.costs(collected(FAST))
+    assert lines[0].startswith("| work | first calls, minigrad eager | peak bytes, minigrad eager")
+    assert lines[2] == "| title of fast | 3 s | 2 MB | 2 MB |"
 
 
 def test_write_makes_json_of_known_schema(tmp_path):
@@ -94,7 +118,8 @@ def test_write_makes_json_of_known_schema(tmp_path):
     assert {"python", "numpy", "numba"} <= set(found["versions"])
     assert found["peers"]["pytorch"] == {"status": "measured", "version": "2.0"}
     line = found["rows"][0]
-    assert set(line["results"]["minigrad"]) == {"median", "best", "rounds", "steps"}
+    figures = {"median", "best", "rounds", "steps", "first", "bytes"}
+    assert set(line["results"]["minigrad"]) == figures
     assert (tmp_path / "new" / "table.md").read_text(encoding="utf-8").startswith("| work |")
 
 
@@ -135,5 +160,16 @@ def test_update_readme_without_marks_raises_and_writes_nothing(tmp_path, text):
 def test_bars_writes_a_picture(tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "bars.png"
-    assert plot.bars(collected(FAST, LONE, LARGE), path)
+    assert plot.bars(collected(FAST, LONE), path)
     assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_growth_writes_a_picture(tmp_path):
+    pytest.importorskip("matplotlib")
+    points = [{"value": v, "results": {"minigrad": result(1e-3 * v)}} for v in (1, 2, 4)]
+    found = {
+        "peers": {"minigrad": {}, "pytorch": {}},
+        "panels": [{"axis": axis, "title": axis, "points": points} for axis in "abcd"],
+    }
+    growth.picture(found, tmp_path / "growth.png")
+    assert (tmp_path / "growth.png").read_bytes().startswith(b"\x89PNG")

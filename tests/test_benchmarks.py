@@ -1,17 +1,11 @@
-"""The harness of the benchmarks, with peers that are made up; and one true row."""
-
-import json
-import subprocess
-import sys
-from pathlib import Path
+"""The harness of the benchmarks, with peers that are made up."""
 
 import pytest
 
-from benchmarks import case, harness, rows
+from benchmarks import case, fresh, harness, rows
+from benchmarks.goals import Goal
 from benchmarks.peers import PEERS, Peer
-from benchmarks.process import PeerError, Process
-
-ROOT = Path(__file__).resolve().parent.parent
+from benchmarks.process import PeerError
 
 
 class FakeProcess:
@@ -19,7 +13,7 @@ class FakeProcess:
 
     calls: list
 
-    def __init__(self, name, threads):
+    def __init__(self, name, threads, caches):
         self.name, self.threads, self.is_closed = name, threads, False
 
     def ask(self, command, **arguments):
@@ -32,14 +26,13 @@ class FakeProcess:
         return {"version": f"{self.name} 1.0"}
 
     def build(self, kind, settings):
-        if kind == "memory_mlp":
-            return {"bytes": {"pytorch": 2_000_000, "minigrad": 1_500_000}[self.name]}
         if kind == "only_pytorch" and self.name != "pytorch":
             return {"unsupported": True}
         if kind == "broken" and self.name == "minigrad":
             raise PeerError("ValueError: broken")
         wrong = kind == "wrong" and self.name == "minigrad"
-        return {"numbers": [1.0, 3.0 if wrong else 2.0]}
+        held = {"pytorch": 2_000_000, "minigrad": 1_500_000}[self.name]
+        return {"first": 0.5, "numbers": [1.0, 3.0 if wrong else 2.0], "held": {"bytes": held}}
 
     def round(self, seconds):
         seen = sum(call == (self.name, "round") for call in FakeProcess.calls)
@@ -59,18 +52,21 @@ def fake(monkeypatch):
     FakeProcess.calls = []
     packages = {"pytorch": "json", "minigrad": "csv", "jax": "html", "mygrad": "no_such_package"}
     peers = {
-        name: Peer(name, name, package, "none", f"import {name}", f"first {name}")
+        name: Peer(name, name, package, "none", f"import {name}", f"first {name}", True)
         for name, package in packages.items()
     }
-    monkeypatch.setattr(harness, "PEERS", peers)
-    return harness.Harness(
+    for module in (harness, fresh):
+        monkeypatch.setattr(module, "PEERS", peers)
+    made = harness.Harness(
         packages,
         rounds=3,
         seconds=0.0,
         start=FakeProcess,
-        script=lambda script, threads: {"pytorch": 2.0, "minigrad": 0.25}[script.split()[-1]],
+        once=lambda peer, row, threads, caches: {"pytorch": 2.0, "minigrad": 0.25}[peer],
         say=lambda line: None,
     )
+    with made:
+        yield made
 
 
 def row(kind, **keywords):
@@ -150,19 +146,44 @@ def test_disagreements_nan_is_wrong():
     assert harness.disagreements({"pytorch": [1.0], "minigrad": [float("nan")]})
 
 
+def test_run_keeps_first_calls_and_bytes(fake):
+    result = fake.run(row("mlp"))["results"]["minigrad"]
+    assert (result["first"], result["bytes"]) == (0.5, 1_500_000)
+
+
 def test_run_all_judges_goals(fake):
-    ratio, tight, limit, memory = fake.run_all(
-        [
-            row("mlp", ratio=0.6),
-            row("mlp", ratio=0.4),
-            row("import", limit=0.5),
-            row("memory_mlp", unit="B", ratio=1.0),
-        ]
-    )
-    assert ratio["ratio"] == pytest.approx(0.5)
-    assert (ratio["goal_met"], tight["goal_met"]) == (True, False)
-    assert limit["goal_met"] is True
-    assert memory["ratio"] == pytest.approx(0.75)
+    wanted = [
+        Goal("minigrad", at_most=0.6, over=("pytorch",)),
+        Goal("minigrad", at_most=0.4, over=("pytorch",)),
+        Goal("minigrad", faster=1.9),
+        Goal("minigrad", faster=2.1),
+        Goal("minigrad", at_most=1, over=("pytorch",), figure="bytes"),
+        Goal("minigrad", at_most=1, over=("pytorch", "jax")),  # jax does not start
+        Goal("compiled", faster=1),
+    ]
+    (entry,) = fake.run_all([row("mlp", goals=tuple(wanted))])
+    told = entry["goals"]
+    assert [goal["met"] for goal in told] == [True, False, True, False, True, None, None]
+    assert told[0]["ratio"] == told[0]["ratio_of_best"] == pytest.approx(0.5)
+    assert told[2]["ratio"] == pytest.approx(2)
+    assert told[2]["against"] == "pytorch"
+    assert told[4]["ratio"] == pytest.approx(0.75)
+
+
+def test_run_all_judges_seconds_of_fresh_processes(fake):
+    goals = (Goal("minigrad", under=0.5), Goal("minigrad", under=0.2))
+    (entry,) = fake.run_all([row("import", goals=goals)])
+    assert [goal["met"] for goal in entry["goals"]] == [True, False]
+    assert entry["results"]["pytorch"]["rounds"] == [2.0] * 3
+
+
+def test_fresh_counts_the_first_figure_only_if_it_is_to_be_cold(fake, monkeypatch):
+    asked = []
+    monkeypatch.setattr(fake, "once", lambda peer, row, *_: asked.append(peer) or 1.0)
+    fake.run(row("calls", settings={"cold": True}, rounds=2))
+    assert len(asked) == 4
+    fake.run(row("calls", settings={"cold": False}, rounds=2))
+    assert len(asked) == 10
 
 
 def test_exit_closes_processes(fake):
@@ -214,58 +235,27 @@ def test_training_numbers_start_from_a_reset():
     assert made.numbers() == [8.0, 4.0, 2.0, 1.0, 0.5]
 
 
-def test_rows_have_unique_names_and_known_units():
+def test_first_calls_takes_two_and_waits():
+    now, waiting = 0.0, 0
+
+    def step():
+        nonlocal waiting
+        waiting += 1
+
+    def finish():
+        nonlocal now, waiting
+        now, waiting = now + 0.5 * waiting, 0
+
+    made = case.Case(step, case.nothing, list, finish)
+    assert case.first_calls(made, clock=lambda: now) == pytest.approx(1.0)
+
+
+def test_rows_have_unique_names_and_goals_over_known_peers():
     names = [entry.name for entry in rows.ROWS]
     assert len(set(names)) == len(names)
-    assert {entry.unit for entry in rows.ROWS} == {"s", "B"}
+    assert {p for entry in rows.ROWS for goal in entry.goals for p in goal.over} <= set(PEERS)
 
 
 def test_chosen_unknown_row_names_the_known_ones():
     with pytest.raises(SystemExit, match="no row named x; there are: tiny-ops"):
         rows.chosen(["x"], quick=False)
-
-
-def test_process_that_ends_raises_with_its_last_words():
-    process = Process("no-such-peer", 1)
-    try:
-        with pytest.raises(PeerError, match="no-such-peer"):
-            process.ask("version")
-    finally:
-        process.close()
-
-
-def test_worker_error_keeps_the_process_usable():
-    process = Process("minigrad", 1)
-    try:
-        with pytest.raises(PeerError, match="before a case was built"):
-            process.ask("round", seconds=0.0)
-        assert process.ask("build", kind="no such kind", settings={}) == {"unsupported": True}
-        assert process.ask("version")["version"]
-    finally:
-        process.close()
-
-
-def test_command_runs_a_true_row_of_minigrad(tmp_path):
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "benchmarks", "--peers", "minigrad", "--rows", "mlp-64-32-10"),
-            *("--rounds", "1", "--seconds", "0.01", "--output", str(tmp_path)),
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
-    (entry,) = found["rows"]
-    assert entry["errors"] == {}
-    assert entry["results"]["minigrad"]["median"] > 0
-    losses = entry["numbers"]["minigrad"]
-    assert losses == sorted(losses, reverse=True)
-
-
-def test_peers_scripts_are_python():
-    for peer in PEERS.values():
-        compile(peer.imports, peer.name, "exec")
-        compile(peer.first, peer.name, "exec")

@@ -6,23 +6,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Peer:
-    """One library.
+    """One library, in one way of using it.
 
     Attributes:
         name: for the command line.
         title: for the table.
         package: what must be importable.
         module: the file here that offers BUILDERS, `prepare(threads)` and `version()`.
-        first: a script that imports the library and takes one gradient.
-        imports: the import statement that is timed.
+        imports: the import statement that is timed; none where another way of use has it already.
+        first: a script that imports the library and takes one gradient; likewise.
+        compiles: whether the first calls of a step compile something.
     """
 
     name: str
     title: str
     package: str
     module: str
-    imports: str
-    first: str
+    imports: str = ""
+    first: str = ""
+    compiles: bool = False
 
     @property
     def installed(self) -> bool:
@@ -30,16 +32,26 @@ class Peer:
         return importlib.util.find_spec(self.package) is not None
 
 
+OURS = ("minigrad", "compiled")
+
 PEERS = {
     peer.name: peer
     for peer in [
         Peer(
             "minigrad",
-            "minigrad",
+            "minigrad eager",
             "minigrad",
             "benchmarks.peers.minigrad_peer",
             "import minigrad",
             "import minigrad as mg; x = mg.ones(3, requires_grad=True); mg.sum(x * x).backward()",
+            compiles=True,
+        ),
+        Peer(
+            "compiled",
+            "minigrad compiled",
+            "minigrad",
+            "benchmarks.peers.compiled_peer",
+            compiles=True,
         ),
         Peer(
             "pytorch",
@@ -49,6 +61,7 @@ PEERS = {
             "import torch",
             "import torch; x = torch.ones(3, requires_grad=True); (x * x).sum().backward()",
         ),
+        Peer("inductor", "torch.compile", "torch", "benchmarks.peers.inductor_peer", compiles=True),
         Peer(
             "jax",
             "JAX (jit)",
@@ -57,6 +70,7 @@ PEERS = {
             "import jax, jax.numpy",
             "import jax, jax.numpy as jnp; jax.jit(jax.grad(lambda x: (x * x).sum()))"
             "(jnp.ones(3)).block_until_ready()",
+            compiles=True,
         ),
         Peer(
             "mygrad",

@@ -1,6 +1,6 @@
 """HIPS autograd. It has no convolution with NumPy's speed and no optimizer in place.
 
-Adam is therefore NumPy's, and the rows of the CNN and of the transformer are left out.
+Optimizers are therefore NumPy's, and the rows of the CNN and of the transformer are left out.
 """
 
 import autograd
@@ -9,7 +9,7 @@ import numpy
 
 from benchmarks import initial
 from benchmarks.case import repeated, training
-from benchmarks.peers.numpy_adam import Adam
+from benchmarks.peers.numpy_optimizers import SGD, Adam
 
 
 def prepare(threads):
@@ -30,22 +30,11 @@ def cross_entropy(logits, labels):
     return np.mean(total - shifted[numpy.arange(len(labels)), labels])
 
 
-def mlp(sizes, batch):
-    """A training step of a multi-layer perceptron."""
-    data, parameters = initial.mlp(sizes, batch)
+def trained(loss, data, parameters, algorithm=Adam):
+    """A case that trains with `loss(data, parameters)`; parameters are a list there."""
     values = [value.copy() for value in parameters.values()]
-    layers = len(sizes) - 1
-
-    def loss(p):
-        h = data["x"]
-        for k in range(layers):
-            h = np.dot(h, p[2 * k].T) + p[2 * k + 1]
-            if k < layers - 1:
-                h = np.maximum(h, 0)
-        return cross_entropy(h, data["y"])
-
-    differentiate = autograd.value_and_grad(loss)
-    optimizer = Adam(values)
+    differentiate = autograd.value_and_grad(lambda p: loss(data, p))
+    optimizer = algorithm(values)
 
     def step():
         value, gradients = differentiate(values)
@@ -53,6 +42,34 @@ def mlp(sizes, batch):
         return value
 
     return training(step, optimizer.reset)
+
+
+def mlp(sizes, batch):
+    """A training step of a multi-layer perceptron."""
+    layers = len(sizes) - 1
+
+    def loss(data, p):
+        h = data["x"]
+        for k in range(layers):
+            h = np.dot(h, p[2 * k].T) + p[2 * k + 1]
+            if k < layers - 1:
+                h = np.maximum(h, 0)
+        return cross_entropy(h, data["y"])
+
+    return trained(loss, *initial.mlp(sizes, batch))
+
+
+def recurrent(steps, inputs, units, batch):
+    """A training step of a recurrent network, its loop unrolled."""
+
+    def loss(data, p):
+        x, (enter, bias, back, w, b) = data["x"], p
+        h = np.tanh(np.dot(x[0], enter.T) + bias)
+        for t in range(1, steps):
+            h = np.tanh(np.dot(x[t], enter.T) + bias + np.dot(h, back.T))
+        return cross_entropy(np.dot(h, w.T) + b, data["y"])
+
+    return trained(loss, *initial.recurrent(steps, inputs, units, batch), SGD)
 
 
 def gradient_of(function, x):
@@ -122,6 +139,7 @@ def layer_norm(rows, columns):
 BUILDERS = {
     "chain": chain,
     "mlp": mlp,
+    "recurrent": recurrent,
     "gelu": gelu,
     "softmax": softmax,
     "layer_norm": layer_norm,

@@ -10,6 +10,7 @@ from jax import nn
 
 from benchmarks import initial
 from benchmarks.case import Case, repeated, training
+from benchmarks.peers import jax_models as models
 
 
 def prepare(threads):
@@ -38,119 +39,70 @@ def adam_update(values, m, v, t, g):
     return values, m, v, t
 
 
-def start_of(parameters):
+def sgd_update(values, g):
+    """One step of gradient descent, over dicts of arrays."""
+    return ({k: p - 0.1 * g[k] for k, p in values.items()},)
+
+
+def adam_state(parameters):
     """Parameters, both moments and the number of steps, made anew: they will be donated."""
     values = arrays_of(parameters)
     moments = [{k: jnp.zeros_like(p) for k, p in values.items()} for _ in range(2)]
     return [values, *moments, jnp.array(0.0)]
 
 
-def trained(loss, data, parameters):
-    """A case that trains with `loss(batch, parameters)`."""
-    batch = arrays_of(data)
+def sgd_state(parameters):
+    """Parameters alone."""
+    return [arrays_of(parameters)]
 
-    def update(values, m, v, t):
-        value, g = jax.value_and_grad(lambda p: loss(batch, p))(values)
-        return *adam_update(values, m, v, t, g), value
 
-    compiled = jax.jit(update, donate_argnums=(0, 1, 2, 3))
-    state = []
+def trained(loss, data, parameters, update=adam_update, start=adam_state):
+    """A case that trains with `loss(parameters, x, y)`."""
+    x, y = arrays_of(data).values()
+
+    def train(state, x, y):
+        value, g = jax.value_and_grad(loss)(state[0], x, y)
+        return [*update(*state, g)], value
+
+    compiled = jax.jit(train, donate_argnums=0)
+    state = start(parameters)
 
     def reset():
-        state[:] = start_of(parameters)
+        state[:] = start(parameters)
 
     def step():
-        *state[:], value = compiled(*state)
+        state[:], value = compiled(state, x, y)
         return value
 
-    return training(step, reset, finish=lambda: jax.block_until_ready(state))
+    def held():
+        # XLA's plan says what a step needs besides its arguments; of these count the moments.
+        plan = compiled.lower(state, x, y).compile().memory_analysis()
+        moments = jax.tree.leaves(state[1:])
+        return {"bytes": plan.temp_size_in_bytes + sum(a.nbytes for a in moments)}
 
-
-def cross_entropy(logits, labels):
-    """Mean of -log softmax at the labels."""
-    rows = nn.log_softmax(logits)
-    return -jnp.mean(jnp.take_along_axis(rows, labels[:, None], 1))
-
-
-def linear(x, w, b=0.0):
-    """The product x w^T, plus b."""
-    return x @ w.T + b
+    return training(step, reset, finish=lambda: jax.block_until_ready(state), held=held)
 
 
 def mlp(sizes, batch):
     """A training step of a multi-layer perceptron."""
-    layers = len(sizes) - 1
-
-    def loss(data, p):
-        h = data["x"]
-        for k in range(layers):
-            h = linear(h, p[f"w{k}"], p[f"b{k}"])
-            if k < layers - 1:
-                h = nn.relu(h)
-        return cross_entropy(h, data["y"])
-
-    return trained(loss, *initial.mlp(sizes, batch))
-
-
-def convolved(x, w):
-    """A 3x3 convolution that keeps the size."""
-    return jax.lax.conv_general_dilated(x, w, (1, 1), [(1, 1), (1, 1)])
-
-
-def pooled(x):
-    """2x2 max pooling."""
-    window = (1, 1, 2, 2)
-    return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, window, window, "VALID")
+    return trained(models.mlp_loss(len(sizes) - 1), *initial.mlp(sizes, batch))
 
 
 def cnn(batch, channels, size):
     """A training step of a small convolutional network."""
-
-    def loss(data, p):
-        h = pooled(nn.relu(convolved(data["x"], p["c0"]) + p["d0"][:, None, None]))
-        h = pooled(nn.relu(convolved(h, p["c1"]) + p["d1"][:, None, None]))
-        h = h.reshape(h.shape[0], -1)
-        return cross_entropy(linear(h, p["w"], p["b"]), data["y"])
-
-    return trained(loss, *initial.cnn(batch, channels, size))
+    return trained(models.cnn_loss, *initial.cnn(batch, channels, size))
 
 
-def layer_normed(x, w, b):
-    """Layer norm along the last axis."""
-    mean = x.mean(-1, keepdims=True)
-    variance = x.var(-1, keepdims=True)
-    return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * w + b
-
-
-def block_output(x, p, heads, prefix=""):
-    """A pre-norm transformer block with causal attention."""
-
-    def get(name):
-        return p[prefix + name]
-
-    batch, length, width = x.shape
-    h = layer_normed(x, get("norm1"), get("shift1"))
-    qkv = linear(h, get("qkv"), get("qkv_bias"))
-    q, k, v = jnp.moveaxis(qkv.reshape(batch, length, 3, heads, width // heads), 2, 0)
-    h = nn.dot_product_attention(q, k, v, is_causal=True).reshape(batch, length, width)
-    x = x + linear(h, get("out"), get("out_bias"))
-    h = layer_normed(x, get("norm2"), get("shift2"))
-    h = nn.gelu(linear(h, get("up"), get("up_bias")), approximate=True)
-    return x + linear(h, get("down"), get("down_bias"))
+def recurrent(steps, inputs, units, batch):
+    """A training step of a recurrent network, its loop unrolled."""
+    arrays = initial.recurrent(steps, inputs, units, batch)
+    return trained(models.recurrent_loss, *arrays, sgd_update, sgd_state)
 
 
 def transformer(width, heads, length, batch, layers, vocabulary):
     """A training step of a small language model."""
-
-    def loss(data, p):
-        h = p["tokens"][data["x"]] + p["positions"]
-        for k in range(layers):
-            h = block_output(h, p, heads, f"{k}.")
-        logits = linear(layer_normed(h, p["norm"], p["shift"]), p["head"])
-        return cross_entropy(logits.reshape(-1, vocabulary), data["y"].reshape(-1))
-
     arrays = initial.transformer(width, heads, length, batch, layers, vocabulary)
-    return trained(loss, *arrays)
+    return trained(models.transformer_loss(heads, layers), *arrays)
 
 
 def differentiated(function, data, parameters):
@@ -186,26 +138,22 @@ def called(function, *arguments):
 
 
 def gelu(count):
-    """The same chain as a formula, and the gradient of its sum."""
-
-    def total(x):
-        return (0.5 * x * (1.0 + jnp.tanh(0.797885 * (x + 0.044715 * x * x * x)))).sum()
-
+    """The chain of ops as a formula, and the gradient of its sum."""
     data, _ = initial.vector(count)
-    return called(lambda x: [jax.value_and_grad(total)(x)[1]], jnp.array(data["x"]))
+    return called(lambda x: [jax.grad(models.gelu_total)(x)], jnp.array(data["x"]))
 
 
 def block(width, heads, length, batch):
     """One transformer block, forward and backward."""
     arrays = initial.block(width, heads, length, batch)
-    return differentiated(lambda x, p: block_output(x, p, heads), *arrays)
+    return differentiated(lambda x, p: models.block_output(x, p, heads), *arrays)
 
 
 def conv2d_forward(**shape):
     """A convolution."""
     data, parameters = initial.conv2d(**shape)
     x, w = jnp.array(data["x"]), jnp.array(parameters["w"])
-    return called(lambda x, w: [convolved(x, w)], x, w)
+    return called(lambda x, w: [models.convolved(x, w)], x, w)
 
 
 def conv2d_backward(**shape):
@@ -213,7 +161,7 @@ def conv2d_backward(**shape):
     data, parameters = initial.conv2d(**shape)
     x, dy = arrays_of(data).values()
     w = jnp.array(parameters["w"])
-    return called(lambda x, w, dy: list(jax.vjp(convolved, x, w)[1](dy)), x, w, dy)
+    return called(lambda x, w, dy: list(jax.vjp(models.convolved, x, w)[1](dy)), x, w, dy)
 
 
 def softmax(rows, columns):
@@ -225,7 +173,7 @@ def softmax(rows, columns):
 def layer_norm(rows, columns):
     """Layer norm along rows."""
     arrays = initial.rows(rows, columns)
-    return differentiated(lambda x, p: layer_normed(x, p["w"], p["b"]), *arrays)
+    return differentiated(lambda x, p: models.layer_normed(x, p["w"], p["b"]), *arrays)
 
 
 def adam(shapes):
@@ -233,10 +181,10 @@ def adam(shapes):
     gradients, parameters = initial.adam(shapes)
     g = {"p" + name[1:]: jnp.array(value) for name, value in gradients.items()}
     compiled = jax.jit(adam_update, donate_argnums=(0, 1, 2, 3))
-    state = []
+    state = adam_state(parameters)
 
     def reset():
-        state[:] = start_of(parameters)
+        state[:] = adam_state(parameters)
 
     def step():
         state[:] = compiled(*state, g)
@@ -254,6 +202,7 @@ def adam(shapes):
 BUILDERS = {
     "mlp": mlp,
     "cnn": cnn,
+    "recurrent": recurrent,
     "transformer": transformer,
     "gelu": gelu,
     "block": block,

@@ -1,6 +1,6 @@
 """MyGrad, with its guarding of memory off as its documentation advises for speed.
 
-It has no optimizers and no attention: Adam is NumPy's, and the rows of the transformer are
+It has no optimizers and no attention: they are NumPy's, and the rows of the transformer are
 left out.
 """
 
@@ -12,7 +12,7 @@ from mygrad.nnet.losses import softmax_crossentropy
 
 from benchmarks import initial
 from benchmarks.case import repeated, training
-from benchmarks.peers.numpy_adam import Adam
+from benchmarks.peers.numpy_optimizers import SGD, Adam
 
 
 def prepare(threads):
@@ -25,10 +25,10 @@ def version():
     return mg.__version__
 
 
-def trained(loss, data, parameters):
+def trained(loss, data, parameters, algorithm=Adam):
     """A case that trains with `loss(batch, parameters)`."""
     values = {name: mg.tensor(value.copy()) for name, value in parameters.items()}
-    optimizer = Adam([p.data for p in values.values()])
+    optimizer = algorithm([p.data for p in values.values()])
 
     def step():
         value = loss(data, values)
@@ -66,6 +66,19 @@ def cnn(batch, channels, size):
         return softmax_crossentropy(mg.matmul(h, p["w"].T) + p["b"], data["y"])
 
     return trained(loss, *initial.cnn(batch, channels, size))
+
+
+def recurrent(steps, inputs, units, batch):
+    """A training step of a recurrent network, its loop unrolled."""
+
+    def loss(data, p):
+        x = data["x"]
+        h = mg.tanh(mg.matmul(x[0], p["in"].T) + p["bias"])
+        for t in range(1, steps):
+            h = mg.tanh(mg.matmul(x[t], p["in"].T) + p["bias"] + mg.matmul(h, p["back"].T))
+        return softmax_crossentropy(mg.matmul(h, p["w"].T) + p["b"], data["y"])
+
+    return trained(loss, *initial.recurrent(steps, inputs, units, batch), SGD)
 
 
 def chain(count):
@@ -141,6 +154,7 @@ BUILDERS = {
     "chain": chain,
     "mlp": mlp,
     "cnn": cnn,
+    "recurrent": recurrent,
     "gelu": gelu,
     "softmax": softmax_rows,
     "layer_norm": layer_norm,

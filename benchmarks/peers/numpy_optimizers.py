@@ -1,4 +1,4 @@
-"""Adam over NumPy arrays in place, for peers that bring no optimizer that works in place."""
+"""Optimizers over NumPy arrays in place, for peers that bring none that works in place."""
 
 import numpy as np
 
@@ -46,3 +46,21 @@ class Adam:
             np.divide(m, work, out=work)
             work *= 1e-3 / first
             p -= work
+
+
+class SGD:
+    """Gradient descent without momentum; `values` as for Adam."""
+
+    def __init__(self, values):
+        self.values = values
+        self.start = [v.copy() for v in values]
+
+    def reset(self):
+        """Back to the initial values."""
+        for value, start in zip(self.values, self.start, strict=True):
+            value[...] = start
+
+    def step(self, gradients):
+        """One step."""
+        for p, g in zip(self.values, gradients, strict=True):
+            p -= np.float32(0.1) * g

@@ -52,6 +52,8 @@ def _entry():
     name = ""
     while frame is not None and is_ours(frame.f_code.co_filename):
         name = frame.f_code.co_name
+        if name == "wrapper" and "function" in frame.f_locals:
+            name = frame.f_locals["function"].__name__
         frame = frame.f_back
     while frame is not None:
         if frame.f_code is FORWARD:

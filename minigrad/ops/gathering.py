@@ -2,12 +2,10 @@
 
 import numpy as np
 
-from minigrad.array.array import ndarray
-from minigrad.array.dtypes import as_dtype, float32, int64
+from minigrad.array.dtypes import as_dtype, float32
 from minigrad.array.layout import contiguous_strides, normalize_axes, normalize_axis
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import call
 from minigrad.ops.indexing import Slice, Take, TakeAdjoint
 from minigrad.ops.operands import constant
@@ -60,11 +58,11 @@ def _flat_index(name, x, index, axis):
         )
     index = wrapped(name, index, x.shape[axis], f"along axis {axis} of shape {x.shape}")
     strides = contiguous_strides(x.shape)
-    places = ndarray(index.array) * strides[axis]
+    others = np.zeros((1,) * index.ndim, np.int64)
     for d, n in enumerate(index.shape):
         if d != axis:
-            places += np.arange(n).reshape(-1, *(1,) * (index.ndim - d - 1)) * strides[d]
-    return Variable(device_of(index.array).from_numpy(places, int64))
+            others = others + np.arange(n).reshape(-1, *(1,) * (index.ndim - d - 1)) * strides[d]
+    return call("add", call("mul", index, strides[axis]), constant(others))
 
 
 def gather(x, index, axis):

@@ -139,6 +139,13 @@ def cross_entropy(
     return _weighted(rows, column, labels.shape, weight, ignore_index, label_smoothing, reduction)
 
 
+def _without(labels, ignore_index):
+    """Labels with class 0 in the place of those that count nothing."""
+    if ignore_index is None:
+        return labels
+    return call("where", call("equal", labels, ignore_index), 0, labels)
+
+
 def _shaped(loss, shape, reduction):
     if reduction != "none":
         return reduce_loss(loss, reduction)
@@ -146,7 +153,8 @@ def _shaped(loss, shape, reduction):
 
 
 def _check_labels(labels, k, ignore_index):
-    if ignore_index is None and device_of(labels.array).all_within(labels.array, 0, k - 1):
+    safe = _without(labels, ignore_index)
+    if device_of(safe.array).all_within(safe.array, 0, k - 1):
         return
     values = labels.numpy()
     bad = (values < 0) | (values >= k)
@@ -160,26 +168,21 @@ def _check_labels(labels, k, ignore_index):
 
 
 def _weighted(rows, column, shape, weight, ignore_index, smoothing, reduction):
-    k = rows.shape[-1]
-    labels = column.numpy()
-    ignored = np.zeros_like(labels, bool) if ignore_index is None else labels == ignore_index
-    safe = np.where(ignored, 0, labels)
-    counts = (~ignored).astype(rows.dtype.numpy)
-    place = device_of(rows.array)
-    keep = Variable(place.from_numpy(counts, rows.dtype))
+    k, label = rows.shape[-1], _without(column, ignore_index)
+    if ignore_index is None:
+        keep = call("equal", column, column)
+    else:
+        keep = call("not_equal", column, ignore_index)
+    counts = keep.to(rows.dtype)
     if weight is None:
-        label = Variable(place.from_numpy(safe, column.dtype))
-        loss = where(keep > 0.0, CrossEntropyRow.apply(rows, label, float(smoothing)), 0.0)
-        total = float(counts.sum())
+        loss = where(keep, CrossEntropyRow.apply(rows, label, float(smoothing)), 0.0)
+        total = Sum.apply(counts, None, False)
     else:
         logs = LogSoftmaxRow.apply(rows)
-        one_hot = np.eye(k, dtype=rows.dtype.numpy)[safe[:, 0]]
-        target = one_hot * (1.0 - smoothing) + smoothing / k
-        weights = Variable(place.from_numpy(target * counts, rows.dtype)) * weight
-        loss = -Sum.apply(logs * weights, -1, True)
-        total = Sum.apply(
-            Variable(place.from_numpy(one_hot * counts, rows.dtype)) * weight, None, False
-        )
+        one_hot = call("equal", label, constant(np.arange(k))).to(rows.dtype) * counts
+        target = one_hot * (1.0 - smoothing) + counts * (smoothing / k)
+        loss = -Sum.apply(logs * (target * weight), -1, True)
+        total = Sum.apply(one_hot * weight, None, False)
     if reduction == "mean":
         return Sum.apply(loss, None, False) / total
     return _shaped(loss, shape, reduction)

@@ -85,8 +85,10 @@ def recordings(draw, most=25):
     dead = []
     for ref, _ in builder.captured:
         if draw(st.booleans()):
-            low = draw(st.integers(0, ref.value.size - 1))
-            dead.append((ref.value, low, draw(st.integers(1, ref.value.size - low))))
+            size = ref.value.size
+            low = 0 if draw(st.booleans()) else draw(st.integers(0, size - 1))
+            more = size - low if draw(st.booleans()) else draw(st.integers(1, size - low))
+            dead.append((ref.value, low, more))
     return builder.recording(), dict(builder.data), dead
 
 

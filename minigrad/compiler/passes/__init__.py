@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from minigrad.compiler.passes.common import share_common
 from minigrad.compiler.passes.constants import fold_constants
 from minigrad.compiler.passes.copies import without_copies
 from minigrad.compiler.passes.dead import eliminate_dead
 from minigrad.compiler.passes.localise import localise
 
 MOST_ROUNDS = 6
-ORDER: tuple[Any, ...] = (eliminate_dead, fold_constants, without_copies, localise)
+ORDER: tuple[Any, ...] = (eliminate_dead, fold_constants, share_common, without_copies, localise)
 TAKE_SLICES = {eliminate_dead, localise}
 
 

@@ -1,0 +1,107 @@
+"""Common subexpressions: what was computed before is not computed again."""
+
+from minigrad.compiler.passes.body import within
+from minigrad.compiler.passes.regions import meets
+from minigrad.compiler.program import Instruction, Recording, Ref
+
+WITH_EFFECTS = {"random", "scatter_add", "put"}  # two of them are not one
+OF_ERRORS = {"error"}  # attributes that say how an instruction fails, not what it computes
+
+
+def share_common(recording):
+    """Hands the readers of a temporary to an equal one that was computed before.
+
+    Equal instructions have one op, equal attributes (formulas and the names of their inputs), and
+    read the same elements, not written in between. What they make is a whole temporary that no
+    other instruction writes. Of two results one stays a copy: each has memory of its own. Equal
+    checks become one.
+
+    >>> from minigrad.compiler.passes.printing import show
+    >>> from minigrad.compiler.passes.sketch import Sketch
+    >>> s = Sketch()
+    >>> x, w = s.argument((3,)), s.captured("w", (3,))
+    >>> y = s.add(s.mul(x, w), s.mul(x, w))
+    >>> s.copy(y, out=w)
+    >>> z = s.mul(x, w)
+    >>> print(show(s.recording(y, z)))
+    %0 float32[3] = mul x0 w
+    %1 float32[3] = mul x0 w
+    %2 float32[3] = add %0 %1
+    w := copy %2
+    %3 float32[3] = mul x0 w
+    return %2, %3
+    >>> print(show(share_common(s.recording(y, z))))
+    %0 float32[3] = mul x0 w
+    %1 float32[3] = add %0 %0
+    w := copy %1
+    %2 float32[3] = mul x0 w
+    return %1, %2
+    """
+    writes: dict = {}  # Value -> [(position, Ref)]
+    for k, i in enumerate(recording.instructions):
+        for r in i.outputs:
+            writes.setdefault(r.value, []).append((k, r))
+    results = {r.value for r in recording.results}
+    first: dict = {}  # key -> (position, instruction)
+    shared: dict = {}  # Value -> the Value in its place
+    kept = []
+
+    def moved(ref: Ref):
+        value = shared.get(ref.value)
+        return ref if value is None else ref._replace(value=value)
+
+    for k, i in enumerate(recording.instructions):
+        if shared and any(isinstance(x, Ref) and x.value in shared for x in i.inputs):
+            i = i.with_refs(moved)
+        key = _key(i, writes)
+        if key is not None:
+            position, before = first.get(key, (k, None))
+            if before is None or _is_written(i, position, k, writes):
+                first[key] = k, i
+            elif _may_share(i, before, results):
+                for old, new in zip(i.outputs, before.outputs, strict=True):
+                    shared[old.value] = new.value
+                    if old.value in results:
+                        results.add(new.value)
+                continue
+        kept.append(i)
+    if len(kept) == len(recording.instructions):
+        return recording
+    found = [moved(r) for r in recording.results]
+    return Recording(kept, recording.arguments, found, recording.donated)
+
+
+def _key(i: Instruction, writes):
+    """What equal instructions have in common; None if it is not to be shared."""
+    if i.op in WITH_EFFECTS or i.attributes.get("accumulate"):
+        return None
+    for r in i.outputs:
+        if not r.value.is_temporary or len(writes[r.value]) > 1 or not r.covers():
+            return None
+    attributes = tuple(
+        (name, (x.inputs, x.outputs) if name == "program" else x)
+        for name, x in i.attributes.items()
+        if name not in OF_ERRORS
+    )
+    inputs = tuple(x if isinstance(x, Ref) else (type(x), repr(x)) for x in i.inputs)
+    return i.op, attributes, inputs, tuple((r.value.dtype, r.shape) for r in i.outputs)
+
+
+def _is_written(i, first, second, writes):
+    """Whether something that an instruction reads is written between two positions."""
+    for r in i.inputs:
+        if isinstance(r, Ref):
+            found = writes.get(r.value)
+            if found is not None and found[-1][0] > first:
+                for _, w in within(found, first + 1, second - 1):
+                    if meets(r, w):
+                        return True
+    return False
+
+
+def _may_share(i, before, results):
+    """Whether no two results would become one piece of memory."""
+    return not any(
+        a.value in results and b.value in results
+        for a, b in zip(i.outputs, before.outputs, strict=True)
+    )

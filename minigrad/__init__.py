@@ -25,6 +25,7 @@ _NAMES = {
     "is_recording": "minigrad.graph.modes",
     "GradManager": "minigrad.autograd.manager",
     "use": "minigrad.course.seams",
+    "compile": "minigrad.compiler.compiled",
 }
 for _name in ("float32", "float64", "int32", "int64", "uint8", "bool_"):
     _NAMES[_name] = "minigrad.array.dtypes"

@@ -1,0 +1,304 @@
+"""mg.compile: a function whose calls run as one program."""
+
+import functools
+import inspect
+import os
+import threading
+import time
+import warnings
+import weakref
+from types import MethodType
+
+from minigrad.compiler import donation
+from minigrad.compiler.guards import Description, signature_of
+from minigrad.compiler.plan import build
+from minigrad.compiler.retrace import Causes, Comparison, changed_error
+from minigrad.compiler.tracing import traced
+from minigrad.compiler.wrapper import MISS, RECHECK, Wrapper
+from minigrad.errors import ArgumentError, ArgumentTypeError, RetraceWarning
+from minigrad.graph.modes import state
+from minigrad.graph.node import user_place
+from minigrad.graph.writes import writes
+from minigrad.kernels import backend
+
+MOST_TRACES = 16
+MOST_MET = 8  # sets of objects whose first call is eager
+
+_alive = weakref.WeakSet()
+
+
+def _renew_locks():
+    """In a forked child: a thread that was in a step is not there to come out of it."""
+    for step in list(_alive):
+        if not step._lock._is_owned():
+            step._lock, step._busy = threading.RLock(), False
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
+
+
+def compile(f=None, *, donate=(), strict=True):
+    """Makes one program of all that a function does with Variables: a whole training step.
+
+    A decorator, `@mg.compile` or `@mg.compile(donate=...)`, for functions and methods; or
+    `mg.compile(f)` of anything that can be called, a Module too.
+
+    The first call runs as usual: errors are the usual ones, and optimizers make their state. The
+    second one is *traced*: f runs once more with values that have no numbers, and what it does is
+    written down, optimised and compiled. From then on a call runs that program, and no Python.
+
+    What it leaves behind is what f leaves behind: parameters, `.grad`, optimizer state, running
+    statistics, random numbers, versions, learning rates of schedules that f steps. What it returns
+    carries no graph: compile the whole step, `backward` and `optimizer.step()` included. While
+    somebody looks on (a timeline, anomaly detection, records, `mg.use`), or another device is
+    active, f runs as usual.
+
+    **What is looked at in each call**, and leads to another program if it is new: how the arguments
+    are nested; shapes, strides, dtypes, requires_grad of Variables, and which of them share memory;
+    numbers and strings by value; other objects by identity; whether `.grad` is None; the modes
+    (`no_grad`, `inference`); and whether an attribute of any Module, Parameter, optimizer or
+    GradManager has been set since (train() and eval() too). Pass a number that changes as
+    `mg.variable(number)`. NumPy arrays are refused: `mg.variable(x)` or `mg.from_numpy(x)`.
+
+    **What is frozen**: every other number, string, NumPy array and object that f finds outside: in
+    globals, closures, attributes of plain objects. Calls 3, 5, 9, 17, ... are traced again and
+    compared; a difference raises TraceError with the line and both values. MINIGRAD_COMPILE=check
+    does so at each call, MINIGRAD_COMPILE=0 runs f as usual, always; the variable is read when the
+    function is compiled.
+
+    **What can still escape**: what Python alone does happens when f is traced, and in no other
+    call: printing a string, appending a number to a list, counting calls, writing a file. A number
+    that f finds outside and that changes between calls that are not compared is used as it was.
+    Keeping a value that f makes (self.h = h) raises TraceError: write it in place
+    (self.h.copy_(h)).
+
+    Args:
+        f: the function.
+        donate: positions or names of arguments whose memory results may take over. Using such a
+            value, or a view of it, after the call raises DonatedError; a clone stays valid.
+        strict: whether a donation that no result can use raises.
+
+    Raises:
+        TraceError: f does what no program can do, or something else than before.
+
+    >>> import minigrad as mg
+    >>> @mg.compile
+    ... def distance(x, y):
+    ...     return ((x - y) * (x - y)).sum().sqrt()
+    >>> a, b = mg.variable([0.0, 0.0]), mg.variable([3.0, 4.0])
+    >>> [distance(a, b).item() for _ in range(3)]
+    [5.0, 5.0, 5.0]
+    """
+    if f is None:
+        return functools.partial(compile, donate=donate, strict=strict)
+    return Compiled(f, donate, strict)
+
+
+class Compiled:
+    """A compiled function; see `mg.compile`.
+
+    traces: the programs it has, the one used last first; see `tracing.Traced`.
+    """
+
+    def __init__(self, function, donate=(), strict=True):
+        _check_function(function)
+        functools.update_wrapper(self, function, updated=())
+        self.name = getattr(function, "__qualname__", type(function).__name__)
+        self.names, self.is_open = signature_of(function)
+        self.function, self.donate, self.strict = function, _donated(donate, self), strict
+        self.mode = os.environ.get("MINIGRAD_COMPILE", "")
+        if self.mode not in ("", "0", "1", "check"):
+            raise ArgumentError(
+                "MINIGRAD_COMPILE: wanted 0 (run as usual), check (compare at each call) or 1",
+                f"{self.mode!r}",
+            )
+        self.traces, self._runs, self._met, self._causes = [], [], [], Causes()
+        self._lock, self._busy = threading.RLock(), False
+        _alive.add(self)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else MethodType(self, instance)
+
+    def __getattr__(self, name):
+        if name.startswith("__") or "function" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self.function, name)  # of a Module: parameters, train, ...
+
+    def __repr__(self):
+        return f"<compiled {self.name}: {len(self.traces)} programs>"
+
+    def source(self):
+        """The text of the program that was used last: Python that Numba compiles."""
+        if not self.traces:
+            raise ArgumentError(
+                f"'{self.name}' has no program yet", "less than two calls", "call it twice first"
+            )
+        return self.traces[0].plan.text
+
+    # -- calling -------------------------------------------------------------------------------
+
+    def __call__(self, *args, **kwargs):
+        with self._lock:
+            if self._busy:  # by itself: from inside, or from a finalizer
+                return self._as_usual(args, kwargs)
+            self._busy = True
+            try:
+                runs = self._runs
+                if runs:
+                    out = runs[0](args, kwargs)
+                    if out is not MISS and out is not RECHECK:
+                        return out
+                    return self._again(args, kwargs, out)
+                return self._first(args, kwargs)
+            finally:
+                self._busy = False
+
+    def _as_usual(self, args, kwargs):
+        """The function itself; donated values are spent."""
+        if not self.donate or state.trace is not None:
+            return self.function(*args, **kwargs)
+        place = user_place()
+        described = Description(args, kwargs, self.names, self.is_open)
+        members = donation.members_of(described, self.donate, self.names)
+        storages = [m.array.storage for m in members]
+        result = self.function(*args, **kwargs)
+        return donation.after_eager(result, storages, self.name, place)
+
+    def _again(self, args, kwargs, answer):
+        """A call that the program used last does not answer at once."""
+        for k, trace in enumerate(list(self.traces)):
+            if k:
+                answer = trace.run(args, kwargs)
+            if answer is MISS:
+                continue
+            self._to_front(trace)
+            return self._compared(trace, args, kwargs) if answer is RECHECK else answer
+        return self._first(args, kwargs)
+
+    def _to_front(self, trace):
+        self.traces = [trace, *(t for t in self.traces if t is not trace)][:MOST_TRACES]
+        self._runs = [t.run for t in self.traces]
+
+    def _first(self, args, kwargs):
+        """A call that no program answers."""
+        if (
+            state.trace is not None  # inside another compiled step: a part of its program
+            or self.mode == "0"
+            or state.watchers
+            or backend._active.device is not None
+        ):
+            return self._as_usual(args, kwargs)
+        described = Description(args, kwargs, self.names, self.is_open)
+        if described.identities not in self._met and len(self._met) < MOST_MET:
+            result = self._as_usual(args, kwargs)
+            self._met.append(described.identities)
+            return result
+        trace = self._trace(args, kwargs, described)
+        answer = trace.run(args, kwargs)
+        if answer is MISS or answer is RECHECK:  # another thread set an attribute meanwhile
+            return self._as_usual(args, kwargs)
+        return answer
+
+    # -- tracing -------------------------------------------------------------------------------
+
+    def _trace(self, args, kwargs, described):
+        """A Traced for this call: an old one, an old program for other arguments, or a new one."""
+        self.traces = [t for t in self.traces if t.is_alive]
+        new = traced(self, args, kwargs, described)
+        self._warn(new)
+        for old in self.traces:
+            if Comparison(old.capture, new.capture).difference() is None:
+                new.take(old)
+                if old.key == new.key:
+                    self.traces = [t for t in self.traces if t is not old]
+                break
+        else:
+            new.plan = build(new.capture.recording, new.capture.idle)
+        new.check_donations(self.strict)
+        new.seconds = time.perf_counter() - new.began
+        new.wrap(Wrapper(new, functools.partial(self._failed, new)), self.mode == "check")
+        self._to_front(new)
+        return new
+
+    def _compared(self, trace, args, kwargs):
+        """Traces again: the function must do what it did. Then runs the program."""
+        described = Description(args, kwargs, self.names, self.is_open)
+        again = traced(self, args, kwargs, described)
+        found = Comparison(trace.capture, again.capture).difference()
+        if found is not None:
+            self.traces = [t for t in self.traces if t is not trace]
+            self._runs = [t.run for t in self.traces]
+            raise changed_error(self.name, found)
+        trace.count_on()
+        answer = trace.run(args, kwargs)
+        if answer is MISS or answer is RECHECK:
+            return self._as_usual(args, kwargs)
+        return answer
+
+    def _warn(self, new):
+        changed = any(
+            old.key == new.key and old.wrapper.known_writes[0] != writes.count
+            for old in self.traces
+        )
+        more = {("a Module", "attributes"): writes.count if changed else None}
+        self._causes.add(new.facts | more)
+        text = self._causes.sentence(self.name)
+        if text:
+            warnings.warn(text, RetraceWarning, stacklevel=_depth())
+
+    def _failed(self, trace, status, args, kwargs, storages):
+        """A check of the program did not hold: the usual error, if nothing has been changed yet."""
+        updated = trace.updated_before(status, storages)
+        if not updated:
+            return self._as_usual(args, kwargs)
+        error = trace.plan.checks[status - 1].attributes["error"]()
+        error.details = (
+            *error.details,
+            ("updated before", ", ".join(updated)),
+            ("as they were", "all other arrays, every .grad, the random numbers"),
+        )
+        error.args = (error._text(),)
+        raise error
+
+
+def _depth():
+    """How many frames up the user's line is, for warnings."""
+    frame, n = inspect.currentframe(), 0
+    place = user_place()[0]
+    while frame is not None and frame.f_code is not place:
+        frame, n = frame.f_back, n + 1
+    return n
+
+
+def _check_function(function):
+    if isinstance(function, Compiled):
+        raise ArgumentTypeError("compile: this function is compiled already", function.name)
+    if not callable(function):
+        raise ArgumentTypeError(
+            "compile: wanted a function, or something else that can be called",
+            f"{type(function).__name__}",
+            "@mg.compile above a def, or mg.compile(f)",
+        )
+    for kind in ("isgeneratorfunction", "iscoroutinefunction", "isasyncgenfunction"):
+        if getattr(inspect, kind)(function):
+            raise ArgumentTypeError(
+                "compile: wanted a function that runs to its end in one call",
+                f"{kind[2:-8]} function '{function.__name__}'",
+                "compile what it does in one step",
+            )
+
+
+def _donated(donate, step):
+    donate = (donate,) if isinstance(donate, (int, str)) else tuple(donate)
+    for which in donate:
+        if isinstance(which, bool) or not isinstance(which, (int, str)):
+            raise ArgumentTypeError("donate: wanted positions or names", f"{which!r:.60}")
+        known = which in step.names if isinstance(which, str) else which >= 0
+        if not known and not (isinstance(which, str) and step.is_open):
+            raise ArgumentError(
+                f"donate: '{step.name}' has no such argument",
+                f"{which!r}",
+                f"its arguments: {', '.join(step.names)}; positions count from 0",
+            )
+    return donate

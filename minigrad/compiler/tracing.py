@@ -1,0 +1,217 @@
+"""One trace of a compiled function: what was captured, for which arguments, and its program."""
+
+import time
+from typing import Any
+
+from minigrad.compiler import donation
+from minigrad.compiler.capture import capture
+from minigrad.compiler.standins import StandIns
+from minigrad.compiler.structure import Output, variables_of
+from minigrad.errors import TraceError
+from minigrad.graph.modes import state
+from minigrad.graph.node import place_line
+
+
+class Traced:
+    """A program for one kind of arguments.
+
+    key: what must be equal for it to be used; facts: the same in words. capture: what was traced;
+    plan: the program. groups: a standins.Group per argument Value; members: a Member per Variable
+    passed in. donated: indices of donated argument Values; unused: Members whose memory no result
+    could take; seconds: of tracing and compiling. run: see `wrapper`.
+    """
+
+    def __init__(self, step, description, found, groups, members, donated):
+        self.name, self.key = step.name, (description.key, _modes())
+        self.description, self.capture = description, found
+        self.groups, self.members = groups, members
+        self.donated = [k for k, g in enumerate(groups) if any(m in donated for m in g.members)]
+        self.modes, self.identities = _modes(), description.identities
+        self.facts = _facts(description, found)
+        self.plan: Any = None
+        self.wrapper: Any = None
+        self.run: Any = None
+        self.unused = []
+        self.began = self.seconds = 0.0
+        self._next, self._is_checked = 2, False
+
+    @property
+    def is_alive(self):
+        """Whether the objects that it was traced for are there."""
+        return all(i.reference() is not None for i in self.identities)
+
+    def take(self, other):
+        """Uses the program of another trace that does the same."""
+        self.plan, self.capture = other.plan, other.capture
+
+    def wrap(self, wrapper, is_checked):
+        """Sets the wrapper. is_checked: trace again at every call."""
+        self.wrapper, self.run, self._is_checked = wrapper, wrapper.run, is_checked
+        for member in self.members:  # what was passed in the traced call is not kept
+            member.forget()
+        for group in self.groups:
+            group.forget()
+
+    def count_on(self):
+        """After a comparison: when the next one is due, at calls 2, 4, 8, ... of this program."""
+        distance = 1 if self._is_checked else self._next
+        self._next *= 2
+        self.wrapper.left[0] = distance + 1
+
+    # -- donation ------------------------------------------------------------------------------
+
+    def returns(self, index):
+        """Whether the step returns the Variable of an argument Value itself, written in place."""
+        members = {
+            k for k, m in enumerate(self.members) if any(m is x for x in self.groups[index].members)
+        }
+        return any(
+            o.kind == "argument" and o.index in members for o in _outputs(self.capture.structure)
+        )
+
+    def check_donations(self, strict):
+        """Raises, if strict, where no result takes the memory of a donated argument."""
+        taken = {value.index for value in self.plan.taken.values()}
+        self.unused = [
+            self.groups[k].members[0]
+            for k in self.donated
+            if k not in taken and not self.returns(k)
+        ]
+        if self.unused and strict:
+            raise donation.unused_error(self.unused, self.plan.results)
+
+    # -- failing -------------------------------------------------------------------------------
+
+    def updated_before(self, status, storages):
+        """Names of what had been written when a check failed; versions go back if nothing was.
+
+        storages: of the arguments.
+        """
+        unseen = self._unseen()
+        values = [v for v in self.plan.written_before(status) if v.storage not in unseen]
+        has_acted = any(when == "before" for _, when in self.capture.actions)
+        if not values and not has_acted:
+            for value, count in self.capture.written.items():
+                storage = storages[value.index] if value.kind == "argument" else value.storage
+                storage.version -= count
+            return []
+        names = {}
+        for effect in self.capture.grads:
+            if effect.leaf is not None and effect.leaf.name:
+                names[effect.leaf.array.storage] = f"'{effect.leaf.name}'"
+        found = [names.get(v.storage) or self._described(v) for v in values]
+        return [*found, *(["a schedule's learning rate"] if has_acted else [])]
+
+    def _unseen(self):
+        """Flat gradient buffers of which no `.grad` shows anything."""
+        found = set()
+        for effect in self.capture.grads:
+            group = effect.leaf.group if effect.leaf is not None else None
+            if group is not None and all(p._grad is None for p in group[0].parameters):
+                found.add(group[0].flat)
+        return found
+
+    def _described(self, value):
+        for i in self.capture.recording.instructions:
+            if any(r.value is value for r in i.writes):
+                return f"{value.dtype}[{value.size}] written by {i.name or i.op}, {i.line}"
+        return f"{value.dtype}[{value.size}]"
+
+
+def traced(step, args, kwargs, description):
+    """Runs a compiled step's function under the trace: a Traced without a plan.
+
+    Raises:
+        TraceError: it cannot become a program.
+    """
+    began = time.perf_counter()
+    donated = donation.members_of(description, step.donate, step.names) if step.donate else []
+    stand_ins = StandIns(description, args, kwargs)
+    found = capture(
+        _without_graphs(step.function),
+        stand_ins.args,
+        stand_ins.kwargs,
+        stand_ins.of(donated),
+    )
+    stand_ins.check_unchanged()
+    error = found.escaped()
+    if error is not None:
+        raise error
+    by_base = {id(g.base): g for g in stand_ins.groups}
+    groups = [by_base[id(value.storage)] for value in found.recording.arguments]
+    members = [stand_ins.member_of[id(v)] for v in found.variables]
+    for value, group in zip(found.recording.arguments, groups, strict=True):
+        value.name = value.name or group.where
+        if not group.is_fixed:
+            value.storage = None
+    found.variables = []
+    stand_ins.let_go()
+    _check_aliases(found, groups, donated)
+    new = Traced(step, description, found, groups, members, donated)
+    new.began = began
+    return new
+
+
+def _without_graphs(function):
+    """The function, whose results must not carry a graph that somebody might still use."""
+
+    def checked(*args, **kwargs):
+        out = function(*args, **kwargs)
+        for x in variables_of((out,)):
+            node = x.node
+            if node is not None and not node.is_freed and x._requires_grad:
+                raise TraceError(
+                    "a compiled step returns a value that carries a graph, and its results carry "
+                    "none: gradients would stop here",
+                    f"the output of {node.op}",
+                    "call backward inside the step; or return y.detach(); or call the step under "
+                    "mg.no_grad()",
+                    where=place_line((node.code, node.instruction)),
+                )
+        return out
+
+    return checked
+
+
+def _check_aliases(found, groups, donated):
+    """Raises if an argument's memory is also reached from outside, and is written either way."""
+    captured = {v.storage: v for v in found.recording.values("captured")}
+    for value, group in zip(found.recording.arguments, groups, strict=True):
+        other = captured.get(group.storage)
+        if group.is_fixed or other is None:
+            continue
+        is_donated = any(m in donated for m in group.members)
+        if is_donated or value in found.written or other in found.written:
+            what = "is donated" if is_donated else "is written in place"
+            raise TraceError(
+                f"{group.where} {what}, and the compiled step also reaches its memory from outside",
+                f"{value.dtype}[{value.size}]",
+                "use the argument or the outside name in the step, not both; or pass a clone",
+                where="",
+            )
+
+
+def _outputs(tree):
+    """The Outputs in what a step returns."""
+    if isinstance(tree, Output):
+        yield tree
+    elif isinstance(tree, dict):
+        for x in tree.values():
+            yield from _outputs(x)
+    elif isinstance(tree, (tuple, list)):
+        for x in tree:
+            yield from _outputs(x)
+
+
+def _modes():
+    return state.path, state.is_inference, state.recording
+
+
+def _facts(description, found):
+    facts = dict(description.facts)
+    facts["the call", "mode (recording, inference)"] = state.recording, state.is_inference
+    for effect in found.grads:
+        if effect.leaf is not None:
+            where = f"'{effect.leaf.name}'" if effect.leaf.name else effect.leaf.describe()
+            facts[where, "whether .grad is None"] = effect.was_none
+    return facts

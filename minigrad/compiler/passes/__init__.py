@@ -9,7 +9,14 @@ from minigrad.compiler.passes.dead import eliminate_dead
 from minigrad.compiler.passes.localise import localise
 
 MOST_ROUNDS = 6
-ORDER: tuple[Any, ...] = (eliminate_dead, fold_constants, share_common, without_copies, localise)
+ORDER: tuple[Any, ...] = (
+    eliminate_dead,
+    fold_constants,
+    share_common,
+    without_copies,
+    eliminate_dead,  # a fill of a whole buffer holds its slices together
+    localise,
+)
 TAKE_SLICES = {eliminate_dead, localise}
 
 

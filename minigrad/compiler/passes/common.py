@@ -42,7 +42,7 @@ def share_common(recording):
         for r in i.outputs:
             writes.setdefault(r.value, []).append((k, r))
     results = {r.value for r in recording.results}
-    first: dict = {}  # key -> (position, instruction)
+    first: dict = {}  # (op, inputs) -> [(position, instruction)], all different
     shared: dict = {}  # Value -> the Value in its place
     kept = []
 
@@ -53,13 +53,15 @@ def share_common(recording):
     for k, i in enumerate(recording.instructions):
         if shared and any(isinstance(x, Ref) and x.value in shared for x in i.inputs):
             i = i.with_refs(moved)
-        key = _key(i, writes)
-        if key is not None:
-            position, before = first.get(key, (k, None))
-            if before is None or _is_written(i, position, k, writes):
-                first[key] = k, i
-            elif _may_share(i, before, results):
-                for old, new in zip(i.outputs, before.outputs, strict=True):
+        if _is_sharable(i, writes):
+            same = first.setdefault((i.op, i.inputs), [])
+            n = next((n for n, (_, other) in enumerate(same) if _is_equal(i, other)), None)
+            if n is None:
+                same.append((k, i))
+            elif _is_written(i, same[n][0], k, writes):
+                same[n] = k, i
+            elif _may_share(i, same[n][1], results):
+                for old, new in zip(i.outputs, same[n][1].outputs, strict=True):
                     shared[old.value] = new.value
                     if old.value in results:
                         results.add(new.value)
@@ -71,20 +73,32 @@ def share_common(recording):
     return Recording(kept, recording.arguments, found, recording.donated)
 
 
-def _key(i: Instruction, writes):
-    """What equal instructions have in common; None if it is not to be shared."""
+def _is_sharable(i: Instruction, writes):
+    """Whether its outputs are whole temporaries that nothing else writes."""
     if i.op in WITH_EFFECTS or i.attributes.get("accumulate"):
-        return None
+        return False
     for r in i.outputs:
-        if not r.value.is_temporary or len(writes[r.value]) > 1 or not r.covers():
-            return None
-    attributes = tuple(
-        (name, (x.inputs, x.outputs) if name == "program" else x)
-        for name, x in i.attributes.items()
-        if name not in OF_ERRORS
-    )
-    inputs = tuple(x if isinstance(x, Ref) else (type(x), repr(x)) for x in i.inputs)
-    return i.op, attributes, inputs, tuple((r.value.dtype, r.shape) for r in i.outputs)
+        value = r.value
+        if not value.is_temporary or len(writes[value]) > 1 or not r.covers():
+            return False
+    return True
+
+
+def _is_equal(a: Instruction, b: Instruction):
+    """Whether two instructions of one op, whose inputs are equal as 1 and 1.0 are, are the same."""
+    mine, other = a.attributes, b.attributes
+    for name, x in mine.items():
+        if name == "program":
+            y = other[name]
+            if x is not y and (x.inputs != y.inputs or x.outputs != y.outputs):
+                return False
+        elif name not in OF_ERRORS and x != other[name]:
+            return False
+    numbers = zip(a.inputs, b.inputs, strict=True)
+    if any(not isinstance(x, Ref) and repr(x) != repr(y) for x, y in numbers):
+        return False
+    outputs = zip(a.outputs, b.outputs, strict=True)
+    return all(x.dtype is y.dtype and x.shape == y.shape for x, y in outputs)
 
 
 def _is_written(i, first, second, writes):

@@ -41,17 +41,14 @@ def fold_constants(recording):
     return %0
     """
     known: dict = {}  # Value -> Intervals of (number, its text)
-    reads: dict = {}  # Program -> how many inputs its formulas read
+    seen: dict = {}  # Program -> how many inputs it reads; (Program, kinds): it cannot be simpler
     found, changed = [], False
     for i in recording.instructions:
-        if i.op in TAKES_NUMBERS:
-            new = _folded(_with_numbers(i, known), reads)
-            changed = changed or new != [i]
-        else:
-            new = [i]
+        new = _folded(_with_numbers(i, known), seen) if i.op in TAKES_NUMBERS else (i,)
+        changed = changed or new[0] is not i
         for n in new:
             _learn(n, known)
-        found += new
+            found.append(n)
     if not changed:
         return recording
     return Recording(found, recording.arguments, recording.results, recording.donated)
@@ -76,19 +73,24 @@ def _with_numbers(i, known):
     return Instruction(i.op, tuple(inputs), i.outputs, i.attributes, i.name, i.place)
 
 
-def _folded(i, reads):
+def _folded(i, seen):
     """The instruction, simpler, or the fills that it has become."""
     program = i.attributes["program"]
-    n_read = reads.get(program)
+    n_read = seen.get(program)
     if n_read is None:
-        n_read = reads[program] = len(set().union(*map(symbols_of, program.outputs)))
+        n_read = seen[program] = len(set().union(*map(symbols_of, program.outputs)))
     if i.op == "rows" or (
         n_read == len(i.inputs) > 0 and all(isinstance(x, Ref) for x in i.inputs)
     ):
-        return [i]
-    i = simpler(i)
+        return (i,)
+    kinds = tuple([x.value.dtype if isinstance(x, Ref) else repr(x) for x in i.inputs])
+    if (program, kinds) not in seen:
+        simple = simpler(i)
+        if simple is i:
+            seen[program, kinds] = None
+        i = simple
     if (n_read and any(isinstance(x, Ref) for x in i.inputs)) or is_copy(i):
-        return [i]
+        return (i,)
     program, real = i.attributes["program"], real_of(i.inputs, i.outputs)
     numbers = dict(zip(program.inputs, i.inputs, strict=True))
     values = [result(e, numbers, real) for e in program.outputs]
@@ -99,7 +101,7 @@ def _folded(i, reads):
     pairs = list(zip(values, i.outputs, strict=True))
     kept = [None if v is None else stored(v, r.dtype) for v, r in pairs]
     if None in kept:
-        return [i]
+        return (i,)
     return [
         Instruction("elementwise", (x,), (r,), {"program": IDENTITY}, i.name, i.place)
         for x, r in zip(kept, i.outputs, strict=True)

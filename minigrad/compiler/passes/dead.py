@@ -1,6 +1,15 @@
 """Dead code: what nobody reads is not computed."""
 
-from minigrad.compiler.passes.regions import Intervals, interval, meets, meets_interval, shows_same
+from typing import Any
+
+from minigrad.compiler.passes.regions import (
+    Intervals,
+    interval,
+    meets,
+    meets_interval,
+    shows_same,
+    span,
+)
 from minigrad.compiler.program import Recording
 
 
@@ -28,37 +37,72 @@ def eliminate_dead(recording, dead_slices=()):
     >>> print(show(eliminate_dead(s.recording())))
     w := mul x0 2.0
     """
-    undefined = {}
+    wanted: dict = {}  # Value -> _Wanted, ALL or NONE
     for value, offset, size in dead_slices:
-        undefined.setdefault(value, []).append((offset, size))
-    wanted: dict = {}
+        if wanted.get(value, ALL) is ALL:
+            wanted[value] = _Wanted(value)
+        wanted[value].dense.cut(offset, offset + size)
     for r in recording.results:
-        _wanted(wanted, r.value, undefined).add(r)
+        _read(r, wanted)
     kept = []
     for i in reversed(recording.instructions):
-        live = [_wanted(wanted, r.value, undefined) for r in i.outputs]
-        if not i.stops and not any(x.includes(r) for x, r in zip(live, i.outputs, strict=True)):
+        if not i.stops and not any(_is_wanted(r, wanted) for r in i.outputs):
             continue
         kept.append(i)
         if i.op != "put":  # which writes some rows and leaves the others
-            for x, r in zip(live, i.outputs, strict=True):
-                x.remove(r)
+            for r in i.outputs:
+                _overwritten(r, wanted)
         for r in i.reads:
-            _wanted(wanted, r.value, undefined).add(r)
+            _read(r, wanted)
     if len(kept) == len(recording.instructions):
         return recording
     return Recording(kept[::-1], recording.arguments, recording.results, recording.donated)
 
 
-def _wanted(wanted, value, undefined):
+ALL: Any
+NONE: Any
+ALL, NONE = object(), object()  # of the elements of a Value: what most are, most of the time
+
+
+def _state(value, wanted):
     found = wanted.get(value)
     if found is None:
-        found = wanted[value] = _Wanted()
-        if not value.is_temporary:
-            found.dense.put(0, value.size)
-            for offset, size in undefined.get(value, ()):
-                found.dense.cut(offset, offset + size)
+        return NONE if value.is_temporary else ALL
     return found
+
+
+def _is_whole(r):
+    low, high, is_dense = span(r.shape, r.strides)
+    return is_dense and r.offset + low == 0 and high - low == r.value.size
+
+
+def _is_wanted(r, wanted):
+    state = _state(r.value, wanted)
+    return state is ALL or (state is not NONE and state.includes(r))
+
+
+def _read(r, wanted):
+    state = _state(r.value, wanted)
+    if state is ALL:
+        return
+    if _is_whole(r):
+        wanted[r.value] = ALL
+        return
+    if state is NONE:
+        state = wanted[r.value] = _Wanted(None)
+    state.add(r)
+
+
+def _overwritten(r, wanted):
+    state = _state(r.value, wanted)
+    if state is NONE:
+        return
+    if _is_whole(r):
+        wanted[r.value] = NONE
+        return
+    if state is ALL:
+        state = wanted[r.value] = _Wanted(r.value)
+    state.remove(r)
 
 
 class _Wanted:
@@ -66,8 +110,10 @@ class _Wanted:
 
     __slots__ = ("dense", "sparse")
 
-    def __init__(self):
+    def __init__(self, value):
         self.dense, self.sparse = Intervals(), []
+        if value is not None:  # all of it
+            self.dense.put(0, value.size)
 
     def includes(self, r):
         low, high, is_dense = interval(r)

@@ -50,7 +50,8 @@ class Sketch:
         """One instruction of a Program of one formula."""
         refs = [x for x in inputs if isinstance(x, Ref)]
         if out is None:
-            shape = shape or broadcast_shapes("a sketch", *(x.shape for x in refs))
+            if shape is None:
+                shape = broadcast_shapes("a sketch", *(x.shape for x in refs))
             out = (shape, dtype or (refs[0].dtype if refs else "float32"))
         return self.instruct("elementwise", inputs, out, line, program=program)
 

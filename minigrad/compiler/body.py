@@ -1,4 +1,4 @@
-"""The loops of a kernel: passes over the columns of each row, sums over rows, ranges for threads."""
+"""The loops of a kernel: passes over the columns of each row, sums over rows, ranges."""
 
 from minigrad.array.layout import size_of
 from minigrad.compiler.emit import reductions, visible
@@ -52,9 +52,9 @@ class Body:
             scratched = all(
                 self._scratched(k) for k, o in enumerate(self.outputs) if o.mode == "columns"
             )
-            if scratched and not self.modes & {*ALL} and len(self.nest.columns) == 1:
-                if self.n_columns >= 32:
-                    return "tile"
+            fits = len(self.nest.columns) == 1 and self.n_columns >= 32
+            if scratched and fits and not self.modes & {*ALL}:
+                return "tile"
         return "rows"
 
     def _may_cut(self):

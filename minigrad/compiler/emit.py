@@ -1,4 +1,4 @@
-"""Statements of a Loop's formulas: the kernels' emitter, with the few operations more that it has."""
+"""Statements of a Loop's formulas: the kernels' emitter, with a few operations more."""
 
 from minigrad.kernels.emitter import TYPE_OF, Emitter
 from minigrad.kernels.expression import ROW_REDUCTIONS, Expression

@@ -52,9 +52,9 @@ def _unchanged(op, a, b):
             return other
         if op == "mul" and number == 1.0 and _is_real(other):
             return other
-        if not is_left and _is_real(other):
-            if (op == "sub" and number == 0.0) or (op == "div" and number == 1.0):
-                return other
+        is_neutral = (op == "sub" and number == 0.0) or (op == "div" and number == 1.0)
+        if is_neutral and not is_left and _is_real(other):
+            return other
     return None
 
 

@@ -77,7 +77,7 @@ def _for_blas(x, items):
 
 
 def without_unread(items, results):
-    """Leaves out what Loops store in temporaries that nobody loads later: it stayed in registers."""
+    """Leaves out what Loops store in temporaries that nobody loads later."""
     live, kept = {r.value for r in results}, []
     for item in reversed(items):
         if type(item) is Loop:
@@ -91,7 +91,7 @@ def without_unread(items, results):
 
 
 def checks_first(items):
-    """Moves checks of what is there at the beginning to the beginning: then nothing is changed yet."""
+    """Moves checks of what is there from the beginning to it: then nothing is changed yet."""
     written, early, rest = set(), [], []
     for item in items:
         is_check = type(item) is Opaque and item.stops and not item.writes

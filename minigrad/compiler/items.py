@@ -53,9 +53,9 @@ def conflict(earlier, later):
 
     What may stop the step is a border for all writes that are seen outside.
     """
-    if getattr(earlier, "stops", False) or getattr(later, "stops", False):
-        if any(not r.value.is_temporary for r in (*earlier.writes, *later.writes)):
-            return True
+    stops = getattr(earlier, "stops", False) or getattr(later, "stops", False)
+    if stops and any(not r.value.is_temporary for r in (*earlier.writes, *later.writes)):
+        return True
     return touch(earlier.writes, later.reads) or touch(
         (*earlier.reads, *earlier.writes), later.writes
     )

@@ -7,10 +7,10 @@ that it writes is read elsewhere in the same pass.
 
 from minigrad.array.layout import size_of
 from minigrad.compiler.domain import disjoint, refine, rows_of, spread
-from minigrad.compiler.piece import Output
-from minigrad.compiler.program import Ref
 from minigrad.compiler.folding import folded
 from minigrad.compiler.kinds import Kinds
+from minigrad.compiler.piece import Output
+from minigrad.compiler.program import Ref
 from minigrad.kernels.expression import Expression, symbol, symbols_of
 
 MOST_ARRAYS = 28  # of one kernel: beyond that LLVM runs out of registers for addresses
@@ -234,7 +234,7 @@ def _place(output):
 
 
 def _may_write(place, mode, loads, outputs, dims):
-    """Whether an output meets what is loaded and written in the same pass only element on element."""
+    """Whether an output meets what the same pass loads and writes only element on element."""
     exact = mode in ("store", "row")
     for key in loads:
         if not (exact and key == place) and _meets(key, place, dims):

@@ -46,9 +46,9 @@ def is_ordered(loop):
 
 
 class KernelText:
-    """text: a function, `{name}` in the place of its name. Its arguments in order:
+    """A kernel, a function with `{name}` in the place of its name.
 
-    pointers: [(Value, offset)]; partials: per sum of everything that is cut, its index among the
+    Its arguments are, in order, pointers: [(Value, offset)]; partials: per sum of everything that is cut, its index among the
     outputs; a pointer to `scratch` elements of the kernel's type, if any; numbers; b and e.
 
     extent: the size of the axis that may be cut into ranges that begin at multiples of grain (0:

@@ -36,7 +36,7 @@ class Plan:
         self.arena = Arena(self.regions, results)
         built = StepText(self.regions, self.arena, self.threads, results, self.owner)
         self.text, self.slots, self.checks = built.text, built.slots, built.checks
-        self.kernels = built.functions
+        self.kernels, self.code = built.functions, built.code
         self.has_products = built.has_products
         self.taken = {}
         self.random_count = max(
@@ -52,8 +52,13 @@ class Plan:
             find_blas()
         _find_yield()
         self.module = loader.load(built.text, built.ordered_includes())
-        self.step = loader.entry(self.module.step)
+        self._step = loader.entry(self.module.step)
+        self._code_at = self.code.buffer_info()[0]
         self.seconds = time.perf_counter() - began
+
+    def step(self, t, T, table_at):
+        """Runs the part of thread t of T."""
+        return self._step(t, T, table_at, self._code_at)
 
     @property
     def written(self):

@@ -1,176 +1,172 @@
 """The text of a whole step: kernels, each once, and one function that calls them in order.
 
-`step(t, T, table)` runs the part of thread t of T. The table holds addresses, in the order of
+`step(t, T, table, code)` runs the part of thread t of T. The table holds addresses, in the order of
 `slots`. It returns 0, or the number of the check that failed: nothing was run after it.
+
+A short step is written out, call by call. A long one would take Numba minutes, a step of an
+unrolled loop for one: it becomes a loop over a list of numbers, `code`, that says which kernel is
+called with what; its text holds each form of call once.
 """
 
 import platform
+from array import array
 
-from minigrad.compiler.opaque_text import opaque_text
-from minigrad.compiler.program import Ref
-from minigrad.kernels.blas import plan as product_plan
-from minigrad.kernels.emitter import POINTER_OF, TYPE_OF
+from minigrad.compiler.invocation import Address, Writer
 
 FLUSHES = platform.machine() in ("x86_64", "AMD64")
 # Moments and gradients of a trained model become denormal numbers, many times slower than zeros:
 # steps flush them (flush to zero, denormals are zero), as XLA's do, and restore the mode.
 FLUSH = 0x8040
+WRITTEN_OUT = 24  # calls up to which a step is written out
+HEAD = 5  # numbers before the arguments of a call: form, next, who, extent, grain
+MEET = 0  # the form of a barrier: its number, then whether a check stands before it
 
 
 class StepText:
-    """Builds the text. slots: what the table holds; checks: instructions that may stop the step."""
+    """text: the source. slots: what the table holds. code: the list of calls, perhaps empty.
 
-    def __init__(self, regions, arena, n_threads, result_values, owner):
-        self.regions, self.arena, self.n_threads = regions, arena, n_threads
-        self.slots, self.checks, self.functions = [], [], {}
-        self.includes, self._names, self._results = set(), {}, result_values
-        self._owner = owner
-        self.barriers, self.lines = 0, []
-        self.slots.append(("sync",))
-        self.slots.append(("arena", arena.size))
-        self.is_random = any(
-            c.kind == "opaque" and c.item.instruction.op == "random" for r in regions for c in r
+    checks: the instructions that may stop the step, by number. functions: text of a kernel -> name.
+    """
+
+    def __init__(self, regions, arena, n_threads, results, owner):
+        self.arena, self.n_threads, self._results = arena, n_threads, results
+        self.slots, self._index = [("sync",), ("arena", arena.size)], {}
+        writer = self.writer = Writer(n_threads, owner)
+        self.regions = [[(call, writer.of(call)) for call in region] for region in regions]
+        self.functions, self.checks, self.includes = (
+            writer.functions,
+            writer.checks,
+            writer.includes,
         )
-        self.has_products = any(c.kind == "product" for r in regions for c in r)
-        for region in regions:
-            self._region(region)
-        self.text = self._whole()
+        calls = [call for region in regions for call in region]
+        self.is_random = any(
+            c.kind == "opaque" and c.item.instruction.op == "random" for c in calls
+        )
+        self.has_products = any(c.kind == "product" for c in calls)
+        self.code = array("q")
+        if self.is_random:
+            self.slot(("seed",))
+            self.slot(("counter",))
+        lines = self._written_out() if len(calls) <= WRITTEN_OUT else self._listed()
+        self.text = self._whole(lines)
 
     # -- addresses -----------------------------------------------------------------------------
 
     def slot(self, what):
-        """The name of a slot of the table."""
-        found = self._names.get(what)
+        """The index in the table."""
+        found = self._index.get(what)
         if found is None:
-            found = self._names[what] = f"p{len(self.slots)}"
+            found = self._index[what] = len(self.slots)
             self.slots.append(what)
         return found
 
-    def address(self, value, offset=0):
-        """The text of an address inside a Value."""
-        value = self._owner.get(value, value)
-        place = offset * value.dtype.itemsize
+    def place(self, address):
+        """(index in the table, bytes from there)."""
+        value, place = address
         at = self.arena.offsets.get(value)
         if at is not None:
-            return f"arena + {at + place}" if at + place else "arena"
+            return 1, at + place
         if value in self._results:
-            name = self.slot(("result", self._results[value]))
-        else:
-            name = self.slot((value.kind, value))
-        return f"{name} + {place}" if place else name
+            return self.slot(("result", self._results[value])), place
+        return self.slot((value.kind, value)), place
 
-    def at(self, ref: Ref):
-        """The text of a Ref's address."""
-        return self.address(ref.value, ref.offset)
+    # -- written out ---------------------------------------------------------------------------
 
-    def pointer(self, value, offset=0):
-        """The text of a typed pointer."""
-        return f"{POINTER_OF[value.dtype.name]}({self.address(value, offset)})"
-
-    # -- calls ---------------------------------------------------------------------------------
-
-    def _region(self, region):
-        start = len(self.lines)
-        for call in region:
-            texts = getattr(self, f"_{call.kind}")(call)
-            if not call.is_cut and self.n_threads > 1:
-                self.lines.append(f"if {call.owner} % T == t:")
-                texts = ["    " + text for text in texts]
-            self.lines += texts
-        if self.n_threads > 1 and len(self.lines) > start:
-            self.barriers += 1
-            self.lines.append(f"if T > 1: meet(sync, T * {self.barriers})")
-        for call in region:
-            if call.kind == "opaque" and call.item.instruction.stops:
-                number = len(self.checks) + 1
-                self.checks.append(call.item.instruction)
-                self.lines.append(f"if i8_at(status)[0] == {number}:")
-                self.lines += [f"    {x}" for x in self._leave(str(number))]
-
-    def _leave(self, status):
-        restore = ["write_modes(modes)"] if FLUSHES else []
-        return [*restore, f"return I8({status})"]
-
-    def _range(self, call, extent, grain):
-        if not call.is_cut:
-            return f"0, {extent}"
-        return f"first({extent}, {grain}, t, T), first({extent}, {grain}, t + 1, T)"
-
-    def _function(self, text):
-        """The name of a kernel: equal texts are one function."""
-        name = self.functions.get(text)
-        if name is None:
-            name = self.functions[text] = f"kernel{len(self.functions)}"
-        return name
-
-    def _loop(self, call):
-        kernel = call.kernel
-        self.includes |= set(kernel.includes)
-        arguments = [self.pointer(value, offset) for value, offset in kernel.pointers]
-        arguments += [f"f8_at({self.address(p)} + 64 * t)" for p in call.partials]
-        if call.scratch is not None:
-            at = self.address(call.scratch)
-            if call.is_cut:
-                at += f" + {self._scratch_step(call) * call.scratch.dtype.itemsize} * t"
-            arguments.append(f"{POINTER_OF[call.scratch.dtype.name]}({at})")
-        arguments += [str(n) for n in kernel.numbers]
-        span = self._range(call, kernel.extent, kernel.grain)
-        return [f"{self._function(kernel.text)}({', '.join(arguments)}, {span})"]
-
-    def _scratch_step(self, call):
-        return call.scratch.size // self.n_threads
-
-    def _finish(self, call):
-        """What threads have summed, added up."""
-        lines, partials = [], iter(call.partials)
-        for what, k, slot, count in call.kernel.partial:
-            o = call.item.outputs[k]
-            if what == "all":
-                value = f"total({self.address(next(partials))}, T, {count})"
-                kind = TYPE_OF[o.value.dtype.name]
-                lines.append(f"{self.pointer(o.value, o.offset)}[0] = {kind}({value})")
-                continue
-            n, size = call.kernel.columns, call.scratch.dtype.itemsize
-            kind = "f4" if size == 4 else "f8"
-            stride = next((s for s in reversed(o.strides) if s), 1)
-            at = f"{self.address(call.scratch)} + {slot * n * size}"
-            lines.append(
-                f"add_columns_{kind}({at}, {self._scratch_step(call)}, T, "
-                f"{self.address(o.value, o.offset)}, {stride}, {n}, {count})"
-            )
+    def _written_out(self):
+        lines, barriers = [], 0
+        for region in self.regions:
+            for call, invocations in region:
+                texts = [self._filled(call, x) for x in invocations]
+                if not call.is_cut and self.n_threads > 1:
+                    lines.append(f"if {call.owner} % T == t:")
+                    texts = ["    " + text for text in texts]
+                lines += texts
+            if self.n_threads > 1:
+                barriers += 1
+                lines.append(f"if T > 1: meet(sync, T * {barriers})")
+            if any(call.stops for call, _ in region):
+                lines += ["if i8_at(status)[0] != 0:", *(f"    {x}" for x in self._leave())]
         return lines
 
-    def _product(self, call):
-        item = call.item
-        a, b, out = item.a, item.b, item.out
-        numbers, inner, offsets = product_plan(
-            a.shape, a.strides, b.shape, b.strides, out.shape, out.strides
-        )
-        kind = TYPE_OF[out.dtype.name].lower()
-        more = -1 if item.accumulate else 0
-        t, n = ("t", "T") if call.is_cut else ("0", "1")
-        lines = []
-        for i, j, k in offsets:
-            places = ", ".join(
-                self.address(x.value, x.offset + o) for x, o in ((a, i), (b, j), (out, k))
-            )
-            rest = ", ".join(map(str, (*numbers, more, *inner)))
-            lines.append(f"product_{kind}({t}, {n}, {places}, {rest})")
-        return lines
+    def _filled(self, call, x):
+        values = []
+        for a in x.arguments:
+            if isinstance(a, Address):
+                slot, place = self.place(a)
+                base = {0: "sync", 1: "arena"}.get(slot, f"p{slot}")
+                values.append(f"{base} + {place}" if place else base)
+            else:
+                values.append(str(a))
+        b, e = "0", str(x.extent)
+        if call.is_cut:
+            b, e = (f"first({x.extent}, {x.grain}, {t}, T)" for t in ("t", "t + 1"))
+        return x.template.format(*values, b=b, e=e)
 
-    def _opaque(self, call):
-        found = opaque_text(call.item.instruction, self.at)
-        self.includes |= set(found.includes) - {"step"}
-        before = ", ".join(map(str, found.before))
-        if found.is_check:
-            number = len(self.checks) + 1
-            return [f"if {found.function}({before}) >= 0: i8_at(status)[0] = {number}"]
-        after = "".join(f", {x}" for x in found.after)
-        return [f"{found.function}({before}, 0, {found.extent}{after})"]
+    # -- listed --------------------------------------------------------------------------------
+
+    def _listed(self):
+        forms, barriers = {}, 0
+        for region in self.regions:
+            for call, invocations in region:
+                for x in invocations:
+                    key = (x.template, *(isinstance(a, Address) for a in x.arguments))
+                    number = forms.setdefault(key, len(forms) + 1)
+                    numbers = []
+                    for a in x.arguments:
+                        numbers += self.place(a) if isinstance(a, Address) else (a,)
+                    self._append(number, -1 if call.is_cut else call.owner, x.extent, x.grain,
+                                 numbers)  # fmt: skip
+            barriers += 1
+            stops = any(call.stops for call, _ in region)
+            if self.n_threads > 1 or stops:
+                self._append(MEET, -1, barriers, int(stops), ())
+        return self._loop_over(forms)
+
+    def _append(self, form, who, extent, grain, numbers):
+        self.code.extend((form, len(self.code) + HEAD + len(numbers), who, extent, grain))
+        self.code.extend(numbers)
+
+    def _loop_over(self, forms):
+        lines = [
+            "code, at, meetings = i8_at(code_at), 0, 0",
+            f"while at < {len(self.code)}:",
+            "    form, following, who = code[at], code[at + 1], code[at + 2]",
+            "    extent, grain = code[at + 3], code[at + 4]",
+            f"    if form == {MEET}:",
+            "        if T > 1:",
+            "            meetings += 1",
+            "            meet(sync, T * meetings)",
+            "        if grain != 0 and i8_at(status)[0] != 0:",
+            *(f"            {x}" for x in self._leave()),
+            "    elif who < 0 or who % T == t:",
+            "        b, e = I8(0), extent",
+            "        if who < 0:",
+            "            b, e = first(extent, grain, t, T), first(extent, grain, t + 1, T)",
+        ]
+        lines += self._choose(list(forms.items()), 2)
+        return [*lines, "    at = following"]
+
+    def _choose(self, forms, indent):
+        """The call of one form, found by halving: few comparisons also where there are many."""
+        pad = "    " * indent
+        if len(forms) == 1:
+            (template, *kinds), _ = forms[0]
+            return [pad + template.format(*_cells(kinds), b="b", e="e")]
+        half = len(forms) // 2
+        return [
+            f"{pad}if form < {forms[half][1]}:",
+            *self._choose(forms[:half], indent + 1),
+            f"{pad}else:",
+            *self._choose(forms[half:], indent + 1),
+        ]
 
     # -- the whole -----------------------------------------------------------------------------
 
-    def _whole(self):
+    def _leave(self):
+        restore = ["write_modes(modes)"] if FLUSHES else []
+        return [*restore, "return i8_at(status)[0]"]
+
+    def _whole(self, lines):
         kernels = [
             f"@restrict_jit\n{text.replace('{name}', name)}"
             for text, name in self.functions.items()
@@ -178,15 +174,16 @@ class StepText:
         head = ["table = i8_at(table_at)", "sync, arena = table[0], table[1]"]
         head.append("status = sync + 64")
         if self.is_random:
-            seed, counter = self.slot(("seed",)), self.slot(("counter",))
-            head.append(f"seed, counter = {seed}, {counter}")
-        for k in range(2, len(self.slots)):
-            head.insert(2, f"p{k} = table[{k}]")
+            head.append("seed, counter = table[2], table[3]")
+        if not self.code:
+            first = 4 if self.is_random else 2
+            head += [f"p{k} = table[{k}]" for k in range(first, len(self.slots))]
         if FLUSHES:
             head += ["modes = read_modes(I4(0))", f"write_modes(modes | I4({FLUSH}))"]
-        lines = [*head, *self.lines, *self._leave("0")]
-        body = "\n".join(f"    {x}" for x in lines)
-        return "\n\n".join([*kernels, f'@jit("i8(i8,i8,i8)")\ndef step(t, T, table_at):\n{body}\n'])
+        end = ["write_modes(modes)"] if FLUSHES else []
+        body = "\n".join(f"    {x}" for x in (*head, *lines, *end, "return I8(0)"))
+        step = f'@jit("i8(i8,i8,i8,i8)")\ndef step(t, T, table_at, code_at):\n{body}\n'
+        return "\n\n".join([*kernels, step])
 
     def ordered_includes(self):
         """The source files that the text needs, each after those that it needs itself."""
@@ -196,3 +193,16 @@ class StepText:
         )  # fmt: skip
         found = [name for name in order if name in self.includes]
         return (*found, *(["blas"] if self.has_products else []), "step")
+
+
+def _cells(kinds):
+    """The texts of a call's arguments where `code` holds them."""
+    found, cell = [], HEAD
+    for is_address in kinds:
+        if is_address:
+            found.append(f"table[code[at + {cell}]] + code[at + {cell + 1}]")
+            cell += 2
+        else:
+            found.append(f"code[at + {cell}]")
+            cell += 1
+    return found

@@ -184,7 +184,7 @@ def first_nonfinite_f4(at, n):
     """The first place of a NaN or an infinity, or -1."""
     x = f4_at(at)
     for j in range(n):
-        if not (x[j] - x[j] == F4(0)):
+        if x[j] - x[j] != F4(0):
             return j
     return I8(-1)
 
@@ -194,6 +194,6 @@ def first_nonfinite_f8(at, n):
     """As first_nonfinite_f4, in float64."""
     x = f8_at(at)
     for j in range(n):
-        if not (x[j] - x[j] == F8(0)):
+        if x[j] - x[j] != F8(0):
             return j
     return I8(-1)

@@ -1,0 +1,152 @@
+"""One line of a step: a call with its arguments, before it is known how the step is written down."""
+
+from typing import NamedTuple
+
+from minigrad.compiler.opaque_text import opaque_text
+from minigrad.compiler.program import Value
+from minigrad.kernels.blas import plan as product_plan
+from minigrad.kernels.emitter import POINTER_OF, TYPE_OF
+
+
+class Address(NamedTuple):
+    """A place in memory: bytes from the begin of a Value."""
+
+    value: Value
+    place: int
+
+
+class Invocation(NamedTuple):
+    """A statement with holes.
+
+    template: text with {0}, {1}, ... for the arguments, and {b}, {e} for the range of the thread.
+    arguments: Addresses and ints. extent, grain: what the range is cut from.
+    """
+
+    template: str
+    arguments: list
+    extent: int = 0
+    grain: int = 1
+
+
+class Writer:
+    """Makes the Invocations of calls; functions: texts of kernels, each with its name."""
+
+    def __init__(self, n_threads, owner):
+        self.n_threads, self._owner = n_threads, owner
+        self.functions, self.includes, self.checks = {}, set(), []
+
+    def of(self, call):
+        """The Invocations of a Call."""
+        return getattr(self, f"_{call.kind}")(call)
+
+    def address(self, value, offset=0):
+        """Where an element of a Value lies."""
+        return Address(self._owner.get(value, value), offset * value.dtype.itemsize)
+
+    def _name(self, text):
+        """The name of a kernel: equal texts are one function."""
+        name = self.functions.get(text)
+        if name is None:
+            name = self.functions[text] = f"kernel{len(self.functions)}"
+        return name
+
+    def _loop(self, call):
+        kernel, holes = call.kernel, Holes()
+        self.includes |= set(kernel.includes)
+        for value, offset in kernel.pointers:
+            holes.add(f"{POINTER_OF[value.dtype.name]}({{}})", self.address(value, offset))
+        for partial in call.partials:
+            holes.add("f8_at({} + 64 * t)", self.address(partial))
+        if call.scratch is not None:
+            at, pointer = self.address(call.scratch), POINTER_OF[call.scratch.dtype.name]
+            if call.is_cut:
+                step = self._scratch_step(call) * call.scratch.dtype.itemsize
+                holes.add(f"{pointer}({{}} + {{}} * t)", at, step)
+            else:
+                holes.add(f"{pointer}({{}})", at)
+        for n in kernel.numbers:
+            holes.add("{}", n)
+        text = f"{self._name(kernel.text)}({', '.join([*holes.texts, '{b}', '{e}'])})"
+        return [Invocation(text, holes.values, kernel.extent, max(1, kernel.grain))]
+
+    def _scratch_step(self, call):
+        return call.scratch.size // self.n_threads
+
+    def _finish(self, call):
+        """What threads have summed, added up."""
+        found, partials = [], iter(call.partials)
+        for what, k, slot, count in call.kernel.partial:
+            o, holes = call.item.outputs[k], Holes()
+            if what == "all":
+                kind, pointer = TYPE_OF[o.value.dtype.name], POINTER_OF[o.value.dtype.name]
+                holes.add(f"{pointer}({{}})[0]", self.address(o.value, o.offset))
+                holes.add("{}", self.address(next(partials)))
+                holes.add("{}", count)
+                target, *rest = holes.texts
+                text = f"{target} = {kind}(total({rest[0]}, T, {rest[1]}))"
+                found.append(Invocation(text, holes.values))
+                continue
+            n, size = call.kernel.columns, call.scratch.dtype.itemsize
+            stride = next((s for s in reversed(o.strides) if s), 1)
+            holes.add("{}", Address(call.scratch, slot * n * size))
+            holes.add("{}", self._scratch_step(call))
+            holes.texts.append("T")
+            for x in (self.address(o.value, o.offset), stride, n, count):
+                holes.add("{}", x)
+            text = f"add_columns_{'f4' if size == 4 else 'f8'}({', '.join(holes.texts)})"
+            found.append(Invocation(text, holes.values))
+        return found
+
+    def _product(self, call):
+        item = call.item
+        a, b, out = item.a, item.b, item.out
+        numbers, inner, offsets = product_plan(
+            a.shape, a.strides, b.shape, b.strides, out.shape, out.strides
+        )
+        part = "t, T" if call.is_cut else "0, 1"
+        found = []
+        for places in offsets:
+            holes = Holes()
+            for x, o in zip((a, b, out), places, strict=True):
+                holes.add("{}", self.address(x.value, x.offset + o))
+            for n in (*numbers, -1 if item.accumulate else 0, *inner):
+                holes.add("{}", n)
+            kind = TYPE_OF[out.dtype.name].lower()
+            text = f"product_{kind}({part}, {', '.join(holes.texts)})"
+            found.append(Invocation(text, holes.values))
+        return found
+
+    def _opaque(self, call):
+        i = call.item.instruction
+        found = opaque_text(i, lambda r: self.address(r.value, r.offset))
+        self.includes |= set(found.includes) - {"step"}
+        holes, more = Holes(), Holes(len(found.before))
+        for x in found.before:
+            holes.add("{}", x)
+        before = ", ".join(holes.texts)
+        if found.is_check:
+            self.checks.append(i)
+            holes.add("{}", len(self.checks))
+            text = f"if {found.function}({before}) >= 0: i8_at(status)[0] = {holes.texts[-1]}"
+            return [Invocation(text, holes.values)]
+        for x in found.after:
+            more.add("{}", x) if isinstance(x, int) else more.texts.append(x)
+        if i.op == "random":
+            more.texts[-1] = "counter + {" + str(len(found.before) + len(more.values)) + "}"
+            more.values.append(i.attributes["counter"])
+        texts = ", ".join([before, "{b}", "{e}", *more.texts])
+        values = [*holes.values, *more.values]
+        return [Invocation(f"{found.function}({texts})", values, found.extent)]
+
+
+class Holes:
+    """Numbers the holes of a template."""
+
+    def __init__(self, first=0):
+        self.first, self.texts, self.values = first, [], []
+
+    def add(self, text, *values):
+        """Text with a hole {} for each value."""
+        numbers = range(self.first + len(self.values), self.first + len(self.values) + len(values))
+        self.texts.append(text.format(*(f"{{{n}}}" for n in numbers)))
+        self.values += values

@@ -106,7 +106,7 @@ class Compiled:
         functools.update_wrapper(self, function, updated=())
         self.name = getattr(function, "__qualname__", type(function).__name__)
         self.names, self.is_open = signature_of(function)
-        self.function, self.donate, self.strict = function, _donated(donate, self), strict
+        self.function, self.donate, self.strict = function, donation.checked(donate, self), strict
         self.mode = os.environ.get("MINIGRAD_COMPILE", "")
         if self.mode not in ("", "0", "1", "check"):
             raise ArgumentError(
@@ -287,18 +287,3 @@ def _check_function(function):
                 f"{kind[2:-8]} function '{function.__name__}'",
                 "compile what it does in one step",
             )
-
-
-def _donated(donate, step):
-    donate = (donate,) if isinstance(donate, (int, str)) else tuple(donate)
-    for which in donate:
-        if isinstance(which, bool) or not isinstance(which, (int, str)):
-            raise ArgumentTypeError("donate: wanted positions or names", f"{which!r:.60}")
-        known = which in step.names if isinstance(which, str) else which >= 0
-        if not known and not (isinstance(which, str) and step.is_open):
-            raise ArgumentError(
-                f"donate: '{step.name}' has no such argument",
-                f"{which!r}",
-                f"its arguments: {', '.join(step.names)}; positions count from 0",
-            )
-    return donate

@@ -8,7 +8,7 @@ own or look at is copied before it is handed over.
 
 from minigrad.array.array import Array, fresh, moves
 from minigrad.array.layout import contiguous_strides
-from minigrad.errors import ArgumentError, DonatedError
+from minigrad.errors import ArgumentError, ArgumentTypeError, DonatedError
 from minigrad.graph.node import place_line
 from minigrad.graph.variable import Variable
 from minigrad.nn.parameter import Buffer, Parameter
@@ -224,3 +224,19 @@ def unused_error(unused, results):
         "leave it out of donate=, or compile with strict=False, where its memory goes back to the "
         "pool after the call",
     )
+
+
+def checked(donate, step):
+    """Positions and names to donate, as a tuple; raises if the function has no such argument."""
+    donate = (donate,) if isinstance(donate, (int, str)) else tuple(donate)
+    for which in donate:
+        if isinstance(which, bool) or not isinstance(which, (int, str)):
+            raise ArgumentTypeError("donate: wanted positions or names", f"{which!r:.60}")
+        known = which in step.names if isinstance(which, str) else which >= 0
+        if not known and not (isinstance(which, str) and step.is_open):
+            raise ArgumentError(
+                f"donate: '{step.name}' has no such argument",
+                f"{which!r}",
+                f"its arguments: {', '.join(step.names)}; positions count from 0",
+            )
+    return donate

@@ -58,3 +58,15 @@ def mapped(tree, function) -> Any:
         "return the Variables that it is made of",
         where="",
     )
+
+
+def outputs_of(tree):
+    """The Outputs in what a step returns."""
+    if isinstance(tree, Output):
+        yield tree
+    elif isinstance(tree, dict):
+        for x in tree.values():
+            yield from outputs_of(x)
+    elif isinstance(tree, (tuple, list)):
+        for x in tree:
+            yield from outputs_of(x)

@@ -6,7 +6,7 @@ from typing import Any
 from minigrad.compiler import donation
 from minigrad.compiler.capture import capture
 from minigrad.compiler.standins import StandIns
-from minigrad.compiler.structure import Output, variables_of
+from minigrad.compiler.structure import outputs_of, variables_of
 from minigrad.errors import TraceError
 from minigrad.graph.modes import state
 from minigrad.graph.node import place_line
@@ -66,7 +66,7 @@ class Traced:
             k for k, m in enumerate(self.members) if any(m is x for x in self.groups[index].members)
         }
         return any(
-            o.kind == "argument" and o.index in members for o in _outputs(self.capture.structure)
+            o.kind == "argument" and o.index in members for o in outputs_of(self.capture.structure)
         )
 
     def check_donations(self, strict):
@@ -189,18 +189,6 @@ def _check_aliases(found, groups, donated):
                 "use the argument or the outside name in the step, not both; or pass a clone",
                 where="",
             )
-
-
-def _outputs(tree):
-    """The Outputs in what a step returns."""
-    if isinstance(tree, Output):
-        yield tree
-    elif isinstance(tree, dict):
-        for x in tree.values():
-            yield from _outputs(x)
-    elif isinstance(tree, (tuple, list)):
-        for x in tree:
-            yield from _outputs(x)
 
 
 def _modes():

@@ -12,10 +12,10 @@ import sys
 from array import array as integers
 
 from minigrad.array.array import Array, moves, ndarray, unshare
-from minigrad.array.layout import contiguous_strides
 from minigrad.compiler import donation
+from minigrad.compiler.effect_lines import EffectLines
+from minigrad.compiler.memory_lines import ALONE, MemoryLines
 from minigrad.compiler.program import ARGUMENT
-from minigrad.compiler.structure import Output
 from minigrad.graph.modes import SLOW, state
 from minigrad.graph.node import OURS
 from minigrad.graph.variable import Variable
@@ -25,14 +25,14 @@ from minigrad.kernels.blas import single_threaded
 from minigrad.kernels.cpu import cpu
 from minigrad.kernels.threads import threads
 from minigrad.ops.creation import generator
-from minigrad.ops.operands import InferenceVariable
 
+pool = cpu.pool
 MISS, RECHECK = object(), object()
 SYNC = 16  # words of int64: barriers and status
 STATUS = 8  # the word of the status
 
 
-class Wrapper:
+class Wrapper(MemoryLines, EffectLines):
     """Writes and holds `run` of one trace.
 
     Args:
@@ -46,11 +46,12 @@ class Wrapper:
         self.left, self.known_writes = [2], [writes.count]
         self.sync = integers("q", bytes(8 * SYNC))
         self.table = integers("q", bytes(8 * len(self.plan.slots)))
-        self.lines, self.made = [], set()
+        self.lines, self.made, self.reused = [], set(), []
         self.scope = dict(binding.description.scope) | {
             "MISS": MISS, "RECHECK": RECHECK, "Array": Array, "Variable": Variable,
             "state": state, "active": backend._active, "writes": writes, "moves": moves,
-            "generator": generator, "new": object.__new__, "take": cpu.pool.take, "OURS": OURS,
+            "generator": generator, "new": object.__new__, "OURS": OURS,
+            "pool": pool, "grow": pool.grow, "getrefcount": sys.getrefcount, "ALONE": ALONE,
             "getframe": sys._getframe, "LEFT": self.left, "WRITES": self.known_writes,
             "TABLE": self.table, "SYNC": self.sync, "REBIND": self._rebind, "EPOCH": [-1],
             "STEP": self.plan.step, "ZERO": (0,), "ONE": (1,), "unshare": unshare,
@@ -127,11 +128,17 @@ class Wrapper:
         add("try:")
         self.lines += [f"    {x}" for x in self._launch()]
         add("finally:")
+        if any(what[0] == "arena" and what[1] for what in self.plan.slots):
+            add("    arena.owners = 0; pool.current_bytes -= arena.nbytes")
+            add("    arena.home.append(arena)")
         add("    if done and not done[-1]:")
         self.lines += [f"        {x}" for x in self._effects()]
         storages = ", ".join(
             f"s{g.number}" if not g.is_fixed else self._constant(g.storage) for g in self.b.groups
         )
+        for k in self.reused:  # half written, perhaps
+            effect = self._reusable()[k]
+            add(f"if done[-1] and g{k} is not None: {self._leaf(effect)}._grad = None")
         add(f"if done[-1]: return FAILED(done[-1], args, kwargs, [{storages}])")
         result = self._tree(self.capture.structure)
         add(f"return {result}")
@@ -183,53 +190,6 @@ class Wrapper:
             else:
                 self.lines.append(f"if {leaf}._grad is None: return MISS")
 
-    def _arguments(self):
-        """Addresses of the arguments."""
-        add = self.lines.append
-        written, claims = self._written(), set(self.plan.taken.values())
-        for k, value in enumerate(self.capture.recording.arguments):
-            group = self.b.groups[k]
-            slots = self.dynamic.get((ARGUMENT, value), [])
-            if group.is_fixed or not (slots or value in written or value in claims):
-                continue
-            n, size = group.number, value.dtype.itemsize
-            if value in claims:  # the program writes a result over it
-                add(f"t{n} = claimed(s{n}, copy_buffer)")
-                add(f"d{n} = s{n}.buffer.address if t{n} is None else t{n}.buffer.address")
-            else:
-                add(f"b{n} = s{n}.buffer")
-                if value in written:
-                    add(f"if b{n}.owners > 1: unshare(s{n}, copy_buffer); b{n} = s{n}.buffer")
-                low = f" + {group.low * size}" if group.low else ""
-                add(f"d{n} = b{n}.address + x{n}.offset * {size}{low}")
-            self.lines += [f"TABLE[{slot}] = d{n}" for slot in slots]
-
-    def _memory(self):
-        """The arena, the results, the random numbers."""
-        add = self.lines.append
-        for k in self.dynamic.get(("arena", None), []):
-            nbytes = self.plan.slots[k][1]
-            if nbytes:
-                add("arena = new(Array)")
-                add(f"arena.buffer = b = take({nbytes}); TABLE[{k}] = b.address")
-        for k, ref in enumerate(self.plan.results):
-            slots = self.dynamic.get(("result", k), [])
-            if k in self.plan.taken:
-                n = self.b.groups[self.plan.taken[k].index].number
-                self.lines += [f"TABLE[{slot}] = d{n}" for slot in slots]
-                continue
-            shape = self._constant(ref.shape)
-            strides = self._constant(contiguous_strides(ref.shape))
-            dtype = self._constant(ref.dtype)
-            add(f"r{k} = new(Array); r{k}.buffer = b = take({ref.nbytes})")
-            add(f"r{k}.version = r{k}.offset = 0; r{k}.shape = {shape}; r{k}.strides = {strides}")
-            add(f"r{k}.dtype = {dtype}; r{k}.size = {ref.size}; r{k}.is_flat = True")
-            self.lines += [f"TABLE[{slot}] = b.address" for slot in slots]
-        for k in self.dynamic.get(("seed", None), []):
-            add(f"TABLE[{k}] = generator.seed")
-        for k in self.dynamic.get(("counter", None), []):
-            add(f"TABLE[{k}] = generator.counter")
-
     def _versions(self):
         add = self.lines.append
         if self.capture.written or self.b.donated:
@@ -253,92 +213,3 @@ class Wrapper:
         if self.plan.has_products:  # two pools of threads that wait for one another are slow
             return ["with single_threaded:", *(f"    {x}" for x in lines)]
         return lines
-
-    def _effects(self):
-        """What is left behind when the step has run to its end."""
-        lines = []
-        for k in self._copied():
-            lines.append(f"r{k} = {self._constant(cpu.convert)}(r{self._copied()[k]}, r{k}.dtype)")
-        lines += self._donations()
-        if self.capture.random_count:
-            lines.append(f"generator.counter += {self.capture.random_count}")
-        for effect in self.capture.grads:
-            if effect.after is None:
-                value = "None" if effect.before is not None else None
-            elif effect.after.kind == "captured" and effect.after.variable is effect.before:
-                value = None
-            else:
-                value = self._output(effect.after, lines)
-            if value:
-                lines.append(f"{self._leaf(effect)}._grad = {value}")
-        for action, when in self.capture.actions:
-            if when == "after":
-                lines.append(f"{self._constant(action)}()")
-        return lines or ["pass"]
-
-    def _copied(self):
-        """{result: the earlier one of the same Value}: the program writes only that."""
-        first, found = {}, {}
-        for k, ref in enumerate(self.plan.results):
-            if ref.value in first:
-                found[k] = first[ref.value]
-            else:
-                first[ref.value] = k
-        return found
-
-    def _donations(self):
-        lines, taken = [], {v.index: k for k, v in self.plan.taken.items()}
-        name = self._constant(self.b.name)
-        for k in self.b.donated:
-            n = self.b.groups[k].number
-            if k in taken:
-                ref = self.plan.results[taken[k]]
-                shape = self._constant(ref.shape)
-                lines.append(f"r{taken[k]} = taken(s{n}, t{n}, {shape}, {name}, place)")
-            elif self.b.returns(k):
-                lines.append(f"m{n} = moved(s{n}, {name}, place)")
-                lines.append(
-                    f"x{n} = m{n} if x{n}.shape == m{n}.shape else "
-                    f"m{n}.view(x{n}.shape, x{n}.strides, 0)"
-                )
-                lines.append(f"v{n} = type(v{n})(x{n}, name=v{n}.name)")
-            else:
-                lines.append(f"spend(s{n}, {name}, place)")
-        return lines
-
-    # -- results -------------------------------------------------------------------------------
-
-    def _output(self, output, lines):
-        """The name of an Output's Variable or number, made in `lines` if need be."""
-        if output.kind == "argument":
-            return f"v{self.b.members[output.index].number}"
-        if output.kind == "captured":
-            return self._constant(output.variable)
-        k = output.index
-        if output.is_number:
-            return f"ndarray(r{k}).item()"
-        if k not in self.made:
-            self.made.add(k)
-            kind = self._constant(InferenceVariable if self.b.modes[1] else Variable)
-            lines.append(
-                f"q{k} = new({kind}); q{k}.array = r{k}; q{k}._requires_grad = False; "
-                f"q{k}.node = None"
-            )
-        return f"q{k}"
-
-    def _tree(self, tree):
-        """What the step returns, as an expression."""
-        if isinstance(tree, Output):
-            return self._output(tree, self.lines)
-        if isinstance(tree, dict):
-            inner = ", ".join(f"{self._constant(k)}: {self._tree(v)}" for k, v in tree.items())
-            text = f"{{{inner}}}"
-            return text if type(tree) is dict else f"{self._constant(type(tree))}({text})"
-        if isinstance(tree, list):
-            return f"[{', '.join(map(self._tree, tree))}]"
-        if isinstance(tree, tuple):
-            inner = "".join(f"{self._tree(x)}, " for x in tree)
-            if hasattr(tree, "_fields"):
-                return f"{self._constant(type(tree))}({inner})"
-            return f"({inner})"
-        return self._constant(tree)

@@ -71,7 +71,7 @@ class Pool:
         """A buffer of at least `requested` bytes, with one owner."""
         home = self.homes.get(requested)
         if home is None:
-            home = self._home(requested)
+            home = self.home_of(requested)
         buffer = home.pop() if home else self.grow(home, requested)
         buffer.owners, buffer.requested = 1, requested
         self.takes += 1
@@ -94,7 +94,8 @@ class Pool:
         self.current_bytes -= buffer.nbytes
         buffer.home.append(buffer)
 
-    def _home(self, requested):
+    def home_of(self, requested):
+        """The bin for requests of a size; it is the same one for good."""
         nbytes = round_up(requested)
         with self.lock:
             home = self.bins.get(nbytes)

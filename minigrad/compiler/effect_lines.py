@@ -1,0 +1,109 @@
+"""The lines of a wrapper for what a step leaves behind, and for what it returns."""
+
+from typing import Any
+
+from minigrad.compiler.structure import Output
+from minigrad.graph.variable import Variable
+from minigrad.kernels.cpu import cpu
+from minigrad.ops.operands import InferenceVariable
+
+
+class EffectLines:
+    """A part of `wrapper.Wrapper`, whose attributes it uses."""
+
+    b: Any
+    plan: Any
+    capture: Any
+    lines: list
+    made: set
+    reused: list
+    _constant: Any
+    _copied: Any
+    _leaf: Any
+
+    def _effects(self):
+        """What is left behind when the step has run to its end."""
+        lines = []
+        for k in self._copied():
+            lines.append(f"r{k} = {self._constant(cpu.convert)}(r{self._copied()[k]}, r{k}.dtype)")
+        lines += self._donations()
+        if self.capture.random_count:
+            lines.append(f"generator.counter += {self.capture.random_count}")
+        for effect in self.capture.grads:
+            if effect.after is None:
+                value = "None" if effect.before is not None else None
+            elif effect.after.kind == "captured" and effect.after.variable is effect.before:
+                value = None
+            else:
+                value = self._output(effect.after, lines)
+            if value and effect.after and effect.after.index in self.reused:
+                k = effect.after.index
+                made = lines.pop()
+                lines += [
+                    f"if g{k} is None:",
+                    f"    {made}",
+                    f"    {self._leaf(effect)}._grad = q{k}",
+                ]
+            elif value:
+                lines.append(f"{self._leaf(effect)}._grad = {value}")
+        for action, when in self.capture.actions:
+            if when == "after":
+                lines.append(f"{self._constant(action)}()")
+        return lines or ["pass"]
+
+    def _donations(self):
+        lines, taken = [], {v.index: k for k, v in self.plan.taken.items()}
+        name = self._constant(self.b.name)
+        for k in self.b.donated:
+            n = self.b.groups[k].number
+            if k in taken:
+                ref = self.plan.results[taken[k]]
+                shape = self._constant(ref.shape)
+                lines.append(f"r{taken[k]} = taken(s{n}, t{n}, {shape}, {name}, place)")
+            elif self.b.returns(k):
+                lines.append(f"m{n} = moved(s{n}, {name}, place)")
+                lines.append(
+                    f"x{n} = m{n} if x{n}.shape == m{n}.shape else "
+                    f"m{n}.view(x{n}.shape, x{n}.strides, 0)"
+                )
+                lines.append(f"v{n} = type(v{n})(x{n}, name=v{n}.name)")
+            else:
+                lines.append(f"spend(s{n}, {name}, place)")
+        return lines
+
+    # -- results -------------------------------------------------------------------------------
+
+    def _output(self, output, lines):
+        """The name of an Output's Variable or number, made in `lines` if need be."""
+        if output.kind == "argument":
+            return f"v{self.b.members[output.index].number}"
+        if output.kind == "captured":
+            return self._constant(output.variable)
+        k = output.index
+        if output.is_number:
+            return f"ndarray(r{k}).item()"
+        if k not in self.made:
+            self.made.add(k)
+            kind = self._constant(InferenceVariable if self.b.modes[1] else Variable)
+            lines.append(
+                f"q{k} = new({kind}); q{k}.array = r{k}; q{k}._requires_grad = False; "
+                f"q{k}.node = None"
+            )
+        return f"q{k}"
+
+    def _tree(self, tree):
+        """What the step returns, as an expression."""
+        if isinstance(tree, Output):
+            return self._output(tree, self.lines)
+        if isinstance(tree, dict):
+            inner = ", ".join(f"{self._constant(k)}: {self._tree(v)}" for k, v in tree.items())
+            text = f"{{{inner}}}"
+            return text if type(tree) is dict else f"{self._constant(type(tree))}({text})"
+        if isinstance(tree, list):
+            return f"[{', '.join(map(self._tree, tree))}]"
+        if isinstance(tree, tuple):
+            inner = "".join(f"{self._tree(x)}, " for x in tree)
+            if hasattr(tree, "_fields"):
+                return f"{self._constant(type(tree))}({inner})"
+            return f"({inner})"
+        return self._constant(tree)

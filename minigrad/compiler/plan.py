@@ -15,8 +15,9 @@ from minigrad.kernels.blas import find_blas
 class Plan:
     """A compiled step.
 
-    step(t, T, table_at): the machine code of thread t of T; see `step_text`. It returns 0, or k if
-    checks[k - 1] failed.
+    step(t, T, table_at): runs the part of thread t of T; see `step_text`. It returns 0, or k if
+    checks[k - 1] failed. machine_code: (function, what it takes after these three), for those who
+    must not run bytecode.
     slots: what the table of int64 holds: ('sync',): the address of 128 zeroed bytes; ('arena',
     nbytes); (kind, Value) for captured memory, arguments and constants; ('result', k); ('seed',)
     and ('counter',) of the random numbers.
@@ -52,13 +53,13 @@ class Plan:
             find_blas()
         _find_yield()
         self.module = loader.load(built.text, built.ordered_includes())
-        self._step = loader.entry(self.module.step)
-        self._code_at = self.code.buffer_info()[0]
+        self.machine_code = loader.entry(self.module.step), (self.code.buffer_info()[0],)
         self.seconds = time.perf_counter() - began
 
     def step(self, t, T, table_at):
         """Runs the part of thread t of T."""
-        return self._step(t, T, table_at, self._code_at)
+        function, more = self.machine_code
+        return function(t, T, table_at, *more)
 
     @property
     def written(self):

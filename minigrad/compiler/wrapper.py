@@ -54,8 +54,7 @@ class Wrapper(MemoryLines, EffectLines):
             "pool": pool, "grow": pool.grow, "getrefcount": sys.getrefcount, "ALONE": ALONE,
             "getframe": sys._getframe, "LEFT": self.left, "WRITES": self.known_writes,
             "TABLE": self.table, "SYNC": self.sync, "REBIND": self._rebind, "EPOCH": [-1],
-            "STEP": self.plan.step, "ZERO": (0,), "ONE": (1,), "unshare": unshare,
-            "AT": (self.table.buffer_info()[0],), "copy_buffer": cpu.copy_buffer,
+            "STEP": self.plan.machine_code[0], "unshare": unshare, "copy_buffer": cpu.copy_buffer,
             "FAILED": failed, "together": threads.together, "ndarray": ndarray,
             "single_threaded": single_threaded, "spend": donation.spend, "moved": donation.moved,
             "claimed": donation.claimed, "taken": donation.taken,
@@ -203,12 +202,14 @@ class Wrapper(MemoryLines, EffectLines):
             add(f"{name}.version += {count}; {name}.written_at = place")
 
     def _launch(self):
-        alone = "done += map(STEP, ZERO, ONE, AT)"
+        at, more = self.table.buffer_info()[0], self.plan.machine_code[1]
+        alone = ", ".join(self._constant((x,)) for x in (0, 1, at, *more))
+        alone = f"done += map(STEP, {alone})"
         lines = ["SYNC[0] = 0", f"SYNC[{STATUS}] = 0"]
         n = self.plan.threads
         if n == 1:
             return [*lines[1:], alone]
-        lists = self._constant([(t, n, self.table.buffer_info()[0]) for t in range(n)])
+        lists = self._constant([(t, n, at, *more) for t in range(n)])
         lines += [f"if not together(STEP, {lists}, done): {alone}"]
         if self.plan.has_products:  # two pools of threads that wait for one another are slow
             return ["with single_threaded:", *(f"    {x}" for x in lines)]

@@ -61,9 +61,10 @@ print(mine.trace(small, {"x": (4, 3), "w": (3, 2)}))
 
 # %% [markdown]
 # Each line is an `Op`: which operation, from which values, into which new one. Here is a training
-# step of a network for the digits: forward, backward (the formulas of lessons 01 and 04, written
-# out), and gradient descent with momentum (lesson 08). `good` measures how well the answers agree
-# with the targets; somebody wanted to look at it once, and then did not return it.
+# step of a network for the digits: forward, with ReLU written as a product; backward, with the
+# formulas of lessons 01 and 04 written out; and gradient descent with momentum (lesson 08). `good`
+# measures how well the answers agree with the targets; somebody wanted to look at it once, and then
+# did not return it.
 
 # %%
 rate = 0.02
@@ -78,7 +79,9 @@ STATE = ["w1", "b1", "w2", "b2", "v1", "c1", "v2", "c2"]
 
 def train_step(x, t, w1, b1, w2, b2, v1, c1, v2, c2):
     """Return the loss of a batch, and the weights and velocities after a step."""
-    h = (x @ w1 + b1).tanh()
+    z = x @ w1 + b1
+    on = z > 0  # 1 or 0: no `if` in it
+    h = on * z
     y = h @ w2 + b2
     d = y - t
     loss = (d * d).sum() / N
@@ -87,7 +90,7 @@ def train_step(x, t, w1, b1, w2, b2, v1, c1, v2, c2):
 
     dy = d * (2 / N)
     dw2, db2 = h.T @ dy, dy.sum_rows()
-    dz = (dy @ w2.T) * (1 - h * h)
+    dz = (dy @ w2.T) * on
     dw1, db1 = x.T @ dz, dz.sum_rows()
 
     v1, c1, v2, c2 = 0.9 * v1 + dw1, 0.9 * c1 + db1, 0.9 * v2 + dw2, 0.9 * c2 + db2
@@ -151,6 +154,31 @@ frozen.reveal("yes" if moved > 0 else "no")
 # trace again when something has changed (PyTorch's guards); and for the rest they ask you to pass
 # as an argument what may change.
 #
+# minigrad's own compiler watches what it can, and looks again now and then: calls 3, 5, 9, 17 and
+# so on of a compiled function are traced once more and compared with the program.
+
+# %%
+factor = 2.0
+
+
+@mg.compile
+def scaled(x):
+    """Return the sum of x, times a number from outside."""
+    return (x * factor).sum()
+
+
+x = mg.variable([1.0, 2.0])
+print("calls 1 and 2:", scaled(x).item(), scaled(x).item())
+factor = 3.0
+try:
+    scaled(x)
+except mg.errors.TraceError as error:
+    print(error)
+
+# %% [markdown]
+# In between, the old number would have been used, without a word. `mg.variable(factor)` as an
+# argument is the cure, here as everywhere.
+#
 # ## 3. What nobody needs
 #
 # **Write** `eliminate_dead`.
@@ -177,11 +205,11 @@ print(*gone, sep="\n")
 #
 # ## 4. One loop instead of five
 #
-# What is left computes what was asked for, in the most roundabout way: `x @ w1 + b1` and then
-# `tanh` are three kernels. The second reads what the first has just written, all of it, adds `b1`,
-# and writes all of it again for the third. An addition takes a fraction of a nanosecond, the trip
-# to memory much longer. *Fusing* them means: one loop that does all to an entry while it is in a
-# register. What only this loop needs is never in memory.
+# What is left computes what was asked for, in the most roundabout way: `z = x @ w1 + b1`,
+# `on = z > 0` and `on * z` are four kernels. The second reads what the first has just written, all
+# of it, adds `b1`, and writes all of it again for the third. An addition takes a fraction of a
+# nanosecond, the trip to memory much longer. *Fusing* them means: one loop that does all to an
+# entry while it is in a register. What only this loop needs is never in memory.
 #
 # When is that possible? Each turn of the loop computes *one entry* of each operation. So an
 # operation can join the loop if this one entry of its inputs is all that it needs.
@@ -239,9 +267,10 @@ for axis in axes:
 plt.show()
 
 # %% [markdown]
-# **What to see.** The blue ones stand alone, as before. Between them, green towers: bias, `tanh`
-# and `1 - h * h` in one loop, the whole loss in another. The four towers on the right are the
-# optimizer's: for each weight, velocity and weight in one loop over both. Here is the first:
+# **What to see.** The blue ones stand alone, as before. Between them, green towers: bias and ReLU
+# in one loop, the whole loss in another, together with what backward begins with. The four towers
+# on the right are the optimizer's: for each weight, velocity and weight in one loop over both. Here
+# is the first:
 
 # %%
 needs("14.fuse", "14.eliminate_dead", "14.trace")
@@ -457,7 +486,7 @@ def train(step, epochs=15):
 
 one_by_one, _, slow = train(lambda given: machine.run(recorded, given))
 yours, trained, fast = train(lambda given: compiled(*given.values()))
-hidden = np.tanh(x_new @ trained["w1"] + trained["b1"])
+hidden = np.maximum(x_new @ trained["w1"] + trained["b1"], 0)
 accuracy = ((hidden @ trained["w2"] + trained["b2"]).argmax(axis=1) == y_new).mean()
 
 figure, axis = plt.subplots(figsize=(8, 3.6), layout="constrained")

@@ -22,7 +22,7 @@ EXPRESSIONS = {
     "neg": "-{}",
     "exp": "exp({})",
     "tanh": "tanh({})",
-    "greater": "float({} > {})",
+    "greater": "1.0 if {} > {} else 0.0",
 }
 
 
@@ -111,7 +111,7 @@ class Compiled:
         exec(text, made)
         (kernel,) = (f for name, f in made.items() if name.startswith("kernel_"))
         arguments = reads(group) + [one.output for one in group if one.output in self.stored]
-        return numba.njit(kernel), arguments
+        return numba.njit(error_model="numpy")(kernel), arguments
 
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """Return the outputs."""

@@ -1,5 +1,7 @@
 """The text of a reduction: kept loops, reduced loops, and perhaps one kept loop innermost."""
 
+import numpy as np
+
 from minigrad.kernels.codegen import (
     Kernel,
     combine,
@@ -11,6 +13,13 @@ from minigrad.kernels.codegen import (
     stored_as,
 )
 from minigrad.kernels.emitter import Emitter, Operand, real_type
+
+
+def limits(dtype):
+    """The smallest and the largest number of an integer dtype."""
+    found = np.iinfo(dtype.numpy)
+    return int(found.min), int(found.max)
+
 
 BLOCK = 4096  # elements summed in the kernel's type before the sum moves on to float64
 
@@ -60,6 +69,9 @@ def reduce_text(program, how, kinds, n_kept, n_reduced, keeps_inner, inner):
         kind = "f"
     value = emitter.value(expression, kind)
     start = start_value(how, kind, emitter.real)
+    if keeps_inner and kind == "i" and how in ("max", "min") and out.kind.itemsize < 8:
+        least, most = limits(out.kind)  # it is stored in the output, which may be a small int
+        start = f"I8({least if how == 'max' else most})"
     finish = _finisher(how, kind, out.kind, emitter.real, reduced)
     for depth, i in enumerate(kept):
         kernel.loop(1 + depth, i, f"n_{i}")

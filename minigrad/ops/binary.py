@@ -3,6 +3,7 @@
 from minigrad.array.array import Array, ndarray
 from minigrad.errors import ArgumentError
 from minigrad.kernels import expression as e
+from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import where
 from minigrad.ops.base import Elementwise
 
@@ -84,7 +85,10 @@ class Pow(Elementwise):
         """The output Array; of ints only where it is an int."""
         b = operands[1]
         if not cls.result_dtype(operands).is_float:
-            lowest = ndarray(b).min(initial=0) if isinstance(b, Array) else b
+            lowest = b
+            if isinstance(b, Array):
+                fine = not b.size or device_of(b).all_within(b, 0, 2**63 - 1)
+                lowest = 0 if fine else ndarray(b).min()
             if lowest < 0:
                 raise ArgumentError(
                     "pow: wanted exponents of at least 0 for ints, as the result is an int",

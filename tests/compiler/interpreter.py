@@ -80,10 +80,10 @@ def execute(recording, memory, seed=0, counter=0):
 
 def view(ref: Ref, memory):
     """A writable ndarray over what a Ref shows."""
+    if not ref.size:  # no instruction has made it
+        return np.empty(ref.shape, ref.dtype.numpy)
     data = memory[ref.value]
     step = data.itemsize
-    if not ref.size:
-        return np.empty(ref.shape, data.dtype)
     low, high = byte_extent(*ref.layout(), 1)
     assert low >= 0, f"{ref} with {ref.layout()} begins outside"
     assert high <= data.size, f"{ref} with {ref.layout()} ends outside"
@@ -139,7 +139,9 @@ class Step:
             value = getattr(np, how)(value, axis=axes)
         elif how in ("sum", "mean", "prod"):
             wide = np.float64 if value.dtype.kind == "f" or how == "mean" else np.int64
-            value = getattr(np, how)(value, axis=axes, dtype=wide)
+            empty = how == "mean" and not value.size  # NumPy warns
+            value = getattr(np, "sum" if empty else how)(value, axis=axes, dtype=wide)
+            value = value * np.nan if empty else value
         else:
             value = getattr(np, how)(value, axis=axes)
         self.outputs[0][...] = stored(np.asarray(value), self.outputs[0].dtype)

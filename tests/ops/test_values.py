@@ -149,3 +149,12 @@ def test_sum_of_two_dtypes_follows_the_promotion_rules(dtypes):
         want = np.promote_types(*dtypes).name
     assert y.dtype.name == want
     np.testing.assert_array_equal(y.numpy(), (a.astype(float) + b).astype(want))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "int64"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_extremes_of_ints_along_the_first_axis(dtype, sign):
+    values = (sign * np.arange(1, 13).reshape(3, 4)).astype(dtype)  # no 0 among them
+    x = mg.variable(values)
+    assert mg.max(x, 0).tolist() == values.max(0).tolist()
+    assert mg.min(x, 0).tolist() == values.min(0).tolist()

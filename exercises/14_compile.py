@@ -216,8 +216,8 @@ def donate(program, donated):
 # --- Bug hunt -------------------------------------------------------------------
 # Somebody has written a training step by hand as a compiler would plan it: each line
 # a kernel, and what is donated (w1, w2, v1, v2) gets its new values in its own
-# memory. It trains. But one line reads a donated value whose memory has already been
-# overwritten by an earlier line.
+# memory. With a small learning rate it trains. But one line reads a donated value whose
+# memory an earlier line has overwritten.
 #   value:   the donated argument that is read too late, such as "w1";
 #   written: the letter of the line that overwrites it;
 #   read:    the letter of the line that reads it although it is gone.

@@ -22,6 +22,10 @@ RATE = (
     "read optimizer.learning_rate outside the step; an array that follows it is "
     "optimizer.groups[0].learning_rate_array"
 )
+WATCHERS = {
+    "minigrad.autograd.anomaly": "debug.detect_anomaly()",
+    "minigrad.autograd.records": "debug.record_grad_function()",
+}
 FORWARD = Function.apply.__func__.__code__  # type: ignore[attr-defined]
 BACKWARD = FunctionPlan._call.__code__
 WAYS = {  # the engine's function that the person's line called -> (what it is, what to do)
@@ -54,6 +58,8 @@ def _entry():
         name = frame.f_code.co_name
         if name == "wrapper" and "function" in frame.f_locals:
             name = frame.f_locals["function"].__name__
+        if frame.f_globals["__name__"] in WATCHERS:
+            return WATCHERS[frame.f_globals["__name__"]], ""
         frame = frame.f_back
     while frame is not None:
         if frame.f_code is FORWARD:
@@ -70,7 +76,11 @@ def read_error(array, value, running):
     value: the Value of an Array without memory, or None. running: (name, place) of the op.
     """
     name, function = _entry()
-    what, fix = WAYS.get(name, (running[0] or name, "compute it outside the step and pass it in"))
+    if name in WATCHERS.values():
+        what, fix = name, "debug the step without compiling it: MINIGRAD_COMPILE=0"
+    else:
+        other = running[0] or name, "compute it outside the step and pass it in"
+        what, fix = WAYS.get(name, other)
     if function:
         what = f"{function}, by {what},"
     whose = "made in the step" if value is not None else "that may be another one at the next call"

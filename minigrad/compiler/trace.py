@@ -184,6 +184,11 @@ class Trace(Table):
         """Notes work of the host that writes to Arrays: it is done around each run, not now."""
         self.actions.append((action, arrays, len(self.instructions), user_place()))
 
+    def call(self, array, name):
+        """Gives captured memory a name for people, unless it has one."""
+        value = self.value_of(array.storage)
+        value.name = value.name or name
+
     def draw(self, generator, count):
         """(seed, counter) of the next numbers of a generator."""
         if generator is not default_generator:

@@ -57,6 +57,8 @@ class Interop:
         return export(array, device.copy_buffer, writable)
 
     def _leaves_graph(self):
+        if state.trace is not None:
+            state.trace.refuse_reading(self.array)
         if state.context is not None and self._requires_grad:
             state.context.has_left_graph = True
 

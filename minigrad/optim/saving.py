@@ -6,6 +6,7 @@ from typing import NamedTuple
 from minigrad.errors import ArgumentTypeError, StateError
 from minigrad.graph.modes import no_grad
 from minigrad.graph.variable import Variable
+from minigrad.graph.writes import written
 from minigrad.kernels.backend import device_of
 from minigrad.ops.base import constant
 from minigrad.optim.state import problems, refuse
@@ -64,6 +65,7 @@ def load_state_dict(optimizer, saved):
     for group, hyperparameters in chosen:
         for name, value in hyperparameters.items():
             setattr(group, name, value)
+    written(optimizer, f"{kind}.load_state_dict")
     optimizer.state.clear()
     optimizer.forget_plan()
     group_of = {p.id: group for group in optimizer.groups for p in group.parameters}

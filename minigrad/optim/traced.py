@@ -18,7 +18,9 @@ rate_, momentum_, decay_, keep_ = map(symbol, ("rate", "momentum", "decay", "kee
 beta1_, beta2_, rest1_, rest2_ = map(symbol, ("beta1", "beta2", "rest1", "rest2"))
 alpha_, rest_, eps_, correction_ = map(symbol, ("alpha", "rest", "eps", "correction"))
 
-DECAYED = where(e.call("greater", decay_, 0.0), decay_ * p_, 0.0)  # gone from the kernel without decay
+DECAYED = where(
+    e.call("greater", decay_, 0.0), decay_ * p_, 0.0
+)  # gone from the kernel without decay
 
 KEEP = Program(["rate", "decay"], [1.0 - rate_ * decay_])
 FACTORS = Program(  # steps, step size, correction of the second moment's bias
@@ -164,12 +166,14 @@ def _update(optimizer, place):
     device, trace = default_device(), modes.trace
     for group in optimizer.groups:
         rates = _Rates(device, group)
+        trace.call(rates.rate, f"{optimizer.algorithm}'s numbers")
         for p in group.parameters:
             trace.grad(p)
             if p._grad is None or not p._requires_grad:
                 continue
             with trace.paused():
                 state = optimizer.state_for(p, group)
+            _name(trace, optimizer, p, state)
             g = device.contiguous(p._grad.array)
             rule = STEPS[optimizer.kernel]
             program, inputs, outputs = rule(device, p.array, g, state, rates, rates.values)
@@ -177,3 +181,15 @@ def _update(optimizer, place):
             if state is not None:
                 device.prepare_write(state.block)
             device.elementwise(program, inputs, outputs)
+
+
+def _name(trace, optimizer, p, state):
+    """Names the memory of a parameter and its state, for reports."""
+    name = p.name or "a parameter"
+    trace.call(p.array, name)
+    if p.group is not None:
+        trace.call(p.group[0].flat, "gradients")
+    if state is not None:
+        trace.call(state.block, f"{optimizer.algorithm}'s state of {name}")
+        if state.counters is not None:
+            trace.call(state.counters, f"{optimizer.algorithm}'s steps of {name}")

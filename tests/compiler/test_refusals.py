@@ -141,6 +141,11 @@ def new_buffer(t, x):
     return mg.GradManager([t.other])
 
 
+def watched(t, x):
+    with mg.debug.detect_anomaly():
+        return use(t, x)
+
+
 CASES = {  # what is done -> (the step, part of the message, part of the advice)
     "print": (lambda t, x: str(use(t, x)), "print and repr", "print it outside"),
     "print from outside": (lambda t, x: str(t.h), "print and repr", "print it outside"),
@@ -188,7 +193,9 @@ CASES = {  # what is done -> (the step, part of the message, part of the advice)
     "span": (left_open, "begins to record", "inside the step, or around it"),
     "result": (lambda t, x: {"a": object()}, "wanted it to return", "return the Variables"),
     "recorded write": (recorded_write, "add in place, recorded", "mg.no_grad()"),
-    "deepcopy state": (lambda t, x: t.optimizer.state_dict(), "needs", "outside"),
+    "anomalies": (watched, "debug.detect_anomaly()", "MINIGRAD_COMPILE=0"),
+    "allclose": (lambda t, x: mg.allclose(x, t.h), "allclose needs", "outside the step"),
+    "state of an optimizer": (lambda t, x: t.optimizer.state_dict(), "needs", "outside"),
 }  # fmt: skip
 
 
@@ -198,7 +205,7 @@ def test_a_refusal_teaches(name):
     tools, x = Tools(), mg.variable([1.0, 2.0])
     for _ in range(2):
         train(tools, x)
-    before = generator.counter, tools.h.node, tools.model.weight.version
+    before = generator.counter, tools.h.node, tools.model.weight.version, tools.h.version
     values = tools.model.weight.tolist()
     with pytest.raises(TraceError) as caught:
         capture(step, (tools, x))
@@ -209,7 +216,10 @@ def test_a_refusal_teaches(name):
     assert advice in error.fix
     if name != "result":
         assert "test_refusals.py:" in error.where
-    assert (generator.counter, tools.h.node, tools.model.weight.version) == before
+    after = generator.counter, tools.h.node, tools.model.weight.version, tools.h.version
+    assert after == before
+    assert not tools.h.array.is_foreign
+    assert tools.h.array.buffer.pins == 0
     assert tools.model.weight.tolist() == values
     if name != "span":  # a manager that was left recording stays so
         train(tools, x)

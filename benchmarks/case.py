@@ -75,7 +75,9 @@ def measure(case: Case, seconds: float, clock=time.perf_counter) -> dict:
     time, short against what else the machine does.
 
     Returns:
-        Seconds per step: `median` and `best` over the round's batches; `steps` counts them.
+        Seconds per step: `median` and `best` over the round's batches; `steps` counts them. For a
+        peer that runs behind the caller's back also `waited`, the median of steps that are waited
+        for one by one, as by a loop that reads the loss each time.
     """
     case.reset()
     gc.collect()
@@ -96,8 +98,22 @@ def measure(case: Case, seconds: float, clock=time.perf_counter) -> dict:
         took = clock() - start
         spent += took
         batches.append(took / count)
-    return {
+    found = {
         "median": statistics.median(batches),
         "best": min(batches),
         "steps": count * len(batches),
     }
+    if case.finish is not nothing:
+        found["waited"] = statistics.median(waited_for(case, seconds / 4, clock))
+    return found
+
+
+def waited_for(case: Case, seconds: float, clock) -> list[float]:
+    """Seconds of each of some steps, none begun before the last has ended."""
+    found, end = [], clock() + seconds
+    while clock() < end or len(found) < 3:
+        start = clock()
+        case.step()
+        case.finish()
+        found.append(clock() - start)
+    return found

@@ -20,11 +20,13 @@ RTOL = 1e-3
 
 def summary(rounds):
     """Median over the rounds' medians, best over all batches."""
+    waits = [r["waited"] for r in rounds if "waited" in r]
     return {
         "median": statistics.median(r["median"] for r in rounds),
         "best": min(r["best"] for r in rounds),
         "rounds": [r["median"] for r in rounds],
         "steps": sum(r["steps"] for r in rounds),
+        **({"waited": statistics.median(waits)} if waits else {}),
     }
 
 

@@ -84,6 +84,11 @@ def goals(report):
     return table(["work", "minigrad", "goal", "measured", "met"], lines)
 
 
+def _results(report, peer):
+    """What was measured of a peer, row by row."""
+    return [entry["results"][peer] for entry in report["rows"] if peer in entry["results"]]
+
+
 def costs(report):
     """A line for each row that compiles or holds bytes."""
 
@@ -99,18 +104,20 @@ def costs(report):
         return "–" if value is None else quantity(value, unit)
 
     compilers = [name for name in shown(report) if PEERS[name].compiles]
-    held = {n for entry in report["rows"] for n, r in entry["results"].items() if "bytes" in r}
-    weighed = [name for name in shown(report) if name in held]
+    weighed = [n for n in shown(report) if any("bytes" in r for r in _results(report, n))]
+    behind = [n for n in shown(report) if any("waited" in r for r in _results(report, n))]
     lines = [
         [
             entry["title"],
             *(cell(entry, name, "first", "s") for name in compilers),
+            *(cell(entry, name, "waited", "s") for name in behind),
             *(cell(entry, name, "bytes", "B") for name in weighed),
         ]
         for entry in report["rows"]
         if any("first" in result for result in entry["results"].values())
     ]
     titles = ["work", *(f"first calls, {PEERS[name].title}" for name in compilers)]
+    titles += [f"each step waited for, {PEERS[name].title}" for name in behind]
     return table([*titles, *(f"peak bytes, {PEERS[name].title}" for name in weighed)], lines)
 
 
@@ -152,7 +159,8 @@ def note(report):
         "brackets the best; each peer in a process of its own, denormals flushed, parameters reset "
         "each round; all start from the same values and must compute the same numbers. Lower is "
         f"better; `–`: not offered by this peer or not measured. {machine_does}"
-        "First calls: seconds of the first two, compilation included, caches cold. Peak bytes "
+        "First calls: seconds of the first two, compilation included, caches cold. JAX runs behind "
+        "the caller: its times are of several steps and one wait. Peak bytes "
         "count activations, gradients and optimizer state: minigrad's by its allocator, PyTorch's "
         "by what its graph saves (in brackets, by its allocator), JAX's by XLA's plan. "
         "Made by `python -m benchmarks`."

@@ -220,7 +220,8 @@ def test_measure_waits_for_work_behind_the_caller():
         now, waiting = now + 0.5 * waiting, 0
 
     made = case.Case(step, case.nothing, list, finish)
-    assert case.measure(made, 3.0, clock=lambda: now)["median"] == pytest.approx(0.5)
+    found = case.measure(made, 3.0, clock=lambda: now)
+    assert found["median"] == found["waited"] == pytest.approx(0.5)
 
 
 def test_training_numbers_start_from_a_reset():

@@ -5,6 +5,7 @@ from minigrad.kernels.expression import Expression
 
 WIDEST = 70  # characters of a formula; a longer one is shown by the name of its operation
 SOURCE_COLUMN = 56
+UNSHOWN = {"accumulate", "error"}  # said by the sign before the call; a function
 
 
 def show(recording):
@@ -108,16 +109,18 @@ class Names:
         more.pop("shape", None)
         axes = more.pop("axes", None)
         if program is None:
-            details = [f"{k}={v!r}" for k, v in more.items() if k != "accumulate"]
+            details = [f"{k}={v!r}" for k, v in more.items() if k not in UNSHOWN]
             return " ".join([i.op, *operands, *details])
         if how:
             texts = formulas(program, operands, i.name, _nested)
             axes = "" if axes is None else f" over axes {', '.join(map(str, axes))}"
             return f"{how} {texts[0]}{axes}"
         texts = formulas(program, operands, i.name, formula)
-        if not isinstance(i.inputs[0], Ref):
+        if i.inputs and not isinstance(i.inputs[0], Ref):
             texts = [t.replace("copy", "fill") if t == f"copy {operands[0]}" else t for t in texts]
         if i.op == "rows":
+            if len(texts) < len(more["modes"]):
+                return f"rows {texts[0]} ({', '.join(more['modes'])})"
             pairs = zip(texts, more["modes"], strict=True)
             return "rows " + ", ".join(t if m == "store" else f"{t} ({m})" for t, m in pairs)
         return ", ".join(texts)
@@ -125,11 +128,20 @@ class Names:
 
 def formulas(program, operands, name, write):
     """The texts of a program's formulas over the texts of its operands, by one of those below."""
-    named = dict(zip(program.inputs, operands, strict=True))
-    texts = [write(e, named) for e in program.outputs]
-    if max(map(len, texts)) > WIDEST and name:
-        return [" ".join([name, *operands])] * len(texts)
-    return texts
+    sizes: dict = {}
+    if max(_size(e, sizes) for e in program.outputs) <= WIDEST:
+        named = dict(zip(program.inputs, operands, strict=True))
+        texts = [write(e, named) for e in program.outputs]
+        if max(map(len, texts)) <= WIDEST:
+            return texts
+    return [" ".join([name or "formula", *operands])]
+
+
+def _size(e, sizes):
+    """How many operations a formula has when written out: many more than there are objects."""
+    if e not in sizes:
+        sizes[e] = 1 + sum(_size(a, sizes) for a in e.args if isinstance(a, Expression))
+    return sizes[e]
 
 
 def formula(e, named):

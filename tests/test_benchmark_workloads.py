@@ -5,7 +5,6 @@ import importlib.util
 import numpy as np
 import pytest
 
-import minigrad as mg
 from benchmarks import initial
 from benchmarks.peers import compiled_peer, minigrad_peer
 from benchmarks.peers.numpy_optimizers import SGD, Adam
@@ -26,10 +25,7 @@ SMALL = {
     "adam": {"shapes": [[4, 5], [3]]},
 }
 PEERS = {"eager": minigrad_peer, "compiled": compiled_peer}
-without_compiler = pytest.mark.skipif(
-    not hasattr(mg, "compile"), reason="this minigrad has no mg.compile"
-)
-ways = pytest.mark.parametrize("way", ["eager", pytest.param("compiled", marks=without_compiler)])
+ways = pytest.mark.parametrize("way", PEERS)
 
 
 def numbers(peer, kind):
@@ -98,7 +94,6 @@ def test_losses_are_those_of_numpy(way, kind, derive, algorithm):
     np.testing.assert_allclose(numbers(PEERS[way], kind), expected, rtol=1e-5)
 
 
-@without_compiler
 @pytest.mark.parametrize("kind", SMALL)
 def test_compiled_numbers_are_those_of_eager(kind):
     expected = numbers(minigrad_peer, kind)

@@ -9,12 +9,4 @@ from benchmarks.peers.minigrad_cases import builders
 from benchmarks.peers.minigrad_peer import prepare as prepare
 from benchmarks.peers.minigrad_peer import version as version
 
-
-def compiled(function):
-    """The function, compiled. Raises RuntimeError where minigrad has no compiler."""
-    if not hasattr(mg, "compile"):
-        raise RuntimeError("this minigrad has no mg.compile")
-    return mg.compile(function)
-
-
-BUILDERS = builders(compiled)
+BUILDERS = builders(mg.compile)

@@ -115,6 +115,26 @@ class Device(Protocol):
         """out = the sum of columns at the places they were unfolded from: the adjoint of unfold."""
         ...
 
+    def convolves(self, what: str, dtype: DType, shape: tuple, kernels: tuple, window: Any) -> bool:
+        """Whether the device convolves without unfolding, and that takes no longer.
+
+        what: "output" (`convolve`), "input" (`convolve_back`) or "kernels" (`correlate`). shape: of
+        the images (n, c, h, w); kernels: (o, c / groups, kh, kw). A device may lack all four.
+        """
+        ...
+
+    def convolve(self, x: Array, w: Array, bias: Array | None, out: Array, window: Any) -> None:
+        """out (n, o, oh, ow) = the cross-correlation of x (n, c, h, w) with w, plus bias (o,)."""
+        ...
+
+    def convolve_back(self, g: Array, w: Array, out: Array, window: Any) -> None:
+        """out (n, c, h, w) = the gradient of x, of g (n, o, oh, ow): the adjoint in x."""
+        ...
+
+    def correlate(self, g: Array, x: Array, out: Array, window: Any) -> None:
+        """out (o, c, kh, kw) = the gradient of w: the adjoint in w."""
+        ...
+
     def largest(self, x: Array, out: Array, window: Any) -> None:
         """out = where in the flattened x the first largest element of each window lies, int64.
 

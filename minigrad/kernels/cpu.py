@@ -8,6 +8,7 @@ from minigrad.array.array import Array, hooks, moves, ndarray, prepare_write
 from minigrad.array.dtypes import DType, int64
 from minigrad.array.layout import size_of
 from minigrad.kernels import backend, blas, loader
+from minigrad.kernels.direct import DirectConvolution
 from minigrad.kernels.expression import IDENTITY
 from minigrad.kernels.row_programs import RowPrograms
 from minigrad.kernels.structural import StructuralKernels
@@ -31,7 +32,7 @@ def _first_outside():
     return loader.entry(loader.load_source("checks").first_outside_i8)
 
 
-class Cpu(RowPrograms, StructuralKernels):
+class Cpu(RowPrograms, StructuralKernels, DirectConvolution):
     """The device table (see `backend.Device`) on the CPU."""
 
     name = "cpu"

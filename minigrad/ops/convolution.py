@@ -1,5 +1,6 @@
 """Convolution as matrix products over unfolded windows, a few images at a time, side by side.
 
+Where the device has kernels that need no unfolding (stride 1, one group), these do it instead.
 y = conv(x, w) is linear in x and in w, and so are its two gradients in dy: three operations, of
 which each one's gradients are the other two. Only x and w are saved; windows are unfolded again.
 """
@@ -70,6 +71,12 @@ def kernels_of(w, groups):
     return as_shape(w, (o, rows) if groups == 1 else (groups, o // groups, rows))
 
 
+def is_direct(device, what, x_shape, w_shape, window, dtype):
+    """Whether the device has a kernel for it; one that only records programs has none at all."""
+    convolves = getattr(device, "convolves", None)
+    return convolves is not None and convolves(what, dtype, x_shape, w_shape, window)
+
+
 class Conv2d(Structural):
     """Cross-correlation of images with kernels, plus a bias an output channel.
 
@@ -88,7 +95,11 @@ class Conv2d(Structural):
         out = device.empty((n, o, oh, ow), x.dtype)
         if not out.size:
             return out
-        rows, weight, x = math.prod(w.shape[1:]), kernels_of(w, groups), device.contiguous(x)
+        x = device.contiguous(x)
+        if is_direct(device, "output", x.shape, w.shape, window, x.dtype):
+            device.convolve(x, w, device.contiguous(bias), out, window)
+            return out
+        rows, weight = math.prod(w.shape[1:]), kernels_of(w, groups)
         row = bias.view((1, o, 1, 1), (0, bias.strides[0], 0, 0))
 
         def images(_, a, b, columns):
@@ -122,8 +133,11 @@ class ConvInput(Structural):
     def forward(g, w, shape, window, groups):
         device = device_of(g)
         out = device.empty(shape, g.dtype)
-        (n, o, oh, ow), rows = g.shape, math.prod(w.shape[1:])
-        weight, g = swapped(kernels_of(w, groups)), device.contiguous(g)
+        (n, o, oh, ow), rows, g = g.shape, math.prod(w.shape[1:]), device.contiguous(g)
+        if is_direct(device, "input", shape, w.shape, window, g.dtype):
+            device.convolve_back(g, w, out, window)
+            return out
+        weight = swapped(kernels_of(w, groups))
 
         def images(_, a, b, columns):
             rising = as_groups(images_of(g, a, b), groups, o // groups)
@@ -154,10 +168,14 @@ class ConvWeight(Structural):
     def forward(g, x, shape, window, groups):
         device = device_of(g)
         (n, o, oh, ow), rows = g.shape, math.prod(shape[1:])
+        x, g = device.contiguous(x), device.contiguous(g)
+        if is_direct(device, "kernels", x.shape, shape, window, g.dtype):
+            out = device.empty(shape, g.dtype)
+            device.correlate(g, x, out, window)
+            return out
         chunks = Chunks(device, n, groups * rows, oh * ow, g.dtype)
         totals = device.empty((chunks.parts, *shape), g.dtype)
         device.fill(totals, 0.0)
-        x, g = device.contiguous(x), device.contiguous(g)
 
         def images(k, a, b, columns):
             device.unfold(images_of(x, a, b), columns, window)

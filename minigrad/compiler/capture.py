@@ -114,6 +114,7 @@ def _run(trace, function, args, kwargs, variables):
     results = _Results(trace, variables)
     structure = mapped(out, results.output)
     del out
+    shown = set(results.shown)
     grads = results.grad_effects()
     return Capture(
         Recording(trace.instructions, trace.arguments, results.refs),
@@ -126,7 +127,7 @@ def _run(trace, function, args, kwargs, variables):
             for value, (storage, version, _) in trace.written.items()
         },
         actions=_placed(trace),
-        idle=_idle(trace, grads, variables),
+        idle=_idle(trace, grads, variables, shown),
         random_count=trace.random_count,
         made=trace.made,
     )
@@ -139,6 +140,7 @@ class _Results:
         self.trace = trace
         self.argument_of = {id(v): k for k, v in reversed(list(enumerate(variables)))}
         self.refs, self.index_of, self.held = [], {}, []
+        self.shown = set()  # captured Values that the caller gets to see
 
     def output(self, variable):
         """The Output of a Variable that the step returns or leaves as a gradient."""
@@ -148,6 +150,7 @@ class _Results:
         array = variable.array
         value = self.trace.value_of(array.storage)
         if value.kind == CAPTURED:
+            self.shown.add(value)
             return Output("captured", variable=_without_graph(variable))
         found = self.index_of.get(id(array))
         if found is None:
@@ -201,15 +204,18 @@ def _placed(trace):
     return placed
 
 
-def _idle(trace, grads, variables):
-    """Slices of flat gradient buffers whose parameters have no gradient before and after."""
+def _idle(trace, grads, variables, shown):
+    """Slices of flat gradient buffers whose parameters have no gradient before and after.
+
+    shown: Values that the step returns, parts of which are looked at then.
+    """
     found = []
     for effect in grads:
         leaf = variables[effect.argument] if effect.leaf is None else effect.leaf
         if effect.before is None and effect.after is None and leaf.group is not None:
             group, k = leaf.group
             value = trace.known.get(id(group.flat))
-            if value is not None:
+            if value is not None and value not in shown:
                 view = group.slices[k][0]
                 found.append((value, view.offset, view.size))
     return found

@@ -1,12 +1,15 @@
 """Arguments and results as trees: tuples, lists and dicts, with Variables as leaves."""
 
+from collections import OrderedDict
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from minigrad.array.dtypes import DType
 from minigrad.errors import TraceError
 from minigrad.graph.variable import Variable
 
-PLAIN = (bool, int, float, complex, str, bytes, type(None), DType)
+PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, DType)
 
 
 class Output(NamedTuple):
@@ -41,14 +44,12 @@ def mapped(tree, function) -> Any:
     """The tree with function(leaf) in the place of Variables and Outputs."""
     if isinstance(tree, (Variable, Output)):
         return function(tree)
-    if isinstance(tree, dict):
-        values = {key: mapped(value, function) for key, value in tree.items()}
-        return values if type(tree) is dict else type(tree)(values)
-    if isinstance(tree, list):
-        return [mapped(x, function) for x in tree]
-    if isinstance(tree, tuple):
-        values = [mapped(x, function) for x in tree]
-        return type(tree)(*values) if hasattr(tree, "_fields") else tuple(values)
+    if type(tree) in (dict, OrderedDict):
+        return type(tree)((key, mapped(value, function)) for key, value in tree.items())
+    if type(tree) in (list, tuple):
+        return type(tree)(mapped(x, function) for x in tree)
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(mapped(x, function) for x in tree))
     if isinstance(tree, PLAIN):
         return tree
     raise TraceError(

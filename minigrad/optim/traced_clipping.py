@@ -2,7 +2,7 @@
 
 import functools
 
-from minigrad.array.dtypes import float64
+from minigrad.array.dtypes import float32, float64
 from minigrad.errors import NonFiniteError
 from minigrad.graph.modes import state
 from minigrad.graph.node import place_line, user_place
@@ -21,10 +21,32 @@ FACTOR = Program(["t", "most"], [where(call("less_equal", t_, most_), 1.0, most_
 
 
 class TracedNumber(Variable):
-    """A number of the step, of shape (): a Python float once the compiled step has run."""
+    """A number of the step, of shape (): a Python float once the compiled step has run.
+
+    Arithmetic is a float's: with numbers it gives such a number, with Variables it keeps their
+    dtype.
+    """
 
     __slots__ = ()
     is_number = True
+
+
+def _arithmetic(name):
+    plain = getattr(Variable, name)
+
+    def method(self, *other):
+        if other and isinstance(other[0], Variable) and not isinstance(other[0], TracedNumber):
+            dtype = other[0].dtype if other[0].dtype.is_float else float32
+            return plain(Variable(self.array).to(dtype), *other)
+        return TracedNumber(plain(self, *other).array)
+
+    setattr(TracedNumber, name, method)
+
+
+for _name in ("add", "sub", "mul", "truediv", "pow"):
+    _arithmetic(f"__{_name}__")
+    _arithmetic(f"__r{_name}__")
+_arithmetic("__neg__")
 
 
 @functools.cache

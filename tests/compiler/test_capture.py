@@ -180,6 +180,21 @@ class TestGradients:
         after = {e.leaf: e.after for e in captured.grads}
         assert after[model.bias].variable is model.bias.group[0].slices[1][1]
 
+    def test_a_slice_that_is_returned_is_not_idle(self):
+        w = nn.Parameter([1.0, 2.0])
+        manager = mg.GradManager([w])
+
+        def step(x):
+            with manager:
+                manager.backward((w * x).sum())
+            g, w.grad = w.grad, None
+            return g
+
+        x = mg.variable([3.0, 4.0])
+        step(x)
+        assert not capture(step, (x,)).idle
+        assert replay(step, x).tolist() == [3.0, 4.0]
+
     def test_two_passes_add_up(self):
         w = nn.Parameter([1.0, 2.0])
         manager = mg.GradManager([w])

@@ -217,6 +217,22 @@ class TestChecks:
         for g, e in zip(grads, eager, strict=True):
             np.testing.assert_allclose(g.numpy(), e.numpy(), 1e-6)
 
+    def test_a_norm_is_a_number(self):
+        w = nn.Parameter([1.0, 2.0])
+
+        def step(x):
+            w.grad = None
+            (w * x).sum().backward()
+            norm = optim.clip_grad_norm_([w], 100.0)
+            return [norm, 2.0 * norm + 1, -norm / norm, sum([norm, norm]), norm * x, x / norm]
+
+        x = mg.variable([3.0, 4.0])
+        *numbers, product, quotient = replay(step, x)
+        assert numbers == [5.0, 11.0, -1.0, 10.0]
+        assert all(type(n) is float for n in numbers)
+        assert (product.dtype, product.tolist()) == ("float32", [15.0, 20.0])
+        assert quotient.tolist() == pytest.approx([0.6, 0.8])
+
     def test_clipping_values_and_parameters(self):
         w = nn.Parameter([1.0, -9.0])
         x = mg.variable([3.0, -0.25])

@@ -203,7 +203,7 @@ print(*gone, sep="\n")
 # print, write in place or draw random numbers, "nobody reads it" is not enough. minigrad's own
 # compiler keeps what writes to memory that exists outside of the step.)
 #
-# ## 4. One loop instead of five
+# ## 4. One loop instead of many
 #
 # What is left computes what was asked for, in the most roundabout way: `z = x @ w1 + b1`,
 # `on = z > 0` and `on * z` are four kernels. The second reads what the first has just written, all
@@ -366,8 +366,8 @@ for i, why in refused.items():
 # >
 # > IREE keeps nothing that is not needed, says the answer; and to re-use an argument's storage for
 # > an output, there is `iree.abi.output`. The introduction makes of this that the annotation
-# > "allows the memory of an input to be re-used directly as the storage of an output". Look at what
-# > it turns into, `hal.tensor.alias`, and read its documentation. It is a *hint*. There is "no
+# > "allows the memory of input arguments to be re-used directly as output storage". Look at what it
+# > turns into, `hal.tensor.alias`, and read its documentation. It is a *hint*. There is "no
 # > guarantee that the storage will alias", only that the contents are written there "as if a copy
 # > had occurred". And it switches the checking off: explicit aliasing "side-steps any analysis that
 # > may be performed by the compiler", and users must guarantee that it is safe. It is your
@@ -426,8 +426,8 @@ groups = mine.fuse(alive)
 fused = machine.in_order_of(groups, alive)
 taken, refused = mine.donate(fused, STATE)
 stages = {
-    "as recorded": (recorded, costs.op_by_op(recorded), {}),
-    "no dead code": (alive, costs.op_by_op(alive), {}),
+    "recorded": (recorded, costs.op_by_op(recorded), {}),
+    "alive": (alive, costs.op_by_op(alive), {}),
     "fused": (fused, groups, {}),
     "donated": (fused, groups, taken),
 }
@@ -447,7 +447,7 @@ scrub(
     lambda axis, name: draw_plan(axis, *stages[name], name, top=highest),
     list(stages),
     label="after",
-    show=["as recorded", "fused", "donated"],
+    show=["recorded", "fused", "donated"],
     columns=3,
     width=3.3,
     height=3.2,

@@ -92,8 +92,8 @@ def draw_plan(
 
 def table(rows: Sequence[tuple[str, Program, Groups, Mapping[str, str]]]) -> str:
     """Return a table of what each stage costs: kernels, KiB moved, and the peak."""
-    lines = [f"{'':<24}{'kernels':>8}{'KiB moved':>11}{'peak KiB':>10}"]
+    lines = [f"{'':<12}{'kernels':>8}{'KiB moved':>11}{'peak KiB':>10}"]
     for name, program, groups, taken in rows:
         moved, peak = bytes_moved(program, groups), peak_bytes(plan(program, groups, taken))
-        lines.append(f"{name:<24}{len(groups):>8}{moved / KIB:>11,.0f}{peak / KIB:>10,.0f}")
+        lines.append(f"{name:<12}{len(groups):>8}{moved / KIB:>11,.0f}{peak / KIB:>10,.0f}")
     return "\n".join(lines)

@@ -65,7 +65,7 @@ def is_plain(x):
     """Whether a value is compared by what it is."""
     if isinstance(x, (set, frozenset)):
         return all(map(is_plain, x))
-    return type(x) in (*SINGLE, *EQUAL, *OTHER) or isinstance(x, np.generic)
+    return type(x) in (*SINGLE, *EQUAL, *OTHER) or isinstance(x, (np.generic, np.dtype))
 
 
 class Member:
@@ -115,6 +115,7 @@ class Description:
 
     def _keywords(self, kwargs, is_open):
         order = tuple(kwargs) if is_open else tuple(sorted(kwargs))
+        self.order = order
         self.parts.append(order)
         if not order:
             self._check("kwargs")
@@ -181,7 +182,7 @@ class Description:
         self.facts[where, "value"] = x
         if isinstance(x, SINGLE):
             self._check(f"{name} is not {self._constant(x)}")
-        elif type(x) in EQUAL:
+        elif isinstance(x, EQUAL):
             kind = self._constant(type(x))
             self._check(f"type({name}) is not {kind} or {name} != {self._constant(x)}")
         elif type(x) is float and x == x and x:

@@ -121,7 +121,7 @@ class StandIns:
                     made = self._made[id(x)] = group.stand_in(member)
                     self.member_of[id(made)] = member
         self.args = tuple(map(self._tree, args))
-        self.kwargs = {key: self._tree(value) for key, value in kwargs.items()}
+        self.kwargs = {key: self._tree(kwargs[key]) for key in description.order}
         self._before = _tokens((self.args, self.kwargs))
 
     def _tree(self, tree):

@@ -9,7 +9,7 @@ from minigrad.compiler.standins import StandIns
 from minigrad.compiler.structure import outputs_of, variables_of
 from minigrad.errors import TraceError
 from minigrad.graph.modes import state
-from minigrad.graph.node import place_line
+from minigrad.graph.node import Node, place_line
 
 
 class Traced:
@@ -159,7 +159,7 @@ def _without_graphs(function):
         out = function(*args, **kwargs)
         for x in variables_of((out,)):
             node = x.node
-            if node is not None and not node.is_freed and x._requires_grad:
+            if node is not None and x._requires_grad and _is_whole(node):
                 raise TraceError(
                     "a compiled step returns a value that carries a graph, and its results carry "
                     "none: gradients would stop here",
@@ -171,6 +171,20 @@ def _without_graphs(function):
         return out
 
     return checked
+
+
+def _is_whole(node):
+    """Whether a graph can still be differentiated: backward has freed nothing of it."""
+    seen, stack = {node}, [node]
+    while stack:
+        node = stack.pop()
+        if node.is_freed:
+            return False
+        for edge in node.edges:
+            if type(edge) is Node and edge not in seen:
+                seen.add(edge)
+                stack.append(edge)
+    return True
 
 
 def _check_aliases(found, groups, donated):

@@ -11,6 +11,7 @@ from types import MethodType
 
 from minigrad.compiler import donation
 from minigrad.compiler.guards import Description, signature_of
+from minigrad.compiler.inspection import Inspection
 from minigrad.compiler.plan import build
 from minigrad.compiler.retrace import Causes, Comparison, changed_error
 from minigrad.compiler.tracing import traced
@@ -95,7 +96,7 @@ def compile(f=None, *, donate=(), strict=True):
     return Compiled(f, donate, strict)
 
 
-class Compiled:
+class Compiled(Inspection):
     """A compiled function; see `mg.compile`.
 
     traces: the programs it has, the one used last first; see `tracing.Traced`.
@@ -127,14 +128,6 @@ class Compiled:
 
     def __repr__(self):
         return f"<compiled {self.name}: {len(self.traces)} programs>"
-
-    def source(self):
-        """The text of the program that was used last: Python that Numba compiles."""
-        if not self.traces:
-            raise ArgumentError(
-                f"'{self.name}' has no program yet", "less than two calls", "call it twice first"
-            )
-        return self.traces[0].plan.text
 
     # -- calling -------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from minigrad.errors import ArgumentError, ArgumentTypeError, MissingLibraryError
+from minigrad.viz.planned import plan_of, planned_memory
 from minigrad.viz.units import format_bytes
 
 MOST_LIFETIMES = 4000  # of more buffers than this, the largest are drawn
@@ -59,15 +60,22 @@ def memory(timeline):
 
     Needs matplotlib. The largest buffers in use at the peak are named with the op that made them.
 
+    Of a compiled step, where its temporaries lie and how long they live, before the plan of its
+    memory and after.
+
     Args:
-        timeline: a `mg.memory.timeline()` whose block has run.
+        timeline: a `mg.memory.timeline()` whose block has run; or a compiled step that has been
+            called twice, or its `memory_plan()`.
 
     Returns:
         A matplotlib Figure: `.savefig(path)` writes it, JupyterLab shows it.
     """
+    plan = plan_of(timeline)
+    if plan is not None:
+        return _shown(planned_memory(_pyplot(), plan))
     if not hasattr(timeline, "__iter__") or isinstance(timeline, (str, bytes)):
         raise ArgumentTypeError(
-            "viz.memory: wanted a timeline",
+            "viz.memory: wanted a timeline, or a compiled step",
             type(timeline).__name__,
             "with mg.memory.timeline() as t: ..., then mg.viz.memory(t)",
         )
@@ -93,8 +101,14 @@ def memory(timeline):
     for axes in (top, bottom):
         _style(axes)
         axes.axvline(peak.index, color=ACCENT, linewidth=0.8, linestyle=":")
+    return _shown(figure)
+
+
+def _shown(figure):
+    """The figure; a notebook shows what a cell returns: not a second time."""
+    plt = _pyplot()
     if "inline" in plt.get_backend():
-        plt.close(figure)  # a notebook shows what a cell returns: not a second time
+        plt.close(figure)
     return figure
 
 

@@ -1,0 +1,51 @@
+"""What one can ask a compiled step: its report, its text, its picture, its plan of memory."""
+
+from typing import Any
+
+from minigrad.compiler.labels import ValueNames
+from minigrad.compiler.memory_plan import MemoryPlan
+from minigrad.compiler.report import ProgramReport, Report
+from minigrad.errors import ArgumentError
+
+
+class Inspection:
+    """The part of `Compiled` that looks and changes nothing."""
+
+    traces: list
+    name: str
+    function: Any
+
+    def _traced(self):
+        """The program used last."""
+        if not self.traces:
+            raise ArgumentError(
+                f"'{self.name}' has no program yet", "less than two calls", "call it twice first"
+            )
+        return self.traces[0]
+
+    def source(self):
+        """The text of the program that was used last: Python that Numba compiles."""
+        return self._traced().plan.text
+
+    def report(self):
+        """What its programs do and save: a `Report`, which prints as text.
+
+        Instructions before and after the passes, kernels and calls, bytes read and written, the
+        peak of memory, what is written in place, what takes over memory and what does not, and
+        why. Its attributes hold the same as numbers: see `report.ProgramReport`.
+        """
+        self._traced()
+        return Report(
+            self.name, [ProgramReport(t.plan, t, self.function) for t in list(self.traces)]
+        )
+
+    def memory_plan(self):
+        """Where the temporaries of the program used last lie, and when: `mg.viz.memory` draws it.
+
+        Its `before` and `after` have rows (name, offset, size, first, last, sharing): before, each
+        temporary of the recording has a place of its own; after, they share the arena.
+        """
+        trace = self._traced()
+        plan = trace.plan
+        instructions = [*plan.before.instructions, *plan.recording.instructions]
+        return MemoryPlan(plan, ValueNames(instructions, trace, self.function), self.name)

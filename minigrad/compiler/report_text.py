@@ -1,0 +1,139 @@
+"""A ProgramReport as text, at most 100 columns wide."""
+
+import textwrap
+
+from minigrad.viz.units import format_bytes, plural
+
+WIDTH = 100
+MOST_FORMS = 40  # lines of the table
+MOST_NOTES = 8  # lines of a list of notes
+WHAT = 52  # columns for operations
+
+
+def text_of(r):
+    """The report on one program."""
+    lines = [*_paragraph("traced for", ", ".join(r.traced) or "no arguments"), ""]
+    lines += _before_and_after(r)
+    lines.append("")
+    for title, text in (
+        ("passes", _passes(r)),
+        ("calls", _calls(r)),
+        ("memory", _memory(r)),
+        ("compiled in", _seconds(r)),
+    ):
+        lines += _paragraph(title, text)
+    lines += ["", *_table(r)]
+    for title, notes in (
+        ("written in place", _aliases(r)),
+        ("memory reused", [f"{a}: in the place of {b}" for a, b in r.taken_over]),
+        ("not reused", [f"{x.other}, for {x.name}: {x.why}" for x in r.refused]),
+        ("donated", [f"{name}: {text}" for name, text in r.donated]),
+    ):
+        if notes:
+            lines += ["", *_notes(title, notes)]
+    return "\n".join(lines)
+
+
+def _before_and_after(r):
+    """The table of what fusion and planning save."""
+    rows = [
+        ("", "one by one", "compiled"),
+        ("instructions, calls", f"{r.instructions_before:,}", f"{r.calls:,}"),
+        ("bytes read", *map(format_bytes, (r.bytes_before[0], r.bytes_after[0]))),
+        ("bytes written", *map(format_bytes, (r.bytes_before[1], r.bytes_after[1]))),
+        ("peak of temporaries", format_bytes(r.peak_before), format_bytes(r.peak_after)),
+    ]
+    return [f"{name:<22}{before:>12}{after:>12}".rstrip() for name, before, after in rows]
+
+
+def _paragraph(title, text, indent=18):
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=f"{title:<{indent}}", subsequent_indent=" " * indent,
+        break_long_words=False,
+    )  # fmt: skip
+
+
+def _notes(title, notes):
+    lines, shown = [], notes if len(notes) <= MOST_NOTES else notes[: MOST_NOTES - 1]
+    for k, note in enumerate(shown):
+        lines += _paragraph("" if k else title, note)
+    if len(shown) < len(notes):
+        lines += _paragraph("", f"and {len(notes) - len(shown)} more")
+    return lines
+
+
+def _passes(r):
+    text = f"{r.instructions_before} instructions recorded, {r.instructions_after} left"
+    changed = [f"{name} {a} -> {b}" for name, a, b in r.passes]
+    return f"{text}: {', '.join(changed)}" if changed else text
+
+
+def _calls(r):
+    loops = r.calls - r.products - r.opaque
+    parts = [plural(r.products, "matrix product")] if r.products else []
+    if loops:
+        parts.append(f"{plural(loops, 'call')} of {plural(r.kernels, 'generated kernel')}")
+    if r.opaque:
+        parts.append(f"{plural(r.opaque, 'call')} of hand-written kernels")
+    by = "one thread" if r.threads == 1 else f"{r.threads} threads"
+    return f"{r.calls}: {', '.join(parts)}; by {by}"
+
+
+def _memory(r):
+    return (
+        f"an arena of {format_bytes(r.arena)} ({format_bytes(r.separate)} if each temporary had a "
+        f"place of its own), results of {format_bytes(r.results)}; parameters, state and arguments "
+        f"that it touches: {format_bytes(r.outside)}"
+    )
+
+
+def _seconds(r):
+    where = "from the disk cache" if r.from_cache else "compiled by Numba"
+    return (
+        f"{r.seconds:.2f} s: {r.planning_seconds:.2f} s passes, fusion and memory, "
+        f"{r.machine_code_seconds:.2f} s machine code ({where})"
+    )
+
+
+def _table(r):
+    cut = "cut" if r.threads > 1 else ""
+    lines = [
+        f"{'function':<22} {'runs':<{WHAT - 14}}{'calls':>6} {cut:>4} {'read':>12} {'written':>12}"
+    ]
+    forms, rest = r.forms, []
+    if len(forms) > MOST_FORMS:
+        largest = sorted(forms, key=lambda f: -f.read - f.written)[: MOST_FORMS - 1]
+        forms = [f for f in r.forms if f in largest]
+        rest = [f for f in r.forms if f not in largest]
+    lines += [_row(r, f.function, f.what, f.calls, f.cut, f.read, f.written) for f in forms]
+    if rest:
+        sums = [sum(column) for column in zip(*(f[3:] for f in rest), strict=True)]
+        lines.append(_row(r, "", f"{len(rest)} smaller ones", *sums))
+    total = [sum(column) for column in zip(*(f[3:] for f in r.forms), strict=True)] or [0] * 4
+    return [*lines, _row(r, "", "all", *total)]
+
+
+def _row(r, function, what, calls, cut, read, written):
+    width = WHAT - 14
+    if len(function) > 22:
+        width -= len(function) - 22
+    what = what if len(what) < width else what[: width - 2] + "\u2026"
+    cut = str(cut) if r.threads > 1 else ""
+    return (
+        f"{function:<22} {what:<{width}}{calls:>6} {cut:>4} "
+        f"{format_bytes(read):>12} {format_bytes(written):>12}"
+    )
+
+
+def _aliases(r):
+    found = []
+    for how, text in (
+        ("in and out", "in and out, aliased"),
+        ("out", "out"),
+    ):
+        names = [a.name for a in r.aliases if a.how == how]
+        if names:
+            shown = names if len(names) <= 24 else [*names[:23], f"and {len(names) - 23} more"]
+            nbytes = sum(a.nbytes for a in r.aliases if a.how == how)
+            found.append(f"{text} ({format_bytes(nbytes)}): {', '.join(shown)}")
+    return found

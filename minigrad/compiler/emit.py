@@ -7,7 +7,9 @@ OWN_COST = 12  # an exp costs about as much as so many additions
 
 
 class LoopEmitter(Emitter):
-    """Adds stores that round (as_int32), other row reductions and columns that lie in a nest.
+    """Chooses without branches, which keep LLVM from making vectors of a loop that stores.
+
+    Adds stores that round (as_int32), other row reductions and columns that lie in a nest.
 
     kinds: of the formulas; column: the text of the index along the row.
     """
@@ -27,9 +29,22 @@ class LoopEmitter(Emitter):
             return self._convert(f"I8({self.column})", "i", kind or "i")
         return super().value(e, kind)
 
+    def _convert(self, text, own, kind):
+        if own != "b" or kind == own:
+            return super()._convert(text, own, kind)
+        number = "I8" if kind == "i" else self.real
+        return f"choose({text}, {number}(1), {number}(0))"
+
     def _code(self, e):
         if e in self.saved:
             return self.saved[e]
+        if e.op == "where":
+            kind = self.kind(e)
+            a, b = (self.value(x, kind) for x in e.args[1:])
+            return f"choose({self.value(e.args[0], 'b')}, {a}, {b})"
+        if e.op in ("maximum", "minimum") and self.kind(e) == "f":
+            a, b = (self.value(x, "f") for x in e.args)
+            return f"{'largest_of' if e.op == 'maximum' else 'smallest_of'}({a}, {b})"
         if not e.op.startswith("as_"):
             return super()._code(e)
         name = e.op[3:]

@@ -9,8 +9,8 @@ from minigrad.array.layout import contiguous_strides
 from minigrad.compiler.items import MatMul, Opaque, conflict
 from minigrad.compiler.loop import Loop
 from minigrad.compiler.piece import copy_of, piece_of
-from minigrad.compiler.program import TEMPORARY, Ref, Value
-from minigrad.compiler.skinny import as_formula
+from minigrad.compiler.program import TEMPORARY, Instruction, Ref, Value
+from minigrad.compiler.skinny import MOST, as_formula
 from minigrad.kernels.blas import readable
 
 REACH = 48  # items that an instruction may be moved up
@@ -20,6 +20,8 @@ def fuse(recording):
     """The items of a recording, in an order in which they may run."""
     items = []
     for i in recording.instructions:
+        if i.op == "matmul":
+            i = along_memory(i, items)
         piece = as_formula(i) if i.op == "matmul" else piece_of(i)
         if piece is not None:
             if piece.size:
@@ -63,6 +65,19 @@ def fresh(ref, name="copy"):
     return Ref(
         Value(TEMPORARY, ref.dtype, ref.size, name=name), ref.shape, contiguous_strides(ref.shape)
     )
+
+
+def along_memory(i, items):
+    """A product with a small inner side whose long operand lies across memory: that one is turned.
+
+    It is read once for every row of the result: gathering it each time would cost more.
+    """
+    a, b = i.inputs
+    if as_formula(i) is None or a.shape[1] > MOST or a.shape[0] < 8 or b.strides[1] == 1:
+        return i
+    copy = fresh(b)
+    place(piece_of(copy_of(b, copy)), items)
+    return Instruction(i.op, (a, copy), i.outputs, i.attributes, i.name, i.place)
 
 
 def _for_blas(x, items):

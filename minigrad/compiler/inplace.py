@@ -28,8 +28,10 @@ def share_memory(items, results):
                 continue
             if first[o.value] != t or o.value in owner:
                 continue
-            for (value, offset, strides), _ in item.loads.items():
+            for (value, offset, strides), e in item.loads.items():
                 why = _why_not(item, value, offset, strides, o, kept, last, t)
+                if why is None and o.formula.op == "where" and e in o.formula.args[1:]:
+                    why = "LLVM would store only where the value changes, by a slow instruction"
                 if value in taken:
                     continue
                 if why is None:

@@ -90,7 +90,7 @@ class Loop:
             else:
                 is_connected = True
             if found is None:
-                mark = "f" if key[0].dtype.is_float else "i"
+                mark = "f" if key[0].dtype.is_float else "n"
                 found = new[key] = symbol(f"{mark}{len(loads) + len(new)}")
             mapping[name] = found
         real = self._real_with(piece)

@@ -40,6 +40,19 @@ def _of_two(name):
 largest_of, smallest_of = _of_two("llvm.maximum"), _of_two("llvm.minimum")
 
 
+@intrinsic
+def choose(typing, condition, a, b):
+    """a if condition, else b: both are there already, so no branch is wanted."""
+    common = typing.unify_types(a, b)
+
+    def code(context, builder, signature, arguments):
+        c, x, y = arguments
+        x, y = (context.cast(builder, v, t, common) for v, t in ((x, a), (y, b)))
+        return builder.select(c, x, y)
+
+    return common(types.boolean, a, b), code
+
+
 def _control_register(name):
     """Access to the processor's floating point modes."""
 

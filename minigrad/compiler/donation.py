@@ -17,7 +17,7 @@ _buffer = Array.__dict__["buffer"]
 
 
 class Donated(Array):
-    """A Storage without memory. `written_at` holds what to say: (who took it, the user's place)."""
+    """A Storage without memory. `written_at`: (who took it, the user's place, what it keeps)."""
 
     __slots__ = ()
 
@@ -32,7 +32,7 @@ class Donated(Array):
 
 def donated_error(storage):
     """The error of a use of donated memory."""
-    taker, place = storage.written_at
+    taker, place, _ = storage.written_at
     return DonatedError(
         f"a value was used whose memory has been donated to the compiled step '{taker}'",
         f"{storage.dtype}, {storage.size} elements",
@@ -52,16 +52,21 @@ def can_be_taken(buffer):
     return buffer.owners == 1 and not buffer.pins and not buffer.is_foreign
 
 
-def spend(storage, taker, place, is_taken=False):
-    """Takes a Storage's memory away. is_taken: its Buffer has a new owner; else it is let go."""
+def spend(storage, taker, place, owner=None):
+    """Takes a Storage's memory away; it is let go unless it has a new owner, an Array.
+
+    What NumPy looks at stays as long as NumPy does, which holds the Storage.
+    """
     buffer = storage.buffer
-    if not is_taken:
+    if owner is None and buffer.pins:
+        owner = fresh(buffer, storage.shape, storage.dtype, storage.size)
+    if owner is None:
         buffer.owners -= 1
         if not buffer.owners:
             buffer.home.pool.release(buffer)
     _buffer.__delete__(storage)
     storage.is_flat = False
-    storage.written_at = taker, place
+    storage.written_at = taker, place, owner if buffer.pins else None
     storage.__class__ = Donated
     moves.count += 1
 
@@ -70,7 +75,7 @@ def moved(storage, taker, place):
     """A new Storage over the memory of one that was donated, which is spent."""
     new = fresh(storage.buffer, storage.shape, storage.dtype, storage.size)
     new.is_flat = storage.is_flat
-    spend(storage, taker, place, is_taken=True)
+    spend(storage, taker, place, new)
     return new
 
 
@@ -86,7 +91,7 @@ def taken(storage, copy, shape, taker, place):
     """The Array of a result that was written over donated memory, or over its `copy`."""
     if copy is None:
         copy = fresh(storage.buffer, shape, storage.dtype, storage.size)
-        spend(storage, taker, place, is_taken=True)
+        spend(storage, taker, place, copy)
     else:
         copy.shape, copy.strides = shape, contiguous_strides(shape)
         spend(storage, taker, place)

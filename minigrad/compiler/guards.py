@@ -20,6 +20,7 @@ import numpy as np
 
 from minigrad.array.array import Array
 from minigrad.array.dtypes import DType
+from minigrad.compiler.donation import donated_error, is_donated
 from minigrad.errors import TraceError
 from minigrad.graph.variable import Variable
 from minigrad.ops.operands import InferenceVariable
@@ -224,6 +225,8 @@ class Description:
 
     def _variable(self, x, name, where):
         k = len(self.members)
+        if is_donated(x.array):
+            raise donated_error(x.array.storage)
         self.members.append(Member(x, where, k, name))
         if self.members[k].is_fixed:  # a Parameter, or a class of the person's own
             self._object(x, name, where)

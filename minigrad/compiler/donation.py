@@ -79,11 +79,15 @@ def moved(storage, taker, place):
     return new
 
 
-def claimed(storage, copy_buffer):
-    """None if the step may write over a Storage's memory, else an Array over a copy of it."""
+def claimed(storage, copy_buffer, copies, index):
+    """None if the step may write over a Storage's memory, else an Array over a copy of it.
+
+    copies: {index of the argument Value: how often it had to be copied}.
+    """
     old = storage.buffer
     if can_be_taken(old):
         return None
+    copies[index] = copies.get(index, 0) + 1
     return fresh(copy_buffer(old), storage.shape, storage.dtype, storage.size)
 
 

@@ -45,7 +45,7 @@ class MemoryLines:
                 continue
             n, size = group.number, value.dtype.itemsize
             if value in claims:  # the program writes a result over it
-                add(f"t{n} = claimed(s{n}, copy_buffer)")
+                add(f"t{n} = claimed(s{n}, copy_buffer, COPIES, {k})")
                 add(f"d{n} = s{n}.buffer.address if t{n} is None else t{n}.buffer.address")
             else:
                 add(f"b{n} = s{n}.buffer")

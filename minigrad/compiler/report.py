@@ -212,5 +212,8 @@ def _donated(plan, trace, names):
             text = "fits no result: its memory goes back to the pool"
         else:
             text = "written in place and returned"
+        if trace.copies.get(k):
+            calls = "1 call" if trace.copies[k] == 1 else f"{trace.copies[k]} calls"
+            text += f"; in {calls} over a copy, as a clone or NumPy had the memory, too"
         found.append((names(value), text))
     return found

@@ -57,7 +57,7 @@ class Wrapper(MemoryLines, EffectLines):
             "STEP": self.plan.machine_code[0], "unshare": unshare, "copy_buffer": cpu.copy_buffer,
             "FAILED": failed, "together": threads.together, "ndarray": ndarray,
             "single_threaded": single_threaded, "spend": donation.spend, "moved": donation.moved,
-            "claimed": donation.claimed, "taken": donation.taken,
+            "COPIES": binding.copies, "claimed": donation.claimed, "taken": donation.taken,
         }  # fmt: skip
         self.fixed, self.dynamic = [], {}
         for k, what in enumerate(self.plan.slots):

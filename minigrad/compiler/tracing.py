@@ -18,8 +18,8 @@ class Traced:
     key: what must be equal for it to be used; facts: the same in words. capture: what was traced;
     plan: the program. groups: a standins.Group per argument Value; members: a Member per Variable
     passed in. donated: indices of donated argument Values; unused: Members whose memory no result
-    could take; copies: {donated index: in how many calls its memory was copied, since somebody shared
-    or saw it}; seconds: of tracing and compiling. run: see `wrapper`.
+    could take; copies: {donated index: in how many calls its memory was copied, since somebody
+    shared or saw it}; seconds: of tracing and compiling. run: see `wrapper`.
     """
 
     def __init__(self, step, description, found, groups, members, donated):

@@ -4,10 +4,12 @@ import time
 
 from minigrad.compiler.arena import Arena
 from minigrad.compiler.fuse import fuse
-from minigrad.compiler.inplace import share_memory
+from minigrad.compiler.items import MatMul
+from minigrad.compiler.inplace import Sharing
 from minigrad.compiler.passes import simplify
 from minigrad.compiler.schedule import default_threads, regions_of
 from minigrad.compiler.step_text import StepText
+from minigrad.compiler.without_blas import PythonStep
 from minigrad.kernels import loader
 from minigrad.kernels.blas import find_blas
 
@@ -30,16 +32,17 @@ class Plan:
         recording, self.passes = simplify(recording, dead_slices)
         self.recording, self.results = recording, recording.results
         self.items = fuse(recording)
-        self.owner, self.refused = share_memory(self.items, self.results)
-        n_threads = default_threads() if n_threads is None else n_threads
+        sharing = Sharing(self.items, self.results, recording.donated)
+        self.owner, self.refused, self.taken = sharing.owner, sharing.refused, sharing.taken
+        has_blas = not any(type(x) is MatMul for x in self.items) or find_blas() is not None
+        n_threads = default_threads() if n_threads is None and has_blas else n_threads or 1
         self.regions, self.threads = regions_of(self.items, self.owner, n_threads)
         results = {r.value: k for k, r in reversed(list(enumerate(self.results)))}
         self.arena = Arena(self.regions, results)
-        built = StepText(self.regions, self.arena, self.threads, results, self.owner)
+        built = StepText(self.regions, self.arena, self.threads, results, self.owner, has_blas)
         self.text, self.slots, self.checks = built.text, built.slots, built.checks
         self.kernels, self.code = built.functions, built.code
         self.has_products = built.has_products
-        self.taken = {}
         self.random_count = max(
             (
                 i.attributes["counter"] + i.outputs[0].size
@@ -49,12 +52,17 @@ class Plan:
             default=0,
         )
         self.planning_seconds = time.perf_counter() - began
-        if self.has_products:
-            find_blas()
         _find_yield()
         self.module = loader.load(built.text, built.ordered_includes())
-        self.machine_code = loader.entry(self.module.step), (self.code.buffer_info()[0],)
+        self.machine_code = self._bound(built)
         self.seconds = time.perf_counter() - began
+
+    def _bound(self, built):
+        """(function, what it takes after t, T and the table)."""
+        function, code_at = loader.entry(self.module.step), self.code.buffer_info()[0]
+        if built.in_pieces:
+            return PythonStep(function, code_at, built.pieces, built.place, self.owner), ()
+        return function, (code_at, 0, len(self.code)) if self.code else (code_at,)
 
     def step(self, t, T, table_at):
         """Runs the part of thread t of T."""

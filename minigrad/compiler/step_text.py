@@ -1,7 +1,7 @@
 """The text of a whole step: kernels, each once, and one function that calls them in order.
 
-`step(t, T, table, code)` runs the part of thread t of T. The table holds addresses, in the order of
-`slots`. It returns 0, or the number of the check that failed: nothing was run after it.
+`step(t, T, table_at, ...)` runs the part of thread t of T. The table holds addresses, in the order
+of `slots`. It returns 0, or the number of the check that failed: nothing was run after it.
 
 A short step is written out, call by call. A long one would take Numba minutes, a step of an
 unrolled loop for one: it becomes a loop over a list of numbers, `code`, that says which kernel is
@@ -19,7 +19,7 @@ FLUSHES = platform.machine() in ("x86_64", "AMD64")
 FLUSH = 0x8040
 WRITTEN_OUT = 24  # calls up to which a step is written out
 HEAD = 5  # numbers before the arguments of a call: form, next, who, extent, grain
-MEET = 0  # the form of a barrier: its number, then whether a check stands before it
+MEET = 0  # the form of a barrier; its grain: whether a check stands before it
 
 
 class StepText:
@@ -28,7 +28,7 @@ class StepText:
     checks: the instructions that may stop the step, by number. functions: text of a kernel -> name.
     """
 
-    def __init__(self, regions, arena, n_threads, results, owner):
+    def __init__(self, regions, arena, n_threads, results, owner, has_blas=True):
         self.arena, self.n_threads, self._results = arena, n_threads, results
         self.slots, self._index = [("sync",), ("arena", arena.size)], {}
         writer = self.writer = Writer(n_threads, owner)
@@ -47,7 +47,10 @@ class StepText:
         if self.is_random:
             self.slot(("seed",))
             self.slot(("counter",))
-        lines = self._written_out() if len(calls) <= WRITTEN_OUT else self._listed()
+        self.pieces = []  # without BLAS: runs of `code`, and the products between them
+        self.in_pieces = self.has_products and not has_blas
+        is_short = len(calls) <= WRITTEN_OUT and not self.in_pieces
+        lines = self._written_out() if is_short else self._listed()
         self.text = self._whole(lines)
 
     # -- addresses -----------------------------------------------------------------------------
@@ -105,9 +108,13 @@ class StepText:
     # -- listed --------------------------------------------------------------------------------
 
     def _listed(self):
-        forms, barriers = {}, 0
+        forms, start = {}, 0
         for region in self.regions:
             for call, invocations in region:
+                if self.in_pieces and call.kind == "product":
+                    self.pieces += [("code", start, len(self.code)), ("product", call.item)]
+                    start = len(self.code)
+                    continue
                 for x in invocations:
                     key = (x.template, *(isinstance(a, Address) for a in x.arguments))
                     number = forms.setdefault(key, len(forms) + 1)
@@ -116,10 +123,10 @@ class StepText:
                         numbers += self.place(a) if isinstance(a, Address) else (a,)
                     self._append(number, -1 if call.is_cut else call.owner, x.extent, x.grain,
                                  numbers)  # fmt: skip
-            barriers += 1
             stops = any(call.stops for call, _ in region)
             if self.n_threads > 1 or stops:
-                self._append(MEET, -1, barriers, int(stops), ())
+                self._append(MEET, -1, 0, int(stops), ())
+        self.pieces.append(("code", start, len(self.code)))
         return self._loop_over(forms)
 
     def _append(self, form, who, extent, grain, numbers):
@@ -128,8 +135,8 @@ class StepText:
 
     def _loop_over(self, forms):
         lines = [
-            "code, at, meetings = i8_at(code_at), 0, 0",
-            f"while at < {len(self.code)}:",
+            "code, meetings = i8_at(code_at), 0",
+            "while at < stop:",
             "    form, following, who = code[at], code[at + 1], code[at + 2]",
             "    extent, grain = code[at + 3], code[at + 4]",
             f"    if form == {MEET}:",
@@ -182,7 +189,9 @@ class StepText:
             head += ["modes = read_modes(I4(0))", f"write_modes(modes | I4({FLUSH}))"]
         end = ["write_modes(modes)"] if FLUSHES else []
         body = "\n".join(f"    {x}" for x in (*head, *lines, *end, "return I8(0)"))
-        step = f'@jit("i8(i8,i8,i8,i8)")\ndef step(t, T, table_at, code_at):\n{body}\n'
+        arguments = ["t", "T", "table_at", "code_at", *(["at", "stop"] if self.code else [])]
+        types = ",".join(["i8"] * len(arguments))
+        step = f'@jit("i8({types})")\ndef step({", ".join(arguments)}):\n{body}\n'
         return "\n\n".join([*kernels, step])
 
     def ordered_includes(self):
@@ -192,7 +201,8 @@ class StepText:
             "scan", "windows",
         )  # fmt: skip
         found = [name for name in order if name in self.includes]
-        return (*found, *(["blas"] if self.has_products else []), "step")
+        has_blas = self.has_products and not self.in_pieces
+        return (*found, *(["blas"] if has_blas else []), "step")
 
 
 def _cells(kinds):

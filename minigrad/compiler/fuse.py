@@ -45,11 +45,14 @@ def place(piece, items):
 
 
 def _place_product(i, items):
-    a, b = (_for_blas(x, items) for x in i.inputs)
-    out = i.outputs[0]
+    out, accumulate = i.outputs[0], bool(i.attributes.get("accumulate"))
     if not out.size:
         return
-    accumulate = bool(i.attributes.get("accumulate"))
+    if not i.inputs[0].shape[-1]:  # a sum of nothing
+        if not accumulate:
+            place(piece_of(copy_of(0.0, out)), items)
+        return
+    a, b = (_for_blas(x, items) for x in i.inputs)
     if readable(out.shape, out.strides) and out.strides[-1] == 1:
         items.append(MatMul(i, a, b, out, accumulate))
         return

@@ -4,7 +4,7 @@ With a side of at most MOST elements a product is bound by memory, and BLAS, whi
 result before the bias can be added, moves more of it than needed.
 """
 
-from minigrad.compiler.domain import without_ones
+from minigrad.compiler.domain import seen_as, without_ones
 from minigrad.compiler.piece import Output, Piece
 from minigrad.compiler.program import Ref
 from minigrad.kernels.expression import Expression, symbol
@@ -14,9 +14,11 @@ WORTH = 1 << 16  # elements of the largest matrix from which the change pays
 
 
 def as_formula(instruction):
-    """The Piece of a two-dimensional product with a small side, or None to leave it to BLAS."""
+    """The Piece of a product of ints, or of a matrix with a small side; None leaves it to BLAS."""
     a, b, out = *instruction.inputs, instruction.outputs[0]
-    if instruction.attributes.get("accumulate") or len(out.shape) != 2 or not out.dtype.is_float:
+    if not out.dtype.is_float:
+        return _of_integers(instruction, a, b, out)
+    if instruction.attributes.get("accumulate") or len(out.shape) != 2:
         return None
     (m, k), n = a.shape, b.shape[1]
     if min(m, k, n) > MOST or max(m * n, m * k, k * n) < WORTH or 0 in (m, k, n):
@@ -28,6 +30,26 @@ def as_formula(instruction):
     if n <= MOST:
         return _few_columns(instruction, a, b, out, k, n)
     return _few_rows(instruction, a, b, out, m, k)
+
+
+def _of_integers(instruction, a, b, out):
+    """Ints, which BLAS does not know: a sum along k for each element of the result."""
+    shape = (*out.shape, a.shape[-1])
+    k_a, k_b = a.strides[-1], b.strides[-2]
+    left = Ref(a.value, (*a.shape[:-1], 1, a.shape[-1]), (*a.strides[:-1], 0, k_a), a.offset)
+    right = Ref(
+        b.value,
+        (*b.shape[:-2], 1, b.shape[-1], b.shape[-2]),
+        (*b.strides[:-2], 0, b.strides[-1], k_b),
+        b.offset,
+    )
+    total = Expression("row_sum", symbol("a") * symbol("b"))
+    dims = tuple(n for n in shape if n != 1)
+    strides = seen_as(Ref(out.value, (*out.shape, 1), (*out.strides, 0)), shape)
+    output = Output(total, out.value, out.offset, strides, "row")
+    inputs = {"a": (left, seen_as(left, shape)), "b": (right, seen_as(right, shape))}
+    rows = len(dims) - (shape[-1] != 1)
+    return Piece(dims, rows, inputs, [output], instruction)
 
 
 def turned(r):

@@ -20,7 +20,11 @@ def fuse(recording):
     """The items of a recording, in an order in which they may run."""
     items = []
     for i in recording.instructions:
-        if i.op == "matmul":
+        if i.op == "matmul" and not i.inputs[0].shape[-1]:  # sums of nothing
+            if i.attributes.get("accumulate"):
+                continue
+            i = copy_of(0.0 if i.outputs[0].dtype.is_float else 0, i.outputs[0])
+        elif i.op == "matmul":
             i = along_memory(i, items)
         piece = as_formula(i) if i.op == "matmul" else piece_of(i)
         if piece is not None:
@@ -47,10 +51,6 @@ def place(piece, items):
 def _place_product(i, items):
     out, accumulate = i.outputs[0], bool(i.attributes.get("accumulate"))
     if not out.size:
-        return
-    if not i.inputs[0].shape[-1]:  # a sum of nothing
-        if not accumulate:
-            place(piece_of(copy_of(0.0, out)), items)
         return
     a, b = (_for_blas(x, items) for x in i.inputs)
     if readable(out.shape, out.strides) and out.strides[-1] == 1:

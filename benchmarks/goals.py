@@ -1,6 +1,7 @@
 """What minigrad aims at, and whether a run reached it."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from benchmarks.peers import OURS, PEERS
 
@@ -64,8 +65,7 @@ class Goal:
         found = {}
         for key, which in (("ratio", "median"), ("ratio_of_best", "best")):
             mine = _figure(results, self.who, self.figure, which)
-            rival = min(names, key=lambda name: _figure(results, name, self.figure, which))
-            theirs = _figure(results, rival, self.figure, which)
+            theirs, rival = min((_figure(results, n, self.figure, which), n) for n in names)
             found[key] = theirs / mine if self.faster is not None else mine / theirs
             found.setdefault("against", rival)
         if self.faster is not None:
@@ -87,7 +87,7 @@ class Goal:
         return "under" if self.under is not None else "at most"
 
 
-def _figure(results, name, figure, which="median"):
+def _figure(results, name, figure, which="median") -> Any:
     """One figure of a peer, or None."""
     found = results.get(name)
     if found is None:

@@ -292,7 +292,7 @@ def _stacked(rows, y, x):
     shape = (*y.shape, *x.shape)
     if not rows:
         return full_like(x, 0.0, shape)
-    if any(row.requires_grad for row in rows):
+    if state.trace is not None or any(row.requires_grad for row in rows):
         return functions["reshape"](functions["stack"](rows, 0), shape)
     device = device_of(x.array)
     values = np.stack([row.numpy() for row in rows]).reshape(shape)

@@ -10,6 +10,7 @@ from minigrad.compiler.structure import Output, mapped, variables_of
 from minigrad.compiler.trace import Trace, TraceBuffer
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
+from minigrad.ops.operands import InferenceVariable
 
 
 @dataclass(eq=False)
@@ -157,7 +158,8 @@ class _Results:
             found = self.index_of[id(array)] = len(self.refs)
             self.held.append(array)  # an id must stay its own
             self.refs.append(self._whole(array))
-        return Output("result", found, is_number=getattr(variable, "is_number", False))
+        is_number = getattr(variable, "is_number", False)
+        return Output("result", found, None, is_number, type(variable) is InferenceVariable)
 
     def _whole(self, array):
         ref = self.trace.ref(array)

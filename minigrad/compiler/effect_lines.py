@@ -84,7 +84,7 @@ class EffectLines:
             return f"ndarray(r{k}).item()"
         if k not in self.made:
             self.made.add(k)
-            kind = self._constant(InferenceVariable if self.b.modes[1] else Variable)
+            kind = self._constant(InferenceVariable if output.is_inferred else Variable)
             lines.append(
                 f"q{k} = new({kind}); q{k}.array = r{k}; q{k}._requires_grad = False; "
                 f"q{k}.node = None"

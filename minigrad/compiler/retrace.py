@@ -133,7 +133,7 @@ class Comparison:
     def _tree(self, what, old, new):
         self._same(f"the type of {what}", type(old), type(new))
         if isinstance(old, Output):
-            is_same = old[:2] == new[:2] and old.is_number == new.is_number
+            is_same = old[:2] == new[:2] and old[3:] == new[3:]
             if not is_same or not _same_variable(old.variable, new.variable):
                 raise Difference(what, f"{old.kind} {old.index}", f"{new.kind} {new.index}")
         elif isinstance(old, dict):

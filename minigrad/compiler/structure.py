@@ -17,13 +17,15 @@ class Output(NamedTuple):
 
     kind: 'result' (number `index` of the recording's results), 'argument' (the Variable number
     `index` that was passed in, the object itself) or 'captured' (`variable`, the object itself).
-    is_number: a result of one element that is handed out as a Python number.
+    is_number: a result of one element that is handed out as a Python number. is_inferred: it was
+    computed under `mg.inference()`.
     """
 
     kind: str
     index: int = -1
     variable: Variable | None = None
     is_number: bool = False
+    is_inferred: bool = False
 
 
 def variables_of(*trees):

@@ -16,7 +16,12 @@ writes = Writes()
 
 
 def written(owner, what):
-    """Notes a write, before it is done. what: as "Linear.scale = ...", for the error."""
-    writes.count += 1
-    if state.trace is not None:
+    """Notes a write, before it is done. what: as "Linear.scale = ...", for the error.
+
+    While a step is traced, only objects that the step itself makes may be written: nobody else
+    relies on them, so that they do not count.
+    """
+    if state.trace is None:
+        writes.count += 1
+    else:
         state.trace.write(owner, what)

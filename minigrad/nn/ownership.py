@@ -6,6 +6,7 @@ parameter still part of a living module?
 
 import weakref
 
+from minigrad.graph.modes import state
 from minigrad.graph.writes import writes
 
 
@@ -18,17 +19,21 @@ class Changes:
         self.count = 0
 
     def note(self, dead=None):
-        """One more change. Also called when a module dies, with its weak reference."""
+        """One more change. Also called when a module dies, with its weak reference.
+
+        What a traced step does to the modules that it makes itself concerns nobody else.
+        """
         self.count += 1
-        writes.count += 1
+        if state.trace is None or dead is not None:
+            writes.count += 1
 
 
 changes = Changes()
 
 
 def reference(module):
-    """A weak reference whose death is a change of ownership."""
-    return weakref.ref(module, changes.note)
+    """A weak reference whose death is a change of ownership, unless a traced step made it."""
+    return weakref.ref(module, changes.note if state.trace is None else None)
 
 
 def add_owner(owners, module_reference, attribute):

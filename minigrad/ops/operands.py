@@ -7,6 +7,7 @@ import numpy as np
 from minigrad.array.array import View
 from minigrad.array.dtypes import BY_NUMPY, int64
 from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, InPlaceError
+from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import default_device
 
@@ -121,7 +122,11 @@ def check_operands(name, variables):
                 "take the view again after the write",
                 details=[("view made at", x.node.line)],
             )
-        if type(x) is InferenceVariable and any(v._requires_grad for v in variables):
+        if (
+            type(x) is InferenceVariable
+            and state.recording
+            and any(v._requires_grad for v in variables)
+        ):
             raise GradientError(
                 f"{name}: a result of mg.inference() cannot be part of a graph",
                 x.describe(),

@@ -4,6 +4,7 @@ from typing import Any
 
 from minigrad.compiler.labels import ValueNames
 from minigrad.compiler.memory_plan import MemoryPlan
+from minigrad.compiler.picture import picture_of
 from minigrad.compiler.report import ProgramReport, Report
 from minigrad.errors import ArgumentError
 
@@ -39,6 +40,20 @@ class Inspection:
             self.name, [ProgramReport(t.plan, t, self.function) for t in list(self.traces)]
         )
 
+    def graph(self, before=False):
+        """The program used last as a picture: JupyterLab shows it, `print` writes it as text.
+
+        A box for each call, with the operations that were fused in it; what it reads from outside
+        above it, values with their sizes between; what is written in place is marked. Of more than
+        60 calls, those of one form share a box.
+
+        Args:
+            before: whether to show the instructions before they were fused, each with the kernel
+                that it went to.
+        """
+        trace = self._traced()
+        return picture_of(trace.plan, self._names(trace), self.name, before)
+
     def memory_plan(self):
         """Where the temporaries of the program used last lie, and when: `mg.viz.memory` draws it.
 
@@ -46,6 +61,8 @@ class Inspection:
         temporary of the recording has a place of its own; after, they share the arena.
         """
         trace = self._traced()
-        plan = trace.plan
-        instructions = [*plan.before.instructions, *plan.recording.instructions]
-        return MemoryPlan(plan, ValueNames(instructions, trace, self.function), self.name)
+        return MemoryPlan(trace.plan, self._names(trace), self.name)
+
+    def _names(self, trace):
+        before, after = trace.plan.before, trace.plan.recording
+        return ValueNames([*before.instructions, *after.instructions], trace, self.function)

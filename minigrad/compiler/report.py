@@ -96,7 +96,7 @@ class ProgramReport:
         for region in plan.regions:
             for call in region:
                 if call.kind != "finish":  # a part of the call before it
-                    found.setdefault(_form(call, plan.kernels), []).append(call)
+                    found.setdefault(form_of(call, plan.kernels), []).append(call)
         self.forms = [_summed(key, calls) for key, calls in found.items()]
         self.calls = sum(f.calls for f in self.forms)
         self.products = sum(f.calls for f in self.forms if f.kind == "product")
@@ -170,7 +170,7 @@ def _short(where):
     return parts[1] + parts[2].strip(" )") if len(parts) >= 3 else where
 
 
-def _form(call, kernels):
+def form_of(call, kernels):
     """What makes calls alike: (function, kind, more)."""
     item = call.item
     if type(item) is MatMul:

@@ -11,8 +11,9 @@ class Box:
     """One thing to draw.
 
     kind: op, leaf, constant (an input without gradient), root, group (a repeated block, whose
-    parts are in `inside`) or more (what is left out). lines: text below the title. times: how many
-    alike it stands for.
+    parts are in `inside`) or more (what is left out); in pictures of compiled steps also product,
+    opaque (a hand-written kernel), value and alias (memory outside that is written). lines: text
+    below the title. times: how many alike it stands for.
     """
 
     key: str
@@ -29,7 +30,8 @@ class Diagram:
     """Boxes in the order of execution, and edges as pairs of keys. `caption`: one line below.
 
     A diagram inside a group also has `entries` and `exits`: the keys of boxes that use values from
-    outside, and of those whose values are used there (or by the next repetition).
+    outside, and of those whose values are used there (or by the next repetition). late: whether
+    side chains stand as far down as they can.
     """
 
     boxes: list = field(default_factory=list)
@@ -37,6 +39,7 @@ class Diagram:
     entries: list = field(default_factory=list)
     exits: list = field(default_factory=list)
     caption: str = ""
+    late: bool = False
 
     def connect(self, source, target):
         """Adds an edge, once."""

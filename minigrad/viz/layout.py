@@ -40,16 +40,18 @@ class Placed:
     height: float
 
 
-def place(sizes, edges, first=None, last=None):
+def place(sizes, edges, first=None, last=None, late=False):
     """Places rectangles and finds the way of each edge.
 
     Args:
         sizes: key -> (width, height).
         edges: pairs (source, target) of keys, forward, without a cycle.
         first, last: keys of a cell that stays on the top rank, and of one below all others.
+        late: whether a side chain, which nothing of the longest path feeds, stands as far down as
+            it can: just above what uses it.
     """
     cells = {key: Cell(key, *size) for key, size in sizes.items()}
-    _rank(cells, edges, first)
+    _rank(cells, edges, first, late)
     if last is not None:
         cells[last].rank = 1 + max((c.rank for k, c in cells.items() if k != last), default=-1)
     routes, ranks = {}, [[] for _ in range(1 + max((c.rank for c in cells.values()), default=0))]
@@ -86,7 +88,7 @@ def place(sizes, edges, first=None, last=None):
     return Placed(cells, routes, width, max(0.0, y - GAP_Y))
 
 
-def _rank(cells, edges, first):
+def _rank(cells, edges, first, late):
     """The longest path from a source; a cell without inputs stands just above its first user."""
     below = {key: [] for key in cells}
     has_input = set()
@@ -103,9 +105,33 @@ def _rank(cells, edges, first):
             waiting[target] -= 1
             if not waiting[target]:
                 ready.append(target)
+    if late:
+        _lower(cells, edges, ready)
     for key, cell in cells.items():
         if key != first and key not in has_input and below[key]:
             cell.rank = min(cells[t].rank for t in below[key]) - 1
+
+
+def _lower(cells, edges, order):
+    """Moves side chains down. order: of the keys, sources before what uses them."""
+    above, below = ({key: [] for key in cells} for _ in range(2))
+    for source, target in edges:
+        above[target].append(source)
+        below[source].append(target)
+    lowest, last = {}, max((c.rank for c in cells.values()), default=0)
+    for key in reversed(order):
+        lowest[key] = min((lowest[t] - 1 for t in below[key]), default=last)
+    held = set()  # what has no room, and all that hangs on it
+    for key in order:
+        if above[key] and (lowest[key] == cells[key].rank or held & set(above[key])):
+            held.add(key)
+    for key in reversed(order):
+        if above[key] and below[key] and key not in held:
+            ends = [cells[t].rank for t in below[key] if below[t]]
+            cells[key].rank = min(ends, default=cells[key].rank + 1) - 1
+    for key in order:
+        if above[key] and not below[key]:  # an end stands below what it hangs on
+            cells[key].rank = 1 + max(cells[s].rank for s in above[key])
 
 
 def _order(ranks):

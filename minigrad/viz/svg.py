@@ -15,6 +15,7 @@ FRAME = 12.0  # room above and below what stands in a group's frame
 LABEL, LABEL_GAP = 17.0, 8.0  # font size of a group's count, and its distance from the frame
 IN, OUT = "(in)", "(out)"  # cells for the border of a group
 MOST_LETTERS = 40
+SQUARE = ("op", "product", "opaque", "constant", "more")  # the others have round ends
 
 STYLE = """
 .mg-graph{--mg-page:var(--jp-layout-color1,#fff);--mg-ink:var(--jp-content-font-color1,#1f2430);
@@ -33,6 +34,11 @@ font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono","Liberation Mono",mon
 .mg-leaf .mg-behind{fill:none}
 .mg-constant .mg-box{fill:#8a93a31f;stroke:#8a93a3;stroke-dasharray:4 3}
 .mg-root .mg-box{fill:#e0803026;stroke:#e08030;stroke-width:2}
+.mg-product .mg-box{fill:#b0489a24;stroke:#b0489a}
+.mg-opaque .mg-box{fill:#1392a024;stroke:#1392a0}
+.mg-alias .mg-box{fill:#e0803026;stroke:#e08030}
+.mg-value .mg-box{fill:var(--mg-page);stroke:#8a93a366}
+.mg-value .mg-title,.mg-alias .mg-title{font-size:11px;font-weight:400}
 .mg-more .mg-box{fill:#8a93a31f;stroke:#8a93a3;stroke-dasharray:2 3}
 .mg-group .mg-frame{fill:#8a5cd00f;stroke:#8a5cd0;stroke-width:1.3;stroke-dasharray:7 4}
 """.strip().replace("\n", "")
@@ -74,7 +80,7 @@ class _Drawing:
         ends = {IN: diagram.entries, OUT: diagram.exits}
         sizes |= {key: (1.0, 0.0) for key, used in ends.items() if used}
         first, last = (key if used else None for key, used in ends.items())
-        self.placed = place(sizes, edges, first, last)
+        self.placed = place(sizes, edges, first, last, diagram.late)
         self.width, self.height = self.placed.width, self.placed.height
         self.parts = [*self._edges(), *map(self._box, diagram.boxes)]
 
@@ -119,7 +125,7 @@ class _Drawing:
             body.append(f"<title>{html.escape(box.tooltip)}</title>")
         if box.inside is not None:
             return "\n".join([*body, *self._frame(box, cell, x, y), "</g>"])
-        radius = 5 if box.kind in ("op", "constant", "more") else min(16, cell.height / 2)
+        radius = 5 if box.kind in SQUARE else min(16, cell.height / 2)
         rectangle = (
             f'<rect class="mg-box" x="{{:.1f}}" y="{{:.1f}}" width="{cell.width:.1f}" '
             f'height="{cell.height:.1f}" rx="{radius:.0f}"/>'

@@ -103,6 +103,10 @@ _DOT_STYLE = {
     "constant": 'shape=box, style="dashed", color="#8a93a3"',
     "root": 'shape=box, style="rounded,bold", color="#e08030"',
     "more": 'shape=box, style="dotted"',
+    "product": 'shape=box, style="rounded", color="#b0489a"',
+    "opaque": 'shape=box, style="rounded", color="#1392a0"',
+    "alias": 'shape=box, style="rounded", color="#e08030"',
+    "value": "shape=plaintext",
 }
 
 
@@ -141,6 +145,10 @@ _MERMAID_SHAPE = {
     "constant": ("[", "]"),
     "root": ("([", "])"),
     "more": ("[", "]"),
+    "product": ("[", "]"),
+    "opaque": ("[", "]"),
+    "alias": ("([", "])"),
+    "value": ("([", "])"),
 }
 
 

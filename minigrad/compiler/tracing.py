@@ -5,6 +5,7 @@ from typing import Any
 
 from minigrad.compiler import donation
 from minigrad.compiler.capture import capture
+from minigrad.compiler.labels import ValueNames
 from minigrad.compiler.standins import StandIns
 from minigrad.compiler.structure import outputs_of, variables_of
 from minigrad.errors import TraceError
@@ -23,6 +24,7 @@ class Traced:
     """
 
     def __init__(self, step, description, found, groups, members, donated):
+        self.function = step.function
         self.name, self.key = step.name, (description.key, _modes())
         self.description, self.capture = description, found
         self.groups, self.members = groups, members
@@ -96,11 +98,12 @@ class Traced:
                 storage = storages[value.index] if value.kind == "argument" else value.storage
                 storage.version -= count
             return []
-        names = {}
-        for effect in self.capture.grads:
-            if effect.leaf is not None and effect.leaf.name:
-                names[effect.leaf.array.storage] = f"'{effect.leaf.name}'"
-        found = [names.get(v.storage) or self._described(v) for v in values]
+        instructions = self.capture.recording.instructions
+        names, found = ValueNames(instructions, self, self.function), []
+        for value in values:
+            i = next((i for i in instructions if any(r.value is value for r in i.writes)), None)
+            by = f", by {i.name or i.op} at {i.line}" if i is not None else ""
+            found.append(f"'{names(value)}'{by}")
         return [*found, *(["a schedule's learning rate"] if has_acted else [])]
 
     def _unseen(self):
@@ -111,12 +114,6 @@ class Traced:
             if group is not None and all(p._grad is None for p in group[0].parameters):
                 found.add(group[0].flat)
         return found
-
-    def _described(self, value):
-        for i in self.capture.recording.instructions:
-            if any(r.value is value for r in i.writes):
-                return f"{value.dtype}[{value.size}] written by {i.name or i.op}, {i.line}"
-        return f"{value.dtype}[{value.size}]"
 
 
 def traced(step, args, kwargs, description):

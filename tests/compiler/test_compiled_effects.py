@@ -284,5 +284,5 @@ class TestChecks:
         assert "updated before" in str(caught.value)
         assert "add" in str(caught.value)
         assert "test_compiled_effects.py" in str(caught.value)
-        assert "float32[3] written by add" in str(caught.value)
+        assert "by add_ at test_compiled_effects.py" in str(caught.value)
         assert w.tolist() == [6.0, 7.0, 8.0]

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.array.array import unshare
 from minigrad.compiler.capture import capture
 from minigrad.compiler.structure import mapped
 from minigrad.graph.variable import Variable
@@ -26,11 +27,12 @@ def run_captured(captured) -> Any:
             action()
     memory = memory_of(captured.recording)
     results = execute(captured.recording, memory, generator.seed, generator.counter)
+    cpu = device_named("cpu")
+    for value, count in captured.written.items():
+        unshare(value.storage, cpu.copy_buffer)
+        value.storage.version += count
     write_back(memory)
     generator.counter += captured.random_count
-    for value, count in captured.written.items():
-        value.storage.version += count
-    cpu = device_named("cpu")
     made = {}
 
     def variable(output):

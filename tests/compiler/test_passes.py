@@ -2,12 +2,16 @@
 
 import textwrap
 
+import numpy as np
+
+from minigrad.array.dtypes import int32
+from minigrad.compiler.passes.arithmetic import reduced, result, stored
 from minigrad.compiler.passes.common import share_common
 from minigrad.compiler.passes.constants import fold_constants
 from minigrad.compiler.passes.dead import eliminate_dead
 from minigrad.compiler.passes.printing import show
 from minigrad.compiler.passes.sketch import Sketch, transposed, view
-from minigrad.kernels.expression import Program, exp, symbol
+from minigrad.kernels.expression import Program, exp, symbol, where
 from tests.compiler.outcomes import becomes, stays
 
 
@@ -104,6 +108,18 @@ class TestDead:
         s.matmul(view(x, (2, 1)), view(x, (1, 2)), out=u, accumulate=True)
         stays(eliminate_dead, s, [t, u])
 
+    def test_what_lies_between_the_elements_of_a_write_stays(self):
+        s = Sketch()
+        x, odd, t = s.argument((2,)), s.captured("odd", (3,)), s.temporary((6,))
+        s.fill(0.0, out=odd)
+        s.exp(x, out=view(odd, (2,), (2,)))  # but not the element in the middle
+        evens = view(t, (2,), (2,))
+        s.exp(x, out=evens)
+        s.exp(view(odd, (2,)), out=view(t, (2,), (2,), 1))
+        s.exp(view(odd, (2,)), out=view(t, (2,), offset=4))
+        y = s.neg(view(t, (3,), (2,), 1))
+        stays(eliminate_dead, s, [s.neg(evens), y, s.neg(view(t, (2,), offset=4))])
+
 
 class TestConstants:
     def test_numbers_are_rounded_as_stored(self):
@@ -192,7 +208,20 @@ class TestConstants:
         s.mul(t, x)  # not all of it is 1
         wide = s.fill(0.1, (2, 2), dtype="float64")
         s.add(x, wide, dtype="float32")  # with a number it would be computed in float32
+        s.where(True, x, s.argument((2, 2), "float64"), dtype="float32")  # and so would this
+        gaps = s.captured("gaps", (3,))
+        s.fill(1.0, out=view(gaps, (2,), (2,)))
+        s.exp(gaps)  # not all of it is 1
         stays(fold_constants, s)
+
+    def test_numbers_that_are_left_to_kernels(self):
+        assert stored(np.float32(3e9), int32) is None
+        assert stored(np.float32("nan"), int32) is None
+        assert reduced(np.float32(1.1), "prod", 3, np.float32) is None
+        assert reduced(np.float32(3), "sum", 1 << 23, np.float32) is None
+        assert reduced(np.float32(3), "max", 0, np.float32) is None
+        x = symbol("x")
+        assert result(where(x < 1, x + 1, exp(x)), {"x": 0}, np.float32) is None
 
 
 class TestCommon:

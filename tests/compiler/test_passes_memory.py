@@ -40,15 +40,17 @@ class TestLocalise:
         x, flat = s.argument((4,)), s.captured("flat", (8,))
         s.exp(x, out=view(flat, (4,)))
         s.tanh(x, out=view(flat, (4,), offset=4))
+        z = s.neg(view(flat, (2,), offset=1))
         y = s.reduce("sum", flat, (0,))
         text = """
             %0[0:4] = exp x0
             %0[4:8] := tanh x0
-            %1 float32[] = sum %0 over axes 0
-            return %1
+            %1 float32[2] = neg %0[1:3]
+            %2 float32[] = sum %0 over axes 0
+            return %2, %1
             """
         slices = [(flat.value, 0, 4), (flat.value, 4, 4)]
-        becomes(localise, s, text, [y], dead_slices=slices)
+        becomes(localise, s, text, [y, z], dead_slices=slices)
 
     def test_what_must_stay(self):
         s = Sketch()
@@ -60,9 +62,11 @@ class TestLocalise:
         s.neg(view(flat, (4,), offset=14), out=x)  # reaches beyond the dead slice
         s.instruct("put", (view(x, (1, 1, 2)), i), view(flat, (1, 2, 2), offset=20))
         s.neg(parts[5], out=x)
-        s.exp(x, out=parts[6])  # not dead
+        s.exp(x, out=parts[4])  # not dead
         s.exp(x, out=parts[7])
-        slices = [(flat.value, 0, 8), (flat.value, 12, 4), (flat.value, 20, 4), (flat.value, 28, 4)]
+        s.exp(view(x, (2,)), out=view(flat, (2,), (2,), 24))
+        s.exp(view(flat, (3,), (1,), 24), out=view(x, (3,)))  # one of these was not written
+        slices = [(flat.value, k, 4) for k in (0, 4, 12, 20, 24, 28)]
         stays(localise, s, [parts[7]], dead_slices=slices)
         stays(localise, s)
 
@@ -145,8 +149,17 @@ class TestCopies:
         y = s.mul(before, 2.0)  # the old w
         t = s.copy(v)
         s.add(t, 1.0, out=t)  # not v
+        z = s.mul(t, 3.0)
         s.copy(x, out=w)  # not ours to replace
-        stays(without_copies, s, [y, t, s.copy(x)])
+        u = s.copy(v)
+        s.mul(view(u, (2,), offset=1), 2.0, out=view(v, (2,)))  # would read what it has written
+        stays(without_copies, s, [y, z, s.copy(x)])
+
+    def test_a_copy_to_a_part(self):
+        s = Sketch()
+        x, t = s.argument((2,)), s.temporary((4,))
+        s.copy(x, out=view(t, (2,), offset=2))
+        stays(without_copies, s, [s.exp(view(t, (1,), offset=3))])
 
     def test_slots_that_are_wanted_before(self):
         s = Sketch()
@@ -164,10 +177,13 @@ class TestCopies:
         s.copy(turned, out=slot)  # would read what it has just written
         r = s.reduce("sum", view(x, (3, 1)), (1,))
         s.copy(r, out=slot)  # a result has memory of its own
-        recording = s.recording(y, z, r)
+        m = s.exp(x)
+        s.copy(m, out=slot)
+        s.add(m, 1.0, out=m)  # the slot must not follow
+        recording = s.recording(y, z, r, s.neg(m))
         after = without_copies(recording)
-        assert copies_in(recording) == 5
-        assert copies_in(after) == 4
+        assert copies_in(recording) == 6
+        assert copies_in(after) == 5
         assert "slot := exp" in show(after)  # u alone
 
     def test_nothing_outside_is_written_before_a_check(self):
@@ -189,6 +205,9 @@ class TestCopies:
         )
         far = s.copy(transposed(x))
         a, b = s.exp(far), s.tanh(far)  # walking across memory twice costs more than the copy
+        slot = s.captured("slot", (4, 4))
+        product = s.matmul(transposed(x), x)
+        s.copy(product, out=transposed(slot))  # BLAS writes rows
         stays(without_copies, s, [y, z, picked, a, b])
 
 

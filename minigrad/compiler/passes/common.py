@@ -4,7 +4,7 @@ from minigrad.compiler.passes.body import within
 from minigrad.compiler.passes.regions import meets
 from minigrad.compiler.program import Instruction, Recording, Ref
 
-WITH_EFFECTS = {"random", "scatter_add", "put"}  # two of them are not one
+WITH_EFFECTS = {"random"}  # two of them are not one
 OF_ERRORS = {"error"}  # attributes that say how an instruction fails, not what it computes
 
 
@@ -75,7 +75,7 @@ def share_common(recording):
 
 def _is_sharable(i: Instruction, writes):
     """Whether its outputs are whole temporaries that nothing else writes."""
-    if i.op in WITH_EFFECTS or i.attributes.get("accumulate"):
+    if i.op in WITH_EFFECTS:
         return False
     for r in i.outputs:
         value = r.value

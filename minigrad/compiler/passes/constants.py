@@ -63,7 +63,7 @@ def _with_numbers(i, known):
             if facts is not None and facts.lows:
                 low, high, _ = interval(x)
                 fact = facts.find(low, high)
-                if fact is not None and low < high:
+                if fact is not None:
                     inputs = list(i.inputs) if inputs is None else inputs
                     inputs[k] = fact[0]
     if inputs is None or (i.op == "rows" and not any(isinstance(x, Ref) for x in inputs)):

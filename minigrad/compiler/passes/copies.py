@@ -58,7 +58,7 @@ def _read_source(body, k, source, target):
     t, readers = target.value, body.reads_of(target.value)
     if not t.is_temporary or not target.covers() or t in body.results or not readers:
         return False
-    if len(body.writes_of(t)) > 1 or readers[0][0] < k:
+    if len(body.writes_of(t)) > 1:
         return False
     far = 0  # reads that go across memory
     for p, r in readers:
@@ -84,7 +84,7 @@ def _write_target(body, k, source, target):
     if not t.is_temporary or not source.covers() or t in body.results or not writers:
         return False
     first, last = writers[0][0], max(k, readers[-1][0])
-    if writers[-1][0] > k or readers[0][0] <= first:
+    if writers[-1][0] > k:
         return False
     if not slot.is_temporary and body.stops_within(first, k):
         return False  # what exists outside the step must not be written before a check

@@ -10,6 +10,7 @@ from minigrad.compiler.items import MatMul, Opaque, conflict
 from minigrad.compiler.loop import Loop
 from minigrad.compiler.piece import copy_of, piece_of
 from minigrad.compiler.program import TEMPORARY, Instruction, Ref, Value
+from minigrad.compiler.recompute import recompute
 from minigrad.compiler.skinny import MOST, as_formula
 from minigrad.kernels.blas import readable
 
@@ -34,6 +35,8 @@ def fuse(recording):
             _place_product(i, items)
         else:
             items.append(Opaque(i))
+    items = without_unread(items, recording.results)
+    recompute(items)
     return checks_first(without_unread(items, recording.results))
 
 

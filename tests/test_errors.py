@@ -15,6 +15,7 @@ from minigrad.errors import (
     ArgumentTypeError,
     BoundsError,
     DeviceError,
+    DonatedError,
     DTypeError,
     GradcheckError,
     GradientError,
@@ -25,6 +26,7 @@ from minigrad.errors import (
     OutOfMemoryError,
     SavedValueModifiedError,
     ShapeError,
+    TraceError,
 )
 from minigrad.graph.modes import state
 
@@ -69,6 +71,19 @@ def function(forward=None, backward=None):
         "backward": staticmethod(backward or (lambda ctx, dy: dy)),
     }
     return type("Custom", (mg.Function,), parts).apply
+
+
+def twice(f, *args):
+    """Calls a function of minigrad's compiler until it is traced."""
+    step = mg.compile(f)
+    step(*args)
+    return step(*args)
+
+
+def use_again(x):
+    """Uses a value that has been donated."""
+    mg.compile(lambda x: x * 2.0, donate=0)(x)
+    return x + 1.0
 
 
 def released(scene):
@@ -321,6 +336,27 @@ ROWS = [
     ("nan_as_learning_rate", lambda s: mg.optim.Adam(s.model, learning_rate=NAN), ArgumentError),
     ("clipping_to_a_negative_norm",
      lambda s: mg.optim.clip_grad_norm_(s.model, -1.0), ArgumentError),
+    # compiled steps
+    ("compile_a_number", lambda s: mg.compile(3), ArgumentTypeError),
+    ("compile_a_generator", lambda s: mg.compile(lambda: (yield)), ArgumentTypeError),
+    ("compile_twice", lambda s: mg.compile(mg.compile(mg.exp)), ArgumentTypeError),
+    ("donate_what_is_not_there", lambda s: mg.compile(mg.exp, donate="y"), ArgumentError),
+    ("compiled_numpy_array", lambda s: mg.compile(mg.exp)(np.ones(3)), TraceError),
+    ("compiled_iterator", lambda s: mg.compile(list)(iter([s.x])), TraceError),
+    ("compiled_result_with_a_graph", lambda s: twice(lambda x: s.x * x, s.matrix), TraceError),
+    ("compiled_argument_with_a_graph", lambda s: twice(mg.exp, s.y), TraceError),
+    ("compiled_branch", lambda s: twice(lambda v: v if v.sum() > 0 else -v, s.v), TraceError),
+    ("compiled_item", lambda s: twice(lambda v: v.sum().item(), s.v), TraceError),
+    ("compiled_kept_value", lambda s: twice(lambda v, h=[]: h.append(v * 2.0), s.v), TraceError),
+    ("compiled_shapes", lambda s: mg.compile(mg.matmul)(s.v, s.matrix), ShapeError),
+    ("donate_a_parameter",
+     lambda s: mg.compile(mg.exp, donate=0)(s.model.weight), ArgumentError),
+    ("donate_a_leaf", lambda s: mg.compile(mg.exp, donate=0)(s.x), ArgumentError),
+    ("donate_twice",
+     lambda s: mg.compile(lambda a, b: a + b, donate=(0, 1))(s.v, s.v), ArgumentError),
+    ("donate_a_part", lambda s: mg.compile(lambda a: a + 1, donate=0)(s.v[1:]), ArgumentError),
+    ("donate_a_number", lambda s: mg.compile(lambda a, n: a * n, donate=1)(s.v, 2), ArgumentError),
+    ("use_of_what_was_donated", lambda s: use_again(mg.ones((3,))), DonatedError),
 ]  # fmt: skip
 
 
@@ -366,7 +402,8 @@ def test_rows_are_different():
 
 def test_every_error_is_a_minigrad_error_and_a_built_in_one():
     for name, kind in vars(errors).items():
-        if isinstance(kind, type) and issubclass(kind, Exception) and name != "MinigradError":
+        is_error = isinstance(kind, type) and issubclass(kind, Exception)
+        if is_error and not issubclass(kind, Warning) and name != "MinigradError":
             assert issubclass(kind, errors.MinigradError)
             assert any(b.__module__ == "builtins" for b in kind.__mro__[2:-3]), name
 

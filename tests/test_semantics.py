@@ -17,7 +17,7 @@ import minigrad as mg
 from minigrad import errors
 from minigrad.memory.pool import Pool
 
-LAST = 43
+LAST = 44
 
 
 def leaf(values, name=None):
@@ -1025,3 +1025,30 @@ def test_item_43_a_buffer_returns_with_its_last_reference_and_poison_shows_use_a
         del z
         assert np.isnan(held[0])
         assert np.isnan(held[999])
+
+
+# -- compiled steps --------------------------------------------------------------------------------
+
+
+def test_item_44_donated_memory_is_taken_over_and_its_later_use_raises():
+    step = mg.compile(lambda state, x: state * 0.5 + x, donate=0)
+    state, x = mg.zeros((1000,)), mg.ones((1000,))
+    for k in range(4):
+        old, view, alias, address = state, state[1:], state.detach(), state.data_ptr()
+        clone = state.clone() if k == 2 else None
+        state = step(state, x)
+        assert k == 0 or (state.data_ptr() == address) == (clone is None)
+        for gone in (old, view, alias):
+            with pytest.raises(errors.DonatedError, match="state = step"):
+                gone + 1.0
+        assert clone is None or clone.tolist() == [1.5] * 1000
+    assert state.tolist() == [1.875] * 1000
+
+    both = mg.compile(lambda a, b: (a * 1.0, b * 1.0), donate=(0, 1))
+    with pytest.raises(errors.ArgumentError, match="same memory"):
+        both(state, state.detach())
+    total = mg.compile(lambda x: x.sum(), donate=0)
+    total(mg.ones((3,)))
+    with pytest.raises(errors.ArgumentError, match="fits no result"):
+        total(state)
+    assert state.tolist() == [1.875] * 1000

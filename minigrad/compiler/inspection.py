@@ -3,6 +3,7 @@
 from typing import Any
 
 from minigrad.compiler.labels import ValueNames
+from minigrad.compiler.listing import annotated
 from minigrad.compiler.memory_plan import MemoryPlan
 from minigrad.compiler.picture import picture_of
 from minigrad.compiler.report import ProgramReport, Report
@@ -25,8 +26,13 @@ class Inspection:
         return self.traces[0]
 
     def source(self):
-        """The text of the program that was used last: Python that Numba compiles."""
-        return self._traced().plan.text
+        """The text of the program that was used last: Python that Numba compiles.
+
+        Before it, as comments, its kernels and calls: operations, values and lines of the person's
+        program, which the compiled file itself does not hold.
+        """
+        trace = self._traced()
+        return annotated(trace.plan, self._names(trace), self.name)
 
     def report(self):
         """What its programs do and save: a `Report`, which prints as text.

@@ -6,7 +6,6 @@ the names of the operations that were fused in it.
 
 from minigrad.compiler.items import MatMul, Opaque
 from minigrad.compiler.program import ARGUMENT, CAPTURED, CONSTANT, Ref
-from minigrad.viz.units import format_shape
 
 MOST_NAMES = 6  # operations that the label of one kernel names
 BACKWARD, STEP = " backward", ".step"
@@ -81,7 +80,7 @@ class ValueNames:
     """
 
     def __init__(self, instructions, trace=None, function=None):
-        self._names, self._makers = {}, {}
+        self._names, self._makers, self._numbers = {}, {}, {}
         storages = parameter_names(trace, function)
         for i in instructions:
             for r in i.writes:
@@ -106,9 +105,14 @@ class ValueNames:
         name = operation(maker) if maker is not None else value.name
         return name.removesuffix(STEP) if name else size_text(value)
 
-    def maker(self, value):
-        """The instruction that made a temporary, or None."""
-        return self._makers.get(value)
+    def numbered(self, value):
+        """The name; the second temporary of that name is 'linear 2'."""
+        name = self(value)
+        if not value.is_temporary:
+            return name
+        numbers = self._numbers.setdefault(name, {})
+        n = numbers.setdefault(value, len(numbers) + 1)
+        return name if n == 1 else f"{name} {n}"
 
     def with_line(self, value):
         """The name, and the user's line of a temporary."""
@@ -128,11 +132,6 @@ def short_argument(value):
 def place_of(line):
     """`file:line` of `file:line  text`, without folders."""
     return line.split("  ")[0].replace("\\", "/").rsplit("/", 1)[-1]
-
-
-def ref_text(name, ref):
-    """A name with the shape that is shown of it."""
-    return f"{name} {format_shape(ref.shape, ref.dtype)}"
 
 
 # -- parameters --------------------------------------------------------------------------------

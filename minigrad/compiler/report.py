@@ -8,7 +8,7 @@ from minigrad.compiler.labels import ValueNames, label
 from minigrad.compiler.memory_plan import MemoryPlan
 from minigrad.compiler.report_text import text_of
 from minigrad.compiler.traffic import instruction_bytes, item_bytes
-from minigrad.viz.units import format_shape
+from minigrad.viz.units import format_shape, plural
 
 
 class Form(NamedTuple):
@@ -207,7 +207,10 @@ def _donated(plan, trace, names):
     for k in trace.donated:
         value = trace.capture.recording.arguments[k]
         if k in takes:
+            n = trace.copies.get(k, 0)
             text = f"result {takes[k]} is written over it"
+            if n:
+                text += f"; in {plural(n, 'call')} over a copy: it was shared or pinned then"
         elif value.name in unused:
             text = "fits no result: its memory goes back to the pool"
         else:

@@ -7,7 +7,8 @@ from minigrad.viz.units import format_bytes, plural
 WIDTH = 100
 MOST_FORMS = 40  # lines of the table
 MOST_NOTES = 8  # lines of a list of notes
-WHAT = 52  # columns for operations
+MOST_NAMES = 16  # parameters that are named
+WHAT = 38  # columns for operations
 
 
 def text_of(r):
@@ -54,6 +55,7 @@ def _paragraph(title, text, indent=18):
 
 
 def _notes(title, notes):
+    notes = _counted(notes)
     lines, shown = [], notes if len(notes) <= MOST_NOTES else notes[: MOST_NOTES - 1]
     for k, note in enumerate(shown):
         lines += _paragraph("" if k else title, note)
@@ -97,9 +99,7 @@ def _seconds(r):
 
 def _table(r):
     cut = "cut" if r.threads > 1 else ""
-    lines = [
-        f"{'function':<22} {'runs':<{WHAT - 14}}{'calls':>6} {cut:>4} {'read':>12} {'written':>12}"
-    ]
+    lines = [f"{'function':<22} {'runs':<{WHAT}}{'calls':>6} {cut:>4} {'read':>12} {'written':>12}"]
     forms, rest = r.forms, []
     if len(forms) > MOST_FORMS:
         largest = sorted(forms, key=lambda f: -f.read - f.written)[: MOST_FORMS - 1]
@@ -114,7 +114,7 @@ def _table(r):
 
 
 def _row(r, function, what, calls, cut, read, written):
-    width = WHAT - 14
+    width = WHAT
     if len(function) > 22:
         width -= len(function) - 22
     what = what if len(what) < width else what[: width - 2] + "\u2026"
@@ -127,13 +127,32 @@ def _row(r, function, what, calls, cut, read, written):
 
 def _aliases(r):
     found = []
-    for how, text in (
-        ("in and out", "in and out, aliased"),
-        ("out", "out"),
-    ):
-        names = [a.name for a in r.aliases if a.how == how]
-        if names:
-            shown = names if len(names) <= 24 else [*names[:23], f"and {len(names) - 23} more"]
-            nbytes = sum(a.nbytes for a in r.aliases if a.how == how)
-            found.append(f"{text} ({format_bytes(nbytes)}): {', '.join(shown)}")
+    for how, text in (("in and out", "in and out, aliased"), ("out", "out")):
+        mine = [a for a in r.aliases if a.how == how]
+        if mine:
+            nbytes = format_bytes(sum(a.nbytes for a in mine))
+            found.append(f"{text} ({nbytes}): {', '.join(_grouped([a.name for a in mine]))}")
     return found
+
+
+def _grouped(names):
+    """Names, where "Adam's state of w" of many w is one."""
+    groups = {}
+    for name in names:
+        head, of, tail = name.rpartition(" of ")
+        groups.setdefault(head if of else "", []).append(tail if of else name)
+    alone = groups.pop("", [])
+    shown = alone if len(alone) <= MOST_NAMES else alone[: MOST_NAMES - 1]
+    if len(shown) < len(alone):
+        shown = [*shown, f"{len(alone) - len(shown)} more"]
+    for head, tails in groups.items():
+        shown.append(f"{head} of {tails[0] if len(tails) == 1 else f'{len(tails)} arrays'}")
+    return shown
+
+
+def _counted(notes):
+    """Notes that say the same, once with their count."""
+    counts = {}
+    for note in notes:
+        counts[note] = counts.get(note, 0) + 1
+    return [f"{n} x {note}" if n > 1 else note for note, n in counts.items()]

@@ -4,9 +4,13 @@ A value has the name of its parameter, of an argument, or of the operation that 
 the names of the operations that were fused in it.
 """
 
+import contextlib
+from types import FunctionType, MethodType
+
 from minigrad.compiler.items import MatMul, Opaque
 from minigrad.compiler.program import ARGUMENT, CAPTURED, CONSTANT, Ref
 
+MOST_FUNCTIONS = 64  # whose globals and closures are looked at for Modules
 MOST_NAMES = 6  # operations that the label of one kernel names
 BACKWARD, STEP = " backward", ".step"
 
@@ -152,17 +156,22 @@ def parameter_names(trace, function):
 
 
 def _modules_near(function, trace):
-    """Modules among a function's globals, closure, self and arguments."""
-    near = [function, getattr(function, "__self__", None)]
-    function = getattr(function, "__func__", function)
-    for cell in getattr(function, "__closure__", None) or ():
-        try:
-            near.append(cell.cell_contents)
-        except ValueError:  # not set yet
+    """Modules among a function's globals, closure, self and arguments; through wrappers, too."""
+    near, waiting, seen = [], [function], set()
+    while waiting and len(seen) < MOST_FUNCTIONS:
+        f = waiting.pop()
+        near += [f, getattr(f, "__self__", None)]
+        f = getattr(f, "__func__", f)
+        code = getattr(f, "__code__", None)
+        if code is None or id(f) in seen:
             continue
-    code = getattr(function, "__code__", None)
-    if code is not None:
-        near += [function.__globals__.get(name) for name in code.co_names]
+        seen.add(id(f))
+        found = [f.__globals__.get(name) for name in code.co_names]
+        for cell in f.__closure__ or ():
+            with contextlib.suppress(ValueError):  # not set yet
+                found.append(cell.cell_contents)
+        near += found
+        waiting += [x for x in found if isinstance(x, (FunctionType, MethodType))]
     if trace is not None:
         near += [i.reference() for i in trace.identities]
     held = [x for y in near for x in _held(y)]

@@ -53,10 +53,10 @@ class ProgramReport:
         are matrix products, and calls of hand-written kernels; forms: [Form].
     bytes_before: (read, written) by the instructions after the passes, each on its own, as eager
         execution moves them; bytes_after: (read, written) by the calls.
-    peak_before: the most bytes of temporaries alive at once, each freed after its last use;
-        peak_after: bytes of the arena and the results; arena, separate: bytes of the arena, and
-        what its temporaries would take side by side. outside: bytes of parameters, state and
-        arguments that the step touches.
+    peak_before: the most bytes of temporaries and results alive at once, each freed after its last
+        use; peak_after: bytes of the arena, and of results that take no donated memory over;
+        arena, separate: bytes of the arena, and what its temporaries would take side by side.
+        outside: bytes of parameters, state and arguments that the step touches.
     aliases: [Alias]; taken_over: [(temporary, whose memory it takes)]; refused: [Refused].
     donated: [(argument, what became of its memory)].
     threads: how many it may use. seconds: of tracing and compiling; planning_seconds: of passes,
@@ -76,7 +76,7 @@ class ProgramReport:
         self._count(plan)
         memory = MemoryPlan(plan, self.names)
         self.arena, self.separate = plan.arena.size, plan.arena.separate
-        self.results = sum(r.nbytes for r in plan.results)
+        self.results = sum(r.nbytes for k, r in enumerate(plan.results) if k not in plan.taken)
         self.peak_before, self.peak_after = memory.before.peak, self.arena + self.results
         self.outside = sum(
             v.nbytes for k in ("captured", "argument") for v in plan.before.values(k)
@@ -207,16 +207,13 @@ def _donated(plan, trace, names):
     for k in trace.donated:
         value = trace.capture.recording.arguments[k]
         if k in takes:
-            n = trace.copies.get(k, 0)
             text = f"result {takes[k]} is written over it"
-            if n:
-                text += f"; in {plural(n, 'call')} over a copy: it was shared or pinned then"
         elif value.name in unused:
             text = "fits no result: its memory goes back to the pool"
         else:
             text = "written in place and returned"
         if trace.copies.get(k):
-            calls = "1 call" if trace.copies[k] == 1 else f"{trace.copies[k]} calls"
+            calls = plural(trace.copies[k], "call")
             text += f"; in {calls} over a copy, as a clone or NumPy had the memory, too"
         found.append((names(value), text))
     return found

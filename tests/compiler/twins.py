@@ -77,32 +77,37 @@ def same(wanted, got, error, where):
         assert wanted == got, f"{where}: eager {wanted!r}, compiled {got!r}"
 
 
-def run(make, calls, is_compiled, looks):
-    """([what the calls returned], {call: what was left behind}, the compiled step or None)."""
+def run(make, calls, wrap, looks):
+    """([what the calls returned], {call: what was left behind})."""
     mg.manual_seed(3)
-    step, things, arguments = make()
-    compiled = step = mg.compile(step) if is_compiled else step
+    step, things, arguments = make(wrap)
     results, states = [], {}
     arguments = itertools.cycle(arguments)
     for n in range(1, calls + 1):
         results.append(numbers(step(*next(arguments))))
         if n in looks:
             states[n] = left_behind(things)
-    return results, states, compiled
+    return results, states
 
 
 def check(make, calls=50, error=3e-5, programs=1, looks=(1, 2, 3, 4, 7)):
-    """Runs both twins. make(): (step, [what it may change], [arguments of a call, ...]).
+    """Runs both twins.
 
-    programs: how many the compiled one must have had to make. Returns the compiled step.
+    make(wrap): (step, [what it may change], [arguments of a call, ...]); of what is to be compiled
+    it calls wrap. programs: how many those must have had to make, together. Returns them.
     """
+    compiled = []
+
+    def wrap(function):
+        compiled.append(mg.compile(function))
+        return compiled[-1]
+
     looks = {*looks, calls}
-    wanted, before, _ = run(make, calls, False, looks)
-    got, after, compiled = run(make, calls, True, looks)
+    wanted, before = run(make, calls, lambda function: function, looks)
+    got, after = run(make, calls, wrap, looks)
     for n, state in before.items():
         same(wanted[n - 1], got[n - 1], error, f"call {n}, result")
         same(state, after[n], error, f"after call {n}")
     same(wanted, got, error, "results")
-    if programs is not None:
-        assert len(compiled.traces) == programs, compiled
+    assert sum(len(step.traces) for step in compiled) == programs, compiled
     return compiled

@@ -24,15 +24,73 @@ from minigrad.course.l14_compile.programs import Draft
 from minigrad.course.objects import Op, Program
 
 # %% [markdown]
-# ## 1. Forty small trips to memory
+# ## 1. Many small trips to memory
 #
-# A training step is a few lines of Python and some forty operations. Each of them is a *kernel*: a
+# A training step is a few lines of Python and dozens of operations. Each of them is a *kernel*: a
 # loop that reads its operands from memory, computes, and writes its result to memory, where the
 # next one reads it again. An engine that runs them one by one, as you have built it so far, cannot
-# do better: when `add` runs, it does not know that `tanh` comes next.
+# do better: when `tanh` runs, it does not know that a product comes next.
 #
-# A **compiler** knows. It sees the whole step before it runs any of it. So first the step must be
-# had as a whole.
+# A **compiler** knows. It sees the whole step before it runs any of it. `mg.compile` makes one of
+# such a step: forward, backward and optimizer. (The first time, that takes some seconds; what was
+# compiled is kept on disk.)
+
+# %%
+images, labels = mg.data.load_digits()
+mg.manual_seed(0)
+first, second = mg.nn.Linear(64, 256), mg.nn.Linear(256, 10)
+parameters = [*first.parameters(), *second.parameters()]
+optimizer = mg.optim.SGD(parameters, learning_rate=0.1, momentum=0.9)
+
+
+@mg.compile
+def whole_step(rows, targets):
+    """Take a training step; return the loss."""
+    hidden = first(rows)
+    loss = mg.cross_entropy(second(mg.tanh(hidden) * mg.sigmoid(hidden)), targets)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss
+
+
+rows, targets = mg.variable(images.reshape(-1, 64)[:32]), mg.variable(labels[:32])
+print("three steps, three losses:", [round(whole_step(rows, targets).item(), 4) for _ in range(3)])
+report = whole_step.report()
+print(f"operations, one by one: {report.instructions_before}")
+
+# %% [markdown]
+# **Predict.** The step has five matrix products, which stay what they are. How many calls of
+# kernels are left when it has been compiled, products included?
+
+# %% tags=["prediction"]
+left = predict("14.calls", "How many calls are left of these operations?", ...)
+left
+
+# %%
+left.reveal(report.calls, factor=1.3)
+
+# %%
+whole_step.graph()
+
+# %% [markdown]
+# **What to see.** Purple are the products, alone as before. Each blue box is one kernel now:
+# `tanh`, `sigmoid` and their product after the first layer; the loss, and the gradient with which
+# backward begins; the gradients of those three on the way back. At the bottom, velocity and weight
+# of each parameter in one. What stands on white goes through memory; all else stays in registers.
+#
+# And its memory, before and after:
+
+# %%
+mg.viz.memory(whole_step.memory_plan())
+
+# %% [markdown]
+# **What to see.** Each bar is a temporary value, from the operation that makes it to the last that
+# reads it. Before, each has a place of its own. After, there are fewer of them, as many live in
+# registers alone; and those that are left share places, one after the other.
+#
+# This lesson takes such a compiler apart. You write its passes, for a language so small that
+# nothing hides, and at the end they compile a training step.
 #
 # ## 2. Writing it down
 #
@@ -68,7 +126,7 @@ print(mine.trace(small, {"x": (4, 3), "w": (3, 2)}))
 
 # %%
 rate = 0.02
-N, HIDDEN = 32, 256  # rows of a batch, hidden units
+N, HIDDEN = 32, 128  # rows of a batch, hidden units
 SHAPES = {
     "x": (N, 64), "t": (N, 10),
     "w1": (64, HIDDEN), "b1": (1, HIDDEN), "w2": (HIDDEN, 10), "b2": (1, 10),
@@ -115,7 +173,6 @@ frozen = predict("14.frozen", 'rate = 0.0 after tracing: do the weights move, "y
 frozen
 
 # %%
-images, labels = mg.data.load_digits()
 (x_all, y_all), (x_new, y_new) = mg.data.stratified_split(
     images.reshape(-1, 64).astype(float) - 0.5, labels
 )
@@ -357,6 +414,28 @@ for i, why in refused.items():
     print(f"{i:>4} is refused: {why}")
 
 # %% [markdown]
+# Donating is a promise of the caller's, too. Somebody keeps `best = w` in a loop, to come back to
+# it later, and donates `w`. In `best` there are other numbers now, or none. minigrad refuses to
+# look:
+
+
+# %%
+@mg.compile(donate=("w",))
+def update(w, dw):
+    """Return the weights after a step; their old memory may be used."""
+    return w - 0.1 * dw
+
+
+w, dw = mg.ones((2, 2)), mg.ones((2, 2))
+for _ in range(3):
+    best, w = w, update(w, dw)
+print(f"the new weights are {w.numpy()[0, 0]:.2f} now")
+try:
+    best.numpy()
+except mg.errors.DonatedError as error:
+    print(error)
+
+# %% [markdown]
 # > **A story about a word.** The Chinese introduction to IREE that lesson 06 quotes is about just
 # > this. It goes back to a question in IREE's tracker
 # > ([iree#20798](https://github.com/iree-org/iree/issues/20798), May 2025). Somebody trains with
@@ -504,6 +583,23 @@ print(f"a step, median: {slow:.0f} µs operation by operation, {fast:.0f} µs co
 # **What to see.** One line on top of the other: the same numbers, in fewer kernels and less memory.
 # (Expect no wonders of the times: products take most of them, and these are the same ones. On a
 # GPU, where each kernel has to be launched, the number of kernels weighs more.)
+#
+# And minigrad's own compiler? Here is what it says of the step of section 1. (`whole_step.report()`
+# says more.)
+
+# %%
+print(f"{report.instructions_before} operations, {report.calls} calls:")
+for form in report.forms:
+    print(f"  {form.calls} × {form.function:<24} {form.what}"[:90])
+print(f"\nwritten in place: {len(report.aliases)} arrays, weights and velocities")
+for value, place in report.taken_over:
+    print(f"  {value.partition(' (')[0]} takes the place of {place.partition(' (')[0]}")
+
+# %% [markdown]
+# By now there is nothing in it that you have not written yourself. Nobody donated the weights here:
+# the step itself writes to them, as optimizers do, and for that the compiler must prove the same as
+# your `may_alias`. The last lines are temporaries in the place of others, which were read for the
+# last time, at the same entry.
 #
 # ## 7. Bug hunt
 #

@@ -64,23 +64,21 @@ def _draw(ax, side, title, scale, highest):
                 facecolor=palette(shade), edgecolor=PAPER, linewidth=0.6,
             )
         )  # fmt: skip
-        text = _fitting(row, width / moments)
-        if text and height / highest > LEAST_HEIGHT:
+        if height / highest > LEAST_HEIGHT:
+            text, place = _label(row, width / moments, side, moments)
+            inside = place == row.first
             ax.text(
-                row.first + 0.006 * moments, (row.offset + height / 2) / scale, text,
-                va="center", fontsize=7.5, color=PAPER if shade > 0.55 else INK, clip_on=True,
+                place + 0.006 * moments, (row.offset + height / 2) / scale, text,
+                va="center", fontsize=7.5, clip_on=True,
+                color=PAPER if inside and shade > 0.55 else INK,
             )  # fmt: skip
     ax.axhline(side.peak / scale, color=ACCENT, linewidth=1.2, linestyle="--")
-    ax.annotate(
-        f"at most {format_bytes(side.peak)} alive at once", (1, side.peak / scale), (-2, 3),
-        xycoords=("axes fraction", "data"), textcoords="offset points", ha="right", va="bottom",
-        fontsize=8, color=ACCENT,
-        bbox={"facecolor": PAPER, "edgecolor": "none", "alpha": 0.8, "pad": 1.0},
-    )  # fmt: skip
     count = plural(len(side.rows), "temporary", "temporaries")
-    ax.set_title(
-        f"{title}\n{format_bytes(side.total)} for {count}",
-        loc="left", color=INK, fontsize=10.5, fontweight="bold",
+    ax.set_title(title, loc="left", color=INK, fontsize=11, fontweight="bold", pad=20)
+    ax.annotate(
+        f"{format_bytes(side.total)} for {count}; dashed: at most {format_bytes(side.peak)} alive "
+        "at once", (0, 1), (0, 5), xycoords="axes fraction", textcoords="offset points",
+        fontsize=8.5, color=SOFT, va="bottom", annotation_clip=False,
     )  # fmt: skip
     ax.set_xlim(0, moments)
     ax.set_xlabel(f"{side.unit} of the step ({side.moments:,} in all)", color=INK)
@@ -93,11 +91,21 @@ def _draw(ax, side, title, scale, highest):
     ax.tick_params(colors=SOFT, labelsize=9)
 
 
-def _fitting(row, share):
-    """A label that fits into a bar of a share of the width: with its size, alone, or none."""
-    names = " = ".join(dict.fromkeys((row.name, *row.sharing)))
-    for text in (f"{names} {format_bytes(row.size)}", f"{row.name} {format_bytes(row.size)}",
-                 row.name):  # fmt: skip
+def _label(row, share, side, moments):
+    """(text, where it begins): inside the bar, else beside it if nothing is there, else nothing."""
+    names, size = " > ".join((row.name, *row.sharing)), format_bytes(row.size)
+    texts = (f"{names} {size}", f"{row.name} {size}", row.name)
+    for text in texts:
         if len(text) * LETTER < share:
-            return text
-    return ""
+            return text, row.first
+    end = row.last + 1
+    beside = [
+        r.first
+        for r in side.rows
+        if r.first >= end and r.offset < row.offset + row.size and row.offset < r.offset + r.size
+    ]
+    room = (min(beside, default=moments) - end) / moments
+    for text in texts:
+        if len(text) * LETTER < room:
+            return text, end
+    return "", row.first

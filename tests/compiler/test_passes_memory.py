@@ -186,6 +186,21 @@ class TestCopies:
         assert copies_in(after) == 5
         assert "slot := exp" in show(after)  # u alone
 
+    def test_a_slot_that_is_written_in_between(self):
+        s = Sketch()
+        x, slot = s.argument((3,)), s.captured("slot", (3,))
+        t = s.exp(x)
+        s.fill(0.0, out=view(slot, (2,)))
+        s.copy(t, out=slot)
+        stays(without_copies, s)
+
+    def test_products_are_not_made_in_the_place_of_what_they_read(self):
+        s = Sketch()
+        x, w, v = s.argument((2, 2)), s.captured("w", (2, 2)), s.captured("v", (2, 2))
+        s.copy(s.matmul(w, x), out=w)
+        s.matmul(s.copy(v), x, out=v)
+        stays(without_copies, s)
+
     def test_nothing_outside_is_written_before_a_check(self):
         s = Sketch()
         x, slot = s.argument((3,)), s.captured("slot", (3,))

@@ -20,7 +20,7 @@ REACH = 48  # items that an instruction may be moved up
 def fuse(recording):
     """The items of a recording, in an order in which they may run."""
     items = []
-    for i in recording.instructions:
+    for i in checks_first(recording.instructions):
         if i.op == "matmul" and not i.inputs[0].shape[-1]:  # sums of nothing
             if i.attributes.get("accumulate"):
                 continue
@@ -37,7 +37,7 @@ def fuse(recording):
             items.append(Opaque(i))
     items = without_unread(items, recording.results)
     recompute(items)
-    return checks_first(without_unread(items, recording.results))
+    return without_unread(items, recording.results)
 
 
 def place(piece, items):
@@ -111,14 +111,14 @@ def without_unread(items, results):
     return kept[::-1]
 
 
-def checks_first(items):
+def checks_first(instructions):
     """Moves checks of what is there from the beginning to it: then nothing is changed yet."""
     written, early, rest = set(), [], []
-    for item in items:
-        is_check = type(item) is Opaque and item.stops and not item.writes
-        if is_check and not any(r.value.is_temporary or r.value in written for r in item.reads):
-            early.append(item)
+    for i in instructions:
+        is_check = i.stops and not i.outputs
+        if is_check and not any(r.value.is_temporary or r.value in written for r in i.reads):
+            early.append(i)
         else:
-            rest.append(item)
-        written |= {r.value for r in item.writes}
+            rest.append(i)
+        written |= {r.value for r in i.writes}
     return early + rest

@@ -1,0 +1,177 @@
+"""What becomes one kernel: softmax, layer norm, cross entropy, Adam, chains; and what must not."""
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import nn
+from minigrad.compiler.capture import capture
+from minigrad.compiler.items import MatMul, Opaque
+from minigrad.compiler.loop import Loop
+from minigrad.compiler.plan import build
+from tests.compiler.interpreter import execute, memory_of
+from tests.compiler.running import Run
+
+
+def variable(*shape, requires_grad=False):
+    data = np.random.default_rng(0).standard_normal(shape).astype("f4")
+    return mg.variable(data, requires_grad=requires_grad)
+
+
+def plan_of(f, *args, n_threads=1):
+    found = capture(f, args)
+    return build(found.recording, found.idle, n_threads)
+
+
+def loops(plan):
+    return [item for item in plan.items if type(item) is Loop]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: mg.softmax(x, -1),
+        lambda x: mg.log_softmax(x, -1),
+        lambda x: mg.exp(x - x.max(-1, True)) / mg.exp(x - x.max(-1, True)).sum(-1, True),
+        lambda x: (x - x.mean(-1, True)) / (x.var(-1, True) + 1e-5).sqrt() * 2.0 + 1.0,
+        lambda x: mg.tanh(x * 2.0 + 1.0) * mg.sigmoid(x),
+        lambda x: mg.gelu(x).reshape((-1,)) * 2.0,
+        lambda x: (x * x).sum(),
+        lambda x: (x * x).sum(0),
+        lambda x: ((x * x).sum(0), (x * x).sum(1), (x * x).mean()),
+    ],
+)
+def test_one_kernel(f):
+    x = variable(6, 5)
+    plan = plan_of(f, x)
+    assert len(plan.items) == 1, plan.text
+    assert len(plan.kernels) == 1
+
+
+def test_layer_norm_and_its_gradient_are_a_kernel_each():
+    norm, x = nn.LayerNorm(5), variable(6, 5, requires_grad=True)
+    gm = mg.GradManager([*norm.parameters(), x])
+
+    def step(x):
+        x.grad = None
+        with gm:
+            gm.backward(norm(x), mg.ones((6, 5)))
+
+    plan = plan_of(step, x)
+    assert len(plan.items) == 1
+
+
+def test_cross_entropy_its_gradient_and_the_bias_before_it_are_one_kernel():
+    layer, x = nn.Linear(7, 5), variable(6, 7)
+    labels = mg.variable(np.arange(6) % 5)
+    gm = mg.GradManager(layer.parameters())
+
+    def step(x, y):
+        with gm:
+            loss = mg.cross_entropy(layer(x), y)
+            gm.backward(loss)
+        return loss
+
+    plan = plan_of(step, x, labels)
+    (loop,) = loops(plan)
+    names = {i.name for i in loop.instructions}
+    assert {"linear", "cross_entropy", "cross_entropy backward", "linear backward"} <= names
+    assert sum(type(item) is MatMul for item in plan.items) == 2  # nobody wants x's gradient
+    assert sum(type(item) is Opaque for item in plan.items) == 1
+    assert type(plan.items[0]) is Opaque, "the check of the labels comes first"
+
+
+def test_adam_is_one_kernel_for_all_parameters():
+    model = nn.Sequential(nn.Linear(7, 5), nn.Tanh(), nn.Linear(5, 3))
+    optimizer = mg.optim.Adam(model)
+    x = variable(6, 7)
+
+    def step(x):
+        optimizer.zero_grad()
+        (model(x) * model(x)).sum().backward()
+        optimizer.step()
+
+    step(x)
+    plan = plan_of(step, x)
+    updates = [
+        item for item in loops(plan) if len(item.outputs) == 3 and item.dims != () and
+        {i.name for i in item.instructions} == {"Adam.step"}
+    ]  # fmt: skip
+    assert len(updates) == 4, "one call for each parameter"
+    calls = [c for region in plan.regions for c in region if c.item in updates]
+    assert len({c.kernel.text for c in calls}) == 1, "of one kernel"
+
+
+def test_a_product_between_stops_fusion_and_a_transpose_too():
+    x = variable(6, 6)
+    assert len(plan_of(lambda x: mg.tanh(x) @ mg.exp(x), x).items) == 2
+    assert len(plan_of(lambda x: mg.tanh(mg.tanh(x) @ x), x).items) == 3
+    plan = plan_of(lambda x: mg.exp(x) + mg.exp(x).T, x)
+    assert len(loops(plan)) == 2, "the second reads what the first stores, at other places"
+
+
+def test_a_write_to_what_is_read_keeps_its_order():
+    state = variable(4, 3)
+
+    def f(x):
+        before = state * 2.0
+        state.copy_(x)
+        return before, state * 1.0
+
+    x = variable(4, 3)
+    found = capture(f, (x,))
+    plan = Run(found.recording, (x,))
+    wanted = execute(found.recording, memory_of(found.recording, (x,)))
+    for a, b in zip(plan.once(), wanted, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_temporary_takes_over_what_is_read_for_the_last_time():
+    x = variable(64, 8)
+    w = variable(8, 8)
+    plan = plan_of(lambda x: mg.tanh(x @ w) @ w, x)
+    assert plan.arena.size == 64 * 8 * 4, "tanh writes over the product"
+    assert len(plan.owner) == 1
+
+
+def test_what_is_read_later_is_not_written_over_and_the_plan_says_why():
+    x, w = variable(64, 8), variable(8, 8)
+
+    def f(x):
+        h = x @ w
+        return mg.tanh(h) @ w + h
+
+    plan = plan_of(f, x)
+    assert not plan.owner
+    assert any("read later" in why for _, _, why in plan.refused)
+
+
+def test_equal_kernels_are_one_function():
+    w = variable(8, 8)
+
+    def f(x):
+        for _ in range(5):
+            x = mg.tanh(x @ w)
+        return x
+
+    plan = plan_of(f, variable(64, 8))
+    assert len(loops(plan)) == 5
+    assert len(plan.kernels) <= 2, "in the arena, or into the result"
+
+
+def test_a_large_hidden_layer_of_few_inputs_is_computed_again():
+    model = nn.Sequential(nn.Linear(4, 4096), nn.ReLU(), nn.Linear(4096, 4))
+    gm = mg.GradManager(model.parameters())
+    x, y = variable(64, 4), mg.variable(np.arange(64) % 4)
+
+    def step(x, y):
+        with gm:
+            loss = mg.cross_entropy(model(x), y)
+            gm.backward(loss)
+        return loss
+
+    plan = plan_of(step, x, y)
+    assert not any(type(item) is MatMul for item in plan.items), "skinny products are formulas"
+    assert plan.arena.size < 64 * 4096 * 4, "the hidden layer is nowhere"
+    got = Run(capture(step, (x, y)).recording, (x, y)).once()
+    np.testing.assert_allclose(got[0], step(x, y).item(), rtol=1e-5)

@@ -59,10 +59,6 @@ class MemoryLines:
         """The arena, the results, the random numbers."""
         add = self.lines.append
         taken, grads = self.plan.taken, self._reusable()
-        for k in self.dynamic.get(("arena", None), []):
-            if self.plan.slots[k][1]:
-                self._take("arena", self.plan.slots[k][1])
-                add(f"TABLE[{k}] = arena.address")
         for k, ref in enumerate(self.plan.results):
             slots = self.dynamic.get(("result", k), [])
             if k in taken:
@@ -80,6 +76,8 @@ class MemoryLines:
             if k in grads:
                 self._reuse(k, grads[k], start)
             self.lines += [f"TABLE[{slot}] = b.address" for slot in slots]
+        for k in self.dynamic.get(("arena", None), []):
+            self._arena(k, self.plan.slots[k][1])
         for k in self.dynamic.get(("seed", None), []):
             add(f"TABLE[{k}] = generator.seed")
         for k in self.dynamic.get(("counter", None), []):
@@ -95,6 +93,17 @@ class MemoryLines:
             "n = pool.current_bytes = pool.current_bytes + n",
             "if n > pool.peak_bytes: pool.peak_bytes = n",
         ]
+
+    def _arena(self, k, nbytes):
+        """The arena comes last and goes back first: to the statistics it is a peak and no more."""
+        if nbytes:
+            home = self._constant(cpu.pool.home_of(nbytes))
+            self.lines += [
+                f"arena = {home}.pop() if {home} else grow({home}, {nbytes})",
+                f"arena.owners = 1; n = arena.nbytes; TABLE[{k}] = arena.address",
+                "pool.takes += 1; pool.allocated_bytes += n; n += pool.current_bytes",
+                "if n > pool.peak_bytes: pool.peak_bytes = n",
+            ]
 
     def _reusable(self):
         """{result: effect} of gradients that replace one which the program does not look at."""

@@ -8,6 +8,7 @@ What the step leaves behind (`.grad`, the generator, versions) is done whole or 
 Ctrl-C comes while the machine code runs: a list in C takes its status, without bytecode between.
 """
 
+import functools
 import sys
 from array import array as integers
 
@@ -128,8 +129,7 @@ class Wrapper(MemoryLines, EffectLines):
         self.lines += [f"    {x}" for x in self._launch()]
         add("finally:")
         if any(what[0] == "arena" and what[1] for what in self.plan.slots):
-            add("    arena.owners = 0; pool.current_bytes -= arena.nbytes")
-            add("    arena.home.append(arena)")
+            add("    arena.owners = 0; arena.home.append(arena)")
         add("    if done and not done[-1]:")
         self.lines += [f"        {x}" for x in self._effects()]
         storages = ", ".join(
@@ -203,8 +203,9 @@ class Wrapper(MemoryLines, EffectLines):
 
     def _launch(self):
         at, more = self.table.buffer_info()[0], self.plan.machine_code[1]
-        alone = ", ".join(self._constant((x,)) for x in (0, 1, at, *more))
-        alone = f"done += map(STEP, {alone})"
+        *first, last = 0, 1, at, *more
+        call = self._constant(functools.partial(self.plan.machine_code[0], *first))
+        alone = f"done += map({call}, {self._constant((last,))})"
         lines = ["SYNC[0] = 0", f"SYNC[{STATUS}] = 0"]
         n = self.plan.threads
         if n == 1:

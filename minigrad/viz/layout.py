@@ -127,7 +127,7 @@ def _lower(cells, edges, order):
             held.add(key)
     for key in reversed(order):
         if above[key] and below[key] and key not in held:
-            ends = [cells[t].rank for t in below[key] if below[t]]
+            ends = [cells[t].rank for t in below[key] if below[t] or t in held]
             cells[key].rank = min(ends, default=cells[key].rank + 1) - 1
     for key in order:
         if above[key] and not below[key]:  # an end stands below what it hangs on

@@ -201,7 +201,7 @@ class Compiled(Inspection):
         new = traced(self, args, kwargs, described)
         self._warn(new)
         for old in self.traces:
-            if Comparison(old.capture, new.capture).difference() is None:
+            if Comparison(old, new).difference() is None:
                 new.take(old)
                 if old.key == new.key:
                     self.traces = [t for t in self.traces if t is not old]
@@ -218,7 +218,7 @@ class Compiled(Inspection):
         """Traces again: the function must do what it did. Then runs the program."""
         described = Description(args, kwargs, self.names, self.is_open)
         again = traced(self, args, kwargs, described)
-        found = Comparison(trace.capture, again.capture).difference()
+        found = Comparison(trace, again).difference()
         if found is not None:
             self.traces = [t for t in self.traces if t is not trace]
             self._runs = [t.run for t in self.traces]

@@ -5,7 +5,7 @@ from typing import Any
 
 from minigrad.array.dtypes import float32
 from minigrad.array.layout import contiguous_strides
-from minigrad.compiler.program import ARGUMENT
+from minigrad.compiler.program import ARGUMENT, CAPTURED
 from minigrad.compiler.structure import outputs_of
 from minigrad.graph.variable import Variable
 from minigrad.kernels.cpu import cpu
@@ -54,6 +54,11 @@ class MemoryLines:
                 low = f" + {group.low * size}" if group.low else ""
                 add(f"d{n} = b{n}.address + x{n}.offset * {size}{low}")
             self.lines += [f"TABLE[{slot}] = d{n}" for slot in slots]
+        for value, k in self.b.moving.items():
+            if value in written:
+                add(f"if h{k}.buffer.owners > 1: unshare(h{k}, copy_buffer)")
+            for slot in self.dynamic.get((CAPTURED, value), []):
+                add(f"TABLE[{slot}] = h{k}.buffer.address")
 
     def _memory(self):
         """The arena, the results, the random numbers."""

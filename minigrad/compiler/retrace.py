@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from minigrad.array.array import ndarray
+from minigrad.compiler.gradients import same_variable
 from minigrad.compiler.program import ARGUMENT, CAPTURED, CONSTANT, Ref
 from minigrad.compiler.structure import Output
 from minigrad.errors import TraceError
@@ -24,10 +25,11 @@ class Difference(Exception):
 
 
 class Comparison:
-    """Two Captures, walked side by side: temporaries correspond by order, memory by identity."""
+    """Two Traced, walked side by side: temporaries correspond by order, memory by identity."""
 
     def __init__(self, old, new):
-        self.old, self.new, self.pairs, self.line = old, new, {}, ""
+        self.old, self.new, self.pairs, self.line = old.capture, new.capture, {}, ""
+        self.moving = {**old.moving, **new.moving}
 
     def difference(self):
         """The first Difference, or None if they are the same program."""
@@ -101,11 +103,19 @@ class Comparison:
                 )
         elif old.kind == ARGUMENT:
             self._same(f"the argument that is {what}", old.index, new.index)
-        elif old.kind == CAPTURED and old.storage is not new.storage:
+        elif old.kind == CAPTURED and self._place(old) != self._place(new):
             raise Difference(
                 f"the array from outside that is {what}", _named(old), _named(new), self.line
             )
         self.pairs[old] = new
+
+    def _place(self, value):
+        """What makes memory from outside the same."""
+        if value.kind == ARGUMENT:
+            return ARGUMENT, value.index
+        return (
+            ("grad", self.moving[value]) if value in self.moving else (CAPTURED, id(value.storage))
+        )
 
     # -- what it leaves behind -----------------------------------------------------------------
 
@@ -117,7 +127,8 @@ class Comparison:
         for (f, when), (g, other) in zip(a.actions, b.actions, strict=True):
             if f != g or when != other:
                 raise Difference("a schedule's step", _shown(f), _shown(g))
-        if _written(a) != _written(b):
+        written, other = ({self._place(v): n for v, n in c.written.items()} for c in (a, b))
+        if written != other:
             raise Difference("which arrays are written in place", len(a.written), len(b.written))
         self._same("the number of leaves whose .grad is used", len(a.grads), len(b.grads))
         for x, y in zip(a.grads, b.grads, strict=True):
@@ -134,7 +145,7 @@ class Comparison:
         self._same(f"the type of {what}", type(old), type(new))
         if isinstance(old, Output):
             is_same = old[:2] == new[:2] and old[3:] == new[3:]
-            if not is_same or not _same_variable(old.variable, new.variable):
+            if not is_same or not same_variable(old.variable, new.variable):
                 raise Difference(what, f"{old.kind} {old.index}", f"{new.kind} {new.index}")
         elif isinstance(old, dict):
             self._same(f"the keys of {what}", tuple(old), tuple(new))
@@ -148,22 +159,8 @@ class Comparison:
             self._same(what, old, new)
 
 
-def _written(capture):
-    return {
-        (v.kind, v.index if v.kind == ARGUMENT else id(v.storage)): n
-        for v, n in capture.written.items()
-    }
-
-
 def _kept(effect):
     return effect.after is not None and effect.after.variable is effect.before is not None
-
-
-def _same_variable(old, new):
-    if old is None or new is None:
-        return old is new
-    a, b = old.array, new.array
-    return a.storage is b.storage and a.layout() == b.layout()
 
 
 def _equal(old, new):

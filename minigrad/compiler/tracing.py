@@ -5,6 +5,7 @@ from typing import Any
 
 from minigrad.compiler import donation
 from minigrad.compiler.capture import capture
+from minigrad.compiler.gradients import settle
 from minigrad.compiler.labels import ValueNames
 from minigrad.compiler.standins import StandIns
 from minigrad.compiler.structure import outputs_of, variables_of
@@ -20,13 +21,14 @@ class Traced:
     plan: the program. groups: a standins.Group per argument Value; members: a Member per Variable
     passed in. donated: indices of donated argument Values; unused: Members whose memory no result
     could take; copies: {donated index: in how many calls its memory was copied, since somebody
-    shared or saw it}; seconds: of tracing and compiling. run: see `wrapper`.
+    shared or saw it}; moving: see `gradients`; run: see `wrapper`; seconds: of tracing and
+    compiling.
     """
 
     def __init__(self, step, description, found, groups, members, donated):
         self.function = step.function
         self.name, self.key = step.name, (description.key, _modes())
-        self.description, self.capture = description, found
+        self.description, self.capture, self.moving = description, found, settle(found)
         self.groups, self.members = groups, members
         self.donated = [k for k, g in enumerate(groups) if any(m in donated for m in g.members)]
         self.modes, self.identities = _modes(), description.identities
@@ -45,7 +47,7 @@ class Traced:
 
     def take(self, other):
         """Uses the program of another trace that does the same."""
-        self.plan, self.capture = other.plan, other.capture
+        self.plan, self.capture, self.moving = other.plan, other.capture, other.moving
 
     def wrap(self, wrapper, is_checked):
         """Sets the wrapper. is_checked: trace again at every call."""
@@ -96,7 +98,8 @@ class Traced:
         if not values and not has_acted:
             for value, count in self.capture.written.items():
                 storage = storages[value.index] if value.kind == "argument" else value.storage
-                storage.version -= count
+                if storage is not None:
+                    storage.version -= count
             return []
         instructions = self.capture.recording.instructions
         names, found = ValueNames(instructions, self, self.function), []

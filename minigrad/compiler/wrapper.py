@@ -74,6 +74,8 @@ class Wrapper(MemoryLines, EffectLines):
         if value.kind == ARGUMENT:
             group = self.b.groups[value.index]
             return (True, group.storage) if group.is_fixed else (False, f"s{group.number}")
+        if value in self.b.moving:
+            return False, f"h{self.b.moving[value]}"
         return True, value.storage
 
     def _slot(self, k, kind, which=None):
@@ -86,7 +88,7 @@ class Wrapper(MemoryLines, EffectLines):
             if is_fixed:
                 self.fixed.append((k, storage))
             else:
-                self.dynamic.setdefault((ARGUMENT, which), []).append(k)
+                self.dynamic.setdefault((kind, which), []).append(k)
 
     def _rebind(self):
         """Writes the addresses of fixed Storages; those that are written are un-shared first."""
@@ -113,8 +115,8 @@ class Wrapper(MemoryLines, EffectLines):
         add = self.lines.append
         self._modes()
         self.lines += self.b.description.lines
-        self._aliases()
         self._grads()
+        self._aliases()
         add("LEFT[0] -= 1")
         add("if not LEFT[0]: return RECHECK")
         self._arguments()
@@ -158,14 +160,19 @@ class Wrapper(MemoryLines, EffectLines):
 
     def _aliases(self):
         """Arguments must not show memory that the step also reaches from outside."""
-        captured = {v.storage for v in self.capture.recording.values("captured")}
-        written = {v.storage for v in self._written() if v.kind == "captured"}
+        moving = self.b.moving
+        values = [v for v in self.capture.recording.values("captured") if v not in moving]
+        captured = {v.storage for v in values}
+        written = {v.storage for v in values if v in self._written()}
         for k, value in enumerate(self.capture.recording.arguments):
             group = self.b.groups[k]
             if group.is_fixed:
                 continue
             donated = k in self.b.donated
             against = captured if donated or value in self._written() else written
+            for v, h in moving.items():
+                if donated or value in self._written() or v in self._written():
+                    self.lines.append(f"if s{group.number} is h{h}: return MISS")
             if against:
                 name = self._constant(frozenset(against))
                 self.lines.append(f"if s{group.number} in {name}: return MISS")
@@ -179,9 +186,17 @@ class Wrapper(MemoryLines, EffectLines):
         return f"v{self.b.members[effect.argument].number}"
 
     def _grads(self):
-        for effect in self.capture.grads:
+        moving = self.b.moving.values()
+        for k, effect in enumerate(self.capture.grads):
             leaf = self._leaf(effect)
-            if effect.before is None:
+            if k in moving:
+                self.lines += [
+                    f"h{k} = {leaf}._grad",
+                    f"if h{k} is None: return MISS",
+                    f"h{k} = h{k}.array",
+                    f"if type(h{k}) is not Array or not h{k}.is_flat: return MISS",
+                ]
+            elif effect.before is None:
                 self.lines.append(f"if {leaf}._grad is not None: return MISS")
             elif effect.is_read:
                 before = self._constant(effect.before)

@@ -286,3 +286,66 @@ class TestChecks:
         assert "test_compiled_effects.py" in str(caught.value)
         assert "by add_ at test_compiled_effects.py" in str(caught.value)
         assert w.tolist() == [6.0, 7.0, 8.0]
+
+
+class TestAccumulation:
+    def test_over_microbatches_needs_two_programs(self):
+        found = []
+        for compile in (lambda f: f, mg.compile):
+            w = nn.Parameter([1.0, 2.0])
+            step = compile(lambda x, w=w: (w * w * x).sum().backward())
+            for k in range(24):
+                if k % 4 == 0:
+                    w.grad = None
+                step(mg.full((2,), 1.0 + k))
+                found.append((compile, w.grad.tolist(), w.grad.version))
+        half = len(found) // 2
+        assert [f[1] for f in found[half:]] == [f[1] for f in found[:half]]
+        assert len(step.traces) == 2
+
+    def test_into_a_gradient_that_somebody_holds_or_cloned(self):
+        found = []
+        for compile in (lambda f: f, mg.compile):
+            w = nn.Parameter([1.0, 2.0])
+            step, kept = compile(lambda x, w=w: (w * x).sum().backward()), []
+            for k in range(12):
+                step(mg.full((2,), 1.0 + k))
+                kept.append(w.grad.clone() if k % 2 else w.grad)
+                if k % 5 == 4:
+                    w.grad = mg.full((2,), 100.0)
+            found.append([g.tolist() for g in kept])
+        assert found[0] == found[1]
+
+    def test_no_gradient_of_the_traced_call_is_kept(self):
+        w = nn.Parameter(np.zeros(1000, "f4"))
+
+        @mg.compile
+        def step(x):
+            (w * x).sum().backward()
+
+        x = mg.ones((1000,))
+        for _ in range(5):
+            w.grad = None
+            for _ in range(3):
+                step(x)
+        w.grad = None
+        gc.collect()
+        before = mg.memory.stats()["current_bytes"]
+        step(x)
+        gc.collect()
+        assert mg.memory.stats()["current_bytes"] == before + 4096
+
+    def test_a_gradient_as_an_argument(self):
+        w = nn.Parameter([1.0])
+
+        @mg.compile
+        def step(g):
+            w.sum().backward()
+            return g * 2.0
+
+        step(mg.ones((1,)))
+        for _ in range(3):
+            assert step(mg.ones((1,))).item() == 2.0
+        with pytest.raises(TraceError, match="also reaches its memory"):
+            step(w.grad)
+        assert w.grad.item() == 4.0

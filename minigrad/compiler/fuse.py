@@ -6,6 +6,7 @@ what it writes.
 """
 
 from minigrad.array.layout import contiguous_strides
+from minigrad.compiler.hoist import hoist
 from minigrad.compiler.items import MatMul, Opaque, conflict
 from minigrad.compiler.loop import Loop
 from minigrad.compiler.piece import copy_of, piece_of
@@ -37,7 +38,7 @@ def fuse(recording):
             items.append(Opaque(i))
     items = without_unread(items, recording.results)
     recompute(items)
-    return without_unread(items, recording.results)
+    return hoist(without_unread(items, recording.results))
 
 
 def place(piece, items):

@@ -175,3 +175,24 @@ def test_a_large_hidden_layer_of_few_inputs_is_computed_again():
     assert plan.arena.size < 64 * 4096 * 4, "the hidden layer is nowhere"
     got = Run(capture(step, (x, y)).recording, (x, y)).once()
     np.testing.assert_allclose(got[0], step(x, y).item(), rtol=1e-5)
+
+
+def test_updates_come_as_early_as_they_may_so_gradients_do_not_live_together():
+    model = nn.Sequential(*[nn.Linear(40, 40) for _ in range(6)])
+    optimizer = mg.optim.SGD(model, learning_rate=0.1)
+    gm = mg.GradManager(model.parameters())
+    x = variable(4, 40)
+
+    def step(x):
+        with gm:
+            loss = (model(x) * model(x)).mean()
+            gm.backward(loss)
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    step(x)
+    plan = plan_of(step, x)
+    weight = 40 * 40 * 4
+    assert plan.arena.separate > 6 * weight, "every gradient is a temporary"
+    assert plan.arena.size < 3 * weight, "but few live at the same time"

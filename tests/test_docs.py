@@ -84,7 +84,7 @@ def test_semantics_numbers_its_promises_without_gaps():
 
 def public_names():
     """The names after `mg.` in the design, and what follows them on their line: .f or a Class."""
-    section = read("docs/design.md").split("## 10. Public names")[1].split("## 11.")[0]
+    section = read("docs/design.md").split(". Public names\n")[1].split("\n## ")[0]
     code = re.search(r"```python\n(.*?)```", section, flags=re.DOTALL)[1]
     names, folder = set(), ""
     for line in re.sub(r"#.*", "", code).splitlines():

@@ -32,7 +32,7 @@ class Inspection:
         program, which the compiled file itself does not hold.
         """
         trace = self._traced()
-        return annotated(trace.plan, self._names(trace), self.name)
+        return annotated(trace.plan, self._names(trace), self._title)
 
     def report(self):
         """What its programs do and save: a `Report`, which prints as text.
@@ -43,7 +43,7 @@ class Inspection:
         """
         self._traced()
         return Report(
-            self.name, [ProgramReport(t.plan, t, self.function) for t in list(self.traces)]
+            self._title, [ProgramReport(t.plan, t, self.function) for t in list(self.traces)]
         )
 
     def graph(self, before=False):
@@ -58,7 +58,7 @@ class Inspection:
                 that it went to.
         """
         trace = self._traced()
-        return picture_of(trace.plan, self._names(trace), self.name, before)
+        return picture_of(trace.plan, self._names(trace), self._title, before)
 
     def memory_plan(self):
         """Where the temporaries of the program used last lie, and when: `mg.viz.memory` draws it.
@@ -67,7 +67,11 @@ class Inspection:
         temporary of the recording has a place of its own; after, they share the arena.
         """
         trace = self._traced()
-        return MemoryPlan(trace.plan, self._names(trace), self.name)
+        return MemoryPlan(trace.plan, self._names(trace), self._title)
+
+    @property
+    def _title(self):
+        return self.name.rpartition("<locals>.")[2]
 
     def _names(self, trace):
         before, after = trace.plan.before, trace.plan.recording

@@ -110,7 +110,8 @@ class ProgramReport:
             for r in item.writes:
                 if not r.value.is_temporary:
                     how.setdefault(r.value, "in and out" if r.value in is_read else "out")
-        self.aliases = [Alias(self.names(v), how[v], v.nbytes) for v in how]
+        order = [v for kind in ("captured", "argument") for v in plan.before.values(kind)]
+        self.aliases = [Alias(self.names(v), how[v], v.nbytes) for v in order if v in how]
         names = self.names.with_line
         self.taken_over = [(names(v), names(owner)) for v, owner in plan.owner.items()]
         self.refused = [Refused(names(v), names(x), why) for v, x, why in plan.refused]

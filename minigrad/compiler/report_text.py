@@ -8,7 +8,8 @@ WIDTH = 100
 MOST_FORMS = 40  # lines of the table
 MOST_NOTES = 8  # lines of a list of notes
 MOST_NAMES = 16  # parameters that are named
-WHAT = 38  # columns for operations
+SIZE = 10  # columns for bytes
+NAME = 22  # columns for a function
 
 
 def text_of(r):
@@ -98,31 +99,31 @@ def _seconds(r):
 
 
 def _table(r):
-    cut = "cut" if r.threads > 1 else ""
-    lines = [f"{'function':<22} {'runs':<{WHAT}}{'calls':>6} {cut:>4} {'read':>12} {'written':>12}"]
+    """A line for each form of call, and their sum."""
+    lines = [_row(r, "function", "runs", "calls", "cut", "read", "written")]
     forms, rest = r.forms, []
     if len(forms) > MOST_FORMS:
         largest = sorted(forms, key=lambda f: -f.read - f.written)[: MOST_FORMS - 1]
         forms = [f for f in r.forms if f in largest]
         rest = [f for f in r.forms if f not in largest]
-    lines += [_row(r, f.function, f.what, f.calls, f.cut, f.read, f.written) for f in forms]
-    if rest:
-        sums = [sum(column) for column in zip(*(f[3:] for f in rest), strict=True)]
-        lines.append(_row(r, "", f"{len(rest)} smaller ones", *sums))
-    total = [sum(column) for column in zip(*(f[3:] for f in r.forms), strict=True)] or [0] * 4
-    return [*lines, _row(r, "", "all", *total)]
+    for f in forms:
+        moved = map(format_bytes, (f.read, f.written))
+        lines.append(_row(r, f.function, f.what, f.calls, f.cut, *moved))
+    for title, summed in ((f"{len(rest)} smaller ones", rest), ("all", r.forms)):
+        if summed:
+            columns = zip(*(f[3:] for f in summed), strict=True)
+            calls, cut, *moved = map(sum, columns)
+            lines.append(_row(r, "", title, calls, cut, *map(format_bytes, moved)))
+    return lines
 
 
 def _row(r, function, what, calls, cut, read, written):
-    width = WHAT
-    if len(function) > 22:
-        width -= len(function) - 22
-    what = what if len(what) < width else what[: width - 2] + "\u2026"
-    cut = str(cut) if r.threads > 1 else ""
-    return (
-        f"{function:<22} {what:<{width}}{calls:>6} {cut:>4} "
-        f"{format_bytes(read):>12} {format_bytes(written):>12}"
-    )
+    numbers = f"{calls:>6}" + (f"{cut:>5}" if r.threads > 1 else "")
+    numbers += f" {read:>{SIZE}} {written:>{SIZE}}"
+    begin = f"{function:<{NAME}} "
+    room = WIDTH - len(begin) - len(numbers)
+    what = what if len(what) < room else what[: room - 2] + "\u2026"
+    return f"{begin}{what:<{room}}{numbers}"
 
 
 def _aliases(r):

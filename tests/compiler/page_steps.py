@@ -1,0 +1,82 @@
+"""The steps that docs/compile.md shows: its listings name the lines of this file."""
+
+import functools
+
+import minigrad as mg
+
+
+@functools.cache
+def trained():
+    """A training step of the digits, called twice."""
+    mg.manual_seed(0)
+    model = mg.nn.Sequential(mg.nn.Linear(64, 32), mg.nn.ReLU(), mg.nn.Linear(32, 10))
+    optimizer = mg.optim.Adam(model, learning_rate=1e-3)
+    gm = mg.GradManager(model.parameters())
+
+    @mg.compile
+    def step(x, y):
+        with gm:
+            loss = mg.cross_entropy(model(x), y)
+            gm.backward(loss)
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    images, labels = mg.data.load_digits()
+    x = mg.variable(images[:32].reshape(32, 64), dtype="float32")
+    y = mg.variable(labels[:32])
+    for _ in range(2):
+        step(x, y)
+    return step
+
+
+def branch():
+    """A branch on a value."""
+
+    @mg.compile
+    def step(x):
+        return x * 2 if x.sum() > 0 else x
+
+    step(mg.ones((3,)))
+    step(mg.ones((3,)))
+
+
+def changed():
+    """A number that was frozen."""
+    scale = [1.0]
+
+    @mg.compile
+    def step(x):
+        return x * scale[0]
+
+    for k in range(4):
+        scale[0] = 1.0 + k
+        step(mg.ones((3,)))
+
+
+def kept():
+    """A value that is kept."""
+    history = []
+
+    @mg.compile
+    def step(x):
+        y = x.exp()
+        history.append(y)
+        return y.sum()
+
+    step(mg.ones((3,)))
+    step(mg.ones((3,)))
+
+
+def donated():
+    """A use of donated memory."""
+
+    @mg.compile(donate="x")
+    def shift(x, by):
+        return x + by
+
+    x, by = mg.zeros((3,)), mg.ones((3,))
+    for _ in range(3):
+        y = shift(x, by)
+        x, old = y, x
+    old.sum()

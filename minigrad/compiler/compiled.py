@@ -1,5 +1,6 @@
 """mg.compile: a function whose calls run as one program."""
 
+import copy
 import functools
 import inspect
 import os
@@ -126,6 +127,15 @@ class Compiled(Inspection):
             raise AttributeError(name)
         return getattr(self.function, name)  # of a Module: parameters, train, ...
 
+    def __deepcopy__(self, memo):
+        return Compiled(copy.deepcopy(self.function, memo), self.donate, self.strict)
+
+    def __reduce_ex__(self, protocol):
+        raise ArgumentTypeError(
+            f"pickle: '{self.name}' is compiled for the objects of this process",
+            fix="pickle what it is made of, and compile again",
+        )
+
     def __repr__(self):
         return f"<compiled {self.name}: {len(self.traces)} programs>"
 
@@ -185,6 +195,7 @@ class Compiled(Inspection):
         described = Description(args, kwargs, self.names, self.is_open)
         if described.identities not in self._met and len(self._met) < MOST_MET:
             result = self._as_usual(args, kwargs)
+            self._met = [met for met in self._met if all(i.reference() is not None for i in met)]
             self._met.append(described.identities)
             return result
         trace = self._trace(args, kwargs, described)
@@ -216,6 +227,7 @@ class Compiled(Inspection):
 
     def _compared(self, trace, args, kwargs):
         """Traces again: the function must do what it did. Then runs the program."""
+        trace.wrapper.left[0] = 1  # if this call fails, the next one compares
         described = Description(args, kwargs, self.names, self.is_open)
         again = traced(self, args, kwargs, described)
         found = Comparison(trace, again).difference()

@@ -120,15 +120,17 @@ class Wrapper(MemoryLines, EffectLines):
         add("LEFT[0] -= 1")
         add("if not LEFT[0]: return RECHECK")
         self._arguments()
+        self._memory()
+        add("done = []")
+        add("try:")
+        start = len(self.lines)
         for action, when in self.capture.actions:
             if when == "before":
                 add(f"{self._constant(action)}()")
         add("if moves.count != EPOCH[0]: EPOCH[0] = REBIND()")
-        self._memory()
         self._versions()
-        add("done = []")
-        add("try:")
-        self.lines += [f"    {x}" for x in self._launch()]
+        self.lines += self._launch()
+        self.lines[start:] = [f"    {x}" for x in self.lines[start:]]
         add("finally:")
         if any(what[0] == "arena" and what[1] for what in self.plan.slots):
             add("    arena.owners = 0; arena.home.append(arena)")

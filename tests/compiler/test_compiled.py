@@ -1,9 +1,8 @@
 """Calls of compiled functions: what they leave behind is what eager calls leave behind."""
 
+import copy
 import gc
-import os
-import threading
-import time
+import pickle
 import warnings
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn, optim
-from minigrad.errors import ArgumentError, ArgumentTypeError, TraceError
+from minigrad.errors import ArgumentError, ArgumentTypeError
 from minigrad.ops.creation import generator
 
 pytestmark = pytest.mark.usefixtures("interpreted_plans")
@@ -174,6 +173,26 @@ class TestForms:
 
         with pytest.raises(ArgumentTypeError, match="coroutine"):
             mg.compile(step)
+
+    def test_copies_have_programs_of_their_own(self):
+        class Scaler:
+            def __init__(self):
+                self.factor = mg.variable([2.0])
+                self.step = mg.compile(self.scale)
+
+            def scale(self, x):
+                return x * self.factor
+
+        first = Scaler()
+        for _ in range(3):
+            first.step(mg.ones((1,)))
+        second = copy.deepcopy(first)
+        second.factor.mul_(2.0)
+        for _ in range(4):
+            assert first.step(mg.ones((1,))).item() == 2.0
+            assert second.step(mg.ones((1,))).item() == 4.0
+        with pytest.raises(ArgumentTypeError, match="pickle"):
+            pickle.dumps(first.step)
 
     def test_source_before_there_is_a_program(self):
         with pytest.raises(ArgumentError, match="no program yet"):

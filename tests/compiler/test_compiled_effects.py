@@ -288,6 +288,33 @@ class TestChecks:
         assert w.tolist() == [6.0, 7.0, 8.0]
 
 
+def test_without_memory_nothing_is_changed():
+    h = mg.zeros((1000,))
+
+    @mg.compile
+    def step(x):
+        h.add_(1.0)
+        mg.rand((1,))
+        return x * 2.0, x * 3.0
+
+    x = mg.ones((300_000,))
+    for _ in range(5):
+        step(x)
+    before = h.version, h.tolist(), mg.rand((1,)).item()
+    gc.collect()
+    mg.memory.trim()
+    stats = mg.memory.stats()
+    mg.memory.set_limit(stats["reserved_bytes"] + 1_300_000)
+    try:
+        with pytest.raises(mg.errors.OutOfMemoryError):
+            step(x)
+    finally:
+        mg.memory.set_limit(None)
+    assert (h.version, h.tolist()) == before[:2]
+    assert mg.memory.stats()["current_bytes"] == stats["current_bytes"]
+    assert step(x)[1].tolist()[:2] == [3.0, 3.0]
+
+
 class TestAccumulation:
     def test_over_microbatches_needs_two_programs(self):
         found = []

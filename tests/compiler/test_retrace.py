@@ -137,6 +137,25 @@ class TestWhatChanges:
         with pytest.raises(TraceError, match=r"2\.0, and 1\.0"):
             step(mg.ones((1,)))
 
+    def test_a_comparison_that_failed_is_made_up_for(self):
+        scale, broken = [1.0], []
+
+        @mg.compile
+        def step(x):
+            if broken:
+                raise ValueError("not now")
+            return x + scale[0]
+
+        for _ in range(4):
+            step(mg.ones((1,)))
+        broken.append(True)
+        with pytest.raises(ValueError, match="not now"):
+            step(mg.ones((1,)))
+        broken.clear()
+        scale[0] = 2.0
+        with pytest.raises(TraceError, match="when it was traced"):
+            step(mg.ones((1,)))
+
 
 class TestWhatDoesNot:
     def test_a_model_and_a_long_run(self):

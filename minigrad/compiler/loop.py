@@ -68,7 +68,8 @@ class Loop:
     def add(self, piece, connected=False):
         """Takes a piece in, or says False and stays as it is.
 
-        connected: only if the piece reads something that is loaded or computed here.
+        connected: only if the piece reads something that is loaded or computed here; a load of few
+        elements, such as a learning rate, is no reason to come together.
         """
         fit = self._fit(piece)
         if fit is None:
@@ -85,7 +86,8 @@ class Loop:
                 if any(_meets(key, _place(o), fit.dims) for o in outputs):
                     return False
                 found = loads.get(key)
-                is_connected = is_connected or found is not None
+                shared = 0 if found is None else _count(key, fit.dims)
+                is_connected = is_connected or (shared and 4 * shared >= piece.size)
                 found = found or new.get(key)
             else:
                 is_connected = True
@@ -226,6 +228,11 @@ def _spreader(dims, finer, tail=0):
     if dims == finer:
         return (lambda s: (*s, *zeros)) if tail else (lambda s: s)
     return lambda s: (*spread(dims, s, finer), *zeros)
+
+
+def _count(place, dims):
+    """How many elements a place shows, each once."""
+    return size_of(n for n, s in zip(dims, place[2], strict=True) if s)
 
 
 def _place(output):

@@ -5,6 +5,7 @@ the names of the operations that were fused in it.
 """
 
 import contextlib
+from collections import Counter
 from types import FunctionType, MethodType
 
 from minigrad.compiler.items import MatMul, Opaque
@@ -95,6 +96,23 @@ class ValueNames:
                 if v.kind == CAPTURED and v not in self._names:
                     found = storages.get(id(v.storage)) if v.storage is not None else None
                     self._names[v] = v.name or found or f"{size_text(v)} of {operation(i)}"
+        self._tell_apart(instructions, {id(v.storage): v for v in self._names}, trace, function)
+
+    def _tell_apart(self, instructions, values, trace, function):
+        """Parameters of several models with one name: first.weight, second.weight."""
+        counts = Counter(self._names.values())
+        for variable, module in _modules_near(function, trace):
+            for name, p in module.named_parameters() if variable else ():
+                v = values.get(id(p.array.storage))
+                if v is not None and counts[self._names[v]] > 1:
+                    self._names[v] = f"{variable}.{name}"
+        for i in instructions:  # an optimizer's step: the parameter, then its state
+            if i.name.endswith(STEP) and i.outputs and i.outputs[0].value in self._names:
+                new = self._names[i.outputs[0].value]
+                for r in i.outputs[1:]:
+                    head, of, _ = self._names.get(r.value, "").rpartition(" of ")
+                    if of and counts[self._names[r.value]] > 1:
+                        self._names[r.value] = f"{head} of {new}"
 
     def __call__(self, value):
         """The name of a Value."""
@@ -149,38 +167,36 @@ def parameter_names(trace, function):
             found[id(effect.leaf.array.storage)] = effect.leaf.name
             if effect.leaf.group is not None:
                 found[id(effect.leaf.group[0].flat)] = "gradients"
-    for module in _modules_near(function, trace):
+    for _, module in _modules_near(function, trace):
         for name, variable in (*module.named_parameters(), *module.named_buffers()):
             found.setdefault(id(variable.array.storage), variable.name or name)
     return found
 
 
 def _modules_near(function, trace):
-    """Modules among a function's globals, closure, self and arguments; through wrappers, too."""
+    """[(name, Module)] of a function's globals, closure, self and arguments, through wrappers."""
     near, waiting, seen = [], [function], set()
     while waiting and len(seen) < MOST_FUNCTIONS:
         f = waiting.pop()
-        near += [f, getattr(f, "__self__", None)]
+        near += [("", f), ("self", getattr(f, "__self__", None))]
         f = getattr(f, "__func__", f)
         code = getattr(f, "__code__", None)
         if code is None or id(f) in seen:
             continue
         seen.add(id(f))
-        found = [f.__globals__.get(name) for name in code.co_names]
-        for cell in f.__closure__ or ():
+        found = [(name, f.__globals__.get(name)) for name in code.co_names]
+        for name, cell in zip(code.co_freevars, f.__closure__ or (), strict=True):
             with contextlib.suppress(ValueError):  # not set yet
-                found.append(cell.cell_contents)
+                found.append((name, cell.cell_contents))
         near += found
-        waiting += [x for x in found if isinstance(x, (FunctionType, MethodType))]
+        waiting += [x for _, x in found if isinstance(x, (FunctionType, MethodType))]
     if trace is not None:
-        near += [i.reference() for i in trace.identities]
-    held = [x for y in near for x in _held(y)]
-    return [x for x in held if _is_module(x)]
-
-
-def _held(x):
-    """An object, and what its attributes are, if it is a plain one."""
-    return [x] if _is_module(x) else [x, *getattr(x, "__dict__", {}).values()]
+        near += [("", i.reference()) for i in trace.identities]
+    held = []
+    for name, x in near:
+        inside = () if _is_module(x) else getattr(x, "__dict__", {}).items()
+        held += [(name, x), *((str(key), y) for key, y in inside)]
+    return [(name, x) for name, x in held if _is_module(x)]
 
 
 def _is_module(x):

@@ -65,12 +65,13 @@ def _draw(ax, side, title, scale, highest):
             )
         )  # fmt: skip
         if height / highest > LEAST_HEIGHT:
-            text, place = _label(row, width / moments, side, moments)
-            inside = place == row.first
+            text, side_of = _label(row, side, moments)
+            x = row.last + 1 if side_of == "right" else row.first
+            gap = (-1 if side_of == "left" else 1) * 0.006 * moments
             ax.text(
-                place + 0.006 * moments, (row.offset + height / 2) / scale, text,
-                va="center", fontsize=7.5, clip_on=True,
-                color=PAPER if inside and shade > 0.55 else INK,
+                x + gap, (row.offset + height / 2) / scale, text,
+                va="center", ha="right" if side_of == "left" else "left", fontsize=7.5,
+                clip_on=True, color=PAPER if side_of == "inside" and shade > 0.55 else INK,
             )  # fmt: skip
     ax.axhline(side.peak / scale, color=ACCENT, linewidth=1.2, linestyle="--")
     count = plural(len(side.rows), "temporary", "temporaries")
@@ -91,21 +92,22 @@ def _draw(ax, side, title, scale, highest):
     ax.tick_params(colors=SOFT, labelsize=9)
 
 
-def _label(row, share, side, moments):
-    """(text, where it begins): inside the bar, else beside it if nothing is there, else nothing."""
+def _label(row, side, moments):
+    """(text, where): inside the bar; else to the right or left, where nothing is; else ''."""
     names, size = " > ".join((row.name, *row.sharing)), format_bytes(row.size)
     texts = (f"{names} {size}", f"{row.name} {size}", row.name)
-    for text in texts:
-        if len(text) * LETTER < share:
-            return text, row.first
-    end = row.last + 1
-    beside = [
-        r.first
-        for r in side.rows
-        if r.first >= end and r.offset < row.offset + row.size and row.offset < r.offset + r.size
+    level = [
+        r for r in side.rows if r.offset < row.offset + row.size and row.offset < r.offset + r.size
     ]
-    room = (min(beside, default=moments) - end) / moments
-    for text in texts:
-        if len(text) * LETTER < room:
-            return text, end
-    return "", row.first
+    end = row.last + 1
+    after = min((r.first for r in level if r.first >= end), default=moments)
+    before = max((r.last + 1 for r in level if r.last < row.first), default=0)
+    for where, room in (
+        ("inside", end - row.first),
+        ("right", after - end),
+        ("left", row.first - before),
+    ):
+        for text in texts:
+            if len(text) * LETTER < room / moments:
+                return text, where
+    return "", "inside"

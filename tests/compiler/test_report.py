@@ -272,3 +272,20 @@ def test_every_kind_of_value_has_a_name(trained):
             assert names(ref.value)
             if ref.value.kind not in (TEMPORARY, CONSTANT):
                 assert "at 0x" not in names(ref.value)
+
+
+def test_parameters_of_two_models_are_told_apart():
+    first, second = mg.nn.Linear(3, 4), mg.nn.Linear(4, 3)
+    optimizer = mg.optim.Adam([*first.parameters(), *second.parameters()])
+
+    @mg.compile
+    def step(x):
+        second(first(x).tanh()).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    for _ in range(2):
+        step(mg.rand((2, 3)))
+    names = {a.name for a in step.report().aliases}
+    assert {"first.weight", "first.bias", "second.weight", "second.bias"} <= names
+    assert {"Adam's state of first.weight", "Adam's state of second.bias"} <= names

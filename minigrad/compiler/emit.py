@@ -3,7 +3,7 @@
 from minigrad.kernels.emitter import TYPE_OF, Emitter
 from minigrad.kernels.expression import ROW_REDUCTIONS, Expression
 
-OWN_COST = 12  # an exp costs about as much as so many additions
+OWN_COST = 30  # an exp costs about as much as so many additions
 
 
 class LoopEmitter(Emitter):
@@ -92,5 +92,5 @@ def reductions(outputs, level):
 
 def cost(formulas, own):
     """How many additions' worth of arithmetic formulas are; own: names of costly functions."""
-    return sum(OWN_COST if e.op in own else 4 if e.op in ("div", "sqrt", "pow") else 1
+    return sum(OWN_COST if e.op in own else 6 if e.op in ("div", "sqrt", "pow") else 1
                for e in walk(formulas) if e.op not in ("symbol", "constant"))  # fmt: skip

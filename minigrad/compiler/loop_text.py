@@ -14,6 +14,7 @@ from minigrad.kernels.emitter import OWN, Operand
 from minigrad.kernels.expression import symbol
 
 SMALL = 64  # sizes up to this stand in the text
+CACHE = 1 << 20  # bytes that stay near a core, about
 
 
 class Nest:
@@ -46,10 +47,11 @@ def is_ordered(loop):
 
 
 class KernelText:
-    """A kernel, a function with `{name}` in the place of its name.
+    """A kernel: a function with `{name}` in the place of its name, and how it is called.
 
-    Its arguments are, in order, pointers: [(Value, offset)]; partials: per sum of everything that is cut, its index among the
-    outputs; a pointer to `scratch` elements of the kernel's type, if any; numbers; b and e.
+    Its arguments are, in order: `pointers`, [(Value, offset)]; for each sum of everything that is
+    cut, a pointer to where a thread leaves its part; a pointer to `scratch` elements of the
+    kernel's type, if there are any; `numbers`; and the range [b, e).
 
     extent: the size of the axis that may be cut into ranges that begin at multiples of grain (0:
     not to be cut). partial: [(what, output, slot, count)] to be put together after a cut run. ns:
@@ -142,12 +144,11 @@ class Numbers:
 
 
 def _estimate(loop, places, formulas):
-    """Nanoseconds on one core: arithmetic in vectors, or memory out of the second cache."""
+    """Nanoseconds on one core: arithmetic in vectors, or memory, which is slow beyond the cache."""
     moved = sum(
         place[0].dtype.itemsize * size_of(n for n, s in zip(loop.dims, place[2], strict=True) if s)
         for place in places
     )
-    depth = max((e.depth for e in formulas), default=0)
-    passes = 1 + (depth > 0) * 0.5
+    passes = 1 + (max((e.depth for e in formulas), default=0) > 0) * 0.5
     work = cost(formulas, OWN) * passes
-    return max(loop.size * work / 16, moved / 16) + 20
+    return max(loop.size * work / 48, moved / (64 if moved < CACHE else 20)) + 20

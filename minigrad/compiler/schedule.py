@@ -13,8 +13,8 @@ from minigrad.compiler.program import TEMPORARY, Value, whole
 from minigrad.kernels.threads import threads as pool
 
 WORTH = 4000  # nanoseconds on one core from which a call is cut
-FLOPS = 60  # a nanosecond on one core, about: products
-SHARED = 40_000  # nanoseconds of a whole step from which threads are worth waking
+FLOPS = 80  # a nanosecond on one core, about: products
+SHARED = 120_000  # nanoseconds of a step from which it is worth 30,000 to wake threads
 
 
 class Call:

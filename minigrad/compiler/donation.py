@@ -210,23 +210,23 @@ def after_eager(result, storages, taker, place):
     return result
 
 
-def unused_error(unused, results):
+def unused_error(unused, results, why=""):
     """The error of donations that no result can use.
 
     Args:
-        unused: Members. results: Refs of what the step returns.
+        unused: Members. results: Refs of what the step returns. why: the planner's reason why a
+            result of the size and dtype of the first could not take it, if there is such a one.
     """
     made = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results) or "none"
     first = unused[0]
     more = f" (and {len(unused) - 1} more)" if len(unused) > 1 else ""
     a = first.array
-    same = [r for r in results if r.size == a.size and r.dtype is a.dtype]
-    why = (
-        "is still read after each result of its size and dtype has been begun, or another donated "
-        "value is in that place"
-        if same
-        else "fits no result by size and dtype"
-    )
+    if not any(r.size == a.size and r.dtype is a.dtype for r in results):
+        why = "fits no result by size and dtype"
+    elif why:
+        why = f"cannot be written over by a result: {why}"
+    else:
+        why = "is not needed: other donated values are in the place of the results of its size"
     return ArgumentError(
         f"donate: {first.where}{more} {why}; nothing was run",
         f"{a.dtype}{list(a.shape)}; the results: {made}",

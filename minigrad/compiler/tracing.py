@@ -77,13 +77,14 @@ class Traced:
     def check_donations(self, strict):
         """Raises, if strict, where no result takes the memory of a donated argument."""
         taken = {value.index for value in self.plan.taken.values()}
-        self.unused = [
-            self.groups[k].members[0]
-            for k in self.donated
-            if k not in taken and not self.returns(k)
-        ]
+        unused = [k for k in self.donated if k not in taken and not self.returns(k)]
+        self.unused = [self.groups[k].members[0] for k in unused]
         if self.unused and strict:
-            raise donation.unused_error(self.unused, self.plan.results)
+            argument = self.capture.recording.arguments[unused[0]]
+            reasons = [why for _, owner, why in self.plan.refused if owner is argument]
+            size_or_dtype = "its size or dtype differs"
+            why = next((w for w in reasons if w != size_or_dtype), "")
+            raise donation.unused_error(self.unused, self.plan.results, why)
 
     # -- failing -------------------------------------------------------------------------------
 

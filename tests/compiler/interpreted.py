@@ -17,6 +17,7 @@ class InterpretedPlan:
 
     threads = 1
     has_products = False
+    refused = ()
 
     def __init__(self, recording, dead_slices=(), n_threads=None):
         self.recording, self.results = recording, recording.results

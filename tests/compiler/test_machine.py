@@ -175,6 +175,15 @@ def test_donated_memory_is_written_over():
         assert state.tolist() == [wanted] * 1000
 
 
+def test_donation_that_the_program_cannot_use_says_why():
+    step, x = mg.compile(lambda s, x: s @ x, donate="s"), mg.ones((3, 3))
+    step(mg.ones((3, 3)), x)
+    state = mg.ones((3, 3))
+    with pytest.raises(mg.errors.ArgumentError, match="written, and not element for element"):
+        step(state, x)
+    assert state.tolist() == [[1.0] * 3] * 3
+
+
 def test_a_failing_check():
     table = values(10, 4)
     step = mg.compile(lambda i: table[i] * 2.0)

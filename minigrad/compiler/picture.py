@@ -26,18 +26,22 @@ LEGEND = (
 
 
 class Unit:
-    """A box to be: what it reads and writes. form: what units have in common that may be folded."""
+    """A call or an instruction: what it reads and writes.
+
+    form: what those that may share a box have in common; box: the first of them; times: how many.
+    """
 
     def __init__(self, kind, title, lines, instructions, reads, writes, form):
         self.kind, self.title, self.lines, self.form = kind, title, lines, form
         self.tooltip = "\n".join(dict.fromkeys(i.line for i in instructions if i.line))
         self.reads, self.writes, self.times = list(reads), list(writes), 1
+        self.box, self.mine = self, [self]
 
     def take(self, other):
         """Stands for one more."""
-        self.times += other.times
-        self.reads += other.reads
-        self.writes += other.writes
+        self.times += 1
+        other.box = self
+        self.mine.append(other)
 
 
 def picture_of(plan, names, title="", before=False):
@@ -47,14 +51,15 @@ def picture_of(plan, names, title="", before=False):
     what = plural(n, "instruction" if before else "call")
     caption = [f"{title}: {what}" if title else what]
     if n > MOST_BOXES:
-        units, is_short = _by_form(units), False
+        boxes = _by_form(units)
         caption.append(
-            f"folded: {plural(len(units), 'box', 'boxes')}, calls of one form in one; "
+            f"folded: {plural(len(boxes), 'box', 'boxes')}, what has one form in one; "
             "edges that lead back are left out"
         )
     else:
-        units, is_short = units if before else _side_by_side(units), True
-    flow = Flow(units, plan, names, with_values=is_short and not before)
+        boxes = units if before else _side_by_side(units)
+    with_values = n <= MOST_BOXES and not before
+    flow = Flow(units, boxes, plan, names, with_values)
     flow.diagram.caption = " \u00b7 ".join([*caption, *LEGEND])
     return Picture(flow.diagram)
 
@@ -128,7 +133,7 @@ def _instructions(plan):
         ]
         lines += [f"in {where[i]}"] if i in where else []
         found.append(
-            Unit(kind, _operation(i), lines, [i], i.reads, i.writes, (_operation(i), i.op))
+            Unit(kind, _operation(i), lines, [i], i.reads, i.writes, (_operation(i), *lines))
         )
     return found
 
@@ -140,7 +145,7 @@ def _side_by_side(units):
         if (
             found
             and found[-1].form == unit.form
-            and not any(meet(w, r) for w in found[-1].writes for r in unit.reads)
+            and not any(meet(w, r) for x in found[-1].mine for w in x.writes for r in unit.reads)
         ):
             found[-1].take(unit)
         else:
@@ -162,26 +167,30 @@ def _by_form(units):
 
 
 class Flow:
-    """The Diagram of units: who reads what from whom.
+    """The Diagram of units: who reads what from whom, seen from box to box.
 
     with_values: whether values are drawn, each with its size, between who makes and who reads them.
     """
 
-    def __init__(self, units, plan, names, with_values):
+    def __init__(self, units, boxes, plan, names, with_values):
         self.names, self.owner, self.with_values = names, plan.owner, with_values
         self.results = {r.value: k for k, r in enumerate(plan.results)}
         self.diagram, self.writers = Diagram(late=True), {}
-        self.readers = {}  # (Unit, Value that it wrote) -> {Unit that reads it}
-        for k, unit in enumerate(units):
+        self.readers = {}  # (box, Value that it wrote) -> {box that reads it}
+        self.number = {unit: k for k, unit in enumerate(boxes)}
+        outside = {unit: [] for unit in boxes}
+        for unit in units:
+            outside[unit.box] += self._inputs(unit)
+            for r in unit.writes:
+                self.writers.setdefault(r.value, []).append((r, unit.box))
+        for unit, k in self.number.items():
             unit.key = f"n{k}"
+            self._leaves(unit, outside[unit])
             box = Box(unit.key, unit.kind, self._title(unit), list(unit.lines), unit.tooltip)
             box.times = unit.times
-            self._leaves(unit, self._inputs(unit))
             self.diagram.boxes.append(box)
-            for r in unit.writes:
-                self.writers.setdefault(r.value, []).append((r, unit))
         self._edges()
-        for unit in units:
+        for unit in boxes:
             self._outputs(unit)
 
     def _title(self, unit):
@@ -195,8 +204,8 @@ class Flow:
             for written, by in reversed(self.writers.get(r.value, ())):
                 if meet(written, r):
                     found = True
-                    if by is not unit:
-                        self.readers.setdefault((by, r.value), {})[unit] = None
+                    if self.number[by] < self.number[unit.box]:
+                        self.readers.setdefault((by, r.value), {})[unit.box] = None
                     if distinct(written) >= distinct(r):
                         break
             if not found and not r.value.is_temporary:
@@ -228,13 +237,14 @@ class Flow:
                 self.diagram.connect(key, unit.key)
 
     def _written(self, unit, values):
-        return sum(distinct(w) for w in dict.fromkeys(unit.writes) if w.value in values)
+        written = dict.fromkeys(w for x in unit.mine for w in x.writes)
+        return sum(distinct(w) for w in written if w.value in values)
 
     def _leaves(self, unit, refs):
         """Boxes for what a unit reads from outside: arguments, and what the step captured."""
         for is_argument, kind in ((True, "constant"), (False, "leaf")):
             mine = {}
-            for r in refs:
+            for r in dict.fromkeys(refs):
                 v = r.value
                 if (v.kind == ARGUMENT) == is_argument and v.kind != CONSTANT:
                     mine[v] = mine.get(v, 0) + distinct(r)
@@ -253,7 +263,7 @@ class Flow:
     def _outputs(self, unit):
         """Boxes for what a unit leaves outside, if no other unit goes on with it."""
         results, others = {}, {}
-        for r in dict.fromkeys(unit.writes):
+        for r in dict.fromkeys(w for x in unit.mine for w in x.writes):
             v, is_read = r.value, (unit, r.value) in self.readers
             if v in self.results:
                 results[v] = distinct(r)

@@ -61,7 +61,7 @@ def _draw(ax, side, title, scale, highest):
         ax.add_patch(
             Rectangle(
                 (row.first, row.offset / scale), width, height / scale,
-                facecolor=palette(shade), edgecolor=PAPER, linewidth=0.6,
+                facecolor=palette(shade), edgecolor=PAPER, linewidth=0.6 if len(rows) < 60 else 0.0,
             )
         )  # fmt: skip
         if height / highest > LEAST_HEIGHT:

@@ -1,4 +1,4 @@
-"""One line of a step: a call with its arguments, before it is known how the step is written down."""
+"""One line of a step: a call with its arguments, however the step is written down."""
 
 from typing import NamedTuple
 
@@ -100,9 +100,9 @@ class Writer:
     def _product(self, call):
         item = call.item
         a, b, out = item.a, item.b, item.out
-        numbers, inner, offsets = product_plan(
-            a.shape, a.strides, b.shape, b.strides, out.shape, out.strides
-        )
+        plan = product_plan(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)
+        assert plan is not None, "fusion copies what BLAS cannot read"
+        numbers, inner, offsets = plan
         part = "t, T" if call.is_cut else "0, 1"
         found = []
         for places in offsets:

@@ -120,7 +120,8 @@ class Loop:
         for o, place, mode in fresh:
             e = substitute(o.formula, mapping, cache)
             outputs = [x for x in outputs if _place(x) != place]
-            outputs.append(Output(e, *place, mode, o.how))
+            value, offset, strides = place
+            outputs.append(Output(e, value, offset, strides, mode, o.how))
             if mode in ("store", "row"):
                 values[place] = self.kinds.as_stored(e, o.value.dtype, self.real)
         self.nodes += len(cache)
@@ -182,13 +183,8 @@ class Loop:
         if finer is None:
             return None
         modes = {"store": "row", "all": "total", "row": None, "columns": None}
-        mine = None
-        if finer != head:
-            old, n = _spreader(head, finer), len(head)
-
-            def mine(s):
-                return (*old(s[:n]), *s[n:])
-
+        old, n = _spreader(head, finer), len(head)
+        mine = None if finer == head else lambda s: (*old(s[:n]), *s[n:])
         dims = (*finer, *tail)
         return Fit(dims, len(finer), _spreader(piece.dims, finer, len(tail)), modes, mine)
 

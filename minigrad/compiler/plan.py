@@ -4,8 +4,8 @@ import time
 
 from minigrad.compiler.arena import Arena
 from minigrad.compiler.fuse import fuse
-from minigrad.compiler.items import MatMul
 from minigrad.compiler.inplace import Sharing
+from minigrad.compiler.items import MatMul
 from minigrad.compiler.passes import simplify
 from minigrad.compiler.schedule import default_threads, regions_of
 from minigrad.compiler.step_text import StepText

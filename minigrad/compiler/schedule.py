@@ -4,6 +4,8 @@ Between two regions the threads meet at a barrier. Within one, big calls are cut
 each thread, and small ones are given to whoever has the least to do.
 """
 
+from typing import Any
+
 from minigrad.array.dtypes import by_name, float64
 from minigrad.compiler.inplace import rooted
 from minigrad.compiler.items import MatMul, Opaque, conflict
@@ -23,6 +25,9 @@ class Call:
     kind: 'loop', 'product', 'opaque' or 'finish' (puts together what threads have summed).
     is_cut: all threads run it, each on its range; owner: else the thread that does.
     """
+
+    kernel: Any
+    scratch: Any
 
     def __init__(self, kind, item, reads, writes, ns):
         self.kind, self.item, self.ns = kind, item, ns

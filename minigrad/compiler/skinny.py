@@ -4,6 +4,9 @@ With a side of at most MOST elements a product is bound by memory, and BLAS, whi
 result before the bias can be added, moves more of it than needed.
 """
 
+import functools
+import operator
+
 from minigrad.compiler.domain import seen_as, without_ones
 from minigrad.compiler.piece import Output, Piece
 from minigrad.compiler.program import Ref
@@ -77,12 +80,12 @@ def _at(ref, offset):
 
 def _inner(instruction, a, b, out, m, k, n):
     """out[i, j] = a[i, 0] b[0, j] + ...: elementwise."""
-    inputs, total = {}, None
+    inputs, terms = {}, []
     for c in range(k):
         inputs[f"a{c}"] = _at(a, c * a.strides[1]), (a.strides[0], 0)
         inputs[f"b{c}"] = _at(b, c * b.strides[0]), (0, b.strides[1])
-        term = symbol(f"a{c}") * symbol(f"b{c}")
-        total = term if total is None else total + term
+        terms.append(symbol(f"a{c}") * symbol(f"b{c}"))
+    total = functools.reduce(operator.add, terms)
     outputs = [Output(total, out.value, out.offset, out.strides, "store")]
     return _piece(instruction, (m, n), None, inputs, outputs)
 

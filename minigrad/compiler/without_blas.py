@@ -18,18 +18,19 @@ class PythonStep:
 
     def __init__(self, function, code_at, pieces, place, owner):
         self.function, self.code_at = function, code_at
-        self.pieces = [
-            x if x[0] == "code" else ("product", _Product(x[1], place, owner))
-            for x in pieces
-            if x[0] == "product" or x[1] < x[2]
-        ]
+        self.pieces = []
+        for what, *rest in pieces:
+            if what == "product":
+                self.pieces.append(_Product(rest[0], place, owner))
+            elif rest[0] < rest[1]:
+                self.pieces.append(tuple(rest))
 
     def __call__(self, t, T, table_at):
         for piece in self.pieces:
-            if piece[0] == "product":
-                piece[1].run(table_at)
+            if isinstance(piece, _Product):
+                piece.run(table_at)
                 continue
-            status = self.function(t, T, table_at, self.code_at, piece[1], piece[2])
+            status = self.function(t, T, table_at, self.code_at, *piece)
             if status:
                 return status
         return 0

@@ -94,7 +94,8 @@ def check(make, calls=50, error=3e-5, programs=1, looks=(1, 2, 3, 4, 7)):
     """Runs both twins.
 
     make(wrap): (step, [what it may change], [arguments of a call, ...]); of what is to be compiled
-    it calls wrap. programs: how many those must have had to make, together. Returns them.
+    it calls wrap. programs: how many those must have had to make together, or None for any number.
+    Returns what was compiled.
     """
     compiled = []
 
@@ -109,5 +110,6 @@ def check(make, calls=50, error=3e-5, programs=1, looks=(1, 2, 3, 4, 7)):
         same(wanted[n - 1], got[n - 1], error, f"call {n}, result")
         same(state, after[n], error, f"after call {n}")
     same(wanted, got, error, "results")
-    assert sum(len(step.traces) for step in compiled) == programs, compiled
+    if programs is not None:
+        assert sum(len(step.traces) for step in compiled) == programs, compiled
     return compiled

@@ -1,0 +1,34 @@
+"""Random training steps: what five compiled calls leave behind is what five eager ones do."""
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+
+from minigrad.compiler import schedule
+from tests.compiler.random_programs import programs
+from tests.compiler.twins import check
+
+PHASES = (Phase.explicit, Phase.generate)  # to make a failure smaller takes minutes
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_random_programs(threads, monkeypatch):
+    monkeypatch.setattr(schedule, "SHARED", 0)
+    monkeypatch.setattr(schedule, "WORTH", 0)
+    monkeypatch.setattr(schedule.pool, "count", threads)
+
+    @seed(threads)  # the same programs in every run, other ones for each number of threads
+    @settings(
+        max_examples=15,
+        deadline=None,
+        database=None,
+        phases=PHASES,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(programs())
+    def agree(program):
+        programs_made = 2 if program.zero == "never" else 1
+        (step,) = check(program.make, 5, 2e-4, None)
+        assert len(step.traces) <= programs_made
+        assert step.traces[0].plan.threads == threads
+
+    agree()

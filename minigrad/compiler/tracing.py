@@ -89,19 +89,17 @@ class Traced:
     # -- failing -------------------------------------------------------------------------------
 
     def updated_before(self, status, storages):
-        """Names of what had been written when a check failed; versions go back if nothing was.
+        """Names of what had been written when a check failed; versions of the rest go back.
 
         storages: of the arguments.
         """
         unseen = self._unseen()
         values = [v for v in self.plan.written_before(status) if v.storage not in unseen]
+        for value, count in self.capture.written.items():
+            storage = storages[value.index] if value.kind == "argument" else value.storage
+            if storage is not None and value not in values:
+                storage.version -= count
         has_acted = any(when == "before" for _, when in self.capture.actions)
-        if not values and not has_acted:
-            for value, count in self.capture.written.items():
-                storage = storages[value.index] if value.kind == "argument" else value.storage
-                if storage is not None:
-                    storage.version -= count
-            return []
         instructions = self.capture.recording.instructions
         names, found = ValueNames(instructions, self, self.function), []
         for value in values:

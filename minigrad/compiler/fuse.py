@@ -6,6 +6,7 @@ what it writes.
 """
 
 from minigrad.array.layout import contiguous_strides
+from minigrad.compiler.epilogue import attach
 from minigrad.compiler.hoist import hoist
 from minigrad.compiler.items import MatMul, Opaque, conflict
 from minigrad.compiler.loop import Loop
@@ -18,7 +19,7 @@ from minigrad.kernels.blas import readable
 REACH = 48  # items that an instruction may be moved up
 
 
-def fuse(recording):
+def fuse(recording, has_blas=True):
     """The items of a recording, in an order in which they may run."""
     items = []
     for i in checks_first(recording.instructions):
@@ -38,7 +39,8 @@ def fuse(recording):
             items.append(Opaque(i))
     items = without_unread(items, recording.results)
     recompute(items)
-    return hoist(without_unread(items, recording.results))
+    items = hoist(without_unread(items, recording.results))
+    return attach(items) if has_blas else items
 
 
 def place(piece, items):

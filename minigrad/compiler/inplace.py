@@ -30,8 +30,9 @@ class Sharing:
                 self.first.setdefault(r.value, t)
                 self.last[r.value] = max(self.last.get(r.value, t), t)
         for t, item in enumerate(items):
-            if type(item) is Loop:
-                self._share(t, item)
+            loop = item if type(item) is Loop else getattr(item, "epilogue", None)
+            if loop is not None:
+                self._share(t, loop)
         for k, r in enumerate(results):
             if r.value.is_temporary and r.value not in self.owner:
                 self._donate(k, r)
@@ -98,7 +99,7 @@ class Sharing:
         if read > born:
             return "it is read after the result is written"
         item = self.items[born]
-        if type(item) is not Loop:
+        if type(item) is not Loop:  # a product reads across what an epilogue writes, too
             return "it is read while the result is written, and not element for element"
         places = [place for place in item.loads if place[0] is argument]
         outputs = [o for o in item.outputs if o.value is value]

@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from minigrad.compiler.opaque_text import opaque_text
+from minigrad.compiler.epilogue import rows_of_block, tile_text
+from minigrad.compiler.opaque_text import OwnPart, opaque_text
 from minigrad.compiler.program import Value
 from minigrad.kernels.blas import plan as product_plan
 from minigrad.kernels.emitter import POINTER_OF, TYPE_OF
@@ -34,6 +35,7 @@ class Writer:
     def __init__(self, n_threads, owner):
         self.n_threads, self._owner = n_threads, owner
         self.functions, self.includes, self.checks = {}, set(), []
+        self.tiles = {}  # texts of products with an epilogue -> names
 
     def of(self, call):
         """The Invocations of a Call."""
@@ -51,7 +53,14 @@ class Writer:
         return name
 
     def _loop(self, call):
-        kernel, holes = call.kernel, Holes()
+        holes = self._kernel_holes(call)
+        kernel = call.kernel
+        text = f"{self._name(kernel.text)}({', '.join([*holes.texts, '{b}', '{e}'])})"
+        return [Invocation(text, holes.values, kernel.extent, max(1, kernel.grain))]
+
+    def _kernel_holes(self, call, first=0):
+        """The arguments of a call's kernel, but for its range."""
+        kernel, holes = call.kernel, Holes(first)
         self.includes |= set(kernel.includes)
         for value, offset in kernel.pointers:
             holes.add(f"{POINTER_OF[value.dtype.name]}({{}})", self.address(value, offset))
@@ -66,14 +75,32 @@ class Writer:
                 holes.add(f"{pointer}({{}})", at)
         for n in kernel.numbers:
             holes.add("{}", n)
-        text = f"{self._name(kernel.text)}({', '.join([*holes.texts, '{b}', '{e}'])})"
-        return [Invocation(text, holes.values, kernel.extent, max(1, kernel.grain))]
+        return holes
+
+    def _tile(self, call, plan):
+        """A product in blocks of rows, each followed by the epilogue's kernel."""
+        item, kernel = call.item, call.kernel
+        (m, n, k, lda, ldb, ldc, ta, tb), _, ((i, j, o),) = plan
+        kind = TYPE_OF[item.out.dtype.name].lower()
+        name = self._name(kernel.text)
+        tile = tile_text(kernel, name, kind, 1 if kernel.extent == m else n)
+        tile = self.tiles.setdefault(tile, f"tile{len(self.tiles)}")
+        holes = Holes()
+        for x, offset in ((item.a, i), (item.b, j), (item.out, o)):
+            holes.add("{}", self.address(x.value, x.offset + offset))
+        for number in (n, k, lda, ldb, ldc, ta, tb, rows_of_block(n)):
+            holes.add("{}", number)
+        more = self._kernel_holes(call, len(holes.values))
+        text = f"{tile}({', '.join([*holes.texts, *more.texts, '{b}', '{e}'])})"
+        return Invocation(text, [*holes.values, *more.values], m, 16)
 
     def _scratch_step(self, call):
         return call.scratch.size // self.n_threads
 
     def _finish(self, call):
         """What threads have summed, added up."""
+        if call.kernel is None:
+            return [self._finish_opaque(call)]
         found, partials = [], iter(call.partials)
         for what, k, slot, count in call.kernel.partial:
             o, holes = call.item.outputs[k], Holes()
@@ -97,12 +124,24 @@ class Writer:
             found.append(Invocation(text, holes.values))
         return found
 
+    def _finish_opaque(self, call):
+        """The one output, of parts at the begin of each thread's scratch."""
+        (out,), holes = call.item.writes, Holes()
+        holes.add("{}", Address(call.scratch, 0))
+        holes.add("{}", self._scratch_step(call))
+        holes.texts.append("T")
+        for x in (self.address(out.value, out.offset), 1, out.size, 1):
+            holes.add("{}", x)
+        return Invocation(f"add_columns_f4({', '.join(holes.texts)})", holes.values)
+
     def _product(self, call):
         item = call.item
         a, b, out = item.a, item.b, item.out
         plan = product_plan(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)
         assert plan is not None, "fusion copies what BLAS cannot read"
         numbers, inner, offsets = plan
+        if call.kernel is not None:
+            return [self._tile(call, plan)]
         part = "t, T" if call.is_cut else "0, 1"
         found = []
         for places in offsets:
@@ -118,12 +157,13 @@ class Writer:
 
     def _opaque(self, call):
         i = call.item.instruction
-        found = opaque_text(i, lambda r: self.address(r.value, r.offset))
+        own = None if call.scratch is None else Own(call, self.n_threads)
+        found = opaque_text(i, lambda r: self.address(r.value, r.offset), own)
         self.includes |= set(found.includes) - {"step"}
-        holes, more = Holes(), Holes(len(found.before))
+        holes = Holes()
         for x in found.before:
-            holes.add("{}", x)
-        before = ", ".join(holes.texts)
+            holes.add("{} + {} * t", *x) if type(x) is OwnPart else holes.add("{}", x)
+        before, more = ", ".join(holes.texts), Holes(len(holes.values))
         if found.is_check:
             self.checks.append(i)
             holes.add("{}", len(self.checks))
@@ -132,11 +172,23 @@ class Writer:
         for x in found.after:
             more.add("{}", x) if isinstance(x, int) else more.texts.append(x)
         if i.op == "random":
-            more.texts[-1] = "counter + {" + str(len(found.before) + len(more.values)) + "}"
+            more.texts[-1] = "counter + {" + str(len(holes.values) + len(more.values)) + "}"
             more.values.append(i.attributes["counter"])
         texts = ", ".join([before, "{b}", "{e}", *more.texts])
         values = [*holes.values, *more.values]
         return [Invocation(f"{found.function}({texts})", values, found.extent)]
+
+
+class Own:
+    """own(elements): the place so far into the scratch of the thread that runs a call."""
+
+    def __init__(self, call, n_threads):
+        self.parts, self.scratch = n_threads if call.is_cut else 1, call.scratch
+        self.step = self.scratch.nbytes // self.parts
+
+    def __call__(self, elements):
+        place = Address(self.scratch, elements * self.scratch.dtype.itemsize)
+        return OwnPart(place, self.step) if self.parts > 1 else place
 
 
 class Holes:

@@ -1,5 +1,7 @@
 """What a plan runs, besides Loops: matrix products, and calls of hand-written kernels."""
 
+from typing import Any
+
 from minigrad.compiler.domain import disjoint
 from minigrad.compiler.program import Ref
 
@@ -10,6 +12,8 @@ class MatMul:
     epilogue: a Loop over the rows of `out` that runs on each block of rows while it is in the
     cache, or None.
     """
+
+    epilogue: Any
 
     def __init__(self, instruction, a, b, out, accumulate=False):
         self.instruction, self.a, self.b, self.out = instruction, a, b, out

@@ -5,7 +5,6 @@ import time
 from minigrad.compiler.arena import Arena
 from minigrad.compiler.fuse import fuse
 from minigrad.compiler.inplace import Sharing
-from minigrad.compiler.items import MatMul
 from minigrad.compiler.passes import simplify
 from minigrad.compiler.schedule import default_threads, regions_of
 from minigrad.compiler.step_text import StepText
@@ -31,10 +30,11 @@ class Plan:
         self.before = recording
         recording, self.passes = simplify(recording, dead_slices)
         self.recording, self.results = recording, recording.results
-        self.items = fuse(recording)
+        has_products = any(i.op == "matmul" for i in recording.instructions)
+        has_blas = not has_products or find_blas() is not None
+        self.items = fuse(recording, has_blas)
         sharing = Sharing(self.items, self.results, recording.donated)
         self.owner, self.refused, self.taken = sharing.owner, sharing.refused, sharing.taken
-        has_blas = not any(type(x) is MatMul for x in self.items) or find_blas() is not None
         n_threads = default_threads() if n_threads is None and has_blas else n_threads or 1
         self.regions, self.threads = regions_of(self.items, self.owner, n_threads)
         results = {r.value: k for k, r in reversed(list(enumerate(self.results)))}

@@ -6,16 +6,18 @@ each thread, and small ones are given to whoever has the least to do.
 
 from typing import Any
 
-from minigrad.array.dtypes import by_name, float64
+from minigrad.array.dtypes import by_name, float32, float64
 from minigrad.compiler.inplace import rooted
 from minigrad.compiler.items import MatMul, Opaque, conflict
 from minigrad.compiler.loop import Loop
 from minigrad.compiler.loop_text import loop_text
+from minigrad.compiler.opaque_text import scratch_of, work_of
 from minigrad.compiler.program import TEMPORARY, Value, whole
 from minigrad.kernels.threads import threads as pool
 
 WORTH = 4000  # nanoseconds on one core from which a call is cut
 FLOPS = 80  # a nanosecond on one core, about: products
+WINDOW_FLOPS = 40  # the same of convolutions without unfolding
 SHARED = 120_000  # nanoseconds of a step from which it is worth 30,000 to wake threads
 
 
@@ -46,7 +48,8 @@ def estimate(item):
     if type(item) is Loop:
         return loop_text(item, False).ns
     if type(item) is Opaque:
-        return sum(r.size for r in (*item.reads, *item.writes)) + 50
+        moved = sum(r.size for r in (*item.reads, *item.writes))
+        return moved + work_of(item.instruction) / WINDOW_FLOPS + 50
     raise AssertionError(type(item))
 
 
@@ -72,19 +75,14 @@ def regions_of(items, owner, n_threads):
 def _calls(item, ns, owner, n):
     reads, writes = ([rooted(r, owner) for r in refs] for refs in (item.reads, item.writes))
     if type(item) is Opaque:
-        return [Call("opaque", item, reads, writes, ns)]
+        return _opaque_calls(item, ns, (reads, writes), n)
     if type(item) is MatMul:
-        call = Call("product", item, reads, writes, ns)
-        call.is_cut = n > 1 and ns > WORTH
-        return [call]
+        return _product_calls(item, ns, (reads, writes), owner, n)
     kernel = loop_text(_rooted_loop(item, owner), n > 1 and ns > WORTH)
     call = Call("loop", item, reads, writes, ns)
     call.kernel, call.is_cut = kernel, kernel.grain > 0
     calls = [call]
-    if kernel.scratch:
-        size = -(-kernel.scratch // 16) * 16 * (n if call.is_cut else 1)
-        call.scratch = Value(TEMPORARY, by_name(kernel.real), size, name="scratch")
-        call.writes.append(whole(call.scratch))
+    _give_scratch(call, n)
     if kernel.partial:
         finish = Call("finish", item, [], [], 50)
         finish.kernel, finish.scratch = kernel, call.scratch
@@ -101,6 +99,51 @@ def _calls(item, ns, owner, n):
         finish.partials = call.partials
         calls.append(finish)
     return calls
+
+
+def _product_calls(item, ns, refs, owner, n):
+    """A product, with its epilogue in blocks of rows if the kernel's range can be one of rows."""
+    reads, writes = refs
+    call = Call("product", item, reads, writes, ns)
+    call.is_cut = n > 1 and ns > WORTH
+    if item.epilogue is None:
+        return [call]
+    kernel = loop_text(_rooted_loop(item.epilogue, owner), True)
+    rows, columns = item.out.shape
+    if kernel.extent in (rows, rows * columns) and kernel.grain:
+        call.kernel = kernel
+        _give_scratch(call, n)
+        return [call]
+    alone = MatMul(item.instruction, item.a, item.b, item.out)
+    return [x for part in (alone, item.epilogue) for x in _calls(part, estimate(part), owner, n)]
+
+
+def _give_scratch(call, n):
+    """Working memory for each thread that runs the call's kernel."""
+    kernel = call.kernel
+    if kernel.scratch:
+        size = -(-kernel.scratch // 16) * 16 * (n if call.is_cut else 1)
+        call.scratch = Value(TEMPORARY, by_name(kernel.real), size, name="scratch")
+        call.writes.append(whole(call.scratch))
+
+
+def _opaque_calls(item, ns, refs, n):
+    """A hand-written kernel. Convolutions are cut into ranges of images, and have scratch."""
+    call, i = Call("opaque", item, *refs, ns), item.instruction
+    parts = n if ns > WORTH else 1
+    size = scratch_of(i, parts)
+    if not size:
+        return [call]
+    call.is_cut = parts > 1
+    call.scratch = Value(TEMPORARY, float32, size * parts, name="scratch")
+    scratch = whole(call.scratch)
+    call.writes.append(scratch)
+    if i.op != "correlate" or not call.is_cut:
+        return [call]
+    call.writes = [scratch]  # in which each thread sums on its own
+    finish = Call("finish", item, [scratch], refs[1], 50)
+    finish.scratch = call.scratch
+    return [call, finish]
 
 
 def _rooted_loop(loop, owner):

@@ -178,6 +178,8 @@ class StepText:
             f"@restrict_jit\n{text.replace('{name}', name)}"
             for text, name in self.functions.items()
         ]
+        tiles = self.writer.tiles.items()
+        kernels += [f"@step_jit\n{text.replace('{name}', name)}" for text, name in tiles]
         head = ["table = i8_at(table_at)", "sync, arena = table[0], table[1]"]
         head.append("status = sync + 64")
         if self.is_random:
@@ -198,7 +200,7 @@ class StepText:
         """The source files that the text needs, each after those that it needs itself."""
         order = (
             "mathematics_f4", "mathematics_f8", "powers", "random", "checks", "lazy", "gather",
-            "scan", "windows",
+            "scan", "windows", "tiles", "direct",
         )  # fmt: skip
         found = [name for name in order if name in self.includes]
         has_blas = self.has_products and not self.in_pieces

@@ -196,3 +196,23 @@ def test_updates_come_as_early_as_they_may_so_gradients_do_not_live_together():
     weight = 40 * 40 * 4
     assert plan.arena.separate > 6 * weight, "every gradient is a temporary"
     assert plan.arena.size < 3 * weight, "but few live at the same time"
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("block", [1 << 18, 64 * 160])
+def test_bias_and_activation_are_an_epilogue_of_the_product(monkeypatch, n_threads, block):
+    monkeypatch.setattr("minigrad.compiler.schedule.SHARED", 0)
+    monkeypatch.setattr("minigrad.compiler.epilogue.BLOCK", block)
+    layer, norm, x = nn.Linear(40, 160), nn.LayerNorm(160), variable(150, 40)
+
+    def f(x):
+        return mg.relu(layer(x)), norm(layer(x * 2.0)), mg.exp(layer(x * 3.0)).sum()
+
+    found = capture(f, (x,))
+    run = Run(found.recording, (x,), n_threads=n_threads)
+    products = [item for item in run.plan.items if type(item) is MatMul]
+    assert [item.epilogue is not None for item in products] == [True, True, False]
+    assert "def tile0" in run.plan.text
+    for _ in range(2):
+        for a, b in zip(run.once(), f(x), strict=True):
+            np.testing.assert_allclose(a, b.detach().numpy(), rtol=1e-5, atol=1e-5)

@@ -216,11 +216,12 @@ class Compiled(Inspection):
                 new.take(old)
                 if old.key == new.key:
                     self.traces = [t for t in self.traces if t is not old]
+                new.seconds = old.seconds
                 break
         else:
             new.plan = build(new.capture.recording, new.capture.idle)
+            new.seconds = time.perf_counter() - new.began
         new.check_donations(self.strict)
-        new.seconds = time.perf_counter() - new.began
         new.wrap(Wrapper(new, functools.partial(self._failed, new)), self.mode == "check")
         self._to_front(new)
         return new

@@ -149,6 +149,7 @@ class Description:
         elif isinstance(x, (tuple, list)):
             self.parts.append(kind)
             self._check(f"type({name}) is not {self._constant(kind)}")
+            self.facts[where, "length"] = len(x)
             wheres = [f"{where}[{k}]" for k in range(len(x))]
             self._tuple(x, name, wheres, depth + 1)
         elif isinstance(x, dict):

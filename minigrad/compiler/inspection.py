@@ -21,7 +21,7 @@ class Inspection:
         """The program used last."""
         if not self.traces:
             raise ArgumentError(
-                f"'{self.name}' has no program yet", "less than two calls", "call it twice first"
+                f"'{self.name}' has no program yet", "fewer than two calls", "call it twice first"
             )
         return self.traces[0]
 

@@ -7,13 +7,15 @@ from minigrad.graph.function import Function
 from minigrad.graph.function_plan import FunctionPlan
 from minigrad.graph.node import place_line
 from minigrad.graph.variable import Variable
+from minigrad.viz.units import plural
 
 PRINT = "return it from the step and print it outside"
 NUMPY = "use the function of minigrad, or return it from the step and call NumPy outside"
 NUMBER = (
-    "leave it a Variable, which operators take as they take numbers; or compute the number outside "
-    "the step and pass it as an argument"
+    "to look at it, return it from the step and ask for the number outside; to compute with it, "
+    "leave it a Variable, which operators take as they take numbers"
 )
+INDEX = "compute the number outside the step and pass it as an argument"
 BRANCH = (
     "mg.where(condition, a, b) computes both sides and chooses; or compute the condition outside "
     "the step and pass it as an argument"
@@ -29,7 +31,7 @@ WATCHERS = {
 FORWARD = Function.apply.__func__.__code__  # type: ignore[attr-defined]
 BACKWARD = FunctionPlan._call.__code__
 WAYS = {  # the engine's function that the person's line called -> (what it is, what to do)
-    "__repr__": ("print and repr", PRINT),
+    "__repr__": ("print or repr", PRINT),
     "__format__": ("an f-string", PRINT),
     "numpy": ("x.numpy()", NUMPY),
     "__array__": ("NumPy", NUMPY),
@@ -38,7 +40,7 @@ WAYS = {  # the engine's function that the person's line called -> (what it is, 
     "__bool__": ("if, while, and, or, not, bool()", BRANCH),
     "__float__": ("float()", NUMBER),
     "__int__": ("int()", NUMBER),
-    "__index__": ("a Variable as an index or a size", NUMBER),
+    "__index__": ("a Variable as an index or a size", INDEX),
     "item": ("x.item()", NUMBER),
     "tolist": ("x.tolist()", PRINT),
     "data_ptr": ("x.data_ptr()", "look at addresses outside the step"),
@@ -98,7 +100,7 @@ def outside_error(value):
     """The error of using an Array without memory after its trace, or where bytes are needed."""
     return TraceError(
         "a value that was made while a step was traced has no memory: it is a name in a program",
-        f"{value.dtype}, {value.size} elements",
+        f"{value.dtype}, {plural(value.size, 'element')}",
         "return it from the step, or write it in place into an array from outside: h.copy_(new)",
         details=[("made by", f"{value.name or 'the engine'}, {value.line}")],
     )
@@ -131,7 +133,7 @@ def escaped_error(values):
     more = f" and {len(values) - 1} more" if len(values) > 1 else ""
     return TraceError(
         f"a value made in the step{more} is kept outside it, where later calls would not renew it",
-        f"{value.dtype}, {value.size} elements",
+        f"{value.dtype}, {plural(value.size, 'element')}",
         "write it in place into an array from outside: self.h.copy_(new), or return it",
         where=value.line,
         details=[("made by", value.name or "the engine")],

@@ -72,10 +72,14 @@ def _passes(r):
 
 
 def _calls(r):
-    loops = r.calls - r.products - r.opaque
-    parts = [plural(r.products, "matrix product")] if r.products else []
+    loops = [f for f in r.forms if f.kind == "loop"]
+    parts = []
+    if r.products:
+        more = f" ({r.epilogues} with an epilogue)" if r.epilogues else ""
+        parts.append(plural(r.products, "matrix product") + more)
     if loops:
-        parts.append(f"{plural(loops, 'call')} of {plural(r.kernels, 'generated kernel')}")
+        n = sum(f.calls for f in loops)
+        parts.append(f"{plural(n, 'call')} of {plural(len(loops), 'generated kernel')}")
     if r.opaque:
         parts.append(f"{plural(r.opaque, 'call')} of hand-written kernels")
     by = "one thread" if r.threads == 1 else f"{r.threads} threads"
@@ -117,10 +121,14 @@ def _table(r):
     return lines
 
 
+def _name_width(r):
+    return max([NAME, *(len(f.function) for f in r.forms)])
+
+
 def _row(r, function, what, calls, cut, read, written):
     numbers = f"{calls:>6}" + (f"{cut:>5}" if r.threads > 1 else "")
     numbers += f" {read:>{SIZE}} {written:>{SIZE}}"
-    begin = f"{function:<{NAME}} "
+    begin = f"{function:<{_name_width(r)}} "
     room = WIDTH - len(begin) - len(numbers)
     what = what if len(what) < room else what[: room - 2] + "\u2026"
     return f"{begin}{what:<{room}}{numbers}"

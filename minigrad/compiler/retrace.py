@@ -14,6 +14,10 @@ from minigrad.kernels.expression import Program
 
 OFTEN = 5  # tracings of one step from which on a warning says why
 PASS_IT = "pass what changes as an argument: mg.variable(v), or keep it in an array and write it"
+CHOOSE = (
+    "pass what Python chooses by as an argument: each value of a bool, number or string has a "
+    "program of its own"
+)
 
 
 class Difference(Exception):
@@ -195,7 +199,7 @@ def changed_error(name, found):
         f"the compiled step '{name}' does something else than when it was traced: {found.what} "
         "was frozen then",
         f"{found.new}, and {found.old} when it was traced",
-        PASS_IT,
+        CHOOSE if found.what in ("the operation", "the number of operations") else PASS_IT,
         where=found.line or None,
     )
 
@@ -236,10 +240,16 @@ def _distinct(values):
 
 def _cause(key, values):
     (where, what), n = key, len(values)
+    values = [v for v in values if v is not None] or values  # None: calls without such an argument
     shown = ", ".join(map(str, values[:3])) + (", ..." if n > 3 else "")
     name = where.split("'")[1] if "'" in where else "x"
     if what == "shape":
         return f"{where} has had {n} shapes: {shown}; pad the last batch or drop it"
+    if what == "length":
+        return (
+            f"{where} has had {n} lengths: {shown}; each is a program of its own: pass one "
+            "Variable (mg.stack), or as many items in each call"
+        )
     if what == "value" and isinstance(values[0], (int, float)) and type(values[0]) is not bool:
         return f"{where} is a Python number and changes: {shown}; pass mg.variable({name})"
     if what == "value":
@@ -253,6 +263,6 @@ def _cause(key, values):
     if what == "attributes":
         return (
             "an attribute of a Module, Parameter, optimizer or GradManager is set between the "
-            "calls; set it once, or keep what changes in an array"
+            "calls (train() and eval() set one, too); set it once, or keep what changes in an array"
         )
     return f"{what} of {where} changes: {shown}"

@@ -216,6 +216,7 @@ class TestRefused:
             (-1, ArgumentError, "no such argument"),
             (True, ArgumentTypeError, "positions or names"),
             ((1.0,), ArgumentTypeError, "positions or names"),
+            (1.0, ArgumentTypeError, "positions or names"),
         ],
     )
     def test_names_that_are_not_there(self, donate, error, match):

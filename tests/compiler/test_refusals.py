@@ -147,9 +147,9 @@ def watched(t, x):
 
 
 CASES = {  # what is done -> (the step, part of the message, part of the advice)
-    "print": (lambda t, x: str(use(t, x)), "print and repr", "print it outside"),
-    "print from outside": (lambda t, x: str(t.h), "print and repr", "print it outside"),
-    "print an argument": (lambda t, x: str(x), "print and repr", "print it outside"),
+    "print": (lambda t, x: str(use(t, x)), "print or repr", "print it outside"),
+    "print from outside": (lambda t, x: str(t.h), "print or repr", "print it outside"),
+    "print an argument": (lambda t, x: str(x), "print or repr", "print it outside"),
     "f-string": (lambda t, x: f"{use(t, x):.2f}", "an f-string", "print it outside"),
     "numpy()": (lambda t, x: use(t, x).detach().numpy(), "x.numpy()", "function of minigrad"),
     "numpy() outside": (lambda t, x: t.h.numpy(), "x.numpy()", "function of minigrad"),
@@ -161,7 +161,7 @@ CASES = {  # what is done -> (the step, part of the message, part of the advice)
     "int()": (lambda t, x: int(t.h[0]), "int()", "leave it a Variable"),
     "item()": (lambda t, x: use(t, x).item(), "x.item()", "leave it a Variable"),
     "tolist()": (lambda t, x: t.h.tolist(), "x.tolist()", "return it"),
-    "range": (lambda t, x: list(range(t.labels[1])), "as an index or a size", "leave it"),
+    "range": (lambda t, x: list(range(t.labels[1])), "as an index or a size", "pass it as"),
     "if": (branch, "if, while", "mg.where(condition, a, b)"),
     "data_ptr()": (lambda t, x: t.h.data_ptr(), "data_ptr", "outside the step"),
     "address": (lambda t, x: (x * 2.0).array.address, "has no memory", "h.copy_(new)"),

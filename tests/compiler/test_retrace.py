@@ -289,6 +289,21 @@ class TestOften:
         assert "pad the last batch or drop it" in text
         assert caught[0].filename == __file__
 
+    def test_a_list_that_grows(self):
+        step = mg.compile(lambda xs: sum(xs))
+        caught = self.warned(step, [(([mg.ones((3,))] * k,), {}) for k in range(1, 9)])
+        assert "argument 0 ('xs') has had 6 lengths: 2, 3, 4, ..." in str(caught[0].message)
+
+    def test_a_choice_of_python_is_passed_as_an_argument(self):
+        counts = [0]
+
+        @mg.compile
+        def step(x):
+            counts[0] += 1
+            return x * 2.0 + 1.0 if counts[0] > 2 else x * 2.0
+
+        assert "pass what Python chooses by" in until_error(step, mg.ones((1,)))
+
     def test_numbers(self):
         step = mg.compile(lambda x, lr: x * lr)
         caught = self.warned(step, [((mg.ones((1,)),), {"lr": k / 10}) for k in range(8)])

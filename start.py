@@ -90,7 +90,8 @@ def main(arguments):
     if command == "setup":
         return 0
     if command == "test":
-        return hand_over(["-m", "pytest"] + rest, environment)
+        each_core = ["-n", "auto", "--dist", "loadfile"]  # a file's tests stay together
+        return hand_over(["-m", "pytest"] + each_core + rest, environment)
     if command == "lab":
         tell("To type minigrad and pytest in a terminal here: " + ACTIVATE)
     return hand_over(["-m", "minigrad.cli.main", command] + rest, environment)

@@ -28,7 +28,7 @@ def listing(plan, names, title):
                 function = x.template.removeprefix("if ").split("(")[0]
                 if call.kind == "finish":
                     function = "the parts summed"
-                elif function in plan.kernels.values():
+                elif function in plan.kernels.values() or function.startswith("tile"):
                     kernels.setdefault(function, {})[label(call.item)] = None
                 arguments = [names_of(a, names, plan.owner) for a in x.arguments]
                 arguments = [a for a in arguments if a]

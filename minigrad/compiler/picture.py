@@ -115,9 +115,9 @@ def _instructions(plan):
     where = {}
     for region in plan.regions:
         for call in region:
-            if call.kind == "loop":
-                for i in call.item.instructions:
-                    where[i] = plan.kernels[call.kernel.text]
+            if call.kernel is not None:  # of a product it is the epilogue's
+                loop = getattr(call.item, "epilogue", None) or call.item
+                where |= dict.fromkeys(loop.instructions, plan.kernels[call.kernel.text])
     found = []
     for i in plan.recording.instructions:
         is_loop = i.op in ("elementwise", "rows", "reduce")

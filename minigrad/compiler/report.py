@@ -50,7 +50,8 @@ class ProgramReport:
     instructions_before, instructions_after: recorded, and after the passes; passes: [(name, before,
         after)].
     kernels: generated functions; calls: all calls of the step; products, opaque: how many of them
-        are matrix products, and calls of hand-written kernels; forms: [Form].
+        are matrix products, and calls of hand-written kernels; epilogues: how many products are
+        followed by formulas in blocks of rows; forms: [Form].
     bytes_before: (read, written) by the instructions after the passes, each on its own, as eager
         execution moves them; bytes_after: (read, written) by the calls.
     peak_before: the most bytes of temporaries and results alive at once, each freed after its last
@@ -101,6 +102,7 @@ class ProgramReport:
         self.calls = sum(f.calls for f in self.forms)
         self.products = sum(f.calls for f in self.forms if f.kind == "product")
         self.opaque = sum(f.calls for f in self.forms if f.kind == "opaque")
+        self.epilogues = sum(bool(getattr(item, "epilogue", None)) for item in plan.items)
         self.bytes_after = sum(f.read for f in self.forms), sum(f.written for f in self.forms)
 
     def _aliases(self, plan):
@@ -178,7 +180,9 @@ def form_of(call, kernels):
         (*_, m, k), n = item.a.shape, item.b.shape[-1]
         sign = "+=" if item.accumulate else ""
         batch = "x".join(map(str, item.out.shape[:-2]))
-        return f"product {batch + ': ' if batch else ''}{m}x{k} . {k}x{n} {sign}".strip(), "product"
+        more = label(item) if item.epilogue else ""
+        name = f"product {batch + ': ' if batch else ''}{m}x{k} . {k}x{n} {sign}".strip()
+        return name, "product", more
     if type(item) is Opaque:
         return item.instruction.op, "opaque", label(item)
     return kernels[call.kernel.text], "loop"

@@ -83,7 +83,7 @@ def _calls(r):
     if r.opaque:
         parts.append(f"{plural(r.opaque, 'call')} of hand-written kernels")
     by = "one thread" if r.threads == 1 else f"{r.threads} threads"
-    return f"{r.calls}: {', '.join(parts)}; by {by}"
+    return f"{r.calls}: {', '.join(parts)}; by {by}" if parts else "none"
 
 
 def _memory(r):

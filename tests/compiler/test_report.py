@@ -289,3 +289,19 @@ def test_parameters_of_two_models_are_told_apart():
     names = {a.name for a in step.report().aliases}
     assert {"first.weight", "first.bias", "second.weight", "second.bias"} <= names
     assert {"Adam's state of first.weight", "Adam's state of second.bias"} <= names
+
+
+def test_a_product_with_an_epilogue_and_a_step_that_does_nothing():
+    s = Sketch()
+    x, w, b = s.argument((256, 512)), s.captured("w", (512, 512)), s.captured("b", (512,))
+    y = s.maximum(s.add(s.matmul(x, w), b), 0.0)
+    plan = build(s.recording(y), n_threads=1)
+    r = ProgramReport(plan)
+    assert r.epilogues == 1 == r.products
+    product = next(f for f in r.forms if f.kind == "product")
+    assert product.what == "matmul + add + maximum"
+    assert product.read == (256 * 512 + 512 * 512 + 512) * 4  # the product stays in the cache
+    assert "1 matrix product (1 with an epilogue)" in str(r)
+    empty = ProgramReport(build(Sketch().recording(), n_threads=1))
+    assert empty.calls == 0 == empty.bytes_before[0]
+    assert "calls             none" in str(empty)

@@ -46,14 +46,14 @@ MUTANTS = [
     Mutant(
         "trace",
         "did_not_raise",
-        changed(TRACER, (RAISES, "        return True\n")),
-    ),
-    Mutant(
-        "trace",
-        "did_not_raise",
         changed(
             TRACER, (RAISES, "        return TracedBranchError(self.name)\n"), ("__bool__", "truth")
         ),
+    ),
+    Mutant(
+        "trace",
+        "another_error",
+        changed(TRACER, (RAISES, "        raise TypeError('no truth while tracing')\n")),
     ),
     Mutant(
         "trace",

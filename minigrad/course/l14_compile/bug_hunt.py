@@ -111,7 +111,7 @@ def step(t: Tester, n: int, hidden: int) -> dict:
     shapes = [(n, 64), (n, 10), (64, hidden), (hidden, 10), (64, hidden), (hidden, 10)]
     arrays = [t.random.uniform(-0.5, 0.5, shape) for shape in shapes]
     rate = round(float(t.random.uniform(0.2, 0.6)), 2)
-    given = f"step_in_place on {n} images, {hidden} hidden units, learning_rate {rate}"
+    given = f"step_in_place: a batch of {n}, {hidden} hidden units, learning_rate {rate}"
     seen = t.drive("in_place", *arrays, rate, given=given)
     found = t.pair(seen["returned"], 5, "w1, w2, v1, v2, loss")
     right = expected(arrays, rate)

@@ -99,7 +99,19 @@ def branch(mine, name, how):
         found = mine.trace(f, {name: (2, 3)})
     except mine.TracedBranchError as error:
         return {"raised": "TracedBranchError", "text": str(error)}
+    except TypeError as error:
+        if not asked_for_truth(error):
+            raise
+        return {"raised": f"TypeError: {error}", "text": ""}
     return {"returned": unpacked(found)}
+
+
+def asked_for_truth(error):
+    """Whether __bool__ raised this TypeError, or Python did since it returned no bool."""
+    frame = error.__traceback__
+    while frame.tb_next is not None:
+        frame = frame.tb_next
+    return frame.tb_frame.f_code.co_name == "__bool__" or "should return bool" in str(error)
 
 
 def without_dead(mine, program):

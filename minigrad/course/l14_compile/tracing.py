@@ -154,6 +154,9 @@ def branches(t: Tester) -> None:
         if "returned" in found:
             attempt = "One of two sides was taken, for all calls to come. What asks for the truth?"
             t.fail("did_not_raise", expected, "no error: it went on", attempt)
+        if found["raised"] != expected.removeprefix("a "):
+            attempt = "Which class of errors does __bool__ raise? It stands above Tracer."
+            t.fail("another_error", expected, show(found["raised"][:100]), attempt)
         about = "t0" if how == "if x > 0" else name
         if about not in found["text"] and how != "if x > 0":
             attempt = "Who reads this looks for the line. Which value was asked for?"

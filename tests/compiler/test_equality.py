@@ -243,12 +243,13 @@ def test_training_and_evaluation_and_a_shorter_last_batch():
         def epoch(*batches):
             net.train()
             losses = [train(*batch) for batch in batches]
+            noisy = look(batches[0][0])
             net.eval()
-            return losses, look(batches[0][0]), look(batches[-1][0])
+            return losses, noisy, look(batches[0][0]), look(batches[-1][0])
 
         return epoch, [net, opt], [(*rows(), *rows(5, 1))]
 
-    check(make, 20, programs=4)
+    check(make, 20, programs=5)
 
 
 def test_leaves_without_a_manager():

@@ -1,11 +1,20 @@
 """Calls of hand-written kernels in a step: their arguments, and which axis threads may share."""
 
 import itertools
+from typing import Any, NamedTuple
 
 from minigrad.array.layout import size_of
+from minigrad.kernels import direct
 from minigrad.kernels.emitter import TYPE_OF
 
 SHORT = {name: text.lower() for name, text in TYPE_OF.items()} | {"bool": "u1"}
+
+
+class OwnPart(NamedTuple):
+    """A place in scratch: of thread 0, and bytes from one thread's to the next one's."""
+
+    begin: Any
+    step: int
 
 
 class OpaqueText:
@@ -20,9 +29,32 @@ class OpaqueText:
         self.extent, self.includes, self.is_check = extent, includes, is_check
 
 
-def opaque_text(i, at):
-    """The OpaqueText of an instruction; at(Ref) -> the text of its address."""
-    return _WRITERS[i.op](i, at)
+def opaque_text(i, at, own=None):
+    """The OpaqueText of an instruction.
+
+    at(Ref): the text of its address; own(elements): the OwnPart so far into the thread's scratch,
+    for what `scratch_of` says needs some.
+    """
+    return _WRITERS[i.op](i, at) if own is None else _CONVOLUTIONS[i.op](i, at, own)
+
+
+def scratch_of(i, parts):
+    """Float32 elements of scratch that each of so many threads needs: 0 but for convolutions."""
+    if i.op == "convolve":
+        sizes = _sizes(i, i.inputs[0], i.outputs[0])
+        return direct.convolution_scratch(*sizes[1:])
+    if i.op == "correlate":
+        return _totals(i, parts) + _correlation(i, parts)[0]
+    return 0
+
+
+def work_of(i):
+    """Multiplications and additions of a convolution; 0 of another instruction."""
+    if i.op == "convolve":
+        return 2 * i.inputs[0].shape[1] * size_of(i.attributes["window"].kernel) * i.outputs[0].size
+    if i.op == "correlate":
+        return 2 * i.inputs[0].size * size_of(i.outputs[0].shape[1:])
+    return 0
 
 
 def _gather(i, at):
@@ -107,6 +139,53 @@ def _largest(i, at):
     return OpaqueText(name, [at(x), at(out)], more, n * c, ("lazy", "windows"))
 
 
+def _pack(i, at):
+    (w,), (out,) = i.inputs, i.outputs
+    shape, strides, offset = w.layout()
+    if i.attributes["is_turned"]:
+        shape, strides, offset = direct.turned(shape, strides, offset)
+    before = [at(w._replace(offset=offset)), 0, at(out)]
+    return OpaqueText("pack_f4", before, [*shape, *strides], out.shape[0], DIRECT)
+
+
+def _sizes(i, x, y):
+    """(shape of images, shape of kernels, windows, dilation)."""
+    window = i.attributes["window"]
+    return x.shape, (y.shape[1], x.shape[1], *window.kernel), y.shape[2:], window.dilation
+
+
+def _geometry(i, x, y):
+    (_, *images), (o, _, *kernel), counts, dilation = _sizes(i, x, y)
+    return [*images, o, *counts, *kernel, *i.attributes["window"].padding, *dilation]
+
+
+def _convolve(i, at, own):
+    (x, packed), (out,) = i.inputs, i.outputs
+    before = [at(x), at(packed), at(out), own(0)]
+    return OpaqueText("convolve_f4", before, _geometry(i, x, out), x.shape[0], DIRECT)
+
+
+def _totals(i, parts):
+    """Elements of scratch for what a thread of several has summed."""
+    return direct.up(i.outputs[0].size, 16) if parts > 1 else 0
+
+
+def _correlation(i, parts):
+    (g, x), n = i.inputs, i.inputs[0].shape[0]
+    return direct.correlation_scratch(*_sizes(i, x, g), -(-n // parts))
+
+
+def _correlate(i, at, own):
+    (g, x), (out,) = i.inputs, i.outputs
+    parts = own.parts
+    total = own(0) if parts > 1 else at(out)
+    before = [at(g), at(x), total, own(_totals(i, parts))]
+    more = [*_geometry(i, x, g), _correlation(i, parts)[2]]
+    return OpaqueText("correlate_f4", before, more, x.shape[0], DIRECT)
+
+
+DIRECT = ("lazy", "tiles", "direct")
+_CONVOLUTIONS = {"convolve": _convolve, "correlate": _correlate}
 _WRITERS = {
     "gather": _gather,
     "scatter_add": _to_targets("add"),
@@ -119,4 +198,5 @@ _WRITERS = {
     "unfold": _unfold,
     "fold": _fold,
     "largest": _largest,
+    "pack": _pack,
 }

@@ -125,6 +125,10 @@ class Instruction:
         'cumsum': axis. 'arg_reduce': axis, is_max.
         'random': kind, low, high, counter (added to the run's own).
         'unfold', 'fold', 'largest': window.
+        'pack': is_turned. Kernels (o, c, kh, kw) in blocks of four for 'convolve': (blocks, 4 + 4 c
+            kh kw), the first four of a block zeros; is_turned: upside down, c for o and o for c.
+        'convolve': window. Of images and packed kernels, without a bias.
+        'correlate': window. The gradient of kernels: of g (n, o, oh, ow) and images.
         'check': what ('within' or 'finite'), low, high; stops the step if it does not hold.
 
     inputs: Refs and Python numbers; outputs: Refs. name: of the operation that a person called, and

@@ -6,6 +6,7 @@ from minigrad.array.dtypes import int64
 from minigrad.compiler.program import Instruction
 from minigrad.graph.modes import state
 from minigrad.graph.node import user_place
+from minigrad.kernels.direct import border, pays
 from minigrad.kernels.expression import IDENTITY, Program, symbol
 
 SEED = object()  # what ops are given as the seed of the default generator's numbers
@@ -163,6 +164,30 @@ class Table:
     def fold(self, columns, out, window):
         """out = the sum of columns at the places they were unfolded from."""
         self.record("fold", (columns,), (out,), window=window)
+
+    def convolves(self, what, dtype, shape, kernels, window):
+        """Whether it takes no longer than products of unfolded windows: as eager execution."""
+        return pays(what, dtype, shape, kernels, window)
+
+    def convolve(self, x, w, bias, out, window):
+        """out = the cross-correlation of x with w; the bias fuses with what follows."""
+        self._convolve(x, w, False, out, window)
+        row = bias.view((1, bias.size, 1, 1), (0, bias.strides[0], 0, 0))
+        self.record("elementwise", (out, row), (out,), program=ADD)
+
+    def convolve_back(self, g, w, out, window):
+        """out = the gradient of images: a convolution of g with the kernels upside down."""
+        self._convolve(g, w, True, out, border(window))
+
+    def _convolve(self, x, w, is_turned, out, window):
+        blocks, rows = -(-out.shape[1] // 4), x.shape[1] * w.shape[2] * w.shape[3]
+        packed = self.empty((blocks, 4 * (1 + rows)), w.dtype)
+        self.record("pack", (w,), (packed,), is_turned=is_turned)
+        self.record("convolve", (x, packed), (out,), window=window)
+
+    def correlate(self, g, x, out, window):
+        """out = the gradient of kernels."""
+        self.record("correlate", (g, x), (out,), window=window)
 
     def largest(self, x, out, window):
         """out = where the first largest element of each window lies."""

@@ -17,7 +17,7 @@ def up(count, to):
     return -(-count // to) * to
 
 
-def _correlation(shape, kernels, counts, dilation, images):
+def correlation_scratch(shape, kernels, counts, dilation, images):
     """(elements of scratch, vectors of a plane, images at once) of `correlate`."""
     (_, c, _, _), (o, _, kh, kw), (oh, ow), (dh, dw) = shape, kernels, counts, dilation
     hp, wp = oh + (kh - 1) * dh, ow + (kw - 1) * dw
@@ -25,6 +25,26 @@ def _correlation(shape, kernels, counts, dilation, images):
     image = c * hp * wp + up(o, 4) * 8 * vectors
     step = max(1, min(images, CHUNK // max(1, image)))
     return up(2 * c * kh * kw + step * image + 16 + wp + 16, 16), vectors, step
+
+
+def convolution_scratch(kernels, counts, dilation):
+    """Elements of scratch of `convolve`."""
+    (_, c, kh, kw), (oh, ow), (dh, dw) = kernels, counts, dilation
+    hp, wp = oh + (kh - 1) * dh, ow + (kw - 1) * dw
+    sums = 4 * (max(1, PIXELS // wp) * wp + TILE)
+    return up(2 * c * kh * kw + c * hp * wp + TILE + wp + sums, 16)
+
+
+def border(window):
+    """The window with which `convolve` computes the gradient of images from turned kernels."""
+    sizes = zip(window.kernel, window.padding, window.dilation, strict=True)
+    return window._replace(padding=tuple(d * (k - 1) - p for k, p, d in sizes))
+
+
+def turned(shape, strides, offset):
+    """The layout of kernels (o, c, kh, kw) as (c, o, kh, kw), each upside down."""
+    (o, c, kh, kw), (a, b, s, t) = shape, strides
+    return (c, o, kh, kw), (b, a, -s, -t), offset + (kh - 1) * s + (kw - 1) * t
 
 
 @functools.cache
@@ -54,7 +74,7 @@ def pays(what, dtype, shape, kernels, window):
     else:
         products = up(o, 4) / o * (ow + (kw - 1) * dw) / ow
     if what == "kernels":
-        _, vectors, step = _correlation(shape, kernels, (oh, ow), (dh, dw), n)
+        _, vectors, step = correlation_scratch(shape, kernels, (oh, ow), (dh, dw), n)
         to_add = 10 / (vectors * step)  # the lanes, at the end
         products *= up(c * kh * kw, 3) / (c * kh * kw) * (1 + to_add)
     return products < 1.25 + 9 / o
@@ -76,28 +96,20 @@ class DirectConvolution:
 
     def convolve_back(self, g, w, out, window):
         """out (n, c, h, w) = the sums of g times the kernels at the windows it was made of."""
-        (o, c, kh, kw), (a, b, s, t) = w.shape, w.strides
-        last = w.offset + (kh - 1) * s + (kw - 1) * t
-        turned = w.view((c, o, kh, kw), (b, a, -s, -t), last)
-        border = tuple(
-            d * (k - 1) - p
-            for k, p, d in zip(window.kernel, window.padding, window.dilation, strict=True)
-        )
-        self.convolve(g, turned, None, out, window._replace(padding=border))
+        w = w.view(*turned(w.shape, w.strides, w.offset))
+        self.convolve(g, w, None, out, border(window))
 
     def convolve(self, x, w, bias, out, window):
         """out = the cross-correlation of images with kernels (any strides), plus a bias or None."""
         (n, c, h, width), (o, _, kh, kw) = x.shape, w.shape
         (oh, ow), (ph, pw), (dh, dw) = out.shape[2:], window.padding, window.dilation
-        hp, wp = oh + (kh - 1) * dh, ow + (kw - 1) * dw
         blocks = up(o, 4) // 4
         packed = self.empty((blocks, 4 * (1 + c * kh * kw)), x.dtype)
         kernel("pack_f4")(
             w.address, 0 if bias is None else bias.address, packed.address, 0, blocks,
             o, c, kh, kw, *w.strides,
         )  # fmt: skip
-        sums = 4 * (max(1, PIXELS // wp) * wp + TILE)
-        size = up(2 * c * kh * kw + c * hp * wp + TILE + wp + sums, 16)
+        size = convolution_scratch(w.shape, (oh, ow), window.dilation)
         parts = structural.ranges(n, out.size * c * kh * kw // PRODUCTS)
         scratch = self.empty((len(parts), size), x.dtype)
         more = (c, h, width, o, oh, ow, kh, kw, ph, pw, dh, dw)
@@ -112,7 +124,8 @@ class DirectConvolution:
         (n, o, oh, ow), (_, c, h, width), (kh, kw) = g.shape, x.shape, out.shape[2:]
         (ph, pw), (dh, dw) = window.padding, window.dilation
         parts = structural.ranges(n, g.size * c * kh * kw // PRODUCTS)
-        size, _, step = _correlation(x.shape, out.shape, (oh, ow), (dh, dw), -(-n // len(parts)))
+        images = -(-n // len(parts))
+        size, _, step = correlation_scratch(x.shape, out.shape, (oh, ow), (dh, dw), images)
         scratch = self.empty((len(parts), size), x.dtype)
         totals = self.empty((len(parts), *out.shape), x.dtype) if len(parts) > 1 else out
         more = (c, h, width, o, oh, ow, kh, kw, ph, pw, dh, dw, step)

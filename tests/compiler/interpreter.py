@@ -236,6 +236,30 @@ class Step:
             place += parts[:, :, i, j]
         out[...] = total[:, :, ph : ph + h, pw : pw + w]
 
+    def pack(self):
+        w, out = self.inputs[0], self.outputs[0]
+        if self.attributes["is_turned"]:
+            w = w.transpose(1, 0, 2, 3)[:, :, ::-1, ::-1]
+        o, rows = w.shape[0], w[0].size
+        blocks = np.zeros((out.shape[0] * 4, 1 + rows), out.dtype)
+        blocks[:o, 1:] = w.reshape(o, rows)
+        out[...] = blocks.reshape(-1, 4, 1 + rows).transpose(0, 2, 1).reshape(out.shape)
+
+    def convolve(self):
+        (x, packed), out = self.inputs, self.outputs[0]
+        (o, c), (kh, kw) = (out.shape[1], x.shape[1]), self.attributes["window"].kernel
+        blocks = packed.reshape(-1, 1 + c * kh * kw, 4).transpose(0, 2, 1)
+        w = blocks.reshape(-1, 1 + c * kh * kw)[:o, 1:].reshape(o, c, kh, kw)
+        total = np.zeros(out.shape)
+        for i, j, part in self._windows(self._padded(x, 0)):
+            total += np.einsum("nchw,oc->nohw", part, w[:, :, i, j])
+        out[...] = total
+
+    def correlate(self):
+        (g, x), out = self.inputs, self.outputs[0]
+        for i, j, part in self._windows(self._padded(x, 0)):
+            out[:, :, i, j] = np.einsum("nohw,nchw->oc", g, part)
+
     def largest(self):
         x, out = self.inputs[0], self.outputs[0]
         places = np.arange(x.size).reshape(x.shape)

@@ -128,13 +128,14 @@ def _give_scratch(call, n):
 
 
 def _opaque_calls(item, ns, refs, n):
-    """A hand-written kernel. Convolutions are cut into ranges of images, and have scratch."""
-    call, i = Call("opaque", item, *refs, ns), item.instruction
-    parts = n if ns > WORTH else 1
+    """A hand-written kernel, cut into ranges; convolutions, of images, have scratch memory."""
+    (reads, writes), i = refs, item.instruction
+    call = Call("opaque", item, reads, writes, ns)
+    parts = n if ns > WORTH and not call.stops else 1
+    call.is_cut = parts > 1
     size = scratch_of(i, parts)
     if not size:
         return [call]
-    call.is_cut = parts > 1
     call.scratch = Value(TEMPORARY, float32, size * parts, name="scratch")
     scratch = whole(call.scratch)
     call.writes.append(scratch)

@@ -209,16 +209,20 @@ class Compiled(Inspection):
     def _trace(self, args, kwargs, described):
         """A Traced for this call: an old one, an old program for other arguments, or a new one."""
         self.traces = [t for t in self.traces if t.is_alive]
+        began = time.perf_counter()
         new = traced(self, args, kwargs, described)
-        self._warn(new)
+        self._causes.spent(began, time.perf_counter())
         for old in self.traces:
             if Comparison(old, new).difference() is None:
+                if self._causes.are_costly():
+                    self._warn(new)
                 new.take(old)
                 if old.key == new.key:
                     self.traces = [t for t in self.traces if t is not old]
                 new.seconds = old.seconds
                 break
         else:
+            self._warn(new)
             new.plan = build(new.capture.recording, new.capture.idle)
             new.seconds = time.perf_counter() - new.began
         new.check_donations(self.strict)

@@ -6,7 +6,7 @@ Temporaries do so inside the arena; a result takes over an argument that was don
 from minigrad.compiler.loop import Loop
 from minigrad.compiler.program import Ref
 
-MASKED = "LLVM would store only where the value changes, by a slow instruction"
+MASKED = "the store would be one under a mask, which is slower than a place of its own"
 
 
 class Sharing:

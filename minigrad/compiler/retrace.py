@@ -12,6 +12,7 @@ from minigrad.errors import TraceError
 from minigrad.graph.variable import Variable
 from minigrad.kernels.expression import Program
 
+COSTLY = 0.1  # of the time, from which tracings that find an old program count
 OFTEN = 5  # tracings of one step from which on a warning says why
 PASS_IT = "pass what changes as an argument: mg.variable(v), or keep it in an array and write it"
 CHOOSE = (
@@ -209,6 +210,16 @@ class Causes:
 
     def __init__(self):
         self.history, self.warned = [], 0
+        self.since, self.now, self.seconds = None, 0.0, 0.0
+
+    def spent(self, began, ended):
+        """Notes how long a tracing took."""
+        self.since = began if self.since is None else self.since
+        self.now, self.seconds = ended, self.seconds + ended - began
+
+    def are_costly(self):
+        """Whether tracing took a tenth of the time since it began: train() and eval() do not."""
+        return self.seconds > COSTLY * (self.now - (self.since or 0.0))
 
     def add(self, facts):
         """Notes the facts of one tracing: {(where, what): value}."""

@@ -11,6 +11,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn, optim
+from minigrad.compiler import schedule
 from minigrad.errors import BoundsError, MinigradError, NonFiniteError
 from tests.compiler.networks import mlp, rows
 from tests.compiler.twins import left_behind, same
@@ -65,8 +66,12 @@ BAD = {
 }
 
 
+@pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("what", BAD)
-def test_a_step_that_fails_leaves_what_an_eager_one_leaves(what):
+def test_a_step_that_fails_leaves_what_an_eager_one_leaves(what, threads, monkeypatch):
+    for name in ("SHARED", "WORTH"):
+        monkeypatch.setattr(schedule, name, 0)
+    monkeypatch.setattr(schedule.pool, "count", threads)
     kind, arguments = BAD[what]
     eager, compiled = Scene(False), Scene(True)
     got, wanted = (outcome(s.run, *arguments(s)) for s in (compiled, eager))
@@ -115,6 +120,24 @@ def test_an_index_that_lies_outside_at_a_later_call(name):
         )
         np.testing.assert_allclose(step(w, good).numpy(), values[n], 1e-6)
     assert len(step.traces) == 1
+
+
+def test_nothing_is_written_beside_a_check(monkeypatch):
+    for name in ("SHARED", "WORTH"):
+        monkeypatch.setattr(schedule, name, 0)
+    monkeypatch.setattr(schedule.pool, "count", 2)
+    table, w = mg.randn((6, 3)), mg.zeros((3,))
+
+    @mg.compile
+    def step(i, x):
+        y = table[i]
+        w.add_(x)
+        return y
+
+    for _ in range(3):
+        step(mg.variable([5]), mg.ones((3,)))
+    assert outcome(step, mg.variable([6]), mg.ones((3,)))[0] is BoundsError
+    assert w.tolist() == [3.0] * 3
 
 
 @pytest.mark.parametrize("mode", ["0", "check"])

@@ -1,6 +1,6 @@
 """How good the messages are: wrong answers, each repaired once by someone who saw the message only.
 
-    python -m tests.repairs.cases write FOLDER [--seed N]    20 cases, each a folder of three files
+    python -m tests.repairs.cases write FOLDER [--seed N]    22 cases, each a folder of three files
     python -m tests.repairs.cases grade FOLDER               the table of what was repaired
 
 A case is a random mutant: `stub.py` (the exercise file as it comes), `wrong.py` (what was
@@ -22,7 +22,7 @@ from minigrad.grader.launcher import Server
 
 ROOT = Path(__file__).parents[2]
 ANSWERS = Path(__file__).with_name("answers")
-N_CASES = 20
+N_CASES = 22
 SEED = 7
 
 

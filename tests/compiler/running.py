@@ -45,12 +45,12 @@ class Run:
         """The results, as ndarrays of their shapes."""
         self.sync[:] = 0
         at, n = self.table.buffer_info()[0], self.plan.threads
-        if n == 1:
-            status = self.plan.step(0, 1, at)
-        else:
-            found = []
-            threads.run(lambda t: found.append(self.plan.step(t, n, at)), [(t,) for t in range(n)])
-            status = max(found)
+        function, more = self.plan.machine_code
+        found = []  # all parts or none: where the workers are busy, one thread does it alone
+        parts = [(t, n, at, *more) for t in range(n)]
+        if n == 1 or not threads.together(function, parts, found):
+            found = [function(0, 1, at, *more)]
+        status = found[-1]
         if status:
             raise Stopped(status)
         pairs = zip(self.results, self.plan.results, strict=True)

@@ -203,6 +203,8 @@ def test_one_compiled_step_inside_another():
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no timers for signals")
+# an interrupt inside the callback by which hypothesis times the garbage collector is "ignored"
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_interrupts_leave_whole_steps():
     w, count = mg.zeros((20_000,)), mg.zeros((), "int64")
 

@@ -116,6 +116,8 @@ def test_forked_child_goes_on(big):
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # within __del__
 @pytest.mark.parametrize("count", [1, 2])
+# an interrupt inside the callback by which hypothesis times the garbage collector is "ignored"
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupted_call_is_done_whole_or_not_at_all(monkeypatch, count):
     monkeypatch.setattr(threads, "count", count)
     w, h = nn.Parameter(np.zeros(200_000, "f4")), mg.zeros((200_000,))

@@ -24,9 +24,11 @@ def load(name):
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "RMSprop"])
 def test_training_keeps_nodes_and_bytes_flat(kind):
+    gc.collect()
+    before = mg.memory.stats()["live_nodes"]  # what other tests still hold
     marks = load("steady").measure(kind, steps=1000, every=250)
     assert len(marks) == 4
-    assert {mark.live_nodes for mark in marks} == {0}
+    assert {mark.live_nodes for mark in marks} == {before}
     assert len({mark.current_bytes for mark in marks}) == 1
     assert len({mark.reserved_bytes for mark in marks}) == 1
     assert len({mark.system_allocations for mark in marks}) == 1

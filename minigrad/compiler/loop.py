@@ -7,7 +7,6 @@ that it writes is read elsewhere in the same pass.
 
 from minigrad.array.layout import size_of
 from minigrad.compiler.domain import disjoint, refine, rows_of, spread
-from minigrad.compiler.folding import folded
 from minigrad.compiler.kinds import Kinds
 from minigrad.compiler.piece import Output
 from minigrad.compiler.program import Ref
@@ -273,5 +272,6 @@ def substitute(e, mapping, cache):
         return e
     found = cache.get(e)
     if found is None:
-        found = cache[e] = folded(e.op, [substitute(a, mapping, cache) for a in e.args])
+        args = [substitute(a, mapping, cache) for a in e.args]
+        found = cache[e] = Expression(e.op, *args)
     return found

@@ -104,7 +104,10 @@ class Expression(Flows):
     _interned: dict = {}
 
     def __new__(cls, op, *args):
-        key = (op, *((type(a), a) for a in args))
+        if op == "constant":  # 0.0 and -0.0 are equal, and NaN is not: their texts tell
+            key = (op, type(args[0]), repr(args[0]))
+        else:
+            key = (op, *((type(a), a) for a in args))
         found = cls._interned.get(key)
         if found is None:
             found = cls._interned[key] = object.__new__(cls)

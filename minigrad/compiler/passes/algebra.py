@@ -1,5 +1,7 @@
 """Formulas without what changes nothing: x * 1, x / 1, x - 0, x ** 1, where(True, x, y).
 
+What is computed of numbers alone becomes a number, rounded as the kernel would round it.
+
 Each is exact for every float, NaN, the infinities and -0.0 among them. x + 0.0 is not: it makes 0.0
 of -0.0, so it stays; x + -0.0 goes. x * 0 stays as well: it is NaN for an infinite x.
 """
@@ -8,7 +10,7 @@ import math
 
 from minigrad.array.dtypes import float32, int64
 from minigrad.compiler.kinds import Kinds
-from minigrad.compiler.passes.arithmetic import real_of
+from minigrad.compiler.passes.arithmetic import real_of, result
 from minigrad.compiler.program import Instruction, Ref
 from minigrad.kernels.expression import IDENTITY, Expression, Program, symbol, symbols_of
 
@@ -21,7 +23,7 @@ def is_copy(i):
 
 
 def simpler(i):
-    """An elementwise or reduce instruction without such parts, and without inputs that are unused.
+    """An instruction of formulas without such parts, and without inputs that are unused.
 
     >>> from minigrad.compiler.passes.printing import show
     >>> from minigrad.compiler.passes.sketch import Sketch
@@ -42,12 +44,14 @@ def simpler(i):
         else:
             numbers[name] = x
             kinds.declare(symbol(name), float32 if isinstance(x, float) else int64)
-    rewrite = _Rewrite(kinds, numbers)
+    rewrite = _Rewrite(kinds, numbers, real_of(i.inputs, i.outputs))
     outputs = [rewrite(e) for e in program.outputs]
     used = set().union(*map(symbols_of, outputs))
     kept = [(n, x) for n, x in zip(program.inputs, i.inputs, strict=True) if n in used]
     is_same = all(a is b for a, b in zip(outputs, program.outputs, strict=True))
     if (is_same and len(kept) == len(i.inputs)) or not kept:
+        return i
+    if i.op == "rows" and not any(isinstance(x, Ref) for _, x in kept):
         return i
     inputs = tuple(x for _, x in kept)
     if real_of(inputs, i.outputs) is not real_of(i.inputs, i.outputs):
@@ -63,8 +67,8 @@ def simpler(i):
 class _Rewrite:
     """Formulas over symbols of known kinds, of which some are numbers."""
 
-    def __init__(self, kinds, numbers):
-        self.kinds, self.numbers, self.done = kinds, numbers, {}
+    def __init__(self, kinds, numbers, real):
+        self.kinds, self.numbers, self.real, self.done = kinds, numbers, real, {}
 
     def __call__(self, e):
         if e.op in ("symbol", "constant"):
@@ -72,12 +76,21 @@ class _Rewrite:
         if e not in self.done:
             args = [self(a) for a in e.args]
             same = all(a is b for a, b in zip(args, e.args, strict=True))
-            self.done[e] = self.shorter(e if same else Expression(e.op, *args))
+            self.done[e] = self.computed(self.shorter(e if same else Expression(e.op, *args)))
         return self.done[e]
 
     def number(self, e):
         """The number that a formula is, or None."""
-        return e.args[0] if e.op == "constant" else self.numbers.get(e.args[0])
+        if e.op == "constant":
+            return e.args[0]
+        return self.numbers.get(e.args[0]) if e.op == "symbol" else None
+
+    def computed(self, e):
+        """The constant that a formula of numbers is; itself where a kernel has to say."""
+        if e.op in ("symbol", "constant") or any(self.number(a) is None for a in e.args):
+            return e
+        value = result(e, self.numbers, self.real)
+        return e if value is None else Expression("constant", value.item())
 
     def shorter(self, e):
         """One of the arguments, if the whole is no more than that."""
@@ -88,7 +101,7 @@ class _Rewrite:
 
     def candidates(self, e):
         """Which arguments equal the whole, but for their kind."""
-        known = [self.number(a) if a.op in ("symbol", "constant") else None for a in e.args]
+        known = [self.number(a) for a in e.args]
         if e.op == "where":
             return [] if known[0] is None else [1 if known[0] != 0 else 2]
         if len(known) != 2:

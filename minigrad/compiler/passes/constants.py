@@ -79,9 +79,7 @@ def _folded(i, seen):
     n_read = seen.get(program)
     if n_read is None:
         n_read = seen[program] = len(set().union(*map(symbols_of, program.outputs)))
-    if i.op == "rows" or (
-        n_read == len(i.inputs) > 0 and all(isinstance(x, Ref) for x in i.inputs)
-    ):
+    if n_read == len(i.inputs) > 0 and all(isinstance(x, Ref) for x in i.inputs):
         return (i,)
     kinds = tuple([x.value.dtype if isinstance(x, Ref) else repr(x) for x in i.inputs])
     if (program, kinds) not in seen:

@@ -1,4 +1,4 @@
-"""Random training steps: what five compiled calls leave behind is what five eager ones do."""
+"""Random training steps: what 50 compiled calls leave behind is what 50 eager ones do."""
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -27,7 +27,7 @@ def test_random_programs(threads, monkeypatch):
     @given(programs())
     def agree(program):
         programs_made = 2 if program.zero == "never" else 1
-        (step,) = check(program.make, 5, 2e-4, None)
+        (step,) = check(program.make, 50, 2e-4, None)
         assert len(step.traces) <= programs_made
         assert step.traces[0].plan.threads == threads
 

@@ -1,0 +1,124 @@
+"""What lies around a call and leads to another program: modes, attributes, gradients."""
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import nn, optim
+
+pytestmark = [
+    pytest.mark.usefixtures("interpreted_plans"),
+    pytest.mark.filterwarnings("ignore::minigrad.errors.RetraceWarning"),
+]
+
+
+def floats(*shape):
+    return mg.variable(np.arange(np.prod(shape), dtype="f4").reshape(shape))
+
+
+class TestModes:
+    def test_recording_and_inference(self):
+        w = nn.Parameter([2.0])
+
+        @mg.compile
+        def step(x):
+            y = (w * x).sum()
+            if mg.is_recording():
+                w.grad = None
+                y.backward()
+            return y.detach()
+
+        for _ in range(4):
+            w.grad = None
+            with mg.no_grad():
+                step(mg.ones((1,)))
+            assert w.grad is None
+            step(mg.ones((1,)))
+            assert w.grad.item() == 1.0
+            x = mg.ones((1,))
+            with mg.inference():
+                assert step(x).item() == 2.0
+
+    def test_training_and_evaluation(self):
+        model = nn.Sequential(nn.Dropout(0.5), nn.BatchNorm1d(3))
+        step, x = mg.compile(lambda x: model(x).detach()), floats(4, 3)
+        found = []
+        for run in (lambda x: model(x).detach(), step):
+            mg.manual_seed(0)
+            model.train()
+            out = []
+            for k in range(9):
+                model.train(k % 3 == 0)
+                out.append(run(x).tolist())
+            found.append(out)
+            model[1].running_mean.fill_(0.0) if hasattr(model[1].running_mean, "fill_") else None
+        np.testing.assert_allclose(np.shape(found[0]), np.shape(found[1]))
+        model.eval()
+        np.testing.assert_allclose(step(x).numpy(), model(x).numpy(), rtol=1e-5)
+        model.train()
+        assert len({t.plan for t in step.traces}) == 2
+
+    def test_attributes_that_change_nothing_keep_the_program(self):
+        model = nn.Linear(3, 2)
+        step, x = mg.compile(lambda x: model(x).detach()), floats(4, 3)
+        for _ in range(3):
+            step(x)
+        plan = step.traces[0].plan
+        for k in range(3):
+            model.note = k
+            step(x)
+        assert step.traces[0].plan is plan
+        assert len(step.traces) == 1
+
+    def test_attributes_that_matter_lead_to_another(self):
+        model = nn.Linear(3, 2)
+        optimizer = optim.SGD(model, learning_rate=1.0)
+
+        @mg.compile
+        def step(x):
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+            return x * model.scale
+
+        x, found = mg.ones((1, 3)), []
+        for k, (scale, momentum, frozen) in enumerate(
+            [(1.0, 0.0, False)] * 3 + [(2.0, 0.0, False), (2.0, 0.5, False), (2.0, 0.5, True)]
+        ):
+            model.scale = scale
+            optimizer.groups[0].momentum = momentum
+            model.bias.requires_grad = not frozen
+            before = model.bias.tolist()
+            assert step(x).tolist() == [[scale] * 3]
+            found.append((k, model.bias.tolist() == before))
+        assert [same for _, same in found] == [False] * 5 + [True]
+
+    def test_none_ness_of_gradients(self):
+        w = nn.Parameter([1.0])
+        step = mg.compile(lambda: w.sum().backward())
+        wanted = 0.0
+        for k in range(9):
+            if k % 4 == 0:
+                w.grad, wanted = None, 0.0
+            step()
+            wanted += 1.0
+            assert w.grad.item() == wanted
+
+    def test_another_object_as_gradient(self):
+        w = nn.Parameter([1.0])
+        step = mg.compile(lambda: w.sum().backward())
+        for _ in range(4):
+            step()
+        w.grad = mg.full((1,), 10.0)
+        step()
+        assert w.grad.item() == 11.0
+
+    def test_converted_parameters(self):
+        model = nn.Linear(2, 1)
+        step = mg.compile(lambda x: model(x).detach())
+        for _ in range(3):
+            step(mg.ones((1, 2)))
+        model.to("float64")
+        x = mg.ones((1, 2), dtype="float64")
+        assert step(x).dtype is mg.float64
+        np.testing.assert_allclose(step(x).numpy(), model(x).numpy())

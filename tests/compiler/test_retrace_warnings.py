@@ -1,0 +1,84 @@
+"""Steps that are traced often: a warning names what changes."""
+
+import warnings
+
+import pytest
+
+import minigrad as mg
+from minigrad import nn
+from minigrad.errors import RetraceWarning
+from tests.compiler.raising import until_error
+
+pytestmark = pytest.mark.usefixtures("interpreted_plans")
+
+
+class TestOften:
+    def warned(self, step, calls):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for args, more in calls:
+                step(*args, **more)
+        return [w for w in caught if w.category is RetraceWarning]
+
+    def test_shapes(self):
+        step = mg.compile(lambda x: x * 2.0)
+        caught = self.warned(step, [((mg.ones((k, 4)),), {}) for k in range(1, 9)])
+        assert len(caught) == 1
+        text = str(caught[0].message)
+        assert "argument 0 ('x') has had 6 shapes: (2, 4), (3, 4)" in text
+        assert "pad the last batch or drop it" in text
+        assert caught[0].filename == __file__
+
+    def test_a_list_that_grows(self):
+        step = mg.compile(lambda xs: sum(xs))
+        caught = self.warned(step, [(([mg.ones((3,))] * k,), {}) for k in range(1, 9)])
+        assert "argument 0 ('xs') has had 6 lengths: 2, 3, 4, ..." in str(caught[0].message)
+
+    def test_a_choice_of_python_is_passed_as_an_argument(self):
+        counts = [0]
+
+        @mg.compile
+        def step(x):
+            counts[0] += 1
+            return x * 2.0 + 1.0 if counts[0] > 2 else x * 2.0
+
+        assert "pass what Python chooses by" in until_error(step, mg.ones((1,)))
+
+    def test_numbers(self):
+        step = mg.compile(lambda x, lr: x * lr)
+        caught = self.warned(step, [((mg.ones((1,)),), {"lr": k / 10}) for k in range(8)])
+        assert "'lr' is a Python number and changes" in str(caught[0].message)
+        assert "mg.variable(lr)" in str(caught[0].message)
+
+    def test_objects(self):
+        step = mg.compile(lambda f, x: f(x))
+        functions = [lambda x, k=k: x * 2.0 for k in range(20)]
+        caught = self.warned(step, [((f, mg.ones((1,))), {}) for f in functions])
+        assert "another object at each call" in str(caught[0].message)
+
+    def test_attributes(self):
+        model = nn.Linear(1, 1)
+
+        @mg.compile
+        def step(x):
+            return model(x).detach()
+
+        def call(x):
+            model.epoch = [x]
+            step(x)
+
+        caught = self.warned(call, [((mg.ones((1, 1)),), {}) for _ in range(9)])
+        assert "an attribute of a Module" in str(caught[0].message)
+
+    def test_two_shapes_in_turn_are_fine(self):
+        step = mg.compile(lambda x: x * 2.0)
+        calls = [((mg.ones((2 + k % 2, 4)),), {}) for k in range(40)]
+        assert not self.warned(step, calls)
+        assert len(step.traces) == 2
+
+    def test_programs_are_bounded(self):
+        step = mg.compile(lambda x: x * 2.0)
+        self.warned(step, [((mg.ones((k,)),), {}) for k in range(1, 40)])
+        assert len(step.traces) == 16
+        assert step(mg.ones((39,))).size == 39
+        assert step(mg.ones((3,))).tolist() == [2.0] * 3

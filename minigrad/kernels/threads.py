@@ -13,6 +13,7 @@ from operator import methodcaller
 from typing import Any
 
 LONGEST_WAIT = 10.0  # seconds for the calls of an interrupted run to end
+AT_ONCE = (False,)  # acquire(False): take a lock if it is free, do not wait
 
 
 def _count():
@@ -36,11 +37,6 @@ class _Worker:
         self.is_running = False
         threading.Thread(target=self._run, daemon=True, name="minigrad-kernel").start()
 
-    def start(self, function, arguments):
-        """Begins a call; `done` is released when it has ended."""
-        self.hand(function, arguments)
-        self.wake.release()
-
     def hand(self, function, arguments):
         """What to call once `wake` is released."""
         self.call, self.error, self.is_running = (function, arguments), None, True
@@ -58,7 +54,11 @@ class _Worker:
 
 
 class Threads:
-    """`run(function, argument_lists)` calls them side by side, the last one in the caller."""
+    """`run(function, argument_lists)` calls them side by side, the last one in the caller.
+
+    Ctrl-C raises its exception when a call has returned, before what it returned is kept. So lists
+    note, in C, that the pool is taken and that workers are awake: `taken += map(...)`.
+    """
 
     def __init__(self, count=None):
         self.count = count or _count()
@@ -70,28 +70,31 @@ class Threads:
 
         The first exception of a call is raised when all have ended.
         """
-        if not self._busy.acquire(blocking=False):
-            for arguments in argument_lists:
-                function(*arguments)
-            return
-        started = []
+        workers, woken, taken = None, [], [False]
         try:
             *others, last = argument_lists
-            while len(self._workers) < len(others):
-                self._workers.append(_Worker())
-            for worker, arguments in zip(self._workers, others, strict=False):
-                started.append(worker)
-                worker.start(function, arguments)
+            taken += map(self._busy.acquire, AT_ONCE)
+            if taken[-1]:
+                workers = self._ready(len(others))
+            if workers is None:
+                for arguments in argument_lists:
+                    function(*arguments)
+                return
+            for worker, arguments in zip(workers, others, strict=True):
+                worker.hand(function, arguments)
+            woken += map(_call, [w.wake.release for w in workers])
             error = _error_of(function, last)
-            for worker in started:
+            for worker in workers:
                 worker.done.acquire()
                 error = error or worker.error
-        except BaseException:  # Ctrl-C: where each worker stands is not known, so take new ones
-            self._workers = []
-            _wait_until_idle(started)
+        except BaseException:  # Ctrl-C
+            if woken:  # where each worker stands is not known, so take new ones
+                self._workers = []
+                _wait_until_idle(workers)
             raise
         finally:
-            self._busy.release()
+            if taken[-1]:
+                self._busy.release()
         if error is not None:
             raise error
 
@@ -109,12 +112,13 @@ class Threads:
             returned: a list. What the first call returned is its last element, as soon as it has,
                 also if an exception ends the wait for the others.
         """
-        if sys.is_finalizing() or not self._busy.acquire(blocking=False):
-            return False
-        workers = []
+        workers, taken = None, [False]
         try:
             first, *others = argument_lists
-            workers = self._ready(len(others))
+            if not sys.is_finalizing():
+                taken += map(self._busy.acquire, AT_ONCE)
+            if taken[-1]:
+                workers = self._ready(len(others))
             if workers is None:
                 return False
             for worker, arguments in zip(workers, others, strict=True):
@@ -130,7 +134,8 @@ class Threads:
                 _wait_until_idle(workers)
             raise
         finally:
-            self._busy.release()
+            if taken[-1]:
+                self._busy.release()
         return True
 
     def _ready(self, count):

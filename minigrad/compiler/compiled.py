@@ -60,8 +60,9 @@ def compile(f=None, *, donate=(), strict=True):
     are nested; shapes, strides, dtypes, requires_grad of Variables, and which of them share memory;
     numbers and strings by value; other objects by identity; whether `.grad` is None; the modes
     (`no_grad`, `inference`); and whether an attribute of any Module, Parameter, optimizer or
-    GradManager has been set since (train() and eval() too). Pass a number that changes as
-    `mg.variable(number)`. NumPy arrays are refused: `mg.variable(x)` or `mg.from_numpy(x)`.
+    GradManager has been set since (after train() and eval() in turn, each finds its program again).
+    Pass a number that changes as `mg.variable(number)`. NumPy arrays are refused: `mg.variable(x)`
+    or `mg.from_numpy(x)`.
 
     **What is frozen**: every other number, string, NumPy array and object that f finds outside: in
     globals, closures, attributes of plain objects. Calls 3, 5, 9, 17, ... are traced again and
@@ -171,7 +172,7 @@ class Compiled(Inspection):
     def _again(self, args, kwargs, answer):
         """A call that the program used last does not answer at once."""
         for k, trace in enumerate(list(self.traces)):
-            if k:
+            if answer is MISS and (trace.wrapper.recognises() or k):
                 answer = trace.run(args, kwargs)
             if answer is MISS:
                 continue
@@ -216,6 +217,10 @@ class Compiled(Inspection):
             if Comparison(old, new).difference() is None:
                 if self._causes.are_costly():
                     self._warn(new)
+                if old.is_for(new):
+                    old.renew()
+                    self._to_front(old)
+                    return old
                 new.take(old)
                 if old.key == new.key:
                     self.traces = [t for t in self.traces if t is not old]

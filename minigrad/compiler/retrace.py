@@ -218,7 +218,7 @@ class Causes:
         self.now, self.seconds = ended, self.seconds + ended - began
 
     def are_costly(self):
-        """Whether tracing took a tenth of the time since it began: train() and eval() do not."""
+        """Whether tracing took a tenth of the time since it began: once an epoch, it does not."""
         return self.seconds > COSTLY * (self.now - (self.since or 0.0))
 
     def add(self, facts):
@@ -274,6 +274,6 @@ def _cause(key, values):
     if what == "attributes":
         return (
             "an attribute of a Module, Parameter, optimizer or GradManager is set between the "
-            "calls (train() and eval() set one, too); set it once, or keep what changes in an array"
+            "calls; set it once, or keep what changes in an array"
         )
     return f"{what} of {where} changes: {shown}"

@@ -45,6 +45,20 @@ class Traced:
         """Whether the objects that it was traced for are there."""
         return all(i.reference() is not None for i in self.identities)
 
+    def is_for(self, other):
+        """Whether it answers the same calls as another trace, which does the same."""
+        return self.key == other.key and all(
+            a.storage is b.storage
+            for a, b in zip(self.groups, other.groups, strict=True)
+            if a.is_fixed
+        )
+
+    def renew(self):
+        """A tracing, since attributes were set, has found this program: it holds with them too."""
+        self.wrapper.learn()
+        if self.wrapper.left[0] == 1:  # it would be compared now, which has just been done
+            self.count_on()
+
     def take(self, other):
         """Uses the program of another trace that does the same."""
         self.plan, self.capture, self.moving = other.plan, other.capture, other.moving

@@ -31,6 +31,7 @@ pool = cpu.pool
 MISS, RECHECK = object(), object()
 SYNC = 16  # words of int64: barriers and status
 STATUS = 8  # the word of the status
+MOST_STATES = 16  # of attributes, with which one program is known to hold
 
 
 class Wrapper(MemoryLines, EffectLines):
@@ -44,7 +45,7 @@ class Wrapper(MemoryLines, EffectLines):
 
     def __init__(self, binding, failed):
         self.b, self.plan, self.capture = binding, binding.plan, binding.capture
-        self.left, self.known_writes = [2], [writes.count]
+        self.left, self.known_writes, self.states = [2], [writes.count], {writes.state()}
         self.sync = integers("q", bytes(8 * SYNC))
         self.table = integers("q", bytes(8 * len(self.plan.slots)))
         self.lines, self.made, self.reused = [], set(), []
@@ -66,6 +67,23 @@ class Wrapper(MemoryLines, EffectLines):
         self.text = self._text()
         exec(compile(self.text, f"<the call of {binding.name}>", "exec"), self.scope)
         self.run = self.scope["run"]
+
+    # -- attributes that were set --------------------------------------------------------------
+
+    def learn(self):
+        """Notes that the program holds with the attributes as they are now."""
+        lasting, _ = now = writes.state()
+        self.states = {s for s in self.states if s[0] == lasting and len(self.states) < MOST_STATES}
+        self.states.add(now)
+        self.known_writes[0] = writes.count
+
+    def recognises(self):
+        """Whether attributes have been set and are again as the program knows them."""
+        count = writes.count
+        if self.known_writes[0] == count or writes.state() not in self.states:
+            return False
+        self.known_writes[0] = count
+        return True
 
     # -- memory --------------------------------------------------------------------------------
 

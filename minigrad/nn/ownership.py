@@ -25,7 +25,7 @@ class Changes:
         """
         self.count += 1
         if state.trace is None or dead is not None:
-            writes.count += 1
+            writes.note()
 
 
 changes = Changes()

@@ -37,7 +37,8 @@ class Registry:
         before = self.__dict__.get(name)
         if before is value and value is not None:
             return  # m.w *= 2 writes in place, and then sets the same object
-        written(self, f"{type(self).__name__}.{name} = ...")
+        is_switch = name == "training" and type(before) is type(value) is bool
+        written(self, f"{type(self).__name__}.{name} = ...", is_switch)
         kind = _kind(value)
         known = self._members.get(name)
         if known and not kind and value is not None:

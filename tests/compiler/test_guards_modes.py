@@ -1,5 +1,7 @@
 """What lies around a call and leads to another program: modes, attributes, gradients."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -122,3 +124,94 @@ class TestModes:
         x = mg.ones((1, 2), dtype="float64")
         assert step(x).dtype is mg.float64
         np.testing.assert_allclose(step(x).numpy(), model(x).numpy())
+
+
+class TestSwitching:
+    """train() and eval() in turn: what was traced with the same modes is found again."""
+
+    def test_an_epoch_after_the_first_costs_no_tracing(self):
+        model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.BatchNorm1d(4), nn.Linear(4, 2))
+        optimizer, calls = optim.SGD(model, learning_rate=0.1), []
+
+        @mg.compile
+        def step(x, y):
+            calls.append("step")
+            optimizer.zero_grad()
+            loss = mg.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        @mg.compile
+        def evaluate(x):
+            calls.append("evaluate")
+            with mg.no_grad():
+                return model(x)
+
+        x, y = floats(4, 3), mg.variable([0, 1, 0, 1])
+        for epoch in range(12):
+            model.train()
+            for _ in range(5):
+                step(x, y)
+            model.eval()
+            for _ in range(5):
+                out = evaluate(x)
+            with mg.no_grad():
+                np.testing.assert_allclose(out.numpy(), model(x).numpy(), rtol=1e-4, err_msg=epoch)
+        assert calls.count("step") == calls.count("evaluate") == 7  # calls 1, 2, 3, 5, 9, 17, 33
+
+    def test_one_function_in_both_modes(self):
+        model, calls = nn.Dropout(0.5), []
+        step, x = mg.compile(lambda x: calls.append(0) or model(x)), mg.ones((1000,))
+        for k in range(40):
+            model.train(k % 2 == 0)
+            assert (step(x).numpy() == 1.0).all() == bool(k % 2), k
+        assert len(step.traces) == 2
+        assert len(calls) <= 12
+
+    def test_one_module_switched_and_another_is_not_the_same(self):
+        class Two(nn.Module):
+            def __init__(self):
+                self.first, self.second = nn.Dropout(0.5), nn.Dropout(0.9)
+
+            def forward(self, x):
+                return self.first(x) + 10.0 * self.second(x)
+
+        model, x = Two(), mg.ones((500,))
+        step = mg.compile(lambda x: model(x))
+        for k in range(32):
+            model.first.training, model.second.training = bool(k & 1), bool(k & 2)
+            found = step(x).numpy()
+            assert (found % 10.0 == 1.0).all() != bool(k & 1), k
+            assert (found >= 10.0).all() != bool(k & 2), k
+        assert len(step.traces) == 4
+
+    def test_what_was_set_meanwhile_is_seen(self):
+        model = nn.Dropout(0.5)
+        step, x = mg.compile(lambda x: model(x) * model.scale), mg.ones((4,))
+        model.eval()
+        for scale in (1.0, 2.0, 3.0):
+            model.scale = scale
+            for training in (False, True, False):
+                model.train(training)
+                for _ in range(3):
+                    found = step(x).tolist()
+            assert found == [scale] * 4
+
+    def test_a_copy_is_another_module(self):
+        model = nn.Dropout(0.5)
+        twin = copy.deepcopy(model.eval())
+        step, x = mg.compile(lambda x: model(x) + 10.0 * twin(x)), mg.ones((100,))
+        for _ in range(3):
+            assert step(x).tolist() == [11.0] * 100
+        model.train(), twin.train()
+        assert step(x).tolist() != [11.0] * 100
+        model.eval(), twin.eval()
+        assert step(x).tolist() == [11.0] * 100
+
+    def test_training_that_is_no_bool_is_an_attribute(self):
+        model = nn.Linear(1, 1)
+        step, x = mg.compile(lambda x: x * float(model.training)), mg.ones((1,))
+        for k, value in enumerate([False, 3, True, 2, False, 5] * 3):
+            model.training = value
+            assert step(x).item() == float(value), k

@@ -6,6 +6,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn
+from minigrad.compiler import retrace
 from minigrad.errors import RetraceWarning
 from tests.compiler.raising import until_error
 
@@ -13,6 +14,10 @@ pytestmark = pytest.mark.usefixtures("interpreted_plans")
 
 
 class TestOften:
+    @pytest.fixture(autouse=True)
+    def every_tracing_counts(self, monkeypatch):
+        monkeypatch.setattr(retrace, "COSTLY", 0.0)
+
     def warned(self, step, calls):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -82,3 +87,28 @@ class TestOften:
         assert len(step.traces) == 16
         assert step(mg.ones((39,))).size == 39
         assert step(mg.ones((3,))).tolist() == [2.0] * 3
+
+
+class TestCosts:
+    """Tracings that find an old program count from a tenth of the time on."""
+
+    def spent(self, seconds, every, times=20):
+        causes = retrace.Causes()
+        for k in range(times):
+            causes.spent(k * every, k * every + seconds)
+        return causes
+
+    def test_once_an_epoch_costs_little(self):
+        assert not self.spent(0.02, every=1.0).are_costly()
+
+    def test_every_few_calls_costs_much(self):
+        assert self.spent(0.02, every=0.1).are_costly()
+
+    def test_training_and_evaluation_are_no_reason_to_warn(self):
+        model = nn.Dropout(0.5)
+        step = mg.compile(lambda x: model(x))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RetraceWarning)
+            for k in range(40):
+                model.train(k % 2 == 0)
+                step(mg.ones((4,)))

@@ -19,7 +19,7 @@ FLUSHES = platform.machine() in ("x86_64", "AMD64")
 FLUSH = 0x8040
 WRITTEN_OUT = 24  # calls up to which a step is written out
 HEAD = 5  # numbers before the arguments of a call: form, next, who, extent, grain
-MEET = 0  # the form of a barrier; its grain: whether a check stands before it
+MEET = 0  # the form of a barrier; its grain: the number of the last check before it
 
 
 class StepText:
@@ -76,7 +76,7 @@ class StepText:
     # -- written out ---------------------------------------------------------------------------
 
     def _written_out(self):
-        lines, barriers = [], 0
+        lines, barriers, checks = [], 0, 0
         for region in self.regions:
             for call, invocations in region:
                 texts = [self._filled(call, x) for x in invocations]
@@ -87,8 +87,10 @@ class StepText:
             if self.n_threads > 1:
                 barriers += 1
                 lines.append(f"if T > 1: meet(sync, T * {barriers})")
-            if any(call.stops for call, _ in region):
-                lines += ["if i8_at(status)[0] != 0:", *(f"    {x}" for x in self._leave())]
+            found = sum(call.stops for call, _ in region)
+            if found:
+                checks += found
+                lines += self._leave_if_failed(str(checks))
         return lines
 
     def _filled(self, call, x):
@@ -108,7 +110,7 @@ class StepText:
     # -- listed --------------------------------------------------------------------------------
 
     def _listed(self):
-        forms, start = {}, 0
+        forms, start, checks = {}, 0, 0
         for region in self.regions:
             for call, invocations in region:
                 if self.in_pieces and call.kind == "product":
@@ -123,9 +125,10 @@ class StepText:
                         numbers += self.place(a) if isinstance(a, Address) else (a,)
                     self._append(number, -1 if call.is_cut else call.owner, x.extent, x.grain,
                                  numbers)  # fmt: skip
-            stops = any(call.stops for call, _ in region)
-            if self.n_threads > 1 or stops:
-                self._append(MEET, -1, 0, int(stops), ())
+            found = sum(call.stops for call, _ in region)
+            checks += found
+            if self.n_threads > 1 or found:
+                self._append(MEET, -1, 0, checks, ())
         self.pieces.append(("code", start, len(self.code)))
         return self._loop_over(forms)
 
@@ -143,8 +146,7 @@ class StepText:
             "        if T > 1:",
             "            meetings += 1",
             "            meet(sync, T * meetings)",
-            "        if grain != 0 and i8_at(status)[0] != 0:",
-            *(f"            {x}" for x in self._leave()),
+            *(f"        {x}" for x in self._leave_if_failed("grain")),
             "    elif who < 0 or who % T == t:",
             "        b, e = I8(0), extent",
             "        if who < 0:",
@@ -169,9 +171,13 @@ class StepText:
 
     # -- the whole -----------------------------------------------------------------------------
 
-    def _leave(self):
-        restore = ["write_modes(modes)"] if FLUSHES else []
-        return [*restore, "return i8_at(status)[0]"]
+    def _leave_if_failed(self, last):
+        """Ends the step if a check up to number `last` has failed.
+
+        A later one may have failed already: a thread that is ahead has run it. All leave after it.
+        """
+        inside = [*(["write_modes(modes)"] if FLUSHES else []), "return i8_at(status)[0]"]
+        return [f"if 0 < i8_at(status)[0] <= {last}:", *(f"    {x}" for x in inside)]
 
     def _whole(self, lines):
         kernels = [

@@ -1,8 +1,12 @@
 """Fused, planned and generated steps against a plain interpreter of the same recording."""
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 
+import minigrad as mg
+from minigrad.compiler import schedule, step_text
+from minigrad.compiler.capture import capture
 from tests.compiler.interpreter import execute
 from tests.compiler.random_recordings import recordings
 from tests.compiler.running import Run
@@ -28,3 +32,19 @@ def check(recording, data, n_threads=1):
 @given(recordings())
 def test_random_recordings_give_what_the_interpreter_gives(made):
     check(*made)
+
+
+@pytest.mark.parametrize("written_out", [0, 24])
+def test_a_thread_that_is_behind_leaves_where_the_others_do(monkeypatch, written_out):
+    """Else those ahead, who ran the second check already, would wait for it for ever."""
+    monkeypatch.setattr(schedule, "SHARED", 0)
+    monkeypatch.setattr(step_text, "WRITTEN_OUT", written_out)
+    x, i = mg.variable([1, 2, 3]), mg.variable([1, 1, 1])
+    run = Run(capture(lambda: x ** (x**i)).recording, n_threads=2)
+    assert [sum(call.stops for call in region) for region in run.plan.regions][:2] == [1, 1]
+    function, more = run.plan.machine_code
+    for status, barriers in ((1, 1), (2, 2)):  # of the check that has failed
+        run.sync[:] = 0
+        run.sync[0], run.sync[8] = 1000, status  # the others are at every barrier
+        assert function(1, 2, run.table.buffer_info()[0], *more) == status
+        assert run.sync[0] == 1000 + barriers

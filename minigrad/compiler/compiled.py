@@ -11,7 +11,8 @@ import weakref
 from types import MethodType
 
 from minigrad.compiler import donation
-from minigrad.compiler.guards import Description, signature_of
+from minigrad.compiler.functions import check_function, refuse_options, signature_of
+from minigrad.compiler.guards import Description
 from minigrad.compiler.inspection import Inspection
 from minigrad.compiler.plan import build
 from minigrad.compiler.retrace import Causes, Comparison, changed_error
@@ -40,7 +41,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_locks)
 
 
-def compile(f=None, *, donate=(), strict=True):
+def compile(f=None, *, donate=(), strict=True, **unknown):
     """Makes one program of all that a function does with Variables: a whole training step.
 
     A decorator, `@mg.compile` or `@mg.compile(donate=...)`, for functions and methods; or
@@ -93,6 +94,7 @@ def compile(f=None, *, donate=(), strict=True):
     >>> [distance(a, b).item() for _ in range(3)]
     [5.0, 5.0, 5.0]
     """
+    refuse_options(unknown)
     if f is None:
         return functools.partial(compile, donate=donate, strict=strict)
     return Compiled(f, donate, strict)
@@ -105,7 +107,9 @@ class Compiled(Inspection):
     """
 
     def __init__(self, function, donate=(), strict=True):
-        _check_function(function)
+        if isinstance(function, Compiled):
+            raise ArgumentTypeError("compile: this function is compiled already", function.name)
+        check_function(function)
         functools.update_wrapper(self, function, updated=())
         self.name = getattr(function, "__qualname__", type(function).__name__)
         self.names, self.is_open = signature_of(function)
@@ -284,21 +288,3 @@ def _depth():
     while frame is not None and frame.f_code is not place:
         frame, n = frame.f_back, n + 1
     return n
-
-
-def _check_function(function):
-    if isinstance(function, Compiled):
-        raise ArgumentTypeError("compile: this function is compiled already", function.name)
-    if not callable(function):
-        raise ArgumentTypeError(
-            "compile: wanted a function, or something else that can be called",
-            f"{type(function).__name__}",
-            "@mg.compile above a def, or mg.compile(f)",
-        )
-    for kind in ("isgeneratorfunction", "iscoroutinefunction", "isasyncgenfunction"):
-        if getattr(inspect, kind)(function):
-            raise ArgumentTypeError(
-                "compile: wanted a function that runs to its end in one call",
-                f"{kind[2:-8]} function '{function.__name__}'",
-                "compile what it does in one step",
-            )

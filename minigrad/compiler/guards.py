@@ -10,7 +10,6 @@ for the specialised wrapper (see `wrapper`), and facts in words for the warning 
 - NumPy arrays and iterators are refused: their contents would be frozen, or used up.
 """
 
-import inspect
 import weakref
 from collections.abc import Iterator
 from types import MethodType
@@ -281,16 +280,3 @@ class Description:
 
 def _named(k, names):
     return f"{k} ('{names[k]}')" if k < len(names) else f"{k}"
-
-
-def signature_of(function):
-    """(names of the positional parameters, whether it takes any keywords): for `Description`."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # a builtin
-        return (), True
-    kinds = inspect.Parameter
-    names = [
-        p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
-    ]
-    return tuple(names), any(p.kind is kinds.VAR_KEYWORD for p in parameters)

@@ -167,6 +167,40 @@ class TestForms:
         with pytest.raises(ArgumentTypeError, match=match):
             mg.compile(bad)
 
+    @pytest.mark.parametrize(
+        ("name", "match"),
+        [
+            ("mode", "one way to compile"),
+            ("fullgraph", "one program, always"),
+            ("dynamic", "pad the last batch"),
+            ("backend", "Numba"),
+            ("options", "there are none"),
+            ("disable", "MINIGRAD_COMPILE=0"),
+            ("static_argnums", "compared by value"),
+            ("donate_argnums", "donate=, as it is called here"),
+            ("jit", "it takes f, donate, strict"),
+        ],
+    )
+    def test_options_of_other_libraries_are_refused(self, name, match):
+        for f in (None, lambda x: x):
+            with pytest.raises(
+                ArgumentTypeError, match=f"compile: there is no argument {name}"
+            ) as e:
+                mg.compile(f, **{name: 1})
+            assert match in error.value.fix
+
+    @pytest.mark.parametrize("kind", [classmethod, staticmethod])
+    def test_decorators_in_the_other_order(self, kind):
+        with pytest.raises(ArgumentTypeError, match=f"below @{kind.__name__}"):
+            mg.compile(kind(lambda *args: args[-1]))
+
+        class Doubler:
+            double = kind(mg.compile(lambda *args: args[-1] * 2.0))
+
+        for _ in range(3):
+            assert Doubler.double(mg.ones((1,))).item() == 2.0
+            assert Doubler().double(mg.ones((1,))).item() == 2.0
+
     def test_coroutines_are_refused(self):
         async def step(x):
             return x

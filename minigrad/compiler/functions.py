@@ -1,0 +1,59 @@
+"""What can be compiled, what its arguments are called, and which options `mg.compile` takes."""
+
+import inspect
+
+from minigrad.errors import ArgumentTypeError
+from minigrad.nn.names import refuse_unknown_arguments
+
+RENAMED = {"donate_argnums": "donate", "donate_argnames": "donate"}  # as JAX calls it
+FROZEN = "leave it out: numbers and strings among the arguments are compared by value at each call"
+NO_OPTIONS = {
+    "mode": "leave it out: there is one way to compile",
+    "fullgraph": "leave it out: a step is one program, always; what no program can do raises",
+    "dynamic": "leave it out: each shape has a program of its own; pad the last batch, or drop it",
+    "backend": "leave it out: programs are generated Python that Numba compiles",
+    "options": "leave it out: there are none",
+    "disable": "set MINIGRAD_COMPILE=0 in the environment: everything runs as usual then",
+    "static_argnums": FROZEN,
+    "static_argnames": FROZEN,
+}
+
+
+def refuse_options(given):
+    """Raises if `mg.compile` is given a keyword that it does not have."""
+    refuse_unknown_arguments("compile", lambda f, donate, strict: None, given, RENAMED, NO_OPTIONS)
+
+
+def check_function(function):
+    """Raises if something is no function that runs to its end when it is called."""
+    if isinstance(function, (classmethod, staticmethod)):
+        kind = type(function).__name__
+        raise ArgumentTypeError(
+            "compile: wanted the function itself", f"a {kind}", f"@mg.compile below @{kind}"
+        )
+    if not callable(function):
+        raise ArgumentTypeError(
+            "compile: wanted a function, or something else that can be called",
+            f"{type(function).__name__}",
+            "@mg.compile above a def, or mg.compile(f)",
+        )
+    for kind in ("isgeneratorfunction", "iscoroutinefunction", "isasyncgenfunction"):
+        if getattr(inspect, kind)(function):
+            raise ArgumentTypeError(
+                "compile: wanted a function that runs to its end in one call",
+                f"{kind[2:-8]} function '{function.__name__}'",
+                "compile what it does in one step",
+            )
+
+
+def signature_of(function):
+    """(names of the positional parameters, whether it takes any keywords): for `Description`."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a builtin
+        return (), True
+    kinds = inspect.Parameter
+    names = [
+        p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
+    ]
+    return tuple(names), any(p.kind is kinds.VAR_KEYWORD for p in parameters)

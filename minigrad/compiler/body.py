@@ -131,7 +131,7 @@ class Body(Form):
                 how, kind = self.how_kind(k)
                 t = self.targets[k]
                 deep = self._loop_columns(1)
-                start = start_value(how, kind, self.real)
+                start = start_value(how, kind, self.real, t.kind.name)
                 self.line(deep, f"{t.name}[{t.index}] = {stored_as(start, t.kind, kind)}")
 
     def _store_columns(self, slot, k):

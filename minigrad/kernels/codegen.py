@@ -87,6 +87,11 @@ def renamed_outputs(program):
 
 
 START = {"sum": "0", "mean": "0", "prod": "1", "any": "False", "all": "True"}
+LIMITS = {
+    "uint8": ("0", "255"),
+    "int32": ("-2147483648", "2147483647"),
+    "int64": ("-9223372036854775807 - 1", "9223372036854775807"),
+}
 
 
 def combine(how, acc, value, real_kind):
@@ -102,8 +107,8 @@ def combine(how, acc, value, real_kind):
     return f"{value} if {value} {sign} {acc}{nan} else {acc}"
 
 
-def start_value(how, kind, real):
-    """What a reduction begins with."""
+def start_value(how, kind, real, integer="int64"):
+    """What a reduction begins with; integer: the type in which one of ints gathers."""
     if how in ("any", "all"):
         return START[how]
     if how in START:
@@ -112,7 +117,7 @@ def start_value(how, kind, real):
         return f"{real}({'-' if how == 'max' else ''}math.inf)"
     if kind == "b":
         return "False" if how == "max" else "True"
-    return "I8(-9223372036854775807 - 1)" if how == "max" else "I8(9223372036854775807)"
+    return f"I8({LIMITS[integer][how == 'min']})"
 
 
 def stored_as(text, dtype, kind):

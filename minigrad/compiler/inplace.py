@@ -6,7 +6,10 @@ Temporaries do so inside the arena; a result takes over an argument that was don
 from minigrad.compiler.loop import Loop
 from minigrad.compiler.program import Ref
 
-MASKED = "the store would be one under a mask, which is slower than a place of its own"
+MASKED = (  # LLVM would make `where` over an operand of its own a store under a mask
+    "only some elements would change there, and to skip the others takes longer than to write all "
+    "of them to another place; nothing to be done"
+)
 
 
 class Sharing:

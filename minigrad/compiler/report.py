@@ -52,8 +52,8 @@ class ProgramReport:
     kernels: generated functions; calls: all calls of the step; products, opaque: how many of them
         are matrix products, and calls of hand-written kernels; epilogues: how many products are
         followed by formulas in blocks of rows; forms: [Form].
-    bytes_before: (read, written) by the instructions after the passes, each on its own, as eager
-        execution moves them; bytes_after: (read, written) by the calls.
+    bytes_before: (read, written) by the recorded instructions, each on its own, as eager execution
+        moves them; bytes_after: (read, written) by the calls.
     peak_before: the most bytes of temporaries and results alive at once, each freed after its last
         use; peak_after: bytes of the arena, and of results that take no donated memory over;
         arena, separate: bytes of the arena, and what its temporaries would take side by side.
@@ -90,7 +90,7 @@ class ProgramReport:
         self.from_cache = bool(plan.module.step.stats.cache_hits)
 
     def _count(self, plan):
-        moved = [instruction_bytes(i) for i in plan.recording.instructions]
+        moved = [instruction_bytes(i) for i in plan.before.instructions]
         self.bytes_before = sum(r for r, _ in moved), sum(w for _, w in moved)
         self.kernels = len(plan.kernels)
         found = {}
@@ -147,7 +147,7 @@ class Report:
     __repr__ = __str__
 
     def _repr_html_(self):
-        style = "line-height:1.3;overflow-x:auto"
+        style = "line-height:1.3;overflow-x:auto;white-space:pre"  # notebooks break long lines
         return f'<pre style="{style}">{html.escape(str(self))}</pre>'
 
 

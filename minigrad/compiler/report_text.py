@@ -43,7 +43,7 @@ def _before_and_after(r):
         ("instructions, calls", f"{r.instructions_before:,}", f"{r.calls:,}"),
         ("bytes read", *map(format_bytes, (r.bytes_before[0], r.bytes_after[0]))),
         ("bytes written", *map(format_bytes, (r.bytes_before[1], r.bytes_after[1]))),
-        ("peak of temporaries", format_bytes(r.peak_before), format_bytes(r.peak_after)),
+        ("peak, with results", format_bytes(r.peak_before), format_bytes(r.peak_after)),
     ]
     return [f"{name:<22}{before:>12}{after:>12}".rstrip() for name, before, after in rows]
 

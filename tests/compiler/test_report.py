@@ -5,7 +5,6 @@ import re
 import pytest
 
 import minigrad as mg
-from minigrad.compiler.labels import joined, operation
 from minigrad.compiler.memory_plan import MemoryPlan
 from minigrad.compiler.passes.sketch import Sketch
 from minigrad.compiler.plan import build
@@ -68,22 +67,6 @@ def test_peak_of_lifetimes():
     assert peak({}) == (0, 0)
 
 
-def test_labels():
-    s = Sketch()
-    x = s.argument((4, 4))
-    y = s.exp(x)
-    s.reduce("sum", y, axes=(0, 1))
-    s.fill(0.0, (4,))
-    s.copy(x)
-    assert [operation(i) for i in s.instructions] == ["exp", "sum", "fill", "copy"]
-    assert joined(s.instructions) == "exp + sum + fill + copy"
-    for k, name in enumerate(("softmax", "softmax backward", "Adam.step", "Adam.step")):
-        s.instructions[k].name = name
-    assert joined(s.instructions) == "softmax + its gradient + Adam"
-    s.instructions[3].name = "relu"
-    assert joined(s.instructions, most=2) == "softmax + its gradient + 2 more"
-
-
 @pytest.fixture(scope="module")
 def trained():
     """A step of an MLP with Adam, called four times: (step, model, lines)."""
@@ -141,7 +124,7 @@ def test_the_text_fits_and_adds_up(trained):
     total = text[text.index(" all ") :].splitlines()[0].split()
     assert total[1] == str(r.calls)
     assert repr(r) == text
-    assert r._repr_html_().startswith("<pre")
+    assert re.match(r'<pre style="[^"]*white-space:pre', r._repr_html_())  # it scrolls, unbroken
     for f in r.forms:
         assert f.function in text
 
@@ -238,21 +221,6 @@ def test_several_programs_and_none():
     assert r.kernels == r.programs[0].kernels
 
 
-def test_parameters_of_a_model_are_named_without_an_optimizer():
-    model = mg.nn.Linear(4, 3)
-
-    @mg.compile
-    @mg.no_grad()
-    def forward(x):
-        return model(x).tanh()
-
-    for _ in range(2):
-        forward(mg.rand((2, 4)))
-    names = forward._names(forward.traces[0])
-    captured = forward.traces[0].plan.before.values("captured")
-    assert sorted(map(names, captured)) == ["bias", "weight"]
-
-
 def test_what_is_not_reused_says_why():
     s = Sketch()
     x = s.argument((64, 64))
@@ -274,23 +242,6 @@ def test_every_kind_of_value_has_a_name(trained):
                 assert "at 0x" not in names(ref.value)
 
 
-def test_parameters_of_two_models_are_told_apart():
-    first, second = mg.nn.Linear(3, 4), mg.nn.Linear(4, 3)
-    optimizer = mg.optim.Adam([*first.parameters(), *second.parameters()])
-
-    @mg.compile
-    def step(x):
-        second(first(x).tanh()).sum().backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    for _ in range(2):
-        step(mg.rand((2, 3)))
-    names = {a.name for a in step.report().aliases}
-    assert {"first.weight", "first.bias", "second.weight", "second.bias"} <= names
-    assert {"Adam's state of first.weight", "Adam's state of second.bias"} <= names
-
-
 def test_a_product_with_an_epilogue_and_a_step_that_does_nothing():
     s = Sketch()
     x, w, b = s.argument((256, 512)), s.captured("w", (512, 512)), s.captured("b", (512,))
@@ -305,3 +256,14 @@ def test_a_product_with_an_epilogue_and_a_step_that_does_nothing():
     empty = ProgramReport(build(Sketch().recording(), n_threads=1))
     assert empty.calls == 0 == empty.bytes_before[0]
     assert "calls             none" in str(empty)
+
+
+def test_one_by_one_counts_what_was_recorded():
+    s = Sketch()
+    x = s.argument((100,))
+    y = s.exp(x)
+    s.log(x)  # nobody reads it: eager computes it all the same
+    r = ProgramReport(build(s.recording(y), n_threads=1))
+    assert (r.instructions_before, r.instructions_after) == (2, 1)
+    assert r.bytes_before == (800, 800)
+    assert r.bytes_after == (400, 400)

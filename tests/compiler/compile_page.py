@@ -1,11 +1,14 @@
 """docs/compile.md: `python -m tests.compiler.compile_page --write` writes it, or it is printed."""
 
+import functools
 import inspect
 import pathlib
 import re
 import sys
 import textwrap
 
+from minigrad.compiler import epilogue as attached
+from minigrad.compiler import passes, schedule, skinny, step_text
 from minigrad.compiler.passes.common import share_common
 from minigrad.compiler.passes.constants import fold_constants
 from minigrad.compiler.passes.copies import without_copies
@@ -13,6 +16,8 @@ from minigrad.compiler.passes.dead import eliminate_dead
 from minigrad.compiler.passes.localise import localise
 from minigrad.compiler.passes.printing import show
 from minigrad.compiler.passes.sketch import Sketch, view
+from minigrad.compiler.plan import build
+from minigrad.compiler.report import ProgramReport
 from minigrad.errors import MinigradError
 from tests.compiler import page_steps as examples
 
@@ -91,6 +96,39 @@ def head():
     return examples.trained().source().split("\n\n\n")[0]
 
 
+@functools.cache
+def one_thread():
+    """The plan of a layer with an epilogue, by one thread."""
+    return build(examples.wide().traces[0].plan.before, n_threads=1)
+
+
+def epilogue():
+    """The line of its call in the report."""
+    trace = examples.wide().traces[0]
+    lines = str(ProgramReport(one_thread(), trace, examples.wide().function)).splitlines()
+    at = next(k for k, line in enumerate(lines) if line.startswith("function"))
+    return "\n".join(lines[at : at + 2])
+
+
+def block():
+    """The function that multiplies block by block."""
+    text = one_thread().text
+    return text[text.index("def tile0") :].split("\n\n\n")[0]
+
+
+def numbers():
+    """The numbers that the prose names."""
+    return {
+        "{rounds}": passes.MOST_ROUNDS,
+        "{side}": skinny.MOST,
+        "{elements}": f"{skinny.WORTH:,}",
+        "{rows}": attached.FEWEST,
+        "{tile}": f"{attached.WORTH:,}",
+        "{wakes}": schedule.SHARED // 1000,
+        "{written_out}": step_text.WRITTEN_OUT,
+    }
+
+
 def memory():
     """The plan of memory, in words."""
     return str(examples.trained().memory_plan())
@@ -119,6 +157,8 @@ def text():
         )
     }  # fmt: skip
     names |= {"{report}": report, "{kernel}": kernel, "{head}": head, "{memory}": memory}
+    names |= {"{epilogue}": epilogue, "{block}": block}
+    names |= {name: (lambda number=number: str(number)) for name, number in numbers().items()}
     names |= {
         f"{{{f.__name__}}}": (lambda f=f: error_of(f))
         for f in (examples.branch, examples.changed, examples.kept, examples.donated)

@@ -30,6 +30,21 @@ def trained():
     return step
 
 
+@functools.cache
+def wide():
+    """A layer whose product is large, called twice."""
+    layer = mg.nn.Linear(512, 512)
+
+    @mg.compile
+    @mg.no_grad()
+    def forward(x):
+        return mg.relu(layer(x))
+
+    for _ in range(2):
+        forward(mg.zeros((256, 512)))
+    return forward
+
+
 def branch():
     """A branch on a value."""
 

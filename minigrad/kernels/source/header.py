@@ -17,6 +17,21 @@ def jit(signature):
     return njit(signature, cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
 
 
+def general(function):
+    """Makes callers take its code for int64 where they pass a constant.
+
+    Numba would compile it once more for each constant: types tell 2 from 3.
+    """
+    template = function.get_call_template
+
+    def get_call_template(args, kws):
+        names = {name: types.unliteral(a) for name, a in kws.items()}
+        return template([types.unliteral(a) for a in args], names)
+
+    function.get_call_template = get_call_template
+    return function
+
+
 inline_jit = njit(inline="always", error_model="numpy", fastmath=FLAGS)
 # For functions whose accuracy depends on the order of their operations. LLVM inlines them, and each
 # instruction keeps these flags; with no flags stated Numba would hand them those of the caller.

@@ -9,6 +9,6 @@ def lazy(signature):
     def decorate(function):
         kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)(function)
         kernel.wanted = signature
-        return kernel
+        return general(kernel)
 
     return decorate

@@ -13,13 +13,11 @@ from numba.core import cgutils
 YIELD = types.ExternalFunction("minigrad_yield", types.int32())
 SPINS = 4000  # about 20 microseconds
 
-step_jit = njit(
-    error_model="numpy",
-    fastmath=FLAGS,
-    nogil=True,
-    no_cfunc_wrapper=True,
-    no_cpython_wrapper=True,
-)
+
+def step_jit(function):
+    """For functions that only a step calls; one code for all sizes."""
+    wrappers = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True}
+    return general(njit(error_model="numpy", fastmath=FLAGS, nogil=True, **wrappers)(function))
 
 
 def _of_two(name):

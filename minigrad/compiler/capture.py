@@ -34,6 +34,13 @@ class GradEffect:
         """Whether there was no gradient when the step began."""
         return self.before is None
 
+    @property
+    def where(self):
+        """The leaf, in words."""
+        if self.leaf is None:
+            return f"argument {self.argument}"
+        return f"'{self.leaf.name}'" if self.leaf.name else self.leaf.describe()
+
 
 @dataclass(eq=False)
 class Capture:

@@ -11,6 +11,7 @@ import weakref
 from types import MethodType
 
 from minigrad.compiler import donation
+from minigrad.compiler.failures import Failure
 from minigrad.compiler.functions import check_function, refuse_options, signature_of
 from minigrad.compiler.guards import Description
 from minigrad.compiler.inspection import Inspection
@@ -268,14 +269,14 @@ class Compiled(Inspection):
 
     def _failed(self, trace, status, args, kwargs, storages):
         """A check of the program did not hold: the usual error, if nothing has been changed yet."""
-        updated = trace.updated_before(status, storages)
-        if not updated:
+        failure = Failure(trace, status, storages)
+        if not failure.updated:
             return self._as_usual(args, kwargs)
         error = trace.plan.checks[status - 1].attributes["error"]()
         error.details = (
             *error.details,
-            ("updated before", ", ".join(updated)),
-            ("as they were", "all other arrays, every .grad, the random numbers"),
+            ("updated before", "; ".join(failure.updated)),
+            ("as they were", failure.kept),
         )
         error.args = (error._text(),)
         raise error

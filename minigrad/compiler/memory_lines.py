@@ -1,5 +1,6 @@
 """The lines of a wrapper that find the memory of a call: arguments, arena, results."""
 
+import functools
 import sys
 from typing import Any
 
@@ -63,7 +64,7 @@ class MemoryLines:
     def _memory(self):
         """The arena, the results, the random numbers."""
         add = self.lines.append
-        taken, grads = self.plan.taken, self._reusable()
+        taken, grads = self.plan.taken, self.reusable
         for k, ref in enumerate(self.plan.results):
             slots = self.dynamic.get(("result", k), [])
             if k in taken:
@@ -110,7 +111,8 @@ class MemoryLines:
                 "if n > pool.peak_bytes: pool.peak_bytes = n",
             ]
 
-    def _reusable(self):
+    @functools.cached_property
+    def reusable(self):
         """{result: effect} of gradients that replace one which the program does not look at."""
         outputs = [o.index for o in outputs_of(self.capture.structure) if o.kind == "result"]
         outputs += [
@@ -125,7 +127,16 @@ class MemoryLines:
             and not e.is_read
             and outputs.count(e.after.index) == 1
             and e.after.index not in self._copied()
+            and not any(early.get(e.after.index) for early in self.spoilt.values())
         }
+
+    @functools.cached_property
+    def spoilt(self):
+        """{check: {result written when it fails: whether the person's program writes it later}}.
+
+        Where it does, the old gradient is still to be there: no result is written over it.
+        """
+        return {c: self.plan.results_before(c) for c in range(1, len(self.plan.checks) + 1)}
 
     def _reuse(self, k, effect, start):
         """Writes over the old gradient if nobody else has it, its Array, a view or a clone."""

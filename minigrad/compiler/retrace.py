@@ -138,13 +138,13 @@ class Comparison:
         self._same("the number of leaves whose .grad is used", len(a.grads), len(b.grads))
         for x, y in zip(a.grads, b.grads, strict=True):
             if x.leaf is not y.leaf or x.argument != y.argument:
-                raise Difference("the leaf whose .grad is used", _leaf(x), _leaf(y))
-            self._same(f"whether {_leaf(y)}.grad is None before", x.was_none, y.was_none)
+                raise Difference("the leaf whose .grad is used", x.where, y.where)
+            self._same(f"whether {y.where}.grad is None before", x.was_none, y.was_none)
             if x.is_read != y.is_read or (x.is_read and x.before is not y.before):
-                raise Difference(f"{_leaf(y)}.grad", "another array", "this one")
-            self._same(f"whether {_leaf(y)}.grad is None after", x.after is None, y.after is None)
+                raise Difference(f"{y.where}.grad", "another array", "this one")
+            self._same(f"whether {y.where}.grad is None after", x.after is None, y.after is None)
             if x.after is not None and not (_kept(x) and _kept(y)):
-                self._tree(f"{_leaf(y)}.grad", x.after, y.after)
+                self._tree(f"{y.where}.grad", x.after, y.after)
 
     def _tree(self, what, old, new):
         self._same(f"the type of {what}", type(old), type(new))
@@ -186,12 +186,6 @@ def _named(value):
     name = f" '{value.name}'" if value.name else ""
     made = f", made at {value.line}" if value.line else ""
     return f"{value.dtype}[{value.size}]{name} ({value.kind}{made})"
-
-
-def _leaf(effect):
-    if effect.leaf is None:
-        return f"argument {effect.argument}"
-    return f"'{effect.leaf.name}'" if effect.leaf.name else effect.leaf.describe()
 
 
 def changed_error(name, found):

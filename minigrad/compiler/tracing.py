@@ -6,7 +6,6 @@ from typing import Any
 from minigrad.compiler import donation
 from minigrad.compiler.capture import capture
 from minigrad.compiler.gradients import settle
-from minigrad.compiler.labels import ValueNames
 from minigrad.compiler.standins import StandIns
 from minigrad.compiler.structure import outputs_of, variables_of
 from minigrad.errors import TraceError
@@ -99,37 +98,6 @@ class Traced:
             size_or_dtype = "its size or dtype differs"
             why = next((w for w in reasons if w != size_or_dtype), "")
             raise donation.unused_error(self.unused, self.plan.results, why)
-
-    # -- failing -------------------------------------------------------------------------------
-
-    def updated_before(self, status, storages):
-        """Names of what had been written when a check failed; versions of the rest go back.
-
-        storages: of the arguments.
-        """
-        unseen = self._unseen()
-        values = [v for v in self.plan.written_before(status) if v.storage not in unseen]
-        for value, count in self.capture.written.items():
-            storage = storages[value.index] if value.kind == "argument" else value.storage
-            if storage is not None and value not in values:
-                storage.version -= count
-        has_acted = any(when == "before" for _, when in self.capture.actions)
-        instructions = self.capture.recording.instructions
-        names, found = ValueNames(instructions, self, self.function), []
-        for value in values:
-            i = next((i for i in instructions if any(r.value is value for r in i.writes)), None)
-            by = f", by {i.name or i.op} at {i.line}" if i is not None else ""
-            found.append(f"'{names(value)}'{by}")
-        return [*found, *(["a schedule's learning rate"] if has_acted else [])]
-
-    def _unseen(self):
-        """Flat gradient buffers of which no `.grad` shows anything."""
-        found = set()
-        for effect in self.capture.grads:
-            group = effect.leaf.group if effect.leaf is not None else None
-            if group is not None and all(p._grad is None for p in group[0].parameters):
-                found.add(group[0].flat)
-        return found
 
 
 def traced(step, args, kwargs, description):
@@ -228,6 +196,5 @@ def _facts(description, found):
     facts["the call", "mode (recording, inference)"] = state.recording, state.is_inference
     for effect in found.grads:
         if effect.leaf is not None:
-            where = f"'{effect.leaf.name}'" if effect.leaf.name else effect.leaf.describe()
-            facts[where, "whether .grad is None"] = effect.was_none
+            facts[effect.where, "whether .grad is None"] = effect.was_none
     return facts

@@ -158,8 +158,9 @@ class Wrapper(MemoryLines, EffectLines):
             f"s{g.number}" if not g.is_fixed else self._constant(g.storage) for g in self.b.groups
         )
         for k in self.reused:  # half written, perhaps
-            effect = self._reusable()[k]
-            add(f"if done[-1] and g{k} is not None: {self._leaf(effect)}._grad = None")
+            leaf = self._leaf(self.reusable[k])
+            checks = self._constant({c for c, results in self.spoilt.items() if k in results})
+            add(f"if done[-1] in {checks} and g{k} is not None: {leaf}._grad = None")
         add(f"if done[-1]: return FAILED(done[-1], args, kwargs, [{storages}])")
         result = self._tree(self.capture.structure)
         add(f"return {result}")

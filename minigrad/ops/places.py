@@ -12,6 +12,8 @@ from minigrad.array.array import ndarray
 from minigrad.array.dtypes import bool_, int64
 from minigrad.array.layout import broadcast_shapes, check_rank, contiguous_strides, size_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, BoundsError, ShapeError
+from minigrad.graph.modes import state
+from minigrad.graph.probe import run_as
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import default_device, device_of
 
@@ -195,9 +197,10 @@ def wrapped(name, index, n, where="", negative=True):
         )
     device = device_of(array)
     source, out = device.contiguous(array), device.empty(array.shape, int64)
-    bad = device.wrap_index(source, n, out) if array.size else -1
-    if bad < 0 and not negative and array.size and not device.all_within(source, 0, n - 1):
-        bad = int(np.argmax(ndarray(source).reshape(-1) < 0))
+    if state.trace is None:
+        bad = _first_outside(device, source, n, out, negative)
+    else:  # the checks are instructions, known by name
+        bad = run_as(name, _first_outside, device, source, n, out, negative)
     if bad >= 0:
         place = tuple(int(k) for k in np.unravel_index(bad, array.shape))
         wanted = _range(n) if negative else f"an index from 0 to {n - 1}"
@@ -206,6 +209,14 @@ def wrapped(name, index, n, where="", negative=True):
             f"{ndarray(source)[place]} at {place[0] if len(place) == 1 else place} of the index",
         )
     return Variable(out)
+
+
+def _first_outside(device, source, n, out, negative):
+    """Which element lies outside, or -1; else out = the index counted from the front."""
+    bad = device.wrap_index(source, n, out) if source.size else -1
+    if bad < 0 and not negative and source.size and not device.all_within(source, 0, n - 1):
+        bad = int(np.argmax(ndarray(source).reshape(-1) < 0))
+    return bad
 
 
 def _are_neighbours(kinds):

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.array.layout import contiguous_strides, is_contiguous, overlaps, size_of
+from minigrad.array.layout import contiguous_strides, is_contiguous, size_of
+from minigrad.array.overlap import overlaps
 
 
 class Array:
@@ -87,7 +88,7 @@ class Array:
         return self.shape, self.strides, self.offset
 
     def is_alias_of(self, other):
-        """Whether some byte is shown by both. Exact to two dimensions, conservative beyond.
+        """Whether some byte is shown by both. Exact to two dimensions, sure of a no beyond.
 
         Copy-on-write clones are aliases until the first write.
         """

@@ -1,4 +1,4 @@
-"""Shape arithmetic: strides (in elements), broadcasting, collapsing, overlap."""
+"""Shape arithmetic: strides (in elements), broadcasting, collapsing."""
 
 from minigrad.errors import ArgumentTypeError, ShapeError
 
@@ -173,72 +173,3 @@ def byte_extent(shape, strides, offset, itemsize):
         else:
             high += (n - 1) * s
     return low * itemsize, (high + 1) * itemsize
-
-
-def overlaps(a, b):
-    """Whether two layouts (shape, strides, offset) over one buffer share an element of equal size.
-
-    Exact to two dimensions by comparing element offsets; beyond that, extents decide.
-    """
-    (first_a, last_a), (first_b, last_b) = (byte_extent(x[0], x[1], x[2], 1) for x in (a, b))
-    if first_a >= last_b or first_b >= last_a:
-        return False
-    (dims_a, steps_a), (dims_b, steps_b) = (collapse(x[0], [x[1]]) for x in (a, b))
-    if len(dims_a) > 2 or len(dims_b) > 2:
-        return True
-    return _offsets_meet(
-        (dims_a, [s[0] for s in steps_a], a[2]), (dims_b, [s[0] for s in steps_b], b[2])
-    )
-
-
-def _offsets_meet(a, b):
-    """Whether two sets of offsets, at most two dimensions each, have a member in common."""
-    rows_a, rows_b = list(_rows(*a)), list(_rows(*b))
-    return any(_progressions_meet(p, q) for p in rows_a for q in rows_b)
-
-
-def _rows(dims, steps, offset):
-    """The arithmetic progressions (start, step, count) that make up a layout."""
-    if not dims:
-        yield offset, 1, 1
-    elif len(dims) == 1:
-        yield offset, steps[0], dims[0]
-    else:
-        few, many = (0, 1) if dims[0] <= dims[1] else (1, 0)
-        for i in range(dims[few]):
-            yield offset + i * steps[few], steps[many], dims[many]
-
-
-def _progressions_meet(p, q):
-    """Whether a + i*s (i < m) and b + j*t (j < n) meet, by the Chinese remainder theorem."""
-    (a, s, m), (b, t, n) = (_upward(x) for x in (p, q))
-    if s == 0 or t == 0:
-        m, n = (1 if s == 0 else m), (1 if t == 0 else n)
-        s, t = s or 1, t or 1
-    low, high = max(a, b), min(a + (m - 1) * s, b + (n - 1) * t)
-    if low > high:
-        return False
-    gcd, x = _solve(s, t, b - a)
-    if x is None:
-        return False
-    common = s // gcd * t
-    first = a + x * s
-    first += -(-(low - first) // common) * common
-    return first <= high
-
-
-def _upward(progression):
-    start, step, count = progression
-    return (start + (count - 1) * step, -step, count) if step < 0 else progression
-
-
-def _solve(s, t, difference):
-    """(gcd, i) with a + i*s == b modulo t, or (gcd, None)."""
-    g, u, remainder, v = s, 1, t, 0
-    while remainder:
-        quotient = g // remainder
-        g, remainder = remainder, g - quotient * remainder
-        u, v = v, u - quotient * v
-    if difference % g:
-        return g, None
-    return g, u * (difference // g) % (t // g)

@@ -80,38 +80,3 @@ def rows_of(dims, columns):
         k -= 1
         product *= dims[k]
     return k if product == columns else None
-
-
-def disjoint(a, b):
-    """Whether two layouts (shape, strides, offset) over one memory share no element for sure."""
-    first, second = (_upward(*x) for x in (a, b))
-    return _apart(*first, *second)
-
-
-def _upward(shape, strides, offset):
-    """[(size, stride)] of the axes that move, by falling stride, all upward, and the offset."""
-    axes = []
-    for n, s in zip(shape, strides, strict=True):
-        if n > 1 and s:
-            if s < 0:
-                offset += (n - 1) * s
-            axes.append((n, abs(s)))
-    axes.sort(key=lambda x: -x[1])
-    return axes, offset
-
-
-def _span(axes):
-    return sum((n - 1) * s for n, s in axes)
-
-
-def _apart(axes_a, a, axes_b, b):
-    if a + _span(axes_a) < b or b + _span(axes_b) < a:
-        return True
-    if not axes_a and not axes_b:
-        return a != b
-    widest = max(x[0][1] for x in (axes_a, axes_b) if x)
-    rest_a, rest_b = ([x for x in axes if x[1] != widest] for axes in (axes_a, axes_b))
-    low_a, low_b = a % widest, b % widest
-    if low_a + _span(rest_a) >= widest or low_b + _span(rest_b) >= widest:
-        return False  # a row reaches into the next: not decided here
-    return _apart(rest_a, low_a, rest_b, low_b)

@@ -4,7 +4,6 @@ What is read comes from above: arguments, parameters and state as leaves, values
 call has made with their sizes. What is written outside of the step's own memory is marked.
 """
 
-from minigrad.compiler.items import meet
 from minigrad.compiler.labels import short_argument
 from minigrad.compiler.program import ARGUMENT, CONSTANT
 from minigrad.compiler.traffic import distinct
@@ -50,7 +49,7 @@ class Flow:
         for r in dict.fromkeys(unit.reads):
             found = False
             for written, by in reversed(self.writers.get(r.value, ())):
-                if meet(written, r):
+                if written.overlaps(r):
                     found = True
                     if by is not unit.box:
                         self.readers.setdefault((by, r.value), {})[unit.box] = None

@@ -2,9 +2,6 @@
 
 from typing import Any
 
-from minigrad.compiler.domain import disjoint
-from minigrad.compiler.program import Ref
-
 
 class MatMul:
     """out = a @ b, or out += a @ b; batch axes broadcast. Every operand is readable by BLAS.
@@ -72,9 +69,4 @@ def touch(xs, ys):
     by_value = {}
     for x in xs:
         by_value.setdefault(x.value, []).append(x)
-    return any(meet(x, y) for y in ys for x in by_value.get(y.value, ()))
-
-
-def meet(x: Ref, y: Ref):
-    """Whether two Refs may show a common element."""
-    return x.value is y.value and not disjoint(x.layout(), y.layout())
+    return any(x.overlaps(y) for y in ys for x in by_value.get(y.value, ()))

@@ -6,7 +6,8 @@ that it writes is read elsewhere in the same pass.
 """
 
 from minigrad.array.layout import size_of
-from minigrad.compiler.domain import disjoint, refine, rows_of, spread
+from minigrad.array.overlap import overlaps
+from minigrad.compiler.domain import refine, rows_of, spread
 from minigrad.compiler.kinds import Kinds
 from minigrad.compiler.piece import Output
 from minigrad.compiler.program import Ref
@@ -253,9 +254,7 @@ def _may_write(place, mode, loads, outputs, dims):
 
 def _meets(a, b, dims):
     """Whether two (value, offset, strides) over a domain may share an element."""
-    if a[0] is not b[0]:
-        return False
-    return a == b or not disjoint((dims, a[2], a[1]), (dims, b[2], b[1]))
+    return a[0] is b[0] and overlaps((dims, a[2], a[1]), (dims, b[2], b[1]))
 
 
 def values_of(piece):

@@ -1,7 +1,6 @@
 """step.graph(): a program as a picture, one box for each call, or for each instruction before."""
 
 from minigrad.compiler.flow import Flow
-from minigrad.compiler.items import meet
 from minigrad.compiler.labels import label, operation
 from minigrad.compiler.report import form_of
 from minigrad.kernels.expression import Expression
@@ -139,7 +138,7 @@ def _side_by_side(units):
         if (
             found
             and found[-1].form == unit.form
-            and not any(meet(w, r) for x in found[-1].mine for w in x.writes for r in unit.reads)
+            and not any(w.overlaps(r) for x in found[-1].mine for w in x.writes for r in unit.reads)
         ):
             found[-1].take(unit)
         else:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from minigrad.array.array import Array
 from minigrad.array.dtypes import DType
-from minigrad.array.layout import contiguous_strides, is_contiguous, overlaps, size_of
+from minigrad.array.layout import contiguous_strides, is_contiguous, size_of
+from minigrad.array.overlap import overlaps
 from minigrad.graph.node import place_line
 
 TEMPORARY, CAPTURED, ARGUMENT, CONSTANT = "temporary", "captured", "argument", "constant"
@@ -95,10 +96,8 @@ class Ref(NamedTuple):
         return not self.offset and self.size == self.value.size and self.is_contiguous
 
     def overlaps(self, other):
-        """Whether some element is shown by both: exact to two axes, conservative beyond."""
-        if self.value is not other.value or not self.size or not other.size:
-            return False
-        return overlaps(self.layout(), other.layout())
+        """Whether some element is shown by both: sure if it says False; see `overlaps`."""
+        return self.value is other.value and overlaps(self[1:], other[1:])
 
     def __repr__(self):
         return f"{self.value!r}{list(self.shape)}"

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from minigrad.array.dtypes import float32
 from minigrad.compiler.arena import Arena
-from minigrad.compiler.domain import disjoint, refine, spread
+from minigrad.compiler.domain import refine, spread
 from minigrad.compiler.fuse import fuse
 from minigrad.compiler.inplace import Sharing
 from minigrad.compiler.items import conflict
@@ -60,30 +60,6 @@ def test_calls_that_run_side_by_side_touch_nothing_in_common(made):
         for k, a in enumerate(region):
             for b in region[k + 1 :]:
                 assert not conflict(a, b)
-
-
-def layouts():
-    """(shape, strides, offset) with non-negative offsets."""
-    axis = st.tuples(st.integers(1, 4), st.integers(-7, 7))
-    return st.tuples(st.lists(axis, max_size=3), st.integers(0, 20)).map(
-        lambda x: (tuple(n for n, _ in x[0]), tuple(s for _, s in x[0]), 90 + x[1])
-    )
-
-
-@settings(deadline=None, max_examples=300)
-@given(layouts(), layouts())
-def test_disjoint_is_sure(a, b):
-    def elements(layout):
-        shape, strides, offset = layout
-        return {offset + int(np.dot(i, strides)) for i in np.ndindex(*shape)}
-
-    if disjoint(a, b):
-        assert not elements(a) & elements(b)
-
-
-def test_columns_of_one_matrix_are_disjoint():
-    assert disjoint(((512, 128), (384, 1), 0), ((512, 128), (384, 1), 128))
-    assert not disjoint(((512, 129), (384, 1), 0), ((512, 128), (384, 1), 128))
 
 
 @settings(deadline=None)

@@ -126,6 +126,37 @@ def test_a_write_to_what_is_read_keeps_its_order():
         np.testing.assert_array_equal(a, b)
 
 
+BESIDE = [  # what is written, what is read, both views of 32 numbers
+    (lambda x: x[0:16:4], lambda x: x[1:9:2]),  # other steps, with no element in common
+    (lambda x: x[1::2], lambda x: x[::2]),
+    (lambda x: x.reshape(4, 8)[:, 0:3], lambda x: x.reshape(4, 8)[:, 5:8]),
+    (lambda x: x.reshape(2, 4, 4)[:, ::2], lambda x: x.reshape(2, 4, 4)[:, 1::2, ::-1]),
+    (lambda x: x.reshape(4, 8)[1:3], lambda x: x.reshape(4, 8)[0, ::-1]),
+    (lambda x: x.reshape(4, 8)[:, 1], lambda x: x[::8]),
+    (lambda x: x, lambda x: x[::-1]),  # these meet
+    (lambda x: x[2:], lambda x: x[:-2]),
+]
+
+
+def test_writes_beside_what_is_read_and_over_it():
+    def step(states, x):
+        for state, (target, source) in zip(states, BESIDE, strict=True):
+            target(state).add_(source(state))
+            target(state).mul_(x)
+        return [source(state) * 2.0 for state, (_, source) in zip(states, BESIDE, strict=True)]
+
+    states = [
+        [mg.variable(np.arange(32.0, dtype="f4")) for _ in BESIDE] for _ in ("eager", "compiled")
+    ]
+    compiled = mg.compile(lambda x: step(states[1], x))
+    for k in (1.5, -0.5, 2.0):
+        x = mg.variable(np.float32(k))
+        for a, b in zip(step(states[0], x), compiled(x), strict=True):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
+        for a, b in zip(*states, strict=True):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
 def test_a_temporary_takes_over_what_is_read_for_the_last_time():
     x = variable(64, 8)
     w = variable(8, 8)

@@ -1,7 +1,6 @@
 """Common subexpressions: what was computed before is not computed again."""
 
 from minigrad.compiler.passes.body import within
-from minigrad.compiler.passes.regions import meets
 from minigrad.compiler.program import Instruction, Recording, Ref
 
 WITH_EFFECTS = {"random"}  # two of them are not one
@@ -108,7 +107,7 @@ def _is_written(i, first, second, writes):
             found = writes.get(r.value)
             if found is not None and found[-1][0] > first:
                 for _, w in within(found, first + 1, second - 1):
-                    if meets(r, w):
+                    if r.overlaps(w):
                         return True
     return False
 

@@ -3,7 +3,7 @@
 from minigrad.array.layout import expand_strides
 from minigrad.compiler.passes.algebra import is_copy
 from minigrad.compiler.passes.body import Body, within
-from minigrad.compiler.passes.regions import meets, shows_same, through
+from minigrad.compiler.passes.regions import shows_same, through
 from minigrad.compiler.program import Ref
 from minigrad.kernels.blas import readable
 
@@ -70,7 +70,7 @@ def _read_source(body, k, source, target):
         return False  # one copy is cheaper
     last = readers[-1][0]
     for p, w in within(body.writes_of(source.value), k + 1, last):
-        if meets(w, source) and not (p == last and _is_in_place(body, p, w, target, source)):
+        if w.overlaps(source) and not (p == last and _is_in_place(body, p, w, target, source)):
             return False
     body.remove(k)
     body.move(t, lambda r: through(r, target, source))
@@ -93,10 +93,10 @@ def _write_target(body, k, source, target):
         if p != k and (found is None or not _takes(body.instructions[p], r, found)):
             return False
     for p, w in within(body.writes_of(slot), first, last):
-        if p != k and meets(w, target):
+        if p != k and w.overlaps(target):
             return False
     for p, r in within(body.reads_of(slot), first, k - 1):
-        if meets(r, target) and not (
+        if r.overlaps(target) and not (
             p == first and _reads_own_place(body, p, r, writers[0][1], source, target)
         ):
             return False

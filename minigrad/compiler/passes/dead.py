@@ -2,14 +2,8 @@
 
 from typing import Any
 
-from minigrad.compiler.passes.regions import (
-    Intervals,
-    interval,
-    meets,
-    meets_interval,
-    shows_same,
-    span,
-)
+from minigrad.array.overlap import span
+from minigrad.compiler.passes.regions import Intervals, interval, meets_interval, shows_same
 from minigrad.compiler.program import Recording
 
 
@@ -118,9 +112,9 @@ class _Wanted:
     def includes(self, r):
         low, high, is_dense = interval(r)
         if is_dense:
-            return self.dense.meets(low, high) or any(meets(r, x) for x in self.sparse)
+            return self.dense.meets(low, high) or any(r.overlaps(x) for x in self.sparse)
         return any(meets_interval(r, *x) for x in self.dense.within(low, high)) or any(
-            meets(r, x) for x in self.sparse
+            r.overlaps(x) for x in self.sparse
         )
 
     def add(self, r):

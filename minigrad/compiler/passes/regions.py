@@ -1,41 +1,12 @@
-"""Which elements of a Value a Ref shows: spans, overlaps, and maps from intervals to facts.
+"""Which elements of a Value a Ref shows: intervals, maps from intervals to facts, copies.
 
-Nearly every Ref shows an interval of its memory without gaps (it is *dense*): whole arrays, slices
-of a flat buffer, transposes. For those all questions are two comparisons; the few others are
-answered by `layout.overlaps`, and remembered by layout.
+Whether two Refs show a common element: `Ref.overlaps`.
 """
 
 from bisect import bisect_left, bisect_right
-from functools import lru_cache
 
-from minigrad.array.layout import collapse, is_contiguous, overlaps, size_of
-
-MOST_PAIRS = 1 << 12  # of rows compared before two layouts count as overlapping
-
-
-@lru_cache(maxsize=1 << 14)
-def span(shape, strides):
-    """(low, high, dense) of a layout with offset 0: it shows elements of [low, high).
-
-    dense: all of them.
-
-    >>> span((2, 3), (1, 2)), span((2, 3), (6, 2)), span((4,), (-1,))
-    ((0, 6, True), (0, 11, False), (-3, 1, True))
-    """
-    size = size_of(shape)
-    if not size:
-        return 0, 0, True
-    if is_contiguous(shape, strides):
-        return 0, size, True
-    low = high = 0
-    for n, s in zip(shape, strides, strict=True):
-        low, high = low + min(0, (n - 1) * s), high + max(0, (n - 1) * s)
-    step = 1
-    for s, n in sorted((abs(s), n) for n, s in zip(shape, strides, strict=True) if n > 1 and s):
-        if s > step:  # a gap
-            return low, high + 1, False
-        step = max(step, s * (n - 1) + step)
-    return low, high + 1, step == high + 1 - low
+from minigrad.array.layout import collapse, is_contiguous
+from minigrad.array.overlap import overlaps, span
 
 
 def interval(ref):
@@ -44,33 +15,9 @@ def interval(ref):
     return low + ref.offset, high + ref.offset, dense
 
 
-@lru_cache(maxsize=1 << 14)
-def _meet(a, b):
-    """`layout.overlaps`, or True where comparing would take long."""
-    rows = 1
-    for shape, strides, _ in (a, b):
-        dims, _ = collapse(shape, [strides])
-        rows *= min(dims) if len(dims) == 2 else 1
-    return rows > MOST_PAIRS or overlaps(a, b)
-
-
-def meets(a, b):
-    """Whether two Refs over one Value show a common element; sure if it says False."""
-    low, high, dense = interval(a)
-    start, stop, dense_too = interval(b)
-    if low >= stop or start >= high or low == high or start == stop:
-        return False
-    return (dense and dense_too) or _meet(a[1:], b[1:])
-
-
 def meets_interval(ref, low, high):
     """Whether a Ref shows an element of [low, high)."""
-    start, stop, dense = interval(ref)
-    if low >= stop or start >= high or low == high or start == stop:
-        return False
-    if dense or (low <= start and stop <= high):
-        return True
-    return _meet(ref[1:], ((high - low,), (1,), low))
+    return overlaps(ref[1:], ((high - low,), (1,), low))
 
 
 def shows_same(a, b):

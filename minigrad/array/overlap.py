@@ -1,0 +1,150 @@
+"""Whether two layouts over one memory show a common element.
+
+A layout is (shape, strides, offset), counted in elements. Nearly every one shows an interval of its
+memory without gaps (it is *dense*): whole arrays, slices of a flat buffer, transposes. Of two such,
+a comparison tells. For others, axes of equal stride are split off, and what is left of at most two
+axes is compared progression by progression.
+"""
+
+from functools import lru_cache
+
+from minigrad.array.layout import is_contiguous, size_of
+
+
+def overlaps(a, b):
+    """Whether two layouts over one memory share an element: sure if it says False.
+
+    Exact to two axes, those of size 1 and of stride 0 not counted; beyond that it may say True of
+    two that lie apart.
+
+    >>> rows, columns = ((4, 2), (8, 1), 0), ((4, 2), (8, 1), 2)
+    >>> overlaps(rows, columns), overlaps(rows, ((4, 3), (8, 1), 1))
+    (False, True)
+    """
+    low, high, is_dense = span(a[0], a[1])
+    start, stop, is_dense_too = span(b[0], b[1])
+    shift = b[2] - a[2]
+    if low >= stop + shift or start + shift >= high or low == high or start == stop:
+        return False
+    return (is_dense and is_dense_too) or _meet(a[0], a[1], b[0], b[1], shift)
+
+
+@lru_cache(maxsize=1 << 14)
+def span(shape, strides):
+    """(low, high, dense) of a layout with offset 0: it shows elements of [low, high).
+
+    dense: all of them.
+
+    >>> span((2, 3), (1, 2)), span((2, 3), (6, 2)), span((4,), (-1,))
+    ((0, 6, True), (0, 11, False), (-3, 1, True))
+    """
+    size = size_of(shape)
+    if not size:
+        return 0, 0, True
+    if is_contiguous(shape, strides):
+        return 0, size, True
+    axes, low = _upward(shape, strides, 0)
+    step = 1
+    for n, s in reversed(axes):
+        if s > step:  # a gap
+            return low, low + _reach(axes) + 1, False
+        step = max(step, s * (n - 1) + step)
+    return low, low + step, step == _reach(axes) + 1
+
+
+@lru_cache(maxsize=1 << 14)
+def _meet(shape_a, strides_a, shape_b, strides_b, shift):
+    a, b = _upward(shape_a, strides_a, 0), _upward(shape_b, strides_b, shift)
+    if _apart(*a, *b):
+        return False
+    (axes_a, first_a), (axes_b, first_b) = (_merged(*a), _merged(*b))
+    if len(axes_a) > 2 or len(axes_b) > 2:
+        return True
+    return any(
+        _progressions_meet(p, q)
+        for p in _progressions(axes_a, first_a)
+        for q in _progressions(axes_b, first_b, p)
+    )
+
+
+def _upward(shape, strides, offset):
+    """([(size, stride)] of the axes that move, by falling stride, all upward; the first offset)."""
+    axes = []
+    for n, s in zip(shape, strides, strict=True):
+        if n > 1 and s:
+            offset += min(0, (n - 1) * s)
+            axes.append((n, abs(s)))
+    axes.sort(key=lambda axis: -axis[1])
+    return axes, offset
+
+
+def _reach(axes):
+    """How far the last element lies from the first."""
+    return sum((n - 1) * s for n, s in axes)
+
+
+def _apart(axes_a, a, axes_b, b):
+    """Whether two layouts differ for sure in their places along the widest stride, or within it."""
+    if a + _reach(axes_a) < b or b + _reach(axes_b) < a:
+        return True
+    if not axes_a and not axes_b:
+        return a != b
+    widest = max(x[0][1] for x in (axes_a, axes_b) if x)
+    rest_a, rest_b = ([x for x in axes if x[1] != widest] for axes in (axes_a, axes_b))
+    low_a, low_b = a % widest, b % widest
+    if low_a + _reach(rest_a) >= widest or low_b + _reach(rest_b) >= widest:
+        return False  # a row reaches into the next: not decided here
+    return _apart(rest_a, low_a, rest_b, low_b)
+
+
+def _merged(axes, first):
+    """The same elements with as few axes as possible: at least one."""
+    found = []
+    for n, s in axes:
+        if found and found[-1][1] == n * s:
+            found[-1] = found[-1][0] * n, s
+        else:
+            found.append((n, s))
+    return found or [(1, 1)], first
+
+
+def _progressions(axes, first, within=None):
+    """The arithmetic progressions (start, step, count) that make up at most two axes.
+
+    within: a progression; those that end before it or begin after it are left out.
+    """
+    (n, s), *more = sorted(axes, key=lambda axis: -axis[0])
+    outer, step = more[0] if more else (1, 1)
+    low, high = 0, outer - 1
+    if within is not None:
+        start, stride, count = within
+        low = max(low, -((first + (n - 1) * s - start) // step))
+        high = min(high, (start + (count - 1) * stride - first) // step)
+    return ((first + i * step, s, n) for i in range(low, high + 1))
+
+
+def _progressions_meet(p, q):
+    """Whether a + i*s (i < m) and b + j*t (j < n) meet, by the Chinese remainder theorem."""
+    (a, s, m), (b, t, n) = p, q
+    low, high = max(a, b), min(a + (m - 1) * s, b + (n - 1) * t)
+    if low > high:
+        return False
+    gcd, x = _solve(s, t, b - a)
+    if x is None:
+        return False
+    common = s // gcd * t
+    first = a + x * s
+    first += -(-(low - first) // common) * common
+    return first <= high
+
+
+def _solve(s, t, difference):
+    """(gcd, i) with a + i*s == b modulo t, or (gcd, None)."""
+    g, u, remainder, v = s, 1, t, 0
+    while remainder:
+        quotient = g // remainder
+        g, remainder = remainder, g - quotient * remainder
+        u, v = v, u - quotient * v
+    if difference % g:
+        return g, None
+    return g, u * (difference // g) % (t // g)

@@ -243,11 +243,12 @@ class Wrapper(MemoryLines, EffectLines):
         call = self._constant(functools.partial(self.plan.machine_code[0], *first))
         alone = f"done += map({call}, {self._constant((last,))})"
         lines = ["SYNC[0] = 0", f"SYNC[{STATUS}] = 0"]
+        jump = "for _ in done: pass"  # where Ctrl-C raises its exception, if it came meanwhile
         n = self.plan.threads
         if n == 1:
-            return [*lines[1:], alone]
+            return [*lines[1:], alone, jump]
         lists = self._constant([(t, n, at, *more) for t in range(n)])
-        lines += [f"if not together(STEP, {lists}, done): {alone}"]
+        lines += [f"if not together(STEP, {lists}, done): {alone}", jump]
         if self.plan.has_products:  # two pools of threads that wait for one another are slow
             return ["with single_threaded:", *(f"    {x}" for x in lines)]
         return lines

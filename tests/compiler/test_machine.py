@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 import threading
@@ -16,7 +15,6 @@ import pytest
 import minigrad as mg
 from minigrad import nn, optim
 from minigrad.kernels.threads import threads
-from minigrad.ops.creation import generator
 
 ROWS, COLUMNS = 256, 512
 
@@ -111,58 +109,6 @@ def test_forked_child_goes_on(big):
         pytest.fail("the child hangs")
     assert os.waitstatus_to_exitcode(status) == 0
     np.testing.assert_allclose([step(X, Y).item() for _ in losses], losses, rtol=1e-3)
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # within __del__
-@pytest.mark.parametrize("count", [1, 2])
-# an interrupt inside the callback by which hypothesis times the garbage collector is "ignored"
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_an_interrupted_call_is_done_whole_or_not_at_all(monkeypatch, count):
-    monkeypatch.setattr(threads, "count", count)
-    w, h = nn.Parameter(np.zeros(200_000, "f4")), mg.zeros((200_000,))
-
-    @mg.compile
-    def step(x):
-        noise = mg.rand((1,))
-        w.grad = None
-        (w * x).sum().backward()
-        with mg.no_grad():
-            w.add_(x)
-            h.add_(w.grad)
-        return noise
-
-    for _ in range(2):
-        step(mg.full((200_000,), 1.0))
-
-    def interrupt(number, frame):
-        raise KeyboardInterrupt
-
-    before, interrupts, x = signal.signal(signal.SIGALRM, interrupt), 0, mg.full((200_000,), 1.0)
-    try:
-        for k in range(300):
-            if k % 8 == 0:
-                time.sleep(0.001)
-            counter, value, version = generator.counter, float(h[0]), w.version
-            try:
-                signal.setitimer(signal.ITIMER_REAL, 1e-6 * (1 + 7 * k % 400))
-                try:
-                    step(x)
-                finally:
-                    signal.setitimer(signal.ITIMER_REAL, 0.0)
-            except KeyboardInterrupt:
-                interrupts += 1
-            was_done = generator.counter != counter
-            assert float(h[0]) == value + was_done, "h and the generator agree"
-            assert float(w[199_999]) == float(w[0]) == float(h[0])
-            assert w.version >= version + was_done
-    finally:
-        signal.signal(signal.SIGALRM, before)
-    assert interrupts > 10
-    for _ in range(3):
-        value = float(h[0])
-        step(x)
-        assert float(h[0]) == value + 1.0
 
 
 def test_donated_memory_is_written_over():

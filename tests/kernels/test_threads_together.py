@@ -1,8 +1,6 @@
 """The pool of threads: calls that wait for one another, and Ctrl-C at any moment."""
 
-import dis
 import signal
-import sys
 import threading
 import time
 
@@ -11,6 +9,7 @@ import pytest
 
 from minigrad.kernels import loader
 from minigrad.kernels.threads import Threads
+from tests.interrupts import interrupted
 
 OURS = Threads.run.__code__.co_filename
 
@@ -132,43 +131,13 @@ def test_together_interrupted_at_any_moment_ran_all_calls_or_none(rendezvous):
     assert pool.together(kernel, lists, [])
 
 
-def interrupted(k, function, *arguments):
-    """Calls it, with Ctrl-C after the k-th call in the pool's file; False: there are not so many.
-
-    Python looks for signals after calls, before it does anything with what they return.
-    """
-    last, left = {}, [k]
-
-    def trace(frame, event, _):
-        if frame.f_code.co_filename != OURS:
-            return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        if event == "opcode":
-            before = last.get(frame, "")
-            now = last[frame] = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-            left[0] -= before.startswith(("CALL", "PRECALL")) and not now.startswith("CALL")
-            if left[0] < 0:
-                raise KeyboardInterrupt
-        return trace
-
-    outer = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        function(*arguments)
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(outer)
-    return False
-
-
 def test_together_interrupted_after_any_call_within_it(rendezvous):
     pool, k = Threads(2), 0
     count, kernel, lists = rendezvous(2)
     assert pool.together(kernel, lists, [])
     while True:
         returned, calls = [], int(count[0])
-        was_interrupted = interrupted(k, pool.together, kernel, lists, returned)
+        was_interrupted = interrupted(k, OURS, pool.together, kernel, lists, returned)
         assert count[0] == calls + (2 if returned else 0)
         assert not pool._busy.locked()
         assert pool.together(kernel, lists, [])
@@ -183,7 +152,7 @@ def test_run_interrupted_after_any_call_within_it(rendezvous):
     pool.run(found.append, [(0,), (1,)])
     while True:
         found.clear()
-        was_interrupted = interrupted(k, pool.run, found.append, [(0,), (1,)])
+        was_interrupted = interrupted(k, OURS, pool.run, found.append, [(0,), (1,)])
         assert not pool._busy.locked()
         assert len(pool._workers) in (0, 1)
         before = list(found)

@@ -202,6 +202,10 @@ class Program:
         self.kernels, self.layouts, self.entry = {}, {}, [None] * 16
         self.entry_in_place = [None] * 16
 
+    def is_same(self, other):
+        """Whether it has the same formulas over inputs of the same names."""
+        return self is other or (self.inputs, self.outputs) == (other.inputs, other.outputs)
+
     def __repr__(self):
         return f"Program({', '.join(self.inputs)} -> {', '.join(map(str, self.outputs))})"
 

@@ -88,8 +88,7 @@ def _is_equal(a: Instruction, b: Instruction):
     mine, other = a.attributes, b.attributes
     for name, x in mine.items():
         if name == "program":
-            y = other[name]
-            if x is not y and (x.inputs != y.inputs or x.outputs != y.outputs):
+            if not x.is_same(other[name]):
                 return False
         elif name not in OF_ERRORS and x != other[name]:
             return False

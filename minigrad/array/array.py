@@ -42,7 +42,10 @@ class Array:
         self.strides, self.size, self.is_flat = contiguous_strides(shape), size_of(shape), True
 
     def __del__(self):
-        buffer = self.buffer
+        try:
+            buffer = self.buffer
+        except AttributeError:  # Ctrl-C came before it had one
+            return
         buffer.owners -= 1
         if not buffer.owners:
             home = buffer.home
@@ -125,7 +128,10 @@ class View(Array):
         self.is_flat = False  # never the short way: what a view shows may have been written since
 
     def __del__(self):
-        self.base.views -= 1  # the bytes belong to the base
+        try:
+            self.base.views -= 1  # the bytes belong to the base
+        except AttributeError:  # as above
+            return
 
     @property
     def storage(self):

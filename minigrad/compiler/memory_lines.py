@@ -72,11 +72,12 @@ class MemoryLines:
                 self.lines += [f"TABLE[{slot}] = d{n}" for slot in slots]
                 continue
             start = len(self.lines)
+            add(f"r{k} = new(Array)")  # before: from the statistics on no call, so no Ctrl-C
             self._take("b", ref.nbytes)
             shape = self._constant(ref.shape)
             strides = self._constant(contiguous_strides(ref.shape))
             dtype = self._constant(ref.dtype)
-            add(f"r{k} = new(Array); r{k}.buffer = b; r{k}.version = r{k}.offset = 0")
+            add(f"r{k}.buffer = b; r{k}.version = r{k}.offset = 0")
             add(f"r{k}.shape = {shape}; r{k}.strides = {strides}; r{k}.dtype = {dtype}")
             add(f"r{k}.size = {ref.size}; r{k}.is_flat = True")
             if k in grads:

@@ -1,6 +1,7 @@
 """Ctrl-C inside a compiled call: what it leaves behind is done whole or not at all."""
 
 import signal
+import sys
 import time
 
 import numpy as np
@@ -10,6 +11,7 @@ import minigrad as mg
 from minigrad import nn
 from minigrad.kernels.threads import threads
 from minigrad.ops.creation import generator
+from tests.interrupts import interrupted
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 
@@ -114,3 +116,33 @@ def test_an_interrupted_call_is_done_whole_or_not_at_all(monkeypatch, count):
         value = float(h[0])
         step(x)
         assert float(h[0]) == value + 1.0
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_interrupted_after_any_call_within_it_memory_is_counted_right(monkeypatch, is_held):
+    ignored, k = [], 0
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    w = nn.Parameter(np.zeros(1000, "f4"))
+
+    @mg.compile
+    def step(x):
+        w.grad = None
+        (w * x).sum().backward()
+        return x * 2.0, x.exp().sum()
+
+    x = mg.ones((1000,))
+    for _ in range(2):
+        step(x)
+    (trace,) = step.traces
+    file = trace.run.__code__.co_filename
+    while True:
+        trace.wrapper.left[0] = 10  # calls until it is traced again
+        held, before = w.grad if is_held else None, mg.memory.stats()["current_bytes"]
+        was_interrupted = interrupted(k, file, step, x)
+        del held
+        assert mg.memory.stats()["current_bytes"] == before
+        if not was_interrupted:
+            break
+        k += 1
+    assert k > 10
+    assert not ignored

@@ -203,6 +203,7 @@ class Compiled(Inspection):
             result = self._as_usual(args, kwargs)
             self._met = [met for met in self._met if all(i.reference() is not None for i in met)]
             self._met.append(described.identities)
+            _warn(self._causes.stranger(self.name, described.identities))
             return result
         trace = self._trace(args, kwargs, described)
         answer = trace.run(args, kwargs)
@@ -263,9 +264,7 @@ class Compiled(Inspection):
         )
         more = {("a Module", "attributes"): writes.count if changed else None}
         self._causes.add(new.facts | more)
-        text = self._causes.sentence(self.name)
-        if text:
-            warnings.warn(text, RetraceWarning, stacklevel=_depth())
+        _warn(self._causes.sentence(self.name))
 
     def _failed(self, trace, status, args, kwargs, storages):
         """A check of the program did not hold: the usual error, if nothing has been changed yet."""
@@ -282,10 +281,12 @@ class Compiled(Inspection):
         raise error
 
 
-def _depth():
-    """How many frames up the user's line is, for warnings."""
-    frame, n = inspect.currentframe(), 0
+def _warn(text):
+    """A RetraceWarning at the user's line; none without a text."""
+    if not text:
+        return
+    frame, n = inspect.currentframe(), 1
     place = user_place()[0]
     while frame is not None and frame.f_code is not place:
         frame, n = frame.f_back, n + 1
-    return n
+    warnings.warn(text, RetraceWarning, stacklevel=n)

@@ -31,12 +31,12 @@ DEEPEST = 50  # levels of nested arguments
 
 
 class Identity:
-    """An object known again by identity, held weakly."""
+    """An object known again by identity, held weakly. where: which argument it is."""
 
-    __slots__ = ("number", "reference")
+    __slots__ = ("number", "reference", "where")
 
-    def __init__(self, x):
-        self.reference, self.number = weakref.ref(x), id(x)
+    def __init__(self, x, where):
+        self.reference, self.number, self.where = weakref.ref(x), id(x), where
 
     def __eq__(self, other):
         mine = self.reference()
@@ -208,7 +208,7 @@ class Description:
                 "iterate outside and pass each item, or pass a list",
             )
         try:
-            identity = Identity(x)
+            identity = Identity(x, where)
         except TypeError:
             raise TraceError(
                 f"{where}: wanted Variables, numbers, strings, None, tuples, lists, dicts, or "

@@ -14,6 +14,7 @@ from minigrad.kernels.expression import Program
 
 COSTLY = 0.1  # of the time, from which tracings that find an old program count
 OFTEN = 5  # tracings of one step from which on a warning says why
+STRANGERS = 10  # calls one after the other, each with new objects, of which a warning tells
 PASS_IT = "pass what changes as an argument: mg.variable(v), or keep it in an array and write it"
 CHOOSE = (
     "pass what Python chooses by as an argument: each value of a bool, number or string has a "
@@ -73,8 +74,8 @@ class Comparison:
             if key == "error":
                 continue
             if isinstance(value, Program):
-                if value is not other:
-                    self._same("the formula", repr(value), repr(other))
+                if type(other) is not Program or not value.is_same(other):
+                    raise Difference("the formula", value, other, self.line)
                 continue
             self._same(f"the attribute {key} of {new.name or new.op}", value, other)
         self._all(f"an operand of {new.name or new.op}", old.inputs, new.inputs)
@@ -205,9 +206,23 @@ class Causes:
     def __init__(self):
         self.history, self.warned = [], 0
         self.since, self.now, self.seconds = None, 0.0, 0.0
+        self.strangers, self.objects = 0, []
+
+    def stranger(self, name, objects):
+        """Notes a call with objects that are new, as Identities; the warning when it is due.
+
+        If such objects live no longer than the call, no program is ever made.
+        """
+        new = [x for x in objects if x not in self.objects]
+        self.strangers, self.objects = self.strangers + 1, objects
+        if self.strangers != STRANGERS or not new:
+            return None
+        text = f"the compiled step '{name}' has run as usual {STRANGERS} times and has no program"
+        return f"{text}: {_cause((new[0].where, 'object'), [])}"
 
     def spent(self, began, ended):
         """Notes how long a tracing took."""
+        self.strangers = 0
         self.since = began if self.since is None else self.since
         self.now, self.seconds = ended, self.seconds + ended - began
 
@@ -261,13 +276,14 @@ def _cause(key, values):
         return f"{where} changes: {shown}; each value is a program of its own"
     if what == "object":
         return (
-            f"{where} is another object at each call; make it once, outside, and pass the same one"
+            f"{where} is another object at each call; make it once, outside, and pass the same "
+            "one, or pass the Variables that it holds, in a tuple or dict"
         )
     if what == "strides":
         return f"{where} lies in memory in {n} ways; pass {name}.clone() of a transposed one"
     if what == "attributes":
         return (
             "an attribute of a Module, Parameter, optimizer or GradManager is set between the "
-            "calls; set it once, or keep what changes in an array"
+            "calls, or a Module made or dropped; do it once, or keep what changes in an array"
         )
     return f"{what} of {where} changes: {shown}"

@@ -61,6 +61,22 @@ class TestOften:
         caught = self.warned(step, [((f, mg.ones((1,))), {}) for f in functions])
         assert "another object at each call" in str(caught[0].message)
 
+    def test_objects_that_live_for_one_call(self):
+        model, x = nn.Linear(2, 2), mg.ones((1, 2))
+        step = mg.compile(mg.no_grad()(lambda x, model: model(x)))
+        caught = self.warned(lambda: step(x, model.valid()), [((), {})] * 30)
+        assert len(caught) == 1
+        text = str(caught[0].message)
+        assert "has run as usual 10 times and has no program: argument 1" in text
+        assert "is another object at each call" in text
+        assert caught[0].filename == __file__
+
+    def test_objects_that_are_met_twice_are_fine(self):
+        step = mg.compile(lambda f, x: f(x))
+        functions = [lambda x, k=k: x * float(k) for k in range(4)]
+        calls = [((f, mg.ones((1,))), {}) for f in functions]
+        assert not self.warned(step, calls * 10)
+
     def test_attributes(self):
         model = nn.Linear(1, 1)
 

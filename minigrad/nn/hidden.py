@@ -1,6 +1,7 @@
-"""Modules and Parameters in plain collections: training would leave them out silently."""
+"""Modules and Parameters inside other objects: training would leave them out silently."""
 
 from collections import deque
+from typing import Any
 
 from minigrad.errors import ArgumentTypeError
 
@@ -11,10 +12,14 @@ DEPTH = 5  # collections within collections that are looked into
 def refuse_hidden(module, internal, kinds):
     """Raises if an attribute that is a collection, however nested, holds one of `kinds`.
 
-    internal: names of attributes that are not the user's.
+    So does one that wraps a Module, such as mg.compile(nn.Linear(2, 2)), unless the Module is also
+    part of a model. internal: names of attributes that are not the user's.
     """
     for name, value in module.__dict__.items():
-        if name in internal or not isinstance(value, COLLECTIONS):
+        if name in internal:
+            continue
+        if not isinstance(value, COLLECTIONS):
+            _refuse_wrapped(module, name, value, kinds[0])
             continue
         found = _search(value, name, kinds, DEPTH, set())
         if found is None:
@@ -31,6 +36,17 @@ def refuse_hidden(module, internal, kinds):
             "it: it would not be trained, saved or counted",
             f"{type(hidden).__name__} at {place}",
             fix,
+        )
+
+
+def _refuse_wrapped(module, name, value, kind):
+    inside: Any = getattr(value, "__dict__", {}).get("__wrapped__")
+    if isinstance(inside, kind) and inside is not module and not inside._owners:
+        raise ArgumentTypeError(
+            f"{type(module).__name__}.{name}: a {type(value).__name__} hides the Module that it "
+            "wraps: it would not be trained, saved or counted",
+            type(inside).__name__,
+            f"self.{name} = the Module itself; wrap the whole model, or what calls it",
         )
 
 

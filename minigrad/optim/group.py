@@ -137,7 +137,9 @@ def _listed(name, given):
         return list(given)
     except TypeError:
         raise ArgumentTypeError(
-            f"{name}: wanted a Module, Parameters, or a list of dicts", f"{type(given).__name__}"
+            f"{name}: wanted a Module, Parameters, or a list of dicts",
+            f"{type(given).__name__}",
+            "give it the model itself, or list(model.parameters())",
         ) from None
 
 

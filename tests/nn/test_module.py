@@ -135,6 +135,22 @@ def test_what_nested_collections_hide_raises_and_says_where(make, name):
         mg.optim.SGD(model)
 
 
+def test_what_a_wrapper_hides_raises():
+    model = nn.Module()
+    model.body = mg.compile(nn.Linear(2, 2))
+    with pytest.raises(errors.ArgumentTypeError, match="a Compiled hides the Module"):
+        mg.optim.SGD(model)
+    with pytest.raises(errors.ArgumentTypeError, match="the model itself"):
+        mg.optim.SGD(model.body)
+
+
+def test_wrappers_of_modules_that_are_part_of_a_model_are_left_alone():
+    model = nn.Module()
+    model.body = nn.Linear(2, 2)
+    model.fast, model.whole, model.method = map(mg.compile, (model.body, model, model.body.forward))
+    assert [name for name, _ in model.named_parameters()] == ["body.weight", "body.bias"]
+
+
 def test_plain_collections_of_plain_values_are_left_alone():
     model = nn.Sequential(nn.Linear(2, 2))
     own = [1, "a", {"b": (2.0, None)}, {3}]

@@ -53,6 +53,7 @@ LOGIC = {"logical_and", "logical_or", "logical_not"}
 ROW_REDUCTIONS = {
     "row_sum", "row_max", "row_mean", "row_min", "row_prod", "row_any", "row_all",
 }  # fmt: skip
+MOST_SHOWN = 100  # operations of a formula in its text
 
 
 class Flows:
@@ -132,9 +133,22 @@ class Expression(Flows):
         )
 
     def __repr__(self):
-        if self.op in ("symbol", "constant"):
-            return str(self.args[0])
-        return f"{self.op}({', '.join(map(str, self.args))})"
+        return _written(self, [MOST_SHOWN])
+
+
+def _written(e, left):
+    """The text of a formula, `...` for what is beyond left[0] operations.
+
+    Written out, a formula of n objects may have 2^n operations: x = x * x, n times.
+    """
+    if not isinstance(e, Expression):
+        return str(e)
+    if e.op in ("symbol", "constant"):
+        return str(e.args[0])
+    left[0] -= 1
+    if left[0] < 0:
+        return "..."
+    return f"{e.op}({', '.join([_written(a, left) for a in e.args])})"
 
 
 def _install_operators():

@@ -99,6 +99,21 @@ def test_text_computes_a_common_part_once():
     assert text.count("tanh_f4(") == 1
 
 
+def test_the_text_of_a_formula_is_bounded_and_decides_nothing():
+    a, b = symbol("a"), symbol("b")
+    assert repr(e.where(a < 2.0, -b, a * b)) == "where(less(a, 2.0), neg(b), mul(a, b))"
+    long = []
+    for x in (e.sin(a), e.cos(a)):
+        for _ in range(300):
+            x = x * x
+        long.append(Program(["a"], [x]))
+    first, second = long
+    assert repr(first) == repr(second)
+    assert len(repr(first)) < 2000
+    assert not first.is_same(second)
+    assert first.is_same(Program(["a"], first.outputs))
+
+
 def test_rows_text_reads_row_sums_before_the_loop_that_uses_them():
     p = program(lambda x: x / e.row_sum(e.exp(x - e.row_max(x))), ["x"])
     text, _ = rows_text(p, ("store",), (float32, float32), (1, 1))

@@ -147,7 +147,7 @@ class Report:
     __repr__ = __str__
 
     def _repr_html_(self):
-        style = "line-height:1.3;overflow-x:auto;white-space:pre"  # notebooks break long lines
+        style = "margin:0;font-size:12px;line-height:1.3;overflow-x:auto;white-space:pre"
         return f'<pre style="{style}">{html.escape(str(self))}</pre>'
 
 

@@ -10,6 +10,8 @@ from minigrad.viz.builder import build_diagram
 from minigrad.viz.svg import to_svg
 from minigrad.viz.text import to_dot, to_mermaid, to_text
 
+LEAST = 0.7  # of its own width: titles have 9 pixels then
+
 
 class Picture:
     """What `graph` returns: JupyterLab shows it as a picture, `print` as text.
@@ -63,12 +65,18 @@ class Picture:
         # and image/svg+xml as an image, where they do not; the image is for everybody else
         svg = self.to_svg()
         bundle = {
-            "text/html": f'<div style="overflow-x:auto">{svg}</div>',
+            "text/html": f'<div style="overflow-x:auto">{_readable(svg)}</div>',
             "image/svg+xml": svg,
             "text/plain": str(self),
         }
         keep = set(include or bundle) - set(exclude or ())
         return {kind: data for kind, data in bundle.items() if kind in keep}
+
+
+def _readable(svg):
+    """The SVG, which notebooks shrink to their width, no smaller than can be read: it scrolls."""
+    width, _ = svg.partition(' width="')[2].split('"', 1)
+    return svg.replace("<svg ", f'<svg style="min-width:{LEAST * float(width):.0f}px" ', 1)
 
 
 def graph(outputs, fold=None):

@@ -368,6 +368,9 @@ def test_mermaid_escapes_what_would_end_a_label():
 def test_mimebundle_has_picture_and_text_and_obeys_include_and_exclude():
     picture = mg.viz.graph(small_loss())
     bundle = picture._repr_mimebundle_()
+    width = int(re.search(r'width="(\d+)"', bundle["image/svg+xml"])[1])
+    shown = int(re.search(r'<svg style="min-width:(\d+)px"', bundle["text/html"])[1])
+    assert shown == pytest.approx(0.7 * width, abs=1)  # it scrolls before it is too small to read
     assert set(bundle) == {"text/html", "image/svg+xml", "text/plain"}
     assert "<svg" in bundle["text/html"]
     assert set(picture._repr_mimebundle_(include={"text/plain"})) == {"text/plain"}

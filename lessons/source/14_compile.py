@@ -12,6 +12,7 @@
 
 # %%
 import time
+from textwrap import shorten
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -31,9 +32,9 @@ from minigrad.course.objects import Op, Program
 # next one reads it again. An engine that runs them one by one, as you have built it so far, cannot
 # do better: when `tanh` runs, it does not know that a product comes next.
 #
-# A **compiler** knows. It sees the whole step before it runs any of it. `mg.compile` makes one of
-# such a step: forward, backward and optimizer. (The first time, that takes some seconds; what was
-# compiled is kept on disk.)
+# A **compiler** knows. It sees the whole step before it runs any of it. `mg.compile` makes one
+# program of such a step: forward, backward and optimizer. (The first time, that takes some seconds;
+# what was compiled is kept on disk.)
 
 # %%
 images, labels = mg.data.load_digits()
@@ -60,7 +61,7 @@ report = whole_step.report()
 print(f"operations, one by one: {report.instructions_before}")
 
 # %% [markdown]
-# **Predict.** The step has five matrix products, which stay what they are. How many calls of
+# **Predict.** The step has five matrix products, and each of them stays a call. How many calls of
 # kernels are left when it has been compiled, products included?
 
 # %% tags=["prediction"]
@@ -74,10 +75,15 @@ left.reveal(report.calls, factor=1.3)
 whole_step.graph()
 
 # %% [markdown]
-# **What to see.** Purple are the products, alone as before. Each blue box is one kernel now:
-# `tanh`, `sigmoid` and their product after the first layer; the loss, and the gradient with which
-# backward begins; the gradients of those three on the way back. At the bottom, velocity and weight
-# of each parameter in one. What stands on white goes through memory; all else stays in registers.
+# **What to see.** (In a narrow window the picture scrolls sideways.) Each blue box is one kernel
+# now: the first layer's bias, `tanh`, `sigmoid` and their product; the loss, and the gradient with
+# which backward begins; the gradients of those three on the way back. In an `SGD` box are velocity
+# and parameter together, and it stands where its gradient is ready: an update need not wait for the
+# end. Purple are the products, alone as before, but for the last: it takes the update of its weight
+# along, while what it has computed is in the cache. On white is what goes through memory from one
+# call to another; all else that one operation hands to the next stays in registers, or, in that
+# last product, in the cache. (Green and grey were there before the step, orange will be there after
+# it. The teal box looks whether the labels are labels.)
 #
 # And its memory, before and after:
 
@@ -258,7 +264,7 @@ print(*gone, sep="\n")
 #
 # (In this language, an operation can do nothing but make a value. As soon as there are others, that
 # print, write in place or draw random numbers, "nobody reads it" is not enough. minigrad's own
-# compiler keeps what writes to memory that exists outside of the step.)
+# compiler keeps what writes to memory that exists outside of the step, and what checks its inputs.)
 #
 # ## 4. One loop instead of many
 #
@@ -324,10 +330,10 @@ for axis in axes:
 plt.show()
 
 # %% [markdown]
-# **What to see.** The blue ones stand alone, as before. Between them, green towers: bias and ReLU
-# in one loop, the whole loss in another, together with what backward begins with. The four towers
-# on the right are the optimizer's: for each weight, velocity and weight in one loop over both. Here
-# is the first:
+# **What to see.** The blue ones stand alone, as before. Between them are towers: bias and ReLU in
+# one loop, the loss in another, together with what backward begins with. (The `div` beside it is
+# the end of the loss: it needs all of the sum.) The four towers on the right are the optimizer's,
+# velocity and weight in one loop. Here is the first:
 
 # %%
 needs("14.fuse", "14.eliminate_dead", "14.trace")
@@ -590,16 +596,20 @@ print(f"a step, median: {slow:.0f} µs operation by operation, {fast:.0f} µs co
 # %%
 print(f"{report.instructions_before} operations, {report.calls} calls:")
 for form in report.forms:
-    print(f"  {form.calls} × {form.function:<24} {form.what}"[:90])
+    print(f"  {form.calls} × {form.function:<24} {shorten(form.what, 60, placeholder=' …')}")
 print(f"\nwritten in place: {len(report.aliases)} arrays, weights and velocities")
 for value, place in report.taken_over:
     print(f"  {value.partition(' (')[0]} takes the place of {place.partition(' (')[0]}")
 
 # %% [markdown]
-# By now there is nothing in it that you have not written yourself. Nobody donated the weights here:
-# the step itself writes to them, as optimizers do, and for that the compiler must prove the same as
-# your `may_alias`. The last lines are temporaries in the place of others, which were read for the
-# last time, at the same entry.
+# Most of that you have written yourself by now. Three lines are different: labels are checked
+# before anything is written; a number that all updates need is made ready once (`SGD, single
+# numbers`); and the last product has the update of its weight with it, as its *epilogue*: computed
+# block of rows by block of rows, and each block updated while it is in the cache. Your rules could
+# not do that, since they leave a product alone. Nobody donated the weights here: the step itself
+# writes to them, as optimizers do, and for that the compiler must prove the same as your
+# `may_alias`. The last lines are temporaries in the place of others, which were read for the last
+# time, at the same entry.
 #
 # ## 7. Bug hunt
 #
@@ -660,9 +670,9 @@ plt.show()
 # %% [markdown]
 # **What to see.** On the left, the step as it came learns with the small learning rate, and not
 # with the large one. One would blame the learning rate, and go on with the small one. On the right
-# is the reason: an error of the *gradient* that grows with the learning rate. Mended, it lies some
-# seven powers of ten lower, and both curves go down. What has the learning rate to do with a
-# gradient?
+# is the reason: an error of the *gradient* that grows with the learning rate. Mended, it lies seven
+# to ten powers of ten lower, the same for each, and both curves go down. What has the learning rate
+# to do with a gradient?
 #
 # Which donated value is read too late, which line has overwritten it, which line reads it? Write it
 # into `BUG`, then mend the step. Nothing needs to be copied.

@@ -5,13 +5,14 @@ for the specialised wrapper (see `wrapper`), and facts in words for the warning 
 
 - Tuples, lists and dicts: by type, length and keys.
 - Variables: by shape, strides, dtype, requires_grad, and which of them share memory.
-- Numbers, strings, None, dtypes, slices, ranges, sets of those: by value.
+- Numbers, strings, None, enums, dtypes, slices, ranges, sets of those: by value.
 - Everything else (Modules, Parameters, optimizers, functions): by identity.
 - NumPy arrays and iterators are refused: their contents would be frozen, or used up.
 """
 
 import weakref
 from collections.abc import Iterator
+from enum import Enum
 from types import MethodType
 from typing import Any
 
@@ -24,7 +25,7 @@ from minigrad.errors import TraceError
 from minigrad.graph.variable import Variable
 from minigrad.ops.operands import InferenceVariable
 
-SINGLE = (bool, type(None), type(Ellipsis), DType)  # values that are the same object
+SINGLE = (bool, type(None), type(Ellipsis), DType, Enum)  # values that are the same object
 EQUAL = (int, str, bytes, range, np.dtype)
 OTHER = (float, complex, slice, frozenset, set)
 DEEPEST = 50  # levels of nested arguments
@@ -65,7 +66,7 @@ def is_plain(x):
     """Whether a value is compared by what it is."""
     if isinstance(x, (set, frozenset)):
         return all(map(is_plain, x))
-    return type(x) in (*SINGLE, *EQUAL, *OTHER) or isinstance(x, (np.generic, np.dtype))
+    return type(x) in (*SINGLE, *EQUAL, *OTHER) or isinstance(x, (np.generic, np.dtype, Enum))
 
 
 class Member:

@@ -134,7 +134,8 @@ def escaped_error(values):
     return TraceError(
         f"a value made in the step{more} is kept outside it, where later calls would not renew it",
         f"{value.dtype}, {plural(value.size, 'element')}",
-        "write it in place into an array from outside: self.h.copy_(new), or return it",
+        "write it in place into an array from outside: self.h.copy_(new), or return it; what was "
+        "kept has no elements: set it anew",
         where=value.line,
         details=[("made by", value.name or "the engine")],
     )

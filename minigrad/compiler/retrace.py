@@ -191,10 +191,13 @@ def _named(value):
 
 def changed_error(name, found):
     """The TraceError of a step that does something else than when it was traced."""
+    got = f"{found.new}, and {found.old} when it was traced"
+    if found.new == found.old:
+        got = f"another {found.new} than when it was traced"
     return TraceError(
         f"the compiled step '{name}' does something else than when it was traced: {found.what} "
         "was frozen then",
-        f"{found.new}, and {found.old} when it was traced",
+        got,
         CHOOSE if found.what in ("the operation", "the number of operations") else PASS_IT,
         where=found.line or None,
     )

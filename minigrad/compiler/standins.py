@@ -40,7 +40,6 @@ def kept_error(where):
     return TraceError(
         f"{where} is kept by the compiled step, where later calls would not renew it",
         fix="write it in place into an array from outside: self.last.copy_(x), or return it",
-        where="",
     )
 
 
@@ -150,7 +149,6 @@ class StandIns:
                 "the compiled step changes a list or dict that is passed to it; a program changes "
                 "arrays alone",
                 fix="return what is to be appended, and append it outside",
-                where="",
             )
 
     def let_go(self):

@@ -59,7 +59,6 @@ def mapped(tree, function) -> Any:
         "lists or dicts",
         type(tree).__name__,
         "return the Variables that it is made of",
-        where="",
     )
 
 

@@ -183,7 +183,6 @@ def _check_aliases(found, groups, donated):
                 f"{group.where} {what}, and the compiled step also reaches its memory from outside",
                 f"{value.dtype}[{value.size}]",
                 "use the argument or the outside name in the step, not both; or pass a clone",
-                where="",
             )
 
 

@@ -1,6 +1,7 @@
 """Arguments that are no Variables: which lead to another program, and which are refused."""
 
 import collections
+import enum
 import functools
 import gc
 
@@ -68,6 +69,15 @@ class TestValues:
         ] * 2:  # fmt: skip
             np.testing.assert_array_equal(step(x, *rest).numpy(), f(x, *rest).numpy())
         assert len(step.traces) == 10
+
+    @pytest.mark.parametrize("kind", [enum.Enum, enum.IntEnum, enum.Flag])
+    def test_members_of_enums(self, kind):
+        which = kind("Which", "first second")
+        step = mg.compile(lambda x, how: x * float(how is which.first))
+        for _ in range(3):
+            assert step(mg.ones((1,)), which.first).item() == 1.0
+            assert step(mg.ones((1,)), which.second).item() == 0.0
+        assert len(step.traces) == 2
 
     def test_nested_arguments(self):
         Batch = collections.namedtuple("Batch", "x y")

@@ -59,6 +59,7 @@ class TestWhatChanges:
 
         text = until_error(mg.compile(lambda x: x + take()), mg.ones((2,)))
         assert "the array from outside" in text
+        assert "got: another float32[2] (captured) than when it was traced" in text
 
     def test_a_list_of_arrays_that_grows(self):
         history = [mg.ones((2,))]

@@ -43,7 +43,9 @@ class TestPython:
 
         model = Model()
         model.step(mg.ones((1,)))
-        assert "kept outside" in until_error(model.step, mg.ones((1,)))
+        text = until_error(model.step, mg.ones((1,)))
+        assert "kept outside" in text
+        assert "has no elements: set it anew" in text
 
     @pytest.mark.parametrize("keep", [lambda x: x, lambda x: x.detach(), lambda x: x[:1]])
     def test_a_kept_argument_is_found(self, keep):
@@ -62,7 +64,17 @@ class TestPython:
     def test_a_list_argument_that_is_changed_is_found(self):
         step = mg.compile(lambda xs: xs.append(1))
         step([mg.ones((1,))])
-        assert "changes a list or dict" in until_error(step, [mg.ones((1,))])
+        text = until_error(step, [mg.ones((1,))])
+        assert "changes a list or dict" in text
+        assert "where: raising.py" in text
+
+    @pytest.mark.parametrize("make", [lambda x: {x}, lambda x: x.tolist, lambda x: nn.ReLU()])
+    def test_what_cannot_be_returned_is_refused_with_the_line(self, make):
+        step = mg.compile(make)
+        step(mg.ones((1,)))
+        text = until_error(step, mg.ones((1,)))
+        assert "wanted it to return Variables" in text
+        assert "where: raising.py" in text
 
     def test_errors_of_the_function_are_the_usual_ones_and_change_nothing(self):
         h = mg.zeros((2,))

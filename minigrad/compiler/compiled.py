@@ -133,6 +133,9 @@ class Compiled(Inspection):
             raise AttributeError(name)
         return getattr(self.function, name)  # of a Module: parameters, train, ...
 
+    def __copy__(self):
+        return Compiled(self.function, self.donate, self.strict)
+
     def __deepcopy__(self, memo):
         return Compiled(copy.deepcopy(self.function, memo), self.donate, self.strict)
 

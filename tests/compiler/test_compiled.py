@@ -223,6 +223,7 @@ class TestForms:
         for _ in range(4):
             assert first.step(mg.ones((1,))).item() == 2.0
             assert second.step(mg.ones((1,))).item() == 4.0
+        assert copy.copy(first.step)(mg.ones((1,))).item() == 2.0
         with pytest.raises(ArgumentTypeError, match="pickle"):
             pickle.dumps(first.step)
 

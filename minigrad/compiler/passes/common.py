@@ -1,6 +1,6 @@
 """Common subexpressions: what was computed before is not computed again."""
 
-from minigrad.compiler.passes.body import within
+from minigrad.compiler.passes.draft import within
 from minigrad.compiler.program import Instruction, Recording, Ref
 
 WITH_EFFECTS = {"random"}  # two of them are not one

@@ -2,7 +2,7 @@
 
 from minigrad.array.layout import expand_strides
 from minigrad.compiler.passes.algebra import is_copy
-from minigrad.compiler.passes.body import Body, within
+from minigrad.compiler.passes.draft import Draft, within
 from minigrad.compiler.passes.regions import shows_same, through
 from minigrad.compiler.program import Ref
 from minigrad.kernels.blas import readable
@@ -31,16 +31,16 @@ def without_copies(recording):
     >>> print(show(without_copies(s.recording())))
     slot := matmul x0{[4, 3] strides [1, 4]} x0
     """
-    body = Body(recording)
-    for k in range(len(body.instructions)):
-        i = body.instructions[k]
+    draft = Draft(recording)
+    for k in range(len(draft.instructions)):
+        i = draft.instructions[k]
         if i is None or not is_copy(i) or not isinstance(i.inputs[0], Ref):
             continue
         source, target = i.inputs[0], i.outputs[0]
         if source.dtype is not target.dtype or not target.size:
             continue
         if shows_same(source, target):
-            body.remove(k)
+            draft.remove(k)
         elif source.value is not target.value:
             seen = Ref(
                 source.value,
@@ -48,74 +48,74 @@ def without_copies(recording):
                 expand_strides(source.shape, source.strides, target.shape),
                 source.offset,
             )
-            if not _read_source(body, k, seen, target):
-                _write_target(body, k, seen, target)
-    return body.finish()
+            if not _read_source(draft, k, seen, target):
+                _write_target(draft, k, seen, target)
+    return draft.finish()
 
 
-def _read_source(body, k, source, target):
+def _read_source(draft, k, source, target):
     """`target = source` at k: lets the readers of the target read the source; whether it could."""
-    t, readers = target.value, body.reads_of(target.value)
-    if not t.is_temporary or not target.covers() or t in body.results or not readers:
+    t, readers = target.value, draft.reads_of(target.value)
+    if not t.is_temporary or not target.covers() or t in draft.results or not readers:
         return False
-    if len(body.writes_of(t)) > 1:
+    if len(draft.writes_of(t)) > 1:
         return False
     far = 0  # reads that go across memory
     for p, r in readers:
-        i, found = body.instructions[p], through(r, target, source)
+        i, found = draft.instructions[p], through(r, target, source)
         if found is None or not _takes(i, r, found):
             return False
         far += i.op != "matmul" and bool(found.strides) and _goes_far(found)
     if far > 1:
         return False  # one copy is cheaper
     last = readers[-1][0]
-    for p, w in within(body.writes_of(source.value), k + 1, last):
-        if w.overlaps(source) and not (p == last and _is_in_place(body, p, w, target, source)):
+    for p, w in within(draft.writes_of(source.value), k + 1, last):
+        if w.overlaps(source) and not (p == last and _is_in_place(draft, p, w, target, source)):
             return False
-    body.remove(k)
-    body.move(t, lambda r: through(r, target, source))
+    draft.remove(k)
+    draft.move(t, lambda r: through(r, target, source))
     return True
 
 
-def _write_target(body, k, source, target):
+def _write_target(draft, k, source, target):
     """`target = source` at k: lets the makers of the source write the target; whether it could."""
     t, slot = source.value, target.value
-    writers, readers = body.writes_of(t), body.reads_of(t)
-    if not t.is_temporary or not source.covers() or t in body.results or not writers:
+    writers, readers = draft.writes_of(t), draft.reads_of(t)
+    if not t.is_temporary or not source.covers() or t in draft.results or not writers:
         return False
     first, last = writers[0][0], max(k, readers[-1][0])
     if writers[-1][0] > k:
         return False
-    if not slot.is_temporary and body.stops_within(first, k):
+    if not slot.is_temporary and draft.stops_within(first, k):
         return False  # what exists outside the step must not be written before a check
     for p, r in (*writers, *readers):
         found = through(r, source, target)
-        if p != k and (found is None or not _takes(body.instructions[p], r, found)):
+        if p != k and (found is None or not _takes(draft.instructions[p], r, found)):
             return False
-    for p, w in within(body.writes_of(slot), first, last):
+    for p, w in within(draft.writes_of(slot), first, last):
         if p != k and w.overlaps(target):
             return False
-    for p, r in within(body.reads_of(slot), first, k - 1):
+    for p, r in within(draft.reads_of(slot), first, k - 1):
         if r.overlaps(target) and not (
-            p == first and _reads_own_place(body, p, r, writers[0][1], source, target)
+            p == first and _reads_own_place(draft, p, r, writers[0][1], source, target)
         ):
             return False
-    body.remove(k)
-    body.move(t, lambda r: through(r, source, target))
+    draft.remove(k)
+    draft.move(t, lambda r: through(r, source, target))
     return True
 
 
-def _is_in_place(body, p, written, target, source):
+def _is_in_place(draft, p, written, target, source):
     """Whether the instruction at p reads the copied elements only where it writes them."""
-    i = body.instructions[p]
+    i = draft.instructions[p]
     return i.op == "elementwise" and all(
         shows_same(through(r, target, source), written) for r in i.reads if r.value is target.value
     )
 
 
-def _reads_own_place(body, p, read, written, source, target):
+def _reads_own_place(draft, p, read, written, source, target):
     """Whether the instruction at p may write the target in the place of what it reads there."""
-    return body.instructions[p].op == "elementwise" and shows_same(
+    return draft.instructions[p].op == "elementwise" and shows_same(
         read, through(written, source, target)
     )
 

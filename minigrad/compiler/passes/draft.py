@@ -8,7 +8,7 @@ from minigrad.compiler.program import Recording, Ref
 POSITION = itemgetter(0)
 
 
-class Body:
+class Draft:
     """Instructions by position; a removed one leaves None.
 
     reads and writes: per Value a list of (position, Ref) in order of positions. stops: positions of

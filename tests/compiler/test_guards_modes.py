@@ -42,22 +42,17 @@ class TestModes:
                 assert step(x).item() == 2.0
 
     def test_training_and_evaluation(self):
-        model = nn.Sequential(nn.Dropout(0.5), nn.BatchNorm1d(3))
-        step, x = mg.compile(lambda x: model(x).detach()), floats(4, 3)
         found = []
-        for run in (lambda x: model(x).detach(), step):
+        for compile in (lambda f: f, mg.compile):
             mg.manual_seed(0)
-            model.train()
-            out = []
+            model = nn.Sequential(nn.Dropout(0.5), nn.BatchNorm1d(3))
+            step, out = compile(lambda x, model=model: model(x).detach()), []
             for k in range(9):
                 model.train(k % 3 == 0)
-                out.append(run(x).tolist())
-            found.append(out)
-            model[1].running_mean.fill_(0.0) if hasattr(model[1].running_mean, "fill_") else None
-        np.testing.assert_allclose(np.shape(found[0]), np.shape(found[1]))
-        model.eval()
-        np.testing.assert_allclose(step(x).numpy(), model(x).numpy(), rtol=1e-5)
-        model.train()
+                out.append(step(floats(4, 3)).tolist())
+            found.append((out, model[1].running_mean.tolist()))
+        for eager, compiled in zip(*found, strict=True):
+            np.testing.assert_allclose(compiled, eager, rtol=1e-4, atol=1e-5)
         assert len({t.plan for t in step.traces}) == 2
 
     def test_attributes_that_change_nothing_keep_the_program(self):

@@ -402,10 +402,10 @@ inside.reveal(int(allowed))
 # The right-hand column is no opinion: there the program has run in the memory of `a`.
 #
 # **Write** `donate`, which decides for all donated inputs at once. Where it cannot use one, it says
-# why. (JAX has a warning for this, "Some donated buffers were not usable", without a why; that it
-# should be an error is [jax#9675](https://github.com/jax-ml/jax/issues/9675). And when a donated
-# array was passed a second time in the same call, JAX hung, on TPU and GPU, without any message:
-# [jax#9635](https://github.com/jax-ml/jax/issues/9635). Today it is an error.)
+# why. (JAX has a warning for this, "Some donated buffers were not usable", without a why;
+# [jax#9675](https://github.com/jax-ml/jax/issues/9675) asks for an error that one can switch on.
+# And when a donated array was passed a second time in the same call, JAX hung, on TPU and GPU,
+# without any message: [jax#9635](https://github.com/jax-ml/jax/issues/9635). Today it is an error.)
 
 # %% tags=["exercise"]
 check("14.donate")

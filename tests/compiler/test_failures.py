@@ -63,6 +63,25 @@ def test_a_gradient_that_was_added_to_is_named():
     assert (w.grad.tolist(), w.grad.version) == ([10.0, 10.0], version + 1)
 
 
+def test_a_gradient_that_was_half_written_is_none_and_that_is_said():
+    w, h = nn.Parameter([1.0, 2.0], name="weight"), mg.zeros((2,))
+
+    @mg.compile
+    def step(i):
+        h.add_(1.0)
+        w.grad = None
+        (w * h).sum().backward()
+        return TABLE[(w.grad * 0.0 + i).to("int64")]
+
+    for _ in range(4):
+        step(mg.variable([0.0]))
+    text = fails(step, mg.variable([7.0]))
+    assert "the gradient of 'weight', None now" in text
+    assert "as they were: all other arrays and gradients" in text
+    assert w.grad is None
+    assert h.tolist() == [5.0, 5.0]
+
+
 def test_a_gradient_that_nothing_wrote_keeps_its_version():
     w, h = nn.Parameter([1.0, 2.0]), mg.zeros((2,))
 

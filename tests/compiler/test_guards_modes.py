@@ -120,6 +120,15 @@ class TestModes:
         assert step(x).dtype is mg.float64
         np.testing.assert_allclose(step(x).numpy(), model(x).numpy())
 
+    def test_a_parameter_with_other_memory(self):
+        model = nn.Linear(1, 1)
+        step = mg.compile(lambda p: (p * 2.0).detach())
+        for _ in range(3):
+            step(model.weight)
+        model.to("float64").to("float32")
+        model.weight.assign([[7.0]])
+        assert [step(model.weight).item() for _ in range(3)] == [14.0] * 3
+
 
 class TestSwitching:
     """train() and eval() in turn: what was traced with the same modes is found again."""
@@ -163,6 +172,15 @@ class TestSwitching:
             assert (step(x).numpy() == 1.0).all() == bool(k % 2), k
         assert len(step.traces) == 2
         assert len(calls) <= 12
+
+    def test_one_program_for_both_modes(self):
+        model, calls = nn.Linear(3, 2), []
+        step = mg.compile(mg.no_grad()(lambda x: calls.append(0) or model(x)))
+        for k in range(32):
+            model.train(k % 2 == 0)
+            step(floats(4, 3))
+        assert len(step.traces) == 1
+        assert len(calls) == 6  # calls 1, 2, 3 (in the other mode), 5, 9, 17
 
     def test_one_module_switched_and_another_is_not_the_same(self):
         class Two(nn.Module):

@@ -128,6 +128,16 @@ class TestWhatChanges:
         with pytest.raises(TraceError, match=r"2\.0, and 1\.0"):
             step(mg.ones((1,)))
 
+    def test_comparisons_go_on_after_attributes_were_set(self):
+        scale, model, x = [1.0], nn.Linear(1, 1), mg.ones((1,))
+        step = mg.compile(lambda x: x + scale[0])
+        for k in range(5):
+            if k == 4:
+                model.note = 1  # before a call that is to be compared
+            step(x)
+        scale[0] = 2.0
+        assert "2.0, and 1.0" in until_error(step, x, calls=12)
+
     def test_a_comparison_that_failed_is_made_up_for(self):
         scale, broken = [1.0], []
 

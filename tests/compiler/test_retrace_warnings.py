@@ -71,6 +71,16 @@ class TestOften:
         assert "is another object at each call" in text
         assert caught[0].filename == __file__
 
+    def test_objects_that_live_for_some_calls_have_programs(self):
+        def call(x):
+            model = nn.Linear(2, 2)
+            for _ in range(3):
+                step(x, model)
+
+        step = mg.compile(mg.no_grad()(lambda x, model: model(x)))
+        caught = self.warned(call, [((mg.ones((1, 2)),), {})] * 12)
+        assert not [w for w in caught if "has run as usual" in str(w.message)]
+
     def test_objects_that_are_met_twice_are_fine(self):
         step = mg.compile(lambda f, x: f(x))
         functions = [lambda x, k=k: x * float(k) for k in range(4)]

@@ -115,24 +115,25 @@ class Writer:
                 continue
             n, size = call.kernel.columns, call.scratch.dtype.itemsize
             stride = next((s for s in reversed(o.strides) if s), 1)
-            holes.add("{}", Address(call.scratch, slot * n * size))
-            holes.add("{}", self._scratch_step(call))
-            holes.texts.append("T")
-            for x in (self.address(o.value, o.offset), stride, n, count):
-                holes.add("{}", x)
-            text = f"add_columns_{'f4' if size == 4 else 'f8'}({', '.join(holes.texts)})"
-            found.append(Invocation(text, holes.values))
+            out = self.address(o.value, o.offset)
+            found.append(self._add_columns(call, slot * n * size, out, stride, n, count))
         return found
 
     def _finish_opaque(self, call):
         """The one output, of parts at the begin of each thread's scratch."""
-        (out,), holes = call.item.writes, Holes()
-        holes.add("{}", Address(call.scratch, 0))
+        (out,) = call.item.writes
+        return self._add_columns(call, 0, self.address(out.value, out.offset), 1, out.size, 1)
+
+    def _add_columns(self, call, place, out, stride, n, count):
+        """out[j * stride] = the sum over threads of column j, so far into their scratch."""
+        holes, pointer = Holes(), POINTER_OF[call.scratch.dtype.name]
+        holes.add(f"{pointer}({{}})", Address(call.scratch, place))
         holes.add("{}", self._scratch_step(call))
         holes.texts.append("T")
-        for x in (self.address(out.value, out.offset), 1, out.size, 1):
+        holes.add(f"{pointer}({{}})", out)
+        for x in (stride, n, count):
             holes.add("{}", x)
-        return Invocation(f"add_columns_f4({', '.join(holes.texts)})", holes.values)
+        return Invocation(f"add_columns({', '.join(holes.texts)})", holes.values)
 
     def _product(self, call):
         item = call.item

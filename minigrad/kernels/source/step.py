@@ -115,48 +115,34 @@ def first(extent, grain, t, T):
     return extent if t == T or cut > extent else cut
 
 
-@step_jit
-def product_f4(t, T, a, b, c, m, n, k, lda, ldb, ldc, ta, tb, more, batch, sa, sb, sc):
-    """The part of thread t in a float32 product: batches, or rows, or columns of C.
+def _product(size):
+    @step_jit
+    def function(t, T, a, b, c, m, n, k, lda, ldb, ldc, ta, tb, more, batch, sa, sb, sc):
+        """The part of thread t in a product: some of the batches, or of the rows or columns of C.
 
-    more: -1 to add to what C holds, else 0. Without a step of its own in C, a batch is added up:
-    then it is not cut.
-    """
-    if batch >= T and sc != 0:
-        low, high = batch * t // T, batch * (t + 1) // T
+        more: -1 to add to what C holds, else 0. Without a step of its own in C, a batch is added
+        up: then it is not cut.
+        """
+        if batch >= T and sc != 0:
+            low, high = batch * t // T, batch * (t + 1) // T
+            a, b, c = a + size * low * sa, b + size * low * sb, c + size * low * sc
+            batch = high - low
+        elif m >= n:
+            low, high = first(m, 16, t, T), first(m, 16, t + 1, T)
+            a, c, m = a + size * low * (1 if ta else lda), c + size * low * ldc, high - low
+        else:
+            low, high = first(n, 16, t, T), first(n, 16, t + 1, T)
+            b, c, n = b + size * low * (ldb if tb else 1), c + size * low, high - low
         if high > low:
-            gemm_f4(a + 4 * low * sa, b + 4 * low * sb, c + 4 * low * sc, m, n, k, lda, ldb, ldc,
-                    ta, tb, more, high - low, sa, sb, sc)  # fmt: skip
-    elif m >= n:
-        low, high = first(m, 16, t, T), first(m, 16, t + 1, T)
-        if high > low:
-            gemm_f4(a + 4 * low * (1 if ta else lda), b, c + 4 * low * ldc, high - low, n, k, lda,
-                    ldb, ldc, ta, tb, more, batch, sa, sb, sc)  # fmt: skip
-    else:
-        low, high = first(n, 16, t, T), first(n, 16, t + 1, T)
-        if high > low:
-            gemm_f4(a, b + 4 * low * (ldb if tb else 1), c + 4 * low, m, high - low, k, lda, ldb,
-                    ldc, ta, tb, more, batch, sa, sb, sc)  # fmt: skip
+            if size == 4:
+                gemm_f4(a, b, c, m, n, k, lda, ldb, ldc, ta, tb, more, batch, sa, sb, sc)
+            else:
+                gemm_f8(a, b, c, m, n, k, lda, ldb, ldc, ta, tb, more, batch, sa, sb, sc)
+
+    return function
 
 
-@step_jit
-def product_f8(t, T, a, b, c, m, n, k, lda, ldb, ldc, ta, tb, more, batch, sa, sb, sc):
-    """As product_f4, in float64."""
-    if batch >= T and sc != 0:
-        low, high = batch * t // T, batch * (t + 1) // T
-        if high > low:
-            gemm_f8(a + 8 * low * sa, b + 8 * low * sb, c + 8 * low * sc, m, n, k, lda, ldb, ldc,
-                    ta, tb, more, high - low, sa, sb, sc)  # fmt: skip
-    elif m >= n:
-        low, high = first(m, 16, t, T), first(m, 16, t + 1, T)
-        if high > low:
-            gemm_f8(a + 8 * low * (1 if ta else lda), b, c + 8 * low * ldc, high - low, n, k, lda,
-                    ldb, ldc, ta, tb, more, batch, sa, sb, sc)  # fmt: skip
-    else:
-        low, high = first(n, 16, t, T), first(n, 16, t + 1, T)
-        if high > low:
-            gemm_f8(a, b + 8 * low * (ldb if tb else 1), c + 8 * low, m, high - low, k, lda, ldb,
-                    ldc, ta, tb, more, batch, sa, sb, sc)  # fmt: skip
+product_f4, product_f8 = _product(4), _product(8)
 
 
 @step_jit
@@ -169,42 +155,27 @@ def total(parts, T, count):
 
 
 @step_jit
-def add_columns_f4(scratch, step, T, out, stride, n, count):
-    """out[j] = the sum over T threads of scratch, `step` elements apart, over a count."""
-    x, y = f4_at(scratch), f4_at(out)
+def add_columns(x, step, T, out, stride, n, count):
+    """out[j * stride] = the sum of x[t * step + j] over T threads t, over a count; j below n."""
     for j in range(n):
-        value = F4(0)
-        for t in range(T):
+        value = x[j]
+        for t in range(1, T):
             value += x[t * step + j]
-        y[j * stride] = value / F4(count)
+        out[j * stride] = value / count
 
 
-@step_jit
-def add_columns_f8(scratch, step, T, out, stride, n, count):
-    """As add_columns_f4, in float64."""
-    x, y = f8_at(scratch), f8_at(out)
-    for j in range(n):
-        value = F8(0)
-        for t in range(T):
-            value += x[t * step + j]
-        y[j * stride] = value / F8(count)
+def _first_nonfinite(pointer_at):
+    @step_jit
+    def function(at, n):
+        """The first place of a NaN or an infinity, or -1."""
+        x = pointer_at(at)
+        for j in range(n):
+            rest = x[j] - x[j]
+            if rest != rest:
+                return j
+        return I8(-1)
+
+    return function
 
 
-@step_jit
-def first_nonfinite_f4(at, n):
-    """The first place of a NaN or an infinity, or -1."""
-    x = f4_at(at)
-    for j in range(n):
-        if x[j] - x[j] != F4(0):
-            return j
-    return I8(-1)
-
-
-@step_jit
-def first_nonfinite_f8(at, n):
-    """As first_nonfinite_f4, in float64."""
-    x = f8_at(at)
-    for j in range(n):
-        if x[j] - x[j] != F8(0):
-            return j
-    return I8(-1)
+first_nonfinite_f4, first_nonfinite_f8 = map(_first_nonfinite, (f4_at, f8_at))

@@ -47,22 +47,31 @@ class SingleThreaded:
     """
 
     def __init__(self):
-        self._lock, self._inside, self._before = threading.Lock(), 0, 1
+        self._lock, self._before = threading.Lock(), 1
+        self._inside = set()  # threads; one that Ctrl-C threw out leaves with its next block
 
     def __enter__(self):
         with self._lock:
-            if not self._inside:
+            is_first = not self._inside
+            self._inside.add(threading.get_ident())
+            if is_first:
                 self._before = _counts("get")()
                 if self._before != 1:
                     _counts("set")(1)
-            self._inside += 1
         return self
 
     def __exit__(self, *error):
         with self._lock:
-            self._inside -= 1
-            if not self._inside and self._before != 1:
+            if len(self._inside) == 1 and self._before != 1:
                 _counts("set")(self._before)
+            self._inside.discard(threading.get_ident())
+
+    def renew(self):
+        """In a forked child: no other thread is inside, and none will let go of the lock."""
+        self._lock = threading.Lock()
+        if self._inside and self._before != 1:
+            _counts("set")(self._before)
+        self._inside.clear()
 
 
 @functools.cache
@@ -72,6 +81,8 @@ def _counts(what):
 
 
 single_threaded = SingleThreaded()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=single_threaded.renew)
 
 
 @functools.cache

@@ -1,5 +1,7 @@
 """Fused, planned and generated steps against a plain interpreter of the same recording."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -7,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 import minigrad as mg
 from minigrad.compiler import schedule, step_text
 from minigrad.compiler.capture import capture
+from minigrad.kernels.threads import threads
 from tests.compiler.interpreter import execute
 from tests.compiler.random_recordings import recordings
 from tests.compiler.running import Run
@@ -15,13 +18,14 @@ QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
 def check(recording, data, n_threads=1):
-    """The same results and the same captured memory, twice in a row."""
+    """The same results and the same captured memory, on all its threads and then on one."""
     memory = {v: x.copy() for v, x in data.items()}
     run = Run(recording, n_threads=n_threads, memory={v: x.copy() for v, x in data.items()})
-    for _ in range(2):
+    for others in (contextlib.nullcontext(), threads._busy):  # the second time they are not there
         with np.errstate(all="ignore"):
             wanted = execute(recording, memory)
-        got = run.once()
+        with others:
+            got = run.once()
         for a, b in zip(got, wanted, strict=True):
             np.testing.assert_allclose(a, np.asarray(b), rtol=2e-4, atol=2e-4)
         for v in data:
@@ -32,6 +36,15 @@ def check(recording, data, n_threads=1):
 @given(recordings())
 def test_random_recordings_give_what_the_interpreter_gives(made):
     check(*made)
+
+
+@settings(max_examples=8, **QUIET)
+@given(recordings())
+def test_random_recordings_for_two_threads(made):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(schedule, "SHARED", 0)
+        patch.setattr(schedule, "WORTH", 0)
+        check(*made, n_threads=2)
 
 
 @pytest.mark.parametrize("written_out", [0, 24])

@@ -61,3 +61,24 @@ def test_a_thread_that_is_behind_leaves_where_the_others_do(monkeypatch, written
         run.sync[0], run.sync[8] = 1000, status  # the others are at every barrier
         assert function(1, 2, run.table.buffer_info()[0], *more) == status
         assert run.sync[0] == 1000 + barriers
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("rows", [1, 2, 200])
+def test_sums_that_threads_make_in_parts(monkeypatch, dtype, rows):
+    """On two threads, and on one: then there is one part, in scratch made for two."""
+    for name in ("SHARED", "WORTH"):
+        monkeypatch.setattr(schedule, name, 0)
+    x = mg.variable(np.random.default_rng(rows).normal(size=(rows, 29)).astype(dtype))
+    recording = capture(lambda: [x.sum(), (x * x).mean(), x.sum(0), (x * 3.0).mean(0)]).recording
+    run = Run(recording, n_threads=2)
+    parts = [c.kernel.partial for r in run.plan.regions for c in r if c.kind == "finish"]
+    if rows == 200:
+        assert {what for partial in parts for what, *_ in partial} == {"all", "columns"}
+    a, error = x.numpy().astype("f8"), 1e-5 if dtype == "float32" else 1e-12
+    wanted = [a.sum(), (a * a).mean(), a.sum(0), (a * 3.0).mean(0)]
+    for others in (contextlib.nullcontext(), threads._busy):
+        with others:
+            found = run.once()
+        for got, want in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(got, want, error, error * rows)

@@ -157,11 +157,13 @@ class Wrapper(MemoryLines, EffectLines):
         storages = ", ".join(
             f"s{g.number}" if not g.is_fixed else self._constant(g.storage) for g in self.b.groups
         )
-        for k in self.reused:  # half written, perhaps
-            leaf = self._leaf(self.reusable[k])
-            checks = self._constant({c for c, results in self.spoilt.items() if k in results})
-            add(f"if done[-1] in {checks} and g{k} is not None: {leaf}._grad = None")
-        add(f"if done[-1]: return FAILED(done[-1], args, kwargs, [{storages}])")
+        add("if done[-1]:")
+        for k in self.reused:
+            checks = {c for c, results in self.spoilt.items() if k in results}
+            if checks:  # half written, perhaps
+                leaf, known = self._leaf(self.reusable[k]), self._constant(checks)
+                add(f"    if done[-1] in {known} and g{k} is not None: {leaf}._grad = None")
+        add(f"    return FAILED(done[-1], args, kwargs, [{storages}])")
         result = self._tree(self.capture.structure)
         add(f"return {result}")
         body = "".join(f"    {x}\n" for x in self.lines)

@@ -15,13 +15,21 @@ class Inspection:
 
     traces: list
     name: str
+    mode: str
     function: Any
 
     def _traced(self):
         """The program used last."""
+        if self.mode == "0":
+            raise ArgumentError(
+                f"'{self.name}' has no program: MINIGRAD_COMPILE is 0, so that it runs as usual",
+                fix="leave MINIGRAD_COMPILE out of the environment",
+            )
         if not self.traces:
             raise ArgumentError(
-                f"'{self.name}' has no program yet", "fewer than two calls", "call it twice first"
+                f"'{self.name}' has no program yet",
+                "fewer than two calls that came to their end, with the same objects",
+                "call it twice first",
             )
         return self.traces[0]
 

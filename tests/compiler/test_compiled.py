@@ -231,6 +231,11 @@ class TestForms:
         with pytest.raises(ArgumentError, match="no program yet"):
             mg.compile(lambda x: x).source()
 
+    def test_source_where_there_never_is_one(self, monkeypatch):
+        monkeypatch.setenv("MINIGRAD_COMPILE", "0")
+        with pytest.raises(ArgumentError, match="leave MINIGRAD_COMPILE out"):
+            mg.compile(lambda x: x).source()
+
     def test_inside_another_compiled_function_it_is_part_of_its_program(self):
         inner = mg.compile(lambda x: x * 3.0)
         outer = mg.compile(lambda x: inner(x) + 1.0)

@@ -68,12 +68,14 @@ class Threads:
     def run(self, function, argument_lists):
         """Returns when every call has. One caller at a time uses the workers; others run alone.
 
-        The first exception of a call is raised when all have ended.
+        The first exception of a call is raised when all have ended. While the program ends, when
+        the workers stand still, everybody runs alone.
         """
         workers, woken, taken = None, [], [False]
         try:
             *others, last = argument_lists
-            taken += map(self._busy.acquire, AT_ONCE)
+            if not sys.is_finalizing():
+                taken += map(self._busy.acquire, AT_ONCE)
             if taken[-1]:
                 workers = self._ready(len(others))
             if workers is None:

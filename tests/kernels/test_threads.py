@@ -223,3 +223,25 @@ def test_program_ends_while_threads_sleep():
         capture_output=True, text=True, env=env, timeout=120, check=False,
     )  # fmt: skip
     assert (done.stdout.strip(), done.stderr, done.returncode) == ("800000.0", "", 0)
+
+
+AT_THE_END = """
+import os
+import minigrad as mg
+class Last:
+    def __init__(self):
+        self.x, self.write = mg.ones((400_000,)), os.write
+    def __del__(self):
+        self.write(1, b"%d" % (self.x * 2.0).sum().item())
+last = Last()
+(last.x * 2.0).sum()
+"""
+
+
+def test_big_kernels_while_the_program_ends():
+    env = os.environ | {"MINIGRAD_THREADS": "3"}
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_END],
+        capture_output=True, text=True, env=env, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr, done.returncode) == ("800000", "", 0)

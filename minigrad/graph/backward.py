@@ -22,6 +22,7 @@ from minigrad.graph.node import Node
 from minigrad.graph.order import leading_to, ordered
 from minigrad.graph.probe import run_as
 from minigrad.graph.variable import Variable, written_line
+from minigrad.graph.writes import hooked
 from minigrad.kernels.backend import device_of
 
 
@@ -208,14 +209,15 @@ def write_grad(leaf, g, seen):
 
 
 class Handle:
-    """Removes a hook: `handle.remove()`."""
+    """Removes a hook: `handle.remove()`. is_lasting: of a Module or a leaf, not of one graph."""
 
-    def __init__(self, hooks, key):
-        self._hooks, self._key = hooks, key
+    def __init__(self, hooks, key, is_lasting=True):
+        self._hooks, self._key, self._is_lasting = hooks, key, is_lasting
 
     def remove(self):
         """Takes the hook away; doing so twice is fine."""
-        self._hooks.pop(self._key, None)
+        if self._hooks.pop(self._key, None) is not None and self._is_lasting:
+            hooked()
 
     def __enter__(self):
         return self
@@ -239,7 +241,9 @@ def register_hook(x, hook):
         owner.hooks = {}
     key = object()
     owner.hooks[key] = hook
-    return Handle(owner.hooks, key)
+    if owner is x:
+        hooked()
+    return Handle(owner.hooks, key, is_lasting=owner is x)
 
 
 def register_post_accumulate_hook(x, hook):
@@ -253,6 +257,7 @@ def register_post_accumulate_hook(x, hook):
         x.post_hooks = {}
     key = object()
     x.post_hooks[key] = hook
+    hooked()
     return Handle(x.post_hooks, key)
 
 

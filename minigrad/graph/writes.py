@@ -6,9 +6,9 @@ from minigrad.graph.modes import state
 class Writes:
     """What has been set in this process, as far as compiled steps ask.
 
-    count: moves whenever an attribute of a Module, Parameter, Optimizer or manager is set. lasting:
-    does not move where `training` of a Module is switched, which goes to and fro; switched: ids of
-    the Modules that were so switched an odd number of times.
+    count: moves whenever an attribute of a Module, Parameter, Optimizer or manager is set, or a
+    hook of a Module or leaf. lasting: does not move where `training` of a Module is switched, which
+    goes to and fro; switched: ids of the Modules that were so switched an odd number of times.
     """
 
     __slots__ = ("count", "lasting", "switched")
@@ -50,4 +50,13 @@ def written(owner, what, is_switch=False):
     elif is_switch:
         writes.switch(owner)
     else:
+        writes.note()
+
+
+def hooked():
+    """Notes that a hook of a Module or a leaf was set or taken away.
+
+    A step that is traced may do so: what its hooks do is a part of its program.
+    """
+    if state.trace is None:
         writes.note()

@@ -90,6 +90,50 @@ class TestModes:
             found.append((k, model.bias.tolist() == before))
         assert [same for _, same in found] == [False] * 5 + [True]
 
+    def test_hooks_of_modules_that_come_and_go(self):
+        model = nn.Linear(1, 1)
+        step, x = mg.compile(mg.no_grad()(lambda x: model(x))), mg.ones((1, 1))
+        for k in range(12):
+            if k % 4 == 1:
+                handle = model.register_forward_hook(lambda module, inputs, y: y * 0.0)
+            if k % 4 == 3:
+                handle.remove()
+            wanted = 0.0 if k % 4 in (1, 2) else step.function(x).item()
+            assert step(x).item() == pytest.approx(wanted), k
+
+    @pytest.mark.parametrize("kind", ["register_hook", "register_post_accumulate_hook"])
+    def test_hooks_of_leaves_that_come_and_go(self, kind):
+        w, found = nn.Parameter([1.0]), []
+
+        @mg.compile
+        def step():
+            w.grad = None
+            (w * 3.0).sum().backward()
+
+        def hook(x):
+            if kind == "register_hook":
+                return x * 10.0
+            x.grad = x.grad * 10.0
+            return None
+
+        for k in range(12):
+            if k % 4 == 1:
+                handle = getattr(w, kind)(hook)
+            if k % 4 == 3:
+                handle.remove()
+            step()
+            found.append(w.grad.item())
+        assert found == [3.0, 30.0, 30.0, 3.0] * 3
+
+    def test_hooks_of_one_graph_are_none_of_its_business(self):
+        w, calls = nn.Parameter([1.0]), []
+        step = mg.compile(lambda x: calls.append(0) or x * w.detach())
+        for _ in range(32):
+            y = w * 2.0
+            with y.register_hook(lambda g: g):
+                step(mg.ones((1,)))
+        assert len(calls) == 6
+
     def test_none_ness_of_gradients(self):
         w = nn.Parameter([1.0])
         step = mg.compile(lambda: w.sum().backward())

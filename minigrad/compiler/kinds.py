@@ -1,11 +1,8 @@
 """Kinds of the values in a loop, and what a value becomes by being stored and read again."""
 
+from minigrad.kernels.emitter import REAL_ONLY
 from minigrad.kernels.expression import COMPARISONS, LOGIC, Expression
 
-REAL_ONLY = {
-    "exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "sqrt", "div",
-    "cast_float", "row_mean",
-}  # fmt: skip
 TRUTH = {"row_any", "row_all"}
 KEEPS_BOOL = {"where", "maximum", "minimum", "row_max", "row_min"}
 

@@ -8,9 +8,11 @@ that it writes is read elsewhere in the same pass.
 from minigrad.array.layout import size_of
 from minigrad.array.overlap import overlaps
 from minigrad.compiler.domain import refine, rows_of, spread
+from minigrad.compiler.emit import walk
 from minigrad.compiler.kinds import Kinds
 from minigrad.compiler.piece import Output
 from minigrad.compiler.program import Ref
+from minigrad.kernels.emitter import REAL_ONLY
 from minigrad.kernels.expression import Expression, symbol, symbols_of
 
 MOST_ARRAYS = 28  # of one kernel: beyond that LLVM runs out of registers for addresses
@@ -28,7 +30,7 @@ class Loop:
         self.dims, self.rows = piece.dims, piece.rows
         self.loads, self.values, self.outputs, self.pieces = {}, {}, [], []
         self.kinds, self.real = Kinds(), "float32"
-        self.is_integer = not any(v.dtype.is_float for v in values_of(piece))
+        self.is_integer = real_of(piece) is None
         self.nodes = 0
         added = self.add(piece)
         assert added, f"a loop over {piece.instruction}"
@@ -126,13 +128,12 @@ class Loop:
                 values[place] = self.kinds.as_stored(e, o.value.dtype, self.real)
         self.nodes += len(cache)
         self.values, self.outputs = values, outputs
-        self.is_integer &= not any(v.dtype.is_float for v in values_of(piece))
+        self.is_integer &= real_of(piece) is None
         self.pieces.append(piece)
 
     def _real_with(self, piece):
         """The type of reals in which both compute, or None if they differ."""
-        names = {v.dtype.name for v in values_of(piece) if v.dtype.is_float}
-        real = "float64" if "float64" in names else "float32" if names else None
+        real = real_of(piece)
         if not self.pieces:
             return real or "float32"
         if real is None or real == self.real:
@@ -257,10 +258,18 @@ def _meets(a, b, dims):
     return a[0] is b[0] and overlaps((dims, a[2], a[1]), (dims, b[2], b[1]))
 
 
-def values_of(piece):
-    """The Values a piece touches."""
-    found = [x[0].value for x in piece.inputs.values() if isinstance(x, tuple)]
-    return found + [o.value for o in piece.outputs]
+def real_of(piece):
+    """The type of reals in which a piece computes on its own; None if it has none."""
+    values = [x[0].value for x in piece.inputs.values() if isinstance(x, tuple)]
+    names = {v.dtype.name for v in (*values, *(o.value for o in piece.outputs))}
+    for name in ("float64", "float32"):
+        if name in names:
+            return name
+    numbers = [x for x in piece.inputs.values() if not isinstance(x, tuple)]
+    formulas = walk([o.formula for o in piece.outputs])
+    numbers += [e.args[0] for e in formulas if e.op == "constant"]
+    is_real = any(isinstance(x, float) for x in numbers) or any(e.op in REAL_ONLY for e in formulas)
+    return "float32" if is_real else None
 
 
 def substitute(e, mapping, cache):

@@ -157,6 +157,26 @@ def test_writes_beside_what_is_read_and_over_it():
             np.testing.assert_array_equal(a.numpy(), b.numpy())
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda ints, x: ((ints > 16777216.0).to("float64") * x,),
+        lambda ints, x: (ints.to("float64") * x, ints >= 16777217.0),
+    ],
+)
+def test_ints_beside_a_float_number_are_float32_whatever_stands_around(f):
+    ints = mg.variable(np.array([16777217, 16777216, 3]))
+    x = mg.variable(np.ones(3), dtype="float64")
+    got = Run(capture(f, (ints, x)).recording, (ints, x)).once()
+    for a, b in zip(got, f(ints, x), strict=True):
+        np.testing.assert_array_equal(a, b.numpy())
+
+
+def test_ints_alone_have_no_type_of_reals():
+    ints, x = mg.variable(np.arange(3)), mg.variable(np.ones(3), dtype="float64")
+    assert len(plan_of(lambda ints, x: (ints > 1).to("float64") * x, ints, x).items) == 1
+
+
 def test_a_temporary_takes_over_what_is_read_for_the_last_time():
     x = variable(64, 8)
     w = variable(8, 8)

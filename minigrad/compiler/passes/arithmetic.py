@@ -7,6 +7,7 @@ kernel: those are our own polynomials, and what they give must not depend on who
 import numpy as np
 
 from minigrad.compiler.program import Ref
+from minigrad.kernels.emitter import REAL_ONLY
 from minigrad.kernels.expression import COMPARISONS, LOGIC
 
 EXACT_SUM = 1 << 24  # integers up to here are float32 numbers, in whatever order they are summed
@@ -49,7 +50,6 @@ DONE = {
     "cast_float": lambda x: x,
     "where": None,
 }
-REAL_ONLY = {"sqrt", "div", "cast_float"}
 KEEPS_BOOL = {"maximum", "minimum"}
 
 

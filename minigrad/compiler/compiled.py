@@ -62,9 +62,9 @@ def compile(f=None, *, donate=(), strict=True, **unknown):
     are nested; shapes, strides, dtypes, requires_grad of Variables, and which of them share memory;
     numbers and strings by value; other objects by identity; whether `.grad` is None; the modes
     (`no_grad`, `inference`); and whether an attribute of any Module, Parameter, optimizer or
-    GradManager has been set since (after train() and eval() in turn, each finds its program again).
-    Pass a number that changes as `mg.variable(number)`. NumPy arrays are refused: `mg.variable(x)`
-    or `mg.from_numpy(x)`.
+    GradManager has been set since, or a hook (after train() and eval() in turn, each finds its
+    program again). Pass a number that changes as `mg.variable(number)`. NumPy arrays are refused:
+    `mg.variable(x)` or `mg.from_numpy(x)`.
 
     **What is frozen**: every other number, string, NumPy array and object that f finds outside: in
     globals, closures, attributes of plain objects. Calls 3, 5, 9, 17, ... are traced again and

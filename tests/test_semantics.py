@@ -82,6 +82,7 @@ def test_item_01_gradients_equal_differences_with_shared_parts_and_broadcasting(
 
 
 def test_item_02_a_carried_state_grows_saved_bytes_and_detach_keeps_them_flat():
+    gc.collect()  # what earlier tests left must not go away in between
     w = leaf(np.full(8, 0.5))
 
     def after(steps, carry):
@@ -97,6 +98,7 @@ def test_item_02_a_carried_state_grows_saved_bytes_and_detach_keeps_them_flat():
 
 
 def test_item_03_forwards_whose_outputs_are_dropped_leave_no_nodes_without_gc():
+    gc.collect()  # what earlier tests left must not go away in between
     w, x = leaf(np.ones(4)), mg.ones((4,), dtype="float64")
     before = live_nodes()
     gc.disable()
@@ -114,6 +116,7 @@ def test_item_03_forwards_whose_outputs_are_dropped_leave_no_nodes_without_gc():
 
 
 def test_item_04_backward_frees_what_was_saved_and_kept_losses_hold_nothing():
+    gc.collect()  # what earlier tests left must not go away in between
     w = leaf(np.ones(100))
     before, losses = saved_bytes(), []
     for _ in range(3):
@@ -1009,6 +1012,7 @@ def release(pool, buffer):
 
 
 def test_item_43_a_buffer_returns_with_its_last_reference_and_poison_shows_use_after_free():
+    gc.collect()  # what earlier tests left must not go away in between
     x = mg.ones((1000,))
     y = x.clone()
     address, before = x.data_ptr(), mg.memory.stats()["current_bytes"]

@@ -238,6 +238,7 @@ class Compiled(Inspection):
         else:
             self._warn(new)
             new.plan = build(new.capture.recording, new.capture.idle)
+            self._causes.compiled(new.plan.seconds)
             new.seconds = time.perf_counter() - new.began
         new.check_donations(self.strict)
         new.wrap(Wrapper(new, functools.partial(self._failed, new)), self.mode == "check")

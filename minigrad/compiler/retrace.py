@@ -229,6 +229,10 @@ class Causes:
         self.since = began if self.since is None else self.since
         self.now, self.seconds = ended, self.seconds + ended - began
 
+    def compiled(self, seconds):
+        """Leaves out how long a compilation took: it says nothing of how often the step is used."""
+        self.since = (self.since or 0.0) + seconds
+
     def are_costly(self):
         """Whether tracing took a tenth of the time since it began: once an epoch, it does not."""
         return self.seconds > COSTLY * (self.now - (self.since or 0.0))

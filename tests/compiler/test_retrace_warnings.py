@@ -138,3 +138,15 @@ class TestCosts:
             for k in range(40):
                 model.train(k % 2 == 0)
                 step(mg.ones((4,)))
+
+
+def test_compilation_counts_neither_as_tracing_nor_as_use():
+    causes = retrace.Causes()
+    causes.spent(10.0, 11.0)
+    causes.compiled(80.0)
+    causes.spent(91.0, 92.0)
+    assert causes.are_costly()  # 2 of 2 seconds
+    causes.spent(111.0, 112.0)
+    assert causes.are_costly()  # 3 of 22
+    causes.spent(191.0, 192.0)
+    assert not causes.are_costly()  # 4 of 102

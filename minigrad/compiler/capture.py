@@ -99,8 +99,7 @@ def capture(function, args=(), kwargs=None, donated=()):
     variables = variables_of(args, kwargs)
     trace = Trace([v.array for v in variables])
     try:
-        with trace.recording():
-            found = _run(trace, function, args, kwargs, variables)
+        found = trace.run(_run, trace, function, args, kwargs, variables)
     except Exception as error:
         if trace.failure is not None and error is not trace.failure:
             raise trace.failure from error

@@ -27,6 +27,7 @@ from minigrad.compiler.table import SEED, Table
 from minigrad.errors import TraceError
 from minigrad.graph.modes import state, watch
 from minigrad.graph.node import user_place
+from minigrad.kernels import backend
 from minigrad.kernels.backend import active
 from minigrad.kernels.cpu import cpu
 from minigrad.kernels.expression import IDENTITY
@@ -102,20 +103,24 @@ class Trace(Table):
 
     # -- beginning and end ---------------------------------------------------------------------
 
-    @contextlib.contextmanager
-    def recording(self):
-        """The block in which ops are written down. Its end puts back what the step changed."""
-        before = state.spans, state.is_inference, state.recording
-        with active(self):
-            hooks.reading, state.trace = self.refuse_reading, self
+    def run(self, function, *arguments):
+        """function(*arguments), whose ops are written down; what it changed is put back."""
+        before = state.path, state.watchers, state.spans, state.is_inference, state.recording
+        device = backend._active.device
+        try:
+            hooks.reading, state.trace, backend._active.device = self.refuse_reading, self, self
             watch(1)
+            out = function(*arguments)
+        finally:  # without a call in it: at calls comes Ctrl-C
+            hooks.reading = state.trace = None
+            backend._active.device = device
+            state.path, state.watchers, state.spans, state.is_inference, state.recording = before
             try:
-                yield self
-            finally:
-                state.spans, state.is_inference, state.recording = before
-                watch(-1)
-                hooks.reading = state.trace = None
                 self._put_back()
+            except KeyboardInterrupt:
+                self._put_back()
+                raise
+        return out
 
     def _put_back(self):
         for storage, version, place in self.written.values():

@@ -158,7 +158,7 @@ _devices: dict[str, Any] = {}
 class _Active(threading.local):
     """The device of this thread that wins over the arrays' own, if there is one."""
 
-    device = None
+    device: Any = None
 
 
 _active = _Active()

@@ -237,9 +237,11 @@ class Compiled(Inspection):
                 break
         else:
             self._warn(new)
+            began = time.perf_counter()
             new.plan = build(new.capture.recording, new.capture.idle)
-            self._causes.compiled(new.plan.seconds)
-            new.seconds = time.perf_counter() - new.began
+            ended = time.perf_counter()
+            self._causes.compiled(ended - began)
+            new.seconds = ended - new.began
         new.check_donations(self.strict)
         new.wrap(Wrapper(new, functools.partial(self._failed, new)), self.mode == "check")
         self._to_front(new)

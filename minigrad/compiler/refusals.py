@@ -22,7 +22,7 @@ BRANCH = (
 )
 RATE = (
     "read optimizer.learning_rate outside the step; an array that follows it is "
-    "optimizer.groups[0].learning_rate_array"
+    "optimizer.groups[0].learning_rate_array. To change it in the step, call a schedule's step()"
 )
 WATCHERS = {
     "minigrad.autograd.anomaly": "debug.detect_anomaly()",
@@ -119,6 +119,8 @@ def of_write(owner, what):
     """(wanted, fix) of an attribute that is set inside a step."""
     if isinstance(owner, Variable):
         fix = "do it outside the step"
+    elif "training" in what:
+        fix = "call train() and eval() outside the step: each call looks at them"
     else:
         fix = (
             "set it outside the step; keep what changes with every call in an array, and write it "
@@ -134,8 +136,9 @@ def escaped_error(values):
     return TraceError(
         f"a value made in the step{more} is kept outside it, where later calls would not renew it",
         f"{value.dtype}, {plural(value.size, 'element')}",
-        "write it in place into an array from outside: self.h.copy_(new), or return it; what was "
-        "kept has no elements: set it anew",
+        "return it, and keep what the call returns: losses.append(step(x)). If the next call needs "
+        "it, write it in place into an array from outside: self.h.copy_(new). What was kept has no "
+        "elements: set it anew",
         where=value.line,
         details=[("made by", value.name or "the engine")],
     )

@@ -178,7 +178,7 @@ CASES = {  # what is done -> (the step, part of the message, part of the advice)
     "attribute": (count, "Counting.calls = ...", "self.h.copy_(new)"),
     "kept attribute": (keep_attribute, "Counting.last = ...", "self.h.copy_(new)"),
     "del": (lambda t, x: delattr(t.model, "calls"), "del Counting.calls", "outside the step"),
-    "eval()": (lambda t, x: t.model.eval(), "Counting.training = ...", "train() and eval() outside"),
+    "eval()": (lambda t, x: t.model.eval(), "Counting.training", "train() and eval() outside"),
     "to()": (lambda t, x: t.model.to("float64"), "Counting.to", "outside the step"),
     "requires_grad": (freeze, "parameter 'weight'.requires_grad = False", "outside the step"),
     "learning rate": (set_rate, "learning_rate = ... of SGD", "a schedule"),

@@ -22,10 +22,18 @@ def user_frame():
     return frame
 
 
+def _shown_name(filename):
+    """A file's name without its folders; of a notebook's cell what IPython calls it: `In[3]`."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    name_of = getattr(getattr(shell, "compile", None), "format_code_name", lambda name: None)
+    named = name_of(filename)
+    return named[1] if named else os.path.basename(filename)
+
+
 def describe_line(filename: str, number: int) -> str:
     """`file:line  source text`, as error messages show it."""
     text = linecache.getline(filename, number).strip()
-    place = f"{os.path.basename(filename)}:{number}"
+    place = f"{_shown_name(filename)}:{number}"
     return f"{place}  {text}" if text else place
 
 

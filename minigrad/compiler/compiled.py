@@ -54,9 +54,9 @@ def compile(f=None, *, donate=(), strict=True, **unknown):
 
     What it leaves behind is what f leaves behind: parameters, `.grad`, optimizer state, running
     statistics, random numbers, versions, learning rates of schedules that f steps. What it returns
-    carries no graph: compile the whole step, `backward` and `optimizer.step()` included. While
-    somebody looks on (a timeline, anomaly detection, records, `mg.use`), or another device is
-    active, f runs as usual.
+    carries no graph: compile the whole step, `backward` and `optimizer.step()` included; a view of
+    an argument, or of another result, comes as a copy. While somebody looks on (a timeline, anomaly
+    detection, records, `mg.use`), or another device is active, f runs as usual.
 
     **What is looked at in each call**, and leads to another program if it is new: how the arguments
     are nested; shapes, strides, dtypes, requires_grad of Variables, and which of them share memory;

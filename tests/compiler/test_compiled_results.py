@@ -18,6 +18,25 @@ def values(*shape, seed=0):
 
 
 class TestResults:
+    def test_views_of_arguments_and_results_come_as_copies(self):
+        w = nn.Parameter([[1.0, 2.0], [3.0, 4.0]])
+
+        @mg.compile
+        def step(x):
+            y = x * 2.0
+            return x[0], y, y.T, w[1].detach()
+
+        x = mg.ones((2, 2))
+        for k in range(4):
+            row, y, turned, of_weight = step(x)
+            if k:
+                row.zero_()
+                y.zero_()
+            of_weight.fill_(float(k))
+            assert x.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+            assert turned.tolist() == [[2.0, 2.0], [2.0, 2.0]]
+            assert w.tolist()[1] == [k, k]  # what lies outside is itself
+
     def test_structures(self):
         Pair = collections.namedtuple("Pair", "a b")
         w = nn.Parameter([1.0, 1.0])

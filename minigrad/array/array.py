@@ -91,7 +91,7 @@ class Array:
         return self.shape, self.strides, self.offset
 
     def is_alias_of(self, other):
-        """Whether some byte is shown by both. Exact to two dimensions, sure of a no beyond.
+        """Whether some byte is shown by both: sure of a no, and mostly exact; see `overlaps`.
 
         Copy-on-write clones are aliases until the first write.
         """

@@ -6,16 +6,19 @@ a comparison tells. For others, axes of equal stride are split off, and what is 
 axes is compared progression by progression.
 """
 
+import math
 from functools import lru_cache
 
 from minigrad.array.layout import is_contiguous, size_of
+
+MOST_PAIRS = 1 << 16  # of progressions: to compare them takes a tenth of a second
 
 
 def overlaps(a, b):
     """Whether two layouts over one memory share an element: sure if it says False.
 
-    Exact to two axes, those of size 1 and of stride 0 not counted; beyond that it may say True of
-    two that lie apart.
+    Exact to two axes, those of size 1 and of stride 0 not counted; beyond that, or beyond
+    MOST_PAIRS lines to compare, it may say True of two that lie apart.
 
     >>> rows, columns = ((4, 2), (8, 1), 0), ((4, 2), (8, 1), 2)
     >>> overlaps(rows, columns), overlaps(rows, ((4, 3), (8, 1), 1))
@@ -58,7 +61,10 @@ def _meet(shape_a, strides_a, shape_b, strides_b, shift):
     if _apart(*a, *b):
         return False
     (axes_a, first_a), (axes_b, first_b) = (_merged(*a), _merged(*b))
-    if len(axes_a) > 2 or len(axes_b) > 2:
+    step = math.gcd(*(s for _, s in (*axes_a, *axes_b)))
+    if (first_a - first_b) % step:
+        return False
+    if len(axes_a) > 2 or len(axes_b) > 2 or _lines(axes_a) * _lines(axes_b) > MOST_PAIRS:
         return True
     return any(
         _progressions_meet(p, q)
@@ -106,6 +112,11 @@ def _merged(axes, first):
         else:
             found.append((n, s))
     return found or [(1, 1)], first
+
+
+def _lines(axes):
+    """How many progressions `_progressions` finds at most."""
+    return min(n for n, _ in axes) if len(axes) == 2 else 1
 
 
 def _progressions(axes, first, within=None):

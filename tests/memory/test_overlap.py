@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from minigrad.array import overlap
 from minigrad.array.overlap import overlaps, span
 
 
@@ -47,6 +48,21 @@ def test_parts_of_three_axes():
     heads = [((2, 5, 4), (60, 12, 1), 4 * k) for k in range(3)]
     assert not overlaps(heads[0], heads[1])
     assert overlaps(heads[1], ((2, 5, 5), (60, 12, 1), 0))
+
+
+def test_too_many_lines_to_compare_count_as_meeting(monkeypatch):
+    a, b = ((3, 4), (12, 5), 3), ((5, 4), (10, 5), 9)
+    assert not elements(a) & elements(b)
+    assert not overlaps(a, b)
+    overlap._meet.cache_clear()
+    monkeypatch.setattr(overlap, "MOST_PAIRS", 5)
+    assert overlaps(a, b)
+    overlap._meet.cache_clear()
+
+
+def test_layouts_of_which_one_shows_multiples_of_3_and_the_other_none():
+    a, b = ((5000, 4000), (15003, 3), 1), ((5000, 4000), (14997, 3), 0)
+    assert not overlaps(a, b)
 
 
 def test_large_layouts_take_no_time():

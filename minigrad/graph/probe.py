@@ -19,6 +19,11 @@ def run_as(name, function, /, *args, **kwargs):
         modes.state.running = before
 
 
+def check_as(name, function, /, *args):
+    """Runs a check of elements; while a step is traced it is an instruction, known by a name."""
+    return function(*args) if modes.state.trace is None else run_as(name, function, *args)
+
+
 class GraphProbe(Probe):
     """Answers for the graph of all threads, and for the running op of this one."""
 

@@ -3,8 +3,7 @@
 import numpy as np
 
 from minigrad.errors import ArgumentError, BoundsError, DTypeError, ShapeError
-from minigrad.graph.modes import state
-from minigrad.graph.probe import run_as
+from minigrad.graph.probe import check_as
 from minigrad.graph.variable import Variable
 from minigrad.kernels import expression as e
 from minigrad.kernels.backend import device_of
@@ -130,10 +129,7 @@ def cross_entropy(
             f"labels {labels.shape}, logits {logits.shape}",
             "class indices are ints (...); probabilities are floats (..., k)",
         )
-    if state.trace is None:
-        _check_labels(labels, k, ignore_index)
-    else:  # the check is an instruction, known by name
-        run_as("cross_entropy", _check_labels, labels, k, ignore_index)
+    check_as("cross_entropy", _check_labels, labels, k, ignore_index)
     if weight is None and ignore_index is None and reduction == "mean" and logits.ndim == 2:
         return CrossEntropy.apply(logits, labels, float(label_smoothing))
     rows = Reshape.apply(logits, (-1, k)) if logits.ndim != 2 else logits

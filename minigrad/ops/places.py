@@ -12,8 +12,7 @@ from minigrad.array.array import ndarray
 from minigrad.array.dtypes import bool_, int64
 from minigrad.array.layout import broadcast_shapes, check_rank, contiguous_strides, size_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, BoundsError, ShapeError
-from minigrad.graph.modes import state
-from minigrad.graph.probe import run_as
+from minigrad.graph.probe import check_as
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import default_device, device_of
 
@@ -197,10 +196,7 @@ def wrapped(name, index, n, where="", negative=True):
         )
     device = device_of(array)
     source, out = device.contiguous(array), device.empty(array.shape, int64)
-    if state.trace is None:
-        bad = _first_outside(device, source, n, out, negative)
-    else:  # the checks are instructions, known by name
-        bad = run_as(name, _first_outside, device, source, n, out, negative)
+    bad = check_as(name, _first_outside, device, source, n, out, negative)
     if bad >= 0:
         place = tuple(int(k) for k in np.unravel_index(bad, array.shape))
         wanted = _range(n) if negative else f"an index from 0 to {n - 1}"

@@ -134,7 +134,7 @@ def anatomy(row):
     plan = steps[-1].traces[0].plan
     program = Program(plan)
     call = seconds(case.step)
-    with single_threaded:  # as a call has it: the plan cuts the products
+    with single_threaded:  # BLAS would wake threads of its own
         whole, kernels = program.whole(), program.kernels()
     total = sum(time for _, time, _ in kernels.values())
     lines = []

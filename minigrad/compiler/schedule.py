@@ -18,7 +18,7 @@ from minigrad.kernels.threads import threads as pool
 WORTH = 4000  # nanoseconds on one core from which a call is cut
 FLOPS = 80  # a nanosecond on one core, about: products
 WINDOW_FLOPS = 40  # the same of convolutions without unfolding
-SHARED = 300_000  # nanoseconds of a step from which it is worth 50,000 to 100,000 to wake threads
+SHARED = 300_000  # nanoseconds of a step from which it is worth 50,000 or more to wake threads
 
 
 class Call:

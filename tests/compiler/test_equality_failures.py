@@ -201,7 +201,6 @@ def test_one_compiled_step_inside_another():
         np.testing.assert_allclose(outer(x).item(), wanted, 1e-5)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no timers for signals")
 # an interrupt inside the callback by which hypothesis times the garbage collector is "ignored"
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 
 _MODULES = {
     name: f"minigrad.{name}"
-    for name in ("memory", "nn", "optim", "errors", "data", "viz", "course", "kernels", "graph")
+    for name in ("memory", "nn", "optim", "errors", "data", "viz", "course", "kernels", "graph", "cuda")
 }
 _MODULES |= {"debug": "minigrad.autograd.debug", "functional": "minigrad.autograd.functional"}
 _NAMES = {

@@ -1,0 +1,1 @@
+"""A machine that runs CUDA kernels on any laptop, as a GPU does: in lock-step, with masks."""

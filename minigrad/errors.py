@@ -163,3 +163,37 @@ class KernelError(MinigradError, TypeError):
     """A kernel of one's own that does not compile, or lacks a gradient; `full`: Numba's text."""
 
     full = ""
+
+
+class SimulationError(MinigradError, RuntimeError):
+    """A kernel did what a GPU does not forgive, or does not notice; the simulator does.
+
+    `kernel` is its name; `block` and `thread` are (x, y, z) of one thread that did it, or None.
+    """
+
+    kernel = ""
+    block = thread = None
+
+
+class OutOfBoundsError(SimulationError, IndexError):
+    """A kernel's access beyond the end, or before the beginning, of its memory."""
+
+
+class UninitializedReadError(SimulationError):
+    """A kernel read shared or local memory that no thread had written."""
+
+
+class DataRaceError(SimulationError):
+    """Two threads used one cell, at least one wrote, and nothing said who comes first."""
+
+
+class DivergentBarrierError(SimulationError):
+    """A barrier that some threads of the block, or lanes of the warp, never reach."""
+
+
+class InactiveLaneError(SimulationError):
+    """A shuffle or a vote that asks lanes of the warp that do not take part."""
+
+
+class EndlessLoopError(SimulationError):
+    """A kernel's loop that ran beyond the simulator's limit of steps."""

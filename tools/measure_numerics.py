@@ -123,7 +123,7 @@ def functions_table() -> list[str]:
 def random_table() -> list[str]:
     """Times of the random kernels."""
     lines = ["| kernel | ns per element | NumPy (SFC64) |", "|---|---|---|"]
-    module = loader.load_source("random", loader.MATHEMATICS)
+    module = loader.load_source("random", loader.RANDOM)
     generator = np.random.Generator(np.random.SFC64(1))
     for name, numpys in RANDOM.items():
         out = numpys(generator, N_TIMED)

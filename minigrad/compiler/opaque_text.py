@@ -111,7 +111,7 @@ def _random(i, at):
     limits = [i.attributes["low"], i.attributes["high"]] if kind == "integers" else []
     name = f"random_{kind}_{SHORT[out.dtype.name]}"
     more = [*limits, "seed", "counter"]  # the counter: of the run, plus the instruction's own
-    includes = ("mathematics_f4", "mathematics_f8", "powers", "random")
+    includes = ("mathematics_f4", "mathematics_f8", "powers", "random_functions", "random")
     return OpaqueText(name, [at(out)], more, out.size, includes)
 
 

@@ -18,6 +18,7 @@ MATHEMATICS = (
     "mathematics_f8",
     "powers",
 )  # source files, to be included together
+RANDOM = (*MATHEMATICS, "random_functions")
 
 _modules = {}
 loaded = []  # names of the modules loaded, in order: how many kernels a process needed

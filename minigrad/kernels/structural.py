@@ -25,7 +25,7 @@ def kernel(source, name):
 @functools.cache
 def random_kernel(name):
     """A kernel of `source/random.py`."""
-    return getattr(loader.load_source("random", loader.MATHEMATICS), name)
+    return getattr(loader.load_source("random", loader.RANDOM), name)
 
 
 def ranges(count, work):

@@ -22,7 +22,7 @@ KEY = 0x5EED_0123_4567
 
 @functools.cache
 def kernels():
-    return loader.load_source("random", loader.MATHEMATICS)
+    return loader.load_source("random", loader.RANDOM)
 
 
 def draw(name, n, key=KEY, counter=0, span=(-5, 12), out=None, start=0, stop=None):
@@ -59,7 +59,7 @@ def kernel(given_at, out_at):
     c, out = u4_at(given_at), u4_at(out_at)
     out[0], out[1], out[2], out[3] = philox(c[0], c[1], c[2], c[3], c[4], c[5])
 """,
-        (*loader.MATHEMATICS, "random"),
+        loader.RANDOM,
     ).kernel
     # From kat_vectors of Random123 (Salmon et al., SC 2011): philox4x32, 10 rounds.
     vectors = """
@@ -165,7 +165,7 @@ def kernel(words_at, f4_out, f8_out):
     a[0], a[1] = normal_pair_f4(w[0], w[1])
     b[0], b[1] = normal_pair_f8(w[0], w[1], w[2], w[3])
 """,
-        (*loader.MATHEMATICS, "random"),
+        loader.RANDOM,
     ).kernel
     radii = []
     for word in (0, 2**32 - 1):

@@ -1,0 +1,90 @@
+"""Atomic operations of many lanes on few elements, as if lane after lane had done them.
+
+Lanes with different elements do not meet, so they act together. Lanes that share an element act in
+turns: all first comers of their elements, then all second comers, and so on. Where few elements are
+shared by many lanes, a running total of each group of lanes gives the same in one go.
+"""
+
+import numpy as np
+
+
+def _inc(old, limit):
+    return np.where(old >= limit, 0, old + 1).astype(old.dtype)
+
+
+def _dec(old, limit):
+    return np.where((old == 0) | (old > limit), limit, old - 1).astype(old.dtype)
+
+
+OPERATIONS = {
+    "add": np.add,
+    "sub": np.subtract,
+    "max": np.maximum,
+    "min": np.minimum,
+    "nanmax": np.fmax,
+    "nanmin": np.fmin,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "exch": lambda old, new: new,
+    "cas": None,  # the pair (expected, new) is compared below
+    "inc": _inc,
+    "dec": _dec,
+}
+
+
+def apply(cells, operation, index, value, active, count, want_old=True):
+    """Writes to `cells`; the old elements as a lane vector (arbitrary in inactive lanes), or None.
+
+    cells: 1-D. index: scalar or (count,). value: scalar or (count,), for "cas" a pair of them.
+    active: bool (count,) or None.
+    """
+    lanes = None if active is None else np.flatnonzero(active)
+    number = count if lanes is None else lanes.size
+    index = _of(index, lanes, number)
+    pair = value if operation == "cas" else (value,)
+    values = [_of(np.asarray(v).astype(cells.dtype), lanes, number) for v in pair]
+    function = OPERATIONS[operation]
+    if not want_old and isinstance(function, np.ufunc):
+        function.at(cells, index, values[0])
+        return None
+    found = np.empty(number, cells.dtype)
+    order = np.argsort(index, kind="stable")
+    ordered = index[order]
+    first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if number else order
+    lengths = np.diff(np.r_[first, number])
+    most = int(lengths.max()) if number else 0
+    if isinstance(function, np.ufunc) and most > len(first):
+        _by_element(cells, function, ordered, values[0][order], first, lengths, found, order)
+    else:
+        for turn in range(most):
+            now = order[first[lengths > turn] + turn]
+            at = index[now]
+            old = found[now] = cells[at]
+            if function is None:
+                cells[at] = np.where(old == values[0][now], values[1][now], old)
+            else:
+                cells[at] = function(old, values[0][now])
+    if not want_old:
+        return None
+    if lanes is None:
+        return found
+    out = np.zeros(count, cells.dtype)
+    out[lanes] = found
+    return out
+
+
+def _of(value, lanes, number):
+    if value.ndim == 0:
+        return np.full(number, value)
+    return value if lanes is None else value[lanes]
+
+
+def _by_element(cells, function, ordered, values, first, lengths, found, order):
+    """One running total per element: `accumulate` goes from left to right, in the cells' dtype."""
+    for begin, length in zip(first, lengths, strict=True):
+        part = slice(begin, begin + length)
+        start = cells[ordered[begin]]
+        running = function.accumulate(np.concatenate([[start], values[part]]), dtype=cells.dtype)
+        found[order[part]] = running[:-1]
+        cells[ordered[begin]] = running[-1]

@@ -1,0 +1,170 @@
+"""The memory of a launch: what every load, store and atomic operation of a kernel goes through.
+
+The machine (`launch`) makes one `Memory` per launch, calls `begin` with the lanes of every wave,
+and asks it for regions: `buffer` for global memory, which lives for the whole launch, `shared` for
+the shared memory of a wave's blocks. (Local arrays are registers of the machine, not memory.)
+
+A region is bytes. An access names its element type and, in units of that type, an index:
+
+- dtype: np.dtype of the element.
+- index: int64, element 0 being the region's first byte: a vector with one element per lane, or a
+  scalar, which means that all active lanes use that element. The indices of inactive lanes are
+  arbitrary. In shared memory the index counts from the first block's first byte: block b of the
+  wave begins at byte `b * region.stride`. Arrays have checked each index against their shape
+  already; a region checks that it stays inside (of a pointer nothing else is known).
+- active: bool (count,), or None: all lanes of the wave.
+- site: the `Site` in the source.
+- width: `load4` and `store4` use 4 elements from the index on in one access, of width * itemsize
+  bytes; values are then lists of 4.
+
+Values are scalars (the same in all lanes) or vectors of one element per lane; vectors are never
+written to once made. What inactive lanes get from a load is arbitrary.
+
+`lanes.block_epoch` and `lanes.warp_epoch` grow at every barrier of a block or warp; accesses
+of a block that two threads make in different epochs are ordered.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from minigrad.errors import OutOfBoundsError, describe_line
+from minigrad.simt import atomics
+from minigrad.simt.lanes import first_active
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Site:
+    """A place in a kernel's source: what errors and reports name.
+
+    Attributes:
+        file, line, column: where; lines from 1, columns from 0.
+        text: the source of the expression, `tile[y, k]`.
+        function: the name of the kernel or device function that it stands in.
+    """
+
+    file: str
+    line: int
+    column: int
+    text: str
+    function: str
+
+    @property
+    def where(self):
+        """`file:line  source text`, as error messages show it."""
+        return describe_line(self.file, self.line)
+
+
+class Region:
+    """Bytes of one memory space; see above for the arguments of load, store and atomic.
+
+    Attributes:
+        space: "global", "shared" or "constant".
+        name: what the kernel calls it, for messages.
+        stride: bytes from one block's memory to the next; 0 in global memory.
+    """
+
+    def __init__(self, memory, data, space, name, stride=0, writable=True):
+        self.memory, self.data, self.space, self.name = memory, data, space, name
+        self.stride, self.writable = stride, writable
+        self._typed = {}
+
+    def typed(self, dtype):
+        """The bytes as elements of a dtype."""
+        found = self._typed.get(dtype)
+        if found is None:
+            whole = self.data.size // dtype.itemsize * dtype.itemsize
+            found = self._typed[dtype] = self.data[:whole].view(dtype)
+        return found
+
+    def load(self, dtype, index, active, site, width=1):
+        """The elements at `index`: a scalar where index is one; a list of `width` where not 1."""
+        cells = self.typed(dtype)
+        index = self._inside(cells, index, active, site, width)
+        if width == 1:
+            return cells[index]
+        return [cells[index + k] for k in range(width)]
+
+    def store(self, dtype, index, value, active, site, width=1):
+        """Writes; where several lanes use one element, the highest lane's value stays."""
+        cells = self.typed(dtype)
+        index = self._inside(cells, index, active, site, width)
+        for k, part in enumerate(value if width > 1 else [value]):
+            if index.ndim == 0:
+                cells[index + k] = last(part, active)
+            elif active is None:
+                cells[index + k] = part
+            else:
+                cells[index[active] + k] = part if part.ndim == 0 else part[active]
+
+    def atomic(self, dtype, operation, index, value, active, site, old=True):
+        """Read, compute, write, lane after lane; the element before it, or None if not wanted.
+
+        operation: a name in `atomics.OPERATIONS`. value: a value, for "cas" a pair (expected, new).
+        """
+        cells = self.typed(dtype)
+        index = self._inside(cells, index, active, site, 1)
+        return atomics.apply(
+            cells, operation, index, value, active, self.memory.lanes.count, want_old=old
+        )
+
+    def _inside(self, cells, index, active, site, width):
+        """The index, with 0 for inactive lanes where theirs would be outside."""
+        limit = cells.size - width + 1
+        if index.ndim == 0:
+            if 0 <= index < limit:
+                return index
+            outside = np.ones((), bool)
+        else:
+            if index.size and limit > 0 and index.view(np.uint64).max() < limit:
+                return index
+            outside = index.view(np.uint64) >= max(limit, 0)
+        lane = first_active(active, np.broadcast_to(outside, (self.memory.lanes.count,)))
+        if lane is not None:
+            raise self._out_of_bounds(cells, index, lane, site)
+        return np.where(outside, 0, index)
+
+    def _out_of_bounds(self, cells, index, lane, site):
+        where = index if index.ndim == 0 else index[lane]
+        return OutOfBoundsError(
+            f"{site.text} is outside of its memory",
+            got=f"element {where} of {cells.size} elements of {cells.dtype}",
+            where=f"{site.where}",
+            details=(("thread", self.memory.lanes.name(lane)),),
+            fix="guard the access: if i < n: ...",
+        )
+
+
+def last(value, active):
+    """What one element holds after all active lanes have stored to it: the highest lane's value."""
+    if value.ndim == 0:
+        return value
+    return value[-1] if active is None else value[np.flatnonzero(active)[-1]]
+
+
+class Memory:
+    """All memory of one launch.
+
+    Args:
+        kernel: the kernel's name, for messages.
+        watch: look for data races and for reads of uninitialised shared memory.
+        counts: what counts accesses for a report, or None.
+    """
+
+    def __init__(self, kernel, watch=True, counts=None):
+        self.kernel, self.watch, self.counts = kernel, watch, counts
+        self.lanes = None
+
+    def begin(self, lanes):
+        """A new wave: other blocks run from here on."""
+        self.lanes = lanes
+
+    def buffer(self, data, name, writable=True, space="global"):
+        """The region of a buffer; data: uint8 (n,), used in place."""
+        return Region(self, data, space, name, writable=writable)
+
+    def shared(self, nbytes, name):
+        """Shared memory for the blocks of this wave, `nbytes` each, uninitialised."""
+        stride = -(-nbytes // 16) * 16
+        data = np.zeros(stride * self.lanes.blocks, np.uint8)
+        return Region(self, data, "shared", name, stride)

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from minigrad.array.array import Array
+from minigrad.array.array import Array, hooks, ndarray
 from minigrad.array.dtypes import DType
 from minigrad.errors import DeviceError
 
@@ -151,14 +151,15 @@ class Device(Protocol):
         ...
 
 
-_modules = {"cpu": "minigrad.kernels.cpu"}
+_modules = {"cpu": "minigrad.kernels.cpu", "simt": "minigrad.kernels.gpu.simt"}
 _devices: dict[str, Any] = {}
 
 
 class _Active(threading.local):
-    """The device of this thread that wins over the arrays' own, if there is one."""
+    """Of this thread: the device that wins over the arrays' own, and that of new Arrays."""
 
     device: Any = None
+    default: Any = None
 
 
 _active = _Active()
@@ -187,7 +188,52 @@ def device_of(array) -> Any:
 
 def default_device() -> Any:
     """Where new Arrays are made if nothing else is said."""
-    return _active.device or device_named("cpu")
+    return _active.device or _active.default or device_named("cpu")
+
+
+def beside(array) -> Any:
+    """The device for new Arrays that go together with one: where that lies, unless one is active.
+
+    array: an Array or None, for which it is the default device.
+    """
+    return default_device() if array is None else device_of(array)
+
+
+def set_default(device):
+    """Makes new Arrays of this thread on a device; None: on the CPU. Returns the one before."""
+    before, _active.default = _active.default, device
+    return before
+
+
+def values(array):
+    """The elements on the host, to be read inside the engine: not for handing out or writing."""
+    if array.buffer.pool.device == "cpu":
+        return ndarray(array)
+    if hooks.reading is not None:
+        hooks.reading(array)
+    return device_named(array.device).to_numpy(array)
+
+
+def set_values(array, data):
+    """Writes an ndarray of its shape into an Array. Versions are the caller's."""
+    if array.buffer.pool.device == "cpu":
+        ndarray(array)[...] = data
+    else:
+        device = device_named(array.device)
+        device.copy(device.from_numpy(data, array.dtype), array)
+
+
+def moved(array, device):
+    """An Array with the same values on a device; of its own, unless it is there already."""
+    if device_named(array.device) is device:
+        return device.share(array)
+    return device.from_numpy(values(array), array.dtype)
+
+
+def host() -> Any:
+    """The device whose memory Python reads: the CPU, or what stands for it in a traced step."""
+    usual = default_device()
+    return usual if usual.name == "cpu" else device_named("cpu")
 
 
 class active:

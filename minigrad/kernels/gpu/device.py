@@ -1,0 +1,159 @@
+"""A GPU, real or simulated: the device table written once, over launches and copies of bytes."""
+
+from typing import Any
+
+import numpy as np
+
+from minigrad.array.array import Array, View, hooks, moves, prepare_write
+from minigrad.array.dtypes import DType, bool_
+from minigrad.array.layout import byte_extent, size_of
+from minigrad.errors import DeviceError
+from minigrad.kernels.expression import IDENTITY, Program, logical_and, symbol
+
+_x, _low, _high = map(symbol, ("x", "low", "high"))
+WITHIN = Program(["x", "low", "high"], [logical_and(_low <= _x, _x <= _high)])
+
+
+class Gpu:
+    """The device table (see `backend.Device`) of what runs CUDA kernels.
+
+    A subclass says what memory is (`pool`, `upload`, `download`, `copy_bytes`) and how a kernel is
+    run (`launch`). Its Arrays are never `is_flat`: the short ways of ops call code of the CPU.
+    """
+
+    name: str
+    pool: Any
+
+    # -- what a subclass gives -------------------------------------------------------------------
+
+    def launch(self, kernel, blocks, threads, operands, shared=0):
+        """Runs a GpuKernel.
+
+        Args:
+            kernel: a GpuKernel.
+            blocks, threads: ints, or tuples of up to three.
+            operands: in the order of its signature: Arrays of this device (a pointer to their first
+                element), ints and floats.
+            shared: bytes of dynamic shared memory.
+        """
+        raise NotImplementedError
+
+    def upload(self, data, buffer):
+        """Writes flat bytes, an ndarray of uint8, to the beginning of a Buffer."""
+        raise NotImplementedError
+
+    def download(self, buffer, first, count):
+        """`count` bytes of a Buffer from byte `first` on: an ndarray of uint8 of its own."""
+        raise NotImplementedError
+
+    def copy_bytes(self, source, target, count):
+        """Copies the first bytes of a Buffer to the beginning of another one."""
+        raise NotImplementedError
+
+    # -- memory ----------------------------------------------------------------------------------
+
+    def empty(self, shape, dtype):
+        """A new contiguous Array with undefined elements."""
+        out = Array(self.pool.take(size_of(shape) * dtype.itemsize), shape, dtype)
+        out.is_flat = False
+        return out
+
+    def check_here(self, x):
+        """Raises DeviceError if an Array's memory belongs to another device."""
+        if x.buffer.pool is not self.pool:
+            raise DeviceError(
+                f"wanted arrays on {self.name}, the device that computes",
+                f"{x.dtype}{list(x.shape)} on {x.device}",
+                f"move it: x.to({self.name!r})",
+            )
+
+    def copy_buffer(self, old):
+        """A Buffer with the same bytes: the copy of copy-on-write."""
+        new = self.pool.take(old.requested)
+        self.copy_bytes(old, new, old.requested)
+        return new
+
+    def share(self, x):
+        """clone(): a Storage over the same Buffer, to be copied at the first write to either.
+
+        Copies at once what is pinned or foreign, and views.
+        """
+        buffer = x.buffer
+        if buffer.pins or buffer.is_foreign or type(x) is View:
+            return self.convert(x, x.dtype)
+        self.check_here(x)
+        buffer.owners += 1
+        moves.count += 1
+        clone = Array(buffer, x.shape, x.dtype)
+        clone.is_flat = False
+        if hooks.storage is not None:
+            hooks.storage.forked(x.storage, clone)
+        return clone
+
+    def prepare_write(self, array, place=None):
+        """Before every in-place write: bumps the version, un-shares a copy-on-write Buffer."""
+        prepare_write(array, self.copy_buffer, place)
+
+    # -- from and to the host --------------------------------------------------------------------
+
+    def from_numpy(self, data, dtype):
+        """A new Array with a copy of an ndarray."""
+        out = self.empty(data.shape, dtype)
+        if data.size:
+            whole = np.ascontiguousarray(data.astype(dtype.numpy, copy=False))
+            self.upload(whole.reshape(-1).view(np.uint8), out.buffer)
+        return out
+
+    def to_numpy(self, x):
+        """The elements as an ndarray of its own, on the host."""
+        self.check_here(x)
+        step = x.dtype.itemsize
+        first, last = byte_extent(x.shape, x.strides, x.offset, step)
+        if first == last:
+            return np.empty(x.shape, x.dtype.numpy)
+        data = self.download(x.buffer, first, last - first)
+        strides = tuple(s * step for s in x.strides)
+        return np.ndarray(x.shape, x.dtype.numpy, data, x.offset * step - first, strides)
+
+    def item(self, x):
+        """The one element, as a Python number."""
+        return self.to_numpy(x).item()
+
+    # -- what the kernels do ---------------------------------------------------------------------
+
+    def copy(self, source, out):
+        """out[...] = source, broadcast and converted."""
+        self.elementwise(IDENTITY, (source,), (out,))
+
+    def fill(self, out, value):
+        """out[...] = value, a Python number."""
+        self.elementwise(IDENTITY, (value,), (out,))
+
+    def contiguous(self, x):
+        """x itself if its elements lie in C order, else a copy that does."""
+        return x if x.is_contiguous else self.convert(x, x.dtype)
+
+    def convert(self, x, dtype: DType):
+        """A contiguous copy in another dtype."""
+        out = self.empty(x.shape, dtype)
+        self.copy(x, out)
+        return out
+
+    def all_within(self, x, low, high):
+        """Whether every element of an integer Array is in [low, high]."""
+        if not x.size:
+            return True
+        out, axes = self.empty((), bool_), tuple(range(len(x.shape)))
+        self.reduce(WITHIN, "all", (x, int(low), int(high)), out, x.shape, axes)
+        return bool(self.item(out))
+
+    def side_by_side(self, function, count, work):
+        """function(0, 0, count): a GPU works side by side within a kernel."""
+        function(0, 0, count)
+
+    def parts(self, count, work):
+        """One: see side_by_side."""
+        return 1
+
+    elementwise: Any  # these the parts above give
+    reduce: Any

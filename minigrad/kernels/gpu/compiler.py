@@ -201,7 +201,7 @@ def link(ptx, capability, called="kernel"):
         registers=_number(r"Used (\d+) registers", log),
         spills=_number(r"(\d+) bytes spill stores", log) + _number(r"(\d+) bytes spill loads", log),
         stack=_number(r"(\d+) bytes stack frame", log),
-        shared=static_shared(code),
+        shared=sum(map(int, re.findall(r"\.shared .*\[(\d+)\];", ptx))),
         barriers=_number(r"used (\d+) barriers", log),
         doubles=ptx.count(".f64"),
     )
@@ -212,24 +212,6 @@ def _number(pattern, log):
     if found is None:
         raise KernelError(f"the assembler's report lacks {pattern!r}", log)
     return int(found.group(1))
-
-
-def static_shared(code):
-    """Bytes of static shared memory: the sections `.nv.shared.*` of a cubin, an ELF file.
-
-    The assembler's report leaves them out where the symbols are global, as Numba's are.
-    """
-    offset = int.from_bytes(code[0x28:0x30], "little")  # of the section headers, 64 bytes each
-    count, names_at = (int.from_bytes(code[k : k + 2], "little") for k in (0x3C, 0x3E))
-    headers = [code[offset + 64 * k : offset + 64 * (k + 1)] for k in range(count)]
-    strings = int.from_bytes(headers[names_at][0x18:0x20], "little")
-    total = 0
-    for header in headers:
-        start = strings + int.from_bytes(header[:4], "little")
-        name = code[start : code.index(b"\0", start)]
-        if name.startswith(b".nv.shared.") and not name.startswith(b".nv.shared.reserved"):
-            total += int.from_bytes(header[0x20:0x28], "little")
-    return total
 
 
 def explained(error, function, arguments):

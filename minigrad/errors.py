@@ -199,33 +199,5 @@ class EndlessLoopError(SimulationError):
     """A kernel's loop that ran beyond the simulator's limit of steps."""
 
 
-class GpuKernelError(MinigradError, RuntimeError):
-    """A CUDA kernel did something wrong in the simulator: the root of the errors that it finds."""
-
-
-class OutOfBoundsError(GpuKernelError, BoundsError):
-    """A thread read or wrote beyond the end of an array."""
-
-
-class UninitialisedReadError(GpuKernelError):
-    """A thread read shared or local memory, or a variable, that it had no value for yet."""
-
-
-class DivergentBarrierError(GpuKernelError):
-    """Some threads of a block or a warp wait at a barrier that others never reach."""
-
-
-class DataRaceError(GpuKernelError):
-    """Two threads used one cell of memory, one of them writing, with no barrier between."""
-
-
-class ShuffleError(GpuKernelError):
-    """A warp function read from a lane that is inactive, missing or not named in its mask."""
-
-
-class EndlessLoopError(GpuKernelError):
-    """A loop that does not end while the threads of a warp run in lock-step."""
-
-
-class NotInCudaError(GpuKernelError, KernelError):
+class NotInCudaError(SimulationError, KernelError):
     """A construct that Numba's CUDA target does not compile, named with its line."""

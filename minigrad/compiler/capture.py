@@ -54,6 +54,7 @@ class Capture:
     actions: [(function, 'before' or 'after')]: work of the host around each run.
     idle: [(Value, offset, size)] of flat gradient buffers that nobody may read after the step.
     random_count: by how much the default generator's counter moves.
+    device: the name of the device that it was traced for.
     """
 
     recording: Recording
@@ -66,6 +67,7 @@ class Capture:
     idle: list = field(default_factory=list)
     random_count: int = 0
     made: list = field(default_factory=list)
+    device: str = "cpu"
 
     def escaped(self):
         """The TraceError of values that live on although the trace is over, or None.
@@ -83,7 +85,7 @@ def _alive(found):
     return [value for reference, value in found if reference() is not None]
 
 
-def capture(function, args=(), kwargs=None, donated=()):
+def capture(function, args=(), kwargs=None, donated=(), device="cpu"):
     """Runs function(*args, **kwargs) without computing and returns what it would do: a Capture.
 
     All that the call changes on the way is put back: `.grad`, versions, the generator. Memory is
@@ -91,13 +93,14 @@ def capture(function, args=(), kwargs=None, donated=()):
 
     Args:
         donated: the Variables among the arguments whose memory the step may take over.
+        device: the name of the device that the program will run on.
 
     Raises:
         TraceError: the function does what no program can do.
     """
     kwargs = kwargs or {}
     variables = variables_of(args, kwargs)
-    trace = Trace([v.array for v in variables])
+    trace = Trace([v.array for v in variables], device)
     try:
         found = trace.run(_run, trace, function, args, kwargs, variables)
     except Exception as error:
@@ -137,6 +140,7 @@ def _run(trace, function, args, kwargs, variables):
         idle=_idle(trace, grads, variables, shown),
         random_count=trace.random_count,
         made=trace.made,
+        device=trace.name,
     )
 
 

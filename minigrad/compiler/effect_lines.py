@@ -4,7 +4,6 @@ from typing import Any
 
 from minigrad.compiler.structure import Output
 from minigrad.graph.variable import Variable
-from minigrad.kernels.cpu import cpu
 from minigrad.ops.operands import InferenceVariable
 
 
@@ -12,6 +11,7 @@ class EffectLines:
     """A part of `wrapper.Wrapper`, whose attributes it uses."""
 
     b: Any
+    device: Any
     plan: Any
     capture: Any
     lines: list
@@ -25,7 +25,7 @@ class EffectLines:
         """What is left behind when the step has run to its end."""
         lines = []
         for k in self._copied():
-            lines.append(f"r{k} = {self._constant(cpu.convert)}(r{self._copied()[k]}, r{k}.dtype)")
+            lines.append(f"r{k} = {self._constant(self.device.convert)}(r{self._copied()[k]}, r{k}.dtype)")
         lines += self._donations()
         if self.capture.random_count:
             lines.append(f"generator.counter += {self.capture.random_count}")

@@ -27,13 +27,18 @@ def settle(found):
         if effect.is_read:
             array = before.array
             value = captured.get(id(array))
-            if type(array) is not Array or not array.is_flat or value is None:
+            if not is_whole(array) or value is None:
                 continue
             moving[value], value.storage = k, None
         if after is not None and after.variable is before:
             effect.after = after._replace(variable=PRESENT)
         effect.before = PRESENT
     return moving
+
+
+def is_whole(array):
+    """Whether an Array is a Storage that nobody else writes."""
+    return type(array) is Array and (array.is_flat or array.device != "cpu")
 
 
 def same_variable(old, new):

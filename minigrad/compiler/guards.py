@@ -4,7 +4,7 @@ A `Description` walks the arguments once. It gives a key to compare, the checks 
 for the specialised wrapper (see `wrapper`), and facts in words for the warning about retracing.
 
 - Tuples, lists and dicts: by type, length and keys.
-- Variables: by shape, strides, dtype, requires_grad, and which of them share memory.
+- Variables: by shape, strides, dtype, device, requires_grad, and which of them share memory.
 - Numbers, strings, None, enums, dtypes, slices, ranges, sets of those: by value.
 - Everything else (Modules, Parameters, optimizers, functions): by identity.
 - NumPy arrays and iterators are refused: their contents would be frozen, or used up.
@@ -236,10 +236,13 @@ class Description:
             self._check(f"v{k}._requires_grad is not {bool(x._requires_grad)}")
             return
         a = x.array
-        self.parts.append((type(x), a.shape, a.strides, a.dtype, x._requires_grad, x.node is None))
+        self.parts.append(
+            (type(x), a.shape, a.strides, a.dtype, a.device, x._requires_grad, x.node is None)
+        )
         self.facts[where, "shape"] = a.shape
         self.facts[where, "strides"] = a.strides
         self.facts[where, "dtype"] = a.dtype
+        self.facts[where, "device"] = a.device
         self.facts[where, "requires_grad"] = x._requires_grad
         kind = self._constant(type(x))
         self._check(f"type({name}) is not {kind}")
@@ -260,6 +263,9 @@ class Description:
             first = group[0]
             k = first.number
             self.lines.append(f"s{k} = x{k} if type(x{k}) is Array else x{k}.storage")
+            if not first.is_fixed:
+                pool = first.array.storage.buffer.pool
+                self._check(f"s{k}.buffer.pool is not {self._constant(pool)}")
             for other in group[1:]:
                 n = other.number
                 apart = other.array.offset - first.array.offset

@@ -72,6 +72,17 @@ def _entry():
     return name, ""
 
 
+class OtherDevice(TraceError):
+    """Arrays of another device than the one that a step is traced for: it is traced for that."""
+
+    def __init__(self, found, wanted):
+        super().__init__(
+            f"a compiled step with arrays on {found} and on {wanted}: a program runs on one device",
+            fix="move them to one device outside the step: x.to(...)",
+        )
+        self.found = found
+
+
 def read_error(array, value, running):
     """The error of asking for elements while tracing.
 

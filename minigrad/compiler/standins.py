@@ -11,7 +11,7 @@ import weakref
 
 from minigrad.array.array import Array
 from minigrad.array.layout import is_contiguous
-from minigrad.compiler.trace import NOWHERE
+from minigrad.compiler.trace import nowhere
 from minigrad.errors import TraceError
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
@@ -20,10 +20,12 @@ from minigrad.graph.variable import Variable
 class StandInBuffer:
     """In the place of an argument's bytes."""
 
-    __slots__ = ("is_foreign", "nbytes", "owners", "pins", "requested", "where")
-    home = pool = NOWHERE
+    __slots__ = (
+        "home", "is_foreign", "nbytes", "owners", "pins", "pool", "requested", "where",
+    )  # fmt: skip
 
-    def __init__(self, nbytes, where):
+    def __init__(self, nbytes, where, device):
+        self.home = self.pool = nowhere(device)
         self.owners, self.pins, self.nbytes, self.requested = 1, 0, 0, nbytes
         self.is_foreign, self.where = False, where
 
@@ -61,9 +63,8 @@ class Group:
             self.base = self.storage
             return
         dtype = first.array.dtype
-        self.base = Array(
-            StandInBuffer(self.size * dtype.itemsize, self.where), (self.size,), dtype
-        )
+        buffer = StandInBuffer(self.size * dtype.itemsize, self.where, self.storage.device)
+        self.base = Array(buffer, (self.size,), dtype)
         self.base.is_flat = False  # the short ways of ops compute at once
         self.start = start
 

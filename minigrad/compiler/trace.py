@@ -5,6 +5,7 @@ All other arrays are the step's arguments or were captured; they are known by th
 """
 
 import contextlib
+import functools
 import weakref
 
 import numpy as np
@@ -29,17 +30,20 @@ from minigrad.graph.modes import state, watch
 from minigrad.graph.node import user_place
 from minigrad.kernels import backend
 from minigrad.kernels.backend import active
-from minigrad.kernels.cpu import cpu
 from minigrad.kernels.expression import IDENTITY
 from minigrad.ops.creation import generator as default_generator
 
+HOST = "cpu"
+
 
 class _Nowhere:
-    """The pool, and the bin, of buffers without memory: named as the CPU's, since ops compare."""
+    """The pool, and the bin, of buffers without memory. device: whose they would be."""
 
-    device = "cpu"
     current_bytes = 0
     is_outside = False
+
+    def __init__(self, device):
+        self.device = device
 
     @property
     def pool(self):
@@ -50,17 +54,22 @@ class _Nowhere:
         """A buffer that is let go goes nowhere."""
 
 
-NOWHERE = _Nowhere()
+@functools.cache
+def nowhere(device):
+    """The pool of buffers without memory on a device, by its name."""
+    return _Nowhere(device)
 
 
 class TraceBuffer:
     """What an Array that a trace has made holds in the place of bytes: a Value of the program."""
 
-    __slots__ = ("is_foreign", "nbytes", "owners", "pins", "requested", "trace", "value")
-    home = pool = NOWHERE
+    __slots__ = (
+        "home", "is_foreign", "nbytes", "owners", "pins", "pool", "requested", "trace", "value",
+    )  # fmt: skip
 
     def __init__(self, value, trace):
         self.value, self.trace = value, trace
+        self.home = self.pool = trace.nowhere
         self.owners, self.pins, self.nbytes, self.is_foreign = 1, 0, 0, False
         self.requested = value.nbytes
 
@@ -77,11 +86,12 @@ class Trace(Table):
 
     Args:
         arguments: Arrays that are passed in; those of one Storage are one Value.
+        device: the name of the device that the program will run on.
     """
 
-    name = "cpu"
-
-    def __init__(self, arguments=()):
+    def __init__(self, arguments=(), device="cpu"):
+        self.name, self.nowhere = device, nowhere(device)
+        self.real = backend.device_named(device)
         self.instructions = []
         self.arguments = []  # Values
         self.known = {}  # id of a Storage with memory -> its Value
@@ -217,7 +227,14 @@ class Trace(Table):
             if buffer.trace is not self:
                 raise self.failed_by(refusals.outside_error(buffer.value))
             return buffer.value
-        return self.known.get(id(storage)) or self._know(CAPTURED, storage)
+        return self.known.get(id(storage)) or self._met(storage)
+
+    def _met(self, storage):
+        """The Value of memory from outside; numbers of the host may serve a program elsewhere."""
+        where = storage.buffer.pool.device
+        if where not in (self.name, HOST):
+            raise self.failed_by(refusals.OtherDevice(where, self.name))
+        return self._know(CAPTURED, storage)
 
     def ref(self, x):
         """The Ref that an Array is now; a number as Python's own."""
@@ -276,16 +293,16 @@ class Trace(Table):
     def from_numpy(self, data, dtype):
         """An Array with a copy of an ndarray: a constant of the program."""
         with self.paused():
-            array = cpu.from_numpy(data, dtype)
-            own = cpu.share(array)
+            array = self.real.from_numpy(data, dtype)
+            own = self.real.share(array)
         self._know(CONSTANT, array, own)
         return array
 
     def adopt(self, data, dtype):
         """An Array over the memory of an ndarray; the program reads a copy of it."""
         with self.paused():
-            array = cpu.adopt(data, dtype)
-            own = cpu.share(array)
+            array = self.real.adopt(data, dtype)
+            own = self.real.share(array)
         self._know(CONSTANT, array, own)
         self.adopted.add(id(array))
         return array

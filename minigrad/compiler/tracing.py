@@ -6,8 +6,10 @@ from typing import Any
 from minigrad.compiler import donation
 from minigrad.compiler.capture import capture
 from minigrad.compiler.gradients import settle
+from minigrad.compiler.refusals import OtherDevice
 from minigrad.compiler.standins import StandIns
 from minigrad.compiler.structure import outputs_of, variables_of
+from minigrad.compiler.trace import HOST
 from minigrad.errors import TraceError
 from minigrad.graph.modes import state
 from minigrad.graph.node import Node, place_line
@@ -103,9 +105,24 @@ class Traced:
 def traced(step, args, kwargs, description):
     """Runs a compiled step's function under the trace: a Traced without a plan.
 
+    The program is for the device of the arguments; one that has none, or arguments on the CPU
+    alone, for that of the first other memory that the function meets.
+
     Raises:
         TraceError: it cannot become a program.
     """
+    devices = [m.array.device for m in description.members]
+    device = next((d for d in devices if d != HOST), HOST)
+    try:
+        return _traced(step, args, kwargs, description, device)
+    except OtherDevice as other:
+        if device != HOST:
+            raise
+        device = other.found
+    return _traced(step, args, kwargs, description, device)
+
+
+def _traced(step, args, kwargs, description, device):
     began = time.perf_counter()
     donated = donation.members_of(description, step.donate, step.names) if step.donate else []
     stand_ins = StandIns(description, args, kwargs)
@@ -114,6 +131,7 @@ def traced(step, args, kwargs, description):
         stand_ins.args,
         stand_ins.kwargs,
         stand_ins.of(donated),
+        device,
     )
     stand_ins.check_unchanged()
     error = found.escaped()

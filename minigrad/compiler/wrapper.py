@@ -43,8 +43,11 @@ class Wrapper(MemoryLines, EffectLines):
         failed: called with (status, args, kwargs, [Storage per argument Value]).
     """
 
+    NO_STORAGE = "type({0}) is not Array or not {0}.is_flat"  # see gradients.is_whole
+
     def __init__(self, binding, failed):
         self.b, self.plan, self.capture = binding, binding.plan, binding.capture
+        self.device = backend.device_named(self.capture.device)
         self.left, self.known_writes, self.states = [2], [writes.count], {writes.state()}
         self.sync = integers("q", bytes(8 * SYNC))
         self.table = integers("q", bytes(8 * len(self.plan.slots)))
@@ -56,9 +59,9 @@ class Wrapper(MemoryLines, EffectLines):
             "pool": pool, "grow": pool.grow, "getrefcount": sys.getrefcount, "ALONE": ALONE,
             "getframe": sys._getframe, "LEFT": self.left, "WRITES": self.known_writes,
             "TABLE": self.table, "SYNC": self.sync, "REBIND": self._rebind, "EPOCH": [-1],
-            "STEP": self.plan.machine_code[0], "unshare": unshare, "copy_buffer": cpu.copy_buffer,
-            "FAILED": failed, "together": threads.together, "ndarray": ndarray,
-            "single_threaded": single_threaded, "spend": donation.spend, "moved": donation.moved,
+            "STEP": self.plan.machine_code[0], "unshare": unshare,
+            "copy_buffer": self.device.copy_buffer, "FAILED": failed,
+            "together": threads.together, "ndarray": ndarray, "single_threaded": single_threaded, "spend": donation.spend, "moved": donation.moved,
             "COPIES": binding.copies, "claimed": donation.claimed, "taken": donation.taken,
         }  # fmt: skip
         self.fixed, self.dynamic = [], {}
@@ -113,7 +116,7 @@ class Wrapper(MemoryLines, EffectLines):
         for value in self._written():
             is_fixed, storage = self.storage_of(value)
             if is_fixed:
-                unshare(storage, cpu.copy_buffer)
+                unshare(storage, self.device.copy_buffer)
         count = moves.count
         for k, storage in self.fixed:
             self.table[k] = storage.buffer.address
@@ -217,7 +220,7 @@ class Wrapper(MemoryLines, EffectLines):
                     f"h{k} = {leaf}._grad",
                     f"if h{k} is None: return MISS",
                     f"h{k} = h{k}.array",
-                    f"if type(h{k}) is not Array or not h{k}.is_flat: return MISS",
+                    f"if {self.NO_STORAGE.format(f'h{k}')}: return MISS",
                 ]
             elif effect.before is None:
                 self.lines.append(f"if {leaf}._grad is not None: return MISS")

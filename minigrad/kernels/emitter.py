@@ -218,11 +218,14 @@ class Emitter:
         kinds = {self.kind(a) for a in args}
         return "f" if "f" in kinds else "b" if kinds == {"b"} else "i"
 
+    def element(self, operand):
+        """The text of an operand's element as it lies in memory."""
+        return f"{operand.name}[{operand.index}]"
+
     def _load(self, operand):
         if operand.index is None:
             return f"{self.real if operand.kind == 'f' else 'I8'}({operand.name})"
-        text = f"{operand.name}[{operand.index}]"
-        kind = operand.kind
+        text, kind = self.element(operand), operand.kind
         assert isinstance(kind, DType)
         if kind.kind == "b":
             return f"{text} != U1(0)"

@@ -9,12 +9,12 @@ from typing import Any
 from minigrad.array.array import Array
 from minigrad.array.layout import collapse, expand_strides, size_of
 from minigrad.kernels import loader
+from minigrad.kernels.binding import by_stride, kind_of, remember, stride_class
 from minigrad.kernels.codegen import elementwise_text
 from minigrad.kernels.reduce_codegen import reduce_text
 from minigrad.kernels.threads import threads
 
 SPLIT = 1 << 17  # elements from which a kernel is cut into one range a thread
-MOST_LAYOUTS = 1024  # remembered per program
 
 
 class Call:
@@ -47,22 +47,6 @@ class Call:
             )
             for a, b in itertools.pairwise(cuts)
         ]
-
-
-def kind_of(x):
-    """What an operand is: a DType, or 'f' or 'i' for a number."""
-    return x.dtype if isinstance(x, Array) else "f" if isinstance(x, float) else "i"
-
-
-def stride_class(stride):
-    """0, 1, or 2 for any other stride: what the innermost loop of a kernel is written for."""
-    return stride if stride in (0, 1) else 2
-
-
-def _by_stride(dims, strides, first):
-    """Loop order: the axis that moves least in memory innermost."""
-    order = sorted(range(len(dims)), key=lambda d: -abs(strides[d][first]))
-    return [dims[d] for d in order], [strides[d] for d in order]
 
 
 def is_in_place(inputs, outputs):
@@ -107,12 +91,6 @@ class Programs:
         if found is not None:
             entries[dtype.index] = found
 
-    def _remember(self, program, key, bound):
-        if len(program.layouts) >= MOST_LAYOUTS:
-            program.layouts.clear()
-        program.layouts[key] = bound
-        return bound
-
     def _bind_elementwise(self, program, key, operands, shape, in_place):
         arrays = [x for x in operands if isinstance(x, Array)]
         kinds = tuple(map(kind_of, operands))
@@ -122,17 +100,17 @@ class Programs:
             entry = self._kernel(program, how, elementwise_text, *how)
             steps = [x.dtype.itemsize if isinstance(x, Array) else 0 for x in operands]
             work = size_of(shape)
-            return self._remember(program, key, Call(entry, (work,), work, steps))
+            return remember(program, key, Call(entry, (work,), work, steps))
         layouts = [expand_strides(x.shape, x.strides, shape) for x in arrays]
         dims, strides = collapse(shape, layouts)
-        dims, strides = _by_stride(dims, strides, len(arrays) - 1)
+        dims, strides = by_stride(dims, strides, len(arrays) - 1)
         dims, strides = dims or [1], strides or [[1] * len(arrays)]
         inner = tuple(stride_class(s) for s in strides[-1])
         how = (kinds, len(dims), inner, in_place)
         entry = self._kernel(program, how, elementwise_text, *how)
         extra = (*dims, *(s[k] for k in range(len(arrays)) for s in strides))
         call = Call(entry, extra, size_of(dims), self._steps(operands, strides[0]))
-        return self._remember(program, key, call)
+        return remember(program, key, call)
 
     def _steps(self, operands, strides):
         moves = iter(strides)
@@ -160,9 +138,7 @@ class Programs:
         )
         bound = program.layouts.get(key)
         if bound is None:
-            bound = self._remember(
-                program, key, self._bind_reduce(program, how, operands, shape, axes)
-            )
+            bound = remember(program, key, self._bind_reduce(program, how, operands, shape, axes))
         bound.run([x.address if isinstance(x, Array) else x for x in operands])
 
     def _bind_reduce(self, program, how, operands, shape, axes):
@@ -178,7 +154,7 @@ class Programs:
                 [shape[d] for d in chosen], [[x[d] for d in chosen] for x in layouts]
             )
             target += (
-                zip(*_by_stride(dims, strides, 0), strict=True)
+                zip(*by_stride(dims, strides, 0), strict=True)
                 if arrays
                 else zip(dims, strides, strict=True)
             )

@@ -5,8 +5,9 @@ from typing import Any
 from minigrad.array.array import Array
 from minigrad.array.layout import collapse, expand_strides
 from minigrad.kernels import programs
+from minigrad.kernels.binding import kind_of, remember, stride_class
 from minigrad.kernels.expression import IDENTITY
-from minigrad.kernels.programs import Call, Programs, is_in_place, kind_of, stride_class
+from minigrad.kernels.programs import Call, Programs, is_in_place
 from minigrad.kernels.row_codegen import rows_text
 from minigrad.kernels.threads import threads
 
@@ -55,7 +56,7 @@ class RowPrograms(Programs):
                 call = self._bind_rows(program, modes, (*inputs, *outputs), layout)
                 self._run_rows(call, modes, inputs, outputs)
                 return
-            bound = self._remember(program, key, self._bind_rows(program, modes, operands, layout))
+            bound = remember(program, key, self._bind_rows(program, modes, operands, layout))
         self._run_rows(bound, modes, inputs, outputs)
 
     def _row_layout(self, modes, operands, shape):

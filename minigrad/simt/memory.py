@@ -20,8 +20,9 @@ A region is bytes. An access names its element type and, in units of that type, 
 Values are scalars (the same in all lanes) or vectors of one element per lane; vectors are never
 written to once made. What inactive lanes get from a load is arbitrary.
 
-`lanes.block_epoch` and `lanes.warp_epoch` grow at every barrier of a block or warp; accesses
-of a block that two threads make in different epochs are ordered.
+The machine tells the memory what orders accesses: `barrier(blocks)` when blocks have passed a
+barrier, `warp_barrier(active)` when lanes have passed a `syncwarp` together with the other active
+lanes of their warp, and `fence(active)` for a `threadfence`.
 """
 
 import dataclasses
@@ -149,15 +150,30 @@ class Memory:
         kernel: the kernel's name, for messages.
         watch: look for data races and for reads of uninitialised shared memory.
         counts: what counts accesses for a report, or None.
+        exact: the kernel (or a device function it calls) has a `syncwarp` or a `threadfence`, so
+            that more than the barriers of whole blocks orders its accesses.
     """
 
-    def __init__(self, kernel, watch=True, counts=None):
-        self.kernel, self.watch, self.counts = kernel, watch, counts
+    def __init__(self, kernel, watch=True, counts=None, exact=False):
+        self.kernel, self.watch, self.counts, self.exact = kernel, watch, counts, exact
         self.lanes = None
 
     def begin(self, lanes):
         """A new wave: other blocks run from here on."""
         self.lanes = lanes
+
+    def barrier(self, blocks=None):
+        """Blocks passed a barrier; blocks: bool (lanes.blocks,), or None for all of the wave."""
+        if blocks is None:
+            self.lanes.block_epoch += 1
+        else:
+            self.lanes.block_epoch[blocks] += 1
+
+    def warp_barrier(self, active=None):
+        """Lanes passed a `syncwarp`, each with the other active lanes of its warp."""
+
+    def fence(self, active=None):
+        """Lanes passed a `threadfence` (of whatever scope)."""
 
     def buffer(self, data, name, writable=True, space="global"):
         """The region of a buffer; data: uint8 (n,), used in place."""

@@ -43,9 +43,9 @@ def fuse(recording, has_blas=True):
     return attach(items) if has_blas else items
 
 
-def place(piece, items):
-    """Adds a piece to the nearest Loop that takes it, or as a Loop of its own."""
-    alone = Loop(piece)
+def place(piece, items, limit=None):
+    """Adds a piece to the nearest Loop that takes it, or as a Loop of its own; limit: see Loop."""
+    alone = Loop(piece, limit)
     for item in items[: -REACH - 1 : -1]:
         if type(item) is Loop and item.add(piece, connected=True):
             return

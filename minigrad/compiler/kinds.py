@@ -13,6 +13,12 @@ class Kinds:
     def __init__(self):
         self._known = {}
 
+    def copy(self):
+        """Kinds that know the same."""
+        other = Kinds()
+        other._known.update(self._known)
+        return other
+
     def declare(self, e, dtype):
         """Says what a symbol is."""
         self._known[e] = dtype.kind

@@ -5,6 +5,8 @@ a piece in if every value that it reads is there as this element's, or can be lo
 that it writes is read elsewhere in the same pass.
 """
 
+import copy
+
 from minigrad.array.layout import size_of
 from minigrad.array.overlap import overlaps
 from minigrad.compiler.domain import refine, rows_of, spread
@@ -23,10 +25,12 @@ class Loop:
     """dims, rows: the domain, and how many of its sizes are rows (None: not decided).
 
     loads: (value, offset, strides) -> symbol; values: the same -> what was stored there; outputs:
-    the Outputs, later ones to the same place in the place of earlier ones.
+    the Outputs, later ones to the same place in the place of earlier ones. limit: a function that
+    says whether one kernel can run such a Loop; None: any can be run.
     """
 
-    def __init__(self, piece):
+    def __init__(self, piece, limit=None):
+        self.limit = limit
         self.dims, self.rows = piece.dims, piece.rows
         self.loads, self.values, self.outputs, self.pieces = {}, {}, [], []
         self.kinds, self.real = Kinds(), "float32"
@@ -111,9 +115,20 @@ class Loop:
         arrays = len(loads) + len(outputs) + len(fresh)
         if self.pieces and (arrays > MOST_ARRAYS or self.nodes > MOST_NODES):
             return False
-        self.dims, self.rows, self.loads, self.real = fit.dims, fit.rows, loads, real
-        self._commit(piece, values, outputs, mapping, fresh)
+        trial = self if self.limit is None or not self.pieces else self._copy()
+        trial.dims, trial.rows, trial.loads, trial.real = fit.dims, fit.rows, loads, real
+        trial._commit(piece, values, outputs, mapping, fresh)
+        if trial is not self:
+            if not self.limit(trial):
+                return False
+            self.__dict__.update(trial.__dict__)
         return True
+
+    def _copy(self):
+        """A Loop to try on: what `_commit` changes is its own."""
+        trial = copy.copy(self)
+        trial.kinds, trial.pieces = self.kinds.copy(), list(self.pieces)
+        return trial
 
     def _commit(self, piece, values, outputs, mapping, fresh):
         for (value, _, _), e in self.loads.items():

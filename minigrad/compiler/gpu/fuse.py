@@ -1,0 +1,106 @@
+"""Fusion for a GPU: what one kernel of the device's table can run becomes one Loop.
+
+A GPU has three forms of kernel: a formula for each element, formulas with reductions along rows,
+and one reduction. So a Loop may hold formulas and row reductions together, and a reduction over
+rows (columns), or over everything, stays alone: it needs an order of its own among the blocks.
+"""
+
+from dataclasses import replace
+
+from minigrad.array.layout import collapse
+from minigrad.compiler.emit import walk
+from minigrad.compiler.fuse import checks_first, place, without_unread
+from minigrad.compiler.hoist import hoist
+from minigrad.compiler.items import MatMul, Opaque
+from minigrad.compiler.loop import Loop
+from minigrad.compiler.piece import copy_of, piece_of
+from minigrad.compiler.program import Instruction
+from minigrad.kernels.expression import ROW_REDUCTIONS, Program, call, symbol, where
+
+ROW_FORMS = {"row_sum", "row_max", "row_mean"}  # what kernels of rows can reduce by, of floats
+_i, _n = symbol("i"), symbol("n")
+WRAP = Program(["i", "n"], [where(call("less", _i, 0), _i + _n, _i)])
+
+
+def fuse_for_gpu(recording):
+    """The items of a recording, in an order in which they may run."""
+    items = []
+    for i in checks_first(recording.instructions):
+        if i.op == "matmul" and not i.inputs[0].shape[-1]:  # sums of nothing
+            if i.attributes.get("accumulate"):
+                continue
+            i = copy_of(0.0 if i.outputs[0].dtype.is_float else 0, i.outputs[0])
+        piece = piece_of(i)
+        if piece is not None:
+            if piece.size:
+                place(piece, items, fits_one_kernel)
+        elif i.op == "matmul":
+            if i.outputs[0].size:
+                items.append(MatMul(i, *i.inputs, i.outputs[0], bool(i.attributes.get("accumulate"))))
+        else:
+            items.append(Opaque(i))
+    items = without_unread(items, recording.results)
+    return hoist(items)
+
+
+def without_wraps(recording):
+    """The recording with wrap_index as a check, which may come first, and a formula, which fuses."""
+    found = []
+    for i in recording.instructions:
+        if i.op != "wrap_index":
+            found.append(i)
+            continue
+        n = i.attributes["n"]
+        within = {"what": "within", "low": -n, "high": n - 1, "error": i.attributes["error"]}
+        wrap = {"program": WRAP}
+        found.append(Instruction("check", i.inputs, (), within, i.name, i.place))
+        found.append(Instruction("elementwise", (*i.inputs, n), i.outputs, wrap, i.name, i.place))
+    return replace(recording, instructions=found)
+
+
+def is_by_rows(loop):
+    """Whether a Loop needs a kernel of rows: one that knows where an element stands in its row."""
+    if any(o.mode != "store" for o in loop.outputs):
+        return True
+    return any(e.op in ROW_REDUCTIONS or e.op == "column_of" for e in _formulas(loop))
+
+
+def fits_one_kernel(loop):
+    """Whether one kernel of the table can run a Loop of several pieces."""
+    if not is_by_rows(loop):
+        return True
+    if any(o.mode not in ("store", "row") for o in loop.outputs) or loop.rows is None:
+        return False
+    for e in _formulas(loop):
+        if e.op in ROW_REDUCTIONS and (
+            e.op not in ROW_FORMS or loop.kinds.of(e.args[0]) != "f"
+        ):
+            return False
+    return one_column_axis(loop) is not None
+
+
+def one_column_axis(loop):
+    """(columns, the stride of each place along them) if the columns are one axis for all, or None.
+
+    In the order of loads, then outputs.
+    """
+    places = [s for _, _, s in loop.loads] + [o.strides for o in loop.outputs]
+    dims, steps = collapse(loop.dims[loop.rows :], [s[loop.rows :] for s in places])
+    if len(dims) > 1:
+        return None
+    return (dims[0], steps[0]) if dims else (1, (0,) * len(places))
+
+
+def _formulas(loop):
+    return walk([o.formula for o in loop.outputs])
+
+
+def is_alone(item):
+    """Whether an item is one instruction, whole: the device's table has a function for it."""
+    if type(item) is not Loop:
+        return True
+    if len(item.pieces) != 1:
+        return False
+    return len(item.pieces[0].outputs) == len(item.outputs)
+
+

@@ -1,0 +1,152 @@
+"""Kernels in orders drawn at random: with their barriers right in all, without them by luck."""
+
+import numpy as np
+import pytest
+
+from minigrad.errors import DivergentBarrierError, KernelError
+from minigrad.simt.language import cuda
+from minigrad.simt.orders import run_in_some_order
+
+THREADS = 64
+
+
+def block_sum(x, out):
+    s = cuda.shared.array(THREADS, np.float32)
+    t = cuda.threadIdx.x
+    s[t] = x[cuda.grid(1)]
+    cuda.syncthreads()
+    half = THREADS // 2
+    while half > 0:
+        if t < half:
+            s[t] += s[t + half]
+        cuda.syncthreads()
+        half //= 2
+    if t == 0:
+        out[cuda.blockIdx.x] = s[0]
+
+
+def no_first_barrier(x, out):
+    s = cuda.shared.array(THREADS, np.float32)
+    t = cuda.threadIdx.x
+    s[t] = x[cuda.grid(1)]
+    half = THREADS // 2
+    while half > 0:
+        if t < half:
+            s[t] += s[t + half]
+        cuda.syncthreads()
+        half //= 2
+    if t == 0:
+        out[cuda.blockIdx.x] = s[0]
+
+
+def trusts_the_warp(x, out):
+    s = cuda.shared.array(32, np.float32)
+    t = cuda.threadIdx.x
+    s[t] = x[t]
+    half = 16
+    while half > 0:
+        if t < half:
+            s[t] += s[t + half]
+        half //= 2
+    if t == 0:
+        out[0] = s[0]
+
+
+def asks_the_warp(x, out):
+    s = cuda.shared.array(32, np.float32)
+    t = cuda.threadIdx.x
+    s[t] = x[t]
+    cuda.syncwarp()
+    half = 16
+    while half > 0:
+        if t < half:
+            s[t] += s[t + half]
+        cuda.syncwarp()
+        half //= 2
+    if t == 0:
+        out[0] = s[0]
+
+
+def adds_without_atomics(x, out):
+    out[0] += x[cuda.threadIdx.x]
+
+
+def adds_with_atomics(x, out):
+    cuda.atomic.add(out, 0, x[cuda.threadIdx.x])
+
+
+def half_a_barrier(x, out):
+    if cuda.threadIdx.x < 32:
+        cuda.syncthreads()
+    else:
+        cuda.syncwarp()
+        while x[0] > 0:
+            cuda.syncwarp()
+
+
+def shuffles(x, out):
+    out[0] = cuda.shfl_down_sync(-1, x[0], 1)
+
+
+def right_in(kernel, blocks, threads, together, seeds=8):
+    """In how many orders the kernel sums right."""
+    right = 0
+    for seed in range(seeds):
+        x = np.random.default_rng(seed).uniform(1, 2, blocks * threads).astype(np.float32)
+        out = np.zeros(blocks, np.float32)
+        run_in_some_order(kernel, blocks, threads, (x, out), seed=seed, together=together)
+        right += np.allclose(out, x.reshape(blocks, -1).sum(1), rtol=1e-5)
+    return right
+
+
+@pytest.mark.parametrize("together", [1, 32])
+def test_a_kernel_with_its_barriers_is_right_in_every_order(together):
+    assert right_in(block_sum, 2, THREADS, together) == 8
+    assert right_in(asks_the_warp, 1, 32, together) == 8
+
+
+def test_without_a_barrier_it_is_right_by_luck_alone():
+    assert 0 < right_in(no_first_barrier, 1, THREADS, 32, seeds=20) < 20
+
+
+def test_a_kernel_that_trusts_the_warp_is_right_as_long_as_warps_go_in_lock_step():
+    assert right_in(trusts_the_warp, 1, 32, together=32) == 8
+    assert right_in(trusts_the_warp, 1, 32, together=1) == 0
+
+
+def test_increments_get_lost_where_they_are_not_atomic():
+    assert right_in(adds_with_atomics, 1, 64, together=1) == 8
+    assert right_in(adds_without_atomics, 1, 64, together=1) == 0
+
+
+def test_a_barrier_that_some_never_reach_is_named_with_its_line():
+    x, out = np.zeros(1, np.float32), np.zeros(1, np.float32)
+    run_in_some_order(half_a_barrier, 1, 64, (x, out))  # who has ended is not waited for
+
+    def stuck(x, out):
+        if cuda.threadIdx.x < 32:
+            cuda.syncthreads()
+        else:
+            while cuda.threadIdx.x > 32:
+                cuda.syncwarp()
+            out[0] = 1
+            cuda.syncwarp()
+            cuda.syncthreads()
+            cuda.syncwarp()
+
+    with pytest.raises(DivergentBarrierError, match=r"syncwarp|syncthreads"):
+        run_in_some_order(stuck, 1, 64, (x, out), together=1)
+
+
+def test_shuffles_are_refused_by_name():
+    with pytest.raises(KernelError, match="shfl_down_sync"):
+        run_in_some_order(shuffles, 1, 32, (np.zeros(1), np.zeros(1)))
+
+
+def test_who_watches_sees_every_step():
+    moments = []
+    x, out = np.ones(THREADS, np.float32), np.zeros(1, np.float32)
+    run_in_some_order(block_sum, 1, THREADS, (x, out), watch=moments.append)
+    assert any(any(moment.waits) for moment in moments)
+    assert moments[-1].lines == (None,) * THREADS
+    assert moments[-1].shared[0][0] == THREADS == out[0]

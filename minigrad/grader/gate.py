@@ -1,13 +1,15 @@
 """What a learner's file may import of minigrad while it is graded. Runs in the learner's process.
 
-`plain`: the plain objects and nothing else. `engine`: all but the course and the grader, and the
-names that would be the answer raise. Python hides nothing for good from code that looks for it
-(`gc`, `__globals__`), so the second is the weaker one, and reports say so.
+`plain`: the plain objects, and the machine that runs CUDA kernels (`minigrad.simt`, under the names
+of `minigrad.cuda`), which holds no answers; nothing else. `engine`: all but the course and the
+grader, and the names that would be the answer raise. Python hides nothing for good from code that
+looks for it (`gc`, `__globals__`), so the second is the weaker one, and reports say so.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
@@ -18,6 +20,7 @@ from typing import Any
 from minigrad.grader import guard
 
 OBJECTS = "minigrad.course.objects"
+MACHINE, ERRORS, LANGUAGE = "minigrad.simt", "minigrad.errors", "minigrad.cuda"
 CLOSED_WITH_ENGINE = ("minigrad.course", "minigrad.grader", "minigrad.cli")
 
 
@@ -47,6 +50,8 @@ class Gate:
             return importlib.util.spec_from_file_location(name, place)
         if name == "minigrad.course":
             return importlib.util.spec_from_loader(name, loader=None, is_package=True)
+        if not self.engine and (found := self._machine(name)):
+            return found
         if not self.engine or name.startswith(CLOSED_WITH_ENGINE):
             raise ImportError(f"this exercise is graded without {name}", name=name)
         if name == "minigrad":
@@ -56,6 +61,43 @@ class Gate:
                 submodule_search_locations=[self.package],
             )
         return importlib.machinery.PathFinder.find_spec(name, path)
+
+    def _machine(self, name: str) -> Any:
+        """Return the spec of a part of the machine, None for what is none.
+
+        Its files are found by name: folders of minigrad cannot be listed here.
+        """
+        if name == LANGUAGE:
+            return importlib.util.spec_from_loader(name, KernelLanguage())
+        place = os.path.join(self.package, *name.split(".")[1:])
+        if name == MACHINE:
+            file, folders = os.path.join(place, "__init__.py"), [place]
+            return importlib.util.spec_from_file_location(
+                name, file, submodule_search_locations=folders
+            )
+        if name == ERRORS or (name.startswith(f"{MACHINE}.") and os.path.isfile(f"{place}.py")):
+            return importlib.util.spec_from_file_location(name, f"{place}.py")
+        return None
+
+
+class KernelLanguage(importlib.abc.Loader):
+    """Makes a `minigrad.cuda` of the names that kernels use, without a GPU or an engine."""
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Fill the module. `jit` leaves functions as they are: whoever grades launches them."""
+        language = importlib.import_module(f"{MACHINE}.language").cuda
+        vars(module).update(vars(language))
+        vars(module)["jit"] = lambda *function, **_: function[0] if function else lambda f: f
+
+
+def opened_files(package: str) -> list[str]:
+    """Return the files of minigrad that a plain exercise may open."""
+    machine = os.path.join(package, "simt")
+    found = [os.path.join(package, *name) for name in (("course", "objects.py"), ("errors.py",))]
+    for folder in (machine, os.path.join(machine, "__pycache__")):
+        if os.path.isdir(folder):
+            found += [os.path.join(folder, name) for name in os.listdir(folder)]
+    return found
 
 
 def close(package: str, engine: dict | None, closed: list[str]) -> dict[str, int]:
@@ -77,7 +119,7 @@ def close(package: str, engine: dict | None, closed: list[str]) -> dict[str, int
         empty = types.ModuleType("minigrad")
         empty.__path__ = []
         sys.modules["minigrad"] = empty
-        guard.install([package, *closed], [os.path.join(package, "course", "objects.py")])
+        guard.install([package, *closed], opened_files(package))
         return {}
     _keep_compiled_kernels(engine["environment"])
     calls = _bar(engine["answers"])

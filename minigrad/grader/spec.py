@@ -39,8 +39,8 @@ class Exercise:
         minutes: how long it takes most people.
         hints: three steps, from a nudge to nearly the code; the solution comes after them.
         returns: in words, what a call gives, for the message of an untouched stub.
-        needs: 'plain': graded with Python, NumPy, Numba and the plain objects alone; 'engine':
-            with minigrad's engine, where isolation is weaker.
+        needs: 'plain': graded with Python, NumPy, Numba, the plain objects and the machine that
+            runs CUDA kernels alone; 'engine': with minigrad's engine, where isolation is weaker.
         answers: for 'engine', the dotted names that would be the answer: they raise.
     """
 

@@ -38,6 +38,8 @@ for _name in (
     "randperm", "manual_seed", "zeros_like", "ones_like", "full_like", "Generator",
 ):  # fmt: skip
     _NAMES[_name] = "minigrad.ops.creation"
+for _name in ("device", "set_default_device", "get_default_device"):
+    _NAMES[_name] = "minigrad.ops.devices"
 for _name in ("arange", "linspace", "eye"):
     _NAMES[_name] = "minigrad.ops.ranges"
 _KNOWN_AS = {  # what people who come from PyTorch and NumPy try first

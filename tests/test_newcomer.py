@@ -275,7 +275,7 @@ def test_names_of_other_libraries_in_the_module_say_what_they_are_called_here(na
     [
         ("t", "x.T"),
         ("mT", "x.permute"),
-        ("cuda", "x.to(device)"),
+        ("cuda", "x.to('cuda')"),
         ("astype", "x.to('float32')"),
         ("retain_grad", "mg.gradients"),
         ("masked_fill", "mg.where(mask, value, x)"),

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
-from minigrad.array.array import ndarray
 from minigrad.autograd.records import arrays_of
 from minigrad.errors import NonFiniteError, user_line
 from minigrad.graph import modes
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import values as values_of
 
 
 class detect_anomaly:
@@ -48,7 +48,7 @@ def first_bad(array, only_nan=False):
     """(index, value) of the first NaN or infinity of an Array, or None."""
     if not array.dtype.is_float:
         return None
-    values = ndarray(array)
+    values = values_of(array)
     bad = np.isnan(values) if only_nan else ~np.isfinite(values)
     if not bad.any():
         return None
@@ -73,7 +73,7 @@ def _check_forward(name, y, inputs):
 
 def _has_infinity(x):
     if isinstance(x, Variable):
-        return x.dtype.is_float and bool(np.isinf(ndarray(x.array)).any())
+        return x.dtype.is_float and bool(np.isinf(values_of(x.array)).any())
     return isinstance(x, float) and math.isinf(x)
 
 
@@ -86,7 +86,7 @@ def _described(x):
     bad = first_bad(x.array)
     if bad is not None:
         return f"{x.describe()}, {bad[1]} at index {bad[0]} already"
-    values = ndarray(x.array)
+    values = values_of(x.array)
     return f"{x.describe()}, from {values.min():.6g} to {values.max():.6g}"
 
 

@@ -22,6 +22,7 @@ from minigrad.graph.backward import upstream
 from minigrad.graph.modes import enable_grad, state
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
+from minigrad.kernels.backend import values as values_of
 from minigrad.ops.signatures import teaching
 from minigrad.ops.table import functions
 
@@ -295,5 +296,5 @@ def _stacked(rows, y, x):
     if state.trace is not None or any(row.requires_grad for row in rows):
         return functions["reshape"](functions["stack"](rows, 0), shape)
     device = device_of(x.array)
-    values = np.stack([row.numpy() for row in rows]).reshape(shape)
+    values = np.stack([values_of(row.array) for row in rows]).reshape(shape)
     return Variable(device.from_numpy(values, x.dtype))

@@ -16,6 +16,7 @@ from minigrad.errors import (
 from minigrad.graph.backward import gradients as backward_gradients
 from minigrad.graph.modes import enable_grad
 from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import values as values_of
 from minigrad.ops.creation import variable
 
 EPSILON = 1e-6
@@ -64,7 +65,7 @@ def gradgradcheck(f, inputs, dy=None, eps=EPSILON, rtol=1e-6, atol=1e-9, directi
         dys = [np.asarray(check.random.standard_normal(y.shape)) for y in outputs]
     else:
         given = dy if isinstance(dy, (list, tuple)) else [dy]
-        dys = [d.detach().numpy() if isinstance(d, Variable) else np.asarray(d) for d in given]
+        dys = [values_of(d.array) if isinstance(d, Variable) else np.asarray(d) for d in given]
     if len(dys) != len(outputs):
         raise ArgumentError(f"gradgradcheck: wanted {len(outputs)} for dy", f"{len(dys)}")
 
@@ -78,8 +79,9 @@ def gradgradcheck(f, inputs, dy=None, eps=EPSILON, rtol=1e-6, atol=1e-9, directi
         )
         return tuple(found[x] for x in wanted if x in found)
 
-    dys = [variable(d, dtype="float64", requires_grad=True) for d in dys]
-    _same_values(check, gradient, [d.detach().numpy() for d in dys])
+    pairs = list(zip(dys, outputs, strict=True))
+    dys = [variable(d, "float64", y.device, requires_grad=True) for d, y in pairs]
+    _same_values(check, gradient, dys)
     second = _Check("gradgradcheck", gradient, [*inputs, *dys], eps, rtol, atol, directions, seed)
     second.labels[len(inputs) :] = [f"dy {k}" for k in range(len(dys))]
     return second.run()
@@ -87,14 +89,14 @@ def gradgradcheck(f, inputs, dy=None, eps=EPSILON, rtol=1e-6, atol=1e-9, directi
 
 def _same_values(check, gradient, dys):
     """The gradients that have a graph must be those that training uses."""
-    plain = check.analytic(dys)
+    plain = check.analytic([values_of(d.array) for d in dys])
     args = list(check.inputs)
     for k, v in zip(check.which, check.values, strict=True):
-        args[k] = variable(v, requires_grad=True)
-    recorded = gradient(*args, *(variable(d) for d in dys))
+        args[k] = variable(v, device=check.inputs[k].device, requires_grad=True)
+    recorded = gradient(*args, *(d.detach() for d in dys))
     reached = [g for g in plain if np.any(g)] if len(recorded) != len(plain) else plain
     for k, (a, b) in enumerate(zip(reached, recorded, strict=False)):
-        b = b.detach().numpy()
+        b = values_of(b.array)
         if not np.allclose(a, b, rtol=1e-9, atol=1e-12 * np.max(np.abs(a), initial=1.0)):
             raise GradcheckError(
                 f"gradgradcheck: with create_graph=True the gradient of input {check.which[k]} "
@@ -142,14 +144,14 @@ class _Check:
                     "differences of float32 results are good to 3 digits at best: make the inputs "
                     "(and the parameters inside f) float64 with x.to('float64')",
                 )
-        self.values = [inputs[k].detach().numpy().copy() for k in self.which]
+        self.values = [values_of(inputs[k].array).copy() for k in self.which]
 
     def outputs(self, values):
         """f's floating point results at these values, recorded."""
         args = list(self.inputs)
         self.leaves = []
         for k, v in zip(self.which, values, strict=True):
-            args[k] = variable(v, requires_grad=True)
+            args[k] = variable(v, device=self.inputs[k].device, requires_grad=True)
             self.leaves.append(args[k])
         with enable_grad():
             results = _several(self.f(*args))
@@ -162,7 +164,7 @@ class _Check:
 
     def at(self, values):
         """f's results as NumPy arrays."""
-        return [y.detach().numpy() for y in self.outputs(values)]
+        return [values_of(y.array).copy() for y in self.outputs(values)]
 
     def analytic(self, upstream):
         """The gradients of sum <u, f> at the point, zeros where there is none."""
@@ -173,12 +175,11 @@ class _Check:
                 f"{self.name}: f's result does not depend on the inputs that require gradients",
                 fix="use the arguments that f is called with, not variables from outside",
             )
-        dys = [variable(u.astype(y.dtype.numpy)) for y, u in pairs]
+        dys = [variable(u.astype(y.dtype.numpy), device=y.device) for y, u in pairs]
         # all leaves, as in training: with targets the pass would take its slower way
         found = backward_gradients([y for y, _ in pairs], dys)
         return [
-            Variable(found[x]).numpy().copy() if x in found else np.zeros(x.shape)
-            for x in self.leaves
+            values_of(found[x]).copy() if x in found else np.zeros(x.shape) for x in self.leaves
         ]
 
     def along(self, steps, upstream, eps=None):

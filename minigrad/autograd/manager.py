@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from minigrad.autograd.groups import join
 from minigrad.errors import (
     ArgumentTypeError,
+    DeviceError,
     DTypeError,
     GradientError,
     GraphFreedError,
@@ -242,6 +243,11 @@ class GradManager:
                         f"a whole_group callback: wanted a flat gradient {flat.shape} or None",
                         f"{result!r:.60}",
                     )
+                if result.device != flat.device:
+                    raise DeviceError(
+                        f"a whole_group callback: wanted a flat gradient on {flat.device}",
+                        result.device,
+                    )
                 device.copy(result.array, flat)
             found.update(members)
 
@@ -258,6 +264,8 @@ def _replaced(result, g, p):
         raise ShapeError(
             f"a gradient callback: wanted a gradient of {p.describe()}", result.describe()
         )
+    if result.device != p.device:
+        raise DeviceError(f"a gradient callback: wanted a gradient on {p.device}", result.device)
     return result.array
 
 

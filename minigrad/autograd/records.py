@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minigrad.array.array import ndarray
 from minigrad.graph.function_plan import Pack
 from minigrad.graph.modes import state
 from minigrad.graph.node import Node
 from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import values
 
 
 def arrays_of(gradient):
@@ -28,7 +28,7 @@ def norm_of(gradient):
     if not arrays:
         return None
     with np.errstate(all="ignore"):
-        return math.sqrt(sum(float(np.sum(ndarray(a).astype(np.float64) ** 2)) for a in arrays))
+        return math.sqrt(sum(float(np.sum(values(a).astype(np.float64) ** 2)) for a in arrays))
 
 
 class Record(NamedTuple):

@@ -10,7 +10,7 @@ from minigrad.graph.modes import enable_grad, state
 from minigrad.graph.node import Node
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
-from minigrad.ops.operands import constant
+from minigrad.ops.operands import constant, first_variable
 
 
 def gradients_at(pairs, xs, create_graph=False, retain_graph=False):
@@ -82,7 +82,7 @@ class TracedCall:
     def _stand_in(self, arguments, k, recording):
         """Replaces argument k; whether it belongs to a graph outside."""
         x = arguments[k]
-        x = x if isinstance(x, Variable) else constant(x, self.name)
+        x = x if isinstance(x, Variable) else constant(x, self.name, first_variable(arguments))
         if not x.dtype.is_float:
             raise DTypeError(
                 f"{self.name}: wanted a floating point argument {k}",
@@ -217,7 +217,7 @@ def fitting(name, what, values, models):
         raise ShapeError(f"{name}: wanted {len(models)} Variables for {what}", f"{len(values)}")
     checked = []
     for v, m in zip(values, models, strict=True):
-        v = v if isinstance(v, Variable) else constant(v, name)
+        v = v if isinstance(v, Variable) else constant(v, name, m)
         if v.shape != m.shape:
             raise ShapeError(f"{name}: wanted {what} of shape {m.shape}", f"{v.shape}")
         if v.dtype is not m.dtype:

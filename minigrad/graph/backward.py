@@ -7,6 +7,7 @@ error leaves it as it was.
 from minigrad.array.array import Array
 from minigrad.errors import (
     ArgumentTypeError,
+    DeviceError,
     DTypeError,
     GradientError,
     GraphFreedError,
@@ -155,6 +156,12 @@ def upstream(root, dy):
         raise ShapeError(f"backward: wanted dy of shape {root.shape}", f"{dy.shape}")
     if dy.dtype is not root.dtype:
         raise DTypeError(f"backward: wanted dy of dtype {root.dtype}", f"{dy.dtype}")
+    if dy.array.device != root.array.device:
+        raise DeviceError(
+            f"backward: wanted dy on {root.device}, as what it is the gradient of",
+            dy.device,
+            f"move it: dy.to({root.device!r})",
+        )
     return dy
 
 

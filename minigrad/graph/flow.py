@@ -5,7 +5,7 @@ from operator import length_hint
 from sys import getrefcount
 
 from minigrad.array.array import Array
-from minigrad.errors import ArgumentTypeError, GraphFreedError, ShapeError
+from minigrad.errors import ArgumentTypeError, DeviceError, GraphFreedError, ShapeError
 from minigrad.graph.modes import state
 from minigrad.graph.node import Node
 from minigrad.graph.variable import Variable
@@ -168,6 +168,8 @@ def run_hooks(hooks, g, create_graph):
             raise ShapeError(
                 f"a gradient hook: wanted a gradient of {grad.describe()}", result.describe()
             )
+        if result.array.device != grad.array.device:
+            raise DeviceError(f"a gradient hook: wanted a gradient on {grad.device}", result.device)
         grad, held = result, 2  # its own slot, and the question
     if create_graph:
         return grad

@@ -7,7 +7,7 @@ from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, Gradient
 from minigrad.graph.modes import state
 from minigrad.graph.node import Node
 from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import default_device, device_of
+from minigrad.kernels.backend import device_of
 
 
 class Pack:
@@ -111,10 +111,12 @@ class FunctionPlan:
         if not isinstance(dy, Pack):
             return [wrap(dy)]
         dys = []
+        known = next(part[0] for part in dy.parts.values())
         for k, (shape, dtype) in enumerate(self.outputs):
             parts = dy.parts.get(k)
             if parts is None:
-                dys.append(self._missing(shape, dtype) if self.ctx.materializes else None)
+                missing = self._missing(shape, dtype, known) if self.ctx.materializes else None
+                dys.append(missing)
                 continue
             total = wrap(parts[0])
             for part in parts[1:]:
@@ -122,8 +124,9 @@ class FunctionPlan:
             dys.append(total)
         return dys
 
-    def _missing(self, shape, dtype):
-        device = default_device()
+    def _missing(self, shape, dtype, known):
+        """Zeros on the device of the gradients that came."""
+        device = device_of(known if isinstance(known, Array) else known.array)
         zeros = device.empty(shape, dtype)
         device.fill(zeros, 0.0)
         return Variable(zeros)

@@ -4,17 +4,18 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.array.array import export, ndarray
+from minigrad.array.array import export
 from minigrad.errors import (
     ArgumentError,
     ArgumentTypeError,
+    DeviceError,
     GradientError,
     InPlaceError,
     ShapeError,
 )
 from minigrad.graph.modes import state
 from minigrad.graph.node import user_place
-from minigrad.kernels.backend import device_of
+from minigrad.kernels.backend import device_named, device_of, values
 
 
 class Interop:
@@ -38,12 +39,20 @@ class Interop:
     def numpy(self, writable=False):
         """A NumPy view, read-only so that no write goes unseen. It keeps the memory alive.
 
+        Of a Variable on the CPU; another device's is copied there first: x.to("cpu").numpy().
+
         Args:
             writable: allow writes through the view. Counts as one write now; autograd then copies
                 this Variable's values whenever it saves them, as it cannot see the later ones.
         """
         self._leaves_graph()
         array, device = self.array, device_of(self.array)
+        if array.device != "cpu":
+            raise DeviceError(
+                "NumPy shows memory of the CPU alone",
+                f"{self.describe()} on {array.device}",
+                "x.to('cpu').numpy(), with x.detach() before it if it requires gradients",
+            )
         if writable:
             if any(n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True)):
                 raise InPlaceError(
@@ -103,9 +112,14 @@ class Interop:
                 self.describe(),
                 "export x.detach()",
             )
+        if self.array.device != "cpu":
+            self._leaves_graph()
+            return device_named(self.array.device).dlpack(self.array, **kwargs)
         return self.numpy(writable=True).__dlpack__(**kwargs)
 
     def __dlpack_device__(self):
+        if self.array.device != "cpu":
+            return device_named(self.array.device).dlpack_device()
         return (1, 0)  # kDLCPU
 
     def item(self):
@@ -120,7 +134,7 @@ class Interop:
     def tolist(self):
         """Nested lists of Python numbers."""
         self._leaves_graph()
-        return ndarray(self.array).tolist()
+        return values(self.array).tolist()
 
     def __float__(self):
         return float(self.item())

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minigrad.array.array import Array, View, ndarray
-from minigrad.errors import ArgumentTypeError, DTypeError, GradientError, ShapeError
+from minigrad.array.array import Array, View
+from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, ShapeError
 from minigrad.graph.interop import Interop
 from minigrad.graph.modes import state
 from minigrad.graph.node import place_line
-from minigrad.kernels.backend import device_of
+from minigrad.kernels.backend import device_of, values
 from minigrad.kernels.expression import Flows
 
 KNOWN_AS = {  # what people who come from PyTorch and NumPy try first
@@ -23,7 +23,7 @@ KNOWN_AS = {  # what people who come from PyTorch and NumPy try first
     "contiguous": "x.clone()",
     "copy": "x.clone()",
     "cpu": "x.to('cpu')",
-    "cuda": "x.to(device); this one computes on 'cpu'",
+    "cuda": "x.to('cuda')",
     "data": "x.detach()",
     "dim": "x.ndim",
     "dot": "x @ y",
@@ -33,7 +33,7 @@ KNOWN_AS = {  # what people who come from PyTorch and NumPy try first
     "grad_fn": "x.node",
     "half": "x.to('float32'): there is no float16",
     "int": "x.to('int32')",
-    "is_contiguous": "x.array.is_flat",
+    "is_contiguous": "x.array.is_contiguous",
     "itemsize": "x.dtype.itemsize",
     "long": "x.to('int64')",
     "mT": "x.permute(0, 2, 1) of a batch of matrices, x.T of one",
@@ -193,6 +193,12 @@ class Variable(Interop, Flows):
                 f".grad: wanted {self.dtype}{list(self.shape)}, as the Variable",
                 f"{value.dtype}{list(value.shape)}",
             )
+        if value.device != self.device:
+            raise DeviceError(
+                f".grad: wanted a gradient on {self.device}, as the Variable",
+                value.device,
+                f"move it: g.to({self.device!r})",
+            )
         self._grad = Variable(device_of(value.array).convert(value.array, value.dtype))
 
     def detach(self):
@@ -232,13 +238,15 @@ class Variable(Interop, Flows):
 
     def __repr__(self):
         text = np.array2string(
-            ndarray(self.array), precision=4, separator=", ", threshold=100, prefix="Variable("
+            values(self.array), precision=4, separator=", ", threshold=100, prefix="Variable("
         )
         parts = [text]
         if not self.size and self.ndim != 1:
             parts.append(f"shape={self.shape}")
         if self.dtype.name != "float32":
             parts.append(f"dtype={self.dtype}")
+        if self.device != "cpu":
+            parts.append(f"device={self.device}")
         if self.name:
             parts.append(f"name={self.name!r}")
         if self.node is not None:

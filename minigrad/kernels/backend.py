@@ -170,6 +170,11 @@ def register(device):
     _devices[device.name] = device
 
 
+def device_names():
+    """The names of all devices that minigrad knows, whether or not they are here."""
+    return tuple(_modules)
+
+
 def device_named(name):
     """The device of a name: 'cpu'."""
     found = _devices.get(name)
@@ -189,14 +194,6 @@ def device_of(array) -> Any:
 def default_device() -> Any:
     """Where new Arrays are made if nothing else is said."""
     return _active.device or _active.default or device_named("cpu")
-
-
-def beside(array) -> Any:
-    """The device for new Arrays that go together with one: where that lies, unless one is active.
-
-    array: an Array or None, for which it is the default device.
-    """
-    return default_device() if array is None else device_of(array)
 
 
 def set_default(device):

@@ -45,7 +45,7 @@ def fans(x):
 
 def uniform_(x, low=0.0, high=1.0):
     """Uniform in [low, high)."""
-    values: Any = rand(x.shape, x.dtype)
+    values: Any = rand(x.shape, x.dtype, device=x.device)
     with no_grad():
         return x.copy_(values * float(high - low) + float(low))
 
@@ -54,7 +54,7 @@ def normal_(x, mean=0.0, std=1.0):
     """Normal."""
     if std < 0:
         raise ArgumentError("normal_: wanted std >= 0", f"{std}")
-    values: Any = randn(x.shape, x.dtype)
+    values: Any = randn(x.shape, x.dtype, device=x.device)
     with no_grad():
         return x.copy_(values * float(std) + float(mean))
 

@@ -4,6 +4,7 @@ from minigrad.autograd.groups import regroup
 from minigrad.errors import ArgumentTypeError
 from minigrad.graph.backward import Handle
 from minigrad.graph.writes import written
+from minigrad.kernels.backend import device_names
 from minigrad.nn import copies, state
 from minigrad.nn.names import NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import changes
@@ -107,11 +108,14 @@ class Module(Registry):
             p.grad = None
 
     def to(self, target):
-        """Converts parameters and float buffers to a dtype or device, in place: ids stay."""
+        """Converts parameters and float buffers to a dtype, or moves all to a device: ids stay.
+
+        In place. Every `.grad` is None then. State of optimizers follows at their next step.
+        """
         written(self, f"{type(self).__name__}.to({target!r})")
-        changed = []
+        changed, is_place = [], isinstance(target, str) and target in device_names()
         for x in (*self.parameters(), *self.buffers()):
-            array = x.detach().to(target).array if x.dtype.is_float else x.array
+            array = x.detach().to(target).array if is_place or x.dtype.is_float else x.array
             if array is not x.array:
                 x.array, x._grad = array, None
                 changed.append(x)

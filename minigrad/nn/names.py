@@ -15,7 +15,7 @@ ARGUMENTS = {  # of layers
 
 NO_ARGUMENTS = {
     "inplace": "leave it out: layers do not write to their input",
-    "device": "leave it out: there is one device, the CPU",
+    "device": "leave it out: model.to(device), or `with mg.device(device):` around its making",
     "batch_first": "leave it out: the batch is always the first axis",
     "padding_mode": "padding is with zeros; pad the input otherwise before the layer",
     "norm_first": "leave it out: blocks are pre-norm",
@@ -29,8 +29,8 @@ MEMBERS = {  # of modules
     "half": "there is no float16; model.to('float32') or 'float64'",
     "bfloat16": "there is no bfloat16; model.to('float32') or 'float64'",
     "type": "model.to(dtype)",
-    "cuda": "nothing to do: models run on the CPU",
-    "cpu": "nothing to do: models run on the CPU",
+    "cuda": "model.to('cuda')",
+    "cpu": "model.to('cpu')",
     "apply": "for module in model.modules(): f(module)",
     "add_module": "setattr(model, name, module)",
     "register_module": "setattr(model, name, module)",

@@ -96,7 +96,7 @@ class Parameter(Variable):
             GradientError: the value carries a graph: a parameter is a leaf and cannot hold one.
             ShapeError: another shape.
         """
-        value = value if isinstance(value, Variable) else constant(value, "assign")
+        value = value if isinstance(value, Variable) else constant(value, "assign", self)
         if value.node is not None:
             raise GradientError(
                 f"assign: {self._called()} is a leaf and cannot take a value that carries a graph",

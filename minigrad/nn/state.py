@@ -64,7 +64,7 @@ def load_state_dict(module, state, strict=True):
         )
     with no_grad():
         for name, value in values.items():
-            wanted[name].copy_(value.detach())
+            wanted[name].copy_(value.detach().to(wanted[name].device))
     return LoadResult(missing, unexpected)
 
 

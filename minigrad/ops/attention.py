@@ -10,15 +10,16 @@ import math
 import numpy as np
 
 from minigrad.array.array import Array
+from minigrad.array.dtypes import bool_
 from minigrad.errors import ArgumentError, DTypeError, ShapeError
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.kernels import expression as e
-from minigrad.kernels.backend import device_of
+from minigrad.kernels.backend import device_named, device_of
 from minigrad.kernels.expression import Program, call, symbol
 from minigrad.ops.base import Structural
 from minigrad.ops.linear import matmul_arrays, swapped
-from minigrad.ops.operands import constant
+from minigrad.ops.operands import check_operands, variables
 from minigrad.ops.plan import sum_to
 from minigrad.ops.rows import SoftmaxRow
 from minigrad.ops.shape import swap_last
@@ -36,12 +37,12 @@ SCORES = Program(["x", "p", "scale"], [_scale * _p * (_x - e.row_sum(_x * _p))])
 
 
 @functools.lru_cache(maxsize=64)
-def lower_triangle(rows, columns):
-    """Which keys each query of a causal attention may see: an Array of bools."""
+def lower_triangle(rows, columns, device):
+    """Which keys each query of a causal attention may see: an Array of bools on a named device."""
     if state.trace is not None:  # it stays, so it is made for real
         with state.trace.paused():
-            return constant(np.tri(rows, columns, dtype=bool)).array
-    return constant(np.tri(rows, columns, dtype=bool)).array
+            return device_named(device).from_numpy(np.tri(rows, columns, dtype=bool), bool_)
+    return device_named(device).from_numpy(np.tri(rows, columns, dtype=bool), bool_)
 
 
 def probabilities(q, k, scale, mask):
@@ -55,7 +56,7 @@ def probabilities(q, k, scale, mask):
         return scores
     device = device_of(scores)
     if isinstance(mask, str):
-        mask = lower_triangle(*scores.shape[-2:])
+        mask = lower_triangle(*scores.shape[-2:], scores.device)
     if mask is not None:
         program = MASKED if mask.dtype.kind == "b" else SHIFTED
         device.elementwise(program, (scores, scale, mask), (scores,))
@@ -68,7 +69,7 @@ def weights(q, k, scale, mask):
     """The probabilities of Variables, by ops that can be differentiated again."""
     scores = call("matmul", q, swap_last(k)) * scale
     if isinstance(mask, str):
-        mask = lower_triangle(*scores.shape[-2:])
+        mask = lower_triangle(*scores.shape[-2:], scores.device)
     if mask is None:
         return SoftmaxRow.apply(scores)
     other = Variable(mask)
@@ -158,7 +159,7 @@ def scaled_dot_product_attention(q, k, v, mask=None, is_causal=False):
             nowhere gets zeros. Float: added to the scores.
         is_causal: query i sees keys 0 to i only. Not together with a mask.
     """
-    q, k, v = (x if isinstance(x, Variable) else constant(x, "attention") for x in (q, k, v))
+    q, k, v = variables("attention", q, k, v)
     if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ShapeError(
             "scaled_dot_product_attention: wanted q (..., m, d), k (..., n, d), v (..., n, e)",
@@ -174,7 +175,8 @@ def scaled_dot_product_attention(q, k, v, mask=None, is_causal=False):
     scale = 1.0 / math.sqrt(q.shape[-1])
     if is_causal or mask is None:
         return Attention.apply(q, k, v, scale, CAUSAL if is_causal else None)
-    mask = mask if isinstance(mask, Variable) else constant(mask, "attention")
+    mask = variables("attention", q, mask)[1]
+    check_operands("attention", (q, k, v, mask))
     if mask.dtype.is_float:
         if mask.requires_grad:  # a learned bias: the composition knows its gradient
             scores = call("matmul", q, swap_last(k)) * scale + mask.to(q.dtype)

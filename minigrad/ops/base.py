@@ -16,6 +16,7 @@ from minigrad.kernels.expression import Program, symbol
 from minigrad.ops.operands import (
     check_operands,
     constant,
+    first_variable,
     fitting_numbers,
     operand,
 )
@@ -133,7 +134,9 @@ class Elementwise(Operation, abstract=True):
     @classmethod
     def apply(cls, *args):
         """Runs the op on Variables and numbers, and records it if an input requires gradients."""
-        args = [operand(a, cls.name) for a in args]
+        args = [
+            a if isinstance(a, (Variable, float, int)) else operand(a, cls.name, args) for a in args
+        ]
         variables = [a for a in args if isinstance(a, Variable)]
         if not variables:
             args[0] = constant(args[0], cls.name)
@@ -261,7 +264,9 @@ class Structural(Operation, abstract=True):
         count = cls.n_inputs
         variables = []
         for a in args[:count]:
-            variables.append(a if isinstance(a, Variable) else constant(a, cls.name))
+            if not isinstance(a, Variable):
+                a = constant(a, cls.name, first_variable(args[:count]))
+            variables.append(a)
         path = state.path
         if path == SLOW:
             return announced(cls, variables, variables, args[count:])

@@ -1,9 +1,9 @@
 """Elementwise operations of two and three inputs, broadcast."""
 
-from minigrad.array.array import Array, ndarray
+from minigrad.array.array import Array
 from minigrad.errors import ArgumentError
 from minigrad.kernels import expression as e
-from minigrad.kernels.backend import device_of
+from minigrad.kernels.backend import device_of, values
 from minigrad.kernels.expression import where
 from minigrad.ops.base import Elementwise
 
@@ -88,7 +88,7 @@ class Pow(Elementwise):
             lowest = b
             if isinstance(b, Array):
                 fine = not b.size or device_of(b).all_within(b, 0, 2**63 - 1)
-                lowest = 0 if fine else ndarray(b).min()
+                lowest = 0 if fine else values(b).min()
             if lowest < 0:
                 raise ArgumentError(
                     "pow: wanted exponents of at least 0 for ints, as the result is an int",

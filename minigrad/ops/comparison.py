@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from minigrad.array.array import ndarray
 from minigrad.errors import ArgumentError, ShapeError
-from minigrad.graph.variable import Variable
-from minigrad.ops.operands import constant
+from minigrad.kernels.backend import values
+from minigrad.ops.operands import check_operands, variables
 
 
 def allclose(a, b, relative=1e-5, absolute=1e-8, equal_nan=False):
@@ -17,11 +16,12 @@ def allclose(a, b, relative=1e-5, absolute=1e-8, equal_nan=False):
     >>> mg.allclose(mg.variable([1.0, 2.0]), [1.0, 2.000001])
     True
     """
-    a, b = (x if isinstance(x, Variable) else constant(x, "allclose") for x in (a, b))
+    a, b = variables("allclose", a, b)
+    check_operands("allclose", (a, b))
     if not (relative >= 0 and absolute >= 0):
         raise ArgumentError("allclose: wanted tolerances of at least 0", f"{relative}, {absolute}")
     try:
-        found = np.allclose(ndarray(a.array), ndarray(b.array), relative, absolute, equal_nan)
+        found = np.allclose(values(a.array), values(b.array), relative, absolute, equal_nan)
     except ValueError:
         raise ShapeError(
             "allclose: wanted shapes that broadcast", f"{a.shape} and {b.shape}"

@@ -6,7 +6,7 @@ from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import call
 from minigrad.ops.base import Structural
-from minigrad.ops.operands import constant
+from minigrad.ops.operands import constant, variables
 
 
 def _without(shape, a, b):
@@ -180,7 +180,7 @@ def einsum(equation, *operands):
     """
     if not isinstance(equation, str):
         raise ArgumentTypeError("einsum: wanted an equation such as 'ij,jk->ik'", f"{equation!r}")
-    operands = [x if isinstance(x, Variable) else constant(x, "einsum") for x in operands]
+    operands = variables("einsum", *operands)
     labels, result = _labels(equation, operands)
     sizes = _sizes(equation, operands, labels)
     terms = []
@@ -219,7 +219,7 @@ def outer(a, b):
     >>> mg.outer([1, 2], [3, 4]).tolist()
     [[3, 4], [6, 8]]
     """
-    a, b = (x if isinstance(x, Variable) else constant(x, "outer") for x in (a, b))
+    a, b = variables("outer", a, b)
     if a.ndim != 1 or b.ndim != 1:
         raise ShapeError("outer: wanted (m,) and (n,)", f"{a.shape} and {b.shape}")
     return call("unsqueeze", a, 1) * b

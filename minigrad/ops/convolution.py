@@ -16,7 +16,7 @@ from minigrad.kernels.window import Window, pair, window_of
 from minigrad.ops.base import Structural
 from minigrad.ops.indexing import as_shape
 from minigrad.ops.linear import check_pair, swapped
-from minigrad.ops.operands import constant
+from minigrad.ops.operands import constant, variables
 
 COLUMNS = 1 << 17  # elements of unfolded windows that a thread holds at once: they stay in cache
 TRACED = 8  # chunks of a batch in a compiled step, whose program names each one
@@ -34,7 +34,8 @@ class Chunks:
     def __init__(self, device, images, rows, columns, dtype):
         self.device, self.images = device, images
         self.work = images * rows * columns
-        most = COLUMNS if state.trace is None else max(COLUMNS, self.work // TRACED)
+        most = getattr(device, "columns", COLUMNS)
+        most = most if state.trace is None else max(most, self.work // TRACED)
         self.step = max(1, min(images, most // max(1, rows * columns)))
         self.parts = device.parts(images, self.work)
         self.memory = device.empty((self.parts, self.step, rows, columns), dtype)
@@ -205,7 +206,7 @@ def _without_bias(x, w, window, groups):
 
 def _checked(name, x, w, b, groups, spatial):
     """Variables whose shapes and dtypes fit together."""
-    x, w = (v if isinstance(v, Variable) else constant(v, name) for v in (x, w))
+    x, w = variables(name, x, w)
     axes = ("h", "w")[-spatial:]
     if x.ndim != spatial + 2 or w.ndim != spatial + 2:
         raise ShapeError(
@@ -227,7 +228,7 @@ def _checked(name, x, w, b, groups, spatial):
         )
     check_pair(name, x, w)
     if b is not None:
-        b = b if isinstance(b, Variable) else constant(b, name)
+        b = b if isinstance(b, Variable) else constant(b, name, x)
         if b.shape != (o,):
             raise ShapeError(f"{name}: wanted b ({o},), one an output channel", f"{b.shape}")
         check_pair(name, x, b)

@@ -6,17 +6,12 @@ from minigrad.array.dtypes import as_dtype, float32, int64
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import default_device, device_named
+from minigrad.kernels.backend import device_of, host, moved, values
+from minigrad.ops.devices import placed
 from minigrad.ops.operands import storable
 from minigrad.ops.shape import shape_of
 from minigrad.ops.signatures import teaching
 from minigrad.ops.watching import announce, named
-
-
-def _device(device):
-    """The device of a name; None: the default. An active one of that name goes before."""
-    usual = default_device()
-    return usual if device is None or device == usual.name else device_named(device)
 
 
 @named
@@ -24,6 +19,7 @@ def variable(data, dtype=None, device=None, requires_grad=False, name=None):
     """A new leaf with a copy of `data`: numbers, nested lists, an ndarray or a Variable.
 
     Python floats make float32, Python ints int64, bools bool; NumPy arrays keep their dtype.
+    device: a name; left out, that of a Variable, and the default one for other data.
 
     >>> import minigrad as mg
     >>> mg.variable([[1.0, 2.0]]).shape
@@ -31,7 +27,10 @@ def variable(data, dtype=None, device=None, requires_grad=False, name=None):
     """
     if isinstance(data, Variable):
         source = data.array
-        array = _device(device).convert(source, as_dtype(dtype) if dtype else source.dtype)
+        home = device_of(source)
+        array = home.convert(source, as_dtype(dtype) if dtype else source.dtype)
+        if device is not None and placed(device) is not home:
+            array = moved(array, placed(device))
     else:
         array = _from_data(data, dtype, device)
     out = Variable(array, name=name)
@@ -44,37 +43,38 @@ def _from_data(data, dtype, device):
     if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
         data = _by_dlpack(data)
     try:
-        values = np.asarray(data)
+        found = np.asarray(data)
     except (ValueError, TypeError) as error:
         raise ArgumentTypeError(
             "variable: wanted numbers, nested lists of equal lengths, or an array", f"{error}"
         ) from None
-    if values.dtype.kind not in "fiub":
+    if found.dtype.kind not in "fiub":
         raise ArgumentTypeError(
             "variable: wanted numbers, ints among them that int64 holds",
-            f"dtype {values.dtype}: {data!r:.60}",
+            f"dtype {found.dtype}: {data!r:.60}",
         )
     if dtype is None:
         is_array = isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__")
-        plain = {"f": float32, "i": int64}.get(values.dtype.kind) if not is_array else None
-        dtype = plain or as_dtype(values.dtype)
+        plain = {"f": float32, "i": int64}.get(found.dtype.kind) if not is_array else None
+        dtype = plain or as_dtype(found.dtype)
     dtype = as_dtype(dtype)
-    if values.size and not hasattr(data, "__array__") and values.dtype != dtype.numpy:
-        for number in (values.min().item(), values.max().item()):  # of plain numbers, not arrays
+    if found.size and not hasattr(data, "__array__") and found.dtype != dtype.numpy:
+        for number in (found.min().item(), found.max().item()):  # of plain numbers, not arrays
             storable("variable", number, dtype)
-    return _device(device).from_numpy(values, dtype)
+    return placed(device).from_numpy(found, dtype)
 
 
 def from_numpy(array, requires_grad=False, name=None):
     """A leaf that shares the memory of an ndarray: writes on one side show on the other.
 
     Autograd cannot see NumPy's writes, so the values of a writable array are copied whenever an op
-    saves them. A read-only or strided array is copied.
+    saves them. A read-only or strided array is copied. It is on the CPU, as the array is, whatever
+    the default device: `x.to(device)` copies it there.
     """
     if not isinstance(array, np.ndarray):
         raise ArgumentTypeError("from_numpy: wanted an ndarray", f"{type(array).__name__}")
     dtype = as_dtype(array.dtype)
-    device = default_device()
+    device = host()
     if array.flags.c_contiguous and array.flags.writeable and array.dtype.isnative:
         out = Variable(device.adopt(array, dtype), name=name)
     else:
@@ -138,7 +138,7 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     """A leaf of one value.  shape, number -> shape."""
     shape = sizes_of("full", shape)
     _refuse_sizes("full", shape, dtype, value)
-    place = _device(device)
+    place = placed(device)
     if isinstance(value, Variable):
         value = value.item()
     if not isinstance(value, (int, float, np.number, np.bool_)):
@@ -171,25 +171,25 @@ def ones(shape, dtype=float32, device=None, requires_grad=False, name=None):
 
 @teaching
 def full_like(x, value, dtype=None):
-    """A leaf of one value, of a Variable's shape and, unless another is given, dtype.
+    """A leaf of one value, of a Variable's shape, device and, unless another is given, dtype.
 
     >>> import minigrad as mg
     >>> mg.full_like(mg.zeros((2,)), 3).tolist()
     [3.0, 3.0]
     """
-    return full(x.shape, value, x.dtype if dtype is None else dtype)
+    return full(x.shape, value, x.dtype if dtype is None else dtype, x.device)
 
 
 @teaching
 def zeros_like(x):
-    """Zeros of a Variable's shape and dtype."""
-    return zeros(x.shape, x.dtype)
+    """Zeros of a Variable's shape, dtype and device."""
+    return zeros(x.shape, x.dtype, x.device)
 
 
 @teaching
 def ones_like(x):
-    """Ones of a Variable's shape and dtype."""
-    return ones(x.shape, x.dtype)
+    """Ones of a Variable's shape, dtype and device."""
+    return ones(x.shape, x.dtype, x.device)
 
 
 class Generator:
@@ -216,7 +216,7 @@ class Generator:
 
     def fill(self, array, kind, low=0, high=0):
         """Fills an Array with the next numbers: uniform, normal or integers."""
-        default_device().random(array, kind, *self.draw(array.size), low, high)
+        device_of(array).random(array, kind, *self.draw(array.size), low, high)
 
     def draw(self, count):
         """(seed, counter) of the next `count` numbers, which are then used up."""
@@ -236,8 +236,8 @@ def manual_seed(seed):
     generator.manual_seed(seed)
 
 
-def _random(name, kind, shape, dtype, source, low=0, high=0):
-    place = default_device()
+def _random(name, kind, shape, dtype, source, device, low=0, high=0):
+    place = placed(device)
     array = place.empty(sizes_of(name, shape), as_dtype(dtype))
     if array.size:
         (source or generator).fill(array, kind, low, high)
@@ -253,19 +253,19 @@ def _float(name, shape, dtype):
 
 
 @named
-def rand(shape, dtype=float32, generator=None):
+def rand(shape, dtype=float32, generator=None, device=None):
     """Uniform in [0, 1).  -> shape."""
-    return _random("rand", "uniform", shape, _float("rand", shape, dtype), generator)
+    return _random("rand", "uniform", shape, _float("rand", shape, dtype), generator, device)
 
 
 @named
-def randn(shape, dtype=float32, generator=None):
+def randn(shape, dtype=float32, generator=None, device=None):
     """Standard normal.  -> shape."""
-    return _random("randn", "normal", shape, _float("randn", shape, dtype), generator)
+    return _random("randn", "normal", shape, _float("randn", shape, dtype), generator, device)
 
 
 @named
-def randint(low, high, shape, generator=None):
+def randint(low, high, shape, generator=None, device=None):
     """Integers from low to high - 1, equally likely.  -> shape, int64."""
     for end in (low, high):
         if isinstance(end, bool) or not hasattr(end, "__index__"):
@@ -274,13 +274,13 @@ def randint(low, high, shape, generator=None):
     low, high = low.__index__(), high.__index__()
     if high <= low:
         raise ArgumentError("randint: wanted low < high", f"{low}, {high}")
-    return _random("randint", "integers", shape, int64, generator, low, high)
+    return _random("randint", "integers", shape, int64, generator, device, low, high)
 
 
 @teaching
-def randperm(n, generator=None):
+def randperm(n, generator=None, device=None):
     """0 to n - 1 in random order.  -> (n,), int64."""
     n = count_of("randperm", n)
-    keys = _random("randperm", "uniform", (n,), as_dtype("float64"), generator)
-    order = np.argsort(keys.numpy(), kind="stable")
-    return Variable(default_device().from_numpy(order, int64))
+    keys = _random("randperm", "uniform", (n,), as_dtype("float64"), generator, "cpu")
+    order = np.argsort(values(keys.array), kind="stable")
+    return Variable(placed(device).from_numpy(order, int64))

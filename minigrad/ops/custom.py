@@ -5,13 +5,20 @@ import inspect
 import re
 
 from minigrad.array.array import ndarray
-from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, KernelError, ShapeError
+from minigrad.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DeviceError,
+    DTypeError,
+    KernelError,
+    ShapeError,
+)
 from minigrad.errors import describe_line as describe
 from minigrad.graph.function import Function, once_differentiable
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
-from minigrad.ops.operands import constant
+from minigrad.ops.operands import constant, first_variable
 
 
 class Kernel:
@@ -57,9 +64,12 @@ class Kernel:
                 f"{len(inputs)}",
                 "the output is made for you",
             )
-        return self.apply(
-            *(x if isinstance(x, (Variable, int, float)) else constant(x) for x in inputs)
+        near = first_variable(inputs)
+        given = (
+            x if isinstance(x, (Variable, int, float)) else constant(x, self.__name__, near)
+            for x in inputs
         )
+        return self.apply(*given)
 
     def run(self, inputs):
         """The output Variable of Variables and numbers, unrecorded."""
@@ -67,6 +77,13 @@ class Kernel:
         first = next((x for x in inputs if isinstance(x, Variable)), None)
         if first is None:
             raise ArgumentTypeError(f"kernel {self.__name__}: wanted a Variable among its inputs")
+        for x in inputs:
+            if isinstance(x, Variable) and x.device != "cpu":
+                raise DeviceError(
+                    f"kernel {self.__name__}: wanted arrays on cpu, for which Numba compiles it",
+                    f"{x.describe()} on {x.device}",
+                    "x.to('cpu'), or write it as a CUDA kernel with @mg.cuda.jit",
+                )
         shape = first.shape if self.shape is None else self.shape(*(_shape(x) for x in inputs))
         if not isinstance(shape, tuple):
             raise ShapeError(f"kernel {self.__name__}: wanted shape= to give a tuple", f"{shape!r}")

@@ -8,7 +8,7 @@ from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeE
 from minigrad.graph.variable import Variable
 from minigrad.kernels.expression import call
 from minigrad.ops.indexing import Slice, Take, TakeAdjoint
-from minigrad.ops.operands import constant
+from minigrad.ops.operands import constant, variables
 from minigrad.ops.places import wrapped
 
 
@@ -19,7 +19,7 @@ def embedding(weight, index):
     >>> mg.embedding(mg.variable([[0.0, 1.0], [2.0, 3.0]]), [1, 1, 0]).tolist()
     [[2.0, 3.0], [2.0, 3.0], [0.0, 1.0]]
     """
-    weight, index = (v if isinstance(v, Variable) else constant(v) for v in (weight, index))
+    weight, index = variables("embedding", weight, index)
     if index.dtype.is_float and not weight.dtype.is_float:
         raise ArgumentTypeError(
             "embedding: wanted the weight first, then the index",
@@ -43,7 +43,7 @@ def one_hot(index, classes, dtype=float32):
     if isinstance(classes, bool) or not hasattr(classes, "__index__") or classes < 1:
         raise ArgumentError("one_hot: wanted classes to be an int of at least 1", f"{classes!r}")
     index = wrapped("one_hot", index, classes, negative=False)
-    columns = constant(np.arange(classes))
+    columns = constant(np.arange(classes), near=index)
     return call("equal", call("unsqueeze", index, -1), columns).to(as_dtype(dtype))
 
 
@@ -62,7 +62,7 @@ def _flat_index(name, x, index, axis):
     for d, n in enumerate(index.shape):
         if d != axis:
             others = others + np.arange(n).reshape(-1, *(1,) * (index.ndim - d - 1)) * strides[d]
-    return call("add", call("mul", index, strides[axis]), constant(others))
+    return call("add", call("mul", index, strides[axis]), constant(others, near=index))
 
 
 def gather(x, index, axis):
@@ -76,7 +76,7 @@ def gather(x, index, axis):
     >>> mg.gather(mg.variable([[1, 2], [3, 4]]), [[1, 0]], axis=0).tolist()
     [[3, 2]]
     """
-    x, index = (v if isinstance(v, Variable) else constant(v) for v in (x, index))
+    x, index = variables("gather", x, index)
     axis = normalize_axis("gather", axis, x.ndim)
     places = _flat_index("gather", x, index, axis)
     return Take.apply(call("reshape", x, (x.size,)), places, 0)
@@ -92,7 +92,7 @@ def scatter_add(x, index, source, axis):
     >>> mg.scatter_add(mg.zeros((3,)), [0, 2, 2], mg.variable([1.0, 2.0, 3.0]), axis=0).tolist()
     [1.0, 0.0, 5.0]
     """
-    x, index, source = (v if isinstance(v, Variable) else constant(v) for v in (x, index, source))
+    x, index, source = variables("scatter_add", x, index, source)
     axis = normalize_axis("scatter_add", axis, x.ndim)
     if source.shape != index.shape:
         raise ShapeError(
@@ -119,7 +119,7 @@ def triangle(name, x, diagonal, lower):
     rows, columns = x.shape[-2:]
     keep = np.tri(rows, columns, diagonal if lower else diagonal - 1, dtype=bool)
     zero = 0.0 if x.dtype.is_float else 0
-    return call("where", constant(keep if lower else ~keep), x, zero)
+    return call("where", constant(keep if lower else ~keep, near=x), x, zero)
 
 
 def tril(x, diagonal=0):

@@ -116,7 +116,7 @@ class SetItem(Structural):
         return out
 
     gradients = (
-        lambda dy, place: SetItem.apply(dy, constant(0.0), place),
+        lambda dy, place: SetItem.apply(dy, constant(0.0, near=dy), place),
         lambda dy, place: _last_ones(dy, place),
     )
 
@@ -129,8 +129,8 @@ def _last_ones(dy, place):
     stays = winners(place, size_of(shape[place.axis : place.axis + place.count]))
     if stays is None:
         return y
-    mask = constant(stays.reshape(*stays.shape, *(1,) * (len(shape) - place.axis - place.count)))
-    return call("where", mask, y, 0.0)
+    wide = stays.reshape(*stays.shape, *(1,) * (len(shape) - place.axis - place.count))
+    return call("where", constant(wide, near=dy), y, 0.0)
 
 
 def put(array, y, place):
@@ -183,7 +183,7 @@ def get_item(x, index):
     >>> x[0, ::-1].tolist(), x[:, [0, 2]].tolist(), x[x > 4].tolist()
     ([3, 2, 1], [[1, 3], [4, 6]], [5, 6])
     """
-    return read(x, located(x.shape, index))
+    return read(x, located(x, index))
 
 
 @named
@@ -193,10 +193,10 @@ def set_item(x, index, value):
     Recorded if gradients must know. The last of several values for one element stays.
     """
     x.write_check("x[index] = y")
-    place = located(x.shape, index)
+    place = located(x, index)
     if isinstance(value, (int, float)):
         storable("x[index] = y", value, x.dtype)
-    y = value if isinstance(value, Variable) else constant(value, "x[index] = y")
+    y = value if isinstance(value, Variable) else constant(value, "x[index] = y", x)
     if y.dtype is not x.dtype:
         y = y.to(x.dtype)
     check_operands("setitem", (x, y))

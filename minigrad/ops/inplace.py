@@ -44,7 +44,7 @@ def write(op, x, *others, called=None):
 
 def _write(op, x, others, called):
     name = called or f"{op.name} in place"
-    others = [operand(o, name) for o in others]
+    others = [operand(o, name, (x,)) for o in others]
     x.write_check(name)
     variables = [x, *[o for o in others if isinstance(o, Variable)]]
     check_operands(name, variables)

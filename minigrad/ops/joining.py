@@ -12,7 +12,7 @@ from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import call
 from minigrad.ops.base import Operation, Structural
 from minigrad.ops.indexing import Slice, Take
-from minigrad.ops.operands import check_operands, constant
+from minigrad.ops.operands import check_operands, constant, variables
 from minigrad.ops.watching import announced
 
 
@@ -105,7 +105,7 @@ def _variables(name, xs):
         )
     if not xs:
         raise ArgumentError(f"{name}: wanted at least one Variable", "an empty list")
-    return [x if isinstance(x, Variable) else constant(x, name) for x in xs]
+    return variables(name, *xs)
 
 
 def concatenate(xs, axis=0):
@@ -258,16 +258,12 @@ def repeat(x, repeats, axis=None):
         if len(counts) != n:
             raise ShapeError(f"repeat: wanted {n} counts, one an element", f"{len(counts)}")
         places = [i for i, k in enumerate(counts) for _ in range(k)]
-        return Take.apply(x, _index(places), axis)
+        return Take.apply(x, constant(np.asarray(places, np.int64), near=x), axis)
     shape = x.shape
     check_rank("repeat", x.ndim + 1)
     wide = call("unsqueeze", x, axis + 1)
     wide = call("expand", wide, (*shape[: axis + 1], counts, *shape[axis + 1 :]))
     return call("reshape", wide, (*shape[:axis], n * counts, *shape[axis + 1 :]))
-
-
-def _index(places):
-    return constant(np.asarray(places, np.int64))
 
 
 functions = (concatenate, stack, split, pad, repeat)

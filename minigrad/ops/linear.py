@@ -3,11 +3,10 @@
 from minigrad.array.dtypes import int64, promote
 from minigrad.array.layout import broadcast_shapes, contiguous_strides
 from minigrad.errors import DTypeError, ShapeError
-from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import IDENTITY, call
 from minigrad.ops.base import Structural
-from minigrad.ops.operands import constant
+from minigrad.ops.operands import variables
 from minigrad.ops.shape import swap_last
 
 
@@ -165,7 +164,7 @@ def linear(x, w, b=None):
     """x times w transposed, plus b if there is one.  (..., k), (n, k), (n,) -> (..., n)."""
     if b is not None:
         return Linear.apply(x, w, b)
-    x, w = (v if isinstance(v, Variable) else constant(v, "linear") for v in (x, w))
+    x, w = variables("linear", x, w)
     if w.ndim != 2 or x.shape[-1:] != w.shape[1:]:
         raise ShapeError("linear: wanted x (..., k) and w (n, k)", f"{x.shape} and {w.shape}")
     return matmul(x, swap_last(w))

@@ -4,13 +4,13 @@ import numpy as np
 
 from minigrad.errors import ArgumentError, BoundsError, DTypeError, ShapeError
 from minigrad.graph.probe import check_as
-from minigrad.graph.variable import Variable
 from minigrad.kernels import expression as e
 from minigrad.kernels.backend import device_of
+from minigrad.kernels.backend import values as values_of
 from minigrad.kernels.expression import call, where
 from minigrad.ops.base import Elementwise
 from minigrad.ops.cross_entropy import CrossEntropy
-from minigrad.ops.operands import constant
+from minigrad.ops.operands import constant, variables
 from minigrad.ops.reduction import Mean, Sum
 from minigrad.ops.rows import CrossEntropyRow, LogSoftmaxRow
 from minigrad.ops.shape import Reshape
@@ -67,7 +67,7 @@ def reduce_loss(loss, reduction):
 
 
 def _same_shape(name, x, target):
-    x, target = (v if isinstance(v, Variable) else constant(v, name) for v in (x, target))
+    x, target = variables(name, x, target)
     if x.shape != target.shape:
         raise ShapeError(
             f"{name}: wanted predictions and targets of one shape",
@@ -110,15 +110,14 @@ def cross_entropy(
         label_smoothing: this share of each target is spread over all classes.
         reduction: 'mean', 'sum' or 'none'.
     """
-    logits = logits if isinstance(logits, Variable) else constant(logits, "cross_entropy")
-    labels = labels if isinstance(labels, Variable) else constant(labels, "cross_entropy")
+    logits, labels = variables("cross_entropy", logits, labels)
     if not logits.dtype.is_float or not logits.ndim:
         raise DTypeError("cross_entropy: wanted float logits (..., k)", logits.describe())
     if not 0.0 <= label_smoothing <= 1.0:
         raise ArgumentError("cross_entropy: wanted label_smoothing in [0, 1]", f"{label_smoothing}")
     k = logits.shape[-1]
     if weight is not None:
-        weight = weight if isinstance(weight, Variable) else constant(weight, "cross_entropy")
+        weight = variables("cross_entropy", logits, weight)[1]
         if weight.shape != (k,):
             raise ShapeError(f"cross_entropy: wanted weight ({k},), one a class", f"{weight.shape}")
     if labels.dtype.is_float:
@@ -157,7 +156,7 @@ def _check_labels(labels, k, ignore_index):
     safe = _without(labels, ignore_index)
     if device_of(safe.array).all_within(safe.array, 0, k - 1):
         return
-    values = labels.numpy()
+    values = values_of(labels.array)
     bad = (values < 0) | (values >= k)
     if ignore_index is not None:
         bad &= values != ignore_index
@@ -180,7 +179,7 @@ def _weighted(rows, column, shape, weight, ignore_index, smoothing, reduction):
         total = Sum.apply(counts, None, False)
     else:
         logs = LogSoftmaxRow.apply(rows)
-        one_hot = call("equal", label, constant(np.arange(k))).to(rows.dtype) * counts
+        one_hot = call("equal", label, constant(np.arange(k), near=label)).to(rows.dtype) * counts
         target = one_hot * (1.0 - smoothing) + counts * (smoothing / k)
         loss = -Sum.apply(logs * (target * weight), -1, True)
         total = Sum.apply(one_hot * weight, None, False)

@@ -142,8 +142,8 @@ def batch_norm(
         raise ArgumentError("batch_norm: wanted momentum in [0, 1]", f"{momentum}")
     if (running_mean is None) != (running_var is None):
         raise ArgumentError("batch_norm: wanted both running_mean and running_var, or neither")
-    weight = creation.ones((c,), x.dtype) if weight is None else weight
-    bias = creation.zeros((c,), x.dtype) if bias is None else bias
+    weight = creation.ones((c,), x.dtype, x.device) if weight is None else weight
+    bias = creation.zeros((c,), x.dtype, x.device) if bias is None else bias
     if not training and running_mean is not None and running_var is not None:
         scale = weight * call("rsqrt", running_var + eps)
         return (x - _wide(running_mean, rank)) * _wide(scale, rank) + _wide(bias, rank)

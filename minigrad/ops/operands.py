@@ -9,7 +9,7 @@ from minigrad.array.dtypes import BY_NUMPY, int64
 from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, InPlaceError
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import default_device
+from minigrad.kernels.backend import default_device, device_of
 
 
 class InferenceVariable(Variable):
@@ -18,8 +18,11 @@ class InferenceVariable(Variable):
     __slots__ = ()
 
 
-def constant(value, name="data"):
-    """A Variable from numbers, nested lists or an ndarray; never requires gradients."""
+def constant(value, name="data", near=None):
+    """A Variable from numbers, nested lists or an ndarray; never requires gradients.
+
+    near: a Variable on whose device it is made; None: the default device.
+    """
     data = np.asarray(value)
     if data.dtype == np.float64 and not isinstance(value, (np.ndarray, np.generic)):
         data = data.astype(np.float32)
@@ -32,11 +35,29 @@ def constant(value, name="data"):
         raise DTypeError(
             f"{name}: wanted one of {', '.join(map(str, BY_NUMPY.values()))}", f"{data.dtype}"
         )
-    return Variable(default_device().from_numpy(data, from_dtype))
+    device = default_device() if near is None else device_of(near.array)
+    return Variable(device.from_numpy(data, from_dtype))
 
 
-def operand(value, name):
-    """A Variable, or a plain Python number; whatever else can be one becomes it."""
+def variables(name, *values):
+    """What was given as a list of Variables; data that is none goes where the first one lies."""
+    near = first_variable(values)
+    return [v if isinstance(v, Variable) else constant(v, name, near) for v in values]
+
+
+def first_variable(values):
+    """The first Variable among values, or None."""
+    for v in values:
+        if isinstance(v, Variable):
+            return v
+    return None
+
+
+def operand(value, name, others=()):
+    """A Variable, or a plain Python number; whatever else can be one becomes it.
+
+    others: operands it goes together with, for the device.
+    """
     if isinstance(value, (Variable, float, int)):
         return value
     if (
@@ -45,7 +66,7 @@ def operand(value, name):
         and value.dtype.kind in "fiub"
     ):
         return value.item()
-    return constant(value, name)
+    return constant(value, name, first_variable(others))
 
 
 def fitting_numbers(name, operands, dtype):
@@ -109,7 +130,7 @@ def check_operands(name, variables):
             raise DeviceError(
                 f"{name}: wanted operands on one device",
                 f"{first} and {array.device}",
-                "move one: x.to(device)",
+                f"move one: x.to({first!r})",
             )
         if (
             type(array) is View

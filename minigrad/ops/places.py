@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minigrad.array.array import ndarray
 from minigrad.array.dtypes import bool_, int64
 from minigrad.array.layout import broadcast_shapes, check_rank, contiguous_strides, size_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, BoundsError, ShapeError
 from minigrad.graph.probe import check_as
 from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import default_device, device_of
+from minigrad.kernels.backend import device_of, values
 
 
 class Place(NamedTuple):
@@ -70,9 +69,10 @@ def region_shape(shape, place):
     return found[:a] + place.index.shape + found[a + place.count :]
 
 
-def located(shape, index):
-    """The Place of x[index] in an x of `shape`."""
-    items = _completed(shape, [_normal(i) for i in (index if type(index) is tuple else (index,))])
+def located(x, index):
+    """The Place of x[index]."""
+    shape, given = x.shape, index if type(index) is tuple else (index,)
+    items = _completed(shape, [_normal(i, x) for i in given])
     spec, entries, kinds, axis, out = [], [], [], 0, 0
     for item in items:
         if item is Ellipsis:
@@ -107,8 +107,8 @@ def located(shape, index):
     return _with_index(shape, tuple(spec), entries, out, _are_neighbours(kinds))
 
 
-def _normal(item):
-    """An int, a slice, None, Ellipsis, or an integer or bool Variable."""
+def _normal(item, x):
+    """An int, a slice, None, Ellipsis, or an integer or bool Variable, on x's device."""
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if isinstance(item, int) and not isinstance(item, bool):
@@ -129,7 +129,7 @@ def _normal(item):
                 "index: wanted ints or bools", f"{data.dtype}", "convert it: x.to('int64')"
             )
         dtype = bool_ if data.dtype.kind == "b" else int64
-        item = Variable(default_device().from_numpy(data.astype(dtype.numpy), dtype))
+        item = Variable(device_of(x.array).from_numpy(data.astype(dtype.numpy), dtype))
     if item.dtype.is_float:
         raise ArgumentTypeError(
             "index: wanted ints or bools", item.describe(), "convert it: x.to('int64')"
@@ -202,7 +202,7 @@ def wrapped(name, index, n, where="", negative=True):
         wanted = _range(n) if negative else f"an index from 0 to {n - 1}"
         raise BoundsError(
             f"{name}: wanted {wanted} {where}".rstrip(),
-            f"{ndarray(source)[place]} at {place[0] if len(place) == 1 else place} of the index",
+            f"{values(source)[place]} at {place[0] if len(place) == 1 else place} of the index",
         )
     return Variable(out)
 
@@ -211,7 +211,7 @@ def _first_outside(device, source, n, out, negative):
     """Which element lies outside, or -1; else out = the index counted from the front."""
     bad = device.wrap_index(source, n, out) if source.size else -1
     if bad < 0 and not negative and source.size and not device.all_within(source, 0, n - 1):
-        bad = int(np.argmax(ndarray(source).reshape(-1) < 0))
+        bad = int(np.argmax(values(source).reshape(-1) < 0))
     return bad
 
 
@@ -239,14 +239,14 @@ def _folded(entries, sizes):
     spans = [size_of(sizes[a : a + covers]) for a, covers, _ in entries]
     total = np.zeros(common, np.int64)
     for (_, _, index), step in zip(entries, contiguous_strides(tuple(spans)), strict=True):
-        total += ndarray(index.array) * step
+        total += values(index.array) * step
     return Variable(device_of(entries[0][2].array).from_numpy(total, int64))
 
 
 def winners(place, n):
     """Which entries of an index are the last to write to their target; None if all are."""
     assert place.index is not None
-    index = ndarray(place.index.array).reshape(-1)
+    index = values(place.index.array).reshape(-1)
     last, order = np.empty(n, np.int64), np.arange(index.size)
     last[index] = order
     is_last = last[index] == order

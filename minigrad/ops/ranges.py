@@ -7,8 +7,8 @@ import numpy as np
 from minigrad.array.dtypes import as_dtype, float32, int64
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfMemoryError
 from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import default_device
 from minigrad.ops.creation import count_of
+from minigrad.ops.devices import placed
 from minigrad.ops.operands import as_float
 from minigrad.ops.watching import named
 
@@ -22,7 +22,7 @@ def _made(name, make):
 
 
 @named
-def arange(start, stop=None, step=1, dtype=None):
+def arange(start, stop=None, step=1, dtype=None, device=None):
     """start, start + step, ... up to but without stop, as Python's range.  -> (n,)."""
     if stop is None:
         start, stop = 0, start
@@ -39,11 +39,11 @@ def arange(start, stop=None, step=1, dtype=None):
     if values.dtype.kind not in "fi":
         raise DTypeError("arange: wanted ints that int64 holds", f"{start}, {stop}"[:60])
     plain = float32 if values.dtype.kind == "f" else int64
-    return Variable(default_device().from_numpy(values, as_dtype(dtype) if dtype else plain))
+    return Variable(placed(device).from_numpy(values, as_dtype(dtype) if dtype else plain))
 
 
 @named
-def linspace(start, stop, count, dtype=float32):
+def linspace(start, stop, count, dtype=float32, device=None):
     """count evenly spaced numbers from start to stop, both included.  -> (count,)."""
     for end in (start, stop):
         if not isinstance(end, (int, float, np.number)):
@@ -51,11 +51,12 @@ def linspace(start, stop, count, dtype=float32):
     start, stop = (as_float("linspace", x) if type(x) is int else float(x) for x in (start, stop))
     count = count_of("linspace", count)
     values = _made("linspace", lambda: np.linspace(start, stop, count))
-    return Variable(default_device().from_numpy(values, as_dtype(dtype)))
+    return Variable(placed(device).from_numpy(values, as_dtype(dtype)))
 
 
 @named
-def eye(n, dtype=float32):
+def eye(n, dtype=float32, device=None):
     """The identity matrix.  -> (n, n)."""
     n = count_of("eye", n)
-    return Variable(default_device().from_numpy(_made("eye", lambda: np.eye(n)), as_dtype(dtype)))
+    values = _made("eye", lambda: np.eye(n))
+    return Variable(placed(device).from_numpy(values, as_dtype(dtype)))

@@ -3,12 +3,10 @@
 One table each. Nothing here computes.
 """
 
-from minigrad.array.dtypes import as_dtype
 from minigrad.array.layout import normalize_axes, normalize_axis, size_of
-from minigrad.errors import ArgumentError, DeviceError, DTypeError
+from minigrad.errors import ArgumentError
 from minigrad.graph import backward
 from minigrad.graph.variable import FUNCTIONS, Variable
-from minigrad.kernels.backend import device_named
 from minigrad.ops import (
     activations,
     attention,
@@ -16,6 +14,7 @@ from minigrad.ops import (
     comparison,
     contraction,
     convolution,
+    devices,
     gathering,
     indexing,
     inplace,
@@ -32,7 +31,7 @@ from minigrad.ops import (
 )
 from minigrad.ops.base import registry
 from minigrad.ops.fast import make_binary, make_unary
-from minigrad.ops.operands import InferenceVariable, constant, operand
+from minigrad.ops.operands import InferenceVariable, constant, operand, variables
 from minigrad.ops.operators import logical_operator, operator
 from minigrad.ops.signatures import check_count, teaching
 
@@ -158,7 +157,7 @@ def std(x, axis=None, keepdims=False):
 
 def matmul(a, b):
     """Matrix product.  (..., m, k), (..., k, n) -> (..., m, n)."""
-    return linear.matmul(as_variable(a), as_variable(b))
+    return linear.matmul(*variables("matmul", a, b))
 
 
 def cumsum(x, axis=None):
@@ -169,7 +168,7 @@ def cumsum(x, axis=None):
 
 def power(a, b):
     """a to the power b; common exponents take the op made for them."""
-    b = operand(b, "pow")
+    b = operand(b, "pow", (a,))
     if isinstance(b, (int, float)) and isinstance(a, Variable):
         quick = {2: unary.Square, 0.5: unary.Sqrt, -1: unary.Reciprocal, -0.5: unary.Rsqrt}.get(b)
         if quick is not None and (a.dtype.is_float or b == 2):
@@ -177,28 +176,6 @@ def power(a, b):
     return binary.Pow.apply(a, b)
 
 
-def to(x, target):
-    """Another dtype or device: x.to('float64'), x.to('cpu').  (...) -> (...)."""
-    if isinstance(target, str) and target not in _DTYPE_NAMES:
-        try:
-            device_named(target)
-        except DeviceError as error:
-            raise DeviceError(
-                f"to: wanted a dtype, {', '.join(_DTYPE_NAMES)}, or a device, "
-                f"{error.wanted.rpartition(': ')[2]}",
-                f"{target!r}",
-            ) from None
-        return x
-    try:
-        dtype = as_dtype(target)
-    except DTypeError:
-        raise DTypeError(
-            f"to: wanted a dtype, {', '.join(_DTYPE_NAMES)}, or the name of a device", f"{target!r}"
-        ) from None
-    return x if dtype is x.dtype else shape.Cast.apply(x, dtype)
-
-
-_DTYPE_NAMES = ("float32", "float64", "int32", "int64", "uint8", "bool")
 SPECIAL = {"gelu", "gelu_tanh", "leaky_relu", "elu", "clip", "pow", "cast", "max", "min"}
 AXIS = {"sum", "mean", "prod", "max", "min", "any", "all", "var", "norm", "argmax", "argmin"}
 
@@ -231,6 +208,7 @@ FLOWS = dict(functions)  # what formulas and gradients may call by name
 FLOWS |= {
     "sum_to": reduction.SumTo.apply,
     "expand_to": shape.Expand.apply,
+    "move": devices.move,
     "reshape": shape.Reshape.apply,
     "permute": shape.Permute.apply,
     "expand": shape.Expand.apply,
@@ -239,7 +217,7 @@ FLOWS |= {
     "row_sum": lambda x: reduction.Sum.apply(x, -1, True),
     "row_mean": lambda x: reduction.Mean.apply(x, -1, True),
     "row_max": lambda x: reduction.Max.apply(x.detach(), -1, True),
-    "column_of": lambda x: constant(range(x.shape[-1])),
+    "column_of": lambda x: constant(range(x.shape[-1]), near=x),
     "cast_float": lambda x: x,
 }
 for _name in functions.keys() - {"matmul", "linear"}:  # those two are called most
@@ -290,7 +268,7 @@ def _install():
     Variable.__iter__ = indexing.rows_of_axis_0
     FUNCTIONS.update(functions)
     Variable.clone = lambda self: shape.Clone.apply(self)
-    Variable.to = teaching(to)
+    Variable.to = teaching(devices.to)
     Variable.backward = teaching(Variable.backward)
     Variable.T = property(shape.transpose, doc="The axes in reverse order, a view.")
     inplace.install(Variable)

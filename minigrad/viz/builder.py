@@ -1,8 +1,9 @@
 """From Variables to a Diagram: one box an operation, leaf or input, repeated blocks as groups."""
 
-from minigrad.array.array import Array, ndarray
+from minigrad.array.array import Array
 from minigrad.graph.function_plan import SelectPlan
 from minigrad.graph.node import Node
+from minigrad.kernels.backend import values
 from minigrad.viz.diagram import Box, Diagram
 from minigrad.viz.folding import Repeat, folded
 from minigrad.viz.units import format_bytes, format_shape, joined_name, plural
@@ -202,7 +203,7 @@ class _Builder:
             return
         lines = [format_shape(root.shape, root.dtype)]
         if root.size == 1:
-            lines.append(f"= {ndarray(root.array).item():.6g}")
+            lines.append(f"= {values(root.array).item():.6g}")
         box = Box(self._key("r"), "root", root.name or "output", lines, "backward starts here")
         self.diagram.boxes.append(box)
         self.diagram.connect(self.outer[root.node], box.key)

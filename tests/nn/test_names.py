@@ -104,7 +104,7 @@ def test_hints_name_what_exists():
         ("double", "to\\('float64'\\)"),
         ("float", "to\\('float32'\\)"),
         ("apply", "model.modules"),
-        ("cuda", "on the CPU"),
+        ("cuda", "model.to\\('cuda'\\)"),
         ("add_module", "setattr"),
     ],
 )

@@ -282,6 +282,7 @@ ORACLES = {
     "expand": lambda x, shape: np.broadcast_to(x, shape),
     "cast": lambda x, dtype: x.astype(str(dtype)),
     "clone": lambda x: x,
+    "move": lambda x, *devices: x,
     "slice": lambda x, spec: x[indexed(spec)],
     "slice_adjoint": lambda x, shape, spec: placed(x, shape, indexed(spec)),
     "take": lambda x, index, axis: np.take(x, index, axis),

@@ -1,0 +1,128 @@
+"""Where Variables live: the default device of a thread, and moving from one to another."""
+
+from minigrad.array.dtypes import DTYPES, as_dtype
+from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError
+from minigrad.graph.modes import state
+from minigrad.kernels import backend
+from minigrad.kernels.backend import default_device, device_named, device_names
+from minigrad.kernels.expression import call
+from minigrad.ops.base import Structural
+from minigrad.ops.shape import Cast
+
+DTYPE_NAMES = tuple(d.name for d in DTYPES)
+
+
+class Move(Structural):
+    """The same values on another device; the gradient comes back.  (...), to, from -> (...)."""
+
+    samples = [((3, 4), "cpu", "cpu"), ((), "cpu", "cpu")]
+
+    def forward(x, target, source):
+        return backend.moved(x, device_named(target))
+
+    gradients = (lambda dy, target, source: call("move", dy, source, target),)
+
+
+def move(x, target, source):
+    """A Variable on a device, differentiable."""
+    if state.trace is not None:
+        state.trace.refuse(
+            f"x.to({target!r}) inside a compiled step, which runs on one device",
+            "move what it needs before the step",
+        )
+    return Move.apply(x, target, source)
+
+
+def to(x, target):
+    """Another dtype or device: x.to('float64'), x.to('simt').  (...) -> (...).
+
+    x itself where nothing is to be done. Gradients come back in x's dtype and to x's device.
+    """
+    if isinstance(target, str) and target not in DTYPE_NAMES:
+        if target not in device_names():
+            raise DeviceError(
+                f"to: wanted a dtype, {', '.join(DTYPE_NAMES)}, or a device, "
+                f"{', '.join(device_names())}",
+                f"{target!r}",
+            )
+        home = x.device
+        return x if target == home else move(x, target, home)
+    try:
+        dtype = as_dtype(target)
+    except DTypeError:
+        raise DTypeError(
+            f"to: wanted a dtype, {', '.join(DTYPE_NAMES)}, or the name of a device", f"{target!r}"
+        ) from None
+    return x if dtype is x.dtype else Cast.apply(x, dtype)
+
+
+def placed(device):
+    """The device of a name; None: the default. An active one of that name goes before."""
+    usual = default_device()
+    return usual if device is None or device == usual.name else _named(device)
+
+
+def _named(device):
+    if not isinstance(device, str):
+        raise ArgumentTypeError(
+            "device: wanted a name, such as 'cpu'", f"{device!r:.60}", "x.device is such a name"
+        )
+    return device_named(device)
+
+
+def get_default_device():
+    """The name of the device on which this thread makes new Variables."""
+    return default_device().name
+
+
+def set_default_device(device):
+    """Makes what is new on a device from now on, in this thread: `mg.zeros`, models, numbers.
+
+    What exists stays where it is: `x.to(device)` and `model.to(device)` move it. `from_numpy` and
+    `from_dlpack` share memory, so that their Variables are where it is.
+
+    Args:
+        device: a name: 'cpu', 'simt' or 'cuda'.
+
+    >>> import minigrad as mg
+    >>> mg.set_default_device("simt")
+    >>> mg.zeros((2,)).device
+    'simt'
+    >>> mg.set_default_device("cpu")
+    """
+    _refuse_trace()
+    found = _named(device)
+    backend.set_default(None if found.name == "cpu" else found)
+
+
+def _refuse_trace():
+    if state.trace is not None:
+        state.trace.refuse(
+            "a default device set inside a compiled step would be set once, while tracing",
+            "set it outside the step",
+        )
+
+
+class device:
+    """`with mg.device("simt"):` makes what is new there while the block lasts, in this thread.
+
+    As `set_default_device`, and what was before comes back. Also a decorator of functions.
+
+    >>> import minigrad as mg
+    >>> with mg.device("simt"):
+    ...     x = mg.ones((2,))
+    >>> x.device, (x + 1.0).device, mg.ones((2,)).device
+    ('simt', 'simt', 'cpu')
+    """
+
+    def __init__(self, name):
+        self._device, self._before = _named(name), []
+
+    def __enter__(self):
+        _refuse_trace()
+        is_usual = self._device.name == "cpu"
+        self._before.append(backend.set_default(None if is_usual else self._device))
+        return self
+
+    def __exit__(self, *error):
+        backend.set_default(self._before.pop())

@@ -64,7 +64,7 @@ def missing():
 
 
 @functools.cache
-def _names():
+def names():
     """What the compiler is made of, imported once and put right."""
     absent = missing()
     if absent is not None:
@@ -104,7 +104,7 @@ LAZY = ("NumbaTypeError", "cuda", "dispatcher", "intrinsic", "ir", "nvvmutils", 
 
 def __getattr__(name):
     if name in LAZY:
-        return _names()[name]
+        return names()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -112,7 +112,7 @@ def __getattr__(name):
 def _target(capability):
     """Numba asks the driver for what GPU a device function is compiled; here we say it."""
     with _lock:
-        dispatcher = _names()["dispatcher"]
+        dispatcher = names()["dispatcher"]
         asked = dispatcher.get_current_device
         dispatcher.get_current_device = lambda: python_types.SimpleNamespace(
             compute_capability=capability
@@ -125,7 +125,7 @@ def _target(capability):
 
 def numba_types(signature):
     """The argument types of a kernel's signature: one word each, `f4*` for a pointer."""
-    types = _names()["types"]
+    types = names()["types"]
     elements = {
         "f4": types.float32,
         "f8": types.float64,
@@ -140,9 +140,9 @@ def numba_types(signature):
 
 def array_type(dtype, ndim, is_contiguous):
     """Numba's type of an array argument; dtype: NumPy's."""
-    from numba.np.numpy_support import from_dtype  # as in `_names`
+    from numba.np.numpy_support import from_dtype  # as in `names`
 
-    types = _names()["types"]
+    types = names()["types"]
     return types.Array(from_dtype(dtype), ndim, "C" if is_contiguous else "A")
 
 
@@ -158,12 +158,12 @@ def compile_function(function, arguments, capability, bounds=None):
     Raises:
         KernelError: what Numba or the assembler cannot compile, with the kernel's line.
     """
-    names = _names()
+    known = names()
     try:
         with _target(capability):
-            ptx, _ = names["cuda"].compile(
+            ptx, _ = known["cuda"].compile(
                 function,
-                names["types"].void(*arguments),
+                known["types"].void(*arguments),
                 cc=capability,
                 device=False,
                 abi="numba",

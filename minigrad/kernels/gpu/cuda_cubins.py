@@ -1,0 +1,69 @@
+"""Cubins of the engine's kernels: compiled at most once for each kind of GPU, kept on disk.
+
+A file is named by the hash of all that decides its meaning: the kernel's text, the header, the
+included files, the argument types, the compute capability and the versions of the compiler. So it
+is never stale; it is written whole or not at all, and one that is damaged is compiled anew. Where
+the cubin is there, Numba's CUDA target is not even imported.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+
+from minigrad.kernels import loader
+from minigrad.kernels.gpu import compiler
+from minigrad.kernels.gpu.compiler import Cubin
+from minigrad.kernels.gpu.cuda_state import version
+
+PARTS = ("numba", "numba-cuda", "llvmlite", "nvidia-nvvm", "nvidia-nvjitlink", "cuda-core")
+
+
+def cubin(kernel, capability):
+    """The Cubin of a GpuKernel for a compute capability (major, minor)."""
+    found = kernel.compiled.get(capability)
+    if found is None:
+        path = loader.cache_folder() / f"minigrad_cubin_{digest(kernel, capability)}"
+        found = _read(path) or _compile(kernel, capability, path)
+        kernel.compiled[capability] = found
+    return found
+
+
+@functools.cache
+def compiler_versions():
+    """The versions of everything that turns a kernel into a cubin, as one text."""
+    cuda12 = (f"{part}-cu12" for part in PARTS[3:5])
+    return ", ".join(f"{part} {version(part)}" for part in (*PARTS, *cuda12))
+
+
+def digest(kernel, capability):
+    """The name of a cubin: a hash of all that decides its meaning."""
+    whole = [kernel.text, kernel.signature, "sm_{}{}".format(*capability), compiler_versions()]
+    whole += [loader.source(name) for name in ("gpu_cuda", *kernel.includes)]
+    return hashlib.sha256("\0".join(whole).encode()).hexdigest()[:24]
+
+
+def _compile(kernel, capability, path):
+    function = kernel.for_compiler()
+    made = compiler.compile_function(
+        function,
+        compiler.numba_types(kernel.signature),
+        capability,
+        function.__globals__.get("MOST_THREADS"),  # a kernel may say how large its blocks get
+    )
+    facts = {k: v for k, v in dataclasses.asdict(made).items() if k != "code"}
+    facts["check"] = hashlib.sha256(made.code).hexdigest()
+    loader.write_whole(path, json.dumps(facts).encode() + b"\n" + made.code)
+    return made
+
+
+def _read(path):
+    try:
+        line, _, code = path.read_bytes().partition(b"\n")
+        facts = json.loads(line)
+        if facts.pop("check") != hashlib.sha256(code).hexdigest():
+            return None
+        facts["capability"] = tuple(facts["capability"])
+        return Cubin(code=code, **facts)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None  # not there, or not whole

@@ -26,10 +26,17 @@ device = exact_jit
 
 
 def pointee(pointer, what):
-    """The element type of a pointer argument; what: the function that wants one."""
-    if not isinstance(pointer, types.CPointer):
+    """The element type of a pointer or of a shared array; what: the function that wants one."""
+    if not isinstance(pointer, (types.CPointer, types.Array)):
         raise NumbaTypeError(f"{what}: wanted a pointer first, got {pointer}")
     return pointer.dtype
+
+
+def element_at(context, builder, pointer, value, index):
+    """The address of an element; pointer: as in pointee, value: what it is in the code."""
+    if isinstance(pointer, types.Array):
+        value = context.make_array(pointer)(context, builder, value).data
+    return builder.gep(value, [index])
 
 
 def atomic(name, float_calls, signed, unsigned):
@@ -41,7 +48,7 @@ def atomic(name, float_calls, signed, unsigned):
             raise NumbaTypeError(f"{name}: no atomic operation on {element}")
 
         def code(context, builder, signature, arguments):
-            at = builder.gep(arguments[0], [arguments[1]])
+            at = element_at(context, builder, signature.args[0], *arguments[:2])
             if element in float_calls:
                 return builder.call(float_calls[element](builder.module), (at, arguments[2]))
             word = signed if element.signed else unsigned
@@ -95,7 +102,7 @@ def load4(typing, pointer, index):
     element = pointee(pointer, "load4")
 
     def code(context, builder, signature, arguments):
-        start = builder.gep(arguments[0], [arguments[1]])
+        start = element_at(context, builder, signature.args[0], *arguments[:2])
         start, _, each = vectors(context, builder, element, start)
         values = []
         for k in range(4 // each):
@@ -115,7 +122,7 @@ def store4(typing, pointer, index, a, b, c, d):
     element = pointee(pointer, "store4")
 
     def code(context, builder, signature, arguments):
-        start = builder.gep(arguments[0], [arguments[1]])
+        start = element_at(context, builder, signature.args[0], *arguments[:2])
         start, vector, each = vectors(context, builder, element, start)
         for k in range(4 // each):
             whole = ir.Constant(vector, ir.Undefined)

@@ -4,17 +4,18 @@
     launch(kernel, blocks, threads, arguments, counts=counts)
 
 The machine and the memory call the hooks of `Counts`, at every statement that all lanes run
-together. In all of them `active` is bool (lanes.count,) or None for all lanes, `lanes` the wave's
-`Lanes`, and `site` the `Site` of the expression:
+together. In all of them `active` is bool (one per lane), or None for all lanes of the wave, and
+`site` the `Site` of the expression:
 
-- `access(kind, region, site, byte, nbytes, active, lanes)`: by memory, for a "load", "store" or
-  "atomic" of `nbytes` bytes per lane from the region's byte `byte` on: int64, a scalar or (count,).
-- `branch(site, taken, active, lanes)`: by the machine, where lanes decide: `if`, `while`, `for`,
-  conditional expressions, `and`, `or`. taken: bool, a scalar or (count,); arbitrary in inactive
+- `wave(lanes)`: by memory, when the blocks of a wave begin.
+- `access(kind, region, site, byte, nbytes, active)`: by memory, for a "load", "store" or "atomic"
+  of `nbytes` bytes per lane from the region's byte `byte` on: int64, a scalar or one per lane.
+- `branch(site, active, taken)`: by the machine, where lanes decide: `if`, `while`, `for`,
+  conditional expressions, `and`, `or`. taken: bool, a scalar or one per lane; arbitrary in inactive
   lanes. A loop calls it before every round: taken are the lanes that go on.
-- `barrier(site, scope, active, lanes)`: by the machine; scope is "block" or "warp".
-- `exchange(site, active, lanes)`: by the machine, for shuffles, votes and ballots.
-- `float64(site, active, lanes)`: by the machine, for one arithmetic operation in float64.
+- `barrier(site, active, scope="block")`: by the machine; scope is "block" or "warp".
+- `exchange(site, active)`: by the machine, for shuffles, votes and ballots.
+- `double(site, active)`: by the machine, for one arithmetic operation in float64.
 
 Counts add up over launches; sums are over warps, as a GPU's own profiler gives them.
 """
@@ -111,22 +112,25 @@ class Counts:
 
     Attributes:
         accesses: [Access], by line; branches: [Branch]; barriers, warp_barriers, exchanges: [Event]
-            per place; float64_operations: [Event] whose `lanes` are operations of single threads.
+            per place; doubles: [Event] whose `lanes` are operations of single threads.
         launches, blocks, threads: how much ran.
     """
 
     def __init__(self):
         self._accesses, self._branches, self._events = {}, {}, {}
         self.launches = self.blocks = self.threads = 0
+        self.lanes = None
 
     def wave(self, lanes):
-        """Called by memory when blocks begin to run."""
+        """Blocks begin to run."""
+        self.lanes = lanes
         self.launches += lanes.first == 0
         self.blocks += lanes.blocks
         self.threads += lanes.count
 
-    def access(self, kind, region, site, byte, nbytes, active, lanes):
+    def access(self, kind, region, site, byte, nbytes, active):
         """One statement's access to memory, of all warps at once."""
+        lanes = self.lanes
         key = (site, kind, region.space, region.name, nbytes)
         found = self._accesses.get(key)
         if found is None:
@@ -158,31 +162,34 @@ class Counts:
         if found.worst is None or cost[k] > found.worst.cost:
             found.worst = _sample(table, used, cost, k, lanes)
 
-    def branch(self, site, taken, active, lanes):
+    def branch(self, site, active, taken):
         """Lanes decide; a warp is split where some of its active lanes go and some do not."""
         found = self._branches.setdefault(site, Branch(site))
-        here = traffic.lanes_per_warp(np.True_, active, lanes)
-        going = traffic.lanes_per_warp(np.asarray(taken), active, lanes)
+        here = self._here(active)
+        going = traffic.lanes_per_warp(np.asarray(taken), active, self.lanes)
         found.warps += int((here > 0).sum())
         found.split += int(((going > 0) & (going < here)).sum())
         found.lanes += int(here.sum())
 
-    def barrier(self, site, scope, active, lanes):
+    def barrier(self, site, active, scope="block"):
         """A barrier: counted once for every block, or warp, that passes it."""
-        here = traffic.lanes_per_warp(np.True_, active, lanes)
-        per_block = here.reshape(lanes.blocks, -1).any(1)
+        here = self._here(active)
+        per_block = here.reshape(self.lanes.blocks, -1).any(1)
         times = (here > 0).sum() if scope == "warp" else per_block.sum()
         self._event(scope, site, times, here.sum())
 
-    def exchange(self, site, active, lanes):
+    def exchange(self, site, active):
         """A shuffle or a vote, counted per warp."""
-        here = traffic.lanes_per_warp(np.True_, active, lanes)
+        here = self._here(active)
         self._event("exchange", site, (here > 0).sum(), here.sum())
 
-    def float64(self, site, active, lanes):
+    def double(self, site, active):
         """An operation in float64, which most GPUs do at 1/32 or 1/64 of float32's speed."""
-        here = traffic.lanes_per_warp(np.True_, active, lanes)
-        self._event("float64", site, (here > 0).sum(), here.sum())
+        here = self._here(active)
+        self._event("double", site, (here > 0).sum(), here.sum())
+
+    def _here(self, active):
+        return traffic.lanes_per_warp(np.True_, active, self.lanes)
 
     def _event(self, kind, site, times, lanes):
         found = self._events.setdefault((kind, site), Event(site))
@@ -198,7 +205,7 @@ class Counts:
     barriers = property(lambda self: self._events_of("block"))
     warp_barriers = property(lambda self: self._events_of("warp"))
     exchanges = property(lambda self: self._events_of("exchange"))
-    float64_operations = property(lambda self: self._events_of("float64"))
+    doubles = property(lambda self: self._events_of("double"))
 
 
 def _place(found):

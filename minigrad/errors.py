@@ -201,3 +201,9 @@ class EndlessLoopError(SimulationError):
 
 class NotInCudaError(SimulationError, KernelError):
     """A construct that Numba's CUDA target does not compile, named with its line."""
+
+
+class GpuError(MinigradError, RuntimeError):
+    """A GPU or its driver refused, or failed; `code`: the driver's name for it."""
+
+    code = ""

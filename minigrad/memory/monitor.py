@@ -5,7 +5,6 @@ knows which operation is running and which nodes live.
 """
 
 import contextlib
-import ctypes
 import itertools
 from typing import NamedTuple
 
@@ -296,4 +295,4 @@ class poison(contextlib.ContextDecorator):
 
 def _fill(kind, buffer):
     if kind == "free":
-        ctypes.memset(buffer.address, POISON, buffer.nbytes)
+        buffer.pool.memset(buffer.address, POISON, buffer.nbytes)

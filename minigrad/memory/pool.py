@@ -8,6 +8,7 @@ system.
 """
 
 import bisect
+import ctypes
 import os
 import threading
 import weakref
@@ -46,11 +47,12 @@ class Pool:
     """The allocator of one device.
 
     `allocate(nbytes) -> (owner, address)` gets memory from the system, aligned to 64 bytes, or
-    raises MemoryError; it is given back by dropping the owner.
+    raises MemoryError; it is given back by dropping the owner. `memset(address, byte, nbytes)`
+    fills memory, for poison.
     """
 
-    def __init__(self, device, allocate, name_holders=None):
-        self.device, self.allocate = device, allocate
+    def __init__(self, device, allocate, name_holders=None, memset=ctypes.memset):
+        self.device, self.allocate, self.memset = device, allocate, memset
         self.bins, self.homes = {}, {}  # by rounded size; by requested size
         self.free = {True: [], False: []}  # is_small -> sorted (nbytes, address, Buffer)
         self.segments = []

@@ -5,17 +5,18 @@ from array import array as integers
 
 import numpy as np
 
-from minigrad.array.array import Array, ndarray
+from minigrad.array.array import Array
 from minigrad.errors import ArgumentError, ArgumentTypeError, NonFiniteError
 from minigrad.graph.modes import no_grad, state
 from minigrad.graph.node import user_place
 from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_of
+from minigrad.kernels.backend import device_named, device_of, set_values, values
 from minigrad.kernels.optimizers import kernel
 from minigrad.nn import Module
 from minigrad.ops.table import functions
 from minigrad.optim import traced_clipping
 from minigrad.optim.hooks import hooks
+from minigrad.optim.traced_clipping import SCALED, SQUARE
 
 
 def clip_grad_norm_(parameters, max_norm, error_if_nonfinite=True):
@@ -148,36 +149,58 @@ def _limit(name, what, value):
 
 def _call(which, gradients, numbers):
     """Runs `squares` or `scale` once per dtype over gradients; numbers: one each, in and out."""
-    rows = {}
+    rows, elsewhere = {}, {}
     for k, g in enumerate(gradients):
         a = g.array
+        buffer = a.buffer
+        if buffer.pool.device != "cpu":
+            elsewhere.setdefault((a.dtype, a.device), []).append(k)
+            continue
         row = rows.get(a.dtype)
         if row is None:
             row = rows[a.dtype] = [], []
         row[0].append(k)
-        row[1].append(a.buffer.address if type(a) is Array else a.address)
+        row[1].append(buffer.address if type(a) is Array else a.address)
         row[1].append(a.size)
     for dtype, (ks, addresses) in rows.items():
         table, some = integers("q", addresses), integers("d", [numbers[k] for k in ks])
         kernel(which, dtype.name)(table.buffer_info()[0], len(ks), some.buffer_info()[0], 0, 0)
-        if len(rows) == 1:
+        if len(ks) == len(numbers):
             numbers[:] = some
         else:
             for k, value in zip(ks, some, strict=True):
                 numbers[k] = value
+    for (dtype, name), ks in elsewhere.items():
+        arrays = [gradients[k].array for k in ks]
+        if which == "squares":
+            found = _squares_on(device_named(name), dtype, arrays)
+            for k, value in zip(ks, found, strict=True):
+                numbers[k] = value
+        else:
+            for k, a in zip(ks, arrays, strict=True):
+                device_named(name).elementwise(SCALED, (a, numbers[k]), (a,))
+
+
+def _squares_on(device, dtype, arrays):
+    """The sums of squares of Arrays on another device than the CPU, which come over together."""
+    sums = device.empty((len(arrays),), dtype)
+    for k, a in enumerate(arrays):
+        out, axes = sums.view((), (), k), tuple(range(len(a.shape)))
+        device.reduce(SQUARE, "sum", (a,), out, a.shape, axes)
+    return values(sums).tolist()
 
 
 def _norms(gradients):
-    """The Euclidean norm of each gradient, summed in float64."""
+    """The Euclidean norm of each gradient, summed in float64; other devices sum in its dtype."""
     sums = [0.0] * len(gradients)
     _call("squares", gradients, sums)
     norms = [math.sqrt(s) if s >= 0 else math.nan for s in sums]
     for k, norm in enumerate(norms):
-        if norm == math.inf:  # squares beyond float64, or truly infinite
-            values = np.abs(ndarray(gradients[k].array))
-            most = float(values.max())
+        if norm == math.inf:  # squares beyond the dtype they are summed in, or truly infinite
+            sizes = np.abs(values(gradients[k].array)).astype(np.float64)
+            most = float(sizes.max())
             if math.isfinite(most):
-                norms[k] = most * math.sqrt(float(np.sum(np.square(values / most))))
+                norms[k] = most * math.sqrt(float(np.sum(np.square(sizes / most))))
     return norms
 
 
@@ -215,11 +238,11 @@ def _raise_nonfinite(name, found, norms):
 
 
 def _by_hook(found, max_norm, function):
-    copies = [ndarray(g.array).flatten() for _, g in found]
+    copies = [values(g.array).flatten() for _, g in found]
     norm = function(copies, max_norm)
     place = user_place()
-    for (_, g), values in zip(found, copies, strict=True):
-        if not np.array_equal(ndarray(g.array).reshape(-1), values, equal_nan=True):
+    for (_, g), clipped in zip(found, copies, strict=True):
+        if not np.array_equal(values(g.array).reshape(-1), clipped, equal_nan=True):
             device_of(g.array).prepare_write(g.array, place)
-            ndarray(g.array)[...] = values.reshape(g.shape)
+            set_values(g.array, clipped.reshape(g.shape))
     return float(norm)

@@ -8,7 +8,7 @@ from minigrad.errors import ArgumentError, ArgumentTypeError
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.graph.writes import written
-from minigrad.kernels.backend import default_device, device_of
+from minigrad.kernels.backend import host
 from minigrad.nn import Module, Parameter
 
 MOST_NUMBERS = 8  # of a group's hyperparameters, as the kernels read them
@@ -31,7 +31,7 @@ class Group:
         self.__dict__.update(
             _optimizer=optimizer, sources=sources, parameters=[], _hyperparameters={}
         )
-        device = default_device()
+        device = host()  # where the kernels of the CPU read it; other devices are given numbers
         array = self.__dict__["_array"] = device.empty((MOST_NUMBERS,), float64)
         device.fill(array, 0.0)
         for name, value in hyperparameters.items():
@@ -70,7 +70,7 @@ class Group:
         changed = {**values, name: value}
         if len(changed) == len(self._optimizer.hyperparameters):
             numbers = self._optimizer.numbers(changed)
-            device_of(self._array).prepare_write(self._array)
+            host().prepare_write(self._array)
             ndarray(self._array)[: len(numbers)] = numbers
         values[name] = value
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.array.array import ndarray
 from minigrad.errors import SeamError
 from minigrad.graph.node import user_place
-from minigrad.kernels.backend import device_of
+from minigrad.kernels.backend import device_of, set_values
+from minigrad.kernels.backend import values as values_of
 
 
 def updated_by_hook(optimizer, update):
@@ -23,8 +23,8 @@ def updated_by_hook(optimizer, update):
             if p.grad is None or not p.requires_grad:
                 continue
             kept = optimizer.state_for(p, group) or {}
-            values, gradient = ndarray(p.array).flatten(), ndarray(p.grad.array).flatten()
-            state = {k: ndarray(v.array).flatten() for k, v in kept.items() if k != "step"}
+            values, gradient = values_of(p.array).flatten(), values_of(p.grad.array).flatten()
+            state = {k: values_of(v.array).flatten() for k, v in kept.items() if k != "step"}
             given: dict[str, Any] = dict(state)
             if "step" in kept:
                 given["step"] = int(kept["step"].item()) + 1
@@ -51,4 +51,4 @@ def updated_by_hook(optimizer, update):
 
 def _write(array, values):
     device_of(array).prepare_write(array, user_place())
-    ndarray(array)[...] = values.reshape(array.shape)
+    set_values(array, values.reshape(array.shape))

@@ -16,7 +16,7 @@ from minigrad.optim.hooked import updated_by_hook
 from minigrad.optim.hooks import hooks
 from minigrad.optim.hyperparameters import checked
 from minigrad.optim.names import KNOWN_AS
-from minigrad.optim.passes import Pass
+from minigrad.optim.passes import pass_of
 from minigrad.optim.state import ParameterState
 from minigrad.optim.tracking import Tracking
 
@@ -209,11 +209,8 @@ class Optimizer:
             for p in group.parameters:
                 state = self.state_for(p, group) if p._grad is not None else self.state.get(p.id)
                 needs = bool(slots) or self.counts_steps
-                rows.setdefault(p.dtype, []).append((p, state, group, needs))
-        return [
-            Pass(self.kernel, dtype, [row[:3] for row in found], any(row[3] for row in found))
-            for dtype, found in rows.items()
-        ]
+                rows.setdefault((p.dtype, p.device), []).append((p, state, group, needs))
+        return [pass_of(self.kernel, *where, found) for where, found in rows.items()]
 
     def state_for(self, parameter, group):
         """The state of a parameter, made or converted if need be; None where nothing is kept."""

@@ -1,4 +1,4 @@
-"""The fused pass: one kernel call updates all parameters of a dtype, by a table of addresses."""
+"""The CPU's fused pass: one kernel call updates all parameters of a dtype, by their addresses."""
 
 from array import array as integers
 
@@ -15,6 +15,7 @@ from minigrad.kernels.optimizers import (
     kernel,
 )
 from minigrad.kernels.threads import threads
+from minigrad.optim.device_passes import DevicePass
 
 SPLIT = 1 << 17  # elements from which the work is shared by threads
 GRAIN = 64  # elements: cuts fall on such multiples, so that threads share no cache line
@@ -100,6 +101,14 @@ class Pass:
             self.kernel(table, rows, pieces, 0, 0)  # counts the steps, once
             threads.run(self.kernel, [(table, 0, pieces, a, b) for a, b in self.ranges])
         self.kept = []
+
+
+def pass_of(name, dtype, device, rows):
+    """The pass of one dtype and device; rows: (parameter, state, group, whether it needs state)."""
+    own, needs_state = [row[:3] for row in rows], any(row[3] for row in rows)
+    if device == "cpu":
+        return Pass(name, dtype, own, needs_state)
+    return DevicePass(name, device, own, needs_state)
 
 
 def cut(sizes, parts):

@@ -13,14 +13,14 @@ COUNTERS = 8
 class ParameterState(dict):
     """{name: Variable}: slots of the parameter's shape and dtype, and `step` if steps are counted.
 
-    block: the Array of all slots; slot: elements from one to the next; counters: float64, the step
-    first, then what the kernels compute from it.
+    block: the Array of all slots, on the parameter's device as all is; slot: elements from one to
+    the next; counters: float64, the step first, then what the kernels compute from it.
     """
 
     def __init__(self, parameter, names, has_step):
         super().__init__()
         device = device_of(parameter.array)
-        self.shape, self.dtype = parameter.shape, parameter.dtype
+        self.shape, self.dtype, self.device = parameter.shape, parameter.dtype, parameter.device
         self.slot = -(-max(parameter.size, 1) // ALIGN) * ALIGN
         self.block = device.empty((self.slot * len(names),), self.dtype)
         device.fill(self.block, 0.0)
@@ -39,14 +39,15 @@ class ParameterState(dict):
         return (
             self.shape == parameter.shape
             and self.dtype is parameter.dtype
+            and self.device == parameter.device
             and self.keys() == wanted
         )
 
     def take(self, values):
-        """Copies in what has the same name; values are Variables of the same shape."""
+        """Copies in what has the same name; values are Variables of the same shape, anywhere."""
         for name, value in values.items():
             if name in self:
-                self[name].copy_(value.detach())
+                self[name].copy_(value.detach().to(self.device))
 
 
 def problems(name, parameter, values, slots, has_step):

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.array.array import Array, ndarray
+from minigrad.array.array import Array
 from minigrad.course import objects
 from minigrad.errors import SavedValueModifiedError, SeamError, describe_line
 from minigrad.graph.backward import add_gradients, raise_modified
 from minigrad.graph.node import Node
 from minigrad.kernels.backend import device_of
+from minigrad.kernels.backend import values as values_of
 from minigrad.ops.plan import sum_to
 
 
@@ -57,7 +58,7 @@ def read_only(array):
     """An ndarray that shows an Array; numbers stay numbers."""
     if not isinstance(array, Array):
         return array
-    view = ndarray(array)
+    view = values_of(array)
     view.flags.writeable = False
     return view
 
@@ -160,7 +161,7 @@ class Accumulate:
             op = key.op if type(key) is Node else "leaf"
             plain = keys[key] = objects.Node(op, line=key.line if type(key) is Node else "")
         if key in arrived and plain not in grads:
-            grads[plain] = np.array(ndarray(arrived[key]))
+            grads[plain] = np.array(values_of(arrived[key]))
         self.part(grads, plain, read_only(g))
         if plain not in grads:
             self.part.refuse("grads[key] to hold the sum", "no such key")

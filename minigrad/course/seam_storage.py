@@ -21,7 +21,9 @@ class CopyOnWrite:
         self.known = weakref.WeakKeyDictionary()
 
     def forked(self, source, clone):
-        """The engine made a clone of a Storage."""
+        """The engine made a clone of a Storage. Other devices keep to their own copies."""
+        if source.device != "cpu":
+            return
         buffer = self.known.get(source)
         if buffer is None:
             buffer = self.known[source] = self.part(ndarray(source))

@@ -122,6 +122,15 @@ class Interop:
             return device_named(self.array.device).dlpack_device()
         return (1, 0)  # kDLCPU
 
+    @property
+    def __cuda_array_interface__(self):
+        device = device_named(self.array.device)
+        export = getattr(device, "cuda_array_interface", None)
+        if export is None:
+            raise AttributeError(f"there is no CUDA memory on {device.name}")
+        self._leaves_graph()
+        return export(self.array)
+
     def item(self):
         """The only element, as a Python number."""
         if self.size != 1:

@@ -119,6 +119,22 @@ class Gpu:
         """The one element, as a Python number."""
         return self.to_numpy(x).item()
 
+    def dlpack(self, x, **kwargs):
+        """A DLPack capsule over an Array's memory: raises where other libraries cannot read it."""
+        raise self.not_outside(x)
+
+    def dlpack_device(self):
+        """DLPack's (kind, number) of this device."""
+        raise self.not_outside()
+
+    def not_outside(self, x=None):
+        """The error of memory that no other library can read."""
+        return DeviceError(
+            f"other libraries cannot read memory of {self.name}",
+            None if x is None else f"{x.dtype}{list(x.shape)} on {x.device}",
+            "export a copy: x.to('cpu')",
+        )
+
     # -- what the kernels do ---------------------------------------------------------------------
 
     def copy(self, source, out):

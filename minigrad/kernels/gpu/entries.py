@@ -1,0 +1,44 @@
+"""Kernels written by hand: functions of the files `source/gpu_*.py`, each for one element type."""
+
+import ast
+import functools
+
+from minigrad.kernels import loader
+from minigrad.kernels.gpu.kernel import gpu_kernel
+
+CODE = {"float32": "f4", "float64": "f8", "int32": "i4", "int64": "i8", "uint8": "u1", "bool": "u1"}
+
+
+@functools.cache
+def _parameters(file):
+    """{function: names of its parameters} of a file in `source/`."""
+    tree = ast.parse(loader.source(file))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return {f.name: [a.arg for a in f.args.args] for f in functions}
+
+
+@functools.cache
+def entry(file, name, code, signature, includes=()):
+    """The GpuKernel that is one device function of a file in `source/`.
+
+    Args:
+        code: of the element type, which the file calls T: f4, f8, i4, i8, u1.
+        signature: as of GpuKernel; `T` in it stands for the code.
+        includes: as of GpuKernel.
+    """
+    names = ", ".join(_parameters(file)[name])
+    text = f"""T = {code.upper()}
+
+{loader.source(file)}
+
+def kernel({names}):
+    {name}({names})
+"""
+    return gpu_kernel(text, signature.replace("T", code), includes)
+
+
+def blocks_of(count, threads, most=2048):
+    """How many blocks of `threads` for `count` elements: kernels that stride over the grid need no
+    more than fill a GPU.
+    """
+    return max(1, min(most, -(-count // threads)))

@@ -38,7 +38,8 @@ def kernel({names}):
 
 
 def blocks_of(count, threads, most=2048):
-    """How many blocks of `threads` for `count` elements: kernels that stride over the grid need no
-    more than fill a GPU.
+    """How many blocks of `threads` for `count` elements of a kernel that strides over the grid.
+
+    No more than fill a GPU several times over.
     """
     return max(1, min(most, -(-count // threads)))

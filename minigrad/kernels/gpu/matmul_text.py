@@ -58,11 +58,15 @@ def signature(code):
 class _Operand:
     """The lines that bring one operand's step into shared memory.
 
-    name: a or b; across: its size in the tile; axis: m or n, its axis beside k; whole: whether it
-    is read in vectors of four along its axis of stride 1 (sizes, other strides and the address are
-    multiples of four then). Which of its axes has stride 1 is known when the kernel runs: neighbours
-    in a warp read neighbours in memory.
+    Attributes:
+        name: a or b.
+        across: its size in the tile, beside the depth.
+        axis: m or n, its axis beside k.
+        whole: whether it is read in vectors of four along its axis of stride 1: sizes, other
+            strides and the address are multiples of four then.
     """
+
+    # Which axis has stride 1 is known when the kernel runs: neighbours in a warp read neighbours.
 
     def __init__(self, name, tile, across, axis, whole, kind):
         self.name, self.across, self.axis, self.whole, self.kind = name, across, axis, whole, kind

@@ -5,10 +5,10 @@
 
 @exact_jit
 def add_splits(parts, added, out, splits, count, m, n, inner, out_outer, out_inner, out_m, mode):
-    """out[z, i, j] = the sum over s of parts[s, z, i, j], always in the order of s, plus what mode
-    asks for: 1: added[j], 2: added at the same place, which is what the output held.
+    """out[z, i, j] = the sum over s of parts[s, z, i, j], in the order of s, plus what mode adds.
 
-    parts is (splits, z, m, n) in C order, `count` elements a split; z counts blocks, whose last
+    mode 1: added[j]; 2: added at the same place, which is what the output held; else nothing. parts
+    is (splits, z, m, n) in C order, `count` elements a split; z counts blocks, whose last
     axis is `inner` long. One thread an element, over the grid.
     """
     for e in range(cuda.grid(1), count, cuda.gridsize(1)):

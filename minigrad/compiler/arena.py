@@ -15,7 +15,7 @@ class Arena:
     """
 
     def __init__(self, regions, outside):
-        self.lives = lives_of(regions, outside)
+        self.lives = self.find_lives(regions, outside)
         self.offsets, self.size, placed = {}, 0, []
         order = sorted(self.lives, key=lambda v: (-v.nbytes, self.lives[v]))
         for value in order:
@@ -31,6 +31,10 @@ class Arena:
             placed.sort()
             self.offsets[value] = offset
             self.size = max(self.size, offset + need)
+
+    def find_lives(self, regions, outside):
+        """{Value: (first, last region)} of what needs a place."""
+        return lives_of(regions, outside)
 
     @property
     def separate(self):

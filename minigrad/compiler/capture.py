@@ -7,7 +7,8 @@ from typing import Any
 from minigrad.compiler.program import CAPTURED, Recording
 from minigrad.compiler.refusals import between_error, escaped_error, span_error
 from minigrad.compiler.structure import Output, mapped, variables_of
-from minigrad.compiler.trace import Trace, TraceBuffer
+from minigrad.compiler.trace import Trace
+from minigrad.compiler.tracebuffer import TraceBuffer
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.ops.operands import InferenceVariable

@@ -13,12 +13,12 @@ from types import MethodType
 from minigrad.compiler import donation
 from minigrad.compiler.failures import Failure
 from minigrad.compiler.functions import check_function, refuse_options, signature_of
+from minigrad.compiler.gpu.refusals import Unfit
 from minigrad.compiler.guards import Description
 from minigrad.compiler.inspection import Inspection
-from minigrad.compiler.plan import build
 from minigrad.compiler.retrace import Causes, Comparison, changed_error
 from minigrad.compiler.tracing import traced
-from minigrad.compiler.wrapper import MISS, RECHECK, Wrapper
+from minigrad.compiler.wrapper import MISS, RECHECK
 from minigrad.errors import ArgumentError, ArgumentTypeError, RetraceWarning
 from minigrad.graph.modes import state
 from minigrad.graph.node import user_place
@@ -26,6 +26,7 @@ from minigrad.graph.writes import writes
 from minigrad.kernels import backend
 
 MOST_TRACES = 16
+MOST_UNFIT = 64
 MOST_MET = 8  # sets of objects whose first call is eager
 
 _alive = weakref.WeakSet()
@@ -122,6 +123,7 @@ class Compiled(Inspection):
                 f"{self.mode!r}",
             )
         self.traces, self._runs, self._met, self._causes = [], [], [], Causes()
+        self._unfit = set()  # keys of calls that no program can be made for
         self._lock, self._busy = threading.RLock(), False
         _alive.add(self)
 
@@ -208,11 +210,24 @@ class Compiled(Inspection):
             self._met.append(described.identities)
             _warn(self._causes.stranger(self.name, described.identities))
             return result
-        trace = self._trace(args, kwargs, described)
+        if described.key in self._unfit:
+            return self._as_usual(args, kwargs)
+        try:
+            trace = self._trace(args, kwargs, described)
+        except Unfit as error:
+            self._leave_eager(described, error.why)
+            return self._as_usual(args, kwargs)
         answer = trace.run(args, kwargs)
         if answer is MISS or answer is RECHECK:  # another thread set an attribute meanwhile
             return self._as_usual(args, kwargs)
         return answer
+
+    def _leave_eager(self, described, why):
+        """Calls like this one run as usual from now on; says so once."""
+        if not self._unfit:
+            _warn(f"'{self.name}' is not compiled and runs as usual: {why}")
+        if len(self._unfit) < MOST_UNFIT:
+            self._unfit.add(described.key)
 
     # -- tracing -------------------------------------------------------------------------------
 
@@ -238,12 +253,12 @@ class Compiled(Inspection):
         else:
             self._warn(new)
             began = time.perf_counter()
-            new.plan = build(new.capture.recording, new.capture.idle)
+            new.build()
             ended = time.perf_counter()
             self._causes.compiled(ended - began)
             new.seconds = ended - new.began
         new.check_donations(self.strict)
-        new.wrap(Wrapper(new, functools.partial(self._failed, new)), self.mode == "check")
+        new.wrap(functools.partial(self._failed, new), self.mode == "check")
         self._to_front(new)
         return new
 

@@ -81,6 +81,13 @@ def moved(storage, taker, place):
     return new
 
 
+def _like(storage, buffer, shape):
+    """An Array over a Buffer, of the elements of a Storage."""
+    new = fresh(buffer, shape, storage.dtype, storage.size)
+    new.is_flat = storage.is_flat or storage.device == "cpu"
+    return new
+
+
 def claimed(storage, copy_buffer, copies, index):
     """None if the step may write over a Storage's memory, else an Array over a copy of it.
 
@@ -90,13 +97,13 @@ def claimed(storage, copy_buffer, copies, index):
     if can_be_taken(old):
         return None
     copies[index] = copies.get(index, 0) + 1
-    return fresh(copy_buffer(old), storage.shape, storage.dtype, storage.size)
+    return _like(storage, copy_buffer(old), storage.shape)
 
 
 def taken(storage, copy, shape, taker, place):
     """The Array of a result that was written over donated memory, or over its `copy`."""
     if copy is None:
-        copy = fresh(storage.buffer, shape, storage.dtype, storage.size)
+        copy = _like(storage, storage.buffer, shape)
         spend(storage, taker, place, copy)
     else:
         copy.shape, copy.strides = shape, contiguous_strides(shape)

@@ -25,7 +25,9 @@ class EffectLines:
         """What is left behind when the step has run to its end."""
         lines = []
         for k in self._copied():
-            lines.append(f"r{k} = {self._constant(self.device.convert)}(r{self._copied()[k]}, r{k}.dtype)")
+            lines.append(
+                f"r{k} = {self._constant(self.device.convert)}(r{self._copied()[k]}, r{k}.dtype)"
+            )
         lines += self._donations()
         if self.capture.random_count:
             lines.append(f"generator.counter += {self.capture.random_count}")
@@ -81,7 +83,7 @@ class EffectLines:
             return self._constant(output.variable)
         k = output.index
         if output.is_number:
-            return f"ndarray(r{k}).item()"
+            return self._number(k)
         if k not in self.made:
             self.made.add(k)
             kind = self._constant(InferenceVariable if output.is_inferred else Variable)
@@ -90,6 +92,10 @@ class EffectLines:
                 f"q{k}.node = None"
             )
         return f"q{k}"
+
+    def _number(self, k):
+        """The text of a result as a Python number."""
+        return f"ndarray(r{k}).item()"
 
     def _tree(self, tree):
         """What the step returns, as an expression."""

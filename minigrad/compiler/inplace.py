@@ -21,6 +21,8 @@ class Sharing:
     old value afterwards.
     """
 
+    refuses_masks = True
+
     def __init__(self, items, results, donated=()):
         self.items, self.donated = items, donated
         self.kept = {r.value for r in results}
@@ -71,7 +73,11 @@ class Sharing:
             return "it is read at another place than it would be written"
         if sum(v is value for v, _, _ in item.loads) > 1:
             return "it is read at several places"
-        if o.formula.op == "where" and item.loads[place] in o.formula.args[1:]:
+        if (
+            self.refuses_masks
+            and o.formula.op == "where"
+            and item.loads[place] in o.formula.args[1:]
+        ):
             return MASKED
         return None
 

@@ -5,6 +5,7 @@ import time
 from minigrad.compiler.arena import Arena
 from minigrad.compiler.fuse import fuse
 from minigrad.compiler.inplace import Sharing
+from minigrad.compiler.outline import Outline
 from minigrad.compiler.passes import simplify
 from minigrad.compiler.schedule import default_threads, regions_of
 from minigrad.compiler.step_text import StepText
@@ -13,7 +14,7 @@ from minigrad.kernels import loader
 from minigrad.kernels.blas import find_blas
 
 
-class Plan:
+class Plan(Outline):
     """A compiled step.
 
     step(t, T, table_at): runs the part of thread t of T; see `step_text`. It returns 0, or k if
@@ -43,14 +44,6 @@ class Plan:
         self.text, self.slots, self.checks = built.text, built.slots, built.checks
         self.kernels, self.code = built.functions, built.code
         self.has_products = built.has_products
-        self.random_count = max(
-            (
-                i.attributes["counter"] + i.outputs[0].size
-                for i in self.before.instructions
-                if i.op == "random"
-            ),
-            default=0,
-        )
         self.planning_seconds = time.perf_counter() - began
         _find_yield()
         self.module = loader.load(built.text, built.ordered_includes())
@@ -68,44 +61,6 @@ class Plan:
         """Runs the part of thread t of T."""
         function, more = self.machine_code
         return function(t, T, table_at, *more)
-
-    @property
-    def written(self):
-        """Captured memory and arguments that the step writes."""
-        found = {}
-        for item in self.items:
-            for r in item.writes:
-                if not r.value.is_temporary:
-                    found[r.value] = None
-        return list(found)
-
-    def written_before(self, check):
-        """The captured memory and arguments that were written when check number `check` failed."""
-        return [v for v in self._before(check) if not v.is_temporary]
-
-    def results_before(self, check):
-        """{result that was written when a check failed: whether it comes after that check}.
-
-        The second in the order of the person's program, of which fusion moves what it can.
-        """
-        written, instructions = self._before(check), self.recording.instructions
-        stop = instructions.index(self.checks[check - 1])
-        earlier = {r.value for i in instructions[:stop] for r in i.writes}
-        return {
-            k: r.value not in earlier
-            for k, r in enumerate(self.results)
-            if self.owner.get(r.value, r.value) in written
-        }
-
-    def _before(self, check):
-        """The Values that may have been written when a check failed."""
-        found = {}
-        for region in self.regions:
-            found |= {r.value: None for call in region for r in call.writes}
-            stops = [c.item.instruction for c in region if c.kind == "opaque"]
-            if any(i is self.checks[check - 1] for i in stops):
-                break
-        return found
 
 
 def build(recording, dead_slices=(), n_threads=None):

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
-from minigrad.array.array import ndarray
 from minigrad.compiler.gradients import same_variable
 from minigrad.compiler.program import ARGUMENT, CAPTURED, CONSTANT, Ref
 from minigrad.compiler.structure import Output
 from minigrad.errors import TraceError
 from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import values
 from minigrad.kernels.expression import Program
 
 COSTLY = 0.1  # of the time, from which tracings that find an old program count
@@ -98,7 +98,7 @@ class Comparison:
         self._same(f"where {what} comes from", old.kind, new.kind)
         self._same(f"the dtype and size of {what}", (old.dtype, old.size), (new.dtype, new.size))
         if old.kind == CONSTANT:
-            a, b = (ndarray(v.storage).reshape(-1) for v in (old, new))
+            a, b = (values(v.storage).reshape(-1) for v in (old, new))
             if a.tobytes() != b.tobytes():
                 k = int(np.argmax(a != b)) if (a != b).any() else 0
                 raise Difference(

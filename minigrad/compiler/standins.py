@@ -11,7 +11,7 @@ import weakref
 
 from minigrad.array.array import Array
 from minigrad.array.layout import is_contiguous
-from minigrad.compiler.trace import nowhere
+from minigrad.compiler.tracebuffer import nowhere
 from minigrad.errors import TraceError
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable

@@ -5,7 +5,6 @@ All other arrays are the step's arguments or were captured; they are known by th
 """
 
 import contextlib
-import functools
 import weakref
 
 import numpy as np
@@ -25,6 +24,7 @@ from minigrad.compiler.program import (
     whole,
 )
 from minigrad.compiler.table import SEED, Table
+from minigrad.compiler.tracebuffer import TraceBuffer, nowhere
 from minigrad.errors import TraceError
 from minigrad.graph.modes import state, watch
 from minigrad.graph.node import user_place
@@ -34,51 +34,6 @@ from minigrad.kernels.expression import IDENTITY
 from minigrad.ops.creation import generator as default_generator
 
 HOST = "cpu"
-
-
-class _Nowhere:
-    """The pool, and the bin, of buffers without memory. device: whose they would be."""
-
-    current_bytes = 0
-    is_outside = False
-
-    def __init__(self, device):
-        self.device = device
-
-    @property
-    def pool(self):
-        """The pool of the bin."""
-        return self
-
-    def append(self, buffer):
-        """A buffer that is let go goes nowhere."""
-
-
-@functools.cache
-def nowhere(device):
-    """The pool of buffers without memory on a device, by its name."""
-    return _Nowhere(device)
-
-
-class TraceBuffer:
-    """What an Array that a trace has made holds in the place of bytes: a Value of the program."""
-
-    __slots__ = (
-        "home", "is_foreign", "nbytes", "owners", "pins", "pool", "requested", "trace", "value",
-    )  # fmt: skip
-
-    def __init__(self, value, trace):
-        self.value, self.trace = value, trace
-        self.home = self.pool = trace.nowhere
-        self.owners, self.pins, self.nbytes, self.is_foreign = 1, 0, 0, False
-        self.requested = value.nbytes
-
-    @property
-    def address(self):
-        """There is none: raises TraceError."""
-        raise self.trace.failed_by(refusals.outside_error(self.value))
-
-    segment = address
 
 
 class Trace(Table):

@@ -5,14 +5,20 @@ from typing import Any
 
 from minigrad.compiler import donation
 from minigrad.compiler.capture import capture
+from minigrad.compiler.gpu.plan import build_for_gpu
+from minigrad.compiler.gpu.wrapper import GpuWrapper
 from minigrad.compiler.gradients import settle
+from minigrad.compiler.plan import build
 from minigrad.compiler.refusals import OtherDevice
 from minigrad.compiler.standins import StandIns
 from minigrad.compiler.structure import outputs_of, variables_of
 from minigrad.compiler.trace import HOST
+from minigrad.compiler.wrapper import Wrapper
 from minigrad.errors import TraceError
 from minigrad.graph.modes import state
 from minigrad.graph.node import Node, place_line
+from minigrad.kernels import backend
+from minigrad.kernels.backend import default_device
 
 
 class Traced:
@@ -22,17 +28,18 @@ class Traced:
     plan: the program. groups: a standins.Group per argument Value; members: a Member per Variable
     passed in. donated: indices of donated argument Values; unused: Members whose memory no result
     could take; copies: {donated index: in how many calls its memory was copied, since somebody
-    shared or saw it}; moving: see `gradients`; run: see `wrapper`; seconds: of tracing and
-    compiling.
+    shared or saw it}; default: the device of new arrays, None for the CPU; moving: see `gradients`;
+    run: see `wrapper`; seconds: of tracing and compiling.
     """
 
     def __init__(self, step, description, found, groups, members, donated):
         self.function = step.function
-        self.name, self.key = step.name, (description.key, _modes())
+        self.name, self.key = step.name, (description.key, _modes(), default_device().name)
         self.description, self.capture, self.moving = description, found, settle(found)
         self.groups, self.members = groups, members
         self.donated = [k for k, g in enumerate(groups) if any(m in donated for m in g.members)]
         self.modes, self.identities = _modes(), description.identities
+        self.default = backend._active.default
         self.facts = _facts(description, found)
         self.plan: Any = None
         self.wrapper: Any = None
@@ -64,8 +71,17 @@ class Traced:
         """Uses the program of another trace that does the same."""
         self.plan, self.capture, self.moving = other.plan, other.capture, other.moving
 
-    def wrap(self, wrapper, is_checked):
-        """Sets the wrapper. is_checked: trace again at every call."""
+    def build(self):
+        """Makes the program. Raises Unfit if the device cannot run it."""
+        recording, idle = self.capture.recording, self.capture.idle
+        if self.capture.device == HOST:
+            self.plan = build(recording, idle)
+        else:
+            self.plan = build_for_gpu(recording, idle, self.capture.device, self.moving)
+
+    def wrap(self, failed, is_checked):
+        """Makes the wrapper. is_checked: trace again at every call; failed: see Wrapper."""
+        wrapper = (Wrapper if self.capture.device == HOST else GpuWrapper)(self, failed)
         self.wrapper, self.run, self._is_checked = wrapper, wrapper.run, is_checked
         for member in self.members:  # what was passed in the traced call is not kept
             member.forget()
@@ -112,11 +128,12 @@ def traced(step, args, kwargs, description):
         TraceError: it cannot become a program.
     """
     devices = [m.array.device for m in description.members]
-    device = next((d for d in devices if d != HOST), HOST)
+    found = [d for d in devices if d != HOST]
+    device = found[0] if found else HOST if devices else default_device().name
     try:
         return _traced(step, args, kwargs, description, device)
     except OtherDevice as other:
-        if device != HOST:
+        if found:
             raise
         device = other.found
     return _traced(step, args, kwargs, description, device)

@@ -60,9 +60,10 @@ class Wrapper(MemoryLines, EffectLines):
             "getframe": sys._getframe, "LEFT": self.left, "WRITES": self.known_writes,
             "TABLE": self.table, "SYNC": self.sync, "REBIND": self._rebind, "EPOCH": [-1],
             "STEP": self.plan.machine_code[0], "unshare": unshare,
-            "copy_buffer": self.device.copy_buffer, "FAILED": failed,
-            "together": threads.together, "ndarray": ndarray, "single_threaded": single_threaded, "spend": donation.spend, "moved": donation.moved,
-            "COPIES": binding.copies, "claimed": donation.claimed, "taken": donation.taken,
+            "copy_buffer": self.device.copy_buffer, "FAILED": failed, "ndarray": ndarray,
+            "together": threads.together, "single_threaded": single_threaded,
+            "spend": donation.spend, "moved": donation.moved, "COPIES": binding.copies,
+            "claimed": donation.claimed, "taken": donation.taken,
         }  # fmt: skip
         self.fixed, self.dynamic = [], {}
         for k, what in enumerate(self.plan.slots):
@@ -181,7 +182,10 @@ class Wrapper(MemoryLines, EffectLines):
             )
         else:
             self.lines.append(f"if state.path != {path}: return MISS")
-        self.lines.append("if active.device is not None: return MISS")
+        default = self._constant(self.b.default)
+        self.lines.append(
+            f"if active.device is not None or active.default is not {default}: return MISS"
+        )
         self.lines.append("if writes.count != WRITES[0]: return MISS")
 
     def _aliases(self):

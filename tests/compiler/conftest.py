@@ -2,11 +2,11 @@
 
 import pytest
 
-from minigrad.compiler import compiled
+from minigrad.compiler import tracing
 from tests.compiler.interpreted import InterpretedPlan
 
 
 @pytest.fixture
 def interpreted_plans(monkeypatch):
     """Compiled functions run their programs by the interpreter: nothing is compiled."""
-    monkeypatch.setattr(compiled, "build", InterpretedPlan)
+    monkeypatch.setattr(tracing, "build", InterpretedPlan)

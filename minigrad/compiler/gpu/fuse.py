@@ -36,7 +36,9 @@ def fuse_for_gpu(recording):
                 place(piece, items, fits_one_kernel)
         elif i.op == "matmul":
             if i.outputs[0].size:
-                items.append(MatMul(i, *i.inputs, i.outputs[0], bool(i.attributes.get("accumulate"))))
+                items.append(
+                    MatMul(i, *i.inputs, i.outputs[0], bool(i.attributes.get("accumulate")))
+                )
         else:
             items.append(Opaque(i))
     items = without_unread(items, recording.results)
@@ -44,7 +46,7 @@ def fuse_for_gpu(recording):
 
 
 def without_wraps(recording):
-    """The recording with wrap_index as a check, which may come first, and a formula, which fuses."""
+    """wrap_index as a check, which may come first, and a formula, which fuses."""
     found = []
     for i in recording.instructions:
         if i.op != "wrap_index":
@@ -72,9 +74,7 @@ def fits_one_kernel(loop):
     if any(o.mode not in ("store", "row") for o in loop.outputs) or loop.rows is None:
         return False
     for e in _formulas(loop):
-        if e.op in ROW_REDUCTIONS and (
-            e.op not in ROW_FORMS or loop.kinds.of(e.args[0]) != "f"
-        ):
+        if e.op in ROW_REDUCTIONS and (e.op not in ROW_FORMS or loop.kinds.of(e.args[0]) != "f"):
             return False
     return one_column_axis(loop) is not None
 
@@ -102,5 +102,3 @@ def is_alone(item):
     if len(item.pieces) != 1:
         return False
     return len(item.pieces[0].outputs) == len(item.outputs)
-
-

@@ -1,0 +1,179 @@
+"""A GpuPlan with memory: its launches, written down once, replayed at every call.
+
+Memory of the program is one Buffer, the arena, held as long as the program lives: launches that
+were written down (and a CUDA graph above all) hold addresses. What may lie elsewhere at the next
+call is copied into the arena before the launches, and what must end elsewhere out of it after them.
+The seed and the counter of the random numbers are two numbers in the arena as well.
+"""
+
+import numpy as np
+
+from minigrad.array.array import Array, moves
+from minigrad.array.dtypes import bool_, int64, uint8
+from minigrad.array.layout import contiguous_strides
+from minigrad.compiler.gpu.recorder import recorder_of
+from minigrad.kernels import backend
+from minigrad.kernels.gpu.graph import replayable
+
+LINE = 64  # bytes: each part of the arena begins at such a multiple
+
+
+class Bound:
+    """launches: [[Launch] per region]; scratch_bytes: of what kernels need among themselves."""
+
+    def __init__(self, plan):
+        self.plan, self.device = plan, backend.device_named(plan.device)
+        self.numbers_at = plan.arena.size
+        self.status_at = self.numbers_at + LINE
+        size = self.status_at + LINE * (1 + len(plan.checks) // LINE)
+        self.arena = self.device.empty((size,), uint8)
+        self._bases = {}
+        self.seed_and_counter = self.array(int64, (2,), (1,), self.numbers_at)
+        self.status = self.array(bool_, (len(plan.checks),), (1,), self.status_at)
+        self.has_random = any(i.op == "random" for i in plan.recording.instructions)
+        self._uploaded = {}  # Value on the host -> the bytes that the arena holds
+        self._epoch, self._addresses = -1, None
+        self.launches, self.scratch_bytes, self.segments = [], 0, []
+
+    # -- memory --------------------------------------------------------------------------------
+
+    def array(self, dtype, shape, strides, at):
+        """An Array over the arena, `at` bytes from its begin."""
+        base = self._bases.get(dtype)
+        if base is None:
+            buffer = self.arena.buffer
+            buffer.owners += 1
+            count = self.arena.size // dtype.itemsize
+            base = self._bases[dtype] = Array(buffer, (count,), dtype)
+            base.is_flat = False
+        return base.view(shape, strides, at // dtype.itemsize)
+
+    def at(self, ref):
+        """The Array of a Ref; a number as it is."""
+        if not hasattr(ref, "value"):
+            return ref
+        value = self.plan.owner.get(ref.value, ref.value)
+        place = self.plan.arena.offsets.get(value)
+        if place is None:
+            return value.storage.view(ref.shape, ref.strides, ref.offset)
+        step = ref.dtype.itemsize
+        return self.array(ref.dtype, ref.shape, ref.strides, place + ref.offset * step)
+
+    def whole(self, value, shape=None):
+        """The Array of a whole Value that has a place in the arena."""
+        shape = (value.size,) if shape is None else shape
+        place = self.plan.arena.offsets[value]
+        return self.array(value.dtype, shape, contiguous_strides(shape), place)
+
+    # -- launches ------------------------------------------------------------------------------
+
+    def bind(self):
+        """Writes the launches down, anew if memory from outside has moved since."""
+        if self._epoch == moves.count:
+            return
+        count = moves.count
+        found = self._outside()
+        if found != self._addresses:
+            self._record()
+            self._addresses = found
+        self._epoch = count
+
+    def _outside(self):
+        """The addresses that launches hold of memory that is not the program's own."""
+        values = {
+            r.value: None
+            for (call,) in self.plan.regions
+            for r in (*call.reads, *call.writes)
+            if r.value not in self.plan.arena.offsets
+        }
+        return [v.storage.buffer.address for v in values]
+
+    def _record(self):
+        recorder = recorder_of(self.device)
+        at = Places(self)
+        self.launches = []
+        for (call,) in self.plan.regions:
+            recorder.next_call()
+            first = len(recorder.launches)
+            call.table.run(recorder, at)
+            self.launches.append(recorder.launches[first:])
+        self._scratch = recorder  # which holds it
+        self.scratch_bytes = recorder.scratch_bytes
+        self.segments = []
+        for first, last, checks in self.plan.segments:
+            launches = [x for region in self.launches[first:last] for x in region]
+            self.segments.append((replayable(self.device, launches), checks))
+
+    # -- running -------------------------------------------------------------------------------
+
+    def run(self, sources, returned, targets, numbers):
+        """Runs the program: 0, or the number of the check that did not hold.
+
+        Args:
+            sources: per staged Value an Array of its elements, of this device or the host.
+            returned: those of them that the program writes to.
+            targets: per result an Array of its size.
+            numbers: (seed, counter) of the random numbers.
+        """
+        self.bind()
+        copy, plan = self.device.copy, self.plan
+        for value, source in zip(plan.staged, sources, strict=True):
+            if plan.is_on_host(value):
+                self._upload(value, source)
+            else:
+                copy(source, self.whole(value))
+        if self.has_random:
+            self._write_numbers(numbers)
+        failed = self._replay()
+        for value, source in zip(plan.returned, returned, strict=True):
+            copy(self.whole(value), source)
+        if not failed:
+            for ref, target in zip(plan.results, targets, strict=True):
+                copy(self.whole(ref.value, target.shape), target)
+        return failed
+
+    def _upload(self, value, source):
+        """Copies numbers of the host into the arena, if they have changed."""
+        data = backend.values(source)
+        if self._uploaded.get(value) != data.tobytes():
+            self._uploaded[value] = data.tobytes()
+            backend.set_values(self.whole(value), data)
+
+    def _write_numbers(self, numbers):
+        """Copies seed and counter into the arena."""
+        backend.set_values(self.seed_and_counter, np.array(numbers, np.int64))
+
+    def _replay(self):
+        for launches, checks in self.segments:
+            launches.replay()
+            if checks:
+                found = self.device.to_numpy(self.status)
+                for number in checks:
+                    if found[number - 1]:
+                        return number
+        return 0
+
+    # -- looking -------------------------------------------------------------------------------
+
+    @property
+    def kernels(self):
+        """The different kernels of the launches, in order."""
+        return list(dict.fromkeys(x.kernel for region in self.launches for x in region))
+
+    def text(self):
+        """The texts of the kernels."""
+        return "\n\n".join(f"{k.text}" for k in self.kernels)
+
+
+class Places:
+    """at(ref) while launches are written down: the Array of a Ref, and what only checks need."""
+
+    def __init__(self, bound):
+        self._bound, self.state = bound, bound.seed_and_counter
+
+    def __call__(self, ref):
+        return self._bound.at(ref)
+
+    def status(self, check):
+        """Where check number `check` says whether something is wrong: a bool of shape ()."""
+        return self._bound.array(bool_, (), (), self._bound.status_at + check - 1)

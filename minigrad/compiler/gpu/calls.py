@@ -1,0 +1,197 @@
+"""Items of a plan as calls of the device's table of functions: what eager execution calls, too.
+
+An item that is one instruction is the call that was written down. A Loop of several is one call of
+`elementwise` or `rows` with a program of all their formulas.
+"""
+
+from minigrad.compiler.gpu.fuse import is_alone, is_by_rows, one_column_axis
+from minigrad.compiler.gpu.random_text import launch_random
+from minigrad.compiler.items import MatMul
+from minigrad.compiler.loop import Loop
+from minigrad.compiler.program import Ref
+from minigrad.kernels.expression import (
+    Program,
+    absolute,
+    call,
+    logical_and,
+    logical_not,
+    symbol,
+    symbols_of,
+)
+
+_x, _low, _high = map(symbol, ("x", "low", "high"))
+_within = logical_and(call("less_equal", _low, _x), call("less_equal", _x, _high))
+OUTSIDE = Program(["x", "low", "high"], [logical_not(_within)])
+LARGEST = {"float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308}
+NOT_FINITE = Program(["x", "most"], [logical_not(call("less_equal", absolute(_x), symbol("most")))])
+
+
+class TableCall:
+    """One call of the device's table.
+
+    name: of the function; run(device, at): makes the call, with at(Ref) the Array of a Ref and
+    at.status(k) that of the k-th check; text: what makes two calls alike: one kernel runs both.
+    """
+
+    def __init__(self, name, text, run):
+        self.name, self.text, self.run = name, text, run
+
+
+def call_of(item, check=0):
+    """The TableCall of an item; check: the number of the check that it is, from 1."""
+    if type(item) is Loop and not is_alone(item):
+        return _by_rows(item) if is_by_rows(item) else _elementwise(item)
+    if type(item) is MatMul:
+        return _product(item)
+    instruction = item.pieces[0].instruction if type(item) is Loop else item.instruction
+    return _CALLS[instruction.op](instruction, check)
+
+
+# -- several instructions at once ----------------------------------------------------------------
+
+
+def _program(loop):
+    """(Program of a Loop's formulas, places of its inputs in their order)."""
+    used = set()
+    for o in loop.outputs:
+        used |= symbols_of(o.formula)
+    places = [(key, e.args[0]) for key, e in loop.loads.items() if e.args[0] in used]
+    formulas = [o.formula for o in loop.outputs]
+    return Program([name for _, name in places], formulas), [key for key, _ in places]
+
+
+def _elementwise(loop):
+    program, places = _program(loop)
+    inputs = [Ref(v, loop.dims, s, o) for v, o, s in places]
+    outputs = [Ref(o.value, loop.dims, o.strides, o.offset) for o in loop.outputs]
+
+    def run(device, at):
+        device.elementwise(program, tuple(map(at, inputs)), tuple(map(at, outputs)))
+
+    return TableCall("elementwise", _text("elementwise", program, inputs, outputs), run)
+
+
+def _by_rows(loop):
+    program, places = _program(loop)
+    columns, _ = one_column_axis(loop)
+    n = loop.rows
+    head = loop.dims[:n]
+    shape = (*head, columns)
+
+    def along(strides):
+        """The stride along the columns, which are one axis: the innermost one's."""
+        kept = [s for d, s in zip(loop.dims[n:], strides[n:], strict=True) if d != 1]
+        return kept[-1] if kept else 0
+
+    inputs = [Ref(v, shape, (*s[:n], along(s)), o) for v, o, s in places]
+    outputs, modes = [], tuple(o.mode for o in loop.outputs)
+    for o in loop.outputs:
+        if o.mode == "row":
+            outputs.append(Ref(o.value, (*head, 1), (*o.strides[:n], 0), o.offset))
+        else:
+            outputs.append(Ref(o.value, shape, (*o.strides[:n], along(o.strides)), o.offset))
+
+    def run(device, at):
+        device.rows(program, modes, tuple(map(at, inputs)), tuple(map(at, outputs)), shape)
+
+    return TableCall("rows", _text(f"rows {modes}", program, inputs, outputs), run)
+
+
+# -- one instruction -----------------------------------------------------------------------------
+
+
+def _product(item):
+    a, b, out, accumulate = item.a, item.b, item.out, item.accumulate
+
+    def run(device, at):
+        device.matmul(at(a), at(b), at(out), None, accumulate)
+
+    return TableCall("matmul", f"matmul {out.dtype} {accumulate}", run)
+
+
+def _formulas(name):
+    def make(i, check):
+        program = i.attributes["program"]
+        more = {
+            "elementwise": lambda at: (tuple(map(at, i.outputs)),),
+            "rows": lambda at: (tuple(map(at, i.outputs)), i.attributes["shape"]),
+            "reduce": lambda at: (at(i.outputs[0]), i.attributes["shape"], i.attributes["axes"]),
+        }[name]
+        how = {"rows": ("modes",), "reduce": ("how",)}.get(name, ())
+        chosen = tuple(i.attributes[key] for key in how)
+
+        def run(device, at):
+            getattr(device, name)(program, *chosen, tuple(map(at, i.inputs)), *more(at))
+
+        return TableCall(name, _text(f"{name} {chosen}", program, i.inputs, i.outputs), run)
+
+    return make
+
+
+def _plain(name, *attributes):
+    """A function whose arguments are the inputs, the output, then attributes."""
+
+    def make(i, check):
+        def run(device, at):
+            values = (i.attributes[key] for key in attributes)
+            getattr(device, name)(*map(at, i.inputs), at(i.outputs[0]), *values)
+
+        return TableCall(name, f"{name} {i.outputs[0].dtype}", run)
+
+    return make
+
+
+def _random(i, check):
+    a = i.attributes
+
+    def run(device, at):
+        out = at(i.outputs[0])
+        launch_random(device, out, a["kind"], at.state, a["counter"], a["low"], a["high"])
+
+    return TableCall("random", f"random {a['kind']} {i.outputs[0].dtype}", run)
+
+
+def _check(i, check):
+    (x,), a = i.inputs, i.attributes
+    if a["what"] == "within":
+        program, numbers = OUTSIDE, (int(a["low"]), int(a["high"]))
+    else:
+        program, numbers = NOT_FINITE, (LARGEST[x.dtype.name],)
+
+    def run(device, at):
+        out, axes = at.status(check), tuple(range(len(x.shape)))
+        if x.size == 1:
+            one = Ref(x.value, (), (), x.offset)
+            device.elementwise(program, (at(one), *numbers), (out,))
+        else:
+            device.reduce(program, "any", (at(x), *numbers), out, x.shape, axes)
+
+    return TableCall("check", _text("check", program, (x,), ()), run)
+
+
+def _text(form, program, inputs, outputs):
+    """What decides which kernel runs: formulas, and of each operand its dtype and its axes."""
+    kinds = [
+        f"{x.dtype}{[0 if not s else 1 if s == 1 else 2 for s in x.strides]}"
+        if isinstance(x, Ref)
+        else type(x).__name__
+        for x in (*inputs, *outputs)
+    ]
+    return f"{form}: {program.outputs} of {program.inputs} over {kinds}"
+
+
+_CALLS = {
+    "elementwise": _formulas("elementwise"),
+    "rows": _formulas("rows"),
+    "reduce": _formulas("reduce"),
+    "gather": _plain("gather"),
+    "scatter_add": _plain("scatter_add"),
+    "put": _plain("put"),
+    "cumsum": _plain("cumsum", "axis"),
+    "arg_reduce": _plain("arg_reduce", "axis", "is_max"),
+    "unfold": _plain("unfold", "window"),
+    "fold": _plain("fold", "window"),
+    "largest": _plain("largest", "window"),
+    "random": _random,
+    "check": _check,
+}

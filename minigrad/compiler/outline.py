@@ -1,0 +1,52 @@
+"""What every plan can say of itself, whatever runs it: what it writes, and what a check leaves."""
+
+from typing import Any
+
+
+class Outline:
+    """A part of `plan.Plan` and `gpu.plan.GpuPlan`, whose attributes it uses."""
+
+    items: list
+    regions: list
+    recording: Any
+    results: list
+    checks: list
+    owner: dict
+
+    @property
+    def written(self):
+        """Captured memory and arguments that the step writes."""
+        found = {}
+        for item in self.items:
+            for r in item.writes:
+                if not r.value.is_temporary:
+                    found[r.value] = None
+        return list(found)
+
+    def written_before(self, check):
+        """The captured memory and arguments that were written when check number `check` failed."""
+        return [v for v in self._before(check) if not v.is_temporary]
+
+    def results_before(self, check):
+        """{result that was written when a check failed: whether it comes after that check}.
+
+        The second in the order of the person's program, of which fusion moves what it can.
+        """
+        written, instructions = self._before(check), self.recording.instructions
+        stop = instructions.index(self.checks[check - 1])
+        earlier = {r.value for i in instructions[:stop] for r in i.writes}
+        return {
+            k: r.value not in earlier
+            for k, r in enumerate(self.results)
+            if self.owner.get(r.value, r.value) in written
+        }
+
+    def _before(self, check):
+        """The Values that may have been written when a check failed."""
+        found = {}
+        for region in self.regions:
+            found |= {r.value: None for call in region for r in call.writes}
+            stops = [c.item.instruction for c in region if c.kind == "opaque"]
+            if any(i is self.checks[check - 1] for i in stops):
+                break
+        return found

@@ -1,0 +1,262 @@
+"""Calls in a kernel -> closures: casts, functions of Python, math and NumPy, device functions."""
+
+import ast
+import inspect
+
+import numpy as np
+
+from minigrad.simt import functions, intrinsics
+from minigrad.simt.arrays import ArrayView
+from minigrad.simt.language import PATHS, Intrinsic
+from minigrad.simt.local import LocalArray
+from minigrad.simt.masks import describe
+from minigrad.simt.names import MISSING, as_dtype, constant, device_function
+
+
+class Call:
+    """What a function of the machine is told besides its arguments.
+
+    Attributes:
+        site: the place of the call.
+        wanted: whether its result is used.
+    """
+
+    __slots__ = ("site", "wanted")
+
+    def __init__(self, site, wanted):
+        self.site, self.wanted = site, wanted
+
+
+class Calls:
+    """The part of the compiler that knows calls."""
+
+    def call(self, node, wanted):
+        """A call; wanted: whether its result is used."""
+        for argument in (*node.args, *node.keywords):
+            if isinstance(argument, ast.Starred) or getattr(argument, "arg", "") is None:
+                raise self.source.refuse(node, "`*` and `**` cannot be used in a kernel's calls")
+        found = self.scope.static(node.func)
+        if found is MISSING:
+            return self._method(node)
+        if isinstance(found, Intrinsic):
+            return self._intrinsic(found, node, wanted)
+        dtype = as_dtype(found) if found not in (int, float, bool) else None
+        if dtype is not None and not isinstance(found, str):
+            return self._cast(node, dtype)
+        try:
+            plain = functions.PLAIN.get(found)
+        except TypeError:  # not hashable
+            plain = None
+        if plain is not None:
+            return self._plain(node, plain)
+        if found is print:
+            return self._context(node, functions.show, wanted)
+        inner = device_function(found)
+        if inner is not None:
+            return self._device(node, inner)
+        name = ast.unparse(node.func)
+        if inspect.isfunction(found):
+            raise self.source.refuse(
+                node,
+                f"{name} is a plain Python function, which Numba does not compile into a kernel",
+                fix="make it a device function: put @cuda.jit(device=True) above it",
+            )
+        raise self.source.refuse(
+            node,
+            f"{name} cannot be called in a CUDA kernel",
+            fix="kernels call math.*, casts such as np.float32(x), min, max, abs, cuda.* and"
+            " device functions",
+        )
+
+    def _arguments(self, node):
+        if node.keywords:
+            raise self.source.refuse(
+                node, f"{ast.unparse(node.func)} takes no arguments by name in a kernel"
+            )
+        return [self.expression(argument) for argument in node.args]
+
+    def _plain(self, node, function):
+        """A function of values alone."""
+        parts = self._arguments(node)
+        if len(parts) == 1:
+            (only,) = parts
+            return lambda f, m: function(only(f, m))
+        return lambda f, m: function(*[part(f, m) for part in parts])
+
+    def _context(self, node, function, wanted):
+        """A function that needs the frame, the mask and the place."""
+        parts, call = self._arguments(node), Call(self.source.site(node), wanted)
+        return lambda f, m: function(call, f, m, *[part(f, m) for part in parts])
+
+    def _cast(self, node, dtype):
+        parts = self._arguments(node)
+        if len(parts) != 1:
+            raise self.source.refuse(node, f"a cast to {dtype} takes one value")
+        (only,) = parts
+        site = self.source.site(node)
+
+        def cast(f, m):
+            value = only(f, m)
+            if not isinstance(value, np.ndarray | np.generic):
+                raise TypeError(f"{describe(value)} cannot be made a {dtype}")
+            if f.wave.counts is not None and value.ndim and "d" in (dtype.char, value.dtype.char):
+                f.wave.counts.double(site, m)
+            return value if value.dtype == dtype else value.astype(dtype)
+
+        return cast
+
+    def _method(self, node):
+        """`value.view(dtype)`; what else Numba's numbers and arrays can do is no kernel's work."""
+        if not isinstance(node.func, ast.Attribute):
+            raise self.source.refuse(
+                node, f"{ast.unparse(node.func)} is a variable of the kernel and cannot be called"
+            )
+        name = node.func.attr
+        if name == "view" and len(node.args) == 1:
+            dtype = self._dtype(node.args[0])
+            base = self.expression(node.func.value)
+
+            def view(f, m):
+                value = base(f, m)
+                if not isinstance(value, np.ndarray | np.generic):
+                    raise TypeError(f"{describe(value)} has no .view in a kernel")
+                return value.view(dtype)
+
+            return view
+        root = node.func.value
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if isinstance(root, ast.Name) and root.id not in self.scope.slots:
+            self.expression(root)  # an undefined name is told as such
+        raise self.source.refuse(
+            node,
+            f".{name}() cannot be called in a CUDA kernel",
+            fix="write the loop over elements, or use math.* and cuda.*",
+        )
+
+    def _dtype(self, node):
+        found = self.scope.static(node)
+        if isinstance(node, ast.Constant):
+            found = node.value
+        dtype = None if found is MISSING else as_dtype(found)
+        if dtype is None:
+            raise self.source.refuse(
+                node,
+                f"{ast.unparse(node)} is no element type",
+                fix="use np.float32, np.int32 or another of NumPy's or Numba's number types",
+            )
+        return dtype
+
+    # ---- device functions ------------------------------------------------------------------------
+
+    def _device(self, node, function):
+        program = self.program(function, node)
+        names = [k.arg for k in node.keywords]
+        parts = [self.expression(a) for a in node.args]
+        parts += [self.expression(k.value) for k in node.keywords]
+        signature = inspect.signature(function)
+        try:
+            bound = signature.bind(
+                *range(len(node.args)),
+                **{name: len(node.args) + k for k, name in enumerate(names)},
+            )
+        except TypeError as error:
+            raise self.source.refuse(node, f"{function.__name__}: {error}") from None
+        order = []
+        for name, parameter in signature.parameters.items():
+            if name in bound.arguments:
+                order.append(parts[bound.arguments[name]])
+            else:
+                value = constant(parameter.default)
+                order.append(lambda f, m, value=value: value)
+
+        def run(f, m):
+            return program(f.wave, [part(f, m) for part in order], m)
+
+        return run
+
+    # ---- intrinsics ------------------------------------------------------------------------------
+
+    def intrinsic_value(self, found, node):
+        """An intrinsic that is a value: cuda.threadIdx.x."""
+        value = intrinsics.VALUES.get(found.path)
+        if value is None:
+            raise self.source.refuse(
+                node,
+                f"{ast.unparse(node)} is no value in a kernel",
+                fix=_suggest(found.path),
+            )
+        return value
+
+    def _intrinsic(self, found, node, wanted):
+        path = found.path
+        if path in ("grid", "gridsize"):
+            (axes,) = [self.folded(a) for a in node.args] if len(node.args) == 1 else (0,)
+            if axes is MISSING or axes not in (1, 2, 3):
+                raise self.source.refuse(node, f"cuda.{path} takes the number of axes: 1, 2 or 3")
+            return intrinsics.grid(path, int(axes))
+        if path in ("shared.array", "local.array"):
+            return self._array(path, node)
+        if path == "const.array_like":
+            return self.expression(node.args[0])
+        function = intrinsics.FUNCTIONS.get(path)
+        if function is None:
+            what = "exists, but is not a function" if path in PATHS else "is not known here"
+            raise self.source.refuse(node, f"cuda.{path} {what}", fix=_suggest(path))
+        if hasattr(function, "plain"):
+            return self._plain(node, function.plain)
+        return self._context(node, function, wanted)
+
+    def _array(self, path, node):
+        given = dict(zip(("shape", "dtype"), node.args, strict=False))
+        given.update({k.arg: k.value for k in node.keywords})
+        if not {"shape", "dtype"} <= set(given):
+            raise self.source.refuse(node, f"cuda.{path} needs a shape and a dtype")
+        shape = self.folded(given["shape"])
+        parts = shape if isinstance(shape, tuple) else (shape,)
+        if shape is MISSING or not all(isinstance(n, np.integer) for n in parts):
+            raise self.source.refuse(
+                node,
+                f"the shape of a cuda.{path} must be known when the kernel is compiled",
+                fix="use literals or global names of numbers; a size known at launch alone is"
+                " dynamic shared memory: shape 0, and kernel[blocks, threads, stream, bytes]",
+            )
+        dtype = self._dtype(given["dtype"])
+        sizes = tuple(int(n) for n in parts)
+        site = self.source.site(node)
+        if path == "local.array":
+            return lambda f, m: LocalArray(sizes, dtype, f.wave.lanes.count)
+        if sizes == (0,):
+            return lambda f, m: _dynamic(f.wave, dtype, site)
+        return lambda f, m: _shared(f.wave, sizes, dtype, site)
+
+
+def _shared(wave, sizes, dtype, site):
+    """The shared array of a place in the source: the same one each time the place is reached."""
+    found = wave.arrays.get(site)
+    if found is None:
+        nbytes = int(np.prod(sizes)) * dtype.itemsize
+        region = wave.memory.shared(nbytes, site.text)
+        found = wave.arrays[site] = _view_of_shared(wave, region, sizes, dtype)
+    return found
+
+
+def _dynamic(wave, dtype, site):
+    """All dynamic shared arrays begin at the same bytes."""
+    if wave.dynamic_region is None:
+        wave.dynamic_region = wave.memory.shared(wave.dynamic, "dynamic shared memory")
+    return _view_of_shared(wave, wave.dynamic_region, (wave.dynamic // dtype.itemsize,), dtype)
+
+
+def _view_of_shared(wave, region, sizes, dtype):
+    lanes = wave.lanes
+    strides = [int(np.prod(sizes[axis + 1 :])) for axis in range(len(sizes))]
+    step = np.int64(region.stride // dtype.itemsize)
+    offset = np.int64(0) if lanes.blocks == 1 else lanes.block * step
+    return ArrayView(region, dtype, sizes, strides, offset)
+
+
+def _suggest(path):
+    head = path.split(".")[0]
+    near = sorted(p for p in PATHS if p.startswith(head[:4]))
+    return f"there are: {', '.join(f'cuda.{p}' for p in near)}" if near else None

@@ -1,0 +1,77 @@
+"""A kernel's source -> closures over lanes, once per function. All refusals come before it runs.
+
+What is compiled holds until the function, or a global name that it uses, is another.
+"""
+
+import ast
+import weakref
+
+import numpy as np
+
+from minigrad.errors import NotInCudaError
+from minigrad.simt.calls import Calls
+from minigrad.simt.expressions import Expressions
+from minigrad.simt.frame import Program
+from minigrad.simt.iteration import Iterations
+from minigrad.simt.names import Scope
+from minigrad.simt.source import Source
+from minigrad.simt.statements import Statements
+
+_programs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+class Compiler(Statements, Expressions, Calls, Iterations):
+    """Compiles one function; `callers` are the functions whose calls led here."""
+
+    def __init__(self, function, callers=()):
+        self.source = Source(function)
+        self.callers = (*callers, function)
+        self.used = []
+        tree = self.source.tree
+        arguments = tree.args
+        if arguments.vararg or arguments.kwarg:
+            raise self.source.refuse(
+                tree.args.vararg or tree.args.kwarg,
+                "a kernel has no `*args` and no `**kwargs` in the simulator",
+                fix="name the arguments",
+            )
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Yield | ast.YieldFrom | ast.Await):
+                raise self.source.refuse(node, "a kernel cannot be a generator")
+        self.scope = Scope(self.source)
+        self.parameters = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+        self.parameters += [a.arg for a in arguments.kwonlyargs]
+
+    def compile(self):
+        """The program of the function."""
+        body = self.block(self.source.tree.body)
+        used = [*self.scope.used, *self.used]
+        site = self.source.site(self.source.tree)
+        return Program(self.source.name, len(self.scope.slots), body, used, site, self.parameters)
+
+    def program(self, function, node):
+        """The program of a device function that this one calls."""
+        if function in self.callers:
+            raise self.source.refuse(
+                node,
+                f"{function.__name__} calls itself, which a CUDA kernel cannot do in Numba",
+                fix="write it as a loop",
+            )
+        found = program(function, self.callers)
+        self.used.extend(found.used)
+        return found
+
+
+def program(function, callers=()):
+    """The program of a function, compiled at first need."""
+    found = _programs.get(function)
+    if found is None or any(scope.now(name) is not value for scope, name, value in found.used):
+        with np.errstate(all="ignore"):
+            found = _programs[function] = Compiler(function, callers).compile()
+    return found
+
+
+def check_kernel(function):
+    """Raises for what is no kernel: something without source, or a function that is no function."""
+    if not callable(function):
+        raise NotInCudaError(f"{function!r} is no kernel", fix="launch a function defined with def")

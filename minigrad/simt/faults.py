@@ -1,0 +1,34 @@
+"""Errors of kernels: the line with its text, the block and the thread, and what to do."""
+
+import numpy as np
+
+from minigrad.errors import SimulationError
+from minigrad.simt.lanes import first_active
+
+
+def fault(kind, wanted, site, lanes=None, lane=None, got=None, fix=None, details=()):
+    """An error of class `kind` at a site, of one lane where that is known."""
+    rows = list(details)
+    if lanes is not None and lane is not None:
+        rows.insert(0, ("thread", lanes.name(lane)))
+    error = kind(wanted, got=got, fix=fix, where=site.where, details=rows)
+    error.kernel = site.function
+    if lanes is not None and lane is not None:
+        error.block, error.thread = lanes.block_of(lane), lanes.thread_of(lane)
+    return error
+
+
+def offender(lanes, mask, bad):
+    """The lowest active lane for which `bad` (scalar or vector) holds, or None."""
+    return first_active(mask, np.broadcast_to(bad, (lanes.count,)))
+
+
+def explained(error, site):
+    """What Python or NumPy said about a statement, as an error of the kernel."""
+    return fault(
+        SimulationError,
+        f"this line of the kernel failed: {error}",
+        site,
+        got=type(error).__name__,
+        fix="the message is that of Python or NumPy, which ran the line for all threads at once",
+    )

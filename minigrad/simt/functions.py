@@ -1,0 +1,207 @@
+"""Python's, math's and NumPy's functions on values of a kernel, with the types of Numba."""
+
+import builtins
+import math
+import sys
+
+import numpy as np
+
+from minigrad.simt.arrays import ArrayView
+from minigrad.simt.local import LocalArray
+from minigrad.simt.masks import describe
+from minigrad.simt.promotion import BINARY, F4, F8, truth
+
+
+def floating(x):
+    """Ints as float64, floats as they are."""
+    return x if x.dtype.kind == "f" else x.astype(F8)
+
+
+def _common(values):
+    """Floats of one dtype: float64 if an int of 32 bits or more is among them."""
+    kinds = [v.dtype for v in values]
+    dtype = np.result_type(*kinds)
+    return dtype if dtype.kind == "f" else F8
+
+
+def _float_function(ufunc):
+    return lambda *values: ufunc(*[v.astype(_common(values), copy=False) for v in values])
+
+
+def _slow(function):
+    """A function of math that NumPy lacks: element by element, in double precision."""
+    each = np.frompyfunc(function, 1, 1)
+
+    def run(x):
+        x = floating(x)
+        kind = F4 if x.dtype.itemsize == 2 else x.dtype
+        return np.asarray(each(x.astype(F8))).astype(kind)[()]
+
+    return run
+
+
+def _guarded(function, limit):
+    """math's function that raises at poles and overflows: infinity there, as C gives."""
+
+    def run(x):
+        try:
+            return function(x)
+        except OverflowError:
+            return limit
+        except ValueError:
+            return math.nan if x != x or x == -math.inf else limit
+
+    return run
+
+
+def extremum(ufunc):
+    """min or max of two or more numbers, or of a tuple; of NaN and a number the number."""
+
+    def run(*values):
+        if len(values) == 1 and isinstance(values[0], tuple):
+            (values,) = values
+        if len(values) < 2:
+            raise TypeError("min and max take two numbers or more")
+        out = values[0]
+        for value in values[1:]:
+            out = ufunc(out, value)
+        return out
+
+    return run
+
+
+def _round(x, digits=None):
+    if digits is None:
+        return np.rint(x).astype(np.int64)
+    scale = 10.0 ** float(digits)
+    return (np.rint(floating(x) * F8.type(scale)) / F8.type(scale)).astype(floating(x).dtype)
+
+
+def _int(x):
+    if x.dtype.kind == "f" or x.dtype == bool:
+        return x.astype(np.int64)
+    return x
+
+
+def _power(x, y, modulus=None):
+    if modulus is not None:
+        raise TypeError("pow takes two numbers in a kernel")
+    return BINARY["Pow"](x, y)
+
+
+def _math_power(x, y):
+    return np.power(x.astype(_common((x, y)), copy=False), y.astype(_common((x, y)), copy=False))
+
+
+def _len(value):
+    if isinstance(value, tuple):
+        return np.int64(len(value))
+    if isinstance(value, ArrayView | LocalArray):
+        return value.shape[0]
+    raise TypeError(f"{describe(value)} has no len")
+
+
+def _ldexp(x, n):
+    return np.ldexp(floating(x), n.astype(np.int32))
+
+
+def _frexp(x):
+    mantissa, exponent = np.frexp(floating(x))
+    return mantissa, exponent.astype(np.int32)
+
+
+def _modf(x):
+    return np.modf(floating(x))
+
+
+def _degrees(x):
+    return np.degrees(floating(x))
+
+
+def _abs(x):
+    return np.abs(x)
+
+
+PLAIN = {
+    builtins.abs: _abs,
+    builtins.min: extremum(np.fmin),
+    builtins.max: extremum(np.fmax),
+    builtins.round: _round,
+    builtins.pow: _power,
+    builtins.len: _len,
+    builtins.int: _int,
+    builtins.float: floating,
+    builtins.bool: truth,
+    builtins.divmod: lambda a, b: (BINARY["FloorDiv"](a, b), BINARY["Mod"](a, b)),
+    math.pow: _math_power,
+    math.ldexp: _ldexp,
+    math.frexp: _frexp,
+    math.modf: _modf,
+    math.fabs: lambda x: np.abs(floating(x)),
+    math.isnan: np.isnan,
+    math.isinf: np.isinf,
+    math.isfinite: np.isfinite,
+    math.erf: _slow(math.erf),
+    math.erfc: _slow(math.erfc),
+    math.gamma: _slow(_guarded(math.gamma, math.inf)),
+    math.lgamma: _slow(_guarded(math.lgamma, math.inf)),
+    math.log: _float_function(np.log),
+}
+for _function, _ufunc in {
+    "acos": np.arccos,
+    "acosh": np.arccosh,
+    "asin": np.arcsin,
+    "asinh": np.arcsinh,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "atanh": np.arctanh,
+    "ceil": np.ceil,
+    "copysign": np.copysign,
+    "cos": np.cos,
+    "cosh": np.cosh,
+    "degrees": np.degrees,
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "floor": np.floor,
+    "fmod": np.fmod,
+    "hypot": np.hypot,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "log2": np.log2,
+    "nextafter": np.nextafter,
+    "radians": np.radians,
+    "remainder": np.remainder,
+    "sin": np.sin,
+    "sinh": np.sinh,
+    "sqrt": np.sqrt,
+    "tan": np.tan,
+    "tanh": np.tanh,
+    "trunc": np.trunc,
+}.items():
+    PLAIN[getattr(math, _function)] = _float_function(_ufunc)
+if hasattr(math, "exp2"):
+    PLAIN[math.exp2] = _float_function(np.exp2)
+for _ufunc in (
+    *(np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sqrt, np.cbrt),
+    *(np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan, np.arctan2, np.hypot),
+    *(np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh, np.deg2rad, np.rad2deg),
+):
+    PLAIN[_ufunc] = _float_function(_ufunc)
+for _ufunc in (
+    *(np.floor, np.ceil, np.trunc, np.rint, np.absolute, np.fabs, np.sign, np.square),
+    *(np.maximum, np.minimum, np.fmax, np.fmin, np.isnan, np.isinf, np.isfinite, np.signbit),
+    *(np.add, np.subtract, np.multiply, np.true_divide, np.negative, np.power, np.copysign),
+    *(np.logical_and, np.logical_or, np.logical_not, np.bitwise_and, np.bitwise_or),
+    *(np.bitwise_xor, np.invert, np.left_shift, np.right_shift),
+    *(np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal),
+):
+    PLAIN[_ufunc] = _ufunc
+
+
+def show(call, f, m, *values):
+    """print: one line per active thread, in the order of blocks and threads."""
+    count = f.wave.lanes.count
+    lanes = range(count) if m is None else np.flatnonzero(m)
+    for lane in lanes:
+        words = [v[lane] if isinstance(v, np.ndarray) and v.ndim else v for v in values]
+        sys.stdout.write(" ".join(str(word) for word in words) + "\n")

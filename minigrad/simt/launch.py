@@ -1,0 +1,178 @@
+"""Running a kernel: arguments become memory, blocks become waves, a wave runs in lock-step."""
+
+import ctypes
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
+from minigrad.errors import ArgumentError, ArgumentTypeError, SimulationError
+from minigrad.simt.arrays import ArrayView, PointerView
+from minigrad.simt.compiler import check_kernel, program
+from minigrad.simt.frame import Wave
+from minigrad.simt.lanes import Lanes
+from minigrad.simt.masks import describe
+from minigrad.simt.memory import Memory
+from minigrad.simt.names import constant
+
+WAVE = 32768  # lanes: enough to hide what a NumPy call costs, few enough for the cache
+THREAD_LIMITS, BLOCK_LIMITS = (1024, 1024, 64), (2**31 - 1, 65535, 65535)
+THREADS = 1024
+
+
+class Pointer:
+    """An argument that a kernel indexes as p[i], with no shape: elements of one buffer.
+
+    Args:
+        data: the buffer, a NumPy array, used in place; p may reach all of its bytes.
+        dtype: of the elements.
+        start: the byte of the buffer that p[0] begins at.
+    """
+
+    __slots__ = ("data", "dtype", "start")
+
+    def __init__(self, data, dtype, start=0):
+        self.data, self.dtype, self.start = data, np.dtype(dtype), start
+
+
+def extents(value, what, limits):
+    """A number of blocks or threads as (x, y, z), within the limits of CUDA."""
+    parts = value if isinstance(value, tuple | list) else (value,)
+    numbers = isinstance(parts, tuple | list) and all(
+        isinstance(n, int | np.integer) and not isinstance(n, bool) for n in parts
+    )
+    if not numbers or not 1 <= len(parts) <= 3:
+        raise ArgumentTypeError(f"{what} are an int or a tuple of one to three", got=f"{value!r}")
+    whole = tuple(int(n) for n in parts) + (1,) * (3 - len(parts))
+    if not all(1 <= n <= limit for n, limit in zip(whole, limits, strict=True)):
+        raise ArgumentError(
+            f"{what} must be from 1 to {limits} along x, y, z",
+            got=f"{value!r}",
+            fix="with no work to do, launch nothing" if 0 in whole else None,
+        )
+    return whole
+
+
+class _Buffers:
+    """The global memory of a launch: one region for all arguments that share bytes."""
+
+    def __init__(self, memory):
+        self.memory = memory
+        self.regions = {}
+        self.constants = {}
+
+    def region(self, array, name):
+        """(region of the buffer that an array lies in, address of the region's first byte)."""
+        root = array
+        while isinstance(root.base, np.ndarray):
+            root = root.base
+        low, high = byte_bounds(root)
+        if id(root) not in self.regions:
+            bytes_ = np.frombuffer((ctypes.c_char * (high - low)).from_address(low), np.uint8)
+            region = self.memory.buffer(bytes_, name, writable=array.flags.writeable)
+            self.regions[id(root)] = region, root  # the array lives as long as its bytes are used
+        return self.regions[id(root)][0], low
+
+    def array(self, array, name):
+        """A NumPy array as a kernel sees it."""
+        if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+            raise ArgumentTypeError(
+                f"the argument {name} has elements that a kernel has no type for",
+                got=f"{array.dtype}",
+                fix="use bools, integers or floats of at most 8 bytes",
+            )
+        size = array.dtype.itemsize
+        region, low = self.region(array, name)
+        start = array.__array_interface__["data"][0] - low
+        if not array.dtype.isnative or start % size or any(s % size for s in array.strides):
+            raise ArgumentTypeError(
+                f"the elements of {name} do not lie on multiples of their size",
+                fix=f"pass a copy: {name}.copy()",
+            )
+        strides = [s // size for s in array.strides]
+        return ArrayView(region, array.dtype, array.shape, strides, np.int64(start // size))
+
+    def pointer(self, pointer, name):
+        """A `Pointer` as a kernel sees it."""
+        region, low = self.region(pointer.data, name)
+        start = pointer.data.__array_interface__["data"][0] - low + pointer.start
+        if start % pointer.dtype.itemsize:
+            raise ArgumentError(f"the pointer {name} is not at a multiple of its element's size")
+        return PointerView(region, pointer.dtype, np.int64(start // pointer.dtype.itemsize))
+
+    def constant(self, array, name):
+        """A global array of the kernel's module, which is read-only."""
+        if id(array) not in self.constants:
+            copy = np.ascontiguousarray(array)
+            data = copy.reshape(-1).view(np.uint8)
+            region = self.memory.buffer(data, name, writable=False, space="constant")
+            strides = [s // copy.itemsize for s in copy.strides]
+            view = ArrayView(region, copy.dtype, array.shape, strides, np.int64(0))
+            self.constants[id(array)] = view, array
+        return self.constants[id(array)][0]
+
+    def argument(self, value, name):
+        """One argument of a launch."""
+        if isinstance(value, np.ndarray):
+            return self.array(value, name)
+        if isinstance(value, Pointer):
+            return self.pointer(value, name)
+        if isinstance(value, tuple):
+            return tuple(self.argument(part, name) for part in value)
+        found = constant(value)
+        if found is None or isinstance(found, str):
+            raise ArgumentTypeError(
+                f"the argument {name} is nothing that a kernel can take",
+                got=type(value).__name__,
+                fix="pass NumPy arrays, numbers, or tuples of them",
+            )
+        return found
+
+
+def launch(function, blocks, threads, arguments, shared=0, watch=True, counts=None):
+    """Runs a kernel for all threads of a grid, and returns when all are through.
+
+    Args:
+        function: the kernel, a Python function (or a Numba dispatcher: its `py_func`).
+        blocks: how many blocks: an int, or a tuple (x, y, z) of one to three.
+        threads: how many threads a block has, likewise.
+        arguments: NumPy arrays, which are written in place, `Pointer`s, and numbers.
+        shared: bytes of dynamic shared memory per block.
+        watch: look for data races and for reads of shared memory that nobody wrote.
+        counts: an object that is told of accesses, branches and barriers, or None.
+
+    After an error the arrays hold what was written up to then.
+    """
+    function = getattr(function, "py_func", function)
+    check_kernel(function)
+    compiled = program(function)
+    grid = extents(blocks, "blocks", BLOCK_LIMITS)
+    block = extents(threads, "threads of a block", THREAD_LIMITS)
+    per_block = block[0] * block[1] * block[2]
+    if per_block > THREADS:
+        raise ArgumentError(f"a block has at most {THREADS} threads", got=f"{per_block}")
+    if len(arguments) != len(compiled.parameters):
+        raise ArgumentTypeError(
+            f"{compiled.name} takes {len(compiled.parameters)} arguments",
+            got=f"{len(arguments)}",
+        )
+    memory = Memory(compiled.name, watch, counts)
+    buffers = _Buffers(memory)
+    values = [
+        buffers.argument(value, name)
+        for value, name in zip(arguments, compiled.parameters, strict=True)
+    ]
+    total = grid[0] * grid[1] * grid[2]
+    size = max(1, WAVE // per_block)
+    with np.errstate(all="ignore"):
+        for first in range(0, total, size):
+            lanes = Lanes(grid, block, first, min(size, total - first))
+            memory.begin(lanes)
+            wave = Wave(lanes, memory, int(shared), buffers.constant, counts)
+            result = compiled(wave, values, None, top=True)
+            if result is not None:
+                raise SimulationError(
+                    "a kernel must not return a value",
+                    got=describe(result),
+                    where=compiled.site.where,
+                    fix="write results into an array that is an argument",
+                )

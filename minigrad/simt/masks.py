@@ -1,0 +1,105 @@
+"""Which lanes are active, and what values become where only some of them are.
+
+A mask is None (all lanes of the wave), a bool vector with some lane set, or DEAD (no lane left).
+A statement gets the mask under which it runs and returns the mask of the lanes that go on to the
+next one. Vectors, masks too, are never written to once made.
+"""
+
+import numpy as np
+
+from minigrad.errors import SimulationError
+
+DEAD = False
+
+
+class _Unset:
+    """What a local variable holds before its first assignment."""
+
+    def __repr__(self):
+        return "<no value yet>"
+
+
+UNSET = _Unset()
+
+
+def split(mask, condition):
+    """(lanes of the mask where the condition holds, those where it does not)."""
+    if condition.ndim == 0:
+        return (mask, DEAD) if condition else (DEAD, mask)
+    if condition.dtype != bool:
+        condition = condition != 0
+    if mask is None:
+        held = np.count_nonzero(condition)
+        if held == condition.size:
+            return None, DEAD
+        return (condition, ~condition) if held else (DEAD, None)
+    taken = mask & condition
+    held = np.count_nonzero(taken)
+    if not held:
+        return DEAD, mask
+    if held == np.count_nonzero(mask):
+        return mask, DEAD
+    return taken, mask > condition
+
+
+def union(a, b, whole=None):
+    """Lanes of either; `whole` itself, a mask that has both, where nothing of it is missing."""
+    if a is DEAD or a is b:
+        return b
+    if b is DEAD:
+        return a
+    if a is None or b is None:
+        return None
+    both = a | b
+    count = np.count_nonzero(both)
+    if count == both.size:
+        return None
+    return whole if whole is not None and count == np.count_nonzero(whole) else both
+
+
+def outside(mask, inner, count):
+    """Lanes of `mask` that are not in `inner`, or DEAD."""
+    if inner is DEAD:
+        return mask
+    if inner is None or inner is mask:
+        return DEAD
+    rest = ~inner if mask is None else mask > inner
+    return rest if rest.any() else DEAD
+
+
+def merge(mask, new, old):
+    """The new value in the lanes of a mask, the old one elsewhere."""
+    if mask is None or new is old or old is UNSET:
+        return new
+    if isinstance(new, tuple) and isinstance(old, tuple) and len(new) == len(old):
+        return tuple(merge(mask, n, o) for n, o in zip(new, old, strict=True))
+    if isinstance(new, np.generic) and isinstance(old, np.generic):
+        if new.dtype == old.dtype and new == old:
+            return new
+    elif not isinstance(new, np.ndarray | np.generic) or not isinstance(
+        old, np.ndarray | np.generic
+    ):
+        return _merge_objects(mask, new, old)
+    return np.where(mask, new, old)
+
+
+def _merge_objects(mask, new, old):
+    merged = getattr(new, "merged", None)
+    if merged is None or type(new) is not type(old):
+        raise SimulationError(
+            "a variable holds different kinds of things in different threads",
+            got=f"{describe(new)} in some, {describe(old)} in others",
+            fix="give it one type on every path, as the compiler demands",
+        )
+    return merged(mask, old)
+
+
+def describe(value):
+    """A value's type in a few words, for messages."""
+    if isinstance(value, np.ndarray | np.generic):
+        return f"a {value.dtype}"
+    if isinstance(value, tuple):
+        return f"a tuple of {len(value)}"
+    if value is None:
+        return "None"
+    return getattr(value, "kind", type(value).__name__)

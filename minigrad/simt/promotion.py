@@ -1,0 +1,140 @@
+"""The types of results: those of Numba's CUDA target, which are not always NumPy's.
+
+Integers of any width add up to int64 (uint64 if both are unsigned), `/` of integers is float64,
+and float32 with a 32-bit or wider integer, such as the literal 2, gives float64.
+"""
+
+import operator
+
+import numpy as np
+
+from minigrad.simt.masks import describe
+
+I8, U8, F2, F4, F8 = map(np.dtype, (np.int64, np.uint64, np.float16, np.float32, np.float64))
+BOOL = np.dtype(bool)
+
+OPERATORS = {  # name -> (sign, ufunc, Python's operator: far quicker on scalars)
+    "Add": ("+", np.add, operator.add),
+    "Sub": ("-", np.subtract, operator.sub),
+    "Mult": ("*", np.multiply, operator.mul),
+    "Div": ("/", np.true_divide, operator.truediv),
+    "FloorDiv": ("//", np.floor_divide, operator.floordiv),
+    "Mod": ("%", np.remainder, operator.mod),
+    "Pow": ("**", np.power, operator.pow),
+    "LShift": ("<<", np.left_shift, operator.lshift),
+    "RShift": (">>", np.right_shift, operator.rshift),
+    "BitAnd": ("&", np.bitwise_and, operator.and_),
+    "BitOr": ("|", np.bitwise_or, operator.or_),
+    "BitXor": ("^", np.bitwise_xor, operator.xor),
+    "Lt": ("<", np.less, operator.lt),
+    "LtE": ("<=", np.less_equal, operator.le),
+    "Gt": (">", np.greater, operator.gt),
+    "GtE": (">=", np.greater_equal, operator.ge),
+    "Eq": ("==", np.equal, operator.eq),
+    "NotEq": ("!=", np.not_equal, operator.ne),
+}
+_COMPARISONS = {"Lt", "LtE", "Gt", "GtE", "Eq", "NotEq"}
+_BITS = {"BitAnd", "BitOr", "BitXor"}
+
+
+def result_dtype(name, a, b):
+    """The dtype of `a op b`; None where Numba has no such operation."""
+    if name in _COMPARISONS:
+        return BOOL
+    floats = [d for d in (a, b) if d.kind == "f"]
+    if name in ("LShift", "RShift"):
+        return None if floats else U8 if a.kind == "u" else I8
+    if name in _BITS and floats:
+        return None
+    if name in _BITS and a == b == BOOL:
+        return BOOL
+    if not floats:
+        return F8 if name == "Div" else U8 if a.kind == b.kind == "u" else I8
+    if name == "Pow":
+        return max([*floats, F4], key=lambda d: d.itemsize)
+    wide = _with_integer(a, b)
+    return F4 if wide == F2 and name in ("FloorDiv", "Mod") else wide
+
+
+def _with_integer(a, b):
+    if np.dtype(np.uint16) in (a, b) and F8 not in (a, b):
+        return F8
+    return np.promote_types(a, b)
+
+
+def _build(name, a, b):
+    sign, ufunc, plain = OPERATORS[name]
+    wanted = result_dtype(name, a, b)
+    if wanted is None:
+        raise TypeError(f"{a} {sign} {b}: Numba has no such operation")
+    if name in _COMPARISONS:
+        return plain
+    try:
+        natural = ufunc(np.ones(1, a), np.ones(1, b)).dtype
+    except TypeError:
+        natural = None
+    if natural == wanted:
+        return plain
+    if (name == "Div" and wanted == F8) or natural is None:
+        return lambda x, y: ufunc(x.astype(wanted), y.astype(wanted))
+    return lambda x, y: ufunc(x, y, dtype=wanted, casting="unsafe")
+
+
+def binary(name):
+    """A function (a, b) -> a op b of scalars and vectors, with Numba's result type."""
+    table = {}
+
+    def apply(a, b):
+        try:
+            found = table.get((a.dtype.num, b.dtype.num))
+        except AttributeError:
+            return _objects(name, a, b)
+        if found is None:
+            found = table[a.dtype.num, b.dtype.num] = _build(name, a.dtype, b.dtype)
+        return found(a, b)
+
+    return apply
+
+
+def _objects(name, a, b):
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        if name == "Add":
+            return a + b
+        if name in ("Eq", "NotEq"):
+            same = np.bool_(len(a) == len(b))
+            for x, y in zip(a, b, strict=False):
+                same = same & BINARY["Eq"](x, y)
+            return same if name == "Eq" else ~same
+    raise TypeError(f"{describe(a)} {OPERATORS[name][0]} {describe(b)}: no such operation")
+
+
+BINARY = {name: binary(name) for name in OPERATORS}
+
+
+def _wide(x):
+    return x.astype(U8 if x.dtype.kind == "u" else I8, copy=False) if x.dtype.kind in "iub" else x
+
+
+def _invert(x):
+    if x.dtype.kind == "f":
+        raise TypeError(f"~{x.dtype}: Numba has no such operation")
+    return ~x if x.dtype == BOOL else ~_wide(x)
+
+
+UNARY = {
+    "USub": lambda x: -_wide(x),
+    "UAdd": _wide,
+    "Invert": _invert,
+    "Not": lambda x: np.logical_not(x),
+}
+
+
+def truth(value):
+    """The value of a condition as bools."""
+    if isinstance(value, tuple):
+        return np.bool_(len(value) > 0)
+    if value is None:
+        return np.bool_(False)
+    if not isinstance(value, np.ndarray | np.generic):
+        raise TypeError(f"{describe(value)} is no condition")
+    return value if value.dtype == BOOL else value != 0

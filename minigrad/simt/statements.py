@@ -1,0 +1,301 @@
+"""Statements -> closures (frame, mask) -> the mask of the lanes that go on."""
+
+import ast
+
+import numpy as np
+
+from minigrad.errors import EndlessLoopError, MinigradError
+from minigrad.simt.faults import explained, fault
+from minigrad.simt.masks import DEAD, split, union
+from minigrad.simt.promotion import truth
+
+LOOP_LIMIT = 1_000_000  # rounds of one `while`, before it counts as endless
+SPIN_LIMIT = 20_000  # rounds in which an atomic operation decides and nobody gets through
+
+
+class Statements:
+    """The part of the compiler that knows statements."""
+
+    def block(self, nodes):
+        """Several statements, one after the other."""
+        pairs = [(self.statement(node), self.source.site(_head(node))) for node in nodes]
+
+        def run(f, m):
+            site = None
+            try:
+                for step, site in pairs:  # noqa: B007 - the site is for the except
+                    m = step(f, m)
+                    if m is DEAD:
+                        return DEAD
+            except MinigradError:
+                raise
+            except Exception as error:
+                raise explained(error, site) from error
+            return m
+
+        return run
+
+    def statement(self, node):
+        """One statement."""
+        method = getattr(self, f"do_{type(node).__name__}", None)
+        if method is None:
+            raise self.source.refuse(
+                node,
+                f"`{_KEYWORDS.get(type(node).__name__, type(node).__name__.lower())}` cannot be"
+                " used in a CUDA kernel",
+                fix="kernels have assignments, if, while, for, break, continue, return and calls",
+            )
+        return method(node)
+
+    def do_Pass(self, node):
+        return lambda f, m: m
+
+    def do_Expr(self, node):
+        if isinstance(node.value, ast.Constant):
+            return lambda f, m: m
+        if isinstance(node.value, ast.Call):
+            run = self.call(node.value, wanted=False)
+        else:
+            run = self.expression(node.value)
+
+        def step(f, m):
+            run(f, m)
+            return m
+
+        return step
+
+    def do_Assign(self, node):
+        value = self.expression(node.value)
+        targets = [self.target(target) for target in node.targets]
+        if len(targets) == 1:
+            (only,) = targets
+
+            def step(f, m):
+                only(f, m, value(f, m))
+                return m
+
+            return step
+
+        def step_all(f, m):
+            v = value(f, m)
+            for put in targets:
+                put(f, m, v)
+            return m
+
+        return step_all
+
+    def do_AnnAssign(self, node):
+        if node.value is None:
+            return lambda f, m: m
+        return self.do_Assign(ast.Assign([node.target], node.value))
+
+    def target(self, node):
+        """What stands left of `=`: a closure (frame, mask, value)."""
+        if isinstance(node, ast.Name):
+            slot = self.scope.slots[node.id]
+            return lambda f, m, v: f.assign(slot, v, m)
+        if isinstance(node, ast.Tuple | ast.List):
+            parts = [self.target(part) for part in node.elts]
+            return lambda f, m, v: _unpack(parts, f, m, v)
+        if isinstance(node, ast.Subscript):
+            base, index = self.expression(node.value), self.index(node.slice)
+            site = self.source.site(node)
+
+            def put(f, m, v):
+                base(f, m).store(index(f, m), v, f.wave.lanes, m, site)
+
+            return put
+        raise self.source.refuse(node, "only variables and elements of arrays can be assigned to")
+
+    def do_AugAssign(self, node):
+        value, operate = self.expression(node.value), self.operation(node.op, node)
+        if isinstance(node.target, ast.Name):
+            read = self.expression(ast.copy_location(ast.Name(node.target.id, ast.Load()), node))
+            slot = self.scope.slots[node.target.id]
+
+            def step(f, m):
+                old = read(f, m)
+                f.assign(slot, operate(f, m, old, value(f, m)), m)
+                return m
+
+            return step
+        if not isinstance(node.target, ast.Subscript):
+            raise self.source.refuse(
+                node, "only variables and elements of arrays can be assigned to"
+            )
+        base, index = self.expression(node.target.value), self.index(node.target.slice)
+        site = self.source.site(node.target)
+
+        def step_element(f, m):
+            array, at = base(f, m), index(f, m)
+            old = array.load(at, f.wave.lanes, m, site)
+            array.store(at, operate(f, m, old, value(f, m)), f.wave.lanes, m, site)
+            return m
+
+        return step_element
+
+    def do_If(self, node):
+        test, body = self.expression(node.test), self.block(node.body)
+        orelse = self.block(node.orelse) if node.orelse else None
+        site = self.source.site(node.test)
+
+        def step(f, m):
+            before = f.returned
+            yes, no = split(m, truth(test(f, m)))
+            if no is DEAD:
+                return body(f, yes)
+            if yes is DEAD:
+                return no if orelse is None else orelse(f, no)
+            wave = f.wave
+            if wave.counts is not None:
+                wave.counts.branch(site, m, yes)
+            wave.trail.append((site, m, yes))
+            left = body(f, yes)
+            wave.trail[-1] = (site, m, no)
+            right = no if orelse is None else orelse(f, no)
+            wave.trail.pop()
+            if left is yes and right is no:
+                return m
+            after = union(left, right, m)
+            if f.returned is not before:
+                f.settle(after)
+            return after
+
+        return step
+
+    def do_While(self, node):
+        test, body = self.expression(node.test), self.block(node.body)
+        orelse = self.block(node.orelse) if node.orelse else None
+        site = self.source.site(node.test)
+        spins = any(isinstance(n, ast.Attribute) and n.attr in _SPIN for n in ast.walk(node))
+
+        def step(f, m):
+            before, outer, trail = f.returned, f.loop, f.wave.trail
+            depth = len(trail)
+            loop = f.loop = [DEAD, DEAD]
+            live, ended, rounds, last = m, DEAD, 0, None
+            while live is not DEAD:
+                live, no = split(live, truth(test(f, live)))
+                ended = union(ended, no)
+                if live is DEAD:
+                    break
+                if live is not m:
+                    trail[depth:] = [(site, m, live)]
+                loop[1] = DEAD
+                live = union(body(f, live), loop[1], live)
+                rounds += 1
+                if (rounds > SPIN_LIMIT and spins and live is last) or rounds > LOOP_LIMIT:
+                    raise _endless(f, live, site, rounds)
+                if rounds % SPIN_LIMIT == 0:
+                    last = live
+            del trail[depth:]
+            f.loop = outer
+            return _after(f, m, ended, orelse, loop[0], before)
+
+        return step
+
+    def do_For(self, node):
+        put, body = self.target(node.target), self.block(node.body)
+        orelse = self.block(node.orelse) if node.orelse else None
+        values = self.iteration(node.iter)
+        site = self.source.site(node)
+
+        def step(f, m):
+            before, outer, trail = f.returned, f.loop, f.wave.trail
+            depth = len(trail)
+            loop = f.loop = [DEAD, DEAD]
+            ended, live = DEAD, m
+            steps = values(f, m)
+            while live is not DEAD:
+                live, no, value = steps(live)
+                ended = union(ended, no)
+                if live is DEAD:
+                    break
+                if live is not m:
+                    trail[depth:] = [(site, m, live)]
+                put(f, live, value)
+                loop[1] = DEAD
+                live = union(body(f, live), loop[1], live)
+            del trail[depth:]
+            f.loop = outer
+            return _after(f, m, ended, orelse, loop[0], before)
+
+        return step
+
+    def do_Break(self, node):
+        def step(f, m):
+            f.loop[0] = union(f.loop[0], m)
+            return DEAD
+
+        return step
+
+    def do_Continue(self, node):
+        def step(f, m):
+            f.loop[1] = union(f.loop[1], m)
+            return DEAD
+
+        return step
+
+    def do_Return(self, node):
+        value = self.expression(node.value) if node.value is not None else lambda f, m: None
+
+        def step(f, m):
+            f.leave(value(f, m), m)
+            return DEAD
+
+        return step
+
+
+_SPIN = {"cas", "exch", "compare_and_swap"}
+_KEYWORDS = {
+    "Try": "try",
+    "With": "with",
+    "ClassDef": "class",
+    "FunctionDef": "def within a kernel",
+    "Delete": "del",
+    "Match": "match",
+    "Global": "global",
+    "Nonlocal": "nonlocal",
+    "Import": "import",
+    "ImportFrom": "import",
+}
+
+
+def _head(node):
+    """The part of a statement that its errors name: of an `if` the condition, not its body."""
+    for part in ("test", "iter"):
+        if hasattr(node, part):
+            return getattr(node, part)
+    return node
+
+
+def _after(f, m, ended, orelse, broken, before):
+    """The end of a loop: who goes on, and who runs its `else` first."""
+    if orelse is not None and ended is not DEAD:
+        ended = orelse(f, ended)
+    out = union(ended, broken, m)
+    if f.returned is not before:
+        f.settle(out)
+    return out
+
+
+def _endless(f, live, site, rounds):
+    lane = 0 if live is None else int(np.flatnonzero(live)[0])
+    return fault(
+        EndlessLoopError,
+        f"this loop has run {rounds:,} times and does not end",
+        site,
+        f.wave.lanes,
+        lane,
+        fix="threads of a warp run in lock-step: one that waits for another of its warp waits"
+        " forever, so a lock must be released inside of the branch that took it",
+    )
+
+
+def _unpack(parts, f, m, value):
+    if not isinstance(value, tuple):
+        raise TypeError("only a tuple can be unpacked")
+    if len(value) != len(parts):
+        raise ValueError(f"{len(parts)} names for {len(value)} values")
+    for put, part in zip(parts, value, strict=True):
+        put(f, m, part)

@@ -151,7 +151,11 @@ class Device(Protocol):
         ...
 
 
-_modules = {"cpu": "minigrad.kernels.cpu", "simt": "minigrad.kernels.gpu.simt"}
+_modules = {
+    "cpu": "minigrad.kernels.cpu",
+    "simt": "minigrad.kernels.gpu.simt",
+    "cuda": "minigrad.kernels.gpu.cuda",
+}
 _devices: dict[str, Any] = {}
 
 

@@ -186,6 +186,7 @@ def link(ptx, capability, called="kernel"):
 
     entry = re.search(r"\.entry\s+([\w$]+)", ptx)
     assert entry is not None, "PTX of a kernel has an entry"
+    _check_alignment(ptx, called)
     options = LinkerOptions(arch="sm_{}{}".format(*capability), ptxas_options=["-v"])
     linker = Linker(ObjectCode.from_ptx(ptx.encode()), options=options)
     try:
@@ -205,6 +206,17 @@ def link(ptx, capability, called="kernel"):
         barriers=_number(r"used (\d+) barriers", log),
         doubles=ptx.count(".f64"),
     )
+
+
+def _check_alignment(ptx, called):
+    """Wide accesses of shared memory need arrays that lie on 16 bytes: a GPU faults otherwise."""
+    alignments = [int(n) for n in re.findall(r"^\s*\.shared \.align (\d+)", ptx, re.MULTILINE)]
+    if re.search(r"(ld|st)\.shared\.v[24]", ptx) and min(alignments, default=16) < 16:
+        raise KernelError(
+            f"kernel {called}: shared memory is read or written four elements at once, and an "
+            f"array of it lies on a multiple of {min(alignments)} bytes only",
+            fix="cuda.shared.array(shape, dtype, alignment=16), of every shared array",
+        )
 
 
 def _number(pattern, log):

@@ -1,0 +1,91 @@
+"""What the driver says, in words that help: its errors come late, and without a line."""
+
+import re
+
+from minigrad.errors import GpuError
+
+LATE = (
+    "kernels run later than they are launched, so that the fault may lie before this line: with "
+    "MINIGRAD_CUDA_SYNC=1 every launch is waited for"
+)
+LOST = "; this process cannot use the GPU any more: start Python again"
+
+# name -> (what went wrong, what to do, whether it may be noticed late)
+EXPLAINED = {
+    "CUDA_ERROR_ILLEGAL_ADDRESS": (
+        "a kernel read or wrote outside of its memory",
+        "run the same on device='simt', which names the kernel, its line and the thread" + LOST,
+        True,
+    ),
+    "CUDA_ERROR_MISALIGNED_ADDRESS": (
+        "a kernel's wide load or store did not lie on a multiple of its size",
+        "run the same on device='simt', which names the kernel and its line" + LOST,
+        True,
+    ),
+    "CUDA_ERROR_LAUNCH_FAILED": (
+        "a kernel failed while it ran, mostly by an access outside of its memory",
+        "run the same on device='simt', which names the kernel, its line and the thread" + LOST,
+        True,
+    ),
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION": (
+        "a kernel came to an instruction that this GPU does not have",
+        "please report this, with what `minigrad doctor` prints" + LOST,
+        True,
+    ),
+    "CUDA_ERROR_LAUNCH_TIMEOUT": (
+        "a kernel ran too long for a GPU that also draws the screen",
+        "look for a loop without end on device='simt', or work on less data" + LOST,
+        True,
+    ),
+    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": (
+        "a block needs more registers or shared memory than a multiprocessor has",
+        "fewer threads a block, less shared memory, or fewer variables alive at once",
+        False,
+    ),
+    "CUDA_ERROR_INVALID_VALUE": (
+        "the driver does not take these numbers of a launch or a copy",
+        "a block has 1 to 1024 threads, a grid at least one block and at most 65,535 in y and z",
+        False,
+    ),
+    "CUDA_ERROR_NO_BINARY_FOR_GPU": (
+        "the compiled kernel is for another kind of GPU",
+        "delete the folder of compiled kernels that `minigrad doctor` names",
+        False,
+    ),
+    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION": (
+        "the driver is older than the compiler's output",
+        'a newer driver, or pip install "minigrad[cuda12]"',
+        False,
+    ),
+    "CUDA_ERROR_NOT_INITIALIZED": (
+        "CUDA was not started in this process, or it is a fork of one that uses CUDA",
+        "start processes with multiprocessing.get_context('spawn')",
+        False,
+    ),
+    "CUDA_ERROR_ECC_UNCORRECTABLE": (
+        "the GPU's memory has a fault that it cannot correct",
+        "see nvidia-smi -q -d ECC; the GPU may have to be reset or exchanged" + LOST,
+        True,
+    ),
+}
+OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"
+
+
+def code_of(error):
+    """The driver's name of what a library raised, such as CUDA_ERROR_INVALID_VALUE, or ''."""
+    found = re.search(r"CUDA_ERROR_\w+", str(error))
+    return found.group(0) if found else ""
+
+
+def explained(code, doing, details=()):
+    """The GpuError of a driver's name for it; doing: what was being done, in a few words."""
+    if code == OUT_OF_MEMORY:
+        what, fix, is_late = "the GPU's memory is used up", "free some, or work on less data", False
+    else:
+        what, fix, is_late = EXPLAINED.get(
+            code, ("the GPU or its driver failed", "see what nvidia-smi and dmesg say", True)
+        )
+    rows = [*details, *([("note", LATE)] if is_late else [])]
+    out = GpuError(f"{doing}: {what}", code or "no name for it", fix, details=rows)
+    out.code = code
+    return out

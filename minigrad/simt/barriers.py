@@ -33,20 +33,17 @@ def _rows(lanes, mask):
 def arrive(call, f, m):
     """All blocks that have an active thread pass the barrier, or an error names who is missing."""
     wave, lanes = f.wave, f.wave.lanes
-    if m is None:
-        lanes.block_epoch += 1
-        blocks = lanes.blocks
-    else:
+    passing = None
+    if m is not None:
         here = _rows(lanes, m)
         wanted = lanes.threads - _rows(lanes, wave.exited)
         bad = np.flatnonzero((here > 0) & (here < wanted))
         if bad.size:
             raise _divergent(call, wave, m, int(bad[0]), int(here[bad[0]]), int(wanted[bad[0]]))
         passing = here > 0
-        lanes.block_epoch[passing] += 1
-        blocks = int(np.count_nonzero(passing))
+    wave.memory.barrier(None if passing is None or passing.all() else passing)
     if wave.counts is not None:
-        wave.counts.barrier(call.site, blocks)
+        wave.counts.barrier(call.site, m)
 
 
 def _divergent(call, wave, m, block, here, wanted):

@@ -203,6 +203,7 @@ class Calls:
         if function is None:
             what = "exists, but is not a function" if path in PATHS else "is not known here"
             raise self.source.refuse(node, f"cuda.{path} {what}", fix=_suggest(path))
+        self.exact = self.exact or path.startswith(("syncwarp", "threadfence"))
         if hasattr(function, "plain"):
             return self._plain(node, function.plain)
         return self._context(node, function, wanted)
@@ -236,7 +237,7 @@ def _shared(wave, sizes, dtype, site):
     found = wave.arrays.get(site)
     if found is None:
         nbytes = int(np.prod(sizes)) * dtype.itemsize
-        region = wave.memory.shared(nbytes, site.text)
+        region = wave.memory.shared(nbytes, site.text, shape=sizes)
         found = wave.arrays[site] = _view_of_shared(wave, region, sizes, dtype)
     return found
 

@@ -27,6 +27,7 @@ class Compiler(Statements, Expressions, Calls, Iterations):
         self.source = Source(function)
         self.callers = (*callers, function)
         self.used = []
+        self.exact = False
         tree = self.source.tree
         arguments = tree.args
         if arguments.vararg or arguments.kwarg:
@@ -47,7 +48,11 @@ class Compiler(Statements, Expressions, Calls, Iterations):
         body = self.block(self.source.tree.body)
         used = [*self.scope.used, *self.used]
         site = self.source.site(self.source.tree)
-        return Program(self.source.name, len(self.scope.slots), body, used, site, self.parameters)
+        compiled = Program(
+            self.source.name, len(self.scope.slots), body, used, site, self.parameters
+        )
+        compiled.exact = self.exact
+        return compiled
 
     def program(self, function, node):
         """The program of a device function that this one calls."""
@@ -59,6 +64,7 @@ class Compiler(Statements, Expressions, Calls, Iterations):
             )
         found = program(function, self.callers)
         self.used.extend(found.used)
+        self.exact = self.exact or found.exact
         return found
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from minigrad.errors import NotInCudaError, SimulationError
 from minigrad.simt.arrays import ArrayView, Triple
 from minigrad.simt.faults import fault, offender
+from minigrad.simt.frame import decide
 from minigrad.simt.language import Intrinsic
 from minigrad.simt.masks import DEAD, describe, merge, split
 from minigrad.simt.names import MISSING, as_dtype, constant
@@ -152,12 +153,16 @@ class Expressions:
 
     def on_BoolOp(self, node):
         parts = [self.expression(part) for part in node.values]
+        sites = [self.source.site(part) for part in node.values]
         both = isinstance(node.op, ast.And)
 
         def run(f, m):
             value = parts[0](f, m)
-            for part in parts[1:]:
-                yes, no = split(m, truth(value))
+            for part, site in zip(parts[1:], sites, strict=False):
+                condition = truth(value)
+                if f.wave.counts is not None:
+                    f.wave.counts.branch(site, m, condition)
+                yes, no = split(m, condition)
                 rest = yes if both else no
                 if rest is DEAD:
                     return value
@@ -207,9 +212,10 @@ class Expressions:
     def on_IfExp(self, node):
         test = self.expression(node.test)
         body, orelse = self.expression(node.body), self.expression(node.orelse)
+        site = self.source.site(node.test)
 
         def run(f, m):
-            yes, no = split(m, truth(test(f, m)))
+            yes, no = decide(f, m, test, site)
             if no is DEAD:
                 return body(f, yes)
             if yes is DEAD:

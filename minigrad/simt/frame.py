@@ -4,7 +4,8 @@ import numpy as np
 
 from minigrad.errors import SimulationError, UninitializedReadError
 from minigrad.simt.faults import fault, offender
-from minigrad.simt.masks import DEAD, UNSET, merge, outside, union
+from minigrad.simt.masks import DEAD, UNSET, merge, outside, split, union
+from minigrad.simt.promotion import truth
 
 
 class Wave:
@@ -90,8 +91,30 @@ class Frame:
         )
 
 
+def decide(f, mask, test, site):
+    """Lanes of a mask decide by the value of a closure: (those that go, those that do not)."""
+    condition = truth(test(f, mask))
+    counts = f.wave.counts
+    if counts is not None:
+        counts.branch(site, mask, condition)
+    return split(mask, condition)
+
+
+def taken(mask):
+    """A mask as bools, for counts."""
+    return np.True_ if mask is None else np.False_ if mask is DEAD else mask
+
+
 class Program:
-    """A compiled function: called with a wave, arguments and a mask, it gives what it returns."""
+    """A compiled function: called with a wave, arguments and a mask, it gives what it returns.
+
+    Attributes:
+        parameters: their names, in order.
+        used: names of the outside that it depends on; see `names.Scope`.
+        exact: it has a `syncwarp` or a `threadfence`; see `memory.Memory`.
+    """
+
+    exact = False
 
     def __init__(self, name, slots, body, used, site, parameters):
         self.name, self.slots, self.body, self.used = name, slots, body, used

@@ -168,8 +168,8 @@ def _selp(condition, a, b):
     return merge(condition, a, b)
 
 
-def _nothing(call, f, m):
-    return None
+def _fence(call, f, m):
+    f.wave.memory.fence(m)
 
 
 FUNCTIONS = {
@@ -184,9 +184,9 @@ FUNCTIONS = {
     "atomic_min": _atomic("min"),
     "load4": _load4,
     "store4": _store4,
-    "threadfence": _nothing,
-    "threadfence_block": _nothing,
-    "threadfence_system": _nothing,
+    "threadfence": _fence,
+    "threadfence_block": _fence,
+    "threadfence_system": _fence,
     "popc": plain(lambda x: np.bitwise_count(x).astype(np.int32)),
     "clz": plain(_clz),
     "ffs": plain(_ffs),

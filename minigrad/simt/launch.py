@@ -68,7 +68,8 @@ class _Buffers:
         low, high = byte_bounds(root)
         if id(root) not in self.regions:
             bytes_ = np.frombuffer((ctypes.c_char * (high - low)).from_address(low), np.uint8)
-            region = self.memory.buffer(bytes_, name, writable=array.flags.writeable)
+            shape = array.shape if array is root and array.flags.c_contiguous else None
+            region = self.memory.buffer(bytes_, name, array.flags.writeable, shape=shape)
             self.regions[id(root)] = region, root  # the array lives as long as its bytes are used
         return self.regions[id(root)][0], low
 
@@ -155,7 +156,7 @@ def launch(function, blocks, threads, arguments, shared=0, watch=True, counts=No
             f"{compiled.name} takes {len(compiled.parameters)} arguments",
             got=f"{len(arguments)}",
         )
-    memory = Memory(compiled.name, watch, counts)
+    memory = Memory(compiled.name, watch, counts, compiled.exact)
     buffers = _Buffers(memory)
     values = [
         buffers.argument(value, name)

@@ -6,8 +6,8 @@ import numpy as np
 
 from minigrad.errors import EndlessLoopError, MinigradError
 from minigrad.simt.faults import explained, fault
-from minigrad.simt.masks import DEAD, split, union
-from minigrad.simt.promotion import truth
+from minigrad.simt.frame import decide, taken
+from minigrad.simt.masks import DEAD, union
 
 LOOP_LIMIT = 1_000_000  # rounds of one `while`, before it counts as endless
 SPIN_LIMIT = 20_000  # rounds in which an atomic operation decides and nobody gets through
@@ -141,14 +141,12 @@ class Statements:
 
         def step(f, m):
             before = f.returned
-            yes, no = split(m, truth(test(f, m)))
+            yes, no = decide(f, m, test, site)
             if no is DEAD:
                 return body(f, yes)
             if yes is DEAD:
                 return no if orelse is None else orelse(f, no)
             wave = f.wave
-            if wave.counts is not None:
-                wave.counts.branch(site, m, yes)
             wave.trail.append((site, m, yes))
             left = body(f, yes)
             wave.trail[-1] = (site, m, no)
@@ -175,7 +173,7 @@ class Statements:
             loop = f.loop = [DEAD, DEAD]
             live, ended, rounds, last = m, DEAD, 0, None
             while live is not DEAD:
-                live, no = split(live, truth(test(f, live)))
+                live, no = decide(f, live, test, site)
                 ended = union(ended, no)
                 if live is DEAD:
                     break
@@ -198,16 +196,19 @@ class Statements:
         put, body = self.target(node.target), self.block(node.body)
         orelse = self.block(node.orelse) if node.orelse else None
         values = self.iteration(node.iter)
-        site = self.source.site(node)
+        site = self.source.site(node.iter)
 
         def step(f, m):
-            before, outer, trail = f.returned, f.loop, f.wave.trail
+            before, outer, trail, counts = f.returned, f.loop, f.wave.trail, f.wave.counts
             depth = len(trail)
             loop = f.loop = [DEAD, DEAD]
             ended, live = DEAD, m
             steps = values(f, m)
             while live is not DEAD:
+                was = live
                 live, no, value = steps(live)
+                if counts is not None:
+                    counts.branch(site, was, taken(live))
                 ended = union(ended, no)
                 if live is DEAD:
                     break

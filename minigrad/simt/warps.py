@@ -23,6 +23,8 @@ def _vector(value, lanes):
 def _take_part(call, f, m, mask, kind=InactiveLaneError):
     """Checks a mask; bool (count,): the lanes that take part: active, and named by their mask."""
     wave, lanes = f.wave, f.wave.lanes
+    if wave.counts is not None and kind is InactiveLaneError:
+        wave.counts.exchange(call.site, m)
     if mask.ndim == 0 and int(mask) & _FULL == _FULL:
         if m is None:
             return None
@@ -192,12 +194,10 @@ def _lanes_below(call, f, m):
 
 
 def _syncwarp(call, f, m, mask=_ALL):
-    lanes = f.wave.lanes
     part = _take_part(call, f, m, mask, DivergentBarrierError)
-    if part is None:
-        lanes.warp_epoch += 1
-    else:
-        lanes.warp_epoch[np.unique(lanes.warp[part])] += 1
+    f.wave.memory.warp_barrier(part)
+    if f.wave.counts is not None:
+        f.wave.counts.barrier(call.site, m, scope="warp")
 
 
 def _bits(held, there):

@@ -1,0 +1,99 @@
+"""Rows that are picked, added to and overwritten by index: as gather.py does on the CPU.
+
+x is (outer, n, r), the picked rows (outer, m, r), the index (m,) int64 within 0 to n - 1; all in
+C order. A block has threads along r and across rows: (threadIdx.x, threadIdx.y). Copies know only
+the size of an element; sums know its type.
+"""
+
+# pyright: reportUndefinedVariable=false
+
+
+@exact_jit
+def gather(x, index, out, outer, n, m, r):
+    """out[o, i, :] = x[o, index[i], :]."""
+    step = cuda.gridDim.x * cuda.blockDim.y
+    for row in range(cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y, outer * m, step):
+        o = row // m if outer > 1 else row * 0
+        source, target = (o * n + index[row - o * m]) * r, row * r
+        for j in range(cuda.threadIdx.x, r, cuda.blockDim.x):
+            out[target + j] = x[source + j]
+
+
+@exact_jit
+def gather_wide(x, index, out, outer, n, m, r):
+    """As gather, in vectors of four: r is a multiple of four, and x and out begin at one."""
+    step = cuda.gridDim.x * cuda.blockDim.y
+    for row in range(cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y, outer * m, step):
+        o = row // m if outer > 1 else row * 0
+        source, target = (o * n + index[row - o * m]) * r, row * r
+        for j in range(4 * cuda.threadIdx.x, r, 4 * cuda.blockDim.x):
+            a, b, c, d = load4(x, source + j)
+            store4(out, target + j, a, b, c, d)
+
+
+@exact_jit
+def scatter_add(source, index, out, outer, n, m, r):
+    """out[o, index[i], :] += source[o, i, :], by atomic additions: in any order.
+
+    So floats that meet in one place are rounded in an order that differs from run to run.
+    """
+    step = cuda.gridDim.x * cuda.blockDim.y
+    for row in range(cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y, outer * m, step):
+        o = row // m if outer > 1 else row * 0
+        target = (o * n + index[row - o * m]) * r
+        for j in range(cuda.threadIdx.x, r, cuda.blockDim.x):
+            atomic_add(out, target + j, source[row * r + j])
+
+
+@exact_jit
+def last_of_few(index, wins, m):
+    """wins[i] = 1 if no place after i has the same index, else 0: by looking at all of them."""
+    for i in range(cuda.grid(1), m, cuda.gridsize(1)):
+        k, found = index[i], I4(1)
+        for j in range(i + 1, m):
+            if index[j] == k:
+                found = I4(0)
+        wins[i] = found
+
+
+@exact_jit
+def latest(index, place, m):
+    """place[k] = the last i with index[i] = k; it was -1 before where there is none."""
+    for i in range(cuda.grid(1), m, cuda.gridsize(1)):
+        atomic_max(place, index[i], I4(i))
+
+
+@exact_jit
+def is_latest(index, place, wins, m):
+    """wins[i] = 1 if place[index[i]] is i, else 0."""
+    for i in range(cuda.grid(1), m, cuda.gridsize(1)):
+        wins[i] = I4(1) if place[index[i]] == i else I4(0)
+
+
+@exact_jit
+def put(source, index, wins, out, outer, n, m, r):
+    """out[o, index[i], :] = source[o, i, :] where wins[i] is 1: one i of those that are equal."""
+    step = cuda.gridDim.x * cuda.blockDim.y
+    for row in range(cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y, outer * m, step):
+        o = row // m if outer > 1 else row * 0
+        i = row - o * m
+        if wins[i] == 1:
+            target = (o * n + index[i]) * r
+            for j in range(cuda.threadIdx.x, r, cuda.blockDim.x):
+                out[target + j] = source[row * r + j]
+
+
+@exact_jit
+def wrap(index, out, outside, count, n):
+    """out[i] = index[i], or n + index[i] if it is negative.
+
+    outside[0] = the first place whose index lies outside -n to n - 1, if it was `count` before; 0
+    is written there, so that the index can be used.
+    """
+    for i in range(cuda.grid(1), count, cuda.gridsize(1)):
+        k = I8(index[i])
+        k = k + n if k < 0 else k
+        if k < 0 or k >= n:
+            atomic_min(outside, 0, i)
+            k = I8(0)
+        out[i] = k

@@ -11,7 +11,9 @@ _GENERATED = "minigrad_kernel_"
 
 def is_ours(filename: str) -> bool:
     """Whether a source file belongs to minigrad (its package or its generated kernels)."""
-    return filename.startswith(_PACKAGE) or os.path.basename(filename).startswith(_GENERATED)
+    is_import = filename.startswith("<frozen importlib")  # a module of ours that is being loaded
+    name = os.path.basename(filename)
+    return is_import or filename.startswith(_PACKAGE) or name.startswith(_GENERATED)
 
 
 def user_frame():
@@ -184,7 +186,13 @@ class UninitializedReadError(SimulationError):
 
 
 class DataRaceError(SimulationError):
-    """Two threads used one cell, at least one wrote, and nothing said who comes first."""
+    """Two threads used one cell, at least one wrote, and nothing said who comes first.
+
+    `other_block` and `other_thread`: who was there before; `other_line`: the number of its line.
+    """
+
+    other_block = other_thread = None
+    other_line = 0
 
 
 class DivergentBarrierError(SimulationError):

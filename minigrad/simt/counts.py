@@ -8,7 +8,7 @@ together. In all of them `active` is bool (one per lane), or None for all lanes 
 `site` the `Site` of the expression:
 
 - `wave(lanes)`: by memory, when the blocks of a wave begin.
-- `access(kind, region, site, byte, nbytes, active)`: by memory, for a "load", "store" or "atomic"
+- `access(kind, region, site, byte, nbytes, active)`: by memory, for a "read", "write" or "atomic"
   of `nbytes` bytes per lane from the region's byte `byte` on: int64, a scalar or one per lane.
 - `branch(site, active, taken)`: by the machine, where lanes decide: `if`, `while`, `for`,
   conditional expressions, `and`, `or`. taken: bool, a scalar or one per lane; arbitrary in inactive
@@ -32,7 +32,7 @@ class Access:
     """What one expression did to one array, summed over all warps that ran it.
 
     Attributes:
-        kind: "load", "store" or "atomic".
+        kind: "read", "write" or "atomic".
         space: "global", "shared" or "constant".
         array: the array's name. nbytes: bytes that one lane uses at a time.
         warps: warp accesses: how often one warp ran it with any lane active.

@@ -31,7 +31,12 @@ import numpy as np
 
 from minigrad.errors import OutOfBoundsError, describe_line
 from minigrad.simt import atomics
+from minigrad.simt.faults import fault
 from minigrad.simt.lanes import first_active
+from minigrad.simt.uses import ATOMIC, READ, WRITE
+from minigrad.simt.watch import Guard, Watch, read_only
+
+GARBAGE = 0xFF  # what uninitialised bytes hold: floats are NaN, integers -1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,12 +68,15 @@ class Region:
         space: "global", "shared" or "constant".
         name: what the kernel calls it, for messages.
         stride: bytes from one block's memory to the next; 0 in global memory.
+        shape: of the array that begins at the first byte, if that is known: for messages.
     """
 
-    def __init__(self, memory, data, space, name, stride=0, writable=True):
+    def __init__(self, memory, data, space, name, stride=0, writable=True, used=None, shape=None):
         self.memory, self.data, self.space, self.name = memory, data, space, name
-        self.stride, self.writable = stride, writable
+        self.stride, self.writable, self.shape = stride, writable, shape
         self._typed = {}
+        watches = memory.watch is not None and space != "constant"
+        self._guard = Guard(memory.watch, self, used) if watches else None
 
     def typed(self, dtype):
         """The bytes as elements of a dtype."""
@@ -82,6 +90,7 @@ class Region:
         """The elements at `index`: a scalar where index is one; a list of `width` where not 1."""
         cells = self.typed(dtype)
         index = self._inside(cells, index, active, site, width)
+        self._note(READ, dtype, index, active, site, width)
         if width == 1:
             return cells[index]
         return [cells[index + k] for k in range(width)]
@@ -90,6 +99,9 @@ class Region:
         """Writes; where several lanes use one element, the highest lane's value stays."""
         cells = self.typed(dtype)
         index = self._inside(cells, index, active, site, width)
+        if not self.writable:
+            raise read_only(site, self.name)
+        self._note(WRITE, dtype, index, active, site, width)
         for k, part in enumerate(value if width > 1 else [value]):
             if index.ndim == 0:
                 cells[index + k] = last(part, active)
@@ -105,9 +117,28 @@ class Region:
         """
         cells = self.typed(dtype)
         index = self._inside(cells, index, active, site, 1)
+        if not self.writable:
+            raise read_only(site, self.name)
+        self._note(ATOMIC, dtype, index, active, site, 1)
         return atomics.apply(
             cells, operation, index, value, active, self.memory.lanes.count, want_old=old
         )
+
+    def _note(self, kind, dtype, index, active, site, width):
+        size = dtype.itemsize
+        if self._guard is not None:
+            self._guard.access(kind, size, index, active, site, width)
+        counts = self.memory.counts
+        if counts is not None:
+            counts.access(kind, self, site, index * size, size * width, active)
+
+    def element(self, byte, itemsize, site):
+        """`element (1, 2) of tile`: what stands at a byte of this memory, for messages."""
+        index = byte // itemsize
+        name = self.name if self.space != "shared" else site.text.split("[")[0]
+        if self.shape is not None and len(self.shape) > 1 and index < np.prod(self.shape):
+            index = tuple(int(i) for i in np.unravel_index(index, self.shape))
+        return f"element {index} of {name}"
 
     def _inside(self, cells, index, active, site, width):
         """The index, with 0 for inactive lanes where theirs would be outside."""
@@ -127,11 +158,13 @@ class Region:
 
     def _out_of_bounds(self, cells, index, lane, site):
         where = index if index.ndim == 0 else index[lane]
-        return OutOfBoundsError(
+        return fault(
+            OutOfBoundsError,
             f"{site.text} is outside of its memory",
-            got=f"element {where} of {cells.size} elements of {cells.dtype}",
-            where=f"{site.where}",
-            details=(("thread", self.memory.lanes.name(lane)),),
+            site,
+            self.memory.lanes,
+            lane,
+            got=f"element {where} of {self.name}, which has {cells.size} of {cells.dtype}",
             fix="guard the access: if i < n: ...",
         )
 
@@ -155,12 +188,17 @@ class Memory:
     """
 
     def __init__(self, kernel, watch=True, counts=None, exact=False):
-        self.kernel, self.watch, self.counts, self.exact = kernel, watch, counts, exact
+        self.kernel, self.counts = kernel, counts
+        self.watch = Watch(exact) if watch else None
         self.lanes = None
 
     def begin(self, lanes):
         """A new wave: other blocks run from here on."""
         self.lanes = lanes
+        if self.watch is not None:
+            self.watch.begin(lanes)
+        if self.counts is not None:
+            self.counts.wave(lanes)
 
     def barrier(self, blocks=None):
         """Blocks passed a barrier; blocks: bool (lanes.blocks,), or None for all of the wave."""
@@ -168,19 +206,28 @@ class Memory:
             self.lanes.block_epoch += 1
         else:
             self.lanes.block_epoch[blocks] += 1
+        if self.watch is not None:
+            self.watch.barrier(blocks)
 
     def warp_barrier(self, active=None):
         """Lanes passed a `syncwarp`, each with the other active lanes of its warp."""
+        if self.watch is not None and self.watch.ordering is not None:
+            self.watch.ordering.warp_barrier(active)
 
     def fence(self, active=None):
         """Lanes passed a `threadfence` (of whatever scope)."""
+        if self.watch is not None and self.watch.ordering is not None:
+            self.watch.ordering.fence(active)
 
-    def buffer(self, data, name, writable=True, space="global"):
-        """The region of a buffer; data: uint8 (n,), used in place."""
-        return Region(self, data, space, name, writable=writable)
+    def buffer(self, data, name, writable=True, space="global", shape=None):
+        """The region of a buffer; data: uint8 (n,), used in place.
 
-    def shared(self, nbytes, name):
+        Arguments that show the same bytes must have one region: else races between them go unseen.
+        """
+        return Region(self, data, space, name, writable=writable, shape=shape)
+
+    def shared(self, nbytes, name, shape=None):
         """Shared memory for the blocks of this wave, `nbytes` each, uninitialised."""
         stride = -(-nbytes // 16) * 16
-        data = np.zeros(stride * self.lanes.blocks, np.uint8)
-        return Region(self, data, "shared", name, stride)
+        data = np.full(stride * self.lanes.blocks, GARBAGE, np.uint8)
+        return Region(self, data, "shared", name, stride, used=nbytes, shape=shape)

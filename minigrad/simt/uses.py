@@ -1,0 +1,118 @@
+"""One access of many lanes, and the keys that it leaves in the records of `races`.
+
+A *key* packs into an int64, from the high bits down: how many barriers the thread's block has
+passed, the thread's number in the grid, the number of the site.
+"""
+
+import dataclasses
+import functools
+
+import numpy as np
+
+READ, WRITE, ATOMIC = "read", "write", "atomic"
+SITE_BITS = 12
+
+
+class Keys:
+    """The keys of a wave's lanes between two barriers."""
+
+    def __init__(self, lanes, id_bits):
+        self.lanes, self.id_bits = lanes, id_bits
+        self.ids = ((1 << id_bits) - 1) << SITE_BITS  # the bits of the thread
+        epoch = lanes.block_epoch
+        self.later = bool(epoch.any())  # some block has passed a barrier
+        same = lanes.blocks == 1 or bool((epoch == epoch[0]).all())
+        # keys below `start` are of accesses before the last barrier of the lane's block
+        shift = id_bits + SITE_BITS
+        self.start = int(epoch[0]) << shift if same else epoch[lanes.block] << shift
+
+    @functools.cached_property
+    def all(self):
+        """All lanes."""
+        return np.arange(self.lanes.count)
+
+    @functools.cached_property
+    def number(self):
+        """Each lane's thread, counted over the grid."""
+        return self.lanes.first * self.lanes.threads + self.all
+
+    @functools.cached_property
+    def key(self):
+        """Each lane's key, for site 0."""
+        return (self.number << SITE_BITS) + self.start
+
+    @functools.cached_property
+    def mirror(self):
+        """Each lane's key with the bits of the thread inverted."""
+        return self.key ^ self.ids
+
+    @functools.cached_property
+    def block_first(self):
+        """The number of the first thread of each lane's block."""
+        return self.number - self.lanes.thread
+
+    def thread(self, key):
+        """The thread's number in a key."""
+        return (key & self.ids) >> SITE_BITS
+
+
+class Use:
+    """One access of some lanes; what it needs is computed when somebody asks.
+
+    Args:
+        index: the first cell each lane uses, in units of `scale` cells: int64, a scalar or one per
+            lane of the wave. parts: how many cells.
+        active: the lanes, a bool vector, or None for all.
+        keys: of the wave, now. site: its number.
+    """
+
+    def __init__(self, index, scale, parts, active, keys, site):
+        self.index, self.scale, self.parts, self.active = index, scale, parts, active
+        self.keys, self.site = keys, site
+
+    @functools.cached_property
+    def some(self):
+        """The lanes that take part, in ascending order, whatever number of cells each uses."""
+        return self.keys.all if self.active is None else np.flatnonzero(self.active)
+
+    @functools.cached_property
+    def lanes(self):
+        """The lane of each cell in `cells`: it ascends."""
+        return self.some if self.parts == 1 else np.repeat(self.some, self.parts)
+
+    @functools.cached_property
+    def cells(self):
+        """The cells used, of a lane one after the other."""
+        first = self.index if self.index.ndim == 0 or self.active is None else self.index[self.some]
+        first = first if self.scale == 1 else first * self.scale
+        if first.ndim == 0:
+            first = np.full(self.some.size, first)
+        return first if self.parts == 1 else (first[:, None] + np.arange(self.parts)).ravel()
+
+    def ends(self):
+        """The lowest and the highest lane alone, which stand for all, where all use one cell."""
+        if self.index.ndim or self.some.size < 3:
+            return self
+        new = Use(self.index, self.scale, self.parts, self.active, self.keys, self.site)
+        new.some = self.some[[0, -1]]
+        return new
+
+    def of(self, vector):
+        """A vector's values for these lanes; scalars as they are."""
+        return vector[self.lanes] if isinstance(vector, np.ndarray) else vector
+
+    def finer(self, parts):
+        """The same bytes as cells of 1 / parts of the size."""
+        return Use(
+            self.index, self.scale * parts, self.parts * parts, self.active, self.keys, self.site
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Conflict:
+    """A race: place in the Use, and who was there before: thread number, site number, READ..."""
+
+    at: int
+    thread: int
+    site: int
+    kind: str

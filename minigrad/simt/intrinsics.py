@@ -88,7 +88,7 @@ def _quad(call, f, m, pointer, index):
     if not isinstance(pointer, PointerView | ArrayView):
         raise TypeError(f"load4 and store4 need a pointer or an array, not {describe(pointer)}")
     region, dtype, at = pointer.element((index,), f.wave.lanes, m, call.site)
-    crooked = at % 4 != 0
+    crooked = at % min(4, max(1, 16 // dtype.itemsize)) != 0  # one access, two of 8-byte elements
     if crooked.any() and (lane := offender(f.wave.lanes, m, crooked)) is not None:
         raise fault(
             SimulationError,

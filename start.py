@@ -19,6 +19,7 @@ import errno
 import hashlib
 import io
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -32,7 +33,8 @@ PYTHON = os.path.join(VENV, *(("Scripts", "python.exe") if os.name == "nt" else 
 STAMP = os.path.join(VENV, "minigrad-stamp")
 LOG = os.path.join(VENV, "minigrad-setup.log")
 SPARE_HOME = os.path.join(ROOT, ".minigrad", "home")
-WANTED = [".[lab,test]", "--constraint", "constraints.txt"]
+EXTRAS = ["lab", "test"]
+COMPILER = "cuda"  # what the tests of CUDA kernels compile with: 280 MB, and not for lessons
 
 # minigrad's own commands, passed through
 TOOLS = (
@@ -53,8 +55,8 @@ UNREACHABLE = (
 ADVICE = (
     (
         DISK_FULL,
-        "The disk is full. Free about 1 GB where {root} and the temporary folder {temporary} are, "
-        "then run this again",
+        "The disk is full. Free about 1 GB (2 GB for the tests) where {root} and the temporary "
+        "folder {temporary} are, then run this again",
     ),
     (
         UNREACHABLE,
@@ -86,7 +88,7 @@ def main(arguments):
     if command == "lab":
         check_lab_arguments(rest)  # before the minutes that a first set-up takes
     environment = child_environment()
-    set_up(environment)
+    set_up(environment, extras_for(command))
     if command == "setup":
         return 0
     if command == "test":
@@ -124,6 +126,16 @@ def check_python():
             OLDEST[1], NEWEST[1], version[0], version[1], advice
         )
     )
+
+
+def extras_for(command):
+    """Which extras of the project a command needs, by name.
+
+    The tests compile CUDA kernels, which needs no GPU; elsewhere than on Linux on x86-64 they are
+    skipped.
+    """
+    is_usual = sys.platform.startswith("linux") and platform.machine() in ("x86_64", "AMD64")
+    return EXTRAS + [COMPILER] if command == "test" and is_usual else EXTRAS
 
 
 def succeeds(command, environment=None):
@@ -170,17 +182,20 @@ def can_write(folder):
         return error.errno == errno.ENOSPC  # a full disk is another matter, with its own message
 
 
-def set_up(environment):
+def set_up(environment, extras):
     """Bring .venv up to date; do nothing, at once, when it is."""
     try:
-        if read(STAMP) == fingerprint():
+        stamp = (read(STAMP) or "").splitlines()
+        there = stamp[3].split(",") if len(stamp) > 3 else []
+        if stamp[:3] == fingerprint().splitlines() and set(extras) <= set(there):
             return
         started = time.time()
         installers = find_installers()
         make_venv(installers, environment)
-        install(installers, environment)
+        wanted = extras + [name for name in there if name == COMPILER and name not in extras]
+        install(installers, environment, ",".join(wanted))
         with io.open(STAMP, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(fingerprint())
+            file.write(fingerprint() + ",".join(wanted) + "\n")
         tell("Set up in {0:.0f} seconds.".format(time.time() - started))
     except OSError as error:
         explain("errno {0} {1}".format(error.errno, error.strerror), "The set-up failed")
@@ -259,12 +274,13 @@ def make_venv(installers, environment):
 def has_moved():
     """Whether .venv was made for another place: its scripts then point at nothing."""
     stamp = read(STAMP)
-    return stamp is not None and stamp.splitlines()[2:] != [ROOT]
+    return stamp is not None and stamp.splitlines()[2:3] != [ROOT]
 
 
-def install(installers, environment):
+def install(installers, environment, extras):
     """Install minigrad with what lessons and tests need, by the first installer that can."""
     output = ""
+    wanted = ["--editable", ".[{0}]".format(extras), "--constraint", "constraints.txt"]
     for installer in installers:
         if installer == "uv":
             command = ["uv", "pip", "install", "--compile-bytecode", "--python", PYTHON]
@@ -273,7 +289,7 @@ def install(installers, environment):
         else:
             command = [sys.executable, "-m", "pip", "--python", PYTHON, "install"]
         tell("Installing packages with {0}".format("uv" if installer == "uv" else "pip"))
-        status, output = run_with_progress(command + ["--editable"] + WANTED, environment)
+        status, output = run_with_progress(command + wanted, environment)
         if status == 0:
             return
         if re.search(DISK_FULL, output.lower()):

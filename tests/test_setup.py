@@ -164,7 +164,7 @@ def test_start_on_a_full_disk_says_so_and_does_not_try_again(project):
     make_venv(project)
     add_command(project, "uv", "echo 'No space left on device (os error 28)' >&2; exit 2")
     run = start(project, "test")
-    assert advice(run).startswith("The disk is full. Free about 1 GB where")
+    assert advice(run).startswith("The disk is full. Free about 1 GB (2 GB for the tests) where")
     assert str(project) in advice(run)
     assert "with pip" not in run.stderr
 
@@ -218,7 +218,7 @@ def test_set_up_turns_a_system_error_into_one_line(monkeypatch, number, said):
 
     monkeypatch.setattr(module, "fingerprint", fail)
     with pytest.raises(SystemExit, match=said):
-        module.set_up({})
+        module.set_up({}, [])
 
 
 # HOME
@@ -274,6 +274,40 @@ def test_start_installs_the_project_with_its_extras_and_the_pins(installed):
     arguments = (installed / "installs").read_text().strip()
     assert arguments.endswith("--editable .[lab,test] --constraint constraints.txt")
     assert arguments.startswith("pip install --compile-bytecode --python")
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "is_taken"),
+    [("linux", "x86_64", True), ("linux", "aarch64", False), ("darwin", "arm64", False)],
+)
+def test_start_takes_the_compiler_for_gpus_for_the_tests_alone(
+    installed, system, machine, is_taken
+):
+    before = f"import platform; platform.machine = lambda: {machine!r}; sys.platform = {system!r}"
+    python = installed / ".venv" / "bin" / "python"
+    python.unlink()  # as in the test of what is started
+    version = ".".join(map(str, sys.version_info[:3]))
+    python.write_text(f'#!/bin/sh\n[ "$1" = -c ] && echo {version} && exit\n')
+    python.chmod(0o755)
+    start(installed, "lab", before=before)
+    assert count_installs(installed) == 1
+    for _ in range(2):
+        start(installed, "test", before=before)
+        assert count_installs(installed) == 1 + is_taken
+    last = (installed / "installs").read_text().splitlines()[-1]
+    assert (".[lab,test,cuda] " in last) is is_taken
+    start(installed, "lab", before=before)  # what is there stays
+    assert count_installs(installed) == 1 + is_taken
+
+
+def test_start_keeps_the_compiler_for_gpus_when_requirements_change(installed):
+    stamp = installed / ".venv" / "minigrad-stamp"
+    stamp.write_text(stamp.read_text().replace("lab,test", "lab,test,cuda"))
+    with (installed / "constraints.txt").open("a") as file:
+        file.write("\n# changed\n")
+    assert start(installed, "setup").returncode == 0
+    assert ".[lab,test,cuda] " in (installed / "installs").read_text().splitlines()[-1]
+    assert stamp.read_text().endswith("\nlab,test,cuda\n")
 
 
 def test_start_the_second_time_installs_nothing_and_says_nothing(installed):
@@ -340,7 +374,7 @@ def test_start_runs_what_was_asked_for_and_passes_its_status_on(installed, argum
     python.unlink()  # a Python that knows its version, says what it is to run, and ends with 7
     python.write_text(f'#!/bin/sh\n[ "$1" = -c ] && echo {version} && exit\necho "$@"\nexit 7\n')
     python.chmod(0o755)
-    run = start(installed, *arguments)
+    run = start(installed, *arguments, before="sys.platform = 'other'")
     assert (run.stdout, run.returncode) == (f"{started}\n", 7)
     said = "To type minigrad and pytest in a terminal here: source .venv/bin/activate\n"
     assert run.stderr == (said if "main lab" in started else "")
@@ -390,7 +424,7 @@ def test_constraints_pin_every_package_that_start_installs():
     pinned = {line.split("==")[0] for line in (ROOT / "constraints.txt").read_text().splitlines()}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["lab"], *extras["test"]]
+    wanted = [*project["dependencies"], *extras["lab"], *extras["test"], *extras["cuda"]]
     assert {re.match(r"[\w-]+", line)[0] for line in wanted} <= pinned
 
 

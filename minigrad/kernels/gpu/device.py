@@ -9,12 +9,15 @@ from minigrad.array.dtypes import DType, bool_
 from minigrad.array.layout import byte_extent, size_of
 from minigrad.errors import DeviceError
 from minigrad.kernels.expression import IDENTITY, Program, logical_and, symbol
+from minigrad.kernels.gpu.indexing import Indexing
+from minigrad.kernels.gpu.matmul import Matmul
+from minigrad.kernels.gpu.programs import GpuPrograms
 
 _x, _low, _high = map(symbol, ("x", "low", "high"))
 WITHIN = Program(["x", "low", "high"], [logical_and(_low <= _x, _x <= _high)])
 
 
-class Gpu:
+class Gpu(GpuPrograms, Matmul, Indexing):
     """The device table (see `backend.Device`) of what runs CUDA kernels.
 
     A subclass says what memory is (`pool`, `upload`, `download`, `copy_bytes`) and how a kernel is
@@ -170,6 +173,3 @@ class Gpu:
     def parts(self, count, work):
         """One: see side_by_side."""
         return 1
-
-    elementwise: Any  # these the parts above give
-    reduce: Any

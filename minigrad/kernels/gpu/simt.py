@@ -1,7 +1,12 @@
 """The device `simt`: every kernel of the GPU, run by the simulator, over memory of the host."""
 
+import ctypes
+import os
+
 import numpy as np
 
+from minigrad import simt
+from minigrad.array.array import Array
 from minigrad.kernels import backend
 from minigrad.kernels.gpu.device import Gpu
 from minigrad.memory.buffer import ALIGNMENT
@@ -25,14 +30,50 @@ def bytes_of(buffer, count=None):
     return buffer.segment.owner[start : start + (buffer.requested if count is None else count)]
 
 
+TYPES = {
+    "f4": np.float32, "f8": np.float64, "i4": np.int32, "i8": np.int64, "u1": np.uint8,
+    "u4": np.uint32,
+}  # fmt: skip
+
+
+def alone(buffer):
+    """The bytes that were asked for of a Buffer, as an ndarray that is a view of none: what lies
+    beside them is out of bounds.
+    """
+    if not buffer.requested:
+        return np.empty(0, np.uint8)
+    return np.frombuffer((ctypes.c_char * buffer.requested).from_address(buffer.address), np.uint8)
+
+
 class Simt(Gpu):
-    """A GPU that is simulated: see `minigrad.simt`."""
+    """A GPU that is simulated: see `minigrad.simt`.
+
+    Attributes:
+        watch: whether kernels are searched for data races and the like while they run, which takes
+            several times as long. MINIGRAD_SIMT_WATCH=1 says so from the start.
+    """
 
     name = "simt"
 
     def __init__(self):
         self.pool = Pool("simt", _allocate)
+        self.watch = os.environ.get("MINIGRAD_SIMT_WATCH", "") not in ("", "0")
         register_pool(self.pool)
+
+    def launch(self, kernel, blocks, threads, operands, shared=0):
+        """Runs a GpuKernel: see `Gpu.launch`."""
+        buffers, arguments = {}, []
+        for word, x in zip(kernel.signature.split(), operands, strict=True):
+            kind = TYPES[word.rstrip("*")]
+            if not isinstance(x, Array):
+                arguments.append(kind(x))
+                continue
+            self.check_here(x)
+            data = buffers.get(id(x.buffer))
+            if data is None:
+                data = buffers[id(x.buffer)] = alone(x.buffer)
+            arguments.append(simt.Pointer(data, kind, x.offset * x.dtype.itemsize))
+        simt.launch(kernel.simulated(), blocks, threads, arguments, shared, self.watch)
 
     def upload(self, data, buffer):
         """Writes flat bytes to the beginning of a Buffer."""

@@ -20,6 +20,7 @@ from minigrad.grader import progress
 from minigrad.grader.folder import CourseError, CourseFolder, find_folder, known_stems
 from minigrad.grader.launcher import GraderError, Server, can_fork
 from minigrad.grader.sandbox import Ended, Worker
+from minigrad.kernels.gpu import cuda_state
 from minigrad.kernels.loader import cache_folder
 
 ENOUGH_BYTES = 200_000_000
@@ -90,22 +91,32 @@ def threads() -> Finding:
 
 
 def gpu() -> Finding:
-    """Whether there is a GPU; this version uses none, and says so."""
-    what = "no GPU found, and none is needed: this version has no cuda device"
-    if shutil.which("nvidia-smi"):
-        try:
-            done = subprocess.run(
-                ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"],
-                capture_output=True,
-                text=True,
-                timeout=10,
-                check=True,
-            )
-            names = ", ".join(done.stdout.split("\n")).strip(", ")
-            what = f"GPU: {names}; not used: this version has no cuda device"
-        except (OSError, subprocess.SubprocessError):
-            what = "nvidia-smi does not answer; no matter: this version has no cuda device"
+    """Whether device='cuda' works, and if not, why; nothing here needs a GPU."""
+    hindrance = cuda_state.hindrance()
+    if hindrance is None:
+        return Finding(True, f"device='cuda' works: {cuda_state.gpu_name()}")
+    names = gpus_by_nvidia_smi()
+    if names:
+        what = f"GPU: {names}; not used, as {hindrance}"
+    elif hindrance.has_gpu:
+        what = f"a GPU is not used, as {hindrance}"
+    else:
+        what = (
+            f"no GPU found, and none is needed: device='simt' runs its kernels ({hindrance.what})"
+        )
     return Finding(True, what)
+
+
+def gpus_by_nvidia_smi() -> str:
+    """The names of the GPUs that NVIDIA's own program sees, or an empty text."""
+    if not shutil.which("nvidia-smi"):
+        return ""
+    command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return ", ".join(line.strip() for line in done.stdout.splitlines() if line.strip())
 
 
 def course() -> Finding:

@@ -10,6 +10,7 @@ import pytest
 from minigrad.cli import doctor, findings
 from minigrad.cli.main import main
 from minigrad.grader.launcher import GraderError
+from minigrad.kernels.gpu import cuda_state
 
 
 def lines_of(capsys):
@@ -31,7 +32,7 @@ def test_healthy_installation_is_exit_0(learner, capsys):
     text = "\n".join(lines)
     for seen in ("numpy", "numba", "jupyterlab", "cores", "compiled kernels", "the engine runs"):
         assert f"ok  {seen}" in text or seen in text
-    assert "this version has no cuda device" in text
+    assert "GPU" in text or "device='cuda' works" in text
 
 
 def test_missing_lesson_names_its_remedy(learner, capsys):
@@ -124,19 +125,39 @@ def test_limited_threads_are_named(monkeypatch):
     assert "limited by OMP_NUM_THREADS=1" in doctor.threads().what
 
 
+def give_hindrance(monkeypatch, *arguments, **named):
+    found = cuda_state.Hindrance(*arguments, **named) if arguments else None
+    monkeypatch.setattr(cuda_state, "hindrance", lambda: found)
+
+
 @pytest.mark.parametrize(
     ("script", "said"),
-    [("echo NVIDIA Thing", "GPU: NVIDIA Thing; not used"), ("exit 9", "does not answer")],
+    [
+        ("echo NVIDIA Thing", "GPU: NVIDIA Thing; not used, as a part is missing. Try: get it"),
+        ("exit 9", "no GPU found, and none is needed: device='simt' runs its kernels (a part is"),
+    ],
 )
-def test_gpu_is_named_and_said_not_to_be_used(monkeypatch, tmp_path, script, said):
+def test_gpu_that_is_not_used_is_named_with_the_reason(monkeypatch, tmp_path, script, said):
     program = tmp_path / "nvidia-smi"
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(program.stat().st_mode | stat.S_IEXEC)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    give_hindrance(monkeypatch, "a part is missing", "get it")
     finding = doctor.gpu()
     assert finding.fine
     assert said in finding.what
-    assert "no cuda device" in finding.what
+
+
+def test_gpu_that_its_driver_names_is_said_to_be_unused(monkeypatch):
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    give_hindrance(monkeypatch, "the driver is old", "a newer one", has_gpu=True)
+    assert doctor.gpu().what == "a GPU is not used, as the driver is old. Try: a newer one"
+
+
+def test_gpu_that_works_is_named(monkeypatch):
+    give_hindrance(monkeypatch)
+    monkeypatch.setattr(cuda_state, "gpu_name", lambda: "NVIDIA Thing")
+    assert doctor.gpu() == findings.Finding(True, "device='cuda' works: NVIDIA Thing")
 
 
 def test_damaged_points_are_reported_and_their_remedy_works(learner, capsys):

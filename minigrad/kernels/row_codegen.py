@@ -53,12 +53,12 @@ def rows_text(program, modes, kinds, inner, in_place=False):
     kernel.loop(1, "i", "n_i")
     for level in range(1, program.depth + 1):
         is_last = level == program.depth
-        _reduction_pass(kernel, emitter, _reductions(results, level), kept if is_last else {})
+        _reduction_pass(kernel, emitter, reductions(results, level), kept if is_last else {})
     _output_pass(kernel, emitter, results, kept)
     return kernel.text(emitter)
 
 
-def _parts(e, stop=()):
+def parts(e, stop=()):
     """e and all parts of it that are computed element by element, outermost first."""
     found, stack = [], [e]
     while stack:
@@ -77,21 +77,21 @@ def _kept(emitter, results, depth, overwritten):
 
     overwritten: the operand that is the first output too, or None.
     """
-    reduced = {p for e in _reductions(results, depth) for p in _parts(e.args[0])}
+    reduced = {p for e in reductions(results, depth) for p in parts(e.args[0])}
     kept = {}
     for e, o, mode in results:
         if mode == "store" and TYPE_OF[o.kind.name] == emitter.real:
-            costly = [p for p in _parts(e) if p.op in OWN and p in reduced and emitter.varies(p)]
+            costly = [p for p in parts(e) if p.op in OWN and p in reduced and emitter.varies(p)]
             if costly and costly[0] not in kept:
                 kept[costly[0]] = o
     if overwritten is not None and overwritten in kept.values():
-        read = {p for e, _, _ in results for p in _parts(e, kept)} - set(kept)
+        read = {p for e, _, _ in results for p in parts(e, kept)} - set(kept)
         if any(p.op == "symbol" and p.args[0] == overwritten.name for p in read):
             return {p: o for p, o in kept.items() if o is not overwritten}
     return kept
 
 
-def _reductions(results, level):
+def reductions(results, level):
     """The row reductions of one nesting level, in order of appearance."""
     found, seen, stack = [], set(), [e for e, _, _ in reversed(results)]
     while stack:
@@ -105,11 +105,11 @@ def _reductions(results, level):
     return found
 
 
-def _reduction_pass(kernel, emitter, reductions, kept):
+def _reduction_pass(kernel, emitter, wanted, kept):
     emitter.start_pass()
     real, starts, steps, ends = emitter.real, [], [], []
     code = real.lower()
-    for e in reductions:
+    for e in wanted:
         name = emitter.new_name()
         value = emitter.value(e.args[0], "f")
         if e.op == "row_max":

@@ -30,6 +30,11 @@ def up(count, step):
     return -(-count // step)
 
 
+def power_above(n):
+    """The smallest power of two that is at least n."""
+    return 1 << max(0, n - 1).bit_length()
+
+
 def layout_key(x):
     """What a binding depends on of an operand."""
     if isinstance(x, Array):

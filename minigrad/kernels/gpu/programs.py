@@ -9,7 +9,8 @@ from typing import Any
 from minigrad.array.array import Array
 from minigrad.array.layout import collapse, expand_strides, size_of
 from minigrad.kernels.binding import by_stride, kind_of, remember
-from minigrad.kernels.gpu import reduce_plan
+from minigrad.kernels.expression import IDENTITY
+from minigrad.kernels.gpu import reduce_plan, row_plan
 from minigrad.kernels.gpu.binding import (
     MOST_BLOCKS,
     Launch,
@@ -65,6 +66,29 @@ class GpuPrograms:
             target = out if scratch is None else self.empty(*scratch)
             launch.run(self, (*inputs, target))
             inputs = (target,)
+
+    def rows(self, program, modes, inputs, outputs, shape):
+        """outputs = program(inputs), formulas that reduce along the last axis of `shape`.
+
+        modes: per output 'store' (shape), 'row' (shape[:-1] + (1,)) or 'columns' (shape[-1:], the
+        sum over all rows).
+        """
+        operands = (*inputs, *outputs)
+        same = any(x is y for x in inputs for y in outputs)
+        key = ("gpu", modes, shape, same, *[layout_key(x) for x in operands])
+        call = program.layouts.get(key, self)
+        if call is self:
+            call = remember(program, key, row_plan.plan(program, modes, operands, shape))
+        if call is None:
+            return
+        if call.scratch is None:
+            call.launch.run(self, operands)
+            return
+        partial = {k: self.empty(*call.scratch) for k, m in enumerate(modes) if m == "columns"}
+        targets = [partial.get(k, out) for k, out in enumerate(outputs)]
+        call.launch.run(self, (*inputs, *targets))
+        for k, total in partial.items():
+            self.reduce(IDENTITY, "sum", (total,), outputs[k], total.shape, (0,))
 
 
 def _bind_elementwise(program, operands, shape):

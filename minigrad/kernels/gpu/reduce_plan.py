@@ -16,6 +16,7 @@ from minigrad.kernels.gpu.binding import (
     is_aligned,
     kernel_of,
     numbered,
+    power_above,
     up,
 )
 from minigrad.kernels.gpu.reduce_text import (
@@ -47,11 +48,6 @@ class Sides(NamedTuple):
     kept_strides: list
     reduced: tuple
     reduced_strides: list
-
-
-def power_above(n):
-    """The smallest power of two that is at least n."""
-    return 1 << max(0, n - 1).bit_length()
 
 
 def sides_of(operands, shape, axes):

@@ -57,6 +57,11 @@ class Plan(Outline):
             return PythonStep(function, code_at, built.pieces, built.place, self.owner), ()
         return function, (code_at, 0, len(self.code)) if self.code else (code_at,)
 
+    @property
+    def from_cache(self):
+        """Whether machine code came from the disk cache."""
+        return bool(self.module.step.stats.cache_hits)
+
     def step(self, t, T, table_at):
         """Runs the part of thread t of T."""
         function, more = self.machine_code

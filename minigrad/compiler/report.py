@@ -87,7 +87,7 @@ class ProgramReport:
         self.planning_seconds = plan.planning_seconds
         self.machine_code_seconds = plan.seconds - plan.planning_seconds
         self.seconds = trace.seconds if trace is not None else plan.seconds
-        self.from_cache = bool(plan.module.step.stats.cache_hits)
+        self.from_cache = plan.from_cache
 
     def _count(self, plan):
         moved = [instruction_bytes(i) for i in plan.before.instructions]

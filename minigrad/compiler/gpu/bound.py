@@ -116,7 +116,7 @@ class Bound:
             numbers: (seed, counter) of the random numbers.
         """
         self.bind()
-        copy, plan = self.device.copy, self.plan
+        copy, plan = self.device.copy_flat, self.plan
         for value, source in zip(plan.staged, sources, strict=True):
             if plan.is_on_host(value):
                 self._upload(value, source)
@@ -158,7 +158,8 @@ class Bound:
     @property
     def kernels(self):
         """The different kernels of the launches, in order."""
-        return list(dict.fromkeys(x.kernel for region in self.launches for x in region))
+        found = dict.fromkeys(x.kernel for region in self.launches for x in region)
+        return [k for k in found if k is not None]
 
     def text(self):
         """The texts of the kernels."""

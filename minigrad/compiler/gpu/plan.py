@@ -6,6 +6,7 @@ What runs is decided without touching a GPU; `bound.Bound` gives the calls memor
 import time
 
 from minigrad.compiler.arena import Arena, lives_of
+from minigrad.compiler.gpu.bound import Bound
 from minigrad.compiler.gpu.calls import call_of
 from minigrad.compiler.gpu.fuse import fuse_for_gpu, without_wraps
 from minigrad.compiler.gpu.refusals import check_host_values
@@ -109,7 +110,7 @@ class GpuPlan(Outline):
     def step(self, *operands):
         """Runs the program: see `bound.Bound.run`."""
         if self.bound is None:
-            raise AssertionError("a plan that no wrapper has bound to memory")
+            self.bound = Bound(self)
         return self.bound.run(*operands)
 
 
@@ -148,7 +149,8 @@ class GpuArena(Arena):
                 value = self.plan.owner.get(r.value, r.value)
                 found[value] = found.get(value, (0, 0))[0], end
         for value in self.plan.staged:
-            found[value] = -1, end if value in self.plan.returned else last.get(value, end)
+            stays = value in self.plan.returned or self.plan.is_on_host(value)  # from call to call
+            found[value] = -1, end if stays else last.get(value, end)
         return found
 
 

@@ -14,6 +14,31 @@ class Launch(NamedTuple):
     threads: Any
     operands: tuple
     shared: int
+    uses_library = False
+
+    def run(self, device):
+        """Asks for it."""
+        device.launch(*self)
+
+    def prepare(self, device):
+        """Compiles and loads the kernel, which is no thing to do while a graph is written."""
+        device.load(self.kernel)
+
+
+class LibraryProduct(NamedTuple):
+    """One product by cuBLAS: the arguments of `Cublas.multiply`."""
+
+    arguments: tuple
+    kernel = None
+    uses_library = True
+
+    def run(self, device):
+        """Asks for it."""
+        library = getattr(device.driver.here, "library", None) or device.cublas
+        library.multiply(*self.arguments)
+
+    def prepare(self, device):
+        """Nothing."""
 
 
 class Recording:
@@ -46,6 +71,15 @@ class Recording:
         out = self._real.empty(shape, dtype)
         self._kept.append(out)
         return out
+
+    @property
+    def cublas(self):
+        """What writes products of the library down."""
+        return self
+
+    def multiply(self, *arguments):
+        """As `Cublas.multiply`."""
+        self.launches.append(LibraryProduct(arguments))
 
     def next_call(self):
         """All scratch is free again: what follows is launched after what was."""

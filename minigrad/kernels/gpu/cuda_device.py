@@ -41,14 +41,14 @@ class Cuda(Exchange, LibraryMatmul, Gpu):
 
     def launch(self, kernel, blocks, threads, operands, shared=0):
         """Asks for a GpuKernel: see `Gpu.launch`."""
-        found = self._loaded.get(kernel)
-        if found is None:
-            found = self._load(kernel)
-        function, converters = found
+        function, converters = self._loaded.get(kernel) or self.load(kernel)
         arguments = [c(x) for c, x in zip(converters, operands, strict=True)]
         self.driver.launch(function, blocks, threads, shared, arguments)
 
-    def _load(self, kernel):
+    def load(self, kernel):
+        """Compiles a GpuKernel and hands it to the driver, before its first launch."""
+        if kernel in self._loaded:
+            return self._loaded[kernel]
         cubin = cuda_cubins.cubin(kernel, self.capability)
         words = kernel.signature.split()
         converters = [_address if w.endswith("*") else CONVERT.get(w, int) for w in words]
@@ -72,3 +72,8 @@ class Cuda(Exchange, LibraryMatmul, Gpu):
     def copy_bytes(self, source, target, count):
         """Copies the first bytes of a Buffer to another one."""
         self.driver.between(target.address, source.address, count)
+
+    def copy_flat(self, source, target):
+        """Copies a contiguous Array to another one of its dtype and size."""
+        if source.nbytes:
+            self.driver.between(target.address, source.address, source.nbytes)

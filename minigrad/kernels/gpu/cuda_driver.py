@@ -160,6 +160,8 @@ class Driver:
     def launch(self, kernel, blocks, threads, shared, arguments):
         """Asks for a kernel.
 
+        A graph that this thread writes (`graph.Graph`) gets it in the stream's place.
+
         arguments: addresses and ints as Python ints (each is passed as 8 bytes, of which a kernel
         reads what it declared), float64 as Python floats, float32 as NumPy's.
         """
@@ -171,7 +173,8 @@ class Driver:
         if shared > WITHOUT_ASKING:
             self._allow_shared(kernel, shared)
         try:
-            self.core.launch(self.stream, configuration, kernel, *arguments)
+            stream = getattr(self.here, "builder", None) or self.stream
+            self.core.launch(stream, configuration, kernel, *arguments)
             if self.waits:
                 self.stream.sync()
         except Exception as error:

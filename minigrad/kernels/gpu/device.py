@@ -53,6 +53,10 @@ class Gpu(GpuPrograms, Matmul, Indexing):
         """Copies the first bytes of a Buffer to the beginning of another one."""
         raise NotImplementedError
 
+    def copy_flat(self, source, target):
+        """Copies a contiguous Array to another one of its dtype and size."""
+        raise NotImplementedError
+
     # -- memory ----------------------------------------------------------------------------------
 
     def empty(self, shape, dtype):

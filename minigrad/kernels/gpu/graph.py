@@ -1,27 +1,84 @@
-"""Launches that are replayed: as a list by the simulator, as a CUDA graph by a GPU."""
+"""Launches that are replayed: as a list by the simulator, as a CUDA graph by a GPU.
 
+What is replayed has `run(device)`, which asks the device for one launch, always with the same
+memory and the same numbers.
+"""
+
+import contextlib
 from typing import Any
+
+from minigrad.kernels.gpu.cuda_matmul import Cublas
 
 
 class Launches:
-    """Launches of a device, run one after the other by `replay`."""
+    """What runs launches one after the other."""
 
     def __init__(self, device, launches):
         self.device, self.launches = device, launches
 
     def replay(self):
-        """Launches them all."""
-        launch = self.device.launch
+        """Asks the device for all of them."""
         for x in self.launches:
-            launch(*x)
+            x.run(self.device)
+
+
+class Graph:
+    """Launches as a CUDA graph: written down once by the driver, asked for as one thing.
+
+    They are written on a stream of the graph's own, so that other threads' launches do not get in,
+    and run on the device's stream, in order with everything else.
+    """
+
+    def __init__(self, device, launches):
+        self.driver = driver = device.driver
+        driver.ready()
+        builder = driver.device.create_graph_builder()
+        self.library = None  # a handle of cuBLAS, whose working memory the graph uses
+        if any(x.uses_library for x in launches):
+            module = device.cublas.library
+            self.library = Cublas(module, int(builder.stream.handle))
+        for x in launches:
+            x.prepare(device)
+        builder.begin_building("relaxed")
+        try:
+            with _writing(driver, builder, self.library):
+                for x in launches:
+                    x.run(device)
+        finally:
+            builder.end_building()
+        self.graph = builder.complete()
+        builder.close()
+        self.graph.upload(driver.stream)
+
+    def replay(self):
+        """Asks the GPU for all of them."""
+        self.driver.ready()
+        self.graph.launch(self.driver.stream)
+
+    def __del__(self):
+        library = getattr(self, "library", None)
+        if library is not None:
+            library.library.destroy(library.handle)
+
+
+@contextlib.contextmanager
+def _writing(driver, builder, library):
+    """The block in which this thread's launches are written into a graph."""
+    here = driver.here
+    here.builder, here.library = builder, library
+    try:
+        yield
+    finally:
+        here.builder = here.library = None
 
 
 def replayable(device, launches) -> Any:
-    """What replays launches, each the arguments of `Gpu.launch`, over the memory they name.
+    """What replays launches over the memory they name, which must stay where it is.
 
-    The memory stays where it is as long as the result lives; a device that has `graph_of` makes it.
+    A device without a driver runs the list, and so does one that is asked to wait after each
+    launch (MINIGRAD_CUDA_SYNC=1), so that a fault shows where it happens.
     """
-    make = getattr(device, "graph_of", Launches)
-    if make is Launches or not launches:
+    driver = getattr(device, "driver", None)
+    if driver is None or driver.waits or not launches:
         return Launches(device, launches)
-    return make(launches)
+    return Graph(device, launches)

@@ -87,6 +87,12 @@ class Simt(Gpu):
         """Copies the first bytes of a Buffer to another one."""
         bytes_of(target)[:count] = bytes_of(source)[:count]
 
+    def copy_flat(self, source, target):
+        """Copies a contiguous Array to another one of its dtype and size."""
+        place = {x: x.address - x.buffer.address for x in (source, target)}
+        part = {x: bytes_of(x.buffer)[at : at + x.nbytes] for x, at in place.items()}
+        part[target][...] = part[source]
+
 
 device = Simt()
 backend.register(device)

@@ -1,0 +1,66 @@
+"""A GPU whose kernels are the CPU's functions: programs for GPUs, tested at the CPU's speed.
+
+Its memory is the host's, in a Pool of its own; each function of the device table is one launch. So
+whatever the compiler does around the kernels is the real thing: plan, arena, launches written down
+and replayed, copies in and out, effects.
+"""
+
+from minigrad.kernels import backend
+from minigrad.kernels.cpu import cpu
+from minigrad.kernels.gpu.simt import Simt
+from minigrad.memory.pool import Pool
+
+
+class Kernel:
+    """One function of the CPU's table, as a kernel."""
+
+    def __init__(self, name):
+        self.text, self.run = f"def {name}(): ...\n", getattr(cpu, name)
+
+
+class QuickGpu(Simt):
+    """The device; launches: how many there have been."""
+
+    name = "quick"
+
+    def __init__(self):
+        super().__init__()
+        self.pool = Pool("quick", self.pool.allocate)
+        self.launches = 0
+
+    def launch(self, kernel, blocks, threads, operands, shared=0):
+        """Runs a function of the CPU."""
+        QUICK.launches += 1
+        kernel.run(*operands)
+
+    def wrap_index(self, index, n, out):
+        """As the CPU."""
+        return cpu.wrap_index(index, n, out)
+
+    def nonzero(self, x):
+        """As the CPU."""
+        return self.from_numpy(backend.values(cpu.nonzero(x)), cpu.nonzero(x).dtype)
+
+    def convolves(self, *arguments):
+        """No."""
+        return False
+
+
+def _as_launch(name):
+    kernel = Kernel(name)
+
+    def function(self, *operands):
+        self.launch(kernel, 1, 1, operands)
+
+    return function
+
+
+for _name in (
+    "elementwise", "reduce", "rows", "matmul", "gather", "scatter_add", "put", "cumsum",
+    "arg_reduce", "random", "unfold", "fold", "largest",
+):  # fmt: skip
+    setattr(QuickGpu, _name, _as_launch(_name))
+
+QUICK = QuickGpu()
+backend._modules["quick"] = __name__
+backend.register(QUICK)

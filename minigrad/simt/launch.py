@@ -52,26 +52,51 @@ def extents(value, what, limits):
     return whole
 
 
-class _Buffers:
-    """The global memory of a launch: one region for all arguments that share bytes."""
+def _bounds(array):
+    """(first, past the last) address of the bytes that an array shows."""
+    low, high = byte_bounds(array)
+    return low, high if array.size else low
 
-    def __init__(self, memory):
+
+def _parts(values):
+    """The arrays that arguments show, and those in tuples."""
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _parts(value)
+        elif isinstance(value, Pointer):
+            yield value.data
+        elif isinstance(value, np.ndarray):
+            yield value
+
+
+class _Buffers:
+    """The global memory of a launch: one region for all arguments that share bytes.
+
+    It is no larger than they are, so that what lies beside them in a pool is out of bounds.
+    """
+
+    def __init__(self, memory, arguments):
         self.memory = memory
         self.regions = {}
         self.constants = {}
+        self.spans = []  # [first address, past the last] of overlapping arguments
+        for low, high in sorted(_bounds(array) for array in _parts(arguments)):
+            if self.spans and low < self.spans[-1][1]:
+                self.spans[-1][1] = max(high, self.spans[-1][1])
+            else:
+                self.spans.append([low, high])
 
     def region(self, array, name):
-        """(region of the buffer that an array lies in, address of the region's first byte)."""
-        root = array
-        while isinstance(root.base, np.ndarray):
-            root = root.base
-        low, high = byte_bounds(root)
-        if id(root) not in self.regions:
+        """(region of the bytes that an array lies in, address of the region's first byte)."""
+        first, past = _bounds(array)
+        low, high = next(s for s in self.spans if s[0] <= first and past <= s[1])
+        if (low, high) not in self.regions:
             bytes_ = np.frombuffer((ctypes.c_char * (high - low)).from_address(low), np.uint8)
-            shape = array.shape if array is root and array.flags.c_contiguous else None
+            whole = array.flags.c_contiguous and high - low == array.nbytes
+            shape = array.shape if whole else None
             region = self.memory.buffer(bytes_, name, array.flags.writeable, shape=shape)
-            self.regions[id(root)] = region, root  # the array lives as long as its bytes are used
-        return self.regions[id(root)][0], low
+            self.regions[low, high] = region, array  # it lives as long as its bytes are used
+        return self.regions[low, high][0], low
 
     def array(self, array, name):
         """A NumPy array as a kernel sees it."""
@@ -157,7 +182,7 @@ def launch(function, blocks, threads, arguments, shared=0, watch=True, counts=No
             got=f"{len(arguments)}",
         )
     memory = Memory(compiled.name, watch, counts, compiled.exact)
-    buffers = _Buffers(memory)
+    buffers = _Buffers(memory, arguments)
     values = [
         buffers.argument(value, name)
         for value, name in zip(arguments, compiled.parameters, strict=True)

@@ -39,7 +39,7 @@ class Brute:
             if kind == "atomic":
                 place = memory, byte
                 self.known[thread] = self.known.get(thread, 0) | self.released.get(place, 0)
-                if self.fenced.get(thread):
+                if thread in self.fenced:
                     free = self.fenced[thread] | bit
                     self.released[place] = self.released.get(place, 0) | free
             self.known[thread] = self.known.get(thread, 0) | bit
@@ -48,11 +48,14 @@ class Brute:
     def meet(self, group):
         """Threads pass a barrier of the block or of the warp together."""
         known = fenced = 0
+        some = any(thread in self.fenced for thread in group)
         for thread in group:
             known |= self.known.get(thread, 0)
             fenced |= self.fenced.get(thread, 0)
         for thread in group:
-            self.known[thread], self.fenced[thread] = known, fenced
+            self.known[thread] = known
+            if some:
+                self.fenced[thread] = fenced
 
     def fence(self, group):
         for thread in group:
@@ -117,7 +120,8 @@ class Both:
             if kind == "read":
                 region.load(dtype, index, active, site, width)
             elif kind == "write":
-                region.store(dtype, index, value if width == 1 else [value] * width, active, site, width)
+                values = value if width == 1 else [value] * width
+                region.store(dtype, index, values, active, site, width)
             else:
                 region.atomic(dtype, "add", index, value, active, site)
         except DataRaceError as error:

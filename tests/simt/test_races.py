@@ -107,5 +107,5 @@ def play(seed, dtypes, exact):
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("dtypes", [["f4"], ["f4", "f8"], ["f8", "i2"]], ids=str)
 def test_random_programs(exact, dtypes):
-    lengths = [play(seed, dtypes, exact) for seed in range(1500)]
+    lengths = [play(seed, dtypes, exact) for seed in range(100)]
     assert max(lengths) >= 5  # else only first accesses were judged

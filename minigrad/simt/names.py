@@ -77,7 +77,7 @@ def intrinsic_path(value):
     """The path of a stub taken from Numba's module, `from numba.cuda import grid`; or None."""
     if isinstance(value, Intrinsic):
         return value.path
-    if not getattr(value, "__module__", "").startswith(_CUDA_MODULES):
+    if not (getattr(value, "__module__", None) or "").startswith(_CUDA_MODULES):
         return None
     for name in _CUDA_MODULES:
         for path in {p.split(".")[0] for p in PATHS}:

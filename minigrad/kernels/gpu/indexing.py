@@ -28,7 +28,7 @@ class Indexing:
         if not out.size:
             return
         code = MOVED[out.dtype.itemsize]
-        is_wide = r % 4 == 0 and all(a.address % (4 * out.dtype.itemsize) == 0 for a in (x, out))
+        is_wide = r % 4 == 0 and all(a.address % 16 == 0 for a in (x, out))
         name = "gather_wide" if is_wide else "gather"
         blocks, threads = rows_of(outer * m, r // 4 if is_wide else r)
         kernel = entry("gpu_indexing", name, code, "T*" + ROWS)

@@ -74,6 +74,7 @@ class _Operand:
         each = 4 if whole else 1
         self.count = across * tile.depth // each // tile.threads
         assert self.count * each * tile.threads == across * tile.depth
+        assert tile.threads * each >= max(across, tile.depth), "a copy of a thread is one row"
 
     def values(self, p):
         """Names of the values that the p-th copy of a thread carries in registers."""

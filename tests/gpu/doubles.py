@@ -1,0 +1,162 @@
+"""A driver without a GPU: memory of the host, kernels by the simulator, a stream that is checked.
+
+What is asked of it happens at once, except copies through pinned memory: those happen when they are
+waited for, so that a buffer which is written too early gives wrong bytes, as on a GPU.
+"""
+
+import contextlib
+import ctypes
+from types import SimpleNamespace
+
+import numpy as np
+
+from minigrad import simt
+from minigrad.kernels import backend
+from minigrad.kernels.gpu import cuda_cubins, cuda_device
+from minigrad.memory import monitor
+
+TYPES = {"f4": np.float32, "f8": np.float64, "i4": np.int32, "i8": np.int64, "u1": np.uint8}
+TYPES["u4"] = np.uint32
+
+
+class Event:
+    def __init__(self, driver):
+        self.driver, self.upto = driver, len(driver.queue)
+
+    def sync(self):
+        self.driver.run(self.upto)
+
+
+class DoubleDriver:
+    """What `cuda_driver.Driver` offers, over memory of the host."""
+
+    number, capability, processors = 0, (9, 0), 4
+
+    def __init__(self, limit=1 << 30):
+        self.blocks = {}  # address -> bytes
+        self.limit, self.used = limit, 0
+        self.queue, self.done = [], 0
+        self.launches = []
+        self.stream = SimpleNamespace(handle=77)
+
+    # -- the stream: functions, run in order when somebody waits
+
+    def ask(self, function):
+        self.queue.append(function)
+
+    def run(self, upto):
+        while self.done < upto:
+            self.queue[self.done]()
+            self.done += 1
+
+    def record(self, is_timed=False):
+        return Event(self)
+
+    def wait(self, event):
+        event.sync()
+
+    def synchronize(self):
+        self.run(len(self.queue))
+
+    def ready(self):
+        pass
+
+    # -- memory
+
+    def allocate(self, nbytes):
+        if self.used + nbytes > self.limit:
+            raise MemoryError
+        data = np.full(nbytes, 0xA5, np.uint8)
+        address = data.ctypes.data
+        self.blocks[address] = data
+        self.used += nbytes
+        return Owner(self, address, nbytes), address
+
+    def pinned(self, nbytes):
+        data = np.zeros(nbytes, np.uint8)
+        return data, data.ctypes.data, data
+
+    def find(self, address):
+        """(the block, the place in it) of an address of the GPU."""
+        for start, data in self.blocks.items():
+            if start <= address < start + max(data.size, 1):
+                return data, address - start
+        raise AssertionError(f"{address:#x} is no memory of the GPU")
+
+    def _inside(self, address, nbytes):
+        data, start = self.find(address)
+        assert start + nbytes <= data.size
+
+    def to_device(self, target, source, nbytes):
+        self._inside(target, nbytes)
+        self.ask(lambda: ctypes.memmove(target, source, nbytes))
+
+    def to_host(self, target, source, nbytes):
+        self._inside(source, nbytes)
+        self.ask(lambda: ctypes.memmove(target, source, nbytes))
+
+    def between(self, target, source, nbytes):
+        self._inside(target, nbytes)
+        self._inside(source, nbytes)
+        self.ask(lambda: ctypes.memmove(target, source, nbytes))
+
+    def fill(self, address, byte, nbytes):
+        self._inside(address, nbytes)
+        self.ask(lambda: ctypes.memset(address, byte, nbytes))
+
+    # -- kernels
+
+    def load(self, kernel):
+        return kernel
+
+    def launch(self, kernel, blocks, threads, shared, arguments):
+        self.launches.append(kernel)
+        self.ask(lambda: self._launch(kernel, blocks, threads, shared, arguments))
+
+    def _launch(self, kernel, blocks, threads, shared, arguments):
+        converted = []
+        for word, x in zip(kernel.signature.split(), arguments, strict=True):
+            if word.endswith("*"):
+                assert type(x) is int
+                converted.append(simt.Pointer(*self._typed(x, TYPES[word[:-1]])))
+            else:
+                expected = {"f4": np.float32, "f8": float}.get(word, int)
+                assert type(x) is expected, (word, type(x))
+                converted.append(TYPES[word](x))
+        simt.launch(kernel.simulated(), blocks, threads, converted, shared, False)
+
+    def _typed(self, address, kind):
+        data, start = self.find(address)
+        return data, kind, start
+
+
+class Owner:
+    """Gives memory back when it is dropped, in the order of the stream."""
+
+    def __init__(self, driver, address, nbytes):
+        self.driver, self.address, self.nbytes = driver, address, nbytes
+
+    def __del__(self):
+        driver, address = self.driver, self.address
+        driver.used -= self.nbytes
+        driver.ask(lambda: driver.blocks.pop(address))
+
+
+@contextlib.contextmanager
+def doubled(**options):
+    """The device `cuda` over a DoubleDriver, while the block lasts."""
+    driver = DoubleDriver(**options)
+    cubin_before, cuda_cubins.cubin = cuda_cubins.cubin, lambda kernel, capability: kernel
+    pools = dict(monitor.pools)
+    before = backend._devices.get("cuda")
+    try:
+        device = cuda_device.Cuda(driver)
+        backend.register(device)
+        yield device
+    finally:
+        cuda_cubins.cubin = cubin_before
+        backend._devices.pop("cuda", None)
+        if before is not None:
+            backend.register(before)
+        monitor.pools.clear()
+        monitor.pools.update(pools)

@@ -50,10 +50,10 @@ def result_dtype(name, a, b):
         return BOOL
     if not floats:
         return F8 if name == "Div" else U8 if a.kind == b.kind == "u" else I8
-    if name == "Pow":
-        return max([*floats, F4], key=lambda d: d.itemsize)
+    if name == "Pow" and b.kind != "f":
+        return F8 if a == F8 else F4
     wide = _with_integer(a, b)
-    return F4 if wide == F2 and name in ("FloorDiv", "Mod") else wide
+    return F4 if wide == F2 and name in ("FloorDiv", "Mod", "Pow") else wide
 
 
 def _with_integer(a, b):

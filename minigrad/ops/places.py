@@ -14,6 +14,7 @@ from minigrad.errors import ArgumentError, ArgumentTypeError, BoundsError, Shape
 from minigrad.graph.probe import check_as
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of, values
+from minigrad.ops.operands import check_operands
 
 
 class Place(NamedTuple):
@@ -138,6 +139,7 @@ def _normal(item, x):
         if item.dtype.kind == "b":
             raise ArgumentTypeError("index: wanted a mask with at least one axis", "one bool")
         return item.item()
+    check_operands("index", (x, item))
     return item
 
 

@@ -37,8 +37,9 @@ TYPES = {
 
 
 def alone(buffer):
-    """The bytes that were asked for of a Buffer, as an ndarray that is a view of none: what lies
-    beside them is out of bounds.
+    """The bytes that were asked for of a Buffer: what lies beside them is out of bounds.
+
+    An ndarray that is a view of none: the simulator takes the whole that a view is of.
     """
     if not buffer.requested:
         return np.empty(0, np.uint8)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from minigrad.compiler.gpu.listing import annotated as annotated_for_gpu
 from minigrad.compiler.labels import ValueNames
 from minigrad.compiler.listing import annotated
 from minigrad.compiler.memory_plan import MemoryPlan
@@ -36,11 +37,14 @@ class Inspection:
     def source(self):
         """The text of the program that was used last: Python that Numba compiles.
 
+        On a GPU: its calls, the CUDA kernels that they launch, and the texts of those.
+
         Before it, as comments, its kernels and calls: operations, values and lines of the person's
         program, which the compiled file itself does not hold.
         """
         trace = self._traced()
-        return annotated(trace.plan, self._names(trace), self._title)
+        write = annotated if trace.plan.device == "cpu" else annotated_for_gpu
+        return write(trace.plan, self._names(trace), self._title)
 
     def report(self):
         """What its programs do and save: a `Report`, which prints as text.

@@ -33,18 +33,20 @@ def listing(plan, names, title):
                 arguments = [names_of(a, names, plan.owner) for a in x.arguments]
                 arguments = [a for a in arguments if a]
                 who = "all" if call.is_cut else call.owner
-                calls.append((number, who, f"{function}({', '.join(arguments)})", _line(call)))
+                calls.append(
+                    (number, who, f"{function}({', '.join(arguments)})", line_of_call(call))
+                )
     threads = plural(plan.threads, "thread")
     head = f"{title}: {plural(len(calls), 'call')} in {plural(len(plan.regions), 'region')}"
     lines = [f"{head}, {threads}"]
-    lines += [f"{name}: {_cut('; '.join(what), WIDTH - 12)}" for name, what in kernels.items()]
+    lines += [f"{name}: {cut('; '.join(what), WIDTH - 12)}" for name, what in kernels.items()]
     if len(plan.code):
         lines.append("the calls below are numbers in `code` for step(); kernels are functions")
     lines.append("region, call, line" if plan.threads == 1 else "region, thread, call, line")
     for number, who, text, line in calls:
         begin = f"{number:>4} " if plan.threads == 1 else f"{number:>4} {who!s:>3} "
         room = WIDTH - PLACE - len(begin) - 3
-        lines.append(f"{begin}{_cut(text, room):<{room}} {line}")
+        lines.append(f"{begin}{cut(text, room):<{room}} {line}")
     return lines
 
 
@@ -57,10 +59,12 @@ def names_of(argument, names, owner):
     return f"{name} + {place}" if place else name
 
 
-def _line(call):
+def line_of_call(call):
+    """The user's line of a call, cut to PLACE columns."""
     line = next((i.line for i in call.item.instructions if i.line), "")
-    return _cut(place_of(line), PLACE)
+    return cut(place_of(line), PLACE)
 
 
-def _cut(text, most):
+def cut(text, most):
+    """A text in at most so many columns."""
     return text if len(text) <= most else text[: most - 1] + "\u2026"

@@ -23,8 +23,10 @@ class Plan(Outline):
     slots: what the table of int64 holds: ('sync',): the address of 128 zeroed bytes; ('arena',
     nbytes); (kind, Value) for captured memory, arguments and constants; ('result', k); ('seed',)
     and ('counter',) of the random numbers.
-    threads: how many it may use; the table is the same for all of them.
+    device: "cpu". threads: how many it may use; the table is the same for all of them.
     """
+
+    device = "cpu"
 
     def __init__(self, recording, dead_slices=(), n_threads=None):
         began = time.perf_counter()

@@ -12,6 +12,8 @@ from minigrad.array.array import Array, moves
 from minigrad.array.dtypes import bool_, int64, uint8
 from minigrad.array.layout import contiguous_strides
 from minigrad.compiler.gpu.recorder import recorder_of
+from minigrad.compiler.inplace import rooted
+from minigrad.compiler.program import Ref
 from minigrad.kernels import backend
 from minigrad.kernels.gpu.graph import replayable
 
@@ -49,13 +51,10 @@ class Bound:
         return base.view(shape, strides, at // dtype.itemsize)
 
     def at(self, ref):
-        """The Array of a Ref; a number as it is."""
-        if not hasattr(ref, "value"):
-            return ref
-        value = self.plan.owner.get(ref.value, ref.value)
-        place = self.plan.arena.offsets.get(value)
+        """The Array of a Ref to memory that is its own."""
+        place = self.plan.arena.offsets.get(ref.value)
         if place is None:
-            return value.storage.view(ref.shape, ref.strides, ref.offset)
+            return ref.value.storage.view(ref.shape, ref.strides, ref.offset)
         step = ref.dtype.itemsize
         return self.array(ref.dtype, ref.shape, ref.strides, place + ref.offset * step)
 
@@ -95,6 +94,7 @@ class Bound:
         for (call,) in self.plan.regions:
             recorder.next_call()
             first = len(recorder.launches)
+            at.next_call()
             call.table.run(recorder, at)
             self.launches.append(recorder.launches[first:])
         self._scratch = recorder  # which holds it
@@ -153,27 +153,29 @@ class Bound:
                         return number
         return 0
 
-    # -- looking -------------------------------------------------------------------------------
-
-    @property
-    def kernels(self):
-        """The different kernels of the launches, in order."""
-        found = dict.fromkeys(x.kernel for region in self.launches for x in region)
-        return [k for k in found if k is not None]
-
-    def text(self):
-        """The texts of the kernels."""
-        return "\n\n".join(f"{k.text}" for k in self.kernels)
-
 
 class Places:
-    """at(ref) while launches are written down: the Array of a Ref, and what only checks need."""
+    """at(ref) while launches are written down: the Array of a Ref, and what only checks need.
+
+    Within one call equal places are one Array: by that kernels know what they write over.
+    """
 
     def __init__(self, bound):
         self._bound, self.state = bound, bound.seed_and_counter
+        self._made = {}
+
+    def next_call(self):
+        """Another call begins."""
+        self._made = {}
 
     def __call__(self, ref):
-        return self._bound.at(ref)
+        if not isinstance(ref, Ref):
+            return ref
+        ref = rooted(ref, self._bound.plan.owner)
+        found = self._made.get(ref)
+        if found is None:
+            found = self._made[ref] = self._bound.at(ref)
+        return found
 
     def status(self, check):
         """Where check number `check` says whether something is wrong: a bool of shape ()."""

@@ -83,13 +83,20 @@ def _by_rows(loop):
         kept = [s for d, s in zip(loop.dims[n:], strides[n:], strict=True) if d != 1]
         return kept[-1] if kept else 0
 
-    inputs = [Ref(v, shape, (*s[:n], along(s)), o) for v, o, s in places]
+    def seen(value, offset, strides, is_row):
+        """A Ref over the rows; of one value a row, if it does not move along them."""
+        step = along(strides)
+        if is_row:
+            return Ref(value, (*head, 1), (*strides[:n], 0), offset)
+        return Ref(value, shape, (*strides[:n], step), offset)
+
+    inputs = [seen(v, o, s, not along(s)) for v, o, s in places]
     outputs, modes = [], tuple(o.mode for o in loop.outputs)
     for o in loop.outputs:
-        if o.mode == "row":
-            outputs.append(Ref(o.value, (*head, 1), (*o.strides[:n], 0), o.offset))
+        if o.mode == "columns":
+            outputs.append(Ref(o.value, (columns,), (along(o.strides),), o.offset))
         else:
-            outputs.append(Ref(o.value, shape, (*o.strides[:n], along(o.strides)), o.offset))
+            outputs.append(seen(o.value, o.offset, o.strides, o.mode == "row"))
 
     def run(device, at):
         device.rows(program, modes, tuple(map(at, inputs)), tuple(map(at, outputs)), shape)

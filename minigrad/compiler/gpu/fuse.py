@@ -1,8 +1,9 @@
 """Fusion for a GPU: what one kernel of the device's table can run becomes one Loop.
 
-A GPU has three forms of kernel: a formula for each element, formulas with reductions along rows,
-and one reduction. So a Loop may hold formulas and row reductions together, and a reduction over
-rows (columns), or over everything, stays alone: it needs an order of its own among the blocks.
+A GPU has three forms of kernel: a formula for each element, formulas with reductions along rows
+and sums over the rows, and one reduction of another kind. So a Loop may hold formulas, row
+reductions and sums of columns together; a reduction over everything stays alone, since it needs an
+order of its own among the blocks.
 """
 
 from dataclasses import replace
@@ -71,12 +72,19 @@ def fits_one_kernel(loop):
     """Whether one kernel of the table can run a Loop of several pieces."""
     if not is_by_rows(loop):
         return True
-    if any(o.mode not in ("store", "row") for o in loop.outputs) or loop.rows is None:
+    if loop.rows is None or not all(_is_row_output(loop, o) for o in loop.outputs):
         return False
     for e in _formulas(loop):
         if e.op in ROW_REDUCTIONS and (e.op not in ROW_FORMS or loop.kinds.of(e.args[0]) != "f"):
             return False
     return one_column_axis(loop) is not None
+
+
+def _is_row_output(loop, o):
+    """Whether kernels of rows have such outputs."""
+    if o.mode != "columns":
+        return o.mode in ("store", "row")
+    return o.how == "sum" and o.value.dtype.is_float and loop.kinds.of(o.formula) == "f"
 
 
 def one_column_axis(loop):

@@ -102,11 +102,6 @@ class GpuPlan(Outline):
         """Whether machine code came from the disk cache: kernels are compiled when first run."""
         return False
 
-    @property
-    def text(self):
-        """The kernels that the program launches."""
-        return "" if self.bound is None else self.bound.text()
-
     def step(self, *operands):
         """Runs the program: see `bound.Bound.run`."""
         if self.bound is None:

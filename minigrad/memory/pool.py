@@ -242,6 +242,7 @@ class Pool:
                 free = self.free[segment.is_small]
                 del free[bisect.bisect_left(free, (whole.nbytes, whole.address))]
                 self.segments.remove(segment)
+                segment.owner = None  # back now: segment and block know each other, a cycle
                 self.reserved_bytes -= segment.nbytes
                 released += segment.nbytes
         return released

@@ -5,8 +5,6 @@ memory of the GPU in our Pool, copies through pinned memory, kernels compiled to
 is asked for and done later, in order, on one stream; reading a value waits for it.
 """
 
-from operator import attrgetter
-
 import numpy as np
 
 from minigrad.kernels.gpu import cuda_cubins
@@ -17,7 +15,6 @@ from minigrad.kernels.gpu.device import Gpu
 from minigrad.memory.monitor import register_pool
 from minigrad.memory.pool import Pool
 
-_address = attrgetter("address")
 CONVERT = {"f4": np.float32, "f8": float}  # of a number, before it is launched; else int
 
 
@@ -51,9 +48,17 @@ class Cuda(Exchange, LibraryMatmul, Gpu):
             return self._loaded[kernel]
         cubin = cuda_cubins.cubin(kernel, self.capability)
         words = kernel.signature.split()
-        converters = [_address if w.endswith("*") else CONVERT.get(w, int) for w in words]
+        converters = [self._pointer if w.endswith("*") else CONVERT.get(w, int) for w in words]
         self._loaded[kernel] = found = self.driver.load(cubin), converters
         return found
+
+    def _pointer(self, x):
+        """The address of an Array's first element; an int is one already: 0 is no memory."""
+        if type(x) is int:
+            return x
+        if x.buffer.pool is not self.pool:
+            self.check_here(x)
+        return x.address
 
     def synchronize(self):
         """Waits until all that was asked of the GPU is done; faults of kernels show here."""

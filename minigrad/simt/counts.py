@@ -8,7 +8,7 @@ together. In all of them `active` is bool (one per lane), or None for all lanes 
 `site` the `Site` of the expression:
 
 - `wave(lanes)`: by memory, when the blocks of a wave begin.
-- `access(kind, region, site, byte, nbytes, active)`: by memory, for a "read", "write" or "atomic"
+- `access(kind, region, site, byte, nbytes, active)`: by memory, for a "load", "store" or "atomic"
   of `nbytes` bytes per lane from the region's byte `byte` on: int64, a scalar or one per lane.
 - `branch(site, active, taken)`: by the machine, where lanes decide: `if`, `while`, `for`,
   conditional expressions, `and`, `or`. taken: bool, a scalar or one per lane; arbitrary in inactive
@@ -32,7 +32,7 @@ class Access:
     """What one expression did to one array, summed over all warps that ran it.
 
     Attributes:
-        kind: "read", "write" or "atomic".
+        kind: "load", "store" or "atomic".
         space: "global", "shared" or "constant".
         array: the array's name. nbytes: bytes that one lane uses at a time.
         warps: warp accesses: how often one warp ran it with any lane active.
@@ -112,7 +112,7 @@ class Counts:
 
     Attributes:
         accesses: [Access], by line; branches: [Branch]; barriers, warp_barriers, exchanges: [Event]
-            per place; doubles: [Event] whose `lanes` are operations of single threads.
+            per place; float64_operations: [Event] whose `lanes` count operations of single threads.
         launches, blocks, threads: how much ran.
     """
 
@@ -205,7 +205,7 @@ class Counts:
     barriers = property(lambda self: self._events_of("block"))
     warp_barriers = property(lambda self: self._events_of("warp"))
     exchanges = property(lambda self: self._events_of("exchange"))
-    doubles = property(lambda self: self._events_of("double"))
+    float64_operations = property(lambda self: self._events_of("double"))
 
 
 def _place(found):

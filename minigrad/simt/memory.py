@@ -36,6 +36,7 @@ from minigrad.simt.lanes import first_active
 from minigrad.simt.uses import ATOMIC, READ, WRITE
 from minigrad.simt.watch import Guard, Watch, read_only
 
+_NAMES = {READ: "load", WRITE: "store", ATOMIC: "atomic"}  # of kinds of access, in counts
 GARBAGE = 0xFF  # what uninitialised bytes hold: floats are NaN, integers -1
 
 
@@ -130,7 +131,7 @@ class Region:
             self._guard.access(kind, size, index, active, site, width)
         counts = self.memory.counts
         if counts is not None:
-            counts.access(kind, self, site, index * size, size * width, active)
+            counts.access(_NAMES[kind], self, site, index * size, size * width, active)
 
     def element(self, byte, itemsize, site):
         """`element (1, 2) of tile`: what stands at a byte of this memory, for messages."""

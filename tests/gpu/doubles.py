@@ -147,7 +147,7 @@ def doubled(**options):
     """The device `cuda` over a DoubleDriver, while the block lasts."""
     driver = DoubleDriver(**options)
     cubin_before, cuda_cubins.cubin = cuda_cubins.cubin, lambda kernel, capability: kernel
-    pools = dict(monitor.pools)
+    pool = monitor.pools.get("cuda")
     before = backend._devices.get("cuda")
     try:
         device = cuda_device.Cuda(driver)
@@ -158,5 +158,6 @@ def doubled(**options):
         backend._devices.pop("cuda", None)
         if before is not None:
             backend.register(before)
-        monitor.pools.clear()
-        monitor.pools.update(pools)
+        monitor.pools.pop("cuda", None)
+        if pool is not None:
+            monitor.pools["cuda"] = pool

@@ -1,0 +1,435 @@
+"""Each construct of kernels, by the machine and by plain Python thread after thread."""
+
+import math
+
+import numpy as np
+import pytest
+
+from minigrad import simt
+from tests.simt.programs import both, define
+
+RNG = np.random.default_rng(0)
+F = RNG.standard_normal(50).astype(np.float32)
+M = RNG.standard_normal((7, 5))
+TABLE = np.array([[1, 2, 3], [4, 5, 6]], np.int32)
+
+SNIPPETS = {
+    "tuples": """
+    a, (b, c) = i, (i + 1, 2)
+    a, b = b, a
+    t = (a, b, c)
+    out[i] = t[0] * 100 + t[1] * 10 + t[-1] + len(t) + (t + (4, 5))[3]
+""",
+    "tuple by a thread's index": """
+    t = (i * 2, i * 3, i * 5)
+    out[i] = t[i % 3] + t[-1 - i % 3]
+""",
+    "tuple slices and loops": """
+    s = 0
+    for v in (3, 1, i)[1:]:
+        s = s * 10 + v
+    for v in [1, 2]:
+        s += v
+    out[i] = s
+""",
+    "several targets": """
+    a = b = i + 1
+    a += 1
+    out[i] = a * b
+""",
+    "augmented": """
+    a = i + 10
+    a -= 3; a *= 2; a //= 3; a %= 50; a <<= 2; a >>= 1; a |= 1; a ^= 6; a &= 63; a **= 2
+    b = i + 0.5
+    b /= 4
+    out[i] = a + b
+    out[i] += 1
+    out[i] *= 2
+""",
+    "chained comparison": """
+    out[i] = (2 < i <= 20 < x.size) + 2 * (i < 5 > 3) + 4 * (i == i % 7 != 3)
+""",
+    "short circuit guards": """
+    if i < 3 and x[i * 16] > 0 or i > 45 and x[i - 45] > 0:
+        out[i] = 1
+    elif not (i < 40 and x[i + 10] < 0):
+        out[i] = 2
+    else:
+        out[i] = 3
+""",
+    "boolean operators give values": """
+    out[i] = (i % 3 and i % 5 or 77) + (i % 2 or 9)
+""",
+    "ternaries": """
+    out[i] = (x[i + 10] if i < 40 else x[i - 40]) * (1 if i % 2 else (2 if i % 3 else 3))
+""",
+    "membership": """
+    out[i] = (i in (1, 5, 7)) + 2 * (i % 4 not in (0, 3))
+""",
+    "negative indices": """
+    out[-1 - i] = x[-50 + i] + m[-1, -(i % 5) - 1]
+""",
+    "two axes": """
+    out[i] = m[i % 7, i % 5] + m[i % 7][i % 5] + table[i % 2, 2]
+""",
+    "shapes": """
+    out[i] = x.shape[0] + m.shape[0] * m.shape[1] + m.size + m.ndim + len(m) + m[2].shape[0]
+    n, k = m.shape
+    out[i] += n * k
+""",
+    "views": """
+    row = m[i % 7]
+    part = m[1:6:2, i % 5]
+    out[i] = row[2] + part[2] + part.shape[0] + m.T[1, i % 7] + x[5:][i % 45] + x[-3:][1]
+""",
+    "loop over an array": """
+    s = 0.0
+    for v in m[i % 7]:
+        if v < 0:
+            continue
+        s += v
+    out[i] = s
+""",
+    "enumerate and zip": """
+    s = 0.0
+    for k, v in enumerate(m[0]):
+        s += k * v
+    for a, b in zip((1, 2, 3), (i, 4, 5)):
+        s += a * b
+    out[i] = s
+""",
+    "ranges with each thread's own bounds": """
+    s = 0
+    for k in range(i % 4, i, i % 3 + 1):
+        s += k
+    for k in range(i, -2, -7):
+        s = s * 3 + k
+    for k in range(3, 10, 1 if i % 2 else -1):
+        s += 1
+    out[i] = s + k
+""",
+    "loop variable after the loop": """
+    k = -1
+    for k in range(i % 5):
+        if k == 2:
+            break
+    out[i] = k
+""",
+    "nested loops with break and continue": """
+    s = 0
+    for a in range(6):
+        if a == i % 4:
+            continue
+        b = 0
+        while True:
+            b += 1
+            if b > a:
+                break
+            if (a + b + i) % 3 == 0:
+                continue
+            s += a * b
+            if s > 60:
+                break
+        else:
+            s += 1000
+        if s > 100:
+            break
+    else:
+        s += 5000
+    out[i] = s
+""",
+    "early return": """
+    if i % 3 == 0:
+        return
+    for k in range(10):
+        if k * k > i:
+            out[i] = k
+            return
+    out[i] = 99
+""",
+    "functions of numbers": """
+    v = x[i]
+    out[i] = abs(v) + min(v, 0.25) + max(v, m[0, 0], 0) + round(v * 10) + int(v * 7) + float(i)
+    out[i] += bool(i % 2) + pow(i % 5, 2) + divmod(i, 7)[0] * 10 + divmod(i, 7)[1]
+    out[i] += math.floor(v) + math.sqrt(abs(v)) + math.pi + np.float64(3) + math.pow(2.0, 3)
+""",
+    "casts": """
+    out[i] = np.int32(x[i] * 100) + np.uint8(i + 250) + np.float32(0.1) + np.int8(200 + i)
+    out[i] += np.int64(3.9) + np.float64(np.float16(0.1))
+""",
+    "integer arithmetic": """
+    j = i - 25
+    out[i] = j // 4 + j % 4 * 10 + -j // 3 + -j % 7 + (j >> 1) + (~j) + (j ^ 5) + (j & 12) - +j
+""",
+    "constants": """
+    out[i] = K + PAIR[1] + PAIR[0] ** 2 + 0x10 + 1_000 + -K + 2.0**-3 + (K if True else 1)
+""",
+    "annotations and pass": """
+    value: int = i * 2
+    if i > 3:
+        pass
+    else:
+        value += 1
+    out[i] = value
+""",
+    "device functions": """
+    s, p = both_of(i, y=3)
+    out[i] = clamp(s, 5, 20) + p + clamp(hi=4, lo=2, v=i) + nothing(out, i, 1) if i else -7
+""",
+}
+HELPERS = """
+def clamp(v, lo, hi):
+    if v < lo:
+        return lo
+    if v > hi:
+        return hi
+    return v
+
+
+def both_of(x, y=2):
+    return x + y, x * y
+
+
+def nothing(out, i, v):
+    out[i] = v
+    return 3 if v > 0 else 4
+
+
+"""
+
+
+@pytest.mark.parametrize("name", SNIPPETS)
+def test_construct(name):
+    names = {"TABLE": TABLE, "K": 7, "PAIR": (2, 3)}
+    text = HELPERS + (
+        "def kernel(x, m, table, out):\n    i = cuda.grid(1)\n    if i >= 50:\n        return\n"
+    )
+    x = F.astype(float)  # a float32 of NumPy would not become float64 as Numba's does
+    both(text + SNIPPETS[name], 4, 16, [x, M, TABLE, np.full(50, -1.0)], **names)
+
+
+def test_grid_of_three_axes():
+    text = """
+def kernel(out):
+    x, y, z = cuda.grid(3)
+    bx, by, bz = cuda.blockIdx.x, cuda.blockIdx.y, cuda.blockIdx.z
+    t = cuda.threadIdx
+    if x < out.shape[0] and y < out.shape[1] and z < out.shape[2]:
+        out[x, y, z] = bx + 10 * by + 100 * bz + 1000 * t.x + 10000 * t.y + 100000 * t.z
+        out[x, y, z] += cuda.blockDim.y * 1000000 + cuda.gridDim.z * 10000000
+"""
+    both(text, (3, 2, 2), (4, 2, 3), [np.zeros((11, 4, 5), np.int64)])
+
+
+def test_grid_stride_loop():
+    text = """
+def kernel(x, out):
+    for i in range(cuda.grid(1), x.size, cuda.gridsize(1)):
+        out[i] = x[i] * 2
+"""
+    both(text, 2, 8, [F, np.zeros_like(F)])
+
+
+def test_more_blocks_than_a_wave_holds():
+    text = """
+def kernel(out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = i * 3 + cuda.blockIdx.x
+"""
+    out = np.zeros(100_000, np.int64)
+    simt.launch(define(text)["kernel"], 98, 1024, (out,))
+    i = np.arange(out.size)
+    assert (out == i * 3 + i // 1024).all()
+
+
+def test_strided_and_reversed_arguments():
+    text = """
+def kernel(a, b, c, out):
+    i = cuda.grid(1)
+    if i < out.shape[0]:
+        out[i, 0] = a[i] + b[i, 1] * c[2, i]
+"""
+    base = RNG.standard_normal((20, 6))
+    both(text, 1, 32, [base[:10, 0][::-1], base[::2], base.T, np.zeros((10, 3))[:, ::2]])
+
+
+def test_constants_global_arrays_and_closures():
+    text = """
+def kernel(out):
+    i = cuda.grid(1)
+    t = cuda.const.array_like(TABLE)
+    out[i] = TABLE[i % 2, i % 3] + t[0, 1] + module.K
+"""
+    import types
+
+    out = np.zeros(6)
+    space = define(text, TABLE=TABLE, module=types.SimpleNamespace(K=100))
+    simt.launch(space["kernel"], 1, 6, (out,))
+    assert (out == [TABLE[i % 2, i % 3] + 102 for i in range(6)]).all()
+
+    def make(step):
+        def kernel(out):
+            i = cuda.grid(1)
+            out[i] = i * step
+
+        return kernel
+
+    from minigrad.simt.language import cuda
+
+    for step in (3, 4):
+        simt.launch(make(step), 1, 6, (out,))
+        assert (out == np.arange(6) * step).all()
+
+
+def test_a_changed_global_is_seen():
+    text = """
+def kernel(out):
+    out[cuda.grid(1)] = K
+"""
+    space, out = define(text, K=1), np.zeros(3)
+    simt.launch(space["kernel"], 1, 3, (out,))
+    space["K"] = 2
+    simt.launch(space["kernel"], 1, 3, (out,))
+    assert (out == 2).all()
+
+
+def test_changed_device_function_is_seen():
+    text = (
+        "def inner(x):\n    return x + 1\n\n\ndef kernel(out):\n    out[cuda.grid(1)] = inner(1)\n"
+    )
+    space, out = define(text), np.zeros(3)
+    simt.launch(space["kernel"], 1, 3, (out,))
+    space["inner"] = define("def inner(x):\n    return x + 5\n")["inner"]
+    simt.launch(space["kernel"], 1, 3, (out,))
+    assert (out == 6).all()
+
+
+def test_bits_of_numbers_as_others():
+    text = """
+def kernel(x, out):
+    i = cuda.grid(1)
+    bits = x[i].view(np.int32)
+    out[i] = np.int32(bits ^ np.int32(1)).view(np.float32)
+"""
+    x, out = F[:8].copy(), np.zeros(8, np.float32)
+    simt.launch(define(text)["kernel"], 1, 8, (x, out))
+    assert (out.view(np.int32) == (x.view(np.int32) ^ 1)).all()
+
+
+def test_local_arrays():
+    text = """
+def kernel(x, out):
+    i = cuda.grid(1)
+    acc = cuda.local.array((2, 3), np.float32)
+    for a in range(2):
+        for b in range(3):
+            acc[a, b] = x[i + a * 3 + b]
+    if i % 2:
+        acc[1, 2] += 10
+    acc[i % 2, i % 3] *= 2  # by each thread's own index
+    if i > 4:
+        acc[0, 0] = np.float64(0.1)
+    s = np.float32(0)
+    for a in range(2):
+        for b in range(3):
+            s += acc[a, b] * np.float32(a + 1)
+    out[i] = s + acc[(i + 1) % 2, 0] + acc.shape[1]
+"""
+    out = np.zeros(9, np.float32)
+    simt.launch(define(text)["kernel"], 3, 3, (F, out))
+    for i in range(9):
+        acc = F[i : i + 6].reshape(2, 3).copy()
+        acc[1, 2] += 10 if i % 2 else 0
+        acc[i % 2, i % 3] *= 2
+        acc[0, 0] = 0.1 if i > 4 else acc[0, 0]
+        s = np.float32(0)
+        for a in range(2):
+            for b in range(3):
+                s += acc[a, b] * np.float32(a + 1)
+        assert out[i] == s + acc[(i + 1) % 2, 0] + np.float32(3)
+
+
+def test_pointers():
+    text = """
+def kernel(p, q, n):
+    i = cuda.grid(1)
+    if i < n:
+        q[i] = p[i] + p[i - 1]  # a pointer does not count from the end
+"""
+    data = np.arange(10, dtype=np.float32)
+    out = np.zeros(8, np.float32)
+    arguments = simt.Pointer(data, np.float32, 8), simt.Pointer(out, np.float32), 4
+    simt.launch(define(text)["kernel"], 1, 8, arguments)
+    assert out.tolist() == [3, 5, 7, 9, 0, 0, 0, 0]
+
+
+def test_four_at_once():
+    text = """
+def kernel(p, q):
+    i = 4 * cuda.grid(1)
+    a, b, c, d = load4(p, i)
+    store4(q, i, d, c, b, a)
+"""
+    from minigrad.simt.language import load4, store4
+
+    x, out = np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
+    space = define(text, load4=load4, store4=store4)
+    simt.launch(space["kernel"], 2, 2, (simt.Pointer(x, np.float32), simt.Pointer(out, np.float32)))
+    assert (out.reshape(4, 4) == x.reshape(4, 4)[:, ::-1]).all()
+
+
+def test_numba_names():
+    numba_cuda = pytest.importorskip("numba.cuda")
+    from numba import float32, int64
+
+    text = """
+def kernel(x, out):
+    i = grid(1)
+    s = shared.array(4, float32)
+    s[threadIdx.x] = x[i]
+    syncthreads()
+    out[i] = s[3 - threadIdx.x] + numba_cuda.laneid * int64(2)
+"""
+    names = {k: getattr(numba_cuda, k) for k in ("grid", "shared", "threadIdx", "syncthreads")}
+    space = define(text, float32=float32, int64=int64, numba_cuda=numba_cuda, **names)
+    x, out = np.arange(8, dtype=np.float32), np.zeros(8)
+    simt.launch(space["kernel"], 2, 4, (x, out))
+    assert out.tolist() == [3, 4, 5, 6, 7, 8, 9, 10]
+
+
+def test_numba_functions():
+    numba_cuda = pytest.importorskip("numba.cuda")
+
+    @numba_cuda.jit(device=True)
+    def double(x):
+        return x * 2
+
+    @numba_cuda.jit
+    def kernel(x):
+        x[numba_cuda.grid(1)] = double(x[numba_cuda.grid(1)])
+
+    x = np.arange(4.0)
+    simt.launch(kernel, 1, 4, (x,))
+    assert x.tolist() == [0, 2, 4, 6]
+
+
+def test_print(capsys):
+    text = "def kernel(x):\n    i = cuda.grid(1)\n    if i > 1:\n        print('value', x[i], i)\n"
+    simt.launch(define(text)["kernel"], 1, 4, (np.arange(4),))
+    assert capsys.readouterr().out == "value 2 2\nvalue 3 3\n"
+
+
+def test_mathematics():
+    names = (
+        *("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "sin", "cos", "tan", "asin"),
+        *("acos", "atan", "sinh", "cosh", "tanh", "asinh", "atanh", "erf", "erfc", "fabs", "ceil"),
+        *("floor", "trunc", "gamma", "lgamma", "degrees", "radians"),
+    )
+    text = "def kernel(x, out):\n    i = cuda.grid(1)\n"
+    text += "".join(f"    out[{k}, i] = math.{name}(x[i])\n" for k, name in enumerate(names))
+    x = np.array([0.1, 0.5, 0.9])
+    out = np.zeros((len(names), 3))
+    simt.launch(define(text)["kernel"], 1, 3, (x, out))
+    wanted = [[getattr(math, name)(v) for v in x] for name in names]
+    np.testing.assert_allclose(out, wanted, rtol=1e-14)

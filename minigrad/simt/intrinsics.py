@@ -187,7 +187,7 @@ FUNCTIONS = {
     "threadfence": _fence,
     "threadfence_block": _fence,
     "threadfence_system": _fence,
-    "popc": plain(lambda x: np.bitwise_count(x).astype(np.int32)),
+    "popc": plain(lambda x: np.bitwise_count(_unsigned(x)).astype(np.int32)),
     "clz": plain(_clz),
     "ffs": plain(_ffs),
     "brev": plain(_brev),

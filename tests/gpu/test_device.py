@@ -1,6 +1,7 @@
 """Where Variables live: moving, defaults, mixing, NumPy, memory. On the simulated GPU."""
 
 import copy
+import gc
 import threading
 
 import numpy as np
@@ -301,6 +302,7 @@ def test_compiled_kernels_of_ones_own_are_for_the_cpu():
 
 
 def test_memory_is_seen_device_by_device():
+    gc.collect()  # what earlier tests left
     host = mg.memory.stats()["allocated_bytes"]
     before = mg.memory.stats(DEVICE)
     with mg.memory.timeline(DEVICE) as seen:
@@ -322,6 +324,8 @@ def test_memory_is_seen_device_by_device():
 
 def test_limit_of_a_device_names_its_holders():
     held = mg.ones((1000,), device=DEVICE, name="held")
+    gc.collect()
+    mg.memory.trim(DEVICE)
     mg.memory.set_limit(mg.memory.stats(DEVICE)["reserved_bytes"], DEVICE)
     try:
         with pytest.raises(mg.errors.OutOfMemoryError, match=r"on simt[\s\S]*held"):

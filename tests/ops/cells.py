@@ -24,6 +24,10 @@ LEFT_OUT = {  # reason -> ops that take floats alone
     FLOATS: ("unfold", "largest", "conv2d", "batch_norm", "cross_entropy", "attention"),
 }
 SINGLE = "has a single input"
+LAID_OUT = {  # whose layouts are run on every device: one of each way to find an element
+    "add", "where", "sum", "max", "argmax", "cumsum", "softmax_row", "layer_norm_row", "matmul",
+    "linear", "take", "take_adjoint", "setitem", "conv2d", "cross_entropy", "concatenate",
+}  # fmt: skip
 RANDOM = {"dropout"}  # tested by test_random.py, not against a formula
 
 
@@ -105,39 +109,40 @@ def draw(op, shapes, attributes, dtype):
     ]
 
 
-def laid_out(array, layout, requires_grad=False):
+def laid_out(array, layout, requires_grad=False, device="cpu"):
     """(Variable, values) of an array in a layout. broadcast shows one value along the last axis."""
+
+    def base(values):
+        return mg.variable(values, device=device, requires_grad=requires_grad)
+
     if layout == "broadcast" and array.ndim:
         array = np.ascontiguousarray(np.broadcast_to(array[..., :1], array.shape))
     if not array.ndim or layout == "contiguous" or not array.size:
-        return mg.variable(array, requires_grad=requires_grad), array
+        return base(array), array
     if layout == "transposed":
-        base = mg.variable(np.ascontiguousarray(array.T), requires_grad=requires_grad)
-        return base.T, array
+        return base(np.ascontiguousarray(array.T)).T, array
     if layout == "strided":
-        base = mg.variable(np.repeat(array, 2, -1), requires_grad=requires_grad)
-        return base[..., ::2], array
+        return base(np.repeat(array, 2, -1))[..., ::2], array
     if layout == "reversed":
-        base = mg.variable(np.ascontiguousarray(array[..., ::-1]), requires_grad=requires_grad)
-        return base[..., ::-1], array
+        return base(np.ascontiguousarray(array[..., ::-1]))[..., ::-1], array
     if layout == "offset":
-        base = mg.variable(np.concatenate([array[:1], array]), requires_grad=requires_grad)
-        return base[1:], array
+        return base(np.concatenate([array[:1], array]))[1:], array
     assert layout == "broadcast"
-    base = mg.variable(array[..., :1].copy(), requires_grad=requires_grad)
-    return base.expand(array.shape), array
+    return base(array[..., :1].copy()).expand(array.shape), array
 
 
-def arranged(arrays, layout):
+def arranged(arrays, layout, device="cpu"):
     """[(Variable, values)] of all inputs; 'mixed': the first contiguous, the others transposed."""
     kinds = [layout] * len(arrays)
     if layout == "mixed":
         kinds = ["contiguous", *["transposed"] * (len(arrays) - 1)]
-    return [laid_out(a, kind) for a, kind in zip(arrays, kinds, strict=True)]
+    return [laid_out(a, kind, device=device) for a, kind in zip(arrays, kinds, strict=True)]
 
 
 def call(op, variables, attributes):
     """Runs an op of the registry."""
+    if op.name == "move":
+        attributes = (attributes[0], variables[0].device)
     if op.name == "concatenate":
         return op.apply(list(variables), *attributes)
     return op.apply(*variables, *attributes)
@@ -162,6 +167,13 @@ def cells():
             yield Cell(name, dtype, "contiguous"), reason(op, dtype, "contiguous")
         for layout in LAYOUTS[1:]:
             yield Cell(name, "float32", layout), reason(op, "float32", layout)
+
+
+def device_cells():
+    """Every cell that is run on devices other than the CPU too: all dtypes, layouts of some ops."""
+    for cell, why in cells():
+        if cell.layout == "contiguous" or cell.op in LAID_OUT:
+            yield cell, why
 
 
 def expected_dtype(op, variables, attributes):

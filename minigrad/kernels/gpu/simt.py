@@ -59,7 +59,6 @@ class Simt(Gpu):
     def __init__(self):
         self.pool = Pool("simt", _allocate)
         self.watch = os.environ.get("MINIGRAD_SIMT_WATCH", "") not in ("", "0")
-        register_pool(self.pool)
 
     def launch(self, kernel, blocks, threads, operands, shared=0):
         """Runs a GpuKernel: see `Gpu.launch`."""
@@ -96,4 +95,5 @@ class Simt(Gpu):
 
 
 device = Simt()
+register_pool(device.pool)
 backend.register(device)

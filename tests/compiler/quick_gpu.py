@@ -5,6 +5,8 @@ whatever the compiler does around the kernels is the real thing: plan, arena, la
 and replayed, copies in and out, effects.
 """
 
+import inspect
+
 from minigrad.kernels import backend
 from minigrad.kernels.cpu import cpu
 from minigrad.kernels.gpu.simt import Simt
@@ -29,9 +31,12 @@ class QuickGpu(Simt):
         self.launches = 0
 
     def launch(self, kernel, blocks, threads, operands, shared=0):
-        """Runs a function of the CPU."""
+        """Runs a function of the CPU; a kernel of the compiler's own, by the simulator."""
         QUICK.launches += 1
-        kernel.run(*operands)
+        if isinstance(kernel, Kernel):
+            kernel.run(*operands)
+        else:
+            super().launch(kernel, blocks, threads, operands, shared)
 
     def wrap_index(self, index, n, out):
         """As the CPU."""
@@ -47,10 +52,12 @@ class QuickGpu(Simt):
 
 
 def _as_launch(name):
-    kernel = Kernel(name)
+    kernel, signature = Kernel(name), inspect.signature(getattr(cpu, name))
 
-    def function(self, *operands):
-        self.launch(kernel, 1, 1, operands)
+    def function(self, *operands, **named):
+        bound = signature.bind(*operands, **named)
+        bound.apply_defaults()
+        self.launch(kernel, 1, 1, bound.args)
 
     return function
 

@@ -6,20 +6,26 @@ import numpy as np
 
 import minigrad as mg
 from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import values
 from minigrad.nn import Module
 from minigrad.ops.creation import generator
 from minigrad.optim import Optimizer, Schedule
 
 
+def elements(x):
+    """What a Variable of any device holds, as an ndarray of its own."""
+    return values(x.array).copy()
+
+
 def numbers(tree):
     """A tree of Variables as one of ndarrays."""
     if isinstance(tree, Variable):
-        return tree.numpy().copy()
+        return elements(tree)
     if isinstance(tree, dict):
         return {key: numbers(value) for key, value in tree.items()}
     if isinstance(tree, (tuple, list)):
-        values = [numbers(x) for x in tree]
-        return type(tree)(*values) if hasattr(tree, "_fields") else type(tree)(values)
+        parts = [numbers(x) for x in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
     return tree
 
 
@@ -28,9 +34,9 @@ def left_behind(things):
     found = {"random numbers": generator.counter}
 
     def note(name, x):
-        found[name], found[f"{name} version"] = x.numpy().copy(), x.version
+        found[name], found[f"{name} version"] = elements(x), x.version
         grad = x.grad
-        found[f"{name}.grad"] = None if grad is None else grad.numpy().copy()
+        found[f"{name}.grad"] = None if grad is None else elements(grad)
         if grad is not None:
             found[f"{name}.grad requires"] = grad.requires_grad
 

@@ -30,6 +30,7 @@ from minigrad.kernels.gpu.text import DENSE, LANES, SMALL, operations, space_num
 
 ENOUGH = 1 << 18  # threads that fill a large GPU: 132 multiprocessors of 2,048
 PER_THREAD = 16  # elements at least, before a row is cut into parts for more threads
+DEPTH = 4  # elements at least for each of the threads that meet across rows
 SHORT = 1024  # elements of a row up to which a part of a warp takes it
 LONG = 16  # operations from which a thread has fewer accesses under way
 
@@ -80,8 +81,8 @@ def plan(program, how, operands, shape, axes):
     return _stages(program, how, kinds, sides, largest, aligned, size_of(sides.reduced))
 
 
-def _stages(program, how, kinds, sides, largest, aligned, count):
-    """count: what a mean is divided by."""
+def _stages(program, how, kinds, sides, largest, aligned, count, may_split=True):
+    """count: what a mean is divided by. may_split: whether there may be two stages."""
     rows, length = size_of(sides.kept), size_of(sides.reduced)
     layouts, numbers = numbered(
         [(*k, *r) for k, r in zip(sides.kept_strides, sides.reduced_strides, strict=True)]
@@ -93,6 +94,7 @@ def _stages(program, how, kinds, sides, largest, aligned, count):
     vector = not across and aligned and _vectors(sides, kept, reduced, reduced_classes, numbers)
     width = LANES if vector else 1
     team, parts = _shares(rows, length, width, across, sides.kept[-1])
+    parts = parts if may_split else 1
     step = team * width
     part = up(up(length, parts), step) * step if parts > 1 else length
     parts = max(1, up(length, part)) if length else 1
@@ -137,6 +139,7 @@ def _stages(program, how, kinds, sides, largest, aligned, count):
             0,
             True,
             count,
+            may_split=False,
         ),
     )
 
@@ -168,7 +171,7 @@ def _shares(rows, length, width, across, inner):
     units = max(1, up(length, width))
     if across:
         beside = min(32, power_above(inner))  # rows that a warp's threads take side by side
-        team = min(THREADS // beside, power_above(up(units, PER_THREAD // 4)))
+        team = min(THREADS // beside, power_above(up(units, DEPTH)))
         while team > 1 and rows * team // 2 >= ENOUGH:
             team //= 2
     elif units * width <= SHORT and (rows * 32 >= ENOUGH // 2 or units <= 32):
@@ -180,7 +183,7 @@ def _shares(rows, length, width, across, inner):
     blocks = up(rows, THREADS // team)
     wanted = up(ENOUGH // THREADS, blocks)
     parts = max(1, min(wanted, length // (team * PER_THREAD)))
-    return team, parts if rows * parts >= 1 and blocks * THREADS < ENOUGH else 1
+    return team, parts if blocks * THREADS < ENOUGH else 1
 
 
 def _units(length, step, width, program):

@@ -153,6 +153,7 @@ class _Writer:
                 moves = self.reduced.classes[layout[n]] is not None
                 operands.append(Operand(n, k, f"at{layout[n]}", moves))
         self.emitter = GpuEmitter(operands, text.real)
+        self.emitter.condition = "length > 0"  # an empty row has no elements to read ahead
         self.constants = []  # lines of values that are the same along a row
 
     def write(self, formula, out, gathered):

@@ -4,7 +4,7 @@ import numpy as np
 
 from minigrad.errors import OutOfBoundsError, SimulationError
 from minigrad.simt.faults import fault, offender
-from minigrad.simt.masks import describe
+from minigrad.simt.masks import Misuse, describe
 
 _I8 = np.dtype(np.int64)
 
@@ -99,7 +99,7 @@ class ArrayView:
             raise self._wrong_count(index, site, "only single elements can be written")
         flat = self.locate(index, lanes, mask, site)
         if not isinstance(value, np.ndarray | np.generic):
-            raise TypeError(f"{describe(value)} cannot be stored in an array of {self.dtype}")
+            raise Misuse(f"{describe(value)} cannot be stored in an array of {self.dtype}")
         if value.dtype != self.dtype:
             value = value.astype(self.dtype)
         self.region.store(self.dtype, flat, value, mask, site)
@@ -141,9 +141,9 @@ class ArrayView:
         """This view in the lanes of a mask, an older one of the same kind elsewhere."""
         same = (self.region, self.dtype, self.shape, self.strides)
         if same != (old.region, old.dtype, old.shape, old.strides):
-            raise SimulationError(
-                "a variable names different arrays in different threads",
-                fix="choose among elements, not among arrays: x[i] if c else y[i]",
+            raise Misuse(
+                "one name stands for different arrays in different threads",
+                "choose among elements, not among arrays: x[i] if c else y[i]",
             )
         offset = np.where(mask, self.offset, old.offset)
         return ArrayView(*same, offset)
@@ -194,7 +194,7 @@ class PointerView:
     def merged(self, mask, old):
         """This pointer in the lanes of a mask, an older one elsewhere."""
         if (self.region, self.dtype) != (old.region, old.dtype):
-            raise SimulationError("a variable points into different buffers in different threads")
+            raise Misuse("one name points into different buffers in different threads")
         return PointerView(self.region, self.dtype, np.where(mask, self.offset, old.offset))
 
 

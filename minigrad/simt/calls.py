@@ -9,7 +9,7 @@ from minigrad.simt import functions, intrinsics
 from minigrad.simt.arrays import ArrayView
 from minigrad.simt.language import PATHS, Intrinsic
 from minigrad.simt.local import LocalArray
-from minigrad.simt.masks import describe
+from minigrad.simt.masks import Misuse, describe
 from minigrad.simt.names import MISSING, as_dtype, constant, device_function
 
 
@@ -98,7 +98,7 @@ class Calls:
         def cast(f, m):
             value = only(f, m)
             if not isinstance(value, np.ndarray | np.generic):
-                raise TypeError(f"{describe(value)} cannot be made a {dtype}")
+                raise Misuse(f"{describe(value)} cannot be made a {dtype}")
             if f.wave.counts is not None and value.ndim and "d" in (dtype.char, value.dtype.char):
                 f.wave.counts.double(site, m)
             return value if value.dtype == dtype else value.astype(dtype)
@@ -108,6 +108,7 @@ class Calls:
     def _method(self, node):
         """`value.view(dtype)`; what else Numba's numbers and arrays can do is no kernel's work."""
         if not isinstance(node.func, ast.Attribute):
+            self.expression(node.func)  # an undefined name is told as such
             raise self.source.refuse(
                 node, f"{ast.unparse(node.func)} is a variable of the kernel and cannot be called"
             )
@@ -119,7 +120,7 @@ class Calls:
             def view(f, m):
                 value = base(f, m)
                 if not isinstance(value, np.ndarray | np.generic):
-                    raise TypeError(f"{describe(value)} has no .view in a kernel")
+                    raise Misuse(f"{describe(value)} has no .view in a kernel")
                 return value.view(dtype)
 
             return view

@@ -12,7 +12,7 @@ from minigrad.simt.arrays import ArrayView, Triple
 from minigrad.simt.faults import fault, offender
 from minigrad.simt.frame import decide
 from minigrad.simt.language import Intrinsic
-from minigrad.simt.masks import DEAD, describe, merge, split
+from minigrad.simt.masks import DEAD, Misuse, describe, merge, split
 from minigrad.simt.names import MISSING, as_dtype, constant
 from minigrad.simt.promotion import BINARY, UNARY, truth
 
@@ -257,7 +257,7 @@ class Expressions:
                 return _of_tuple(array, at, f, m, site)
             load = getattr(array, "load", None)
             if load is None:
-                raise TypeError(f"{describe(array)} has no elements")
+                raise Misuse(f"{describe(array)} has no elements")
             return load(at, f.wave.lanes, m, site)
 
         return run
@@ -280,6 +280,16 @@ class Expressions:
         site = self.source.site(node)
         return lambda f, m: _attribute(base(f, m), name, site)
 
+    def on_NamedExpr(self, node):
+        value, slot = self.expression(node.value), self.scope.slots[node.target.id]
+
+        def run(f, m):
+            found = value(f, m)
+            f.assign(slot, found, m)
+            return found
+
+        return run
+
     def on_Call(self, node):
         return self.call(node, wanted=True)
 
@@ -292,7 +302,6 @@ _NAMES = {
     "Lambda": "lambda",
     "List": "a list",
     "ListComp": "a list comprehension",
-    "NamedExpr": "`:=`",
     "Set": "a set",
     "SetComp": "a set comprehension",
     "Starred": "`*`",
@@ -319,7 +328,7 @@ def _no_zero(f, m, a, b, site):
 
 def _contains(value, items):
     if not isinstance(items, tuple):
-        raise TypeError("`in` needs a tuple")
+        raise Misuse("`in` needs a tuple")
     found = np.bool_(False)
     for item in items:
         found = found | BINARY["Eq"](value, item)

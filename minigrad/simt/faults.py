@@ -4,6 +4,7 @@ import numpy as np
 
 from minigrad.errors import SimulationError
 from minigrad.simt.lanes import first_active
+from minigrad.simt.masks import Misuse
 
 
 def fault(kind, wanted, site, lanes=None, lane=None, got=None, fix=None, details=()):
@@ -24,7 +25,9 @@ def offender(lanes, mask, bad):
 
 
 def explained(error, site):
-    """What Python or NumPy said about a statement, as an error of the kernel."""
+    """A `Misuse`, or what Python or NumPy said about a statement, as an error of the kernel."""
+    if isinstance(error, Misuse):
+        return fault(SimulationError, str(error), site, fix=error.fix)
     return fault(
         SimulationError,
         f"this line of the kernel failed: {error}",

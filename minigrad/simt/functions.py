@@ -8,7 +8,7 @@ import numpy as np
 
 from minigrad.simt.arrays import ArrayView
 from minigrad.simt.local import LocalArray
-from minigrad.simt.masks import describe
+from minigrad.simt.masks import Misuse, describe
 from minigrad.simt.promotion import BINARY, F4, F8, truth
 
 
@@ -61,7 +61,7 @@ def extremum(ufunc):
         if len(values) == 1 and isinstance(values[0], tuple):
             (values,) = values
         if len(values) < 2:
-            raise TypeError("min and max take two numbers or more")
+            raise Misuse("min and max take two numbers or more")
         out = values[0]
         for value in values[1:]:
             out = ufunc(out, value)
@@ -85,7 +85,7 @@ def _int(x):
 
 def _power(x, y, modulus=None):
     if modulus is not None:
-        raise TypeError("pow takes two numbers in a kernel")
+        raise Misuse("pow takes two numbers in a kernel")
     return BINARY["Pow"](x, y)
 
 
@@ -98,7 +98,7 @@ def _len(value):
         return np.int64(len(value))
     if isinstance(value, ArrayView | LocalArray):
         return value.shape[0]
-    raise TypeError(f"{describe(value)} has no len")
+    raise Misuse(f"{describe(value)} has no len")
 
 
 def _ldexp(x, n):

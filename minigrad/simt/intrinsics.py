@@ -7,7 +7,7 @@ from minigrad.simt import barriers, half, warps
 from minigrad.simt.arrays import ArrayView, PointerView, Triple
 from minigrad.simt.faults import fault, offender
 from minigrad.simt.functions import floating
-from minigrad.simt.masks import describe, merge
+from minigrad.simt.masks import Misuse, describe, merge
 from minigrad.simt.promotion import truth
 
 
@@ -67,7 +67,7 @@ def _atomic(operation):
 
     def run(call, f, m, array, index, *value):
         if not hasattr(array, "element"):
-            raise TypeError(f"atomic operations need an array or a pointer, not {describe(array)}")
+            raise Misuse(f"atomic operations need an array or a pointer, not {describe(array)}")
         if not isinstance(index, tuple):
             index = (index,)
         region, dtype, at = array.element(index, f.wave.lanes, m, call.site)
@@ -86,7 +86,7 @@ def _compare_and_swap(call, f, m, array, old, value):
 
 def _quad(call, f, m, pointer, index):
     if not isinstance(pointer, PointerView | ArrayView):
-        raise TypeError(f"load4 and store4 need a pointer or an array, not {describe(pointer)}")
+        raise Misuse(f"load4 and store4 need a pointer or an array, not {describe(pointer)}")
     region, dtype, at = pointer.element((index,), f.wave.lanes, m, call.site)
     crooked = at % min(4, max(1, 16 // dtype.itemsize)) != 0  # one access, two of 8-byte elements
     if crooked.any() and (lane := offender(f.wave.lanes, m, crooked)) is not None:

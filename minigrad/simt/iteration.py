@@ -12,7 +12,7 @@ import numpy as np
 from minigrad.errors import SimulationError
 from minigrad.simt.arrays import ArrayView, whole
 from minigrad.simt.faults import fault, offender
-from minigrad.simt.masks import DEAD, describe, split
+from minigrad.simt.masks import DEAD, Misuse, describe, split
 
 
 class Iterations:
@@ -54,7 +54,7 @@ def _elements(f, m, value, site):
         return _listed(value)
     if isinstance(value, ArrayView) or hasattr(value, "load"):
         if not hasattr(value, "shape"):
-            raise TypeError("a pointer has no end, so `for` cannot go over it")
+            raise Misuse("a pointer has no end, so `for` cannot go over it")
         places = iter(np.arange(value.shape[0]))
 
         def steps(live):
@@ -63,7 +63,7 @@ def _elements(f, m, value, site):
             return DEAD, live, None
 
         return steps
-    raise TypeError(f"`for` cannot go over {describe(value)}")
+    raise Misuse(f"`for` cannot go over {describe(value)}")
 
 
 def _together(makers):
@@ -85,7 +85,7 @@ def _together(makers):
                 if live is DEAD:
                     return DEAD, through, None
                 if through is not DEAD:
-                    raise SimulationError("zip in a kernel needs the same length in all threads")
+                    raise Misuse("zip in a kernel needs the same length in all threads")
                 values.append(value)
             return live, DEAD, tuple(values)
 

@@ -194,7 +194,11 @@ def launch(function, blocks, threads, arguments, shared=0, watch=True, counts=No
             lanes = Lanes(grid, block, first, min(size, total - first))
             memory.begin(lanes)
             wave = Wave(lanes, memory, int(shared), buffers.constant, counts)
-            result = compiled(wave, values, None, top=True)
+            try:
+                result = compiled(wave, values, None, top=True)
+            except SimulationError as error:
+                error.kernel = compiled.name
+                raise
             if result is not None:
                 raise SimulationError(
                     "a kernel must not return a value",

@@ -7,9 +7,18 @@ next one. Vectors, masks too, are never written to once made.
 
 import numpy as np
 
-from minigrad.errors import SimulationError
-
 DEAD = False
+
+
+class Misuse(Exception):
+    """What is wrong with a statement, said by who knows neither its line nor its thread.
+
+    The statement makes a `SimulationError` of it. fix: what to do.
+    """
+
+    def __init__(self, wanted, fix=None):
+        super().__init__(wanted)
+        self.fix = fix
 
 
 class _Unset:
@@ -86,10 +95,9 @@ def merge(mask, new, old):
 def _merge_objects(mask, new, old):
     merged = getattr(new, "merged", None)
     if merged is None or type(new) is not type(old):
-        raise SimulationError(
-            "a variable holds different kinds of things in different threads",
-            got=f"{describe(new)} in some, {describe(old)} in others",
-            fix="give it one type on every path, as the compiler demands",
+        raise Misuse(
+            f"one name stands for {describe(new)} in some threads and {describe(old)} in others",
+            "give it one type on every path, as the compiler demands",
         )
     return merged(mask, old)
 
@@ -97,7 +105,7 @@ def _merge_objects(mask, new, old):
 def describe(value):
     """A value's type in a few words, for messages."""
     if isinstance(value, np.ndarray | np.generic):
-        return f"a {value.dtype}"
+        return f"{'an' if value.dtype.kind == 'i' else 'a'} {value.dtype}"
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"
     if value is None:

@@ -8,7 +8,7 @@ import operator
 
 import numpy as np
 
-from minigrad.simt.masks import describe
+from minigrad.simt.masks import Misuse, describe
 
 I8, U8, F2, F4, F8 = map(np.dtype, (np.int64, np.uint64, np.float16, np.float32, np.float64))
 BOOL = np.dtype(bool)
@@ -66,7 +66,7 @@ def _build(name, a, b):
     sign, ufunc, plain = OPERATORS[name]
     wanted = result_dtype(name, a, b)
     if wanted is None:
-        raise TypeError(f"{a} {sign} {b}: Numba has no such operation")
+        raise Misuse(f"{a} {sign} {b}: Numba has no such operation")
     if name in _COMPARISONS:
         return plain
     try:
@@ -87,11 +87,11 @@ def binary(name):
     def apply(a, b):
         try:
             found = table.get((a.dtype.num, b.dtype.num))
-        except AttributeError:
+            if found is None:
+                found = table[a.dtype.num, b.dtype.num] = _build(name, a.dtype, b.dtype)
+            return found(a, b)
+        except (AttributeError, TypeError):
             return _objects(name, a, b)
-        if found is None:
-            found = table[a.dtype.num, b.dtype.num] = _build(name, a.dtype, b.dtype)
-        return found(a, b)
 
     return apply
 
@@ -105,7 +105,10 @@ def _objects(name, a, b):
             for x, y in zip(a, b, strict=False):
                 same = same & BINARY["Eq"](x, y)
             return same if name == "Eq" else ~same
-    raise TypeError(f"{describe(a)} {OPERATORS[name][0]} {describe(b)}: no such operation")
+    raise Misuse(
+        f"{describe(a)} {OPERATORS[name][0]} {describe(b)}: a kernel has no such operation",
+        "compute with elements, one thread one element: x[i] + 1",
+    )
 
 
 BINARY = {name: binary(name) for name in OPERATORS}
@@ -117,7 +120,7 @@ def _wide(x):
 
 def _invert(x):
     if x.dtype.kind == "f":
-        raise TypeError(f"~{x.dtype}: Numba has no such operation")
+        raise Misuse(f"~{x.dtype}: Numba has no such operation")
     return ~x if x.dtype == BOOL else ~_wide(x)
 
 
@@ -136,5 +139,5 @@ def truth(value):
     if value is None:
         return np.bool_(False)
     if not isinstance(value, np.ndarray | np.generic):
-        raise TypeError(f"{describe(value)} is no condition")
+        raise Misuse(f"{describe(value)} is no condition")
     return value if value.dtype == BOOL else value != 0

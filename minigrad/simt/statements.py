@@ -4,10 +4,11 @@ import ast
 
 import numpy as np
 
-from minigrad.errors import EndlessLoopError, MinigradError
-from minigrad.simt.faults import explained, fault
+from minigrad.errors import EndlessLoopError, MinigradError, SimulationError
+from minigrad.simt.faults import explained, fault, offender
 from minigrad.simt.frame import decide, taken
-from minigrad.simt.masks import DEAD, union
+from minigrad.simt.masks import DEAD, Misuse, split, union
+from minigrad.simt.promotion import truth
 
 LOOP_LIMIT = 1_000_000  # rounds of one `while`, before it counts as endless
 SPIN_LIMIT = 20_000  # rounds in which an atomic operation decides and nobody gets through
@@ -29,6 +30,8 @@ class Statements:
                         return DEAD
             except MinigradError:
                 raise
+            except Misuse as error:
+                raise explained(error, site) from None
             except Exception as error:
                 raise explained(error, site) from error
             return m
@@ -223,6 +226,36 @@ class Statements:
 
         return step
 
+    def do_Assert(self, node):
+        """What fails on a GPU in debug mode alone."""
+        test, site = self.expression(node.test), self.source.site(node)
+
+        def step(f, m):
+            _, failed = split(m, truth(test(f, m)))
+            if failed is not DEAD:
+                lanes = f.wave.lanes
+                lane = offender(lanes, failed, True)
+                raise fault(SimulationError, "this thread's assert fails", site, lanes, lane)
+            return m
+
+        return step
+
+    def do_Raise(self, node):
+        site = self.source.site(node)
+
+        def step(f, m):
+            lane = offender(f.wave.lanes, m, True)
+            raise fault(
+                SimulationError,
+                "this thread raises an exception, which a GPU does not tell",
+                site,
+                f.wave.lanes,
+                lane,
+                fix="write a mark into an array instead, and look at it after the launch",
+            )
+
+        return step
+
     def do_Break(self, node):
         def step(f, m):
             f.loop[0] = union(f.loop[0], m)
@@ -295,8 +328,8 @@ def _endless(f, live, site, rounds):
 
 def _unpack(parts, f, m, value):
     if not isinstance(value, tuple):
-        raise TypeError("only a tuple can be unpacked")
+        raise Misuse("only a tuple can be unpacked")
     if len(value) != len(parts):
-        raise ValueError(f"{len(parts)} names for {len(value)} values")
+        raise Misuse(f"{len(parts)} names for {len(value)} values")
     for put, part in zip(parts, value, strict=True):
         put(f, m, part)

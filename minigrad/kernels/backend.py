@@ -185,7 +185,10 @@ def device_named(name):
     if found is None:
         if name not in _modules:
             raise DeviceError(f"wanted a device: {', '.join(_modules)}", f"{name!r}")
-        importlib.import_module(_modules[name])
+        try:
+            importlib.import_module(_modules[name])
+        except DeviceError as error:  # made anew: with the line that asked, not one of importlib's
+            raise DeviceError(error.wanted, error.got, error.fix) from None
         found = _devices[name]
     return found
 

@@ -6,7 +6,7 @@ from minigrad.array.dtypes import as_dtype, float32, int64
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_of, host, moved, values
+from minigrad.kernels.backend import device_named, device_of, host, moved, values
 from minigrad.ops.devices import placed
 from minigrad.ops.operands import storable
 from minigrad.ops.shape import shape_of
@@ -25,6 +25,8 @@ def variable(data, dtype=None, device=None, requires_grad=False, name=None):
     >>> mg.variable([[1.0, 2.0]]).shape
     (1, 2)
     """
+    if not isinstance(data, (Variable, np.ndarray)) and _is_cuda(data):
+        data = from_dlpack(data)
     if isinstance(data, Variable):
         source = data.array
         home = device_of(source)
@@ -85,12 +87,23 @@ def from_numpy(array, requires_grad=False, name=None):
 
 
 def from_dlpack(data):
-    """A Variable over the memory of another library's array, by the DLPack protocol."""
+    """A Variable over the memory of another library's array, by the DLPack protocol.
+
+    On the device where it is: the CPU, or 'cuda'.
+    """
     if not hasattr(data, "__dlpack__"):
         raise ArgumentTypeError(
             "from_dlpack: wanted an array that speaks DLPack", f"{type(data).__name__}"
         )
+    if _is_cuda(data):
+        return Variable(device_named("cuda").adopt_view(data))
     return from_numpy(_by_dlpack(data))
+
+
+def _is_cuda(data):
+    """Whether another library's array is in memory of CUDA, by DLPack's numbers of devices."""
+    kind = getattr(data, "__dlpack_device__", None)
+    return kind is not None and int(kind()[0]) in (2, 13)
 
 
 def _by_dlpack(data):

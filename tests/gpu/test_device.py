@@ -3,6 +3,7 @@
 import copy
 import gc
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import minigrad as mg
 from minigrad.errors import ArgumentTypeError, DeviceError, GradientError
 from minigrad.kernels import backend
+from minigrad.kernels.gpu import cuda_state
 
 DEVICE = "simt"
 
@@ -100,6 +102,20 @@ def test_an_unknown_device_is_named_with_those_there_are():
             act()
     with pytest.raises(ArgumentTypeError, match="a name"):
         mg.zeros((2,), device=0)
+
+
+@pytest.mark.skipif(cuda_state.hindrance() is None, reason="there is a GPU")
+def test_a_device_that_is_not_here_says_why_and_where_it_was_asked_for():
+    lent = SimpleNamespace(__dlpack__=None, __dlpack_device__=lambda: (2, 0))
+    for act in (
+        lambda: mg.ones((2,)).to("cuda"),
+        lambda: mg.zeros((2,), device="cuda"),
+        lambda: mg.from_dlpack(lent),
+        lambda: mg.variable(lent),
+    ):
+        with pytest.raises(DeviceError, match=r"no device 'cuda' here\n  got: .*") as caught:
+            act()
+        assert "test_device.py" in caught.value.where
 
 
 # -- defaults ----------------------------------------------------------------------------------

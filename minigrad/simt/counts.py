@@ -42,7 +42,7 @@ class Access:
             bytes could lie in. Both 0 in shared memory.
         turns: passes over the banks that shared memory needed; least_turns: the fewest for that
             many bytes. `turns > least_turns` are bank conflicts. Both 0 in global memory.
-        shared_cells: of an atomic: the most lanes of one warp that met at one cell.
+        meetings: of an atomic operation: the most lanes of one warp that met at one element.
         first, worst: the first warp access and the costliest, each a `Sample`.
     """
 
@@ -58,7 +58,7 @@ class Access:
     least: int = 0
     turns: int = 0
     least_turns: int = 0
-    shared_cells: int = 0
+    meetings: int = 0
     first: "Sample | None" = None
     worst: "Sample | None" = None
 
@@ -78,7 +78,7 @@ class Sample:
         block, warp: (x, y, z) of the block, and the number of the warp in it.
         byte: int64 (32,), the first byte that each lane used, from the array's first byte on.
         active: bool (32,).
-        cost: sectors, or passes over the banks.
+        cost, least: sectors, or passes over the banks, and the fewest possible.
     """
 
     block: tuple
@@ -86,6 +86,7 @@ class Sample:
     byte: np.ndarray
     active: np.ndarray
     cost: int
+    least: int
 
 
 @dataclasses.dataclass
@@ -155,12 +156,12 @@ class Counts:
             found.least += int(least.sum())
         if kind == "atomic":
             met = traffic.meetings(table)
-            found.shared_cells = max(found.shared_cells, int(met.max()))
+            found.meetings = max(found.meetings, int(met.max()))
         if found.first is None:
-            found.first = _sample(table, used, cost, 0, lanes)
+            found.first = _sample(table, used, cost, least, 0, lanes)
         k = int(cost.argmax())
         if found.worst is None or cost[k] > found.worst.cost:
-            found.worst = _sample(table, used, cost, k, lanes)
+            found.worst = _sample(table, used, cost, least, k, lanes)
 
     def branch(self, site, active, taken):
         """Lanes decide; a warp is split where some of its active lanes go and some do not."""
@@ -209,13 +210,18 @@ class Counts:
 
 
 def _place(found):
-    return found.site.file, found.site.line, found.site.column
+    return found.site.file, found.site.line  # and on one line in the order in which they ran
 
 
-def _sample(table, used, cost, k, lanes):
+def _sample(table, used, cost, least, k, lanes):
     warps_per_block = lanes.warps // lanes.blocks
     block, warp = divmod(int(used[k]), warps_per_block)
     row = table[k]
     return Sample(
-        lanes.block_of(block * lanes.threads), warp, np.maximum(row, 0), row >= 0, int(cost[k])
+        lanes.block_of(block * lanes.threads),
+        warp,
+        np.maximum(row, 0),
+        row >= 0,
+        int(cost[k]),
+        int(least[k]),
     )

@@ -1,0 +1,136 @@
+"""What kernels of one's own can be given, and on which device that makes them run."""
+
+import ctypes
+import inspect
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+
+from minigrad.array.array import ndarray
+from minigrad.cuda.writes import written
+from minigrad.errors import ArgumentTypeError, DeviceError, GradientError
+from minigrad.graph.node import user_place
+from minigrad.graph.variable import Variable
+from minigrad.kernels import backend
+
+NUMBERS = (bool, int, float, np.generic)
+
+
+def check(kernel, values):
+    """Raises if the arguments are not as many as the kernel takes, or of a type it cannot take."""
+    names = list(inspect.signature(kernel.py_func).parameters)
+    if len(values) != len(names):
+        raise ArgumentTypeError(
+            f"{kernel.__name__} takes {_count(len(names))}: {', '.join(names) or 'none'}",
+            f"{len(values)}",
+            f"{kernel.__name__}[blocks, threads]({', '.join(names)})",
+        )
+    for name, value in zip(names, values, strict=True):
+        _check_one(kernel, name, value)
+
+
+def _count(n):
+    return f"{n} argument" if n == 1 else f"{n} arguments"
+
+
+def _check_one(kernel, name, value):
+    where = f"{kernel.__name__}, argument {name}"
+    if isinstance(value, Variable):
+        if value.requires_grad:
+            raise GradientError(
+                f"{where}: a kernel records nothing, and this Variable requires gradients",
+                value.describe(),
+                f"{name}.detach() for its values; for a gradient of your own, launch the kernel in "
+                "the forward of a mg.Function",
+            )
+        return
+    if isinstance(value, list):
+        raise ArgumentTypeError(
+            f"{where}: wanted an array or a number",
+            "a list",
+            f"np.array({name}, np.float32), or mg.variable({name}, device='simt')",
+        )
+    if isinstance(value, tuple):
+        for part in value:
+            _check_one(kernel, name, part)
+        return
+    if not isinstance(value, (np.ndarray, *NUMBERS)):
+        raise ArgumentTypeError(
+            f"{where}: wanted a NumPy array, a Variable, a number, or a tuple of them",
+            "None" if value is None else f"{type(value).__name__}",
+            "a kernel knows no strings, dicts or objects: pass what it needs as arrays and numbers",
+        )
+
+
+def device(kernel, values):
+    """The device that the arguments lie on: "simt" (also for NumPy arrays) or "cuda"."""
+    found = {}
+    for name, value in zip(inspect.signature(kernel.py_func).parameters, values, strict=True):
+        if isinstance(value, Variable):
+            found.setdefault(value.device, name)
+        elif isinstance(value, np.ndarray):
+            found.setdefault("NumPy", name)
+    if "cpu" in found:
+        name = found["cpu"]
+        raise DeviceError(
+            f"{kernel.__name__}: the Variable {name} is on the CPU, where no CUDA kernel runs",
+            fix=f"{name}.to('simt') for the simulator, {name}.to('cuda') for a GPU",
+        )
+    if "cuda" in found and len(found) > 1:
+        shown = ", ".join(f"{name} on {place}" for place, name in found.items())
+        raise DeviceError(
+            f"{kernel.__name__}: wanted all arrays on one device",
+            shown.replace("on NumPy", "a NumPy array"),
+            "move them: mg.variable(array, device='cuda'), x.to('cuda')",
+        )
+    return "cuda" if "cuda" in found else "simt"
+
+
+def for_simt(kernel, values):
+    """The arguments as NumPy arrays and numbers; Variables that the kernel may write are marked."""
+    _prepare(kernel, values)
+    return [ndarray(v.array) if isinstance(v, Variable) else v for v in values]
+
+
+def for_cuda(kernel, values):
+    """The arguments as Arrays of the GPU and numbers."""
+    _prepare(kernel, values)
+    return [v.array if isinstance(v, Variable) else v for v in values]
+
+
+def _prepare(kernel, values):
+    """Before a launch: versions, copy-on-write, and what a traced step must not do."""
+    writes = written(kernel.py_func)
+    changes = []
+    for name, value in zip(inspect.signature(kernel.py_func).parameters, values, strict=True):
+        if isinstance(value, Variable):
+            value._leaves_graph()
+            if name in writes:
+                value.write_check(f"{kernel.__name__}, argument {name}")
+                changes.append(value.array)
+    for array in changes:
+        backend.device_named(array.device).prepare_write(array, user_place())
+
+
+def copies(values):
+    """NumPy copies of the arguments: arrays that overlap overlap in the copies too."""
+    arrays = [backend.values(v.array) if isinstance(v, Variable) else v for v in values]
+    spans = []  # [first address, past the last, copy of the bytes]
+    for low, high in sorted(byte_bounds(a) for a in arrays if isinstance(a, np.ndarray)):
+        if spans and low < spans[-1][1]:
+            spans[-1][1] = max(high, spans[-1][1])
+        else:
+            spans.append([low, high, None])
+    for span in spans:
+        span[2] = np.frombuffer(bytearray(ctypes.string_at(span[0], span[1] - span[0])), np.uint8)
+    return [_moved(a, spans) if isinstance(a, np.ndarray) else a for a in arrays]
+
+
+def _moved(array, spans):
+    """The same elements in the copy of their bytes."""
+    if not array.size:
+        return array.copy()
+    low, high = byte_bounds(array)
+    start, _, data = next(s for s in spans if s[0] <= low and high <= s[1])
+    first = array.__array_interface__["data"][0] - start
+    return np.ndarray(array.shape, array.dtype, data, first, array.strides)

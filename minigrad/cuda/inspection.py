@@ -1,0 +1,76 @@
+"""inspect: what a launch does to memory, counted and drawn, place by place in the kernel."""
+
+from minigrad.cuda import arguments
+from minigrad.cuda.jit import Kernel, Launch
+from minigrad.errors import ArgumentTypeError
+from minigrad.simt.counts import Counts
+from minigrad.simt.report import text
+from minigrad.viz.access import page, pictures
+
+
+class Report:
+    """What `inspect` returns: JupyterLab shows it with pictures, `print` as text.
+
+    Attributes:
+        counts: the numbers, a `minigrad.simt.counts.Counts`.
+        launch: what was inspected.
+        pictures: one per access, [AccessPicture], in the order of the lines: `.to_svg()`.
+    """
+
+    def __init__(self, launch, counts):
+        self.launch, self.counts = launch, counts
+        self.title = f"{launch.kernel.__name__}[{_short(launch.blocks)}, {_short(launch.threads)}]"
+
+    @property
+    def pictures(self):
+        """One picture per access."""
+        return pictures(self.counts)
+
+    def save(self, path):
+        """Writes an HTML page with all pictures."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('<!doctype html><meta charset="utf-8">\n' + self._repr_html_())
+
+    def __str__(self):
+        return text(self.counts, self.title)
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        return page(self.counts, self.title)
+
+
+def inspect(launch, *values):
+    """Counts what a kernel does to memory: `mg.cuda.inspect(kernel[blocks, threads], x, out)`.
+
+    It runs in the simulator, on copies of the arguments: looking changes nothing. Variables may lie
+    on any device.
+
+    Args:
+        launch: `kernel[blocks, threads]`, not called.
+        values: the kernel's arguments.
+
+    Returns:
+        A `Report`: per load, store and atomic operation its warp accesses, bytes, 32-byte sectors
+        or passes over the banks against the fewest possible; where warps split; barriers;
+        operations in float64.
+    """
+    if not isinstance(launch, Launch):
+        called = isinstance(launch, Kernel)
+        raise ArgumentTypeError(
+            "inspect: wanted kernel[blocks, threads]",
+            "a kernel without blocks and threads" if called else type(launch).__name__,
+            "mg.cuda.inspect(kernel[blocks, threads], x, out): the arguments follow, uncalled",
+        )
+    arguments.check(launch.kernel, values)
+    counts = Counts()
+    launch.simulate(arguments.copies(values), counts)
+    return Report(launch, counts)
+
+
+def _short(extents):
+    """(8, 1, 1) as 8, (4, 4, 1) as (4, 4)."""
+    parts = list(extents)
+    while len(parts) > 1 and parts[-1] == 1:
+        parts.pop()
+    return parts[0] if len(parts) == 1 else tuple(parts)

@@ -1,0 +1,201 @@
+"""jit: a Python function as a CUDA kernel, and what stands between its name and its launch.
+
+`kernel[blocks, threads]` says for how many threads, `(...)` runs it: the syntax of Numba.
+"""
+
+import functools
+import inspect
+import math
+import sys
+
+import numpy as np
+
+from minigrad import simt
+from minigrad.cuda import arguments, compiled
+from minigrad.errors import ArgumentError, ArgumentTypeError, SimulationError, describe_line
+from minigrad.kernels import backend
+from minigrad.simt.launch import BLOCK_LIMITS, THREAD_LIMITS, THREADS, extents
+
+MOST_SHARED = 232_448  # bytes: the largest block's share on any GPU of today
+
+
+class Kernel:
+    """A CUDA kernel, or with `is_device` a function that kernels call; made by `jit`.
+
+    Attributes:
+        py_func: the Python function.
+        watch: whether the simulator looks for data races and uninitialised reads.
+    """
+
+    def __init__(self, function, is_device=False, watch=True):
+        functools.update_wrapper(self, function)
+        self.py_func, self.is_device, self.watch = function, is_device, watch
+
+    def __getitem__(self, configuration):
+        if self.is_device:
+            raise ArgumentTypeError(
+                f"{self.__name__} is a device function: kernels call it, nobody launches it",
+                fix="leave out device=True to make it a kernel",
+            )
+        return Launch(self, configuration)
+
+    def __call__(self, *values):
+        if self.is_device:
+            raise SimulationError(
+                f"{self.__name__} is a device function, which only kernels can call",
+                fix=f"{self.__name__}.py_func(...) calls the Python function, for a test",
+            )
+        names = ", ".join(inspect.signature(self.py_func).parameters)
+        raise SimulationError(
+            f"the kernel {self.__name__} was called, not launched",
+            fix=f"say for how many threads: {self.__name__}[blocks, threads]({names})",
+        )
+
+    def __repr__(self):
+        code = self.py_func.__code__
+        kind = "device function" if self.is_device else "kernel"
+        place = describe_line(code.co_filename, code.co_firstlineno).split("  ")[0]
+        return f"<CUDA {kind} {self.__name__}, {place}>"
+
+
+class Launch:
+    """A kernel with the number of its blocks and threads: `kernel[blocks, threads]`.
+
+    Attributes:
+        blocks, threads: (x, y, z). shared: bytes of dynamic shared memory per block.
+    """
+
+    def __init__(self, kernel, configuration):
+        parts = configuration if isinstance(configuration, tuple) else (configuration,)
+        if not 2 <= len(parts) <= 4:
+            raise ArgumentTypeError(
+                f"{kernel.__name__}[...]: wanted blocks and threads",
+                f"{configuration!r}",
+                f"{kernel.__name__}[blocks, threads](...), or with bytes of dynamic shared "
+                "memory [blocks, threads, 0, bytes]",
+            )
+        self.kernel = kernel
+        self.blocks = _extents(parts[0], "blocks", BLOCK_LIMITS)
+        count = _product(parts[1])
+        if count > THREADS:
+            raise ArgumentError(
+                f"a block has at most {THREADS:,} threads",
+                f"{parts[1]!r}, which are {count:,}",
+                "use more blocks, of 128 to 512 threads each",
+            )
+        self.threads = _extents(parts[1], "threads of a block", THREAD_LIMITS)
+        if len(parts) > 2 and parts[2] not in (None, 0):
+            raise ArgumentError(
+                "the third entry of kernel[...] is Numba's stream: minigrad has one, 0",
+                f"{parts[2]!r}",
+                "kernel[blocks, threads, 0, bytes] for dynamic shared memory",
+            )
+        self.shared = parts[3] if len(parts) > 3 else 0
+        is_whole = isinstance(self.shared, int | np.integer) and not isinstance(self.shared, bool)
+        if not is_whole or not 0 <= self.shared <= MOST_SHARED:
+            raise ArgumentError(
+                f"dynamic shared memory: wanted bytes, from 0 to {MOST_SHARED:,}",
+                f"{self.shared!r}",
+                "threads * itemsize for one element a thread",
+            )
+
+    def __call__(self, *values):
+        """Runs the kernel: on the GPU if Variables on "cuda" are among the arguments, else here."""
+        arguments.check(self.kernel, values)
+        if arguments.device(self.kernel, values) == "cuda":
+            compiled.launch(self, arguments.for_cuda(self.kernel, values))
+        else:
+            self.simulate(arguments.for_simt(self.kernel, values))
+
+    def simulate(self, values, counts=None):
+        """Runs the kernel in the simulator, on NumPy arrays and numbers."""
+        simt.launch(
+            self.kernel.py_func,
+            self.blocks,
+            self.threads,
+            values,
+            self.shared,
+            self.kernel.watch,
+            counts,
+        )
+
+    def __repr__(self):
+        return f"<{self.kernel.__name__}[{self.blocks}, {self.threads}]>"
+
+
+def _product(value):
+    """How many threads a block would have; 0 for what `_extents` refuses."""
+    parts = value if isinstance(value, tuple | list) else (value,)
+    if not all(isinstance(n, int | np.integer) for n in parts):
+        return 0
+    return math.prod(int(n) for n in parts)
+
+
+def _extents(value, what, limits):
+    """A number of blocks or threads as (x, y, z)."""
+    parts = value if isinstance(value, tuple | list) else (value,)
+    if any(isinstance(n, float | np.floating) for n in parts):
+        raise ArgumentTypeError(
+            f"{what}: wanted whole numbers",
+            f"{value!r}",
+            "n / 256 is a float, and n // 256 leaves some out: (n + 255) // 256 is enough blocks",
+        )
+    if any(isinstance(n, int | np.integer) and n == 0 for n in parts):
+        raise ArgumentError(
+            f"{what}: wanted at least 1",
+            f"{value!r}",
+            "n // 256 is 0 for n below 256: (n + 255) // 256 is enough blocks; "
+            "with no work to do, launch nothing",
+        )
+    return extents(value, what, limits)
+
+
+_FOR_NUMBA = {
+    "debug", "lineinfo", "opt", "fastmath", "cache", "link", "inline", "forceinline", "lto",
+    "max_registers", "launch_bounds", "fast_compile", "boundscheck",
+}  # fmt: skip
+
+
+def jit(function=None, *, device=False, watch=True, **options):
+    """Makes a Python function a CUDA kernel: `@mg.cuda.jit`, or `@mg.cuda.jit(device=True)`.
+
+    Args:
+        function: the function. Its arguments are arrays and numbers; their types are found at the
+            launch. It returns nothing: results go into arrays.
+        device: a function that kernels call, which may return values, and has no launch.
+        watch: let the simulator look for data races and for reads of uninitialised memory. Without,
+            it is up to twice as fast; accesses out of bounds are found in any case.
+
+    Returns:
+        A `Kernel`: `kernel[blocks, threads](x, out)` runs it.
+    """
+    if options:
+        known = [name for name in options if name in _FOR_NUMBA]
+        raise ArgumentTypeError(
+            "jit: wanted device= or watch=",
+            ", ".join(options),
+            "leave it out: minigrad chooses what Numba is told" if known else None,
+        )
+    if function is None:
+        return functools.partial(jit, device=device, watch=watch)
+    if isinstance(function, Kernel):
+        raise ArgumentTypeError("jit: this is a kernel already", repr(function))
+    if not inspect.isfunction(function):
+        is_signature = not callable(function)
+        raise ArgumentTypeError(
+            "jit: wanted a Python function",
+            f"{function!r}",
+            "leave the types out: @mg.cuda.jit, they are found at the launch"
+            if is_signature
+            else "write it with def",
+        )
+    return Kernel(function, device, watch)
+
+
+def synchronize():
+    """Waits until the GPU has done what it was asked; of the simulator, which never lags, nothing.
+
+    Faults of kernels on the GPU show here.
+    """
+    if "minigrad.kernels.gpu.cuda" in sys.modules:  # else nothing was asked of a GPU
+        backend.device_named("cuda").synchronize()

@@ -7,6 +7,7 @@ from minigrad.kernels import loader
 from minigrad.kernels.gpu.kernel import gpu_kernel
 
 CODE = {"float32": "f4", "float64": "f8", "int32": "i4", "int64": "i8", "uint8": "u1", "bool": "u1"}
+USES = {"gpu_indexing": ("gpu_rows",), "gpu_windows": ("gpu_rows",)}  # files that a file needs
 
 
 @functools.cache
@@ -24,8 +25,9 @@ def entry(file, name, code, signature, includes=()):
     Args:
         code: of the element type, which the file calls T: f4, f8, i4, i8, u1.
         signature: as of GpuKernel; `T` in it stands for the code.
-        includes: as of GpuKernel.
+        includes: as of GpuKernel, besides those that the file needs for all its functions.
     """
+    includes = (*includes, *USES.get(file, ()))
     names = ", ".join(_parameters(file)[name])
     text = f"""T = {code.upper()}
 

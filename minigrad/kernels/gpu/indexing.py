@@ -12,11 +12,15 @@ ROWS = " i8*" + " T*" + " i8" * 4
 
 
 def rows_of(count, length, threads=THREADS):
-    """(blocks, (threads along a row, rows at once)) for a kernel over so many rows of a length."""
+    """(blocks, threads) for a kernel over so many rows of a length, both along and across rows.
+
+    Threads lie along a row, as many as it has elements; where there are few rows, blocks do too.
+    """
     along = 1
     while along < min(length, threads):
         along *= 2
-    return blocks_of(count, threads // along), (along, threads // along)
+    blocks = blocks_of(count, threads // along)
+    return (blocks, blocks_of(length, along, max(1, 1024 // blocks))), (along, threads // along)
 
 
 class Indexing:

@@ -1,8 +1,8 @@
 """Rows that are picked, added to and overwritten by index: as gather.py does on the CPU.
 
 x is (outer, n, r), the picked rows (outer, m, r), the index (m,) int64 within 0 to n - 1; all in
-C order. A block has threads along r and across rows: (threadIdx.x, threadIdx.y). Copies know only
-the size of an element; sums know its type.
+C order. Threads share rows as gpu_rows.py says. Copies know only the size of an element; sums know
+its type.
 """
 
 # pyright: reportUndefinedVariable=false
@@ -11,22 +11,20 @@ the size of an element; sums know its type.
 @exact_jit
 def gather(x, index, out, outer, n, m, r):
     """out[o, i, :] = x[o, index[i], :]."""
-    step = cuda.gridDim.x * cuda.blockDim.y
-    for row in range(cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y, outer * m, step):
+    for row in range(first_row(), outer * m, step_of_rows()):
         o = row // m if outer > 1 else row * 0
         source, target = (o * n + index[row - o * m]) * r, row * r
-        for j in range(cuda.threadIdx.x, r, cuda.blockDim.x):
+        for j in range(first_along(), r, step_along()):
             out[target + j] = x[source + j]
 
 
 @exact_jit
 def gather_wide(x, index, out, outer, n, m, r):
     """As gather, in vectors of four: r is a multiple of four, and x and out begin at one."""
-    step = cuda.gridDim.x * cuda.blockDim.y
-    for row in range(cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y, outer * m, step):
+    for row in range(first_row(), outer * m, step_of_rows()):
         o = row // m if outer > 1 else row * 0
         source, target = (o * n + index[row - o * m]) * r, row * r
-        for j in range(4 * cuda.threadIdx.x, r, 4 * cuda.blockDim.x):
+        for j in range(4 * first_along(), r, 4 * step_along()):
             a, b, c, d = load4(x, source + j)
             store4(out, target + j, a, b, c, d)
 
@@ -37,11 +35,10 @@ def scatter_add(source, index, out, outer, n, m, r):
 
     So floats that meet in one place are rounded in an order that differs from run to run.
     """
-    step = cuda.gridDim.x * cuda.blockDim.y
-    for row in range(cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y, outer * m, step):
+    for row in range(first_row(), outer * m, step_of_rows()):
         o = row // m if outer > 1 else row * 0
         target = (o * n + index[row - o * m]) * r
-        for j in range(cuda.threadIdx.x, r, cuda.blockDim.x):
+        for j in range(first_along(), r, step_along()):
             atomic_add(out, target + j, source[row * r + j])
 
 
@@ -73,13 +70,12 @@ def is_latest(index, place, wins, m):
 @exact_jit
 def put(source, index, wins, out, outer, n, m, r):
     """out[o, index[i], :] = source[o, i, :] where wins[i] is 1: one i of those that are equal."""
-    step = cuda.gridDim.x * cuda.blockDim.y
-    for row in range(cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y, outer * m, step):
+    for row in range(first_row(), outer * m, step_of_rows()):
         o = row // m if outer > 1 else row * 0
         i = row - o * m
         if wins[i] == 1:
             target = (o * n + index[i]) * r
-            for j in range(cuda.threadIdx.x, r, cuda.blockDim.x):
+            for j in range(first_along(), r, step_along()):
                 out[target + j] = source[row * r + j]
 
 

@@ -7,6 +7,7 @@ and replayed, copies in and out, effects.
 
 import inspect
 
+from minigrad.array.array import Array
 from minigrad.kernels import backend
 from minigrad.kernels.cpu import cpu
 from minigrad.kernels.gpu.simt import Simt
@@ -17,7 +18,23 @@ class Kernel:
     """One function of the CPU's table, as a kernel."""
 
     def __init__(self, name):
-        self.text, self.run = f"def {name}(): ...\n", getattr(cpu, name)
+        self.name, self.text = name, f"def {name}(): ...\n"
+        self.run = getattr(cpu, name)
+
+
+def apart(operands):
+    """The operands of `rows` with copies of inputs that an output lies over.
+
+    The CPU's kernels keep values where an output goes; a GPU's keep them in registers.
+    """
+    program, modes, inputs, outputs, shape = operands
+    inputs = [
+        cpu.convert(x, x.dtype)
+        if isinstance(x, Array) and any(x.is_alias_of(out) for out in outputs)
+        else x
+        for x in inputs
+    ]
+    return program, modes, inputs, outputs, shape
 
 
 class QuickGpu(Simt):
@@ -34,7 +51,7 @@ class QuickGpu(Simt):
         """Runs a function of the CPU; a kernel of the compiler's own, by the simulator."""
         QUICK.launches += 1
         if isinstance(kernel, Kernel):
-            kernel.run(*operands)
+            kernel.run(*(apart(operands) if kernel.name == "rows" else operands))
         else:
             super().launch(kernel, blocks, threads, operands, shared)
 

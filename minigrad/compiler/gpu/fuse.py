@@ -107,6 +107,7 @@ def is_alone(item):
     """Whether an item is one instruction, whole: the device's table has a function for it."""
     if type(item) is not Loop:
         return True
-    if len(item.pieces) != 1:
+    if len(item.pieces) != 1 or len(item.pieces[0].outputs) != len(item.outputs):
         return False
-    return len(item.pieces[0].outputs) == len(item.outputs)
+    is_reduction = item.pieces[0].instruction.op == "reduce"
+    return not (is_reduction and item.outputs[0].mode == "store")  # over axes of size 1: a copy

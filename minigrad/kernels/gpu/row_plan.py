@@ -66,7 +66,10 @@ def plan(program, modes, operands, shape):
     dims, steps = dims or [1], steps or [[0] * len(strides)]
     rows = size_of(dims)
     by_array = zip(*steps, strict=True) if arrays else ()
-    full = [(*row, s[-1]) for row, s in zip(by_array, strides, strict=True)]
+    full = [  # an array without elements is one that moves: it is not read ahead
+        (*row, s[-1] if x.size else 1)
+        for row, s, (_, x) in zip(by_array, strides, arrays, strict=True)
+    ]
     layouts, numbers = numbered(full)
     lead = [x[:-1] for x in layouts]
     kinds = tuple(map(kind_of, operands))

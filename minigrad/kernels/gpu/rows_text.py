@@ -50,7 +50,7 @@ class RowsForm(NamedTuple):
     @property
     def threads(self):
         """Threads of a block."""
-        return max(128, self.team)
+        return self.team if self.team > 32 else 128
 
     @property
     def each(self):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
+from minigrad.kernels.backend import device_named
 
 DEVICE = "simt"
 OPTIMIZERS = {
@@ -13,6 +14,12 @@ OPTIMIZERS = {
     "adamw": lambda m: mg.optim.AdamW(m, 0.01),
     "rmsprop": lambda m: mg.optim.RMSprop(m, 0.01, momentum=0.5, centered=True, eps=1e-3),
 }
+
+
+@pytest.fixture(autouse=True)
+def watched(monkeypatch):
+    """The simulator looks for data races and the like in all that runs."""
+    monkeypatch.setattr(device_named(DEVICE), "watch", True)
 
 
 def digits_model():

@@ -3,7 +3,16 @@
 import pathlib
 import sys
 
-from tests.ops.cells import DTYPE_NAMES, LAYOUTS, RANDOM, cells, public_ops, samples
+from tests.ops.cells import (
+    DTYPE_NAMES,
+    LAID_OUT,
+    LAYOUTS,
+    RANDOM,
+    cells,
+    device_cells,
+    public_ops,
+    samples,
+)
 from tests.ops.test_gradients import DIFFERENTIABLE
 
 PATH = pathlib.Path(__file__).parents[2] / "docs" / "parity.md"
@@ -26,13 +35,50 @@ central differences to first and second order in float64, through transposed vie
 """
 
 
-def text():
-    """The whole document."""
+DEVICES = """
+## Devices
+
+The table above is of `cpu`. On every other device the same tests run the cells below, contiguous
+and in each dtype; of one operation for each way in which kernels find an element also the layouts
+in float32; and every sample shape in float32. **Gradients** of first and second order in float32
+are held against those of `cpu` in float64. `simt` is the simulated GPU: its kernels are those of
+`cuda`, the same source, and run here with the search for data races on. `cuda` needs a GPU, which
+the tests do not have: `gpu` marks what `python -m benchmarks.gpu --check` compares on a machine
+with one. Numbers as above.
+
+"""
+
+
+def marked(cells_of):
+    """({cell: mark}, reasons) of cells with the reasons why some are not run."""
     reasons, found = [], {}
-    for cell, why in cells():
+    for cell, why in cells_of:
         if why is not None and why not in reasons:
             reasons.append(why)
         found[cell] = "✓" if why is None else str(reasons.index(why) + 1)
+    return found, reasons
+
+
+def devices_text(found):
+    """The table of the other devices; found: the marks of all cells."""
+    columns = [*(f"simt {dtype}" for dtype in DTYPE_NAMES), "layouts", "gradients", "cuda"]
+    lines = [DEVICES + "| operation | " + " | ".join(columns) + " |"]
+    lines.append("|---" * (len(columns) + 1) + "|")
+    run = [cell for cell, _ in device_cells()]
+    for name in sorted(public_ops()):
+        row = [found[name, dtype, "contiguous"] for dtype in DTYPE_NAMES]
+        assert all((name, dtype, "contiguous") in run for dtype in DTYPE_NAMES)
+        row.append("✓" if name in LAID_OUT else "")
+        row.append("✓" if name in DIFFERENTIABLE else "none")
+        lines.append(f"| {name} | " + " | ".join(row) + " | gpu |")
+    count = sum(found[cell] == "✓" for cell in run)
+    lines.append(f"\n{len(run)} cells a device, {count} of them run.")
+    return "\n".join(lines) + "\n"
+
+
+def text():
+    """The whole document."""
+    found, reasons = marked(cells())
     columns = [*DTYPE_NAMES, *LAYOUTS[1:]]
     lines = [HEAD + "| operation | inputs | " + " | ".join(columns) + " | gradients |"]
     lines.append("|---" * (len(columns) + 3) + "|")
@@ -46,7 +92,7 @@ def text():
     lines += [f"{k}. The operation {why}." for k, why in enumerate(reasons, 1)]
     count, left = len(found), sum(mark != "✓" for mark in found.values())
     lines.append(f"\n{len(public_ops())} operations, {count} cells, {count - left} of them run.")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + devices_text(found)
 
 
 def main():

@@ -9,10 +9,12 @@ import weakref
 import numpy as np
 
 from minigrad.errors import NotInCudaError
+from minigrad.simt.access import Access
 from minigrad.simt.calls import Calls
 from minigrad.simt.expressions import Expressions
 from minigrad.simt.frame import Program
 from minigrad.simt.iteration import Iterations
+from minigrad.simt.loops import Loops
 from minigrad.simt.names import Scope
 from minigrad.simt.source import Source
 from minigrad.simt.statements import Statements
@@ -20,7 +22,7 @@ from minigrad.simt.statements import Statements
 _programs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-class Compiler(Statements, Expressions, Calls, Iterations):
+class Compiler(Statements, Loops, Expressions, Access, Calls, Iterations):
     """Compiles one function; `callers` are the functions whose calls led here."""
 
     def __init__(self, function, callers=()):

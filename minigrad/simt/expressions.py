@@ -7,12 +7,10 @@ import ast
 
 import numpy as np
 
-from minigrad.errors import NotInCudaError, SimulationError
-from minigrad.simt.arrays import ArrayView, Triple
+from minigrad.errors import SimulationError
 from minigrad.simt.faults import fault, offender
 from minigrad.simt.frame import decide
-from minigrad.simt.language import Intrinsic
-from minigrad.simt.masks import DEAD, Misuse, describe, merge, split
+from minigrad.simt.masks import DEAD, Misuse, merge, split
 from minigrad.simt.names import MISSING, as_dtype, constant
 from minigrad.simt.promotion import BINARY, UNARY, truth
 
@@ -107,14 +105,6 @@ class Expressions:
             f"{node.id} is a {type(found).__name__}, which a kernel cannot use as a value",
             fix="pass numbers and arrays as arguments",
         )
-
-    def constant_array(self, array, name):
-        """A NumPy array from outside of the kernel: read-only memory."""
-
-        def read(f, m):
-            return f.wave.constants(array, name)
-
-        return read
 
     def on_Tuple(self, node):
         parts = [self.expression(part) for part in node.elts]
@@ -224,62 +214,6 @@ class Expressions:
 
         return run
 
-    def index(self, node):
-        """What stands in brackets: a closure that gives a tuple of scalars, vectors and slices."""
-        if isinstance(node, ast.Tuple):
-            parts = [self._one_index(part) for part in node.elts]
-            return lambda f, m: tuple([part(f, m) for part in parts])
-        only = self._one_index(node)
-
-        def run(f, m):
-            value = only(f, m)
-            return value if isinstance(value, tuple) else (value,)
-
-        return run
-
-    def _one_index(self, node):
-        if not isinstance(node, ast.Slice):
-            return self.expression(node)
-        ends = [
-            self.expression(end) if end is not None else None
-            for end in (node.lower, node.upper, node.step)
-        ]
-        return lambda f, m: slice(*(None if end is None else end(f, m) for end in ends))
-
-    def on_Subscript(self, node):
-        base, index = self.expression(node.value), self.index(node.slice)
-        site = self.source.site(node)
-
-        def run(f, m):
-            array = base(f, m)
-            at = index(f, m)
-            if array.__class__ is tuple:
-                return _of_tuple(array, at, f, m, site)
-            load = getattr(array, "load", None)
-            if load is None:
-                raise Misuse(f"{describe(array)} has no elements")
-            return load(at, f.wave.lanes, m, site)
-
-        return run
-
-    def on_Attribute(self, node):
-        found = self.scope.static(node)
-        if isinstance(found, Intrinsic):
-            return self.intrinsic_value(found, node)
-        if isinstance(found, np.ndarray):
-            return self.constant_array(found, ast.unparse(node))
-        if found is not MISSING:
-            raise self.source.refuse(
-                node, f"{ast.unparse(node)} cannot be used as a value in a kernel"
-            )
-        if self.scope.static(node.value) is not MISSING and not isinstance(
-            self.scope.static(node.value), np.ndarray
-        ):
-            raise self.source.refuse(node, f"there is no {ast.unparse(node)}")
-        base, name = self.expression(node.value), node.attr
-        site = self.source.site(node)
-        return lambda f, m: _attribute(base(f, m), name, site)
-
     def on_NamedExpr(self, node):
         value, slot = self.expression(node.value), self.scope.slots[node.target.id]
 
@@ -333,43 +267,3 @@ def _contains(value, items):
     for item in items:
         found = found | BINARY["Eq"](value, item)
     return found
-
-
-def _of_tuple(values, index, f, m, site):
-    """An element of a tuple: of a uniform place, or of one per lane where all have one type."""
-    (i,) = index
-    if type(i) is slice:
-        return values[slice(*(None if e is None else int(e) for e in (i.start, i.stop, i.step)))]
-    n = len(values)
-    bad = (i < -n) | (i >= n)
-    lane = offender(f.wave.lanes, m, bad)
-    if lane is not None:
-        raise fault(
-            SimulationError, f"the tuple has {n} elements", site, f.wave.lanes, lane, got=f"{i}"
-        )
-    if i.ndim == 0:
-        return values[int(i)]
-    chosen = values[0]
-    for k in range(1, n):
-        chosen = merge((i == k) | (i == k - n), values[k], chosen)
-    return chosen
-
-
-def _attribute(value, name, site):
-    if isinstance(value, Triple) and name in ("x", "y", "z"):
-        return getattr(value, name)
-    if name in ("shape", "size", "ndim") and hasattr(value, "shape"):
-        return getattr(value, name)
-    if isinstance(value, ArrayView):
-        if name == "strides":
-            return tuple(s * np.int64(value.dtype.itemsize) for s in value.strides)
-        if name == "T":
-            return value.transposed()
-    if isinstance(value, np.ndarray | np.generic) and name in ("real",):
-        return value
-    raise fault(
-        NotInCudaError,
-        f"{describe(value)} has no .{name} in a kernel",
-        site,
-        fix="arrays have .shape, .size, .ndim, .strides and .T",
-    )

@@ -2,16 +2,11 @@
 
 import ast
 
-import numpy as np
-
-from minigrad.errors import EndlessLoopError, MinigradError, SimulationError
+from minigrad.errors import MinigradError, SimulationError
 from minigrad.simt.faults import explained, fault, offender
-from minigrad.simt.frame import decide, taken
+from minigrad.simt.frame import decide
 from minigrad.simt.masks import DEAD, Misuse, split, union
 from minigrad.simt.promotion import truth
-
-LOOP_LIMIT = 1_000_000  # rounds of one `while`, before it counts as endless
-SPIN_LIMIT = 20_000  # rounds in which an atomic operation decides and nobody gets through
 
 
 class Statements:
@@ -164,68 +159,6 @@ class Statements:
 
         return step
 
-    def do_While(self, node):
-        test, body = self.expression(node.test), self.block(node.body)
-        orelse = self.block(node.orelse) if node.orelse else None
-        site = self.source.site(node.test)
-        spins = any(isinstance(n, ast.Attribute) and n.attr in _SPIN for n in ast.walk(node))
-
-        def step(f, m):
-            before, outer, trail = f.returned, f.loop, f.wave.trail
-            depth = len(trail)
-            loop = f.loop = [DEAD, DEAD]
-            live, ended, rounds, last = m, DEAD, 0, None
-            while live is not DEAD:
-                live, no = decide(f, live, test, site)
-                ended = union(ended, no)
-                if live is DEAD:
-                    break
-                if live is not m:
-                    trail[depth:] = [(site, m, live)]
-                loop[1] = DEAD
-                live = union(body(f, live), loop[1], live)
-                rounds += 1
-                if (rounds > SPIN_LIMIT and spins and live is last) or rounds > LOOP_LIMIT:
-                    raise _endless(f, live, site, rounds)
-                if rounds % SPIN_LIMIT == 0:
-                    last = live
-            del trail[depth:]
-            f.loop = outer
-            return _after(f, m, ended, orelse, loop[0], before)
-
-        return step
-
-    def do_For(self, node):
-        put, body = self.target(node.target), self.block(node.body)
-        orelse = self.block(node.orelse) if node.orelse else None
-        values = self.iteration(node.iter)
-        site = self.source.site(node.iter)
-
-        def step(f, m):
-            before, outer, trail, counts = f.returned, f.loop, f.wave.trail, f.wave.counts
-            depth = len(trail)
-            loop = f.loop = [DEAD, DEAD]
-            ended, live = DEAD, m
-            steps = values(f, m)
-            while live is not DEAD:
-                was = live
-                live, no, value = steps(live)
-                if counts is not None:
-                    counts.branch(site, was, taken(live))
-                ended = union(ended, no)
-                if live is DEAD:
-                    break
-                if live is not m:
-                    trail[depth:] = [(site, m, live)]
-                put(f, live, value)
-                loop[1] = DEAD
-                live = union(body(f, live), loop[1], live)
-            del trail[depth:]
-            f.loop = outer
-            return _after(f, m, ended, orelse, loop[0], before)
-
-        return step
-
     def do_Assert(self, node):
         """What fails on a GPU in debug mode alone."""
         test, site = self.expression(node.test), self.source.site(node)
@@ -256,20 +189,6 @@ class Statements:
 
         return step
 
-    def do_Break(self, node):
-        def step(f, m):
-            f.loop[0] = union(f.loop[0], m)
-            return DEAD
-
-        return step
-
-    def do_Continue(self, node):
-        def step(f, m):
-            f.loop[1] = union(f.loop[1], m)
-            return DEAD
-
-        return step
-
     def do_Return(self, node):
         value = self.expression(node.value) if node.value is not None else lambda f, m: None
 
@@ -280,7 +199,6 @@ class Statements:
         return step
 
 
-_SPIN = {"cas", "exch", "compare_and_swap"}
 _KEYWORDS = {
     "Try": "try",
     "With": "with",
@@ -301,29 +219,6 @@ def _head(node):
         if hasattr(node, part):
             return getattr(node, part)
     return node
-
-
-def _after(f, m, ended, orelse, broken, before):
-    """The end of a loop: who goes on, and who runs its `else` first."""
-    if orelse is not None and ended is not DEAD:
-        ended = orelse(f, ended)
-    out = union(ended, broken, m)
-    if f.returned is not before:
-        f.settle(out)
-    return out
-
-
-def _endless(f, live, site, rounds):
-    lane = 0 if live is None else int(np.flatnonzero(live)[0])
-    return fault(
-        EndlessLoopError,
-        f"this loop has run {rounds:,} times and does not end",
-        site,
-        f.wave.lanes,
-        lane,
-        fix="threads of a warp run in lock-step: one that waits for another of its warp waits"
-        " forever, so a lock must be released inside of the branch that took it",
-    )
 
 
 def _unpack(parts, f, m, value):

@@ -84,12 +84,13 @@ def names():
             "NUMBA_ENABLE_CUDASIM=1",
             "unset that variable and start Python again; minigrad's simulator is device='simt'",
         )
-    from numba.cuda import dispatcher, nvvmutils
+    from numba.cuda import compiler, dispatcher, nvvmutils
     from numba.cuda.core.errors import NumbaTypeError  # pyright: ignore[reportMissingImports]
     from numba.cuda.extending import intrinsic  # pyright: ignore[reportMissingImports]
 
     return {
         "NumbaTypeError": NumbaTypeError,
+        "compiler": compiler,
         "cuda": cuda,
         "dispatcher": dispatcher,
         "intrinsic": intrinsic,
@@ -99,7 +100,7 @@ def names():
     }
 
 
-LAZY = ("NumbaTypeError", "cuda", "dispatcher", "intrinsic", "ir", "nvvmutils", "types")
+LAZY = ("NumbaTypeError", "compiler", "cuda", "dispatcher", "intrinsic", "ir", "nvvmutils", "types")
 
 
 def __getattr__(name):
@@ -146,13 +147,13 @@ def array_type(dtype, ndim, is_contiguous):
     return types.Array(from_dtype(dtype), ndim, "C" if is_contiguous else "A")
 
 
-def compile_function(function, arguments, capability, bounds=None):
-    """The Cubin of a kernel's function.
+def compile_function(function, arguments, capabilities, bounds=None):
+    """The Cubins of a kernel's function, one for each kind of GPU.
 
     Args:
         function: a Python function with the names of `source/gpu_cuda.py`, or of `numba.cuda`.
         arguments: Numba types, one an argument.
-        capability: (major, minor).
+        capabilities: (major, minor) of each kind.
         bounds: the most threads of a block, where the kernel is to be compiled for that many.
 
     Raises:
@@ -160,20 +161,26 @@ def compile_function(function, arguments, capability, bounds=None):
     """
     known = names()
     try:
-        with _target(capability):
-            ptx, _ = known["cuda"].compile(
+        with _target(capabilities[0]):
+            # cuda.compile in two steps: types and LLVM's code are the same for all GPUs, and most
+            # of the work
+            library, _ = known["compiler"]._compile_pyfunc_with_fixup(
                 function,
                 known["types"].void(*arguments),
-                cc=capability,
                 device=False,
+                cc=capabilities[0],
                 abi="numba",
                 launch_bounds=bounds,
             )
+            texts = [library.get_asm_str(cc=capability) for capability in capabilities]
     except MissingLibraryError:
         raise
     except Exception as error:  # Numba's own, and whatever escapes from it
         raise explained(error, function, arguments) from None
-    return link(ptx, capability, function.__name__)
+    name = function.__name__
+    return [
+        link(ptx, capability, name) for ptx, capability in zip(texts, capabilities, strict=True)
+    ]
 
 
 def link(ptx, capability, called="kernel"):
@@ -200,7 +207,7 @@ def link(ptx, capability, called="kernel"):
         name=entry.group(1),
         capability=tuple(capability),
         registers=_number(r"Used (\d+) registers", log),
-        spills=_number(r"(\d+) bytes spill stores", log) + _number(r"(\d+) bytes spill loads", log),
+        spills=sum(map(int, re.findall(r"(\d+) bytes spill", log))),
         stack=_number(r"(\d+) bytes stack frame", log),
         shared=sum(map(int, re.findall(r"\.shared .*\[(\d+)\];", ptx))),
         barriers=_number(r"used (\d+) barriers", log),

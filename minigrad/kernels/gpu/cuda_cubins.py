@@ -21,12 +21,18 @@ PARTS = ("numba", "numba-cuda", "llvmlite", "nvidia-nvvm", "nvidia-nvjitlink", "
 
 def cubin(kernel, capability):
     """The Cubin of a GpuKernel for a compute capability (major, minor)."""
-    found = kernel.compiled.get(capability)
-    if found is None:
-        path = loader.cache_folder() / f"minigrad_cubin_{digest(kernel, capability)}"
-        found = _read(path) or _compile(kernel, capability, path)
-        kernel.compiled[capability] = found
-    return found
+    return kernel.compiled.get(capability) or cubins(kernel, [capability])[0]
+
+
+def cubins(kernel, capabilities):
+    """The Cubins of a GpuKernel for several compute capabilities: together they take less time."""
+    paths = {c: loader.cache_folder() / f"minigrad_cubin_{digest(kernel, c)}" for c in capabilities}
+    for capability, path in paths.items():
+        kernel.compiled[capability] = kernel.compiled.get(capability) or _read(path)
+    lacking = [c for c in capabilities if kernel.compiled[c] is None]
+    if lacking:
+        _compile(kernel, lacking, paths)
+    return [kernel.compiled[c] for c in capabilities]
 
 
 @functools.cache
@@ -43,18 +49,20 @@ def digest(kernel, capability):
     return hashlib.sha256("\0".join(whole).encode()).hexdigest()[:24]
 
 
-def _compile(kernel, capability, path):
+def _compile(kernel, capabilities, paths):
     function = kernel.for_compiler()
     made = compiler.compile_function(
         function,
         compiler.numba_types(kernel.signature),
-        capability,
+        capabilities,
         function.__globals__.get("MOST_THREADS"),  # a kernel may say how large its blocks get
     )
-    facts = {k: v for k, v in dataclasses.asdict(made).items() if k != "code"}
-    facts["check"] = hashlib.sha256(made.code).hexdigest()
-    loader.write_whole(path, json.dumps(facts).encode() + b"\n" + made.code)
-    return made
+    for one in made:
+        facts = {k: v for k, v in dataclasses.asdict(one).items() if k != "code"}
+        facts["check"] = hashlib.sha256(one.code).hexdigest()
+        whole = json.dumps(facts).encode() + b"\n" + one.code
+        loader.write_whole(paths[one.capability], whole)
+        kernel.compiled[one.capability] = one
 
 
 def _read(path):

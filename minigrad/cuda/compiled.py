@@ -29,7 +29,8 @@ def launch(configured, values):
     kernel = _loaded.get(key)
     if kernel is None:
         argument_types = [_type(v) for v in values]
-        cubin = compiler.compile_function(translated(function), argument_types, device.capability)
+        given = translated(function), argument_types, [device.capability]
+        (cubin,) = compiler.compile_function(*given)
         kernel = _loaded[key] = device.driver.load(cubin)
     words = [word for v in values for word in _words(v)]
     device.driver.launch(

@@ -1,6 +1,6 @@
 """Statements of a Loop's formulas: the kernels' emitter, with a few operations more."""
 
-from minigrad.kernels.emitter import TYPE_OF, Emitter
+from minigrad.kernels.emitter import Emitter
 from minigrad.kernels.expression import ROW_REDUCTIONS, Expression
 
 OWN_COST = 30  # an exp costs about as much as so many additions
@@ -9,7 +9,7 @@ OWN_COST = 30  # an exp costs about as much as so many additions
 class LoopEmitter(Emitter):
     """Chooses without branches, which keep LLVM from making vectors of a loop that stores.
 
-    Adds stores that round (as_int32), other row reductions and columns that lie in a nest.
+    Adds other row reductions, and columns that lie in a nest.
 
     kinds: of the formulas; column: the text of the index along the row.
     """
@@ -45,17 +45,7 @@ class LoopEmitter(Emitter):
         if e.op in ("maximum", "minimum") and self.kind(e) == "f":
             a, b = (self.value(x, "f") for x in e.args)
             return f"{'largest_of' if e.op == 'maximum' else 'smallest_of'}({a}, {b})"
-        if not e.op.startswith("as_"):
-            return super()._code(e)
-        name = e.op[3:]
-        if name == "bool":
-            return self.value(e.args[0], "b")
-        kind = self.kind(e.args[0])
-        if name in ("float32", "float64"):
-            text = f"{TYPE_OF[name]}({self.value(e.args[0], 'f')})"
-            return text if TYPE_OF[name] == self.real else f"{self.real}({text})"
-        text = self.value(e.args[0], "i" if kind == "b" else None)
-        return f"I8({TYPE_OF[name]}({text}))"
+        return super()._code(e)
 
 
 def walk(outputs):

@@ -115,6 +115,8 @@ class Emitter:
             return "i"
         if e.op in REAL_ONLY:
             return "f"
+        if e.op.startswith("as_"):
+            return {"bool": "b", "float32": "f", "float64": "f"}.get(e.op[3:], "i")
         args = e.args[1:] if e.op == "where" else e.args
         kinds = {self.kind(a) for a in args}
         if kinds == {"b"} and e.op in ("where", "maximum", "minimum", "row_max"):
@@ -185,6 +187,8 @@ class Emitter:
             condition = self.value(args[0], "b")
             a, b = (self.value(x, kind) for x in args[1:])
             return f"{a} if {condition} else {b}"
+        if op.startswith("as_"):
+            return self._as_stored(args[0], op[3:])
         values = [self.value(a, kind) for a in args]
         if op in OWN:
             self.include_mathematics()
@@ -213,6 +217,17 @@ class Emitter:
         if op in LIBRARY:
             return f"{LIBRARY[op]}({values[0]})" if kind == "f" else values[0]
         raise AssertionError(f"no code for {op}")
+
+    def _as_stored(self, e, name):
+        """A value as it is after it was stored in an array of a dtype and read again."""
+        if name == "bool":
+            return self.value(e, "b")
+        own = TYPE_OF[name]
+        if name in ("float32", "float64"):
+            text = f"{own}({self.value(e, 'f')})"
+            return text if own == self.real else f"{self.real}({text})"
+        text = self.value(e, "i" if self.kind(e) == "b" else None)
+        return f"I8({own}({text}))"
 
     def _common(self, args):
         kinds = {self.kind(a) for a in args}

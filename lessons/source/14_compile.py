@@ -7,8 +7,8 @@
 # the memory of what is not needed any more; and your compiler trains the digits. Next: lesson 15,
 # mixed precision, which is planned.
 #
-# Your code goes into `exercises/14_compile.py`. (Lessons 10 to 13 are not written yet; you need
-# none of them.)
+# Your code goes into `exercises/14_compile.py`. (Lessons 10 to 12 are not written yet; you need
+# none of them, nor lesson 13.)
 
 # %%
 import time

@@ -17,6 +17,7 @@ from typing import Any
 
 from minigrad.course.adapters import as_update
 from minigrad.course.notebook import load
+from minigrad.course.seam_kernels import OnGpus
 from minigrad.course.seams import use
 from minigrad.grader import progress
 from minigrad.grader.folder import CourseError, find_exercises, find_folder, find_stem
@@ -36,9 +37,14 @@ PARTS: dict[str, tuple[str, str | None]] = {
     "08.clip_grad_norm_": ("clip_grad_norm_", None),
     "09.adam_step": ("update", "Adam"),
     "09.adamw_step": ("update", "AdamW"),
+    "13.k_softmax_row": ("kernels", "softmax"),
 }
 # What stands between an exercise and its seam, where the two are called differently.
-ADAPTERS = {"09.adam_step": as_update, "09.adamw_step": as_update}
+ADAPTERS = {
+    "09.adam_step": as_update,
+    "09.adamw_step": as_update,
+    "13.k_softmax_row": OnGpus,
+}
 
 
 @contextmanager

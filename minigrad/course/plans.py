@@ -33,6 +33,7 @@ GRADED = {
     "07": ("LogSumExp", "hvp", "deep_gradient"),
     "08": ("SGD", "load_state_dict", "fine_tune"),
     "09": ("adam_step", "adamw_step", "lean_adam"),
+    "13": ("k_block_sum", "k_softmax_row", "k_histogram"),
     "14": ("fuse", "donate", "step_in_place"),
 }
 # Per week: its lessons, and what else there is to do.
@@ -42,7 +43,7 @@ SIX_WEEKS = (
     (("04", "05"), "04 ends with an engine of their own; leave 05.CowBuffer to those who want it"),
     (("06", "07"), "the longest week: leave 06.no_grad to those who want it"),
     (("08", "09"), "`minigrad status`: whose engine is lit, and a last training on it"),
-    (("14",), "fuse a small program on paper, before anybody writes `fuse`"),
+    (("13", "14"), "leave the matrix product and the transpose of 13 to those who want them"),
 )
 THIRTEEN_WEEKS = (
     (("00",), "set-up, and how to read a failing check"),
@@ -55,9 +56,9 @@ THIRTEEN_WEEKS = (
     (("06",), "find a leak in code that somebody brings along"),
     (("07",), ""),
     (("08",), ""),
-    (("09",), ""),
-    (("14",), "and a project begins: one model, trained on the engine with all their parts in it"),
-    ((), "projects shown; each explains one line of the engine that the others choose"),
+    (("09",), "a project begins: one model, trained on the engine with all their parts in it"),
+    (("13",), "play a block sum with people: a warp a row of chairs, and somebody is slow"),
+    (("14",), "projects shown; each explains one line of the engine that the others choose"),
 )
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from minigrad.array.array import hooks as array_hooks
 from minigrad.course.seam_graph import FindCycle, TopologicalOrder
+from minigrad.course.seam_kernels import row_kernels
 from minigrad.course.seam_parts import (
     Accumulate,
     CheckSaved,
@@ -136,13 +137,17 @@ SEAMS = {
     "clip_grad_norm_": Seam(
         "09", _optimizers, "clip_grad_norm_", _function(ClipGradNorm), "f(gradients, max_norm)"
     ),
+    "kernels": Seam(
+        "13", _graph, "row_kernel", row_kernels, "{'softmax': f}, a CUDA kernel f(x, out)"
+    ),
 }
 
 
 class use:
     """Runs the engine with a learner's functions for some of its parts, in this thread.
 
-    In eager mode, on the CPU, first order; blocks nest. Names and how each is called:
+    In eager mode, on the CPU (kernels: on GPUs), first order; blocks nest. Names and how each is
+    called:
 
     - gradients={'mul': f}: f(dy, a, b) -> (da, db) for elementwise operations. Arguments after dy
       go by the names of the op's inputs, or `y` for its output, or else in the order in which the
@@ -158,6 +163,8 @@ class use:
       one parameter: it writes values and state, flat copies, in place. A dict {'SGD': f} is for
       these algorithms alone.
     - clip_grad_norm_=f: f(gradients, max_norm) -> the norm before; changes them in place.
+    - kernels={'softmax': f}: f is a CUDA kernel f(x, out) of float32 (rows, n), launched on the
+      device "simt" with a block of 128 threads a row; `launches` counts it.
 
     Nodes are `minigrad.course.objects.Node`, leaves have op='leaf'; arrays are NumPy's, read-only.
 
@@ -184,6 +191,7 @@ class use:
                     "mg.use: wanted the name of a seam", f"{name!r}", f"one of {_names()}"
                 )
             self._fill.append((seam, seam.adapt(name, part)))
+        self.launches = next((a.launches for s, a in self._fill if s.hook == "row_kernel"), {})
         self._before = []
 
     def __enter__(self):

@@ -22,8 +22,10 @@ class Seams:
     topological_order(roots) -> nodes, consumers before producers.
     accumulate(arrived, key, gradient): adds a gradient to arrived[key].
     check_saved(node): raises if a saved value was written to.
+    row_kernel(name of an operation along rows, operands) -> its output Array, or None.
     """
 
+    row_kernel = None
     gradient_plan = unbroadcast = find_cycle = topological_order = None
     accumulate = check_saved = None
 

@@ -1,6 +1,7 @@
 """How good the messages are: wrong answers, each repaired once by someone who saw the message only.
 
     python -m tests.repairs.cases write FOLDER [--seed N]    22 cases, each a folder of three files
+    python -m tests.repairs.cases write FOLDER --lesson 13 --cases 20       cases of one lesson
     python -m tests.repairs.cases grade FOLDER               the table of what was repaired
 
 A case is a random mutant: `stub.py` (the exercise file as it comes), `wrong.py` (what was
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from minigrad.course.mutants import Mutant, grade_source, load_mutants
 from minigrad.course.stubs import cut
-from minigrad.grader.folder import known_stems
+from minigrad.grader.folder import find_stem, known_stems
 from minigrad.grader.launcher import Server
 
 ROOT = Path(__file__).parents[2]
@@ -31,10 +32,11 @@ def solution_of(stem: str) -> str:
     return (ROOT / "solutions" / f"{stem}.py").read_text(encoding="utf-8")
 
 
-def choose(seed: int, n: int = N_CASES) -> list[tuple[str, Mutant]]:
+def choose(seed: int, n: int = N_CASES, lesson: str = "") -> list[tuple[str, Mutant]]:
     """Return n random mutants, spread over the lessons, no two of one exercise and message."""
     draw = random.Random(seed)
-    decks = {stem: load_mutants(ROOT, stem) for stem in known_stems()}
+    stems = [find_stem(lesson)] if lesson else known_stems()
+    decks = {stem: load_mutants(ROOT, stem) for stem in stems}
     for deck in decks.values():
         draw.shuffle(deck)
     chosen: list[tuple[str, Mutant]] = []
@@ -50,10 +52,10 @@ def choose(seed: int, n: int = N_CASES) -> list[tuple[str, Mutant]]:
     return sorted(chosen, key=lambda case: case[0])
 
 
-def write(folder: Path, seed: int) -> None:
+def write(folder: Path, seed: int, n: int = N_CASES, lesson: str = "") -> None:
     """Write the cases."""
     with Server() as server:
-        for number, (stem, mutant) in enumerate(choose(seed), 1):
+        for number, (stem, mutant) in enumerate(choose(seed, n, lesson), 1):
             case = folder / f"{number:02d}_{stem}__{mutant.exercise}"
             case.mkdir(parents=True)
             source = f"{solution_of(stem)}\n\n{mutant.code.strip()}\n"
@@ -87,9 +89,11 @@ def main() -> int:
     parser.add_argument("what", choices=("write", "grade"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--lesson", default="", help="cases of this lesson alone, such as 13")
+    parser.add_argument("--cases", type=int, default=N_CASES)
     options = parser.parse_args()
     if options.what == "write":
-        write(options.folder, options.seed)
+        write(options.folder, options.seed, options.cases, options.lesson)
         return 0
     rows = grade(options.folder, options.seed)
     for name, repaired, said in rows:

@@ -1,0 +1,667 @@
+# %% [markdown]
+# # 13 · A function that thousands of threads run
+#
+# **You need** lesson 00, for how exercises are checked, and to know what a softmax is. No GPU.
+# **It takes** about two and a half hours; after section 5 is a good place for a break. **At the
+# end** you have written the kernels of which most others are made: a map, a sum, a softmax, a
+# matrix product and a transpose; you can say what threads share, who must wait for whom, and which
+# bytes a kernel moves; and minigrad trains digits with *your* softmax, on a GPU, simulated or real.
+# Next: lesson 14, where kernels are put together by a compiler.
+#
+# Your code goes into `exercises/13_cuda_kernels.py`. (Lessons 10 to 12 are not written yet; you
+# need none of them.)
+
+# %%
+import time
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import minigrad as mg
+from minigrad import cuda
+from minigrad.course import check, light, load, needs, predict, scrub
+from minigrad.course.l13_cuda_kernels.drawing import draw_grid, draw_moment, draw_orders, one_order
+from minigrad.simt.orders import run_in_some_order
+
+# %% [markdown]
+# ## 1. Say what one thread does
+#
+# A large GPU of today keeps more than two hundred thousand threads in flight at once. (An H100 has
+# 132 processors with room for 2,048 threads each.) Nobody writes a program for each of them. One
+# writes *one* function, a **kernel**, that says what one thread does; and all threads run it.
+#
+# Here is one, with an image of a digit. It makes each pixel a little darker.
+
+
+# %%
+@cuda.jit
+def darker(image, out):
+    """Halve one pixel: that of this thread."""
+    row = cuda.blockIdx.x
+    column = cuda.threadIdx.x
+    out[row, column] = image[row, column] * np.float32(0.5)
+
+
+images, labels = mg.data.load_digits()
+image = images[0].reshape(8, 8).astype(np.float32)
+out = np.zeros_like(image)
+darker[8, 8](image, out)  # 8 blocks of 8 threads
+print("largest pixel before and after:", image.max(), out.max())
+
+# %% [markdown]
+# There is no loop over pixels in it. `darker[8, 8]` launches 8 *blocks* of 8 *threads*; each thread
+# finds out which one it is, `cuda.blockIdx` and `cuda.threadIdx`, and does its pixel. In which
+# order? In none that you may count on.
+#
+# Where has this run? Not on a GPU: the arrays are NumPy's, and for those minigrad has a **machine**
+# of its own. It runs the source of a kernel as a GPU does, all threads in lock-step, and it watches
+# each access to memory. It is slow, and it cannot tell you how fast a kernel is. But it sees what a
+# GPU hides, and says on which line. The same kernel, given values on a GPU, is compiled by Numba
+# and runs there (section 8).
+#
+# ## 2. Threads without work
+#
+# Threads come in whole blocks, a few hundred in each as a rule. Data does not.
+
+# %%
+figure, axis = plt.subplots(figsize=(9.5, 1.9), layout="constrained")
+draw_grid(axis, n=20, threads=8)  # yticks=[] and the xlabel are set there
+axis.set(xlabel="cuda.grid(1), the number of the thread in the grid")
+plt.show()
+
+# %% [markdown]
+# **What to see.** 20 elements, and blocks of 8 threads: it takes 3 blocks, so 24 threads. The
+# numbers in the boxes are `cuda.threadIdx.x`, which begins anew in each block; `cuda.grid(1)`, on
+# the axis, is `blockIdx.x * blockDim.x + threadIdx.x`. The grey threads run the kernel like all
+# others, and have no element.
+#
+# **Predict.** 1,000 elements, blocks of 128 threads. How many threads have nothing to do?
+
+# %% tags=["prediction"]
+idle = predict("13.idle", "1,000 elements, blocks of 128: threads without an element?", ...)
+idle
+
+
+# %%
+@cuda.jit
+def double(x, out, n):
+    """Write 2 * x into out, one element a thread."""
+    i = cuda.grid(1)
+    if i < n:
+        out[i] = x[i] + x[i]
+
+
+n, threads = 1000, 128
+blocks = -(-n // threads)  # rounded up
+x, out = np.ones(n, np.float32), np.zeros(n, np.float32)
+report = mg.cuda.inspect(double[blocks, threads], x, out, n)
+stores = sum(access.lanes for access in report.counts.accesses if access.kind == "store")
+print(f"{blocks} blocks, {report.counts.threads} threads, {stores} elements written")
+idle.reveal(report.counts.threads - stores, factor=1.0)
+
+# %% [markdown]
+# The line `if i < n:` is called the **guard**. Without it, the last threads go beyond the end. On a
+# GPU this may be an error, a little later and without a line; or it may overwrite whatever lies
+# there, in silence. Here:
+
+
+# %%
+@cuda.jit
+def unguarded(x, out):
+    """Forget the guard."""
+    i = cuda.grid(1)
+    out[i] = x[i] + x[i]
+
+
+try:
+    unguarded[blocks, threads](x, out)
+except mg.errors.OutOfBoundsError as error:
+    print(error)
+
+# %% [markdown]
+# **Write** `k_map_guarded`. Its docstring has a second thing to care about. What is the type of
+# `x[i] * 0.5`, if `x` is float32? In NumPy, float32. For Numba's compiler a literal `0.5` is a
+# float64, so the product is one, too, and only the store makes it float32 again. On a GPU this is
+# no detail: those made for games compute float64 at 1/64 of the speed of float32, or 1/32. The
+# machine types as Numba does, and counts.
+
+
+# %%
+@cuda.jit
+def halve(x, out):
+    """Halve with a Python constant."""
+    i = cuda.grid(1)
+    if i < x.size:
+        out[i] = x[i] * 0.5
+
+
+report = mg.cuda.inspect(halve[blocks, threads], x, out)
+for operation in report.counts.float64_operations:
+    print(f"{operation.lanes} operations in float64 at: {operation.site.text}")
+
+# %% tags=["exercise"]
+check("13.k_map_guarded")
+
+# %% [markdown]
+# ## 3. Threads that wait for each other
+#
+# So far, no thread needed another one. A sum is different: 128 threads have a number each, and one
+# result is wanted. Two things make it possible, both for the threads *of one block*:
+#
+# - **Shared memory**: `s = cuda.shared.array(128, np.float32)` is *one* small array for the whole
+#   block, near its processor and fast. At the beginning there is nothing sensible in it.
+# - **A barrier**: `cuda.syncthreads()`. Whoever comes there waits, until all threads of the block
+#   have come.
+#
+# Then they add up in rounds. In the first, threads 0 to 63 each add an element of the upper half to
+# theirs; in the second, threads 0 to 31; and after seven rounds the sum is in `s[0]`. Here is this
+# kernel, in which somebody has forgotten one barrier: the first one, between writing `s[t]` and the
+# first round.
+
+# %%
+THREADS = 128
+
+
+def forgetful(x, out):
+    """Sum the elements of a block, without a barrier before the first round."""
+    s = cuda.shared.array(THREADS, np.float32)
+    t = cuda.threadIdx.x
+    s[t] = x[t]
+    half = THREADS // 2
+    while half > 0:
+        if t < half:
+            s[t] += s[t + half]
+        cuda.syncthreads()
+        half //= 2
+    if t == 0:
+        out[0] = s[0]
+
+
+x = np.ones(THREADS, np.float32)
+
+# %% [markdown]
+# Threads go in groups of 32, called **warps**: these share the hardware that fetches instructions.
+# A block of 128 threads is 4 warps. Which of them goes on next is decided anew in every cycle, by
+# who has got the data it waits for; nobody can foresee it. `run_in_some_order` runs a kernel warp
+# by warp, one statement at a time, and *draws* who goes on.
+#
+# **Predict.** Of 100 such orders, in how many does `forgetful` give the right sum?
+
+# %% tags=["prediction"]
+luck = predict("13.luck", "A forgotten barrier: right in how many of 100 orders?", ...)
+luck
+
+
+# %%
+def in_100_orders(kernel, together=32):
+    """Run a kernel in 100 orders; return the results."""
+    results = []
+    for seed in range(100):
+        out = np.zeros(1, np.float32)
+        run_in_some_order(kernel, 1, THREADS, (x, out), seed=seed, together=together)
+        results.append(float(out[0]))
+    return results
+
+
+without_barrier = in_100_orders(forgetful)
+figure, axis = plt.subplots(figsize=(9.5, 2.8), layout="constrained")
+draw_orders(axis, without_barrier, x.sum(), "a barrier is missing")
+axis.set(xlabel="order in which the warps went (seed)", ylabel="result of the kernel")
+plt.show()
+luck.reveal(sum(result == x.sum() for result in without_barrier), factor=1.5)
+
+# %% [markdown]
+# **What to see.** Each mark is one run of the *same* kernel on the *same* data. Crosses are wrong
+# sums: a warp has added elements that their owner had not written yet. Dots are right, by luck. On
+# real hardware luck is better, since warps keep closer together than in a lottery; so the kernel
+# passes your tests, and fails on another GPU, or on Tuesdays.
+#
+# Tests cannot settle this. A tool can: the machine notes for each cell who has used it since the
+# last barrier. If two threads have, and one of them wrote, nothing says who comes first. It is a
+# **data race**, in whatever order it went this time.
+
+# %%
+try:
+    cuda.jit(forgetful)[1, THREADS](x, np.zeros(1, np.float32))
+except mg.errors.DataRaceError as error:
+    print(error)
+
+# %% [markdown]
+# It runs all threads in lock-step, so the sum would have been right. The machine has not *caught* a
+# wrong order: it knows that there can be one.
+#
+# Now look at the barrier at work. Here is the kernel as it should be, in one random order:
+
+
+# %%
+def patient(x, out):
+    """Sum the elements of a block."""
+    s = cuda.shared.array(THREADS, np.float32)
+    t = cuda.threadIdx.x
+    s[t] = x[t]
+    cuda.syncthreads()
+    half = THREADS // 2
+    while half > 0:
+        if t < half:
+            s[t] += s[t + half]
+        cuda.syncthreads()
+        half //= 2
+    if t == 0:
+        out[0] = s[0]
+
+
+moments = one_order(patient, THREADS, (x, np.zeros(1, np.float32)), seed=8)
+scrub(
+    lambda axis, step: draw_moment(axis, patient, moments, step),
+    range(len(moments)),
+    label="step",
+    show=[10, 17, 24],
+    columns=3,
+    width=3.3,
+    height=3.4,
+)
+
+# %% [markdown]
+# **What to see.** Each colour is a warp; it stands at the line that it runs next. On the left, two
+# of them have not even begun. In the middle one has come to the barrier, and waits there, pale. On
+# the right the last has come, so the barrier is open, and that one has gone on first. Move the
+# slider, and watch how far the warps get apart between two barriers, and that no warp is ever two
+# barriers ahead. (In the `while`, whole warps may have nothing to add. They still come to the
+# barrier.)
+#
+# **Write** `k_block_sum`. And mind the threads that have no element.
+
+# %% tags=["exercise"]
+check("13.k_block_sum")
+
+# %% [markdown]
+# > **Real bug: a barrier inside of an `if`.** A barrier opens when *all* threads of the block have
+# > come. In July 2020, somebody mended kernels of a reconstruction program for particle physics
+# > ([acts#307](https://github.com/acts-project/acts/pull/307)): they had `__syncthreads` in a
+# > conditional "that depends on the threadID". What does a GPU do there? Whatever it likes: "this
+# > wasn't apparent on older versions of the NVidia drivers, but is now". Ten lines:
+
+
+# %%
+@cuda.jit
+def some_wait(x, out):
+    """Let only half of the threads come to the barrier."""
+    s = cuda.shared.array(THREADS, np.float32)
+    t = cuda.threadIdx.x
+    s[t] = x[t]
+    if t < THREADS // 2:
+        cuda.syncthreads()
+        out[t] = s[t + THREADS // 2]
+
+
+try:
+    some_wait[1, THREADS](x, np.zeros(THREADS, np.float32))
+except mg.errors.DivergentBarrierError as error:
+    print(error)
+
+# %% [markdown]
+# Numba comes with a simulator, too (`NUMBA_ENABLE_CUDASIM=1`), in which each CUDA thread is a
+# thread of Python's. It lets this kernel pass. It has no warps, and so no shuffles, which come
+# next; it does not type, so `x * 0.5` stays a float32 in it; and two shared arrays that are made on
+# *one line* are the same array there. (Tried with Numba 0.68.) Which of its wrong answers would you
+# have noticed? Of each simulator, ask what it does not see. Of ours: time, and what a compiler may
+# do to your kernel.
+#
+# ## 4. Inside a warp
+#
+# The last rounds of the sum are of 32 threads and fewer: one warp. For ten years it was common
+# knowledge that the threads of a warp go in lock-step, by construction. So why wait? Generations of
+# reductions left the barrier out there. It was even in NVIDIA's own examples.
+
+
+# %%
+def trusting(x, out):
+    """Sum 32 elements in one warp, which "runs in lock-step anyway"."""
+    s = cuda.shared.array(32, np.float32)
+    t = cuda.threadIdx.x
+    s[t] = x[t]
+    half = 16
+    while half > 0:
+        if t < half:
+            s[t] += s[t + half]
+        half //= 2
+    if t == 0:
+        out[0] = s[0]
+
+
+def sums_of(together):
+    """Run `trusting` in 40 orders, so many threads at a time in lock-step; return the results."""
+    found = []
+    for seed in range(40):
+        out = np.zeros(1, np.float32)
+        run_in_some_order(trusting, 1, 32, (x, out), seed=seed, together=together)
+        found.append(float(out[0]))
+    return found
+
+
+figure, axes = plt.subplots(1, 2, figsize=(9.5, 2.6), layout="constrained", sharey=True)
+for axis, together in zip(axes, (32, 1), strict=True):
+    what = "warps in lock-step" if together == 32 else "every thread on its own"
+    draw_orders(axis, sums_of(together), x[:32].sum(), what)
+    axis.set(xlabel="order of the threads (seed)", ylabel="result")
+plt.show()
+
+# %% [markdown]
+# **What to see.** Dots are right sums, crosses wrong ones. On the left the warp goes as one: always
+# right. On the right each thread goes its own way, and the sum is never right. Which of the two is
+# your GPU? A recent one may do either, and mostly looks like the left.
+#
+# > **A story from Numba itself.** In 2017 NVIDIA brought out the Volta architecture, in which
+# > threads of a warp are scheduled *independently*: each has a program counter of its own. In the
+# > same year CUDA 9 gave the warp a barrier, `__syncwarp`, and renamed the shuffles so that each
+# > names the lanes that take part.
+# >
+# > Numba's library has a function `cuda.reduce`, written in CUDA Python. At the two places in its
+# > inner loop that matter there was a comment: `# XXX expect warp synchronization`. Somebody had
+# > known. In 2015 an issue asked whether a memory fence was needed there
+# > ([numba#1410](https://github.com/numba/numba/issues/1410)). In November 2017 another one named
+# > it: warp-synchronous code "has been discouraged for several CUDA releases", and now threads in a
+# > warp "are no longer guaranteed to execute together"
+# > ([numba#2589](https://github.com/numba/numba/issues/2589)). The repair came in autumn 2020
+# > ([numba#6127](https://github.com/numba/numba/pull/6127)): `syncwarp()` at the places of the
+# > comment. For three years, every sum that went through it on a Volta was right by luck, or was
+# > not.
+# >
+# > Could a test have found it? When the language Chapel got a `syncWarp` in 2024, its authors wrote
+# > that their test "has not been able to create a case where threads within a warp are executed out
+# > of sync" ([chapel#24705](https://github.com/chapel-lang/chapel/pull/24705)). And a chemist's
+# > test passed with optimisation and failed in debug mode, for the same reason
+# > ([timemachine#344](https://github.com/proteneer/timemachine/issues/344)).
+#
+# `trusting` is right on our machine, too, since that goes in lock-step. It refuses it all the same:
+
+# %%
+try:
+    cuda.jit(trusting)[1, 32](x, np.zeros(1, np.float32))
+except mg.errors.DataRaceError as error:
+    print(error)
+
+# %% [markdown]
+# Two cures. `cuda.syncwarp()` is a barrier for one warp, cheaper than the other one. Or no memory
+# at all: a **shuffle**. With `cuda.shfl_down_sync(mask, value, 16)` each lane gets the `value` that
+# the lane 16 places further up *has in its register*. Nobody writes, so nobody can be too early;
+# and the call itself waits for the lanes that its mask names.
+#
+# **Write** `k_warp_sum`: a row a warp, five shuffles, no shared memory.
+
+# %% tags=["exercise"]
+check("13.k_warp_sum")
+
+# %% [markdown]
+# ## 5. A softmax, and it trains
+#
+# A softmax needs two reductions over a row: the largest element, then the sum of the exponentials.
+# And it uses *one* shared array twice. You know now what to ask: who might still read the old
+# content, when the first thread writes the new?
+#
+# **Write** `k_softmax_row`.
+
+# %% tags=["exercise"]
+check("13.k_softmax_row")
+
+# %% [markdown]
+# The device `"simt"` is minigrad's simulated GPU: whatever the engine does there goes through
+# kernels on the machine. `mg.use(kernels={"softmax": f})` launches *your* kernel in the place of
+# the engine's. Here is a network that reads digits, trained once with either:
+
+# %%
+x_all = (images.reshape(-1, 64).astype(np.float32) / 16 - 0.5)[:256]
+one_hot = np.eye(10, dtype=np.float32)[labels[:256]]
+
+
+def train(steps=12):
+    """Train a small network on the simulated GPU; return its losses."""
+    mg.manual_seed(0)
+    start = np.random.default_rng(1)
+    w1 = mg.variable(start.normal(0, 0.3, (64, 32)).astype(np.float32)).to("simt")
+    w2 = mg.variable(start.normal(0, 0.3, (32, 10)).astype(np.float32)).to("simt")
+    weights = [w.detach().requires_grad_() for w in (w1, w2)]
+    losses = []
+    for step in range(steps):
+        rows = slice(step * 32 % 256, step * 32 % 256 + 32)
+        images, targets = (mg.variable(part[rows]).to("simt") for part in (x_all, one_hot))
+        answers = mg.softmax(mg.tanh(images @ weights[0]) @ weights[1])
+        loss = -(mg.log(answers) * targets).sum() / 32
+        gradients = mg.gradients([loss], weights)
+        with mg.no_grad():
+            weights = [
+                (w - g * 0.5).detach().requires_grad_()
+                for w, g in zip(weights, gradients, strict=True)
+            ]
+        losses.append(loss.item())
+    return losses
+
+
+needs("13.k_softmax_row")
+mine = load("13")
+reference = train()
+with mg.use(kernels={"softmax": mine.k_softmax_row}) as used:
+    ours = train()
+
+figure, axis = plt.subplots(figsize=(8, 3), layout="constrained")
+axis.plot(reference, linewidth=5, alpha=0.4, label="minigrad's softmax")
+axis.plot(ours, color="black", linewidth=1, label="your softmax")
+axis.set(xlabel="training step", ylabel="loss", title="Digits, on the simulated GPU")
+axis.legend()
+axis.grid(alpha=0.3)
+plt.show()
+light("13.k_softmax_row", mine=ours, reference=reference, calls=used.launches["softmax"])
+
+# %% [markdown]
+# **What to see.** One line on top of the other. Your kernel ran once in each step, a block a row,
+# in the middle of the engine's own. (If it were a plain Python function, it would have had to run
+# beside the device. It is a kernel, so it ran *on* it.)
+#
+# ## 6. Who had this number already?
+#
+# A matrix product of two (n, n) matrices multiplies n³ pairs, and there are only 2 n² numbers. In
+# the obvious kernel, one thread an element, each thread reads a row and a column by itself:
+
+
+# %%
+@cuda.jit
+def naive(a, b, c):
+    """Multiply matrices, one element of c a thread."""
+    column, row = cuda.grid(2)
+    if row < c.shape[0] and column < c.shape[1]:
+        total = np.float32(0)
+        for k in range(a.shape[1]):
+            total += a[row, k] * b[k, column]
+        c[row, column] = total
+
+
+def reads_of(kernel, n):
+    """Return how many elements a kernel reads from global memory for matrices of size n."""
+    a, b = np.ones((n, n), np.float32), np.ones((n, n), np.float32)
+    tiles = -(-n // 16)
+    report = mg.cuda.inspect(kernel[(tiles, tiles), (16, 16)], a, b, np.zeros_like(a))
+    return sum(
+        access.lanes
+        for access in report.counts.accesses
+        if access.kind == "load" and access.space == "global"
+    )
+
+
+n = 64
+print(f"{reads_of(naive, n):,} reads of {2 * n * n:,} numbers: each {n} times")
+
+# %% [markdown]
+# A block of 16 x 16 threads needs 16 rows of `a` and 16 columns of `b`, and each of these numbers
+# is wanted by 16 of its threads. So they fetch them *together*: a tile of each matrix into shared
+# memory, every thread one number; a barrier; 16 products from there; another barrier (why?); the
+# next tiles.
+#
+# **Predict.** How often is each number of `a` and `b` read from global memory then, for n = 64?
+
+# %% tags=["prediction"]
+times = predict("13.reads", "Tiles of 16 x 16, n = 64: each number is read how often?", ...)
+times
+
+# %% tags=["exercise"]
+check("13.k_matmul_tiled")
+
+# %%
+needs("13.k_matmul_tiled")
+mine = load("13")
+sizes = [16, 32, 48, 64, 96]
+figure, axis = plt.subplots(figsize=(8, 3.4), layout="constrained")
+for kernel, label in ((naive, "one thread, one row, one column"), (mine.k_matmul_tiled, "tiles")):
+    counted = [reads_of(cuda.jit(kernel) if kernel is not naive else naive, n) for n in sizes]
+    axis.loglog(sizes, counted, "o-", label=label)
+axis.loglog(sizes, [2 * n * n for n in sizes], "k--", label="each number once")
+axis.set(xlabel="n, for matrices (n, n)", ylabel="elements read from global memory")
+axis.set_xticks(sizes, map(str, sizes))
+axis.minorticks_off()
+axis.legend(fontsize=8)
+axis.grid(alpha=0.3)
+plt.show()
+times.reveal(reads_of(cuda.jit(mine.k_matmul_tiled), 64) / (2 * 64 * 64), factor=1.0)
+
+# %% [markdown]
+# **What to see.** Two parallel lines, a factor of 16 apart, and below them what could not be less.
+# Tiles of 32 would halve it again, and need four times the shared memory. (The products of real
+# libraries go on from here: each thread keeps a small tile of `c` in registers, so that shared
+# memory is read less often, too. minigrad's own does that.)
+#
+# ## 7. Thirty-two addresses at once
+#
+# How many numbers are read is one question. The other one is *which ones together*. The 32 threads
+# of a warp access memory at the same time, and memory does not hand out single numbers: it moves
+# **sectors** of 32 bytes, 8 float32 that lie side by side. Here is the obvious transpose:
+
+
+# %%
+@cuda.jit
+def straight(x, out):
+    """Transpose, one element a thread."""
+    j, i = cuda.grid(2)
+    if i < x.shape[0] and j < x.shape[1]:
+        out[j, i] = x[i, j]
+
+
+x = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
+out = np.zeros_like(x)
+
+# %% [markdown]
+# It reads each number once and writes each once. Nothing to win, it seems.
+#
+# **Predict.** A warp writes 32 numbers, 128 bytes. They would fit into 4 sectors. How many sectors
+# does *this* store of a warp touch?
+
+# %% tags=["prediction"]
+sectors = predict("13.sectors", "A warp stores down a column: how many sectors?", ...)
+sectors
+
+# %%
+before = mg.cuda.inspect(straight[(2, 2), (32, 32)], x, out)
+store = next(access for access in before.counts.accesses if access.kind == "store")
+sectors.reveal(store.sectors / store.warps, factor=1.0)
+before
+
+# %% [markdown]
+# **What to see.** For each access, which thread of a warp goes to which address. The read goes
+# along a row: neighbours read neighbours, and 4 sectors are all it takes. The write goes down a
+# column: 32 threads, 32 sectors, and of each of them 28 bytes are moved in vain.
+#
+# One of the two must go down a column, if all happens in one step. So do it in two: along a row
+# into a tile of shared memory, and from the tile, turned, along a row of `out`. Shared memory has
+# no sectors. It has 32 **banks**, side by side, each 4 bytes wide: number k of an array of float32
+# lies in bank k % 32. If the 32 threads of a warp go to 32 banks, they are served in one turn; if
+# two want different numbers of one bank, it takes two turns; and so on.
+#
+# **Write** `k_transpose`. It must be gentle to both.
+
+# %% tags=["exercise"]
+check("13.k_transpose")
+
+# %%
+needs("13.k_transpose")
+mine = load("13")
+mg.cuda.inspect(cuda.jit(mine.k_transpose)[(2, 2), (32, 32)], x, np.zeros_like(x))
+
+# %% [markdown]
+# **What to see.** Global memory is read and written in whole sectors, and each access of the tile
+# is a single turn. The additional column does it: without it, the 32 numbers of a column of the
+# tile lie 32 apart, so all in *one* bank.
+#
+# ## 8. On a GPU
+#
+# If there is an NVIDIA GPU in this computer, and `minigrad[cuda]` is installed, the very same
+# functions are compiled for it. If not, the next cell says why.
+
+# %%
+if mg.cuda.is_available():
+    big = mg.variable(np.random.default_rng(0).random((4096, 4096), np.float32)).to("cuda")
+    for kernel in (straight, cuda.jit(mine.k_transpose)):
+        target = mg.variable(np.zeros((4096, 4096), np.float32)).to("cuda")
+        kernel[(128, 128), (32, 32)](big, target)  # compiled here
+        mg.cuda.synchronize()
+        started = time.perf_counter()
+        for _ in range(20):
+            kernel[(128, 128), (32, 32)](big, target)
+        mg.cuda.synchronize()
+        print(f"{kernel.__name__}: {(time.perf_counter() - started) / 20 * 1e6:.0f} µs")
+else:
+    print(mg.cuda.why_not())
+
+# %% [markdown]
+# ## 9. Bug hunt
+#
+# At the end of your exercise file stands `k_histogram`: how often does each grey value occur? Each
+# block counts in shared memory, where it is fast, and adds its counts to the total at the end. It
+# has passed its tests. On the machine it gives the right counts, too, if nobody watches. In random
+# orders:
+
+# %%
+mine = load("13")
+pixels = images[:4].reshape(-1).astype(np.int32)
+totals = []
+for seed in range(100):
+    counts = np.zeros(mine.GREYS, np.int32)
+    run_in_some_order(mine.k_histogram, 2, 64, (pixels, counts), seed=seed)
+    totals.append(float(counts.sum()))
+figure, axis = plt.subplots(figsize=(9.5, 2.8), layout="constrained")
+draw_orders(axis, totals, len(pixels), "pixels counted")
+axis.set(xlabel="order in which the warps went (seed)", ylabel="pixels counted")
+plt.show()
+
+# %% [markdown]
+# **What to see.** Every pixel should be counted: the dashed line. In most orders all of them are;
+# in some, counts are missing. (When you have mended the kernel, run the cell again.)
+#
+# What is missing: a barrier, an atomic operation, or a guard? Which line writes what another line
+# takes too early? Write it into `BUG`, then mend the kernel. First without the machine's help, if
+# you can: it would name the lines. It would not say where to put what is missing, and there are
+# three wrong places for it.
+
+# %% tags=["exercise"]
+check("13.k_histogram")
+
+# %% [markdown]
+# ## Where you are
+#
+# - A kernel says what one thread does. Threads come in whole blocks: the guard is for those without
+#   an element.
+# - The threads of a block share memory and barriers. Between a write and a read by another thread
+#   there must be a barrier; between a read and the next write, too. All threads of the block come
+#   to it, or none.
+# - A missing barrier is not found by tests. It is found by what knows which accesses are ordered:
+#   our machine, or NVIDIA's `compute-sanitizer --tool racecheck` on a GPU.
+# - The threads of a warp are no longer one. They talk through shuffles, which say who takes part.
+# - What a kernel costs is decided by the bytes that it moves: how many, and how many at once.
+#
+# **Next:** lesson 14, where a compiler decides what becomes one kernel. Until then: write
+# `k_layer_norm`, and put it beside your softmax.
+
+# %%
+from minigrad.course.predictions import summary
+
+print(summary("13"))
+
+# %% tags=["exercise"]
+check("13")

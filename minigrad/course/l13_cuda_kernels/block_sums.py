@@ -1,0 +1,82 @@
+"""The threads of a block add up together, in shared memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.course.l13_cuda_kernels.launching import Counted, empty, floats, launch, written
+from minigrad.course.l13_cuda_kernels.lesson import lesson
+from minigrad.grader.tester import Mistake, Tester
+
+k_block_sum = lesson.exercise(
+    "k_block_sum",
+    difficulty=3,
+    minutes=20,
+    returns="out filled by the kernel",
+    hints=(
+        "Three parts: every thread writes its element to shared memory; the threads add up in "
+        "rounds, half as many in each; one thread writes the result. Between which of these must "
+        "all have finished before anybody goes on?",
+        "A thread without an element still takes part: it writes 0, and comes to every barrier. In "
+        "a round, thread t < half adds element t + half to element t; then half is halved. A "
+        "barrier stands after the first part, and after each round, outside of every `if`.",
+        "s = cuda.shared.array(THREADS, np.float32); s[t] = x[i] or np.float32(0); "
+        "cuda.syncthreads(); half = THREADS // 2; while half > 0: (if t < half: s[t] += "
+        "s[t + half]); cuda.syncthreads(); half //= 2. At the end thread 0 writes s[0] to "
+        "out[cuda.blockIdx.x].",
+    ),
+)
+THREADS = 128
+EXPECTED = "out[b] = the sum of the elements of block b's threads"
+
+
+def ask(t: Tester, n: int) -> Counted:
+    """Launch; fail unless each block has summed its elements."""
+    x = floats(t, n, low=0.5, high=2)
+    blocks = -(-n // THREADS)
+    counted = launch(t, blocks, THREADS, {"x": x, "out": empty(blocks)}, EXPECTED)
+    padded = np.zeros(blocks * THREADS, np.float32)
+    padded[:n] = x
+    parts = padded.reshape(blocks, THREADS)
+    right = parts.astype(float).sum(axis=1)
+    mistakes = [
+        Mistake("half", parts[:, : THREADS // 2].astype(float).sum(axis=1),
+                "Only the first half was added up. With which distance do the rounds begin?"),
+        Mistake("first", parts[:, 0], "That is the first thread's element. Who adds the others?"),
+        Mistake("total", np.full(blocks, right.sum()), "Each block sums its own elements only."),
+    ]  # fmt: skip
+    attempt = "Which elements are in it, and which not? Go through the rounds for 4 threads."
+    written(t, counted.arrays["out"], right, "out", attempt=attempt, mistakes=mistakes, rtol=1e-4)
+    return counted
+
+
+@k_block_sum.check(points=2)
+def one_block(t: Tester) -> None:
+    """A block whose threads all have an element adds them up, and no thread runs ahead."""
+    ask(t, THREADS)
+
+
+@k_block_sum.check(points=2)
+def several(t: Tester) -> None:
+    """Several blocks, each its own sum; threads without an element do no harm."""
+    ask(t, THREADS * int(t.random.integers(1, 4)) + int(t.random.integers(1, THREADS)))
+    ask(t, int(t.random.integers(1, 32)))
+
+
+@k_block_sum.check(points=2)
+def together(t: Tester) -> None:
+    """Each element is read once; the sum takes a few rounds of many threads, not many of one."""
+    n = 3 * THREADS
+    counted = ask(t, n)
+    if counted.lanes("atomic", "global") + counted.lanes("atomic", "shared"):
+        attempt = "An atomic operation makes threads queue. How do they add up side by side?"
+        t.fail("atomic", "no atomic operations", "atomic operations", attempt)
+    reads = counted.lanes("load", "global")
+    if reads != n:
+        attempt = "Each thread reads its own element, once. Where are they kept for the rest?"
+        t.fail("reads", f"{n} elements of x read, each once", f"{reads} read", attempt)
+    accesses = counted.warps("shared") / 3
+    if accesses > 48:
+        attempt = "How many threads add in each round, and how many rounds are there?"
+        expected = "at most 48 accesses of shared memory by warps, in each block"
+        t.fail("serial", expected, f"{accesses:.0f}", attempt)

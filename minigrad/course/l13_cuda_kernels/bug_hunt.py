@@ -1,0 +1,136 @@
+"""The bug hunt: a histogram that loses counts, where luck does not hide it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.course.l13_cuda_kernels.launching import fault, launch, shown
+from minigrad.course.l13_cuda_kernels.lesson import lesson
+from minigrad.grader.message import show
+from minigrad.grader.tester import Tester
+
+k_histogram = lesson.exercise(
+    "k_histogram",
+    difficulty=3,
+    minutes=15,
+    returns="counts filled by the kernel",
+    hints=(
+        "Think of two warps of one block. One of them is slow, and still in the loop, when the "
+        "other has left it. What does the fast one do next, and with what?",
+        "Atomic operations make sure that no addition is lost. They do not make anybody wait. "
+        "Which of the lines reads what all warps of the block have added up?",
+        "Between the loop and H, all threads of the block must have finished counting. All of them "
+        "must reach what makes them wait: not inside the loop, whose rounds differ from thread to "
+        "thread, and not inside an `if`.",
+    ),
+)
+RIGHT = {"kind": "barrier", "write": "G", "read": "I"}
+KINDS = ("barrier", "atomic", "guard")
+LETTERS = "ABCDEFGHI"
+QUESTIONS = {
+    "kind": "what is missing",
+    "write": "the line whose write is lost or comes too late",
+    "read": "the line that reads or writes what it should not yet",
+}
+NUDGES = {
+    "kind": {
+        "atomic": "G and I are atomic, and D has an element for each thread. Is that all it takes?",
+        "guard": "F ends at values.size, and C and H let in GREYS threads. Which index is outside?",
+    },
+    "write": {
+        "D": "D writes zeros, and E waits for all of them. Who writes after that?",
+        "I": "I adds to counts, atomically. From where does it take what it adds?",
+        "E": "E is a barrier. It writes nothing.",
+    },
+    "read": {
+        "G": "G reads and writes in one go: nothing of it is lost. Who uses the sum of them all?",
+        "H": "H compares two numbers that belong to the thread. Which line uses what is shared?",
+        "D": "D comes before all others. Who uses what G has added up?",
+    },
+}
+GREYS = 17
+EXPECTED = "counts[g] = how often g is in values, plus what stood there"
+
+
+def check_label(t: Tester, part: str) -> None:
+    """Fail unless BUG is right in one part."""
+    bug = t.get("BUG")
+    where = t.runner.line_of("BUG")
+    said = bug.get(part) if isinstance(bug, dict) else None
+    t.given = f'BUG["{part}"]: {QUESTIONS[part]}'
+    form = f"one of {', '.join(KINDS)}" if part == "kind" else "a letter, A to I"
+    if said is None and isinstance(bug, dict) and part in bug:
+        attempt = "Let two warps walk through the lines, one far ahead of the other."
+        t.fail("untouched", form, "None", attempt, where=where)
+    known = KINDS if part == "kind" else tuple(LETTERS)
+    if not isinstance(said, str) or said.strip() not in known:
+        attempt = 'Only the form is wrong: {"kind": "guard", "write": "A", "read": "B"}.'
+        got = show(said if said is not None else bug)
+        t.fail("form", form, got[:150], attempt, where=where)
+    if said.strip() != RIGHT[part]:
+        general = "Which line uses, in shared memory, what other threads may not have finished?"
+        attempt = NUDGES[part].get(said.strip(), general)
+        t.fail("not_it", "another one", said, attempt, where=where)
+
+
+@k_histogram.check(points=1)
+def diagnosis_kind(t: Tester) -> None:
+    """BUG names what is missing."""
+    check_label(t, "kind")
+
+
+@k_histogram.check(points=1)
+def diagnosis_write(t: Tester) -> None:
+    """BUG names the line whose write comes too late."""
+    check_label(t, "write")
+
+
+@k_histogram.check(points=1)
+def diagnosis_read(t: Tester) -> None:
+    """BUG names the line that reads too early."""
+    check_label(t, "read")
+
+
+def data(t: Tester, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return random grey values, and counts that are not all zero."""
+    values = t.random.integers(0, GREYS, n).astype(np.int32)
+    return values, t.random.integers(0, 3, GREYS).astype(np.int32)
+
+
+def compare(t: Tester, found: object, values: np.ndarray, before: np.ndarray, attempt: str) -> None:
+    """Fail unless the counts are right."""
+    right = before + np.bincount(values, minlength=GREYS)
+    if not isinstance(found, np.ndarray) or found.shape != right.shape:
+        t.fail("type", f"an array of shape {right.shape}", show(found), attempt)
+    if not np.array_equal(found, right):
+        less = int(right.sum() - before.sum()) - int(found.sum() - before.sum())
+        key = "lost" if less > 0 else "value"
+        got = f"{show(found)}: {abs(less)} counts {'missing' if less > 0 else 'too many'}"
+        t.fail(key, show(right), got, attempt)
+
+
+@k_histogram.check(points=2)
+def no_fault(t: Tester) -> None:
+    """The counts are right, and the machine sees no thread run ahead of another."""
+    for blocks, n in ((1, 200), (3, int(t.random.integers(400, 900)))):
+        values, before = data(t, n)
+        given = {"values": values, "counts": before.copy()}
+        counted = launch(t, blocks, 64, given, EXPECTED)
+        attempt = "Which values are counted twice, or not at all?"
+        compare(t, counted.arrays["counts"], values, before, attempt)
+
+
+@k_histogram.check(points=2)
+def in_any_order(t: Tester) -> None:
+    """The counts are right in every order in which the warps of a block may come along."""
+    values, before = data(t, 260)
+    given = {"values": values, "counts": before}
+    seeds = [int(seed) for seed in t.random.integers(0, 10_000, 12)]
+    text = f"{shown('k_histogram', 2, 96, given)}, warps in {len(seeds)} random orders"
+    arguments = [2, 96, [*given.values()], seeds]
+    found = t.drive("in_orders", "k_histogram", *arguments, given=text)
+    if "raised" in found:
+        fault(t, found, EXPECTED)
+    for after in found["results"]:
+        attempt = "In some orders it is right, in others not. Who does not wait for whom?"
+        compare(t, after[1], values, before, attempt)

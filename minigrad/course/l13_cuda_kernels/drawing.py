@@ -1,0 +1,96 @@
+"""Drawings for lesson 13: who does which element, and who waits where. Axes in."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minigrad.simt.orders import Moment, run_in_some_order
+
+BLOCKS = ("#3b6fd4", "#e0812c", "#3f9a5f", "#8a5cc2")
+IDLE = "#d5d9e0"
+WARP = 32
+
+
+def draw_grid(axis: Any, n: int, threads: int) -> None:
+    """Draw the threads of a launch: a box a thread, a colour a block, grey without an element."""
+    from matplotlib.patches import Rectangle
+
+    blocks = -(-n // threads)
+    for i in range(blocks * threads):
+        block, thread = divmod(i, threads)
+        colour = BLOCKS[block % len(BLOCKS)] if i < n else IDLE
+        axis.add_patch(Rectangle((i, 0), 0.92, 0.9, facecolor=colour))
+        axis.text(i + 0.46, 0.45, str(thread), ha="center", va="center", fontsize=7,
+                  color="white" if i < n else "black")  # fmt: skip
+        if i < n:
+            axis.add_patch(Rectangle((i, -1.5), 0.92, 0.9, facecolor="white", edgecolor=colour))
+            axis.plot([i + 0.46] * 2, [-0.6, 0], color=colour, linewidth=1)
+    for block in range(blocks):
+        axis.text((block + 0.5) * threads, 1.2, f"block {block}", ha="center", fontsize=9)
+    axis.set(xlim=(-0.3, blocks * threads), ylim=(-1.7, 1.8))
+    axis.set(xlabel="cuda.grid(1), the number of the thread in the grid")
+    axis.set_yticks([-1.05, 0.45], ["elements of x", "threads"])
+    axis.tick_params(left=False)
+
+
+def one_order(
+    kernel: Callable, threads: int, arguments: Sequence[Any], seed: int, together: int = WARP
+) -> list[Moment]:
+    """Return the steps of one block of a kernel in an order that the seed draws."""
+    moments: list[Moment] = []
+    run_in_some_order(
+        kernel, 1, threads, arguments, seed=seed, together=together, watch=moments.append
+    )
+    return moments
+
+
+def draw_moment(axis: Any, kernel: Callable, moments: Sequence[Moment], step: int) -> None:
+    """Draw where the warps of a block are in the lines of a kernel, and who waits."""
+    from matplotlib.patches import Rectangle
+
+    lines, first = inspect.getsourcelines(kernel)
+    here = [(first + k, line.rstrip()) for k, line in enumerate(lines) if shown(line)]
+    places = {number: len(here) - 1 - k for k, (number, _) in enumerate(here)}
+    places[None] = -1  # type: ignore[index] # who has ended
+    moment = moments[min(step, len(moments) - 1)]
+    for thread, line in enumerate(moment.lines):
+        colour = BLOCKS[thread // WARP % len(BLOCKS)]
+        axis.add_patch(
+            Rectangle((thread, places[line] - 0.4), 1, 0.8, facecolor=colour, linewidth=0,
+                      alpha=0.35 if moment.waits[thread] else 1.0)
+        )  # fmt: skip
+    for first_thread in range(0, len(moment.lines), WARP):
+        if moment.waits[first_thread]:
+            height = places[moment.lines[first_thread]]
+            middle = first_thread + WARP / 2
+            axis.text(middle, height, "waits", ha="center", va="center", fontsize=7)
+    n = len(moment.lines)
+    left = -1.25 * n
+    for height, text in enumerate(["(has ended)", *(text for _, text in reversed(here))], -1):
+        axis.text(left, height, text[:46], va="center", fontsize=6.2, family="monospace")
+        axis.axhline(height - 0.5, color="#e3e6ea", linewidth=0.6, zorder=0)
+    axis.set(xlim=(left, n), ylim=(-1.6, len(here) - 0.4), xlabel="thread", yticks=[])
+    axis.set_xticks(range(0, n + 1, WARP))
+    axis.set_title(f"step {step}", fontsize=9)
+
+
+def shown(line: str) -> bool:
+    """Return whether a line of a kernel's source belongs into its picture."""
+    text = line.strip()
+    return bool(text) and not text.startswith(('"""', "@", "#", "def ", "else"))
+
+
+def draw_orders(axis: Any, results: Sequence[float], right: float, title: str) -> None:
+    """Draw what a kernel gave in each of many orders: right ones as dots, others as crosses."""
+    good = np.isclose(results, right, rtol=1e-4)
+    numbers = np.arange(len(results))
+    values = np.asarray(results)
+    axis.plot(numbers[good], values[good], "o", color="#3f9a5f", markersize=3)
+    axis.plot(numbers[~good], values[~good], "x", color="crimson", markersize=5)
+    axis.axhline(right, color="black", linewidth=0.8, linestyle="--")
+    axis.set(xlabel="order in which the warps went (seed)", ylabel="result of the kernel")
+    axis.set_title(f"{title}: right in {int(good.sum())} of {len(results)}", fontsize=9)

@@ -1,0 +1,71 @@
+"""What the checks of lesson 13 do in the learner's process: run kernels on the simulated machine.
+
+What the machine sees comes back as plain data: the arrays, what was counted, or the fault.
+"""
+
+import inspect
+import re
+
+import numpy as np
+
+from minigrad.errors import MinigradError
+from minigrad.simt import launch
+from minigrad.simt.counts import Counts
+from minigrad.simt.orders import run_in_some_order
+
+
+def kernel_of(mine, name):
+    """Return a learner's kernel as the plain function that it was; an untouched one raises."""
+    kernel = getattr(mine, name)
+    kernel = inspect.unwrap(getattr(kernel, "py_func", kernel))
+    if getattr(getattr(kernel, "__code__", None), "co_names", ()) == ("NotImplementedError",):
+        raise NotImplementedError(f"{name} is yours to write")
+    return kernel
+
+
+def told(error):
+    """Return what an error says, as plain data."""
+    place = re.search(r":(\d+)(?:  (.*))?$", str(error.where or "").splitlines()[0] or "")
+    return {
+        "raised": type(error).__name__,
+        "wanted": str(error.wanted),
+        "got": str(error.got or ""),
+        "fix": str(error.fix or ""),
+        "details": [[str(label), str(text)] for label, text in error.details],
+        "line": int(place[1]) if place else 0,
+        "text": (place[2] or "") if place else "",
+    }
+
+
+def launched(mine, name, blocks, threads, arguments):
+    """Launch a kernel; return its arguments as they are then, and what was counted."""
+    kernel, counts = kernel_of(mine, name), Counts()
+    try:
+        launch(kernel, blocks, threads, arguments, counts=counts)
+    except MinigradError as error:
+        return told(error)
+    accesses = []
+    for a in counts.accesses:
+        costs = a.sectors, a.least, a.turns, a.least_turns
+        accesses.append(
+            [a.kind, a.space, a.array, a.site.line, a.site.text, a.warps, a.lanes, *costs]
+        )
+    return {
+        "arguments": list(arguments),
+        "accesses": accesses,
+        "barriers": [[e.site.line, e.times] for e in counts.barriers],
+        "float64": [[e.site.line, e.site.text, e.lanes] for e in counts.float64_operations],
+    }
+
+
+def in_orders(mine, name, blocks, threads, arguments, seeds):
+    """Run a kernel once a seed, its warps in an order that the seed draws; return all results."""
+    kernel, found = kernel_of(mine, name), []
+    for seed in seeds:
+        given = [np.array(a) if isinstance(a, np.ndarray) else a for a in arguments]
+        try:
+            run_in_some_order(kernel, blocks, threads, given, seed=seed)
+        except MinigradError as error:
+            return told(error)
+        found.append(given)
+    return {"results": found}

@@ -1,0 +1,95 @@
+"""A softmax a row: two reductions in one shared array."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minigrad.course.l13_cuda_kernels.launching import (
+    Counted,
+    empty,
+    floats,
+    in_float32,
+    launch,
+    written,
+)
+from minigrad.course.l13_cuda_kernels.lesson import lesson
+from minigrad.grader.tester import Mistake, Tester
+
+k_softmax_row = lesson.exercise(
+    "k_softmax_row",
+    difficulty=4,
+    minutes=25,
+    returns="out filled by the kernel",
+    hints=(
+        "It is k_block_sum twice, once with max, and each time every thread first gathers its own "
+        "columns in a register. Between the two, the shared array gets a new use: who might still "
+        "be reading the old one?",
+        "A thread without a column takes part, too: with which value for a maximum, and which for "
+        "a sum? Every thread keeps s[0] in a local name. Only when all have done so may s be "
+        "written again.",
+        "largest = np.float32(-math.inf); for column in range(t, columns, THREADS): largest = "
+        "max(…); s[t] = largest; barrier; rounds with max; largest = s[0]; barrier; the same with "
+        "total and math.exp(x[row, column] - largest); at last a third loop writes out.",
+    ),
+)
+THREADS = 128
+EXPECTED = "out[r] = softmax of row r"
+
+
+def ask(t: Tester, x: np.ndarray) -> Counted:
+    """Launch a block a row; fail unless each row is the softmax."""
+    counted = launch(t, len(x), THREADS, {"x": x, "out": empty(*x.shape)}, EXPECTED)
+    exact = x.astype(float)
+    e = np.exp(exact - exact.max(axis=1, keepdims=True))
+    # Sums over the columns that thread 0 has: what one sees who forgets the others.
+    alone = e / e[:, ::THREADS].sum(axis=1, keepdims=True)
+    mistakes = [
+        Mistake("not_divided", e, "Each element is the exponential. By what is it divided?"),
+        Mistake("alone", alone, "Divided by one thread's sum. Who adds those of the others?"),
+    ]
+    attempt = "Do the rows sum to 1? Look at the largest element, then at the sum, of one row."
+    out = counted.arrays["out"]
+    if isinstance(out, np.ndarray) and np.isnan(out).any():
+        attempt = "Where does 0 / 0 or inf - inf come from, for the numbers above?"
+    written(t, out, e / e.sum(axis=1, keepdims=True), "out", attempt=attempt, mistakes=mistakes,
+            rtol=1e-4, atol=1e-7)  # fmt: skip
+    return counted
+
+
+@k_softmax_row.check(points=2)
+def short_rows(t: Tester) -> None:
+    """Rows with fewer columns than a block has threads; no thread runs ahead."""
+    ask(t, floats(t, int(t.random.integers(2, 5)), THREADS))
+    ask(t, floats(t, int(t.random.integers(2, 5)), int(t.random.integers(2, THREADS))))
+
+
+@k_softmax_row.check(points=2)
+def long_rows(t: Tester) -> None:
+    """Rows with more columns than a block has threads, and not a multiple of them."""
+    columns = 2 * THREADS + int(t.random.integers(1, THREADS))
+    ask(t, floats(t, 3, columns))
+
+
+@k_softmax_row.check(points=2)
+def far_from_zero(t: Tester) -> None:
+    """Rows of large and of very negative numbers: no overflow, and no 0 / 0."""
+    for level in (400, -400):
+        ask(t, floats(t, 2, 50) + np.float32(level))
+
+
+@k_softmax_row.check(points=2)
+def costs(t: Tester) -> None:
+    """Each element is read three times at most, and nothing is computed in float64."""
+    x = floats(t, 2, THREADS + 32)
+    counted = ask(t, x)
+    reads = counted.lanes("load", "global")
+    if reads > 3 * x.size:
+        attempt = (
+            "Each thread reads its own columns only. The others' results are in shared memory."
+        )
+        t.fail("reads", f"at most {3 * x.size} elements read", f"{reads}", attempt)
+    if counted.lanes("store", "global") != x.size:
+        stores = counted.lanes("store", "global")
+        attempt = "What is on its way can stay in registers and in shared memory."
+        t.fail("stores", f"{x.size} elements written", f"{stores}", attempt)
+    in_float32(t, counted)

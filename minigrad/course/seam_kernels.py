@@ -1,0 +1,85 @@
+"""Between operations along rows and learners' CUDA kernels: rows become a grid of blocks."""
+
+import inspect
+from collections import Counter
+
+import numpy as np
+
+from minigrad import simt
+from minigrad.course.seam_parts import Part, new_array, read_only
+from minigrad.errors import SeamError
+
+THREADS = 128  # of a block; a block does a row
+# Per kernel that `mg.use(kernels={...})` takes, the operation in whose place it runs.
+KERNELS = {"softmax": "softmax_row"}
+DEVICES = ("simt",)
+
+
+class OnGpus:
+    """A kernel that leaves the values of other devices to the engine, in place of an error."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+
+class RowKernels:
+    """kernels={'softmax': f}: f(x, out), float32 (rows, n), is launched with a block a row.
+
+    Attributes:
+        launches: per kernel how often it ran.
+    """
+
+    def __init__(self, parts: dict[str, Part], lenient: frozenset):
+        self.parts = {KERNELS[name]: (name, part) for name, part in parts.items()}
+        self.lenient = lenient  # names of kernels that leave the rest to the engine
+        self.launches: Counter = Counter()
+
+    def __call__(self, op, operands):
+        """The output Array of an operation along rows, None where the engine does it."""
+        if op not in self.parts:
+            return None
+        name, part = self.parts[op]
+        [x] = operands
+        if name in self.lenient and (x.device not in DEVICES or x.dtype.name != "float32"):
+            return None
+        if x.device not in DEVICES:
+            raise SeamError(
+                f"mg.use({part.seam}={part.name}): a kernel runs on {' and '.join(DEVICES)}",
+                f"values on {x.device}",
+                f"move them there: x.to({DEVICES[0]!r})",
+                where=part.where,
+            )
+        if x.dtype.name != "float32":
+            part.refuse("rows of float32", f"{x.dtype}", "x.astype('float32')")
+        rows = np.ascontiguousarray(read_only(x).reshape(-1, x.shape[-1]))
+        out = np.full_like(rows, np.nan)
+        try:
+            simt.launch(part.function, len(rows), THREADS, [rows, out])
+        except Exception as error:
+            error.add_note(f"(raised by {part.name}, which runs in the engine as {part.seam})")
+            raise
+        self.launches[name] += 1
+        return new_array(part.checked(out.reshape(x.shape), x.shape, "out"), x)
+
+
+def row_kernels(name, table):
+    """The RowKernels of mg.use(kernels=table); SeamError for what is no table of kernels."""
+    if not isinstance(table, dict):
+        raise SeamError(
+            f"mg.use({name}=...): wanted a dict", type(table).__name__, "kernels={'softmax': f}"
+        )
+    parts, lenient = {}, frozenset(k for k, f in table.items() if isinstance(f, OnGpus))
+    for key, kernel in table.items():
+        kernel = getattr(kernel, "kernel", kernel)
+        function = inspect.unwrap(getattr(kernel, "py_func", kernel))
+        if key not in KERNELS:
+            raise SeamError(
+                f"mg.use({name}=...): wanted kernels", f"{key!r}", f"one of {', '.join(KERNELS)}"
+            )
+        if not inspect.isfunction(function) or len(inspect.signature(function).parameters) != 2:
+            raise SeamError(
+                f"mg.use({name}={{{key!r}: ...}}): wanted a kernel of two arguments: x and out",
+                f"{function!r:.60}",
+            )
+        parts[key] = Part(f"{name}[{key!r}]", function)
+    return RowKernels(parts, lenient)

@@ -1,0 +1,80 @@
+"""Plain exercises about kernels: the machine that runs them is there, and the engine is not."""
+
+import pytest
+
+from minigrad.course.mutants import message_key
+from minigrad.grader import supplies
+from minigrad.grader.launcher import Server
+from minigrad.grader.spec import Lesson
+from tests.grader.test_drivers import exercise_of, graded
+
+DRIVER = """
+import numpy as np
+from minigrad.simt import launch
+
+
+def launched(mine, n):
+    out = np.zeros(n, np.float32)
+    launch(getattr(mine.k, "py_func", mine.k), 2, 32, [out])
+    return out
+"""
+KERNEL = """
+{imports}
+
+def k(out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = i
+"""
+
+
+@pytest.fixture(params=[True, False], ids=["forked", "spawned"])
+def server(request):
+    with Server(fork=request.param and None) as server:
+        yield server
+
+
+@pytest.fixture
+def exercise(tmp_path, monkeypatch):
+    folder = tmp_path / "l90_test"
+    folder.mkdir()
+    (folder / "driver.py").write_text(DRIVER)
+    monkeypatch.setattr(supplies, "CHECKS_FOLDER", tmp_path)
+    return exercise_of(Lesson("90_test", "Kernels"), "k", asks_for_numbers)
+
+
+def asks_for_numbers(t):
+    """Each thread writes its number."""
+    out = t.drive("launched", 50, given="k[2, 32](out)")
+    t.close(out, list(range(50)), attempt="Which thread is this?")
+
+
+def test_kernel_runs_on_the_machine_in_a_plain_exercise(exercise, server):
+    plain = KERNEL.format(imports="from minigrad import cuda")
+    assert graded(server, exercise, plain).passed
+    decorated = plain.replace("def k(", "@cuda.jit\ndef k(")
+    assert graded(server, exercise, decorated).passed
+    assert graded(server, exercise, decorated.replace("@cuda.jit", "@cuda.jit()")).passed
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import minigrad.kernels",
+        "import minigrad.kernels.gpu.programs",
+        "from minigrad.cuda.inspection import inspect",
+        "import minigrad.simt.nothing",
+        "import minigrad.course.l13_cuda_kernels",
+    ],
+)
+def test_nothing_else_of_minigrad_is_there(exercise, server, line):
+    source = KERNEL.format(imports=f"from minigrad import cuda\n{line}")
+    assert message_key(graded(server, exercise, source)) == "imports_minigrad"
+
+
+def test_sources_of_the_engines_kernels_cannot_be_opened(exercise, server):
+    reads = (
+        "from minigrad import cuda\nimport minigrad.simt as simt\n"
+        "path = simt.__file__.replace('simt/__init__', 'kernels/gpu/kernel')\nopen(path).read()"
+    )
+    assert message_key(graded(server, exercise, KERNEL.format(imports=reads))) == "closed"

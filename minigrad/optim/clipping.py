@@ -16,7 +16,6 @@ from minigrad.nn import Module
 from minigrad.ops.table import functions
 from minigrad.optim import traced_clipping
 from minigrad.optim.hooks import hooks
-from minigrad.optim.traced_clipping import SCALED, SQUARE
 
 
 def clip_grad_norm_(parameters, max_norm, error_if_nonfinite=True):
@@ -170,24 +169,13 @@ def _call(which, gradients, numbers):
         else:
             for k, value in zip(ks, some, strict=True):
                 numbers[k] = value
-    for (dtype, name), ks in elsewhere.items():
-        arrays = [gradients[k].array for k in ks]
+    for (_, name), ks in elsewhere.items():
+        arrays, device = [gradients[k].array for k in ks], device_named(name)
         if which == "squares":
-            found = _squares_on(device_named(name), dtype, arrays)
-            for k, value in zip(ks, found, strict=True):
+            for k, value in zip(ks, device.squares(arrays), strict=True):
                 numbers[k] = value
         else:
-            for k, a in zip(ks, arrays, strict=True):
-                device_named(name).elementwise(SCALED, (a, numbers[k]), (a,))
-
-
-def _squares_on(device, dtype, arrays):
-    """The sums of squares of Arrays on another device than the CPU, which come over together."""
-    sums = device.empty((len(arrays),), dtype)
-    for k, a in enumerate(arrays):
-        out, axes = sums.view((), (), k), tuple(range(len(a.shape)))
-        device.reduce(SQUARE, "sum", (a,), out, a.shape, axes)
-    return values(sums).tolist()
+            device.scale(arrays, [numbers[k] for k in ks])
 
 
 def _norms(gradients):

@@ -1,7 +1,6 @@
-"""Steps of parameters on devices other than the CPU: a formula a parameter, one launch each."""
+"""Steps of parameters on devices other than the CPU: one launch updates several of them."""
 
 from minigrad.kernels.backend import device_named
-from minigrad.optim.formulas import FACTORS, STEPS
 
 
 class DevicePass:
@@ -15,7 +14,7 @@ class DevicePass:
     """
 
     def __init__(self, name, device, rows, needs_state):
-        self.rule, self.device, self.place = STEPS[name], device_named(device), None
+        self.name, self.device, self.place = name, device_named(device), None
         self.entries = [
             (p, p.array, state, group, state is not None or not needs_state)
             for p, state, group in rows
@@ -30,41 +29,20 @@ class DevicePass:
         )
 
     def run(self):
-        """Updates each parameter that has a gradient."""
+        """Updates each parameter that has a gradient, those of a group together."""
         device, found = self.device, {}
         for p, array, state, group, _ in self.entries:
             if p._grad is None or not p._requires_grad:
                 continue
-            rates = found.get(id(group))
-            if rates is None:
-                rates = found[id(group)] = _Numbers(device, group)
-            g = device.contiguous(p._grad.array)
-            program, inputs, outputs = self.rule(array, g, state, rates)
             device.prepare_write(array, self.place)
+            slots, steps = (), None
             if state is not None:
                 device.prepare_write(state.block)
-            device.elementwise(program, inputs, outputs)
-
-
-class _Numbers:
-    """What a rule asks about a group: plain numbers, but for what Adam computes from its steps."""
-
-    def __init__(self, device, group):
-        self.device, self.group = device, group
-        self.values, self.rate = group.fixed(), group.learning_rate
-
-    def of(self, dtype):
-        """The learning rate."""
-        return self.rate
-
-    def keep(self, dtype):
-        """1 - learning rate times decay."""
-        return 1.0 - self.rate * self.values["weight_decay"]
-
-    def factors(self, steps, beta1, beta2, dtype):
-        """(step size, correction) of Adam, Arrays of shape (); counts a step."""
-        device = self.device
-        size, correction = (device.empty((), dtype) for _ in "12")
-        device.prepare_write(steps)
-        device.elementwise(FACTORS, (steps, self.rate, beta1, beta2), (steps, size, correction))
-        return size, correction
+                steps = state.counters
+                slots = [state[name].array for name in state if name != "step"]
+                if steps is not None:
+                    device.prepare_write(steps)
+            row = array, device.contiguous(p._grad.array), slots, steps
+            found.setdefault(id(group), (group, []))[1].append(row)
+        for group, rows in found.values():
+            device.update(self.name, rows, group.numbers())

@@ -1,8 +1,8 @@
 """Optimizer steps as formulas, with the arithmetic of `kernels/source/optimizers.py`.
 
-For steps that are written down as a program, and for devices other than the CPU. A rule of STEPS
-takes Arrays p and g, the ParameterState, and rates, which say how the learning rate is known: `of`
-and `keep` in a dtype, `factors`, `values` and `group`. It returns a Program, inputs and outputs.
+For steps that are written down as a program. A rule of STEPS takes Arrays p and g, the
+ParameterState, and rates, which say how the learning rate is known: `of` and `keep` in a dtype,
+`factors`, `values` and `group`. It returns a Program, inputs and outputs.
 """
 
 import functools

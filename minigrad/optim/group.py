@@ -97,6 +97,10 @@ class Group:
         """{name: value} of the hyperparameters."""
         return {**self._hyperparameters, "learning_rate": self.learning_rate}
 
+    def numbers(self):
+        """The hyperparameters as the kernels read them."""
+        return self._optimizer.numbers(self.as_dict())
+
     def __repr__(self):
         shown = ", ".join(f"{name}={value}" for name, value in self.as_dict().items())
         return f"Group({len(self.parameters)} parameters, {shown})"

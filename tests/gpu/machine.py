@@ -25,7 +25,7 @@ class Machine(Simt):
             data.strides,
         )
         order = sorted(range(data.ndim), key=lambda d: -abs(data.strides[d]))
-        array = self.from_numpy(np.ascontiguousarray(seen.transpose(order)), as_dtype(data.dtype))
+        array = self.from_numpy(seen.transpose(order), as_dtype(data.dtype))
         strides = dict(zip(order, array.strides, strict=True))
         steps = [0 if s == 0 else strides[d] for d, s in enumerate(data.strides)]
         return array.view(data.shape, tuple(steps))

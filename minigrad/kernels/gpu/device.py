@@ -11,6 +11,7 @@ from minigrad.errors import DeviceError
 from minigrad.kernels.expression import IDENTITY, Program, logical_and, symbol
 from minigrad.kernels.gpu.indexing import Indexing
 from minigrad.kernels.gpu.matmul import Matmul
+from minigrad.kernels.gpu.optimizers import Updates
 from minigrad.kernels.gpu.programs import GpuPrograms
 from minigrad.kernels.gpu.random import Random
 from minigrad.kernels.gpu.scan import Scan
@@ -20,7 +21,7 @@ _x, _low, _high = map(symbol, ("x", "low", "high"))
 WITHIN = Program(["x", "low", "high"], [logical_and(_low <= _x, _x <= _high)])
 
 
-class Gpu(GpuPrograms, Matmul, Indexing, Scan, Random, Windows):
+class Gpu(GpuPrograms, Matmul, Indexing, Scan, Random, Windows, Updates):
     """The device table (see `backend.Device`) of what runs CUDA kernels.
 
     A subclass says what memory is (`pool`, `upload`, `download`, `copy_bytes`) and how a kernel is

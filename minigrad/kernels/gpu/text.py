@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from minigrad.kernels.codegen import Kernel
 from minigrad.kernels.emitter import TYPE_OF, Emitter
-from minigrad.kernels.expression import Expression, symbols_of
+from minigrad.kernels.expression import ROW_REDUCTIONS, Expression, symbols_of
 from minigrad.kernels.gpu.kernel import gpu_kernel
 
 SMALL = 2**31 - 2**20  # sizes below it leave room for a step beyond the end in 32 bits
@@ -161,8 +161,11 @@ class GpuText(Kernel):
 class GpuEmitter(Emitter):
     """Statements for formulas; elements may wait in variables instead of in memory.
 
-    registers: {operand: text of its element}. outside: the condition under which elements that do
-    not vary may be read, or None.
+    Row reductions are floats, also those of ints.
+
+    Attributes:
+        registers: {operand: text of its element}.
+        condition: the text of when elements that do not vary may be read, or None.
     """
 
     def __init__(self, operands, real):
@@ -179,6 +182,9 @@ class GpuEmitter(Emitter):
         if self.condition is None or operand.varies:
             return text
         return f"({text} if {self.condition} else {zero(operand.kind)})"
+
+    def _kind(self, e):
+        return "f" if e.op in ROW_REDUCTIONS else super()._kind(e)
 
     def _code(self, e):
         if e.op in ("floor", "ceil", "round") and self.kind(e) == "f":

@@ -29,7 +29,7 @@ import dataclasses
 
 import numpy as np
 
-from minigrad.errors import OutOfBoundsError, describe_line
+from minigrad.errors import OutOfBoundsError, SimulationError, describe_line
 from minigrad.simt import atomics
 from minigrad.simt.faults import fault
 from minigrad.simt.lanes import first_active
@@ -37,6 +37,7 @@ from minigrad.simt.uses import ATOMIC, READ, WRITE
 from minigrad.simt.watch import Guard, Watch, read_only
 
 _NAMES = {READ: "load", WRITE: "store", ATOMIC: "atomic"}  # of kinds of access, in counts
+MOST_STATIC = 48 * 1024  # bytes of static shared memory per block
 GARBAGE = 0xFF  # what uninitialised bytes hold: floats are NaN, integers -1
 
 
@@ -191,11 +192,11 @@ class Memory:
     def __init__(self, kernel, watch=True, counts=None, exact=False):
         self.kernel, self.counts = kernel, counts
         self.watch = Watch(exact) if watch else None
-        self.lanes = None
+        self.lanes, self.static = None, 0
 
     def begin(self, lanes):
         """A new wave: other blocks run from here on."""
-        self.lanes = lanes
+        self.lanes, self.static = lanes, 0
         if self.watch is not None:
             self.watch.begin(lanes)
         if self.counts is not None:
@@ -228,7 +229,19 @@ class Memory:
         return Region(self, data, space, name, writable=writable, shape=shape)
 
     def shared(self, nbytes, name, shape=None):
-        """Shared memory for the blocks of this wave, `nbytes` each, uninitialised."""
+        """Shared memory for the blocks of this wave, `nbytes` each, uninitialised.
+
+        shape: of a static array; all of them together have 48 KiB per block, on every GPU.
+        """
+        if shape is not None:
+            self.static += nbytes
+            if self.static > MOST_STATIC:
+                raise SimulationError(
+                    f"a block has {MOST_STATIC:,} bytes of static shared memory",
+                    f"{self.static:,} bytes with {name} in {self.kernel}",
+                    "smaller tiles, or dynamic shared memory: shape 0, and "
+                    "kernel[blocks, threads, 0, bytes]",
+                )
         stride = -(-nbytes // 16) * 16
         data = np.full(stride * self.lanes.blocks, GARBAGE, np.uint8)
         return Region(self, data, "shared", name, stride, used=nbytes, shape=shape)

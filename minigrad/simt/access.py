@@ -10,9 +10,10 @@ from minigrad.simt.faults import fault, offender
 from minigrad.simt.language import Intrinsic
 from minigrad.simt.masks import Misuse, describe, merge
 from minigrad.simt.names import MISSING
+from minigrad.simt.part import Part
 
 
-class Access:
+class Access(Part):
     """The part of the compiler that knows what elements and parts are."""
 
     def constant_array(self, array, name):

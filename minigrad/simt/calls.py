@@ -11,6 +11,7 @@ from minigrad.simt.language import PATHS, Intrinsic
 from minigrad.simt.local import LocalArray
 from minigrad.simt.masks import Misuse, describe
 from minigrad.simt.names import MISSING, as_dtype, constant, device_function
+from minigrad.simt.part import Part
 
 
 class Call:
@@ -27,7 +28,7 @@ class Call:
         self.site, self.wanted = site, wanted
 
 
-class Calls:
+class Calls(Part):
     """The part of the compiler that knows calls."""
 
     def call(self, node, wanted):

@@ -4,6 +4,7 @@ What inactive lanes compute is arbitrary, and nobody looks at it.
 """
 
 import ast
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +13,11 @@ from minigrad.simt.faults import fault, offender
 from minigrad.simt.frame import decide
 from minigrad.simt.masks import DEAD, Misuse, merge, split
 from minigrad.simt.names import MISSING, as_dtype, constant
+from minigrad.simt.part import Part
 from minigrad.simt.promotion import BINARY, UNARY, truth
 
 
-class Expressions:
+class Expressions(Part):
     """The part of the compiler that knows expressions."""
 
     def expression(self, node):
@@ -122,7 +124,7 @@ class Expressions:
         def operate(f, m, a, b):
             if divides:
                 _no_zero(f, m, a, b, site)
-            result = function(a, b)
+            result: Any = function(a, b)
             counts = f.wave.counts
             if counts is not None and result.__class__ is np.ndarray and result.dtype.char == "d":
                 counts.double(site, m)
@@ -263,7 +265,7 @@ def _no_zero(f, m, a, b, site):
 def _contains(value, items):
     if not isinstance(items, tuple):
         raise Misuse("`in` needs a tuple")
-    found = np.bool_(False)
+    found: Any = np.bool_(False)
     for item in items:
         found = found | BINARY["Eq"](value, item)
     return found

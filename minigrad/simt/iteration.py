@@ -13,9 +13,10 @@ from minigrad.errors import SimulationError
 from minigrad.simt.arrays import ArrayView, whole
 from minigrad.simt.faults import fault, offender
 from minigrad.simt.masks import DEAD, Misuse, describe, split
+from minigrad.simt.part import Part
 
 
-class Iterations:
+class Iterations(Part):
     """The part of the compiler that knows what `for` goes over."""
 
     def iteration(self, node):

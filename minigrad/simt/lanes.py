@@ -94,8 +94,9 @@ def _coordinates(linear, x, y, z):
 
 def first_active(active, where=None):
     """The lowest lane that is active (None: all are) and for which `where` holds; None: no lane."""
-    if active is None and where is None:
-        return 0
-    chosen = where if active is None else active if where is None else active & where
-    found = np.flatnonzero(chosen)
+    if where is None:
+        if active is None:
+            return 0
+        where = active
+    found = np.flatnonzero(where if active is None else active & where)
     return int(found[0]) if found.size else None

@@ -1,5 +1,7 @@
 """`cuda.local.array`: memory of one thread, kept like registers, since nobody else sees it."""
 
+from typing import Any
+
 import numpy as np
 
 from minigrad.errors import SimulationError, UninitializedReadError
@@ -20,9 +22,12 @@ class LocalArray:
         self.shape = tuple(np.int64(n) for n in shape)
         self.dtype, self.count = dtype, count
         size = int(np.prod(shape, dtype=np.int64))
-        self.cells = [None] * size if cells is None else cells
-        self.known = [DEAD if cells is None else None] * size  # masks: which lanes have written
-        self.matrix = self.filled = None
+        self.cells: Any = [None] * size if cells is None else cells
+        self.known: Any = [
+            DEAD if cells is None else None
+        ] * size  # masks: which lanes have written
+        self.matrix: Any = None
+        self.filled: Any = None
 
     @property
     def ndim(self):
@@ -39,7 +44,7 @@ class LocalArray:
                 f"{site.text}: a local array of {len(self.shape)} axes takes as many indices",
                 site,
             )
-        flat = np.int64(0)
+        flat: Any = np.int64(0)
         for axis, i in enumerate(index):
             flat = flat * self.shape[axis] + checked(i, self.shape[axis], axis, lanes, mask, site)
         return flat

@@ -8,13 +8,14 @@ from minigrad.errors import EndlessLoopError
 from minigrad.simt.faults import fault
 from minigrad.simt.frame import decide, taken
 from minigrad.simt.masks import DEAD, union
+from minigrad.simt.part import Part
 
 LOOP_LIMIT = 1_000_000  # rounds of one `while`, before it counts as endless
 SPIN_LIMIT = 20_000  # rounds in which an atomic operation decides and nobody gets through
 _SPIN = {"cas", "exch", "compare_and_swap"}
 
 
-class Loops:
+class Loops(Part):
     """The part of the compiler that knows loops."""
 
     def do_While(self, node):

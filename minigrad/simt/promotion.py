@@ -5,6 +5,7 @@ and float32 with a 32-bit or wider integer, such as the literal 2, gives float64
 """
 
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -101,7 +102,7 @@ def _objects(name, a, b):
         if name == "Add":
             return a + b
         if name in ("Eq", "NotEq"):
-            same = np.bool_(len(a) == len(b))
+            same: Any = np.bool_(len(a) == len(b))
             for x, y in zip(a, b, strict=False):
                 same = same & BINARY["Eq"](x, y)
             return same if name == "Eq" else ~same

@@ -38,10 +38,10 @@ class Source:
         lines = linecache.getlines(self.file, function.__globals__)
         self.lines = lines
         try:
-            self.tree = _definitions("".join(lines)).get((self.name, code.co_firstlineno))
+            tree = _definitions("".join(lines)).get((self.name, code.co_firstlineno))
         except SyntaxError:
-            self.tree = None
-        if self.tree is None:
+            tree = None
+        if tree is None:
             raise NotInCudaError(
                 f"the source of {self.name} was not found",
                 got=describe_line(self.file, code.co_firstlineno),
@@ -49,6 +49,7 @@ class Source:
                 fix="define it with `def` in a file or a notebook's cell, and run it again after"
                 " the file has changed; a lambda has no name to be found by",
             )
+        self.tree = tree
 
     def site(self, node):
         """The place of a part of the tree."""

@@ -6,10 +6,11 @@ from minigrad.errors import MinigradError, SimulationError
 from minigrad.simt.faults import explained, fault, offender
 from minigrad.simt.frame import decide
 from minigrad.simt.masks import DEAD, Misuse, split, union
+from minigrad.simt.part import Part
 from minigrad.simt.promotion import truth
 
 
-class Statements:
+class Statements(Part):
     """The part of the compiler that knows statements."""
 
     def block(self, nodes):

@@ -6,7 +6,7 @@ read from active lanes only.
 
 import numpy as np
 
-from minigrad.errors import DivergentBarrierError, InactiveLaneError
+from minigrad.errors import DivergentBarrierError, InactiveLaneError, SimulationError
 from minigrad.simt.barriers import elsewhere
 from minigrad.simt.faults import fault, offender
 from minigrad.simt.lanes import WARP
@@ -20,7 +20,7 @@ def _vector(value, lanes):
     return np.broadcast_to(value, (lanes.count,))
 
 
-def _take_part(call, f, m, mask, kind=InactiveLaneError):
+def _take_part(call, f, m, mask, kind: type[SimulationError] = InactiveLaneError):
     """Checks a mask; bool (count,): the lanes that take part: active, and named by their mask."""
     wave, lanes = f.wave, f.wave.lanes
     if wave.counts is not None and kind is InactiveLaneError:

@@ -135,7 +135,8 @@ class Counts:
         key = (site, kind, region.space, region.name, nbytes)
         found = self._accesses.get(key)
         if found is None:
-            found = self._accesses[key] = Access(site, kind, region.space, region.name, nbytes)
+            found = Access(site, kind, region.space, region.called(site), nbytes)
+            self._accesses[key] = found
         byte = np.asarray(byte)
         if region.stride:
             byte = byte - lanes.block * region.stride  # every block's memory begins at bank 0

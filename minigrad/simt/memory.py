@@ -26,6 +26,7 @@ lanes of their warp, and `fence(active)` for a `threadfence`.
 """
 
 import dataclasses
+import re
 
 import numpy as np
 
@@ -134,10 +135,17 @@ class Region:
         if counts is not None:
             counts.access(_NAMES[kind], self, site, index * size, size * width, active)
 
+    def called(self, site):
+        """What the kernel calls this memory: of a shared array the variable at the place."""
+        if self.space != "shared":
+            return self.name
+        found = re.match(r"(\w+)\s*\[|[\w.]+\((\w+)", site.text)  # tile[i], atomic.add(tile, i, x)
+        return self.name if found is None else found[1] or found[2]
+
     def element(self, byte, itemsize, site):
         """`element (1, 2) of tile`: what stands at a byte of this memory, for messages."""
         index = byte // itemsize
-        name = self.name if self.space != "shared" else site.text.split("[")[0]
+        name = self.called(site)
         if self.shape is not None and len(self.shape) > 1 and index < np.prod(self.shape):
             index = tuple(int(i) for i in np.unravel_index(index, self.shape))
         return f"element {index} of {name}"

@@ -9,6 +9,7 @@ from minigrad.array.dtypes import DType, bool_
 from minigrad.array.layout import byte_extent, size_of
 from minigrad.errors import DeviceError
 from minigrad.kernels.expression import IDENTITY, Program, logical_and, symbol
+from minigrad.kernels.gpu.convolution import Convolution
 from minigrad.kernels.gpu.indexing import Indexing
 from minigrad.kernels.gpu.matmul import Matmul
 from minigrad.kernels.gpu.optimizers import Updates
@@ -21,7 +22,7 @@ _x, _low, _high = map(symbol, ("x", "low", "high"))
 WITHIN = Program(["x", "low", "high"], [logical_and(_low <= _x, _x <= _high)])
 
 
-class Gpu(GpuPrograms, Matmul, Indexing, Scan, Random, Windows, Updates):
+class Gpu(GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Updates):
     """The device table (see `backend.Device`) of what runs CUDA kernels.
 
     A subclass says what memory is (`pool`, `upload`, `download`, `copy_bytes`) and how a kernel is

@@ -164,14 +164,30 @@ def plan(p, dtype, a_remainder, b_remainder):
     tile = SMALL if dtype is float32 else SMALL_8
     if whole and min(p.m, p.n) > SMALL.rows and _blocks(p, LARGE) >= BUSY // 2:
         tile = LARGE
-    steps, blocks = p.folds * -(-p.k // tile.depth), _blocks(p, tile)
-    splits = max(1, min(BUSY // blocks, steps // LEAST))
-    per_split = -(-steps // splits)
-    return Plan(tile, whole, -(-steps // per_split), per_split)
+    return Plan(tile, whole, *pieces_of(p.folds * -(-p.k // tile.depth), _blocks(p, tile)))
+
+
+def pieces_of(steps, blocks):
+    """(pieces, steps in each) of a sum in so many steps, where a launch has few blocks."""
+    pieces = max(1, min(BUSY // blocks, steps // LEAST))
+    each = -(-steps // pieces)
+    return -(-steps // each), each
 
 
 def _blocks(p, tile):
     return -(-p.m // tile.rows) * -(-p.n // tile.columns) * size_of(p.batch)
+
+
+def add_splits(device, parts, added, out, splits, numbers=None):
+    """The second pass: see `source/gpu_matmul.py`. numbers: those after count there.
+
+    Without numbers: all of out is one contiguous matrix, and nothing is added.
+    """
+    count = parts.size // splits
+    kernel = entry("gpu_matmul", "add_splits", CODE[out.dtype.name], "T* T* T*" + " i8" * 9)
+    numbers = numbers or (1, count, 1, 0, 0, 0, 0)
+    operands = (parts, added, out, splits, count, *numbers)
+    device.launch(kernel, blocks_of(count, 256), 256, operands)
 
 
 class Matmul:
@@ -256,16 +272,9 @@ class Matmul:
         grid = (tiles[0] * tiles[1], splits, size_of(p.batch))
         self.launch(kernel(tile, code, how.whole), grid, tile.threads, operands)
         if splits > 1:
-            inner, (outer_step, inner_step) = (
-                p.batch[-1] if p.batch else 1,
-                [*many, *p.out_batch],
-            )
-            function = entry("gpu_matmul", "add_splits", code, "T* T* T*" + " i8" * 9)
-            operands = (
-                target, added, out, splits, split, p.m, p.n, inner, outer_step, inner_step,
-                p.out_m, mode,
-            )  # fmt: skip
-            self.launch(function, blocks_of(split, 256), 256, operands)
+            inner = p.batch[-1] if p.batch else 1
+            numbers = (p.m, p.n, inner, *many, *p.out_batch, p.out_m, mode)
+            add_splits(self, target, added, out, splits, numbers)
 
     launch: Any  # these the device gives
     empty: Any

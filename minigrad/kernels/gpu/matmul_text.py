@@ -15,6 +15,8 @@ conflicts either.
 
 from typing import NamedTuple
 
+from minigrad.kernels.gpu.matmul_operand import Operand
+
 TOGETHER = 2  # rows of the shared tiles in one turn of the innermost loop
 
 
@@ -53,100 +55,6 @@ BIAS, ACCUMULATE, WIDE = 1, 2, 4  # bits of mode: `added` is a bias (n,), or the
 def signature(code):
     """The types of ARGUMENTS for elements of a code: f4, f8 or i8."""
     return " ".join([f"{code}*"] * 4 + ["i8"] * (len(ARGUMENTS) - 4))
-
-
-class _Operand:
-    """The lines that bring one operand's step into shared memory.
-
-    Attributes:
-        name: a or b.
-        across: its size in the tile, beside the depth.
-        axis: m or n, its axis beside k.
-        whole: whether it is read in vectors of four along its axis of stride 1: sizes, other
-            strides and the address are multiples of four then.
-    """
-
-    # Which axis has stride 1 is known when the kernel runs: neighbours in a warp read neighbours.
-
-    def __init__(self, name, tile, across, axis, whole, kind):
-        self.name, self.across, self.axis, self.whole, self.kind = name, across, axis, whole, kind
-        self.depth, self.threads, self.pitch = tile.depth, tile.threads, across + 4
-        each = 4 if whole else 1
-        self.count = across * tile.depth // each // tile.threads
-        assert self.count * each * tile.threads == across * tile.depth
-        assert tile.threads * each >= max(across, tile.depth), "a copy of a thread is one row"
-
-    def values(self, p):
-        """Names of the values that the p-th copy of a thread carries in registers."""
-        return [f"{self.name}_{p}_{e}" for e in range(4 if self.whole else 1)]
-
-    def places(self):
-        """Lines before the loop: which elements of a step this thread copies."""
-        a, axis, t = self.name, self.axis, self.threads
-        along, other = (4, 1) if self.whole else (1, 1)
-        rows, deep = self.across // along, self.depth // along
-        lines = [
-            f"{a}_shared = cuda.shared.array({2 * self.depth * self.pitch}, {self.kind}, 16)",
-            f"{a}_is_along_k = {a}_k == 1",
-            f"if {a}_is_along_k:",
-            f"    {a}_row, {a}_deep = I4(t // {deep}), I4(t % {deep} * {along})",
-            f"    {a}_row_step, {a}_deep_step, {a}_last = I4({t // deep}), I4(0), {axis} - {other}",
-            "else:",
-            f"    {a}_row, {a}_deep = I4(t % {rows} * {along}), I4(t // {rows})",
-            f"    {a}_row_step, {a}_deep_step, {a}_last = I4(0), I4({t // rows}), {axis} - {along}",
-        ]
-        for p in range(self.count):
-            row, deep = f"{a}_row", f"{a}_deep"
-            if p:
-                row, deep = f"({row} + {p} * {a}_row_step)", f"({deep} + {p} * {a}_deep_step)"
-            lines += [
-                f"{a}_deep_{p} = I4({deep})",
-                f"{a}_to_{p} = I4({deep} * {self.pitch} + {row})",
-                f"{a}_from_{p} = min({axis}_first + {row}, {a}_last) * {a}_{axis}",
-                f"{a}_from_{p} += {a}_start + fold * {a}_fold + I8(deep + {a}_deep_{p}) * {a}_k",
-            ]
-        return lines
-
-    def following(self):
-        """Lines: the place of the next step."""
-        a, copies = self.name, range(self.count)
-        return [
-            *(f"{a}_from_{p} += {self.depth} * {a}_k" for p in copies),
-            "if deep >= length:",
-            *(f"    {a}_from_{p} += {a}_fold - steps * {self.depth} * {a}_k" for p in copies),
-        ]
-
-    def fetch(self):
-        """Lines: the step at k = `deep`, from global memory to registers."""
-        a, lines = self.name, []
-        for p in range(self.count):
-            values = ", ".join(self.values(p))
-            place = f"{a}_from_{p}"
-            zeros = ", ".join([f"{self.kind}(0)"] * len(self.values(p)))
-            lines += [
-                f"if deep + {a}_deep_{p} < length:",
-                f"    {values} = " + (f"load4({a}, {place})" if self.whole else f"{a}[{place}]"),
-                "else:",
-                f"    {values} = {zeros}",
-            ]
-        return lines
-
-    def keep(self, buffer):
-        """Lines: from registers to shared memory."""
-        a, size, lines = self.name, self.depth * self.pitch, []
-        for p in range(self.count):
-            v = self.values(p)
-            lines.append(f"place = U4({a}_to_{p} + {buffer} * {size})")
-            if not self.whole:
-                lines.append(f"{a}_shared[place] = {v[0]}")
-                continue
-            lines += [
-                f"if {a}_is_along_k:",
-                *(f"    {a}_shared[U4(place + {e * self.pitch})] = {v[e]}" for e in range(4)),
-                "else:",
-                f"    store4({a}_shared, place, {', '.join(v)})",
-            ]
-        return lines
 
 
 def _products(tile, a, b):
@@ -250,21 +158,35 @@ def _indented(lines, by):
 
 
 def text(tile, code, whole):
-    """The kernel for a Tile, elements f4, f8 or i8; whole: as in _Operand, of both operands.
+    """The kernel for a Tile, elements f4, f8 or i8; whole: as in Operand, of both operands.
 
     out[z, m, n] = the sum over fold and k of a[z, fold, m, k] b[z, fold, k, n]; z counts blocks
     (its last axis is `inner` long), and split s of k's steps goes to out + s * out_split.
     """
     kind = code.upper()
-    a = _Operand("a", tile, tile.rows, "m", whole, kind)
-    b = _Operand("b", tile, tile.columns, "n", whole, kind)
+    a = Operand("a", tile, tile.rows, "m", whole, kind)
+    b = Operand("b", tile, tile.columns, "n", whole, kind)
+    sums = [f"c{i}_{j} = {kind}(0)" for i in range(tile.tall) for j in range(tile.wide)]
+    how = "vectors" if whole else "single elements"
+    return assembled(tile, a, b, sums, ARGUMENTS, f"operands are read as {how}")
+
+
+def assembled(tile, a, b, sums, arguments, about):
+    """The kernel of two operands.
+
+    Args:
+        tile: the Tile.
+        a, b: Operands, or what has their methods.
+        sums: lines that say what c0_0, c0_1, ... begin with.
+        arguments: names of the kernel's arguments: all of ARGUMENTS and others.
+        about: what it says of itself.
+    """
     numbers = {
         "rows": tile.rows, "columns": tile.columns, "depth": tile.depth, "last": tile.depth - 1,
         "warps": tile.columns // (8 * tile.wide), "warp_rows": 4 * tile.tall,
         "warp_columns": 8 * tile.wide,
     }  # fmt: skip
     start, steps = (part.format(**numbers).strip().splitlines() for part in (_START, _STEPS))
-    sums = [f"c{i}_{j} = {kind}(0)" for i in range(tile.tall) for j in range(tile.wide)]
     body = [
         *start,
         *steps,
@@ -289,16 +211,7 @@ def text(tile, code, whole):
         "    cuda.syncthreads()",
         *_write(tile),
     ]  # fmt: skip
-    how = "vectors" if whole else "single elements"
-    about = f'    """Tiles of {tile.rows} x {tile.columns}; operands are read as {how}."""'
-    return "\n".join(
-        [
-            f"MOST_THREADS = ({tile.threads}, 2)",
-            _PUT,
-            "",
-            f"def kernel({', '.join(ARGUMENTS)}):",
-            about,
-            *_indented(body, 4),
-            "",
-        ]
-    )
+    head = [f"MOST_THREADS = ({tile.threads}, 2)  # and two blocks at once", _PUT, ""]
+    head += [f"def kernel({', '.join(arguments)}):"]
+    head += [f'    """Tiles of {tile.rows} x {tile.columns}; {about}."""']
+    return "\n".join([*head, *_indented(body, 4), ""])

@@ -12,6 +12,8 @@ SIZES = " i8" * 16
 class Windows:
     """Functions of the device table for convolution and pooling (see `backend.Device`)."""
 
+    columns = 1 << 24  # elements of unfolded windows at once, where convolutions need them
+
     def unfold(self, x, out, window):
         """out = the windows of x as columns, 0 where they overhang."""
         sizes = self._sizes(x, window)
@@ -43,9 +45,5 @@ class Windows:
     def _over_windows(self, kernel, blocks, threads, operands, out):
         if out.size:
             self.launch(kernel, blocks, threads, operands)
-
-    def convolves(self, what, dtype, shape, kernels, window):
-        """No: convolutions go through windows as columns and matrix products."""
-        return False
 
     launch: Any  # the device gives it

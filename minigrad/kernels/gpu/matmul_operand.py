@@ -1,0 +1,95 @@
+"""Text of a kernel that brings one operand of a matrix product into shared memory, step by step."""
+
+
+class Operand:
+    """The lines that bring one operand's step into shared memory.
+
+    Attributes:
+        name: a or b.
+        across: its size in the tile, beside the depth.
+        axis: m or n, its axis beside k.
+        whole: whether it is read in vectors of four along its axis of stride 1: sizes, other
+            strides and the address are multiples of four then.
+    """
+
+    # Which axis has stride 1 is known when the kernel runs: neighbours in a warp read neighbours.
+
+    def __init__(self, name, tile, across, axis, whole, kind):
+        self.name, self.across, self.axis, self.whole, self.kind = name, across, axis, whole, kind
+        self.depth, self.threads, self.pitch = tile.depth, tile.threads, across + 4
+        each = 4 if whole else 1
+        self.count = across * tile.depth // each // tile.threads
+        assert self.count * each * tile.threads == across * tile.depth
+        assert tile.threads * each >= max(across, tile.depth), "a copy of a thread is one row"
+
+    def values(self, p):
+        """Names of the values that the p-th copy of a thread carries in registers."""
+        return [f"{self.name}_{p}_{e}" for e in range(4 if self.whole else 1)]
+
+    def places(self):
+        """Lines before the loop: which elements of a step this thread copies."""
+        a, axis, t = self.name, self.axis, self.threads
+        along, other = (4, 1) if self.whole else (1, 1)
+        rows, deep = self.across // along, self.depth // along
+        lines = [
+            f"{a}_shared = cuda.shared.array({2 * self.depth * self.pitch}, {self.kind}, 16)",
+            f"{a}_is_along_k = {a}_k == 1",
+            f"if {a}_is_along_k:",
+            f"    {a}_row, {a}_deep = I4(t // {deep}), I4(t % {deep} * {along})",
+            f"    {a}_row_step, {a}_deep_step, {a}_last = I4({t // deep}), I4(0), {axis} - {other}",
+            "else:",
+            f"    {a}_row, {a}_deep = I4(t % {rows} * {along}), I4(t // {rows})",
+            f"    {a}_row_step, {a}_deep_step, {a}_last = I4(0), I4({t // rows}), {axis} - {along}",
+        ]
+        for p in range(self.count):
+            row, deep = f"{a}_row", f"{a}_deep"
+            if p:
+                row, deep = f"({row} + {p} * {a}_row_step)", f"({deep} + {p} * {a}_deep_step)"
+            lines += [
+                f"{a}_deep_{p} = I4({deep})",
+                f"{a}_to_{p} = I4({deep} * {self.pitch} + {row})",
+                f"{a}_from_{p} = min({axis}_first + {row}, {a}_last) * {a}_{axis}",
+                f"{a}_from_{p} += {a}_start + fold * {a}_fold + I8(deep + {a}_deep_{p}) * {a}_k",
+            ]
+        return lines
+
+    def following(self):
+        """Lines: the place of the next step."""
+        a, copies = self.name, range(self.count)
+        return [
+            *(f"{a}_from_{p} += {self.depth} * {a}_k" for p in copies),
+            "if deep >= length:",
+            *(f"    {a}_from_{p} += {a}_fold - steps * {self.depth} * {a}_k" for p in copies),
+        ]
+
+    def fetch(self):
+        """Lines: the step at k = `deep`, from global memory to registers."""
+        a, lines = self.name, []
+        for p in range(self.count):
+            values = ", ".join(self.values(p))
+            place = f"{a}_from_{p}"
+            zeros = ", ".join([f"{self.kind}(0)"] * len(self.values(p)))
+            lines += [
+                f"if deep + {a}_deep_{p} < length:",
+                f"    {values} = " + (f"load4({a}, {place})" if self.whole else f"{a}[{place}]"),
+                "else:",
+                f"    {values} = {zeros}",
+            ]
+        return lines
+
+    def keep(self, buffer):
+        """Lines: from registers to shared memory."""
+        a, size, lines = self.name, self.depth * self.pitch, []
+        for p in range(self.count):
+            v = self.values(p)
+            lines.append(f"place = U4({a}_to_{p} + {buffer} * {size})")
+            if not self.whole:
+                lines.append(f"{a}_shared[place] = {v[0]}")
+                continue
+            lines += [
+                f"if {a}_is_along_k:",
+                *(f"    {a}_shared[U4(place + {e * self.pitch})] = {v[e]}" for e in range(4)),
+                "else:",
+                f"    store4({a}_shared, place, {', '.join(v)})",
+            ]
+        return lines

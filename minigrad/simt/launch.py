@@ -189,20 +189,23 @@ def launch(function, blocks, threads, arguments, shared=0, watch=True, counts=No
     ]
     total = grid[0] * grid[1] * grid[2]
     size = max(1, WAVE // per_block)
-    with np.errstate(all="ignore"):
-        for first in range(0, total, size):
-            lanes = Lanes(grid, block, first, min(size, total - first))
-            memory.begin(lanes)
-            wave = Wave(lanes, memory, int(shared), buffers.constant, counts)
-            try:
-                result = compiled(wave, values, None, top=True)
-            except SimulationError as error:
-                error.kernel = compiled.name
-                raise
-            if result is not None:
-                raise SimulationError(
-                    "a kernel must not return a value",
-                    got=describe(result),
-                    where=compiled.site.where,
-                    fix="write results into an array that is an argument",
-                )
+    try:
+        with np.errstate(all="ignore"):
+            for first in range(0, total, size):
+                lanes = Lanes(grid, block, first, min(size, total - first))
+                memory.begin(lanes)
+                wave = Wave(lanes, memory, int(shared), buffers.constant, counts)
+                _nothing(compiled, compiled(wave, values, None, top=True))
+    except SimulationError as error:
+        error.kernel = compiled.name  # and not the device function that the line stands in
+        raise
+
+
+def _nothing(compiled, result):
+    if result is not None:
+        raise SimulationError(
+            "a kernel must not return a value",
+            got=describe(result),
+            where=compiled.site.where,
+            fix="write results into an array that is an argument",
+        )

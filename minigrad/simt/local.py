@@ -23,9 +23,7 @@ class LocalArray:
         self.dtype, self.count = dtype, count
         size = int(np.prod(shape, dtype=np.int64))
         self.cells: Any = [None] * size if cells is None else cells
-        self.known: Any = [
-            DEAD if cells is None else None
-        ] * size  # masks: which lanes have written
+        self.known: Any = [DEAD if cells is None else None] * size  # masks of who wrote
         self.matrix: Any = None
         self.filled: Any = None
 
@@ -56,6 +54,7 @@ class LocalArray:
             for k, (cell, known) in enumerate(zip(self.cells, self.known, strict=True)):
                 if cell is not None:
                     self.matrix[k], self.filled[k] = cell, True if known is None else known
+        return self.matrix, self.filled
 
     def load(self, index, lanes, mask, site):
         """One element per lane."""
@@ -65,14 +64,13 @@ class LocalArray:
             if missing is not DEAD:
                 raise self._unset(lanes, offender(lanes, missing, True), site)
             return self.cells[flat]
-        self._spread()
+        matrix, filled = self._spread()
         rows = (flat, np.arange(self.count)) if flat.ndim else flat
-        filled = self.filled[rows]
-        if not filled.all():
-            lane = offender(lanes, mask, ~filled)
+        if not filled[rows].all():
+            lane = offender(lanes, mask, ~filled[rows])
             if lane is not None:
                 raise self._unset(lanes, lane, site)
-        return self.matrix[rows].copy()
+        return matrix[rows].copy()
 
     def store(self, index, value, lanes, mask, site):
         """Writes one element per lane, cast to the array's dtype."""
@@ -84,11 +82,11 @@ class LocalArray:
             self.cells[flat] = value if old is None else merge(mask, value, old)
             self.known[flat] = union(self.known[flat], mask)
             return
-        self._spread()
+        matrix, filled = self._spread()
         at = np.arange(self.count) if mask is None else np.flatnonzero(mask)
         rows = flat[at] if flat.ndim else flat
-        self.matrix[rows, at] = value[at] if value.ndim else value
-        self.filled[rows, at] = True
+        matrix[rows, at] = value[at] if value.ndim else value
+        filled[rows, at] = True
 
     def _unset(self, lanes, lane, site):
         return fault(

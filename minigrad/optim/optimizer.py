@@ -210,7 +210,9 @@ class Optimizer:
                 state = self.state_for(p, group) if p._grad is not None else self.state.get(p.id)
                 needs = bool(slots) or self.counts_steps
                 rows.setdefault((p.dtype, p.device), []).append((p, state, group, needs))
-        return [pass_of(self.kernel, *where, found) for where, found in rows.items()]
+        return [
+            pass_of(self.kernel, dtype, device, found) for (dtype, device), found in rows.items()
+        ]
 
     def state_for(self, parameter, group):
         """The state of a parameter, made or converted if need be; None where nothing is kept."""

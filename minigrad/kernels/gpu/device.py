@@ -8,7 +8,7 @@ from minigrad.array.array import Array, View, hooks, moves, prepare_write
 from minigrad.array.dtypes import DType, bool_
 from minigrad.array.layout import byte_extent, size_of
 from minigrad.errors import DeviceError
-from minigrad.kernels.expression import IDENTITY, Program, logical_and, symbol
+from minigrad.kernels.expression import IDENTITY, Program, call, logical_and, symbol
 from minigrad.kernels.gpu.convolution import Convolution
 from minigrad.kernels.gpu.indexing import Indexing
 from minigrad.kernels.gpu.matmul import Matmul
@@ -19,7 +19,10 @@ from minigrad.kernels.gpu.scan import Scan
 from minigrad.kernels.gpu.windows import Windows
 
 _x, _low, _high = map(symbol, ("x", "low", "high"))
-WITHIN = Program(["x", "low", "high"], [logical_and(_low <= _x, _x <= _high)])
+WITHIN = Program(
+    ["x", "low", "high"],
+    [logical_and(call("less_equal", _low, _x), call("less_equal", _x, _high))],
+)
 
 
 class Gpu(GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Updates):

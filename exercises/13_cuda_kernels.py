@@ -119,7 +119,7 @@ def k_transpose(x, out):
 # --- Bug hunt -------------------------------------------------------------------
 # Somebody counts how often each grey value occurs in the digits. Each block counts in
 # shared memory, and adds its counts to those of all blocks at the end. It passed all of
-# their tests; on the GPU, counts are missing now and then. One thing is wrong.
+# their tests; with larger blocks, counts are missing now and then. One thing is wrong.
 #   kind:  what is missing: "barrier", "atomic" or "guard";
 #   write: the letter of the line whose write is lost or comes too late;
 #   read:  the letter of the line that reads or writes what it should not yet.

@@ -164,7 +164,7 @@ class use:
       these algorithms alone.
     - clip_grad_norm_=f: f(gradients, max_norm) -> the norm before; changes them in place.
     - kernels={'softmax': f}: f is a CUDA kernel f(x, out) of float32 (rows, n), launched on the
-      device "simt" with a block of 128 threads a row; `launches` counts it.
+      devices "simt" and "cuda" with a block of 128 threads a row; `launches` counts it.
 
     Nodes are `minigrad.course.objects.Node`, leaves have op='leaf'; arrays are NumPy's, read-only.
 

@@ -20,9 +20,10 @@ LESSONS = {
     "03_cycles": "03.find_cycle",
     "05_clone_detach": "05.CowBuffer",
     "08_optimizer_state": "08.clip_grad_norm_",
+    "13_cuda_kernels": "13.k_softmax_row",
     "14_compile": None,  # nothing in the engine is replaced: it has a compiler of its own
 }
-DRAWS_GRAPHS = ("02_graph", "03_cycles", "05_clone_detach", "14_compile")
+DRAWS_GRAPHS = ("02_graph", "03_cycles", "05_clone_detach", "13_cuda_kernels", "14_compile")
 MISSING = [
     *([] if find_chromium() else ["Chromium (Debian: apt install chromium)"]),
     *([] if importlib.util.find_spec("playwright") else ["playwright (pip install playwright)"]),

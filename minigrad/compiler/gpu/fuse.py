@@ -16,7 +16,14 @@ from minigrad.compiler.items import MatMul, Opaque
 from minigrad.compiler.loop import Loop
 from minigrad.compiler.piece import copy_of, piece_of
 from minigrad.compiler.program import Instruction
-from minigrad.kernels.expression import ROW_REDUCTIONS, Program, call, symbol, where
+from minigrad.kernels.expression import (
+    COMPARISONS,
+    ROW_REDUCTIONS,
+    Program,
+    call,
+    symbol,
+    where,
+)
 
 ROW_FORMS = {"row_sum", "row_max", "row_mean"}  # what kernels of rows can reduce by, of floats
 _i, _n = symbol("i"), symbol("n")
@@ -74,10 +81,23 @@ def fits_one_kernel(loop):
         return True
     if loop.rows is None or not all(_is_row_output(loop, o) for o in loop.outputs):
         return False
-    for e in _formulas(loop):
+    formulas = _formulas(loop)
+    for e in formulas:
         if e.op in ROW_REDUCTIONS and (e.op not in ROW_FORMS or loop.kinds.of(e.args[0]) != "f"):
             return False
-    return one_column_axis(loop) is not None
+    return not _is_compared(loop, formulas) and one_column_axis(loop) is not None
+
+
+def _is_compared(loop, formulas):
+    """Whether the largest of computed values is compared with them, here or by who reads it.
+
+    A kernel may compute a value anew in each pass over a row, and round it otherwise there: then
+    none would equal the largest. What is read from memory is the same in every pass.
+    """
+    largest = {e for e in formulas if e.op == "row_max" and e.args[0].op != "symbol"}
+    return any(o.formula in largest for o in loop.outputs) or any(
+        e.op in COMPARISONS and not largest.isdisjoint(e.args) for e in formulas
+    )
 
 
 def _is_row_output(loop, o):

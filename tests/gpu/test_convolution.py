@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minigrad.array.dtypes import as_dtype
-from minigrad.kernels.gpu import matmul
+from minigrad.kernels.gpu import matmul_plan
 from minigrad.kernels.window import Window
 from tests.gpu.machine import Machine, random
 
@@ -80,8 +80,8 @@ def test_gradient_of_images(machine, size, name):
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_gradient_of_kernels(machine, monkeypatch, size, name, pieces):
     window, x, k, g = case(size, name)
-    monkeypatch.setattr(matmul, "LEAST", 10**9 if pieces == 1 else 1)
-    monkeypatch.setattr(matmul, "BUSY", 10 * pieces)
+    monkeypatch.setattr(matmul_plan, "LEAST", 10**9 if pieces == 1 else 1)
+    monkeypatch.setattr(matmul_plan, "BUSY", 10 * pieces)
     out = machine.empty(k.shape, as_dtype("float32"))
     machine.correlate(machine.of(g), machine.of(x), out, window)
     want = np.einsum("ncijpq,nopq->ocij", windows_of(x, window), g, optimize=True)

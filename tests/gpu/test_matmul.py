@@ -7,9 +7,9 @@ import pytest
 
 from minigrad.array.dtypes import as_dtype
 from minigrad.errors import DataRaceError
-from minigrad.kernels.gpu import matmul, matmul_text
+from minigrad.kernels.gpu import matmul_plan, matmul_text
 from minigrad.kernels.gpu.kernel import gpu_kernel
-from minigrad.kernels.gpu.matmul import LARGE, SMALL, SMALL_8, Plan
+from minigrad.kernels.gpu.matmul_plan import LARGE, SMALL, SMALL_8, Plan
 from minigrad.kernels.gpu.matmul_text import Tile
 from tests.gpu.machine import Machine, random
 
@@ -20,7 +20,11 @@ TINY, TALL = Tile(16, 32, 8, 4, 4), Tile(64, 128, 8, 8, 8)  # one warp, and four
 
 @pytest.fixture
 def machine():
-    return Machine()
+    matmul_plan.calls.cache_clear()
+    matmul_plan.products.cache_clear()
+    yield Machine()
+    matmul_plan.calls.cache_clear()  # what a test has changed must not stay
+    matmul_plan.products.cache_clear()
 
 
 @pytest.fixture
@@ -28,7 +32,7 @@ def plan(monkeypatch):
     """Sets how the next products are computed."""
 
     def choose(tile, is_whole, splits=1, per_split=1 << 20):
-        monkeypatch.setattr(matmul, "plan", lambda *_: Plan(tile, is_whole, splits, per_split))
+        monkeypatch.setattr(matmul_plan, "plan", lambda *_: Plan(tile, is_whole, splits, per_split))
 
     return choose
 
@@ -126,8 +130,8 @@ def test_each_barrier_is_needed(machine, monkeypatch, barrier):
     broken = "cuda.syncthreads()".join(parts[: barrier + 1]) + "pass"
     broken += "cuda.syncthreads()".join(parts[barrier + 1 :])
     kernel = gpu_kernel(broken, matmul_text.signature("f4"))
-    monkeypatch.setattr(matmul, "kernel", lambda *_: kernel)
-    monkeypatch.setattr(matmul, "plan", lambda *_: Plan(TALL, False, 1, 1 << 20))
+    monkeypatch.setattr(matmul_plan, "kernel", lambda *_: kernel)
+    monkeypatch.setattr(matmul_plan, "plan", lambda *_: Plan(TALL, False, 1, 1 << 20))
     with pytest.raises(DataRaceError, match="_shared"):
         product(machine, random(RNG, (64, 40), "f4"), random(RNG, (40, 128), "f4"))
 
@@ -182,7 +186,7 @@ def test_batches_broadcast(machine, shapes, dtype):
 
 def test_one_matrix_for_a_whole_batch_is_one_product(machine):
     a, b = random(RNG, (6, 4, 8), "f4"), random(RNG, (8, 4), "f4")
-    (found,) = matmul.products(a.shape, (32, 8, 1), b.shape, (4, 1), (6, 4, 4), (16, 4, 1))
+    (found,) = matmul_plan.products(a.shape, (32, 8, 1), b.shape, (4, 1), (6, 4, 4), (16, 4, 1))
     assert (found[-1].m, found[-1].batch) == (24, ())
 
 
@@ -214,7 +218,7 @@ def test_accumulating_adds_and_sums_over_axes_of_stride_0(machine, dtype, batch)
 
 def test_sums_over_a_batch_whose_axes_follow_one_another_are_one_long_product(machine):
     x, dy = (2, 3, 8, 4), (2, 3, 8, 12)
-    (found,) = matmul.products(
+    (found,) = matmul_plan.products(
         (2, 3, 4, 8), (96, 32, 1, 4), dy, (288, 96, 12, 1), (2, 3, 4, 12), (0, 0, 12, 1)
     )
     assert (found[-1].k, found[-1].folds) == (48, 1)
@@ -236,28 +240,28 @@ def test_pieces_of_k_are_added_in_a_second_pass(machine, plan, mode, is_whole):
 
 
 def test_long_thin_products_are_cut_into_pieces_that_fill_a_gpu():
-    (found,) = matmul.products((8, 65536), (65536, 1), (65536, 8), (8, 1), (8, 8), (8, 1))
-    how = matmul.plan(found[-1], as_dtype("float32"), 0, 0)
-    assert how.splits == matmul.BUSY
+    (found,) = matmul_plan.products((8, 65536), (65536, 1), (65536, 8), (8, 1), (8, 8), (8, 1))
+    how = matmul_plan.plan(found[-1], as_dtype("float32"), 0, 0)
+    assert how.splits == matmul_plan.BUSY
     assert how.splits * how.per_split * how.tile.depth >= 65536
 
 
 def test_large_products_take_the_large_tile_where_vectors_can_be_read():
     for k, remainder, tile in ((512, 0, LARGE), (511, 0, SMALL), (512, 4, SMALL)):
-        (found,) = matmul.products((2048, k), (k, 1), (k, 2048), (2048, 1), (2048, 2048), (2048, 1))
-        assert matmul.plan(found[-1], as_dtype("float32"), remainder, 0).tile is tile
+        (found,) = matmul_plan.products(
+            (2048, k), (k, 1), (k, 2048), (2048, 1), (2048, 2048), (2048, 1)
+        )
+        assert matmul_plan.plan(found[-1], as_dtype("float32"), remainder, 0).tile is tile
 
 
 def test_batches_too_large_for_a_grid_are_cut(machine, monkeypatch):
-    monkeypatch.setattr(matmul, "MOST_BLOCKS", 5)
-    matmul.products.cache_clear()
+    monkeypatch.setattr(matmul_plan, "MOST_BLOCKS", 5)
     a, b = random(RNG, (7, 3, 2, 4, 5), "f4"), random(RNG, (7, 3, 2, 5, 3), "f4")
     x = np.ascontiguousarray(a.transpose(1, 2, 0, 3, 4)).transpose(2, 0, 1, 3, 4)
     out = machine.empty((7, 3, 2, 4, 3), as_dtype("float32"))
     machine.matmul(placed(machine, x), placed(machine, b), out)
     assert len(machine.launched) > 8
     close(machine.to_numpy(out), a @ b)
-    matmul.products.cache_clear()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "int32"])

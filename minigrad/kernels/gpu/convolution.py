@@ -9,7 +9,8 @@ from minigrad.array.dtypes import int32
 from minigrad.kernels.direct import border, turned
 from minigrad.kernels.gpu.convolution_text import ROWS, signature, text
 from minigrad.kernels.gpu.kernel import gpu_kernel
-from minigrad.kernels.gpu.matmul import SMALL, add_splits, pieces_of
+from minigrad.kernels.gpu.matmul import add_splits
+from minigrad.kernels.gpu.matmul_plan import SMALL, pieces_of
 from minigrad.kernels.gpu.matmul_text import WIDE
 
 TILE, MOST_IMAGES = SMALL, 65535  # of a launch: blocks along the third axis of a grid

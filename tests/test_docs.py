@@ -55,6 +55,17 @@ def test_readme_operation_works_and_its_gradient_is_right(tmp_path):
     assert run(script, tmp_path).strip()
 
 
+def test_readme_kernel_has_the_race_that_its_comment_says(tmp_path):
+    path = tmp_path / "reverse.py"
+    path.write_text(code_after("CUDA kernels, on any laptop"), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "DataRaceError" in done.stderr
+    for line in ("tile[here] = x[here]", "out[here] = tile[63 - here]", "cuda.syncthreads()"):
+        assert line in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_to_files_that_exist(page):
     prose = re.sub(r"(?s)```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"))

@@ -195,3 +195,72 @@ def test_running_statistics_and_buffers_move_with_the_model():
     view, frozen = twin.valid(), twin.clone()
     assert {p.device for p in (*view.parameters(), *frozen.parameters())} == {DEVICE}
     close(model.valid()(mg.variable(data)), view(mg.variable(data, device=DEVICE)))
+
+
+def small_cnn():
+    """Convolutions, batch statistics, pooling, dropout: inputs (4, 1, 8, 8)."""
+    return mg.nn.Sequential(
+        mg.nn.Conv2d(1, 4, 3, padding=1), mg.nn.BatchNorm2d(4), mg.nn.ReLU(), mg.nn.MaxPool2d(2),
+        mg.nn.Conv2d(4, 6, 3, stride=2, padding=1), mg.nn.SiLU(), mg.nn.Flatten(),
+        mg.nn.Dropout(0.3), mg.nn.Linear(24, 10),
+    )  # fmt: skip
+
+
+class Language(mg.nn.Module):
+    """Embedding, two blocks of causal attention, norm: ids (2, 5) -> logits (10, 12)."""
+
+    def __init__(self):
+        self.ids = mg.nn.Embedding(12, 8)
+        self.blocks = mg.nn.Sequential(
+            *(mg.nn.TransformerBlock(8, heads=2, causal=True) for _ in range(2))
+        )
+        self.norm, self.head = mg.nn.RMSNorm(8), mg.nn.Linear(8, 12)
+
+    def forward(self, ids):
+        return self.head(self.norm(self.blocks(self.ids(ids)))).reshape((-1, 12))
+
+
+@pytest.mark.parametrize("make", [small_cnn, Language])
+def test_gradients_of_larger_models_equal_those_of_the_cpu(make):
+    rng = np.random.default_rng(0)
+    if make is small_cnn:
+        data = rng.standard_normal((4, 1, 8, 8)).astype(np.float32)
+        labels = np.arange(4)
+    else:
+        data, labels = rng.integers(0, 12, (2, 5)), np.arange(10)
+    found = []
+    for place in ("cpu", DEVICE):
+        mg.manual_seed(1)
+        model = make()
+        model.to(place)
+        loss = mg.cross_entropy(model(mg.variable(data, device=place)), labels, label_smoothing=0.1)
+        loss.backward()
+        assert loss.device == place
+        found.append((loss, [p.grad for p in model.parameters()], list(model.buffers())))
+    (loss, grads, buffers), (its_loss, its_grads, its_buffers) = found
+    close(loss, its_loss)
+    for a, b in zip((*grads, *buffers), (*its_grads, *its_buffers), strict=True):
+        assert b.device == DEVICE
+        close(a, b)
+
+
+def test_schedules_and_groups_act_on_the_device():
+    results = []
+    for place in ("cpu", DEVICE):
+        model = digits_model().to(place)
+        groups = [
+            {"parameters": model[0], "learning_rate": 0.1},
+            {"parameters": model[2], "weight_decay": 0.1},
+        ]
+        optimizer = mg.optim.AdamW(groups, learning_rate=0.01)
+        schedule = mg.optim.StepDecay(optimizer, 1, 0.5)
+        for k in range(3):
+            x, labels = batch(k, place)
+            mg.cross_entropy(model(x), labels).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            schedule.step()
+        results.append(([g.learning_rate for g in optimizer.groups], list(model.parameters())))
+    assert results[0][0] == results[1][0]
+    for p, q in zip(results[0][1], results[1][1], strict=True):
+        close(p, q)

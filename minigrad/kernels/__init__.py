@@ -1,1 +1,3 @@
 """Devices: each offers the same table of functions over Arrays; formulas, the code made of them."""
+
+from minigrad.kernels import backend as backend

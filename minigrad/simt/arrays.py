@@ -36,6 +36,10 @@ def checked(index, extent, axis, lanes, mask, site):
     else:
         if index.view(np.uint64).max() < extent:
             return index
+        if mask is not None:  # inactive lanes alone may be beyond: then 0 serves them as well
+            index = np.where(mask, index, 0)
+            if index.view(np.uint64).max() < extent:
+                return index
         wrapped = np.where(index < 0, index + extent, index)
         bad = (wrapped < 0) | (wrapped >= extent)
     lane = offender(lanes, mask, bad)

@@ -217,7 +217,7 @@ def link(ptx, capability, called="kernel"):
 
 def _check_alignment(ptx, called):
     """Wide accesses of shared memory need arrays that lie on 16 bytes: a GPU faults otherwise."""
-    alignments = [int(n) for n in re.findall(r"^\s*\.shared \.align (\d+)", ptx, re.MULTILINE)]
+    alignments = [int(n) for n in re.findall(r"\.shared \.align (\d+)", ptx)]
     if re.search(r"(ld|st)\.shared\.v[24]", ptx) and min(alignments, default=16) < 16:
         raise KernelError(
             f"kernel {called}: shared memory is read or written four elements at once, and an "

@@ -1,15 +1,16 @@
 """Cubins of the engine's kernels: compiled at most once for each kind of GPU, kept on disk.
 
 A file is named by the hash of all that decides its meaning: the kernel's text, the header, the
-included files, the argument types, the compute capability and the versions of the compiler. So it
-is never stale; it is written whole or not at all, and one that is damaged is compiled anew. Where
-the cubin is there, Numba's CUDA target is not even imported.
+included files, the argument types, the compute capability and the compiler: its versions, and how
+`compiler.py` calls it. So it is never stale; it is written whole or not at all, and one that is
+damaged is compiled anew. Where the cubin is there, Numba's CUDA target is not even imported.
 """
 
 import dataclasses
 import functools
 import hashlib
 import json
+import pathlib
 
 from minigrad.kernels import loader
 from minigrad.kernels.gpu import compiler
@@ -42,10 +43,16 @@ def compiler_versions():
     return ", ".join(f"{part} {version(part)}" for part in (*PARTS, *cuda12))
 
 
+@functools.cache
+def _compiler_text():
+    return pathlib.Path(compiler.__file__).read_text(encoding="utf-8")
+
+
 def digest(kernel, capability):
     """The name of a cubin: a hash of all that decides its meaning."""
     whole = [kernel.text, kernel.signature, "sm_{}{}".format(*capability), compiler_versions()]
     whole += [loader.source(name) for name in ("gpu_cuda", *kernel.includes)]
+    whole.append(_compiler_text())
     return hashlib.sha256("\0".join(whole).encode()).hexdigest()[:24]
 
 

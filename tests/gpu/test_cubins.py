@@ -1,0 +1,67 @@
+"""Every kernel of the engine is compiled for real GPUs, here where there is none."""
+
+import pytest
+
+from minigrad.kernels.gpu import compiler
+from tests.gpu import cubins
+from tests.gpu.needs import compiler_is_needed
+
+compiler_is_needed()
+
+
+@pytest.fixture(scope="module")
+def made():
+    return cubins.compiled()
+
+
+def each(made):
+    """(label, how it is used, Cubin) of every kernel and kind of GPU."""
+    for label, kernels in made.items():
+        for used, found in kernels:
+            for cubin in found:
+                yield f"{label}, sm_{cubin.capability[0]}{cubin.capability[1]}", used, cubin
+
+
+def test_every_kernel_compiles_for_both(made):
+    kinds = {cubin.capability for _, _, cubin in each(made)}
+    assert kinds == set(cubins.CAPABILITIES)
+    assert sum(map(len, made.values())) > 250
+    for _, _, cubin in each(made):
+        assert cubin.code.startswith(b"\x7fELF")
+        assert cubin.name.encode() in cubin.code
+
+
+def test_no_kernel_spills(made):
+    assert [name for name, _, cubin in each(made) if cubin.spills or cubin.stack] == []
+
+
+def test_no_float64_in_kernels_that_have_no_float64_array(made):
+    plain = [(n, c.doubles) for n, used, c in each(made) if "f8*" not in used.signature]
+    assert [name for name, doubles in plain if doubles] == []
+    assert len(plain) > 400
+    assert any(cubin.doubles for _, _, cubin in each(made)), "the count counts nothing"
+
+
+def test_blocks_fit_into_a_multiprocessor(made):
+    too_large = [
+        f"{name}: {used.threads} threads of {cubin.registers} registers"
+        for name, used, cubin in each(made)
+        if used.threads > cubin.most_threads
+    ]
+    assert too_large == []
+    shared = [name for name, used, c in each(made) if used.shared + c.shared > 48 * 1024]
+    assert shared == []
+
+
+def test_table_is_fresh(made):
+    text = cubins.PATH.read_text(encoding="utf-8")
+    said = "docs/cubins.md is stale: python -m tests.gpu.cubins --write"
+    if cubins.versions() in text:
+        assert text == cubins.page(made), said
+    else:  # another compiler counts other registers
+        assert cubins.rows_of(text) == cubins.rows_of(cubins.page(made)), said
+
+
+def test_threads_that_registers_allow():
+    for registers, threads in ((16, 1024), (64, 1024), (65, 896), (128, 512), (255, 256)):
+        assert compiler.Cubin(b"", "", (8, 0), registers, 0, 0, 0, 0, 0).most_threads == threads

@@ -1056,3 +1056,61 @@ def test_item_44_donated_memory_is_taken_over_and_its_later_use_raises():
     with pytest.raises(errors.ArgumentError, match="fits no result"):
         total(state)
     assert state.tolist() == [1.875] * 1000
+
+
+# -- devices ---------------------------------------------------------------------------------------
+
+
+def test_item_45_operands_on_two_devices_raise_and_data_goes_along():
+    x, y = mg.ones((2,), device="simt"), mg.ones((2,))
+    with pytest.raises(errors.DeviceError, match=r"simt and cpu[\s\S]*x\.to\('simt'\)"):
+        x + y
+    assert (x + np.ones(2, np.float32)).device == "simt"
+    assert x[[1]].device == "simt"
+    with pytest.raises(errors.DeviceError, match=r"x\.to\('cpu'\)\.numpy\(\)"):
+        x.numpy()
+    assert x.to("cpu").numpy().tolist() == x.tolist() == [1.0, 1.0]
+
+
+def test_item_46_gradients_come_back_and_state_follows():
+    x = mg.variable([1.0, 2.0], requires_grad=True)
+    assert x.to("cpu") is x
+    (x.to("simt") ** 3).sum().backward(create_graph=True)
+    assert x.grad.device == "cpu"
+    first, x.grad = x.grad, None
+    first.sum().backward()
+    assert x.grad.tolist() == [6.0, 12.0]
+
+    found = []
+    for place in ("cpu", "simt"):
+        p = mg.nn.Parameter([1.0, -1.0])
+        model = mg.nn.Module()
+        model.p = p
+        optimizer = mg.optim.SGD(model, 0.1, momentum=0.9)
+        for where in ("cpu", place, place):
+            before = p.id
+            model.to(where)
+            assert (model.p is p, p.id, p.device) == (True, before, where)
+            (p * p).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        assert optimizer.state[p.id]["momentum"].device == place
+        found.append(p.tolist())
+    np.testing.assert_allclose(*found, rtol=1e-6)
+
+
+def test_item_47_random_numbers_and_training_are_those_of_the_cpu():
+    found = []
+    for place in ("cpu", "simt"):
+        with mg.device(place):
+            mg.manual_seed(0)
+            model, x = mg.nn.Linear(5, 3), mg.rand((4, 5))
+            optimizer = mg.optim.Adam(model, 0.01)
+            loss = mg.cross_entropy(model(x), [0, 1, 2, 0])
+            loss.backward()
+            optimizer.step()
+            found.append((loss.item(), x.tolist(), model.weight.tolist()))
+    (loss, drawn, weight), (its_loss, its_drawn, its_weight) = found
+    assert its_drawn == drawn
+    assert its_loss == pytest.approx(loss, rel=1e-6)
+    np.testing.assert_allclose(its_weight, weight, rtol=1e-5, atol=1e-7)

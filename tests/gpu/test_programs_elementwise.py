@@ -76,6 +76,24 @@ def test_a_view_that_begins_between_vectors_goes_element_by_element(chunks):
     assert forms(program)[0].vector
 
 
+@pytest.mark.parametrize("columns", [4, 7])
+def test_rows_that_begin_between_vectors_go_element_by_element(chunks, columns):
+    """Rows of a wider array, or of lengths that are no multiple of four."""
+    rng = np.random.default_rng(0)
+    a, b = numbers(rng, (600, 7), "f4")[:, :columns], numbers(rng, columns, "f4")
+    got, program = run(x + y, (a, b), "f4")
+    np.testing.assert_array_equal(got, a + b)
+    assert not forms(program)[0].vector
+
+
+def test_rows_that_end_within_a_vector(chunks):
+    """Every row begins well, but four elements of one row would be of two."""
+    wide = numbers(np.random.default_rng(0), (600, 8), "f4")
+    got, program = run(x + 1.0, (wide[:, :7],), "f4", np.zeros((600, 8), "f4")[:, :7])
+    np.testing.assert_array_equal(got, wide[:, :7] + 1)
+    assert not forms(program)[0].vector
+
+
 def test_a_program_remembers_both_alignments(chunks):
     """The same shapes and strides from another address: another kernel, not a broken access."""
     program, rng = Program("x", [x + 1.0]), np.random.default_rng(0)

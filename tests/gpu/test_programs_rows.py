@@ -45,6 +45,13 @@ def test_softmax(n, count):
     assert form.vector == (n % 4 == 0)
 
 
+def test_rows_that_begin_between_vectors():
+    a = numbers(np.random.default_rng(0), (9, 13), "f4")[:, :12]
+    (got,), (form,) = rows(formulas.SoftmaxRow.program, ("store",), (a,), a.shape)
+    close(got, softmax(a.astype("f8")))
+    assert not form.vector
+
+
 @pytest.mark.parametrize("n", [5, 64, 300, 1000, 1025])
 def test_many_rows(n):
     """With many rows a part of a warp takes a row, not a block."""
@@ -167,7 +174,8 @@ def test_an_input_of_one_value_a_row_may_be_the_output(n):
     a, total = numbers(rng, (70, n), "f4"), numbers(rng, (70, 1), "f4")
     program = Program("xy", [e.row_sum(x * y) + y])
     target = on(watched, total)
-    watched.rows(program, ("row",), (on(watched, a), target), (target,), a.shape)
+    same = target.view(target.shape, target.strides)
+    watched.rows(program, ("row",), (on(watched, a), same), (target,), a.shape)
     want = (a * total).sum(1, keepdims=True, dtype="f8") + total
     close(watched.to_numpy(target), want, n)
 

@@ -80,6 +80,12 @@ def is_aligned(arrays):
     return all(x.address % ALIGNED == 0 for x in arrays)
 
 
+def shares_memory(inputs, outputs):
+    """Whether an output begins where an input does."""
+    places = {x.address for x in inputs if isinstance(x, Array)}
+    return any(out.address in places for out in outputs)
+
+
 def kernel_of(program, key, writer):
     """The kernel of a program's form: written once."""
     found = program.kernels.get(key)

@@ -20,6 +20,7 @@ from minigrad.kernels.gpu.binding import (
     kernel_of,
     layout_key,
     numbered,
+    shares_memory,
     steps_allow_vectors,
     up,
 )
@@ -74,11 +75,11 @@ class GpuPrograms:
         sum over all rows).
         """
         operands = (*inputs, *outputs)
-        same = any(x is y for x in inputs for y in outputs)
+        same = shares_memory(inputs, outputs)
         key = ("gpu", modes, shape, same, *[layout_key(x) for x in operands])
         call = program.layouts.get(key, self)
         if call is self:
-            call = remember(program, key, row_plan.plan(program, modes, operands, shape))
+            call = remember(program, key, row_plan.plan(program, modes, operands, shape, same))
         if call is None:
             return
         if call.scratch is None:
@@ -103,10 +104,8 @@ def _bind_elementwise(program, operands, shape):
     layouts, numbers = numbered(zip(*strides, strict=True))
     classes = classes_of(dims, layouts)
     few = n <= FEW
-    vector = not few and is_aligned(
-        [x for x, k in zip(arrays, numbers, strict=True) if classes[k] in DENSE]
-    )
-    vector = vector and steps_allow_vectors(dims, layouts)
+    dense = [x for x, k in zip(arrays, numbers, strict=True) if classes[k] in DENSE]
+    vector = not few and is_aligned(dense) and steps_allow_vectors(dims, layouts)
     vector = vector and all(classes[k] in DENSE for k in numbers[-len(program.outputs) :])
     many = len(dims) > 1 or len(arrays) > LANES or operations(program) > LONG
     form = ElementwiseForm(

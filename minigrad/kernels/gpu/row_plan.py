@@ -53,8 +53,11 @@ def _shares(rows, columns, width, words):
     return LARGEST_TEAM, 0
 
 
-def plan(program, modes, operands, shape):
-    """The RowCall of a program; None where there is nothing to do."""
+def plan(program, modes, operands, shape, alias):
+    """The RowCall of a program; None where there is nothing to do.
+
+    alias: whether an output may be an input.
+    """
     leading, columns = shape[:-1], shape[-1]
     first_output = len(operands) - len(modes)
     summed = [k for k, mode in enumerate(modes, first_output) if mode == "columns"]
@@ -86,7 +89,7 @@ def plan(program, modes, operands, shape):
         units=1,
         vector=False,
         whole=False,
-        alias=any(x is y for x in operands[:first_output] for y in operands[first_output:]),
+        alias=alias and "row" in modes,
         narrow=fits([*dims, columns], layouts),
     )
     form = form._replace(vector=_vectors(form, rows, columns, layouts, arrays, numbers))

@@ -31,7 +31,7 @@ class RowsForm(NamedTuple):
         units: accesses of a thread in a row where values are kept, 0 where they are read again.
         vector: whether accesses are of four elements.
         whole: whether every team always has a row, and every thread of it all its accesses.
-        alias: whether an output is an input.
+        alias: whether an output of one value a row may be an input.
         narrow: whether indices and strides fit in 32 bits.
     """
 

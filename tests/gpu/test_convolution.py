@@ -98,6 +98,19 @@ def test_infinities_beside_a_window_do_not_reach_it(machine):
     np.testing.assert_allclose(machine.to_numpy(out), want, 1e-4, 1e-4)
 
 
+def test_infinities_below_the_last_pixel_do_not_reach_gradients_of_kernels(machine):
+    window, x, _, _ = case((2, 1, 5, 7, 1), "one")
+    window = window._replace(kernel=(3, 3))  # 3 x 5 pixels, which one step exceeds
+    x[:, :, -1] = np.inf
+    g = random(RNG, (2, 1, 3, 5), "f4")
+    out = machine.empty((1, 1, 3, 3), as_dtype("float32"))
+    machine.correlate(machine.of(g), machine.of(x), out, window)
+    with np.errstate(invalid="ignore"):
+        want = np.einsum("ncijpq,nopq->ocij", windows_of(x, window), g)
+    assert np.isfinite(want[:, :, :2]).all()
+    np.testing.assert_allclose(machine.to_numpy(out), want, 1e-4, 1e-4)
+
+
 def test_many_images_are_several_launches(machine, monkeypatch):
     from minigrad.kernels.gpu import convolution
 

@@ -55,6 +55,18 @@ def test_steps_equal_the_cpu(case, dtype):
             np.testing.assert_allclose(machine.to_numpy(slot), want, bound, bound)
 
 
+def test_a_centred_square_that_rounding_pushes_below_0_counts_as_0():
+    machine = Machine()
+    g = RNG.normal(size=64).astype("f4")
+    p, kept = machine.zeros((64,), "f4"), [machine.zeros((64,), "f4") for _ in "sa"]
+    for _ in range(12):
+        values = [0.1, 0.1, 1e-8, 0.0, 0.0, 1.0]
+        machine.update("rmsprop", [(p, machine.of(g), kept, None)], values)
+    square, average = map(machine.to_numpy, kept)
+    assert (square < average * average).any()
+    assert np.isfinite(machine.to_numpy(p)).all()
+
+
 def test_launches_are_shared_by_many_parameters():
     machine = Machine()
     rows = [(machine.zeros((3,), "f4"), machine.zeros((3,), "f4"), (), None) for _ in range(20)]

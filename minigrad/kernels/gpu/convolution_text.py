@@ -39,11 +39,11 @@ class _Pixels(Operand):
         for p in range(self.count):
             deep = f"(b_deep + {p * self.threads // n})"
             lines += [f"b_deep_{p} = I4{deep}", f"b_to_{p} = I4({deep} * {self.pitch} + b_row)"]
-        return [*lines, "b_from = b_start + fold * b_fold"]
+        return lines
 
     def following(self):
-        """Lines: the place of the next step."""
-        return ["if deep >= length:", "    b_from += b_fold"]
+        """Lines: the place of the next step; there is one fold."""
+        return []
 
     def fetch(self):
         """Lines: the step at k = `deep`, from the images to registers."""
@@ -55,7 +55,7 @@ class _Pixels(Operand):
                 "if tap < length:",
                 "    i, j = I4(top + taps[3 * tap + 1]), I4(edge + taps[3 * tap + 2])",
                 "    if i >= 0 and i < below and j >= 0 and j < beyond:",
-                f"        b_{p}_0 = b[b_from + taps[3 * tap]]",
+                f"        b_{p}_0 = b[b_start + taps[3 * tap]]",
             ]
         return lines
 

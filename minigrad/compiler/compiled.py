@@ -238,7 +238,8 @@ class Compiled(Inspection):
         new = traced(self, args, kwargs, described)
         self._causes.spent(began, time.perf_counter())
         for old in self.traces:
-            if Comparison(old, new).difference() is None:
+            is_here = old.capture.device == new.capture.device
+            if is_here and Comparison(old, new).difference() is None:
                 if self._causes.are_costly():
                     self._warn(new)
                 if old.is_for(new):

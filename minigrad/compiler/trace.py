@@ -191,6 +191,10 @@ class Trace(Table):
             raise self.failed_by(refusals.OtherDevice(where, self.name))
         return self._know(CAPTURED, storage)
 
+    def made_elsewhere(self, device):
+        """Raises: the step makes an array on another device than the program's."""
+        raise self.failed_by(refusals.OtherDevice(device, self.name))
+
     def ref(self, x):
         """The Ref that an Array is now; a number as Python's own."""
         if isinstance(x, Array):

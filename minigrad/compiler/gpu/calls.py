@@ -4,6 +4,7 @@ An item that is one instruction is the call that was written down. A Loop of sev
 `elementwise` or `rows` with a program of all their formulas.
 """
 
+from minigrad.compiler.gpu.bundle import THREADS, Bundle, Part, kernel_of
 from minigrad.compiler.gpu.fuse import is_alone, is_by_rows, one_column_axis
 from minigrad.compiler.gpu.random_text import launch_random
 from minigrad.compiler.items import MatMul
@@ -39,6 +40,8 @@ class TableCall:
 
 def call_of(item, check=0):
     """The TableCall of an item; check: the number of the check that it is, from 1."""
+    if type(item) is Bundle:
+        return _bundle(item)
     if type(item) is Loop and not is_alone(item):
         return _by_rows(item) if is_by_rows(item) else _elementwise(item)
     if type(item) is MatMul:
@@ -102,6 +105,17 @@ def _by_rows(loop):
         device.rows(program, modes, tuple(map(at, inputs)), tuple(map(at, outputs)), shape)
 
     return TableCall("rows", _text(f"rows {modes}", program, inputs, outputs), run)
+
+
+def _bundle(item):
+    parts = [Part(loop) for loop in item.loops]
+    kernel, numbers, blocks = kernel_of(parts)
+    refs = [r for part in parts for r in part.refs]
+
+    def run(device, at):
+        device.launch(kernel, blocks, THREADS, (*map(at, refs), *numbers))
+
+    return TableCall("bundle", f"bundle {kernel.signature} {kernel.text}", run)
 
 
 # -- one instruction -----------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import time
 
 from minigrad.compiler.arena import Arena, lives_of
 from minigrad.compiler.gpu.bound import Bound
+from minigrad.compiler.gpu.bundle import Bundle, bundled
 from minigrad.compiler.gpu.calls import call_of
 from minigrad.compiler.gpu.fuse import fuse_for_gpu, without_wraps
 from minigrad.compiler.gpu.refusals import check_host_values
@@ -40,7 +41,7 @@ class GpuPlan(Outline):
         recording, self.passes = simplify(recording, dead_slices)
         self.recording = recording = without_wraps(recording)
         self.results = recording.results
-        self.items = fuse_for_gpu(recording)
+        self.items = bundled(fuse_for_gpu(recording))
         sharing = GpuSharing(self.items, self.results, recording.donated)
         self.owner, self.refused, self.taken = sharing.owner, sharing.refused, sharing.taken
         self.checks, self.regions, self.kernels = [], [], {}
@@ -54,7 +55,7 @@ class GpuPlan(Outline):
         self.machine_code = self.step, ()
 
     def _call(self, item):
-        kind = {Loop: "loop", MatMul: "product"}.get(type(item), "opaque")
+        kind = {Loop: "loop", Bundle: "loop", MatMul: "product"}.get(type(item), "opaque")
         reads, writes = (
             [rooted(r, self.owner) for r in refs] for refs in (item.reads, item.writes)
         )

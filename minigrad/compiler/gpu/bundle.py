@@ -1,0 +1,160 @@
+"""Small Loops that do not need one another become one launch: the updates of many parameters.
+
+A launch takes a GPU microseconds however little there is to do. Each Loop of a Bundle has blocks of
+its own; a block finds its Loop by its number.
+"""
+
+from minigrad.array.layout import contiguous_strides
+from minigrad.compiler.gpu.fuse import is_by_rows
+from minigrad.compiler.items import conflict
+from minigrad.compiler.loop import Loop
+from minigrad.compiler.program import Ref
+from minigrad.kernels.emitter import TYPE_OF, Operand
+from minigrad.kernels.expression import symbols_of
+from minigrad.kernels.gpu.kernel import gpu_kernel
+from minigrad.kernels.gpu.text import GpuEmitter
+
+MANY = 8  # Loops of a launch
+SMALL = 1 << 16  # elements of a Loop: a larger one is better early, when its gradient is complete
+REACH = 64  # items that a Loop may be moved down
+THREADS = 256
+
+
+class Bundle:
+    """Loops that run side by side in one launch."""
+
+    stops = False
+
+    def __init__(self, loops):
+        self.loops = loops
+
+    @property
+    def reads(self):
+        """The Refs it reads."""
+        return [r for loop in self.loops for r in loop.reads]
+
+    @property
+    def writes(self):
+        """The Refs it writes."""
+        return [r for loop in self.loops for r in loop.writes]
+
+    @property
+    def size(self):
+        """Elements of all."""
+        return sum(loop.size for loop in self.loops)
+
+    @property
+    def instructions(self):
+        """The instructions of its Loops."""
+        return [i for loop in self.loops for i in loop.instructions]
+
+
+def bundled(items):
+    """The items, with small Loops moved down to later ones that they can run beside.
+
+    Those of equal formulas come together first: the updates of all parameters, for one.
+    """
+    for is_alike in (_formulas_alike, lambda loop, members: True):
+        items = list(items)
+        for t in range(len(items) - 2, -1, -1):
+            if _may_join(items[t]):
+                _join_later(items, t, is_alike)
+        items = [x for x in items if x is not None]
+    return items
+
+
+def _formulas_alike(loop, members):
+    """Whether a Loop has the formulas that Loops of a Bundle have."""
+    formulas = [o.formula for o in loop.outputs]
+    return all([o.formula for o in x.outputs] == formulas for x in members)
+
+
+def _join_later(items, t, is_alike):
+    loop = items[t]
+    for u in range(t + 1, min(len(items), t + REACH)):
+        other = items[u]
+        if other is None:
+            continue
+        if conflict(loop, other):
+            return
+        members = other.loops if type(other) is Bundle else [other] if _may_join(other) else []
+        if members and len(members) < MANY and is_alike(loop, members):
+            items[t], items[u] = None, Bundle([loop, *members])
+            return
+
+
+def _may_join(item):
+    """Whether an item is a small Loop whose operands are contiguous, or one number."""
+    if type(item) is not Loop or item.size > SMALL or is_by_rows(item):
+        return False
+    plain = contiguous_strides(item.dims)
+    places = [(s, False) for _, _, s in item.loads] + [(o.strides, True) for o in item.outputs]
+    return item.real == "float32" and all(
+        s == plain or not (is_output or any(s)) for s, is_output in places
+    )
+
+
+class Part:
+    """One Loop of a Bundle: its Refs in the order of the arguments of `text`, a device function.
+
+    text has `{name}` for its name; kinds: words of the signature; includes: files that it needs.
+    """
+
+    def __init__(self, loop):
+        used = set()
+        for o in loop.outputs:
+            used |= symbols_of(o.formula)
+        loads = [(key, e.args[0]) for key, e in loop.loads.items() if e.args[0] in used]
+        operands, self.refs = [], []
+        for (value, offset, strides), name in loads:
+            varies = any(strides) and loop.size > 1
+            operands.append(Operand(name, value.dtype, "i" if varies else "0", varies))
+            self.refs.append(Ref(value, loop.dims, strides, offset))
+        emitter = GpuEmitter(operands, "F4")
+        stores = []
+        for k, o in enumerate(loop.outputs):
+            stores.append(f"o{k}[i] = {emitter.stored(o.formula, o.value.dtype)}")
+            self.refs.append(Ref(o.value, loop.dims, o.strides, o.offset))
+        names = [o.name for o in operands] + [f"o{k}" for k in range(len(loop.outputs))]
+        lines = [
+            f"def {{name}}({', '.join(names)}, n, block, blocks):",
+            *(f"    {x}" for x in emitter.row),
+            f"    i = I4(block * {THREADS} + cuda.threadIdx.x)",
+            "    while i < n:",
+            *(f"        {x}" for x in (*emitter.lines, *stores)),
+            f"        i = I4(i + blocks * {THREADS})",
+        ]
+        self.text = "@exact_jit\n" + "\n".join(lines) + "\n"
+        self.kinds = [f"{TYPE_OF[r.dtype.name].lower()}*" for r in self.refs]
+        self.includes, self.size = emitter.includes, loop.size
+
+
+def kernel_of(parts):
+    """(GpuKernel, numbers after the pointers, blocks) of some Parts.
+
+    Its arguments: the pointers of each part, elements of each, then where the blocks of each end.
+    """
+    functions, calls, names, words, end = {}, [], [], [], 0
+    ends = []
+    for k, part in enumerate(parts):
+        name = functions.setdefault(part.text, f"part{len(functions)}")
+        mine = [f"p{k}_{j}" for j in range(len(part.refs))]
+        names += mine
+        words += part.kinds
+        start = f"end{k - 1}" if k else "0"
+        calls.append(f"    {'elif' if k else 'if'} b < end{k}:")
+        calls.append(f"        {name}({', '.join(mine)}, n{k}, b - {start}, end{k} - {start})")
+        end += -(-part.size // THREADS)
+        ends.append(end)
+    every = range(len(parts))
+    names += [f"n{k}" for k in every] + [f"end{k}" for k in every]
+    words += ["i4"] * (2 * len(parts))
+    head = f"def kernel({', '.join(names)}):\n    b = I4(cuda.blockIdx.x)"
+    texts = [text.replace("{name}", name) for text, name in functions.items()]
+    includes = set().union(*(part.includes for part in parts))
+    kernel = gpu_kernel(
+        "\n\n".join([*texts, "\n".join([head, *calls]) + "\n"]),
+        " ".join(words),
+        tuple(sorted(includes)),
+    )
+    return kernel, [*(part.size for part in parts), *ends], end

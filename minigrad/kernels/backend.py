@@ -203,6 +203,11 @@ def default_device() -> Any:
     return _active.device or _active.default or device_named("cpu")
 
 
+def chosen_default():
+    """The name of the device that this thread has chosen for new Arrays, whichever is active."""
+    return "cpu" if _active.default is None else _active.default.name
+
+
 def set_default(device):
     """Makes new Arrays of this thread on a device; None: on the CPU. Returns the one before."""
     before, _active.default = _active.default, device

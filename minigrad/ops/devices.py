@@ -4,7 +4,12 @@ from minigrad.array.dtypes import DTYPES, as_dtype
 from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError
 from minigrad.graph.modes import state
 from minigrad.kernels import backend
-from minigrad.kernels.backend import default_device, device_named, device_names
+from minigrad.kernels.backend import (
+    chosen_default,
+    default_device,
+    device_named,
+    device_names,
+)
 from minigrad.kernels.expression import call
 from minigrad.ops.base import Structural
 from minigrad.ops.shape import Cast
@@ -59,6 +64,10 @@ def to(x, target):
 def placed(device):
     """The device of a name; None: the default. An active one of that name goes before."""
     usual = default_device()
+    if state.trace is not None:
+        wanted = chosen_default() if device is None else device
+        if wanted != usual.name:
+            state.trace.made_elsewhere(_named(wanted).name)
     return usual if device is None or device == usual.name else _named(device)
 
 

@@ -168,8 +168,39 @@ def test_active_device_computes_and_refuses_arrays_of_others():
     with backend.active(device):
         assert (mg.ones((2,)) + 1.0).device == DEVICE
         with pytest.raises(DeviceError, match=rf"on {DEVICE}[\s\S]*on cpu"):
+            x.clone()
+        with pytest.raises(DeviceError, match=rf"on {DEVICE}[\s\S]*on cpu"):
             x + 1.0
     assert (x + 1.0).tolist() == [2.0, 2.0]
+
+
+def test_short_ways_of_the_cpu_never_see_arrays_of_the_device():
+    x = mg.variable([1.0, 2.0], device=DEVICE, requires_grad=True)
+    y = (x * x).exp()
+    y.sum().backward()
+    made = [
+        x, y, x.grad, x.detach().clone(), x.to("float64"), mg.zeros_like(x), x.sum(), mg.rand((2,)),
+        mg.concatenate([x, y]), mg.full((2,), 1, device=DEVICE), x[[0]], x.detach().T,
+    ]  # fmt: skip
+    assert [v.array.is_flat for v in made] == [v.device == "cpu" for v in made]
+
+
+def test_compiled_functions_follow_the_default_device():
+    x, double = mg.ones((2,)), mg.compile(lambda x: mg.ones((2,)) * 2.0)
+    made = []
+    for place in ("cpu", DEVICE, "cpu"):
+        with mg.device(place):
+            made += [double(x).device for _ in range(4)]
+    assert made == ["cpu"] * 4 + [DEVICE] * 4 + ["cpu"] * 4
+    with mg.device(DEVICE):
+        mix = mg.compile(lambda x: x + mg.ones((2,)))
+        for _ in range(3):
+            with pytest.raises(DeviceError, match="one device"):
+                mix(x)
+    move = mg.compile(lambda x: x.to(DEVICE) + 1.0)
+    assert move(x).device == DEVICE  # the first call is eager
+    with pytest.raises(mg.errors.TraceError, match="one device"):
+        move(x)
 
 
 # -- mixing ------------------------------------------------------------------------------------
@@ -296,6 +327,7 @@ def test_copies_stay_on_the_device():
     again = copy.deepcopy(x)
     assert (again.device, again.grad.device) == (DEVICE, DEVICE)
     assert again.grad.tolist() == [2.0, 4.0]
+    assert x.detach().reshape((2, 1))[1:].clone().tolist() == [[2.0]]
     y = x.detach().clone()
     assert y.refcount == 2
     y += 1.0

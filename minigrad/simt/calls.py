@@ -79,6 +79,7 @@ class Calls(Part):
     def _plain(self, node, function):
         """A function of values alone."""
         parts = self._arguments(node)
+        self._check_number(node, function, 0)
         if len(parts) == 1:
             (only,) = parts
             return lambda f, m: function(only(f, m))
@@ -87,7 +88,25 @@ class Calls(Part):
     def _context(self, node, function, wanted):
         """A function that needs the frame, the mask and the place."""
         parts, call = self._arguments(node), Call(self.source.site(node), wanted)
+        self._check_number(node, function, 3)
         return lambda f, m: function(call, f, m, *[part(f, m) for part in parts])
+
+    def _check_number(self, node, function, own):
+        """Refuses a wrong number of arguments; own: those that the machine adds itself."""
+        if hasattr(function, "nin"):
+            fits, wanted = len(node.args) == function.nin, function.nin
+        else:
+            kinds = inspect.signature(function).parameters.values()
+            named = [p for p in kinds if p.kind is not p.VAR_POSITIONAL]
+            least = sum(p.default is p.empty for p in named) - own
+            most = len(named) - own if len(named) == len(kinds) else 99
+            fits, wanted = least <= len(node.args) <= most, least
+        if not fits:
+            raise self.source.refuse(
+                node,
+                f"{ast.unparse(node.func)} takes {wanted} argument{'s' * (wanted != 1)},"
+                f" not {len(node.args)}",
+            )
 
     def _cast(self, node, dtype):
         parts = self._arguments(node)

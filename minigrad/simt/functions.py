@@ -25,7 +25,12 @@ def _common(values):
 
 
 def _float_function(ufunc):
-    return lambda *values: ufunc(*[v.astype(_common(values), copy=False) for v in values])
+    def run(*values):
+        dtype = _common(values)
+        return ufunc(*[v.astype(dtype, copy=False) for v in values])
+
+    run.nin = ufunc.nin
+    return run
 
 
 def _slow(function):

@@ -62,10 +62,23 @@ def grid(path, axes):
 # ---- atomic operations ---------------------------------------------------------------------------
 
 
+_INTEGERS = ("int32", "int64", "uint32", "uint64")
+_TAKES = {  # what Numba compiles; pointers, which only our own kernels have, take any
+    **dict.fromkeys(("and", "or", "xor", "exch", "cas"), _INTEGERS),
+    **dict.fromkeys(("inc", "dec"), ("uint32", "uint64")),
+}
+
+
 def _atomic(operation):
     """cuda.atomic.add(array, index, value) and its like: the old element."""
+    takes = _TAKES.get(operation, (*_INTEGERS, "float32", "float64"))
 
-    def run(call, f, m, array, index, *value):
+    def update(call, f, m, array, index, *value):
+        if isinstance(array, ArrayView) and array.dtype.name not in takes:
+            raise Misuse(
+                f"{call.site.text} does not take elements of {array.dtype}",
+                f"the array may have {', '.join(takes)}",
+            )
         if not hasattr(array, "element"):
             raise Misuse(f"atomic operations need an array or a pointer, not {describe(array)}")
         if not isinstance(index, tuple):
@@ -74,7 +87,11 @@ def _atomic(operation):
         given = value if operation == "cas" else value[0]
         return region.atomic(dtype, operation, at, given, m, call.site, call.wanted)
 
-    return run
+    if operation == "cas":
+        return lambda call, f, m, array, index, old, value: update(
+            call, f, m, array, index, old, value
+        )
+    return lambda call, f, m, array, index, value: update(call, f, m, array, index, value)
 
 
 def _compare_and_swap(call, f, m, array, old, value):
@@ -106,9 +123,11 @@ def _load4(call, f, m, pointer, index):
     return tuple(region.load(dtype, at, m, call.site, width=4))
 
 
-def _store4(call, f, m, pointer, index, *values):
+def _store4(call, f, m, pointer, index, a, b, c, d):
     region, dtype, at = _quad(call, f, m, pointer, index)
-    region.store(dtype, at, [v.astype(dtype, copy=False) for v in values], m, call.site, width=4)
+    region.store(
+        dtype, at, [v.astype(dtype, copy=False) for v in (a, b, c, d)], m, call.site, width=4
+    )
 
 
 # ---- bits and numbers ----------------------------------------------------------------------------

@@ -79,6 +79,6 @@ def replayable(device, launches) -> Any:
     launch (MINIGRAD_CUDA_SYNC=1), so that a fault shows where it happens.
     """
     driver = getattr(device, "driver", None)
-    if driver is None or driver.waits or not launches:
+    if driver is None or getattr(driver, "waits", True) or not launches:
         return Launches(device, launches)
     return Graph(device, launches)

@@ -50,7 +50,7 @@ class MultiHeadAttention(Module):
             mask: bools that broadcast to (batch, heads, n, m), True where attention is allowed; or
                 floats, added to the scores.
         """
-        query = check.variable("MultiHeadAttention", query)
+        query = check.variable("MultiHeadAttention", query, self.query.weight)
         key = query if key is None else key
         value = key if value is None else value
         if query.ndim != 3:

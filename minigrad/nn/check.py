@@ -42,12 +42,12 @@ def fraction(layer, name, value):
     return float(value)
 
 
-def variable(layer, x):
-    """x as a Variable; ndarrays become one."""
+def variable(layer, x, near=None):
+    """x as a Variable; ndarrays become one, on the device of `near` (a Variable) if given."""
     if isinstance(x, Variable):
         return x
     if isinstance(x, np.ndarray):
-        return constant(x, layer)
+        return constant(x, layer, near)
     raise ArgumentTypeError(
         f"{layer}: wanted a Variable", f"{type(x).__name__}", "convert it first: mg.variable(x)"
     )

@@ -43,7 +43,7 @@ class _Convolution(Module):
 
     def forward(self, x):
         """The convolution of x."""
-        x = check.variable(type(self).__name__, x)
+        x = check.variable(type(self).__name__, x, self.weight)
         check.channels(type(self).__name__, x, self.rank, self.inputs)
         return functions[self.op](
             x, self.weight, self.bias, stride=self.stride, padding=self.padding,

@@ -27,7 +27,7 @@ class Linear(Module):
 
     def forward(self, x):
         """(..., inputs) -> (..., outputs)."""
-        x = check.variable("Linear", x)
+        x = check.variable("Linear", x, self.weight)
         if x.shape[-1:] != (self.inputs,):
             check.last_axis("Linear", x, self.inputs, "the inputs")
         return functions["linear"](x, self.weight, self.bias)
@@ -58,7 +58,7 @@ class Embedding(Module):
 
     def forward(self, indices):
         """Ints (...) -> (..., size)."""
-        indices = check.variable("Embedding", indices)
+        indices = check.variable("Embedding", indices, self.weight)
         rows = functions["embedding"](self.weight, indices)
         if self.padding_index is None:
             return rows

@@ -28,7 +28,7 @@ class LayerNorm(Module):
 
     def forward(self, x):
         """(..., n) -> (..., n)."""
-        x = check.variable("LayerNorm", x)
+        x = check.variable("LayerNorm", x, self.weight)
         if isinstance(self.size, tuple):
             return self._over_axes(x, self.size)
         check.last_axis("LayerNorm", x, self.size, "the features")
@@ -59,7 +59,7 @@ class RMSNorm(Module):
 
     def forward(self, x):
         """(..., n) -> (..., n)."""
-        x = check.variable("RMSNorm", x)
+        x = check.variable("RMSNorm", x, self.weight)
         check.last_axis("RMSNorm", x, self.size, "the features")
         return functions["rms_norm"](x, self.weight, self.eps)
 
@@ -83,7 +83,7 @@ class _BatchNorm(Module):
 
     def forward(self, x):
         """The same shape; in training also updates the running statistics."""
-        x = check.variable(type(self).__name__, x)
+        x = check.variable(type(self).__name__, x, self.weight)
         rank = x.ndim if x.ndim in self.ranks else self.ranks[-1]
         check.channels(type(self).__name__, x, rank, self.size)
         return functions["batch_norm"](

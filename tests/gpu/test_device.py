@@ -240,6 +240,8 @@ def test_data_that_is_no_variable_goes_where_its_operands_are():
         mg.where(x > 0.0, [1.0, 2.0], x), mg.concatenate([[[1.0, 1.0]], x]), x + np.float32(1.0),
     ]  # fmt: skip
     assert {y.device for y in results} == {DEVICE}
+    layer = mg.nn.Linear(2, 3).to(DEVICE)
+    assert layer(np.ones((4, 2), np.float32)).device == DEVICE
     x[0] = [5.0, 6.0]
     assert x.tolist() == [[5.0, 6.0], [1.0, 1.0]]
 

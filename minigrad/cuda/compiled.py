@@ -1,10 +1,11 @@
 """Kernels of one's own on a GPU: the same Python function, with Numba's names in it.
 
-A kernel speaks of `minigrad.cuda`; Numba knows `numba.cuda`. So it is given a copy of the function
-whose global names stand for Numba's. It is compiled once per types of arguments.
+A kernel speaks of `minigrad.cuda`; Numba knows `numba.cuda`. So Numba is given the same source with
+its own names in it, line for line. It is compiled once per types of arguments.
 """
 
-import types
+import ast
+import copy
 
 import numpy as np
 
@@ -14,8 +15,8 @@ from minigrad.errors import NotInCudaError
 from minigrad.kernels import backend, loader
 from minigrad.kernels.gpu import compiler
 from minigrad.simt.language import Intrinsic
-
-DTYPES = ("float32", "float64", "int32", "int64", "uint8", "bool_")
+from minigrad.simt.names import MISSING, Scope
+from minigrad.simt.source import Source
 
 _translated: dict = {}
 _loaded: dict = {}
@@ -72,46 +73,64 @@ def _words(value):
 
 
 def translated(function):
-    """A copy of a function of `minigrad.cuda`, with the names of `numba.cuda`."""
+    """The function as Numba can compile it: with the names of `numba.cuda`."""
     found = _translated.get(function)
     if found is None:
-        given = function.__globals__
-        names = {name: _numba(given[name]) for name in function.__code__.co_names if name in given}
-        names["__name__"] = given.get("__name__", "kernels")
-        cells = tuple(types.CellType(_numba(c.cell_contents)) for c in function.__closure__ or ())
-        found = types.FunctionType(
-            function.__code__, names, function.__name__, function.__defaults__, cells
-        )
-        _translated[function] = found
+        found = _translated[function] = _Names(Source(function)).function()
     return found
 
 
-def _numba(value):
-    """What stands for a global name of a kernel when Numba compiles it."""
-    cuda = compiler.names()["cuda"]
-    if isinstance(value, Intrinsic):
-        return _intrinsic(value.path, cuda)
-    if getattr(value, "is_device", False) and hasattr(value, "py_func"):
-        return cuda.jit(device=True)(translated(value.py_func))
-    if isinstance(value, DType):
-        return value.numpy.type
-    if isinstance(value, types.ModuleType):
-        if value.__name__ == "minigrad.cuda":
-            return cuda
-        if value.__name__ == "minigrad":
-            package = types.ModuleType("minigrad")
-            known = {name: getattr(value, name) for name in DTYPES}
-            vars(package).update({n: _numba(v) for n, v in known.items()}, cuda=cuda)
-            return package
-    return value
+class _Names(ast.NodeTransformer):
+    """Puts Numba's names into the tree of a kernel; other names keep what they stood for."""
 
+    def __init__(self, source):
+        self.source, self.scope = source, Scope(source)
+        self.cuda = compiler.names()["cuda"]
+        code, given = source.function.__code__, source.function.__globals__
+        self.names = {name: given[name] for name in code.co_names if name in given}
+        for name, cell in zip(code.co_freevars, source.function.__closure__ or (), strict=True):
+            self.names[name] = cell.cell_contents
+        self.names["__name__"] = given.get("__name__", "kernels")
 
-def _intrinsic(path, cuda):
-    first, *rest = path.split(".") if path else [""]
-    if not first:
-        return cuda
-    if not hasattr(cuda, first):  # load4 and its like: minigrad's own
-        return getattr(loader.load("kernel = None\n", (), "gpu_cuda"), first)
-    for part in (first, *rest):
-        cuda = getattr(cuda, part)
-    return cuda
+    def function(self):
+        """The new function, with the lines of the old one."""
+        tree = copy.deepcopy(self.source.tree)
+        tree.decorator_list, tree.returns = [], None
+        tree.body = [self.visit(statement) for statement in tree.body]
+        module = ast.fix_missing_locations(ast.Module([tree], []))
+        made = dict(self.names)
+        exec(compile(module, self.source.file, "exec"), made)
+        return made[tree.name]
+
+    def visit_Attribute(self, node):
+        return self._named(node) or self.generic_visit(node)
+
+    def visit_Name(self, node):
+        return self._named(node) or node
+
+    def _named(self, node):
+        """What stands for `cuda.grid` and its like, or None."""
+        found = self.scope.static(node) if isinstance(node.ctx, ast.Load) else MISSING
+        if isinstance(found, Intrinsic) and found.path:
+            return self._intrinsic(found.path, node)
+        if getattr(found, "is_device", False) and hasattr(found, "py_func"):
+            value = self.cuda.jit(device=True)(translated(found.py_func))
+        elif isinstance(found, DType):
+            value = found.numpy.type
+        else:
+            return None
+        return self._global(f"_minigrad_{len(self.names)}", value, node)
+
+    def _global(self, name, value, node):
+        self.names[name] = value
+        return ast.copy_location(ast.Name(name, ast.Load()), node)
+
+    def _intrinsic(self, path, node):
+        first, *rest = path.split(".")
+        if not hasattr(self.cuda, first):  # load4 and its like: minigrad's own
+            own = loader.load("kernel = None\n", (), "gpu_cuda")
+            return self._global(f"_minigrad_{first}", getattr(own, first), node)
+        out = self._global("_minigrad_cuda", self.cuda, node)
+        for part in (first, *rest):
+            out = ast.copy_location(ast.Attribute(out, part, ast.Load()), node)
+        return out

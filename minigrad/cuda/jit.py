@@ -7,6 +7,7 @@ import functools
 import inspect
 import math
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,8 @@ class Kernel:
         py_func: the Python function.
         watch: whether the simulator looks for data races and uninitialised reads.
     """
+
+    __name__: str
 
     def __init__(self, function, is_device=False, watch=True):
         functools.update_wrapper(self, function)
@@ -66,7 +69,7 @@ class Launch:
     """
 
     def __init__(self, kernel, configuration):
-        parts = configuration if isinstance(configuration, tuple) else (configuration,)
+        parts: Any = configuration if isinstance(configuration, tuple) else (configuration,)
         if not 2 <= len(parts) <= 4:
             raise ArgumentTypeError(
                 f"{kernel.__name__}[...]: wanted blocks and threads",

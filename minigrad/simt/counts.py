@@ -21,6 +21,7 @@ Counts add up over launches; sums are over warps, as a GPU's own profiler gives 
 """
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,7 @@ class Access:
         first, worst: the first warp access and the costliest, each a `Sample`.
     """
 
-    site: object
+    site: Any
     kind: str
     space: str
     array: str
@@ -120,7 +121,7 @@ class Counts:
     def __init__(self):
         self._accesses, self._branches, self._events = {}, {}, {}
         self.launches = self.blocks = self.threads = 0
-        self.lanes = None
+        self.lanes: Any = None
 
     def wave(self, lanes):
         """Blocks begin to run."""

@@ -27,6 +27,7 @@ lanes of their warp, and `fence(active)` for a `threadfence`.
 
 import dataclasses
 import re
+from typing import Any
 
 import numpy as np
 
@@ -200,7 +201,8 @@ class Memory:
     def __init__(self, kernel, watch=True, counts=None, exact=False):
         self.kernel, self.counts = kernel, counts
         self.watch = Watch(exact) if watch else None
-        self.lanes, self.static = None, 0
+        self.lanes: Any = None
+        self.static = 0
 
     def begin(self, lanes):
         """A new wave: other blocks run from here on."""

@@ -16,6 +16,8 @@ this thread now? Times count accesses and barriers of a launch.
 Plain loads and stores release and acquire nothing: a flag must be set and read by atomics.
 """
 
+from typing import Any
+
 import numpy as np
 
 from minigrad.simt.lanes import WARP
@@ -68,7 +70,8 @@ class Ordering:
         self.fenced = False  # some thread has passed a fence
         self.cells = {}  # (region, byte) -> releases there: [(thread, time, times, seen), ...]
         self.met = {}  # what acquiring from some cells makes known, by which
-        self.lanes = None
+        self.lanes: Any = None
+        self.pair_time: Any = None
 
     def begin(self, lanes):
         """A new wave."""

@@ -21,6 +21,8 @@ Readings are put on a list first: where nobody writes until all blocks pass a ba
 need not be looked at.
 """
 
+from typing import Any
+
 import numpy as np
 
 from minigrad.simt.uses import ATOMIC, READ, SITE_BITS, WRITE, Conflict
@@ -57,7 +59,8 @@ class _Users:
         self.cells, self.grid = cells, grid
         self.any = False
         self.waiting, self.waiting_cells = [], 0
-        self.recent = self.ever = None
+        self.recent: Any = None
+        self.ever: Any = None
 
     def add(self, use):
         self.any = True
@@ -150,7 +153,7 @@ class Shadow:
 
     def __init__(self, cells, grid):
         self.cells, self.grid = cells, grid
-        self.writer = None  # until the first write
+        self.writer: Any = None  # until the first write
         self.written = False
         self.users = {READ: _Users(cells, grid), ATOMIC: _Users(cells, grid)}
 

@@ -18,7 +18,7 @@ def _table(accesses):
     if not accesses:
         return ["no access to memory"]
     head = ("line", "access", "warps", "lanes", "bytes", "cost / fewest", "")
-    rows = [head]
+    rows: list[tuple[str, ...]] = [head]
     for a in accesses:
         rows.append(
             (

@@ -1,5 +1,7 @@
 """Watching a launch's memory: reads of what nobody has written, and data races, as errors."""
 
+from typing import Any
+
 import numpy as np
 
 from minigrad.errors import DataRaceError, SimulationError, UninitializedReadError
@@ -23,7 +25,8 @@ class Watch:
         self.ordering = Ordering() if exact else None
         self.sites, self.numbers = [], {}
         self.guards = []  # of this wave's shared memory
-        self.lanes = self._keys = None
+        self.lanes: Any = None
+        self._keys = None
 
     def begin(self, lanes):
         """A new wave."""
@@ -79,7 +82,8 @@ class Guard:
     def __init__(self, watch, region, used=None):
         self.watch, self.region, self.used = watch, region, used
         self.grain = 0  # bytes of a cell: the smallest element that was used so far
-        self.shadow = self.filled = None
+        self.shadow: Any = None  # until the first access
+        self.filled: Any = None
         self.log = Log() if watch.ordering is not None else None
         self.full = used is None  # whether every byte has been written: of global memory, yes
         if used is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from minigrad.simt.counts import Access
 from minigrad.simt.lanes import WARP
 from minigrad.simt.report import cost, remarks
 from minigrad.simt.traffic import BANKS, SECTOR, WORD
@@ -40,7 +41,7 @@ STYLE = (
 class AccessPicture:
     """One access of one warp: the costliest that was seen at a place of the kernel."""
 
-    access: object
+    access: Access
 
     def to_svg(self):
         """A whole SVG document."""

@@ -29,7 +29,7 @@ class Compiler(Statements, Loops, Expressions, Access, Calls, Iterations):
         self.source = Source(function)
         self.callers = (*callers, function)
         self.used = []
-        self.exact = False
+        self.exact = self.spins = False
         tree = self.source.tree
         arguments = tree.args
         if arguments.vararg or arguments.kwarg:
@@ -53,7 +53,7 @@ class Compiler(Statements, Loops, Expressions, Access, Calls, Iterations):
         compiled = Program(
             self.source.name, len(self.scope.slots), body, used, site, self.parameters
         )
-        compiled.exact = self.exact
+        compiled.exact, compiled.spins = self.exact, self.spins
         return compiled
 
     def program(self, function, node):
@@ -67,6 +67,7 @@ class Compiler(Statements, Loops, Expressions, Access, Calls, Iterations):
         found = program(function, self.callers)
         self.used.extend(found.used)
         self.exact = self.exact or found.exact
+        self.spins = self.spins or found.spins
         return found
 
 

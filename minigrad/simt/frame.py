@@ -111,10 +111,11 @@ class Program:
     Attributes:
         parameters: their names, in order.
         used: names of the outside that it depends on; see `names.Scope`.
+        spins: it has a loop that may wait for a lock, so that blocks must run one by one.
         exact: it has a `syncwarp` or a `threadfence`; see `memory.Memory`.
     """
 
-    exact = False
+    exact = spins = False
 
     def __init__(self, name, slots, body, used, site, parameters):
         self.name, self.slots, self.body, self.used = name, slots, body, used

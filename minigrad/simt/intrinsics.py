@@ -1,5 +1,7 @@
 """`cuda.*` in a kernel, and the pointer helpers: places in the grid, barriers, atomics, bits."""
 
+from typing import Any
+
 import numpy as np
 
 from minigrad.errors import SimulationError
@@ -69,7 +71,7 @@ _TAKES = {  # what Numba compiles; pointers, which only our own kernels have, ta
 }
 
 
-def _atomic(operation):
+def _atomic(operation) -> Any:
     """cuda.atomic.add(array, index, value) and its like: the old element."""
     takes = _TAKES.get(operation, (*_INTEGERS, "float32", "float64"))
 

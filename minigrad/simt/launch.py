@@ -188,7 +188,7 @@ def launch(function, blocks, threads, arguments, shared=0, watch=True, counts=No
         for value, name in zip(arguments, compiled.parameters, strict=True)
     ]
     total = grid[0] * grid[1] * grid[2]
-    size = max(1, WAVE // per_block)
+    size = 1 if compiled.spins else max(1, WAVE // per_block)
     try:
         with np.errstate(all="ignore"):
             for first in range(0, total, size):

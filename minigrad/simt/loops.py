@@ -23,6 +23,7 @@ class Loops(Part):
         orelse = self.block(node.orelse) if node.orelse else None
         site = self.source.site(node.test)
         spins = any(isinstance(n, ast.Attribute) and n.attr in _SPIN for n in ast.walk(node))
+        self.spins = self.spins or spins
 
         def step(f, m):
             before, outer, trail = f.returned, f.loop, f.wave.trail
@@ -113,6 +114,6 @@ def _endless(f, live, site, rounds):
         site,
         f.wave.lanes,
         lane,
-        fix="threads of a warp run in lock-step: one that waits for another of its warp waits"
-        " forever, so a lock must be released inside of the branch that took it",
+        fix="the threads of a block run in lock-step here, as those of a warp do on a GPU: one that"
+        " waits for another waits forever, so release a lock inside of the branch that took it",
     )

@@ -14,12 +14,13 @@ class Part:
 
     Attributes:
         source, scope: the text and the names of the function that is compiled.
-        exact: see `frame.Program`.
+        exact, spins: see `frame.Program`.
     """
 
     source: Source
     scope: Scope
     exact: bool
+    spins: bool
     block: Callable[..., Any]
     call: Callable[..., Any]
     constant_array: Callable[..., Any]

@@ -221,6 +221,21 @@ def kernel(slots, out):
     assert (slots[out] == np.arange(64)).all()
 
 
+def test_a_lock_between_blocks():
+    text = """
+def kernel(lock, total):
+    if cuda.threadIdx.x == 0:
+        while cuda.atomic.cas(lock, 0, 0, 1) != 0:
+            pass
+        total[0] = total[0] * 2 + 1
+        cuda.threadfence()
+        cuda.atomic.exch(lock, 0, 0)
+"""
+    total = np.zeros(1, np.int64)
+    simt.launch(define(text)["kernel"], 5, 8, (np.zeros(1, np.int32), total))
+    assert total[0] == 31
+
+
 def test_shared_atomics_and_histogram():
     text = """
 def kernel(x, out):

@@ -330,6 +330,8 @@ def test_copies_stay_on_the_device():
     assert (again.device, again.grad.device) == (DEVICE, DEVICE)
     assert again.grad.tolist() == [2.0, 4.0]
     assert x.detach().reshape((2, 1))[1:].clone().tolist() == [[2.0]]
+    like = (mg.full_like(x, 3), mg.zeros_like(x), mg.ones_like(x))
+    assert {v.device for v in like} == {DEVICE}
     y = x.detach().clone()
     assert y.refcount == 2
     y += 1.0

@@ -192,6 +192,10 @@ def test_running_statistics_and_buffers_move_with_the_model():
     close(model(mg.variable(data)), twin(mg.variable(data, device=DEVICE)))
     for b, c in zip(model.buffers(), twin.buffers(), strict=True):
         close(b, c)
+    counted = mg.nn.Module()
+    counted.steps = mg.nn.Buffer([3])
+    assert counted.to(DEVICE).steps.device == DEVICE  # ints move too, though their dtype stays
+    assert counted.to("float64").steps.dtype == "int64"
     view, frozen = twin.valid(), twin.clone()
     assert {p.device for p in (*view.parameters(), *frozen.parameters())} == {DEVICE}
     close(model.valid()(mg.variable(data)), view(mg.variable(data, device=DEVICE)))

@@ -5,7 +5,7 @@ from collections import Counter
 
 from minigrad.array.layout import contiguous_strides
 from minigrad.course.seam_parts import Part
-from minigrad.cuda.jit import jit
+from minigrad.cuda.jit import Kernel
 from minigrad.errors import SeamError
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
@@ -32,7 +32,7 @@ class RowKernels:
 
     def __init__(self, parts: dict[str, Part], lenient: frozenset):
         self.parts = {KERNELS[name]: (name, part) for name, part in parts.items()}
-        self.kernels = {op: jit(part.function) for op, (_, part) in self.parts.items()}
+        self.kernels = {op: Kernel(part.function) for op, (_, part) in self.parts.items()}
         self.lenient = lenient  # names of kernels that leave the rest to the engine
         self.launches: Counter = Counter()
 

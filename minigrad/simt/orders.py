@@ -15,9 +15,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from minigrad.errors import DivergentBarrierError, KernelError, describe_line
+from minigrad.errors import DivergentBarrierError, EndlessLoopError, KernelError, describe_line
 
 WARP = 32
+MOST_STEPS = 1_000_000  # of a block
 BARRIERS = {"syncthreads": "block", "syncwarp": "warp"}
 
 
@@ -35,14 +36,13 @@ def run_in_some_order(function, blocks, threads, arguments, *, seed=0, together=
 
     Raises:
         DivergentBarrierError: threads wait at a barrier that others will never reach.
+        EndlessLoopError: a block is still running after MOST_STEPS steps.
         KernelError: the kernel has what this way of running does not know.
     """
     draw = random.Random(seed)
     order = list(range(blocks))
     draw.shuffle(order)
-    make, language = _generator_function(function)
-    language.gridDim = SimpleNamespace(x=blocks, y=1, z=1)
-    language.blockDim = SimpleNamespace(x=threads, y=1, z=1)
+    make, language = _generator_function(function, _Language(blocks, threads))
     for block in order:
         _Block(make, language, block, threads, arguments, draw, together, watch).run(function)
 
@@ -68,7 +68,9 @@ class _Language:
 
     warpsize = WARP
 
-    def __init__(self):
+    def __init__(self, blocks, threads):
+        self.gridDim = SimpleNamespace(x=blocks, y=1, z=1)
+        self.blockDim = SimpleNamespace(x=threads, y=1, z=1)
         self.shared = SimpleNamespace(array=self._shared_array)
         self.atomic = SimpleNamespace(add=self._atomic_add, max=self._atomic_max)
         self.thread = self.block = 0
@@ -136,7 +138,14 @@ class _Block:
         for group in groups:
             self.move(group)
         ready: list = []
+        steps = 0
         while ready or any(line is not None for line in self.lines):
+            steps += 1
+            if steps > MOST_STEPS:
+                raise EndlessLoopError(
+                    f"{function.__name__}: still running after {MOST_STEPS:,} steps of its warps",
+                    fix="what changes from one round of the loop to the next?",
+                )
             if ready:
                 place = self.draw.randrange(len(ready))
                 self.move(ready[place])
@@ -197,7 +206,7 @@ class _Stops(ast.NodeTransformer):
         line = ast.Constant(node.lineno + self.offset)
         return ast.Expr(ast.Yield(ast.Tuple([line, ast.Constant(wait)], ast.Load())))
 
-    def body(self, statements):
+    def body(self, statements) -> list[ast.stmt]:
         return [new for statement in statements for new in self.statement(statement)]
 
     def statement(self, node):
@@ -219,13 +228,14 @@ class _Stops(ast.NodeTransformer):
     def stored(self, node, target, value):
         self.names += 1
         name = f"_value_{self.names}"
-        kept = ast.Assign([ast.Name(name, ast.Store())], value)
+        targets: list[ast.expr] = [ast.Name(name, ast.Store())]
+        kept = ast.Assign(targets, value)
         store = ast.Assign([target], ast.Name(name, ast.Load()))
         return [self.stop(node), kept, self.stop(node), store]
 
 
-def _generator_function(function):
-    """Return the kernel as a generator function, and the language that its threads speak."""
+def _generator_function(function, language):
+    """Return the kernel as a generator function whose threads speak a language; and that."""
     function = inspect.unwrap(getattr(function, "py_func", function))
     lines, first = inspect.getsourcelines(function)
     [tree] = ast.parse(textwrap.dedent("".join(lines))).body
@@ -237,7 +247,6 @@ def _generator_function(function):
     tree.body = [*_Stops(first).body(tree.body), ast.Return(None)]
     tree.body.append(_Stops(first).stop(ast.Pass(lineno=1)))  # a generator, also when it is empty
     module = ast.fix_missing_locations(ast.Module([tree], []))
-    language = _Language()
     names = {**function.__globals__, "cuda": language}
     exec(compile(module, function.__code__.co_filename, "exec"), names)
     return names[tree.name], language

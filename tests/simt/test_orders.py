@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from minigrad.errors import DivergentBarrierError, KernelError
+from minigrad.errors import DivergentBarrierError, EndlessLoopError, KernelError
+from minigrad.simt import orders
 from minigrad.simt.language import cuda
 from minigrad.simt.orders import run_in_some_order
 
@@ -136,6 +137,17 @@ def test_a_barrier_that_some_never_reach_is_named_with_its_line():
 
     with pytest.raises(DivergentBarrierError, match=r"syncwarp|syncthreads"):
         run_in_some_order(stuck, 1, 64, (x, out), together=1)
+
+
+def never_ends(x, out):
+    while x[0] > 0:
+        out[0] += 1
+
+
+def test_a_loop_without_end_ends(monkeypatch):
+    monkeypatch.setattr(orders, "MOST_STEPS", 1000)
+    with pytest.raises(EndlessLoopError, match="never_ends"):
+        run_in_some_order(never_ends, 1, 32, (np.ones(1), np.zeros(1)))
 
 
 def test_shuffles_are_refused_by_name():

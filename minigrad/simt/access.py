@@ -8,7 +8,7 @@ from minigrad.errors import NotInCudaError, SimulationError
 from minigrad.simt.arrays import ArrayView, Triple
 from minigrad.simt.faults import fault, offender
 from minigrad.simt.language import Intrinsic
-from minigrad.simt.masks import Misuse, describe, merge
+from minigrad.simt.masks import NUMBERS, Misuse, describe, merge
 from minigrad.simt.names import MISSING
 from minigrad.simt.part import Part
 
@@ -111,7 +111,7 @@ def _attribute(value, name, site):
             return tuple(s * np.int64(value.dtype.itemsize) for s in value.strides)
         if name == "T":
             return value.transposed()
-    if isinstance(value, np.ndarray | np.generic) and name in ("real",):
+    if isinstance(value, NUMBERS) and name in ("real",):
         return value
     raise fault(
         NotInCudaError,

@@ -4,7 +4,7 @@ import numpy as np
 
 from minigrad.errors import OutOfBoundsError, SimulationError
 from minigrad.simt.faults import fault, offender
-from minigrad.simt.masks import Misuse, describe
+from minigrad.simt.masks import NUMBERS, Misuse, describe
 
 _I8 = np.dtype(np.int64)
 
@@ -102,7 +102,7 @@ class ArrayView:
         if len(index) != len(self.shape) or any(type(i) is slice for i in index):
             raise self._wrong_count(index, site, "only single elements can be written")
         flat = self.locate(index, lanes, mask, site)
-        if not isinstance(value, np.ndarray | np.generic):
+        if not isinstance(value, NUMBERS):
             raise Misuse(f"{describe(value)} cannot be stored in an array of {self.dtype}")
         if value.dtype != self.dtype:
             value = value.astype(self.dtype)

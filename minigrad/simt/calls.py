@@ -9,7 +9,7 @@ from minigrad.simt import functions, intrinsics
 from minigrad.simt.arrays import ArrayView
 from minigrad.simt.language import PATHS, Intrinsic
 from minigrad.simt.local import LocalArray
-from minigrad.simt.masks import Misuse, describe
+from minigrad.simt.masks import NUMBERS, Misuse, describe
 from minigrad.simt.names import MISSING, as_dtype, constant, device_function
 from minigrad.simt.part import Part
 
@@ -117,11 +117,11 @@ class Calls(Part):
 
         def cast(f, m):
             value = only(f, m)
-            if not isinstance(value, np.ndarray | np.generic):
+            if not isinstance(value, NUMBERS):
                 raise Misuse(f"{describe(value)} cannot be made a {dtype}")
             if f.wave.counts is not None and value.ndim and "d" in (dtype.char, value.dtype.char):
                 f.wave.counts.double(site, m)
-            return value if value.dtype == dtype else value.astype(dtype)
+            return value if value.dtype is dtype else value.astype(dtype, copy=False)
 
         return cast
 
@@ -139,7 +139,7 @@ class Calls(Part):
 
             def view(f, m):
                 value = base(f, m)
-                if not isinstance(value, np.ndarray | np.generic):
+                if not isinstance(value, NUMBERS):
                     raise Misuse(f"{describe(value)} has no .view in a kernel")
                 return value.view(dtype)
 

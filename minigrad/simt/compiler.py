@@ -28,7 +28,7 @@ class Compiler(Statements, Loops, Expressions, Access, Calls, Iterations):
     def __init__(self, function, callers=()):
         self.source = Source(function)
         self.callers = (*callers, function)
-        self.used = []
+        self.used = {}
         self.exact = self.spins = False
         tree = self.source.tree
         arguments = tree.args
@@ -48,7 +48,7 @@ class Compiler(Statements, Loops, Expressions, Access, Calls, Iterations):
     def compile(self):
         """The program of the function."""
         body = self.block(self.source.tree.body)
-        used = [*self.scope.used, *self.used]
+        used = {**self.scope.used, **self.used}
         site = self.source.site(self.source.tree)
         compiled = Program(
             self.source.name, len(self.scope.slots), body, used, site, self.parameters
@@ -65,7 +65,7 @@ class Compiler(Statements, Loops, Expressions, Access, Calls, Iterations):
                 fix="write it as a loop",
             )
         found = program(function, self.callers)
-        self.used.extend(found.used)
+        self.used.update(found.used)
         self.exact = self.exact or found.exact
         self.spins = self.spins or found.spins
         return found
@@ -74,7 +74,9 @@ class Compiler(Statements, Loops, Expressions, Access, Calls, Iterations):
 def program(function, callers=()):
     """The program of a function, compiled at first need."""
     found = _programs.get(function)
-    if found is None or any(scope.now(name) is not value for scope, name, value in found.used):
+    if found is None or any(
+        scope.now(name) is not value for scope, name, value in found.used.values()
+    ):
         with np.errstate(all="ignore"):
             found = _programs[function] = Compiler(function, callers).compile()
     return found

@@ -135,7 +135,16 @@ class Expressions(Part):
     def on_BinOp(self, node):
         left, right = self.expression(node.left), self.expression(node.right)
         operate = self.operation(node.op, node)
-        return lambda f, m: operate(f, m, left(f, m), right(f, m))
+        function = BINARY[type(node.op).__name__]
+        if isinstance(node.op, ast.FloorDiv | ast.Mod):
+            return lambda f, m: operate(f, m, left(f, m), right(f, m))
+
+        def run(f, m):
+            if f.wave.counts is None:
+                return function(left(f, m), right(f, m))
+            return operate(f, m, left(f, m), right(f, m))
+
+        return run
 
     def on_UnaryOp(self, node):
         operand, function = self.expression(node.operand), UNARY[type(node.op).__name__]

@@ -8,6 +8,7 @@ next one. Vectors, masks too, are never written to once made.
 import numpy as np
 
 DEAD = False
+NUMBERS = (np.ndarray, np.generic)  # what a number of a kernel is: a vector, or one for all
 
 
 class Misuse(Exception):
@@ -85,9 +86,7 @@ def merge(mask, new, old):
     if isinstance(new, np.generic) and isinstance(old, np.generic):
         if new.dtype == old.dtype and new == old:
             return new
-    elif not isinstance(new, np.ndarray | np.generic) or not isinstance(
-        old, np.ndarray | np.generic
-    ):
+    elif not isinstance(new, NUMBERS) or not isinstance(old, NUMBERS):
         return _merge_objects(mask, new, old)
     return np.where(mask, new, old)
 
@@ -104,7 +103,7 @@ def _merge_objects(mask, new, old):
 
 def describe(value):
     """A value's type in a few words, for messages."""
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, NUMBERS):
         return f"{'an' if value.dtype.kind == 'i' else 'a'} {value.dtype}"
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"

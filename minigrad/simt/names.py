@@ -94,7 +94,7 @@ class Scope:
 
     Attributes:
         slots: local variable -> its number.
-        used: (where a name was looked up, the name, what it was), to see a change later.
+        used: values (where a name was looked up, the name, what it was), to see a change later.
     """
 
     def __init__(self, source):
@@ -110,12 +110,12 @@ class Scope:
             zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         )
         self._globals = function.__globals__
-        self.used = []
+        self.used = {}
 
     def outer(self, name):
         """What a name that is not local stands for, or MISSING."""
         found = self.now(name)
-        self.used.append((self, name, found))
+        self.used[id(self), name] = self, name, found
         return found
 
     def now(self, name):

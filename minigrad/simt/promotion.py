@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.simt.masks import Misuse, describe
+from minigrad.simt.masks import NUMBERS, Misuse, describe
 
 I8, U8, F2, F4, F8 = map(np.dtype, (np.int64, np.uint64, np.float16, np.float32, np.float64))
 BOOL = np.dtype(bool)
@@ -139,6 +139,6 @@ def truth(value):
         return np.bool_(len(value) > 0)
     if value is None:
         return np.bool_(False)
-    if not isinstance(value, np.ndarray | np.generic):
+    if not isinstance(value, NUMBERS):
         raise Misuse(f"{describe(value)} is no condition")
     return value if value.dtype == BOOL else value != 0

@@ -10,7 +10,7 @@ from minigrad.errors import DivergentBarrierError, InactiveLaneError, Simulation
 from minigrad.simt.barriers import elsewhere
 from minigrad.simt.faults import fault, offender
 from minigrad.simt.lanes import WARP
-from minigrad.simt.masks import DEAD, Misuse, describe
+from minigrad.simt.masks import DEAD, NUMBERS, Misuse, describe
 
 _FULL = 0xFFFFFFFF
 _ALL, _WHOLE = np.int64(_FULL), np.int64(WARP)
@@ -91,7 +91,7 @@ def _shuffle(source):
 
     def run(call, f, m, mask, value, argument, width=_WHOLE):
         lanes = f.wave.lanes
-        if not isinstance(value, np.ndarray | np.generic) or value.dtype.itemsize < 4:
+        if not isinstance(value, NUMBERS) or value.dtype.itemsize < 4:
             raise Misuse(
                 f"{describe(value)} cannot be shuffled",
                 "numbers of 32 and 64 bits can: convert it, np.int32(v)",

@@ -330,6 +330,9 @@ def test_copies_stay_on_the_device():
     assert (again.device, again.grad.device) == (DEVICE, DEVICE)
     assert again.grad.tolist() == [2.0, 4.0]
     assert x.detach().reshape((2, 1))[1:].clone().tolist() == [[2.0]]
+    filled = mg.nn.init.uniform_(mg.zeros((2, 2), device=DEVICE), 1.0, 2.0)
+    assert min(min(row) for row in filled.tolist()) >= 1.0
+    assert mg.nn.init.normal_(filled).device == DEVICE
     like = (mg.full_like(x, 3), mg.zeros_like(x), mg.ones_like(x))
     assert {v.device for v in like} == {DEVICE}
     y = x.detach().clone()

@@ -248,6 +248,7 @@ def test_costly_values_are_computed_once():
     text = row_plan.rows_text(formulas.SoftmaxRow.program, form).text
     assert text.count("exp_of_negative_f4(") == 1
     assert text.count("load4(") == 1
+    assert text.count(" / ") == 1  # the inverse of the sum, once a row
 
 
 def test_more_rows_than_the_launch_has_blocks(monkeypatch):

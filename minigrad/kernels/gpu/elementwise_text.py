@@ -134,7 +134,7 @@ class _Writer:
         else:
             self.elements(2, read, form.copies)
         text.line(2, f"first += I8(cuda.gridDim.x) * I8({chunk})")
-        begin = ["t = cuda.threadIdx.x", f"first = I8(cuda.blockIdx.x) * I8({chunk})"]
+        begin = ["t = U4(cuda.threadIdx.x)", f"first = I8(cuda.blockIdx.x) * I8({chunk})"]
         text.lines[body:body] = ["    " + x for x in (*begin, *self.constants)]
 
     def vectors(self, indent, read, units):

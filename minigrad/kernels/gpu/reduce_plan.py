@@ -93,8 +93,10 @@ def _stages(program, how, kinds, sides, largest, aligned, count, may_split=True)
     across = is_across(sides, largest)
     vector = not across and aligned and _vectors(sides, kept, reduced, reduced_classes, numbers)
     width = LANES if vector else 1
-    team, parts = _shares(rows, length, width, across, sides.kept[-1])
-    parts = parts if may_split else 1
+    inner = sides.kept[-1]
+    team, parts = _shares(rows, length, width, across, inner)
+    if not may_split:
+        team, parts = (_deep(rows, length, inner) if across else team), 1
     step = team * width
     part = up(up(length, parts), step) * step if parts > 1 else length
     parts = max(1, up(length, part)) if length else 1
@@ -184,6 +186,18 @@ def _shares(rows, length, width, across, inner):
     wanted = up(ENOUGH // THREADS, blocks)
     parts = max(1, min(wanted, length // (team * PER_THREAD)))
     return team, parts if blocks * THREADS < ENOUGH else 1
+
+
+def _deep(rows, length, inner):
+    """Threads that meet across rows where parts of rows do: as many as there is something for.
+
+    Eight neighbouring rows fill a sector of memory, 32 bytes.
+    """
+    beside = min(32, power_above(inner))
+    team = min(THREADS // beside, power_above(up(length, DEPTH)))
+    while beside > 8 and team * DEPTH < length and rows * team < ENOUGH:
+        beside, team = beside // 2, team * 2
+    return team
 
 
 def _units(length, step, width, program):

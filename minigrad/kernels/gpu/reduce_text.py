@@ -162,7 +162,7 @@ class _Writer:
         each = THREADS // form.team  # rows of a block
         if form.team == THREADS or form.across:
             text.line(1, f"shared = cuda.shared.array({self._shared()}, {gathered.type})")
-        text.line(1, "t = cuda.threadIdx.x")
+        text.line(1, "t = U4(cuda.threadIdx.x)")
         if form.across:
             text.line(1, f"lane = t // {each}")
             text.line(1, f"mine = t % {each}")

@@ -126,7 +126,7 @@ class _Writer:
         """All of the kernel."""
         text, form = self.text, self.form
         body, size = len(text.lines), form.units * form.width
-        text.line(1, "t = cuda.threadIdx.x")
+        text.line(1, "t = U4(cuda.threadIdx.x)")
         text.line(1, f"lane = t % {form.team}")
         text.line(1, f"mine = t // {form.team}")
         self._columns_begin(size)

@@ -8,7 +8,7 @@ coordinates times strides. Operands of equal strides share a *layout*, and so th
 from typing import NamedTuple
 
 from minigrad.kernels.codegen import Kernel
-from minigrad.kernels.emitter import TYPE_OF, Emitter
+from minigrad.kernels.emitter import TYPE_OF, Emitter, is_below_maximum
 from minigrad.kernels.expression import ROW_REDUCTIONS, Expression, symbols_of
 from minigrad.kernels.gpu.kernel import gpu_kernel
 
@@ -158,6 +158,13 @@ class GpuText(Kernel):
         return gpu_kernel(body, " ".join(self.types), tuple(sorted(includes)))
 
 
+def is_sum_of_softmax(e):
+    """Whether e is between 1 and the length of a row: its inverse serves a whole row well."""
+    if e.op != "row_sum" or not isinstance(e.args[0], Expression) or e.args[0].op != "exp":
+        return False
+    return is_below_maximum(e.args[0].args[0])
+
+
 class GpuEmitter(Emitter):
     """Statements for formulas; elements may wait in variables instead of in memory.
 
@@ -171,7 +178,7 @@ class GpuEmitter(Emitter):
     def __init__(self, operands, real):
         super().__init__(operands, real)
         self.registers = {}
-        self.condition = None
+        self.condition: str | None = None
 
     def element(self, operand):
         """The text of an operand's element."""
@@ -190,4 +197,7 @@ class GpuEmitter(Emitter):
         if e.op in ("floor", "ceil", "round") and self.kind(e) == "f":
             self.includes.add("gpu_programs")
             return f"{e.op}_{self.real.lower()}({self.value(e.args[0], 'f')})"
+        if e.op == "div" and self.varies(e.args[0]) and is_sum_of_softmax(e.args[1]):
+            inverse = Expression("div", Expression("constant", 1.0), e.args[1])
+            return f"{self.value(e.args[0], 'f')} * {self.value(inverse, 'f')}"
         return super()._code(e)

@@ -1,0 +1,144 @@
+"""`python -m benchmarks.gpu`: its checks on the simulator, its figures over a driver's double."""
+
+import re
+
+import pytest
+
+from benchmarks.gpu import __main__ as command
+from benchmarks.gpu import bandwidth, check, launches, products, report, sanitizer, steps, timing
+from minigrad.kernels.gpu import cuda_state
+from tests.gpu.doubles import doubled
+
+PLAIN = ["--check", "--dry-run", "--quick", "--ops", "tanh", "matmul", "softmax_row", "take"]
+
+
+def test_without_a_gpu_it_says_so_and_records_nothing(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(cuda_state, "why_not", lambda: "no GPU at all")
+    out = tmp_path / "gpu.md"
+    assert command.main(["--check", "--bench", "--out", str(out)]) == 2
+    assert "nothing is recorded: no GPU at all" in capsys.readouterr().out
+    assert not out.exists()
+
+
+def test_dry_run_checks_on_the_simulator(capsys):
+    assert command.main(PLAIN) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"operations and gradients: [5-9]\d* comparisons, ok", said)
+    assert "random numbers: 5 comparisons, ok" in said
+    assert "kernels of one's own: 1 comparisons, ok" in said
+    assert "Correct" in said
+
+
+def test_dry_run_finds_what_is_wrong(monkeypatch, capsys):
+    true_results = check.results
+
+    def off(op, arrays, attributes, device):
+        found = true_results(op, arrays, attributes, device)
+        return [found[0] * (1.001 if device == "simt" else 1), *found[1:]]
+
+    monkeypatch.setattr(check, "results", off)
+    assert command.main(PLAIN) == 1
+    said = capsys.readouterr().out
+    assert "WRONG" in said
+    assert "tanh float32" in said
+
+
+def test_larger_arrays_and_training_are_right_on_the_simulator(monkeypatch):
+    names = ("layer norm", "place of the largest", "matmul, batches")
+    monkeypatch.setattr(check, "LARGE", {name: check.LARGE[name] for name in names})
+    found = check.large("simt")
+    assert (found.count, found.failures) == (3, [])
+
+
+@pytest.mark.parametrize("arguments", [[], ["--bench", "--dry-run"]])
+def test_arguments_that_make_no_sense_are_refused(arguments, capsys):
+    with pytest.raises(SystemExit):
+        command.main(arguments)
+    assert capsys.readouterr().err
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """A device over a double, on which every measurement runs the work once."""
+
+    def once(device, function, *_):
+        function()
+        device.synchronize()
+        return 1e-3
+
+    for module in (bandwidth, products, launches):
+        for name in ("seconds_on_gpu", "seconds_to_ask"):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, once)
+    monkeypatch.setattr(bandwidth, "ELEMENTS", 1 << 15)
+    monkeypatch.setattr(products, "SHAPES", ((8, 4, 8),))
+    monkeypatch.setattr(launches, "_packed", lambda device: lambda: None)
+    monkeypatch.setattr(launches, "_by_numba", lambda: lambda: None)
+    monkeypatch.setattr(steps, "STEPS", {"tiny": ("mlp", ([4, 3, 2], 2))})
+    monkeypatch.setattr(steps, "SECONDS", 0.01)
+    monkeypatch.setattr(steps.importlib.util, "find_spec", lambda name: None)
+    with doubled() as found:
+        yield found
+
+
+def test_every_section_of_figures_runs_and_is_written(device, monkeypatch):
+    sections = command.run_bench(device, started=1e18)
+    assert {title: stopped for title, (_, stopped) in sections.items()} == dict.fromkeys(
+        command.SECTIONS
+    )
+    monkeypatch.setattr(cuda_state, "gpu_name", lambda: "A GPU")
+    found = check.Checked("a check", 3, 0.5, ["x: wrong"])
+    page = report.text([found], "memory is clean", sections)
+    assert page.startswith("# On a GPU\n")
+    for part in ("A GPU; ", "| a check | 3 | 0.5 | 1 |", "- a check: x: wrong", "memory is clean"):
+        assert part in page
+    assert "| x + y | 0.3932 GB/s | 150% | at least 85%: met |  |" in page
+    assert "at most 15: missed" in page
+
+
+def test_copy_is_counted_both_ways_and_gives_its_memory_back(device):
+    assert bandwidth.copy_rate(device) == 8 * bandwidth.ELEMENTS / 1e-3
+    assert device.pool.current_bytes == 0
+    assert not device.pool.in_use()
+
+
+def test_section_that_fails_leaves_the_others(monkeypatch):
+    def stops(device):
+        yield timing.Row("one", 1.0, "s")
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(command, "SECTIONS", {"A": stops, "B": lambda device: []})
+    sections = command.run_bench(None, started=1e18)
+    assert sections["A"][1] == "RuntimeError: a fault"
+    assert [row.what for row in sections["A"][0]] == ["one"]
+    assert sections["B"] == ([], None)
+
+
+def test_goals_are_shares_or_limits():
+    assert timing.Row("", 1, "", 0.9, 0.85).is_met()
+    assert not timing.Row("", 1, "", 0.8, 0.85).is_met()
+    assert timing.Row("", 14, "µs", None, 15).is_met()
+    assert timing.Row("", 14, "µs").is_met() is None
+
+
+@pytest.mark.parametrize(
+    ("status", "printed", "is_fine"),
+    [
+        (0, "========= ERROR SUMMARY: 0 errors", True),
+        (9, "========= ERROR SUMMARY: 2 errors", False),
+        (1, "", False),
+    ],
+)
+def test_memory_checker_is_believed(monkeypatch, tmp_path, status, printed, is_fine):
+    program = tmp_path / "compute-sanitizer"
+    program.write_text(f"#!/bin/sh\necho '{printed}'\nexit {status}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    said, fine = sanitizer.run()
+    assert fine is is_fine
+    assert (printed.strip("= ") or "ended with 1") in said
+
+
+def test_missing_memory_checker_is_said(monkeypatch):
+    monkeypatch.setattr(sanitizer, "find", lambda: None)
+    assert sanitizer.run() == ("compute-sanitizer is not installed: memory was not checked", True)

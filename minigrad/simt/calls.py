@@ -247,10 +247,20 @@ class Calls(Part):
         sizes = tuple(int(n) for n in parts)
         site = self.source.site(node)
         if path == "local.array":
-            return lambda f, m: LocalArray(sizes, dtype, f.wave.lanes.count)
+            return lambda f, m: _local(f.wave, sizes, dtype, site, m)
         if sizes == (0,):
             return lambda f, m: _dynamic(f.wave, dtype, site)
         return lambda f, m: _shared(f.wave, sizes, dtype, site)
+
+
+def _local(wave, sizes, dtype, site, mask):
+    """The local array of a place in the source, with nothing in it for the lanes of a mask."""
+    found = wave.arrays.get(site)
+    if found is None:
+        found = wave.arrays[site] = LocalArray(sizes, dtype, wave.lanes.count)
+    else:
+        found.forget(mask)
+    return found
 
 
 def _shared(wave, sizes, dtype, site):

@@ -104,11 +104,11 @@ def _compare_and_swap(call, f, m, array, old, value):
 
 
 def _quad(call, f, m, pointer, index):
-    if not isinstance(pointer, PointerView | ArrayView):
+    if not isinstance(pointer, (PointerView, ArrayView)):
         raise Misuse(f"load4 and store4 need a pointer or an array, not {describe(pointer)}")
     region, dtype, at = pointer.element((index,), f.wave.lanes, m, call.site)
-    crooked = at % min(4, max(1, 16 // dtype.itemsize)) != 0  # one access, two of 8-byte elements
-    if crooked.any() and (lane := offender(f.wave.lanes, m, crooked)) is not None:
+    crooked = at & (min(4, max(1, 16 // dtype.itemsize)) - 1)  # one access, two of 8-byte elements
+    if crooked.any() and (lane := offender(f.wave.lanes, m, crooked != 0)) is not None:
         raise fault(
             SimulationError,
             "four elements at once must begin at a multiple of 4",

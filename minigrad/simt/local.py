@@ -18,12 +18,12 @@ class LocalArray:
 
     kind = "a local array"
 
-    def __init__(self, shape, dtype, count, cells=None):
+    def __init__(self, shape, dtype, count):
         self.shape = tuple(np.int64(n) for n in shape)
         self.dtype, self.count = dtype, count
         size = int(np.prod(shape, dtype=np.int64))
-        self.cells: Any = [None] * size if cells is None else cells
-        self.known: Any = [DEAD if cells is None else None] * size  # masks of who wrote
+        self.cells: Any = [None] * size
+        self.known: Any = [DEAD] * size  # masks of who wrote
         self.matrix: Any = None
         self.filled: Any = None
 
@@ -34,6 +34,13 @@ class LocalArray:
     @property
     def size(self):
         return np.int64(len(self.cells))
+
+    def forget(self, mask):
+        """Lanes declare the array anew: what they wrote is no value any more."""
+        if self.matrix is not None:
+            self.filled[:, slice(None) if mask is None else mask] = False
+            return
+        self.known = [k if k is DEAD else outside(k, mask, self.count) for k in self.known]
 
     def _locate(self, index, lanes, mask, site):
         if len(index) != len(self.shape) or any(type(i) is slice for i in index):

@@ -84,7 +84,7 @@ def merge(mask, new, old):
     if isinstance(new, tuple) and isinstance(old, tuple) and len(new) == len(old):
         return tuple(merge(mask, n, o) for n, o in zip(new, old, strict=True))
     if isinstance(new, np.generic) and isinstance(old, np.generic):
-        if new.dtype == old.dtype and new == old:
+        if new.dtype == old.dtype and new.tobytes() == old.tobytes():  # 0.0 is not -0.0
             return new
     elif not isinstance(new, NUMBERS) or not isinstance(old, NUMBERS):
         return _merge_objects(mask, new, old)

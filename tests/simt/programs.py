@@ -29,8 +29,14 @@ class _Triple:
         self.x, self.y, self.z = (np.int32(v) for v in values)
 
 
+class _Local:
+    array = staticmethod(np.zeros)
+
+
 class OneThread:
     """`cuda` for one thread of a kernel without barriers."""
+
+    local = _Local
 
     def __init__(self, block, thread, grid, extents):
         self.blockIdx, self.threadIdx = _Triple(block), _Triple(thread)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minigrad import simt
-from tests.simt.programs import both, define
+from tests.simt.programs import both, define, run_threads
 
 RNG = np.random.default_rng(0)
 F = RNG.standard_normal(50).astype(np.float32)
@@ -348,6 +348,37 @@ def kernel(x, out):
             for b in range(3):
                 s += acc[a, b] * np.float32(a + 1)
         assert out[i] == s + acc[(i + 1) % 2, 0] + np.float32(3)
+
+
+@pytest.mark.parametrize("index", ["k", "(k + i) % 3"])
+def test_local_arrays_in_loops_of_different_length(index):
+    text = f"""
+def kernel(out):
+    i = cuda.grid(1)
+    for r in range(i):
+        acc = cuda.local.array(3, np.int64)
+        for k in range(3):
+            acc[{index}] = r * 10 + k
+        out[i] = out[i] * 2 + acc[0] + acc[1] * acc[2]
+"""
+    out, wanted = np.zeros(6, np.int64), np.zeros(6, np.int64)
+    simt.launch(define(text)["kernel"], 1, 6, (out,))
+    run_threads(text, 1, 6, [wanted])
+    assert (out == wanted).all()
+
+
+def test_zeros_have_signs():
+    text = """
+def kernel(out):
+    i = cuda.grid(1)
+    v = 0.0
+    if i % 2:
+        v = -0.0
+    out[i] = v
+"""
+    out = np.ones(4)
+    simt.launch(define(text)["kernel"], 1, 4, (out,))
+    assert np.signbit(out).tolist() == [False, True, False, True]
 
 
 def test_pointers():

@@ -69,6 +69,34 @@ def run_threads(text, blocks, threads, arguments, **names):
                 space["kernel"](*arguments)
 
 
+class _Shared:
+    """`cuda.shared` of one block whose kernel has one shared array."""
+
+    def __init__(self):
+        self.made = None
+
+    def array(self, shape, dtype):
+        if self.made is None:
+            self.made = np.zeros(shape, dtype)
+        return self.made
+
+
+def run_blocks(text, blocks, threads, arguments):
+    """A kernel with barriers: every thread a generator that stops at each of them."""
+    text = text.replace("cuda.syncthreads()", "yield")
+    for block in range(blocks):
+        running, shared = [], _Shared()
+        for thread in range(threads):
+            one = OneThread((block, 0, 0), (thread, 0, 0), (blocks, 1, 1), (threads, 1, 1))
+            one.shared = shared
+            space = {"np": np, "math": math, "cuda": one}
+            exec(compile(text, "<one thread>", "exec"), space)
+            running.append(space["kernel"](*arguments))
+        with np.errstate(all="ignore"):
+            while running:
+                running = [thread for thread in running if next(thread, "end") != "end"]
+
+
 def both(text, blocks, threads, arguments, **names):
     """Runs a kernel both ways on copies of the arguments, and asserts that they agree."""
     once = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.simt.programs import both
+from minigrad import simt
+from tests.simt.programs import both, define, run_blocks
 
 NAMES = ("a", "b", "c", "d")
 X = np.array([3, -7, 0, 12, 5, -1, 8, 2, -4, 9, 6, 1, -2], np.int64)
@@ -29,8 +30,8 @@ def pair(p, q):
 class Writer:
     """Draws the lines of a kernel; all values stay within 1000 of 0."""
 
-    def __init__(self, draw):
-        self.draw, self.lines, self.loops = draw, [], 0
+    def __init__(self, draw, returns=True):
+        self.draw, self.lines, self.loops, self.returns = draw, [], 0, returns
 
     def pick(self, *choices):
         return self.draw(st.sampled_from(choices))
@@ -80,7 +81,7 @@ class Writer:
         kinds = ["set", "set", "add", "swap", "store"]
         kinds += ["if", "if", "while", "for", "pair"] if depth < 3 else []
         kinds += ["break", "continue"] if loop else []
-        kinds += ["return"] if depth else []
+        kinds += ["return"] if depth and self.returns else []
         kind = self.pick(*kinds)
         if kind == "set":
             add(f"{pad}{self.pick(*NAMES)} = {self.value()}")
@@ -158,3 +159,38 @@ def kernels(draw):
 def test_random_kernels(text):
     y, out = np.arange(40, dtype=np.int64), np.full((40, 4), -9999, np.int64)
     both(text, 4, 10, [X.copy(), y, out])
+
+
+@st.composite
+def block_kernels(draw):
+    """Phases of divergent code, between barriers that all threads of a block reach together."""
+    text = HELPERS + "\n\ndef kernel(x, y, out):\n    i = cuda.grid(1)\n    t = cuda.threadIdx.x\n"
+    text += "    s = cuda.shared.array(10, np.int64)\n"
+    text += "    a = i % 11\n    b = x[i % 13]\n    c = 4\n    d = 1 - i\n    s[t] = i\n"
+    pad = "    "
+    if draw(st.booleans()):
+        text += "    cuda.syncthreads()\n    for r in range(cuda.blockIdx.x % 3):\n"
+        pad = "        "
+    for _ in range(draw(st.integers(1, 3))):
+        writer = Writer(draw, returns=False)
+        writer.loops = text.count("\n") * 10  # names of counters that no other phase has
+        writer.statement(pad, 1, False)
+        text += "\n".join(writer.lines) + f"\n{pad}cuda.syncthreads()\n"
+        step = draw(st.integers(1, 9))
+        text += f"{pad}b = (s[(t * 3 + {step}) % 10] + s[9 - t]) % 1000\n"
+        text += f"{pad}cuda.syncthreads()\n{pad}s[t] = {draw(st.sampled_from(NAMES))}\n"
+    text += "    cuda.syncthreads()\n"
+    for k, name in enumerate(("a", "b", "c + d", "s[(t + 1) % 10]")):
+        text += f"    out[i, {k}] = {name}\n"
+    return text
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(block_kernels())
+def test_random_kernels_with_barriers(text):
+    y, out = np.arange(40, dtype=np.int64), np.full((40, 4), -9999, np.int64)
+    theirs = [X.copy(), y.copy(), out.copy()]
+    run_blocks(text, 4, 10, theirs)
+    simt.launch(define(text)["kernel"], 4, 10, [X.copy(), y, out])
+    np.testing.assert_array_equal(out, theirs[2], err_msg=text)
+    np.testing.assert_array_equal(y, theirs[1], err_msg=text)

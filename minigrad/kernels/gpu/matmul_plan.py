@@ -243,8 +243,14 @@ def _call(offsets, p, dtype, places, mode, bias_place):
         inner, *outer_steps, *inner_steps,
         out_m, piece, *tiles, how.per_split, at_once | (WIDE if is_wide else 0),
     )  # fmt: skip
+    a_at, b_at, out_at = offsets
     return Call(
-        *offsets, mode, kernel(tile, CODE[dtype.name], how.whole),
-        (tiles[0] * tiles[1], splits, count), tile.threads, numbers,
-        splits, piece, (p.m, p.n, inner, *many, *p.out_batch, p.out_m, mode),
+        a_at, b_at, out_at, mode,
+        kernel=kernel(tile, CODE[dtype.name], how.whole),
+        grid=(tiles[0] * tiles[1], splits, count),
+        threads=tile.threads,
+        numbers=numbers,
+        splits=splits,
+        piece=piece,
+        second=(p.m, p.n, inner, *many, *p.out_batch, p.out_m, mode),
     )  # fmt: skip

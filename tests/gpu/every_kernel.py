@@ -5,6 +5,7 @@ only asked for, with launches that do nothing.
 """
 
 import contextlib
+import itertools
 import math
 import re
 from collections import defaultdict
@@ -20,6 +21,10 @@ ANY_DTYPE = (  # ops whose kernels are written by hand, for every dtype
     "matmul", "linear", "take", "take_adjoint", "setitem", "cumsum", "argmax", "conv2d", "unfold",
     "fold", "largest", "concatenate",
 )  # fmt: skip
+STEPS = {
+    "SGD": ("SGD", {}), "momentum": ("SGD", {"momentum": 0.9}), "Adam": ("Adam", {}),
+    "RMSprop": ("RMSprop", {}),
+}  # fmt: skip
 
 
 class Used:
@@ -135,14 +140,14 @@ def _others(found):
             found.label = f"indexing by a mask {dtype}"
             x = mg.ones((4, 3), dtype=dtype)
             _ = x[x > 0]
-        for kind in ("SGD", "Adam", "AdamW"):
-            found.label = f"step of {kind}"
-            weights = [mg.nn.Parameter(mg.ones((3, 2))), mg.nn.Parameter(mg.ones((2,)))]
-            optimizer = getattr(mg.optim, kind)(weights, 0.1)
-            for _ in range(2):
-                sum((w * w).sum() for w in weights).backward()
-                optimizer.step()
-                optimizer.zero_grad()
+        for kind, dtype in itertools.product(STEPS, ("float32", "float64")):
+            found.label = f"step of {kind}" + (f" {dtype}" if dtype == "float64" else "")
+            rule, options = STEPS[kind]
+            weight = mg.nn.Parameter(mg.ones((3, 2), dtype=dtype))
+            optimizer = getattr(mg.optim, rule)([weight], 0.1, **options)
+            (weight * weight).sum().backward()
+            mg.optim.clip_grad_norm_([weight], 0.5)
+            optimizer.step()
 
 
 def _large(found):
@@ -177,7 +182,14 @@ def _large(found):
         found.label = "cross_entropy, long rows"
         mg.cross_entropy(rows, mg.zeros((64,), dtype="int64"))
     found.label = "matmul, large"
-    for m, k, n in ((512, 512, 512), (64, 4096, 64), (1, 512, 512), (512, 512, 1), (130, 70, 33)):
+    for m, k, n in (
+        (512, 512, 512),
+        (64, 4096, 64),
+        (1, 512, 512),
+        (512, 512, 1),
+        (130, 70, 33),
+        (1024, 64, 1024),
+    ):
         _ = mg.ones((m, k)) @ mg.ones((k, n))
         _ = mg.ones((k, m)).T @ mg.ones((n, k)).T
     found.label = "cumsum, large"

@@ -92,11 +92,18 @@ def main(arguments):
     if command == "setup":
         return 0
     if command == "test":
-        each_core = ["-n", "auto", "--dist", "loadfile"]  # a file's tests stay together
-        return hand_over(["-m", "pytest"] + each_core + rest, environment)
+        return hand_over(["-m", "pytest"] + side_by_side() + rest, environment)
     if command == "lab":
         tell("To type minigrad and pytest in a terminal here: " + ACTIVATE)
     return hand_over(["-m", "minigrad.cli.main", command] + rest, environment)
+
+
+def side_by_side():
+    """Pytest's arguments for processes that share the tests: one more than cores, as many wait.
+
+    A file's tests stay together, and the files are begun as `tests/conftest.py` orders them.
+    """
+    return ["-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile", "--no-loadscope-reorder"]
 
 
 def check_lab_arguments(arguments):

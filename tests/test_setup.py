@@ -359,8 +359,11 @@ def test_start_with_a_broken_environment_makes_it_again(installed):
         (["lab", "--no-browser"], "-m minigrad.cli.main lab --no-browser"),
         (["lab", "--port", "9000"], "-m minigrad.cli.main lab --port 9000"),
         (["--no-browser"], "-m minigrad.cli.main lab --no-browser"),
-        (["test"], "-m pytest -n auto --dist loadfile"),
-        (["test", "-k", "two words"], "-m pytest -n auto --dist loadfile -k two words"),
+        (["test"], f"-m pytest {' '.join(load_start().side_by_side())}"),
+        (
+            ["test", "-k", "two words"],
+            f"-m pytest {' '.join(load_start().side_by_side())} -k two words",
+        ),
         (["check", "00", "--json"], "-m minigrad.cli.main check 00 --json"),
         (["hint", "00.slope.2"], "-m minigrad.cli.main hint 00.slope.2"),
         (["status"], "-m minigrad.cli.main status"),

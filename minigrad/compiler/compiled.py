@@ -2,16 +2,14 @@
 
 import copy
 import functools
-import inspect
 import os
 import threading
 import time
-import warnings
 import weakref
 from types import MethodType
 
 from minigrad.compiler import donation
-from minigrad.compiler.failures import Failure
+from minigrad.compiler.failures import after_failure, warn
 from minigrad.compiler.functions import check_function, refuse_options, signature_of
 from minigrad.compiler.gpu.refusals import Unfit
 from minigrad.compiler.guards import Description
@@ -19,7 +17,7 @@ from minigrad.compiler.inspection import Inspection
 from minigrad.compiler.retrace import Causes, Comparison, changed_error
 from minigrad.compiler.tracing import traced
 from minigrad.compiler.wrapper import MISS, RECHECK
-from minigrad.errors import ArgumentError, ArgumentTypeError, RetraceWarning
+from minigrad.errors import ArgumentError, ArgumentTypeError
 from minigrad.graph.modes import state
 from minigrad.graph.node import user_place
 from minigrad.graph.writes import writes
@@ -208,7 +206,7 @@ class Compiled(Inspection):
             result = self._as_usual(args, kwargs)
             self._met = [met for met in self._met if all(i.reference() is not None for i in met)]
             self._met.append(described.identities)
-            _warn(self._causes.stranger(self.name, described.identities))
+            warn(self._causes.stranger(self.name, described.identities))
             return result
         if described.key in self._unfit:
             return self._as_usual(args, kwargs)
@@ -225,7 +223,7 @@ class Compiled(Inspection):
     def _leave_eager(self, described, why):
         """Calls like this one run as usual from now on; says so once."""
         if not self._unfit:
-            _warn(f"'{self.name}' is not compiled and runs as usual: {why}")
+            warn(f"'{self.name}' is not compiled and runs as usual: {why}")
         if len(self._unfit) < MOST_UNFIT:
             self._unfit.add(described.key)
 
@@ -286,29 +284,8 @@ class Compiled(Inspection):
         )
         more = {("a Module", "attributes"): writes.count if changed else None}
         self._causes.add(new.facts | more)
-        _warn(self._causes.sentence(self.name))
+        warn(self._causes.sentence(self.name))
 
     def _failed(self, trace, status, args, kwargs, storages):
-        """A check of the program did not hold: the usual error, if nothing has been changed yet."""
-        failure = Failure(trace, status, storages)
-        if not failure.updated:
-            return self._as_usual(args, kwargs)
-        error = trace.plan.checks[status - 1].attributes["error"]()
-        error.details = (
-            *error.details,
-            ("updated before", "; ".join(failure.updated)),
-            ("as they were", failure.kept),
-        )
-        error.args = (error._text(),)
-        raise error
-
-
-def _warn(text):
-    """A RetraceWarning at the user's line; none without a text."""
-    if not text:
-        return
-    frame, n = inspect.currentframe(), 1
-    place = user_place()[0]
-    while frame is not None and frame.f_code is not place:
-        frame, n = frame.f_back, n + 1
-    warnings.warn(text, RetraceWarning, stacklevel=n)
+        """A check did not hold: the usual error, if nothing has been changed yet."""
+        return after_failure(self._as_usual, trace, status, args, kwargs, storages)

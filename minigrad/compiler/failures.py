@@ -1,6 +1,14 @@
-"""A check that fails in the middle of a program: what had been written by then, in words."""
+"""A check that fails in the middle of a program: what had been written by then, in words.
+
+And how a compiled step warns.
+"""
+
+import inspect
+import warnings
 
 from minigrad.compiler.labels import ValueNames
+from minigrad.errors import RetraceWarning
+from minigrad.graph.node import user_place
 
 MOST_LEAVES = 3  # that a message names
 GRADIENTS = "all other arrays and gradients, the random numbers"
@@ -78,3 +86,29 @@ def _gradients(effects):
         return f"the gradient of {names[0]}"
     more = f" and {len(names) - MOST_LEAVES} more" if len(names) > MOST_LEAVES else ""
     return f"the gradients of {', '.join(names[:MOST_LEAVES])}{more}"
+
+
+def after_failure(as_usual, trace, status, args, kwargs, storages):
+    """Runs a step eagerly whose program wrote nothing before check `status` failed, or raises."""
+    failure = Failure(trace, status, storages)
+    if not failure.updated:
+        return as_usual(args, kwargs)
+    error = trace.plan.checks[status - 1].attributes["error"]()
+    error.details = (
+        *error.details,
+        ("updated before", "; ".join(failure.updated)),
+        ("as they were", failure.kept),
+    )
+    error.args = (error._text(),)
+    raise error
+
+
+def warn(text):
+    """A RetraceWarning at the user's line; none without a text."""
+    if not text:
+        return
+    frame, n = inspect.currentframe(), 1
+    place = user_place()[0]
+    while frame is not None and frame.f_code is not place:
+        frame, n = frame.f_back, n + 1
+    warnings.warn(text, RetraceWarning, stacklevel=n)

@@ -25,13 +25,12 @@ class Loop:
     """dims, rows: the domain, and how many of its sizes are rows (None: not decided).
 
     loads: (value, offset, strides) -> symbol; values: the same -> what was stored there; outputs:
-    the Outputs, later ones to the same place in the place of earlier ones. limit: a function that
-    says whether one kernel can run such a Loop; None: any can be run.
+    the Outputs, later ones to the same place in the place of earlier ones. limit: says of a Loop
+    whether one kernel can run it; None: any can be run.
     """
 
     def __init__(self, piece, limit=None):
-        self.limit = limit
-        self.dims, self.rows = piece.dims, piece.rows
+        self.dims, self.rows, self.limit = piece.dims, piece.rows, limit
         self.loads, self.values, self.outputs, self.pieces = {}, {}, [], []
         self.kinds, self.real = Kinds(), "float32"
         self.is_integer = real_of(piece) is None

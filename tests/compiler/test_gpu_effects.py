@@ -1,0 +1,268 @@
+"""What a compiled step on a GPU does besides numbers: checks, donation, views, random numbers."""
+
+import gc
+import warnings
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad.errors import BoundsError, DonatedError, NonFiniteError, RetraceWarning, TraceError
+from minigrad.ops.creation import generator
+from tests.compiler.quick_gpu import QUICK
+from tests.compiler.twins import elements
+
+pytestmark = pytest.mark.usefixtures("on_quick")
+
+
+@pytest.fixture
+def on_quick():
+    with mg.device(QUICK.name):
+        yield
+
+
+def trainer(clip=None):
+    """(compiled step, model, optimizer): labels are checked first, gradients in the middle."""
+    mg.manual_seed(0)
+    model = mg.nn.Linear(4, 3)
+    optimizer, manager = mg.optim.SGD(model, 0.1, momentum=0.9), mg.GradManager(model.parameters())
+
+    @mg.compile
+    def step(x, y):
+        with manager:
+            loss = mg.cross_entropy(model(x), y)
+            manager.backward(loss)
+        if clip:
+            mg.optim.clip_grad_norm_(model, clip)
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    return step, model, optimizer
+
+
+def data(label=1):
+    return mg.ones((2, 4)), mg.variable([label, 2])
+
+
+def test_a_failed_check_stops_the_step_before_anything_is_written():
+    step, model, _ = trainer()
+    for _ in range(3):
+        step(*data())
+    before = elements(model.weight), model.weight.version
+    with pytest.raises(BoundsError, match="from 0 to 2"):
+        step(*data(3))
+    assert np.array_equal(elements(model.weight), before[0])
+    assert model.weight.version == before[1]
+    step(*data())
+    assert not np.array_equal(elements(model.weight), before[0])
+
+
+def test_gradients_that_are_not_finite_stop_it_before_the_update():
+    step, model, _ = trainer(clip=1.0)
+    for _ in range(3):
+        step(*data())
+    before = elements(model.weight)
+    x, y = data()
+    with pytest.raises(NonFiniteError, match="weight"):
+        step(x * float("inf"), y)
+    assert np.array_equal(elements(model.weight), before)
+
+
+def test_an_index_out_of_range_reaches_no_gather():
+    table = mg.randn((5, 2))
+
+    @mg.compile
+    def pick(index):
+        return table[index] * 2.0
+
+    for _ in range(3):
+        assert np.array_equal(elements(pick(mg.variable([0, -1]))), elements(table)[[0, -1]] * 2)
+    with pytest.raises(mg.errors.MinigradError, match="5"):
+        pick(mg.variable([0, 5]))
+
+
+def test_random_numbers_go_on_from_call_to_call_and_follow_the_seed():
+    @mg.compile
+    def noise(x):
+        return x + mg.randn((3, 5)), mg.rand((7,)), mg.randint(0, 9, (4,))
+
+    def four():
+        mg.manual_seed(5)
+        return [[elements(v) for v in noise(mg.zeros((3, 5)))] for _ in range(4)], generator.counter
+
+    first, second = four(), four()
+    mg.manual_seed(5)
+    eager = [[elements(v) for v in noise.function(mg.zeros((3, 5)))] for _ in range(4)]
+    assert first[1] == second[1] == generator.counter
+    for a, b, c in zip(first[0], second[0], eager, strict=True):
+        for x, y, z in zip(a, b, c, strict=True):
+            assert np.array_equal(x, y)
+            np.testing.assert_allclose(x, z, rtol=1e-6)
+    assert not np.array_equal(first[0][2][0], first[0][3][0])
+
+
+def test_arguments_written_in_place_views_of_them_and_clones():
+    @mg.compile
+    def add(x, part, by):
+        x.add_(by)
+        return part.sum()
+
+    x = mg.zeros((4, 3))
+    for k in range(4):
+        clone = x.clone()
+        total = add(x, x[1:3], mg.ones((3,)))
+        assert total.item() == 6 * (k + 1)
+        assert np.all(elements(x) == k + 1)
+        assert np.all(elements(clone) == k)
+        assert x.version == k + 1
+
+
+def test_gradients_accumulate_in_whatever_array_they_lie():
+    w = mg.ones((3,), requires_grad=True)
+
+    @mg.compile
+    def add(x):
+        (w * x).sum().backward()
+
+    x = mg.variable([1.0, 2.0, 3.0])
+    for k in range(5):
+        if k == 3:
+            w.grad = mg.zeros((3,))
+        add(x)
+        count = k + 1 if k < 3 else k - 2
+        assert np.array_equal(elements(w.grad), elements(x) * count), k
+
+
+def test_donation():
+    @mg.compile(donate="x")
+    def shift(x, by):
+        return x + by
+
+    x, by = mg.zeros((3,)), mg.ones((3,))
+    for k in range(4):
+        old, kept = x, x.clone()
+        x = shift(x, by)
+        assert np.all(elements(x) == k + 1)
+        assert np.all(elements(kept) == k)
+        with pytest.raises(DonatedError):
+            old.sum()
+    assert "result 0 is written over it" in str(shift.report())
+
+
+def test_steps_without_arguments_find_their_device_in_what_they_read():
+    with mg.device("cpu"):
+        on_cpu = mg.ones((3,))
+    there = mg.ones((3,)) * 2.0
+
+    @mg.compile
+    def look():
+        return there * 3.0
+
+    with mg.device("cpu"):
+        for _ in range(3):
+            assert look().device == QUICK.name
+        assert on_cpu.device == "cpu"
+    assert look.traces[0].plan.device == QUICK.name
+
+
+def test_the_device_of_arguments_decides_which_program_runs():
+    @mg.compile
+    def double(x):
+        return x * 2.0
+
+    for _ in range(3):
+        for device in ("cpu", QUICK.name):
+            y = double(mg.ones((3,), device=device))
+            assert y.device == device
+            assert np.all(elements(y) == 2)
+    assert sorted(t.plan.device for t in double.traces) == ["cpu", QUICK.name]
+
+
+def test_moving_inside_a_step_names_the_line():
+    @mg.compile
+    def step(x):
+        return x.to("cpu") * 2.0
+
+    x = mg.ones((2,))
+    step(x)
+    with pytest.raises(TraceError, match="runs on one device"):
+        step(x)
+
+
+def test_what_does_not_fit_runs_eagerly_with_one_warning():
+    with mg.device("cpu"):
+        counts = mg.zeros((3,))
+
+    @mg.compile
+    def step(x):
+        counts.add_(1.0)  # on the CPU, beside what runs on the GPU
+        return x * 2.0
+
+    x = mg.ones((3,))
+    step(x)
+    with pytest.warns(RetraceWarning, match="runs as usual: it writes to .* on the CPU"):
+        step(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            assert np.all(elements(step(x)) == 2)
+    assert counts.tolist() == [4.0] * 3
+    assert not step.traces
+
+
+@pytest.mark.parametrize("mode", ["0", "check"])
+def test_modes(monkeypatch, mode):
+    monkeypatch.setenv("MINIGRAD_COMPILE", mode)
+    scale = [1.0]
+
+    @mg.compile
+    def step(x):
+        return x * scale[0]
+
+    for _ in range(3):
+        step(mg.ones((3,)))
+    scale[0] = 2.0
+    if mode == "0":
+        assert np.all(elements(step(mg.ones((3,)))) == 2)
+    else:
+        with pytest.raises(TraceError, match="the number that is an operand of"):
+            step(mg.ones((3,)))
+
+
+def test_a_program_that_is_dropped_gives_its_memory_back():
+    step, *_ = trainer()
+    for _ in range(3):
+        step(*data())
+    gc.collect()
+    held = QUICK.pool.current_bytes
+    del step
+    gc.collect()
+    assert QUICK.pool.current_bytes < held
+
+
+def test_results_have_memory_of_their_own():
+    @mg.compile
+    def twice(x):
+        return x * 2.0, (x * 2.0).reshape(3, 1)
+
+    found = [twice(mg.ones((3,)) * float(k)) for k in range(4)]
+    for k, (a, b) in enumerate(found):
+        assert np.all(elements(a) == 2 * k)
+        assert elements(b).shape == (3, 1)
+        assert not mg.memory.shares_storage(a, b)
+
+
+def test_looking_at_a_program():
+    step, *_ = trainer()
+    for _ in range(3):
+        step(*data())
+    report = step.report()
+    assert report.calls < report.instructions_before
+    assert "cross_entropy" in str(report)
+    text = step.source()
+    assert f"kernels on {QUICK.name}" in text
+    assert "the host looks at what checks found after 2" in text
+    assert "def elementwise" in text
+    assert "linear" in str(step.graph())
+    assert "temporaries" in str(step.memory_plan())

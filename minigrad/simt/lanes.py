@@ -13,7 +13,7 @@ def unfold(index, extents):
     return int(index % x), int(index // x % y), int(index // (x * y) % z)
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=16)
 def _geometry(extents, blocks):
     """(block, thread, warp, position in warp) of each lane; int64, not to be written to."""
     threads = extents[0] * extents[1] * extents[2]

@@ -4,6 +4,8 @@ They mean something inside of a kernel alone, where the simulator or Numba's com
 their meaning; outside they raise. Kernels may as well use those of `from numba import cuda`.
 """
 
+from typing import Any
+
 from minigrad.errors import SimulationError
 
 _WORDS = """
@@ -26,6 +28,10 @@ atomic_add atomic_max atomic_min load4 store4
 PATHS = tuple(_WORDS.split())
 
 
+class UnknownIntrinsicError(SimulationError, AttributeError):
+    """A name under `cuda` that there is not."""
+
+
 class Intrinsic:
     """A name that only kernels may use; `path` is what follows `cuda.` in it."""
 
@@ -35,21 +41,21 @@ class Intrinsic:
     def __repr__(self):
         return f"<cuda.{self.path}>" if self.path else "<the names of CUDA kernels>"
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> Any:
         raise SimulationError(
             f"{self.path} was called outside of a kernel",
             fix="call it in a function that is launched: kernel[blocks, threads](...)",
         )
 
-    def __getattr__(self, name):
-        if name.startswith("__"):
+    def __getattr__(self, name) -> Any:
+        if name.startswith("_"):  # what Python and notebooks look for
             raise AttributeError(name)
-        raise SimulationError(
+        raise UnknownIntrinsicError(
             f"the simulator has no cuda.{self.path}{'.' if self.path else ''}{name}",
             fix=f"there are: {', '.join(k for k in vars(self) if k != 'path') or 'no names in it'}",
         )
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> Any:
         return self()
 
     __setitem__ = __len__ = __iter__ = __getitem__

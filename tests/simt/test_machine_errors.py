@@ -263,6 +263,8 @@ def test_names_outside_of_kernels():
             use()
     with pytest.raises(SimulationError, match="has no cuda"):
         _ = cuda.nothing
+    assert not hasattr(cuda, "nothing")
+    assert not hasattr(cuda.atomic, "_repr_html_")
 
 
 def test_a_lambda_is_no_kernel():

@@ -65,7 +65,7 @@ def _words(value):
     """What a launch passes for an argument: of an array what Numba's kernels unpack."""
     if not isinstance(value, Array):
         plain = value.item() if isinstance(value, np.generic) else value
-        is_single = isinstance(value, np.float32)
+        is_single = type(value) is np.float32
         return [value if is_single else float(plain) if isinstance(plain, float) else int(plain)]
     size = value.dtype.itemsize
     strides = [s * size for s in value.strides]
@@ -113,8 +113,9 @@ class _Names(ast.NodeTransformer):
         found = self.scope.static(node) if isinstance(node.ctx, ast.Load) else MISSING
         if isinstance(found, Intrinsic) and found.path:
             return self._intrinsic(found.path, node)
-        if getattr(found, "is_device", False) and hasattr(found, "py_func"):
-            value = self.cuda.jit(device=True)(translated(found.py_func))
+        function = getattr(found, "py_func", None)
+        if getattr(found, "is_device", False) and function is not None:
+            value = self.cuda.jit(device=True)(translated(function))
         elif isinstance(found, DType):
             value = found.numpy.type
         else:

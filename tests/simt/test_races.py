@@ -109,3 +109,87 @@ def play(seed, dtypes, exact):
 def test_random_programs(exact, dtypes):
     lengths = [play(seed, dtypes, exact) for seed in range(100)]
     assert max(lengths) >= 5  # else only first accesses were judged
+
+
+def begun(blocks=2, threads=4, exact=False):
+    both = Both(blocks, threads, blocks, exact, 1024)
+    both.begin(0)
+    both.share(256)
+    return both
+
+
+def test_a_barrier_of_one_block_orders_nothing_in_another():
+    for space in ("global", "shared"):
+        both = begun()
+        own = both.lanes.thread + (4 * both.lanes.block if space == "global" else 0)
+        assert both.access("read", space, "f4", own, None, 1) == (None, [])
+        both.barrier(np.array([True, False]))
+        shifted = own ^ 1
+        assert both.access("write", space, "f4", shifted, both.lanes.block == 0, 2) == (None, [])
+        error, races = both.access("write", space, "f4", shifted, both.lanes.block == 1, 3)
+        assert accused(both, error, races, 3)
+        assert error.block == error.other_block == (1, 0, 0)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_barrier_of_all_blocks_forgets_shared_memory(exact):
+    both = begun(exact=exact)
+    guard = both.shared._guard
+    for line in range(3):
+        both.access("read", "shared", "f4", both.lanes.thread, None, line)
+    assert len(guard.shadow.users["read"].waiting) == 3
+    both.barrier(None)
+    assert not guard.shadow.users["read"].waiting
+    assert not guard.shadow.users["read"].any
+    assert guard.log is None or not guard.log.entries
+
+
+def test_what_was_acquired_is_passed_on():
+    """Block 0 releases to block 1, which releases to block 2: three blocks, two counters."""
+    both = begun(3, 2, exact=True)
+    thread = both.lanes.thread + 2 * both.lanes.block
+    data, first, second = np.int64(0), np.int64(10), np.int64(20)
+    both.access("write", "global", "f4", data, thread == 0, 1)
+    both.fence(thread == 0)
+    both.access("atomic", "global", "f4", first, thread == 0, 2)
+    both.access("atomic", "global", "f4", first, thread == 2, 3)
+    both.fence(thread == 2)
+    both.access("atomic", "global", "f4", second, thread == 2, 4)
+    both.access("atomic", "global", "f4", second, thread == 4, 5)
+    assert both.access("read", "global", "f4", data, thread == 4, 6) == (None, [])
+    error, races = both.access("read", "global", "f4", data, thread == 5, 7)
+    assert accused(both, error, races, 7)  # another thread of that block: no barrier yet
+
+
+@pytest.mark.parametrize("together", ["barrier", "warp_barrier"])
+def test_one_thread_fences_and_another_one_counts(together):
+    both = begun(2, 4, exact=True)
+    block, thread = both.lanes.block, both.lanes.thread
+    both.access("write", "global", "f4", thread, block == 0, 1)
+    both.fence(block == 0)
+    getattr(both, together)(None)
+    both.access("atomic", "global", "f4", np.int64(99), thread == 0, 2)
+    getattr(both, together)(None)
+    assert both.access("read", "global", "f4", 3 - thread, block == 1, 3) == (None, [])
+
+
+def test_what_comes_after_the_fence_is_not_released():
+    both = begun(2, 4, exact=True)
+    block, thread = both.lanes.block, both.lanes.thread
+    both.fence((block == 0) & (thread == 0))
+    both.access("write", "global", "f4", np.int64(0), (block == 0) & (thread == 0), 1)
+    both.access("atomic", "global", "f4", np.int64(99), thread == 0, 2)
+    error, races = both.access("read", "global", "f4", np.int64(0), (block == 1) & (thread == 0), 3)
+    assert accused(both, error, races, 3)
+
+
+def test_a_syncwarp_of_half_a_warp_orders_that_half():
+    both = begun(1, 8, exact=True)
+    thread = both.lanes.thread
+    both.access("write", "shared", "f4", thread, None, 1)
+    both.warp_barrier(thread < 4)
+    assert both.access("read", "shared", "f4", thread ^ 1, thread < 4, 2) == (None, [])
+    both.warp_barrier(thread >= 2)  # 2 and 3 pass on what they know of 0 and 1
+    assert both.access("read", "shared", "f4", thread - 4, thread >= 4, 3) == (None, [])
+    error, races = both.access("read", "shared", "f4", thread + 4, thread < 1, 4)
+    assert accused(both, error, races, 4)

@@ -208,6 +208,7 @@ FUNCTIONS = {
     "threadfence": _fence,
     "threadfence_block": _fence,
     "threadfence_system": _fence,
+    "nanosleep": plain(lambda nanoseconds: None),
     "popc": plain(lambda x: np.bitwise_count(_unsigned(x)).astype(np.int32)),
     "clz": plain(_clz),
     "ffs": plain(_ffs),

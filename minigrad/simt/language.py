@@ -15,7 +15,7 @@ shared.array local.array const.array_like
 syncthreads syncthreads_count syncthreads_and syncthreads_or syncwarp
 shfl_sync shfl_up_sync shfl_down_sync shfl_xor_sync
 ballot_sync any_sync all_sync eq_sync match_any_sync match_all_sync activemask lanemask_lt
-threadfence threadfence_block threadfence_system
+threadfence threadfence_block threadfence_system nanosleep
 atomic.add atomic.sub atomic.max atomic.min atomic.nanmax atomic.nanmin atomic.and_ atomic.or_
 atomic.xor atomic.exch atomic.cas atomic.compare_and_swap atomic.inc atomic.dec
 popc clz ffs brev fma selp cbrt

@@ -14,6 +14,9 @@ from minigrad.simt.promotion import truth
 def elsewhere(wave, lane):
     """Rows for an error: where a lane that is missing took another way, as far as is known."""
     name = wave.lanes.name(lane)
+    for site, mask in reversed(wave.returns):
+        if mask is None or mask[lane]:
+            return (("missing", name), ("went another way at", site.where))
     for site, before, within in reversed(wave.trail):
         was = before is None or before[lane]
         if was and within is not None and not within[lane]:

@@ -15,6 +15,7 @@ class Wave:
         lanes, memory: see `lanes` and `memory`.
         exited: mask of the lanes that have returned from the kernel, DEAD if none has.
         trail: (site, mask before, mask within) of the divergent branches that lanes are in.
+        returns: (site, mask) of the lanes that have returned from device functions still running.
         arrays: shared arrays by where they are declared, and constant arrays.
         dynamic: bytes of dynamic shared memory per block; `dynamic_region` once it is used.
         counts: what counts events for a report, or None.
@@ -23,7 +24,7 @@ class Wave:
     def __init__(self, lanes, memory, dynamic, constants, counts=None):
         self.lanes, self.memory, self.dynamic, self.counts = lanes, memory, dynamic, counts
         self.exited = DEAD
-        self.trail = []
+        self.trail, self.returns = [], []
         self.arrays = {}
         self.constants = constants
         self.dynamic_region = None
@@ -60,8 +61,10 @@ class Frame:
         if self.known[slot] is not None:
             self.known[slot] = union(self.known[slot], mask)
 
-    def leave(self, value, mask):
+    def leave(self, value, mask, site):
         """Lanes return a value."""
+        if not self.top:
+            self.wave.returns.append((site, mask))
         self.value = merge(mask, value, self.value)
         self.returned = union(self.returned, mask)
         self.live = outside(self.live, mask, self.wave.lanes.count)
@@ -123,7 +126,9 @@ class Program:
 
     def __call__(self, wave, arguments, mask, top=False):
         frame = Frame(wave, self.slots, arguments, mask, top)
+        depth = len(wave.returns)
         after = self.body(frame, mask)
+        del wave.returns[depth:]
         if frame.value is UNSET:
             return None
         if after is not DEAD and frame.value is not None:

@@ -192,9 +192,10 @@ class Statements(Part):
 
     def do_Return(self, node):
         value = self.expression(node.value) if node.value is not None else lambda f, m: None
+        site = self.source.site(node)
 
         def step(f, m):
-            f.leave(value(f, m), m)
+            f.leave(value(f, m), m, site)
             return DEAD
 
         return step

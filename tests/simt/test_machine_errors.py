@@ -145,11 +145,16 @@ def test_inactive_threads_may_compute_what_is_out_of_bounds():
         ("    k = 0\n    while k < i:\n        cuda.syncthreads()\n        k += 1", "while k < i:"),
         ("    for k in range(i):\n        cuda.syncthreads()", "for k in range(i):"),
         ("    if i != 2:\n        barrier()", "if i != 2:"),
+        ("    early(i)", "return 7"),
         ("    if i % 2:\n        cuda.syncthreads_count(1)\n    else:\n        pass", "if i % 2:"),
     ],
 )
 def test_divergent_barrier(body, line):
-    helpers = "def barrier():\n    cuda.syncthreads()\n\n\n"
+    helpers = (
+        "def barrier():\n    cuda.syncthreads()\n\n\n"
+        "def early(i):\n    for k in range(4):\n        if i == 2 and k == 1:\n"
+        "            return 7\n        cuda.syncthreads()\n    return 8\n\n\n"
+    )
     with pytest.raises(DivergentBarrierError) as caught:
         run(body, helpers=helpers)
     rows = dict(caught.value.details)

@@ -19,13 +19,8 @@ from minigrad.kernels.gpu.binding import (
     power_above,
     up,
 )
-from minigrad.kernels.gpu.reduce_text import (
-    THREADS,
-    ReduceForm,
-    accumulator,
-    formula_kind,
-    reduce_text,
-)
+from minigrad.kernels.gpu.gathering import accumulator, formula_kind
+from minigrad.kernels.gpu.reduce_text import THREADS, ReduceForm, reduce_text
 from minigrad.kernels.gpu.text import DENSE, LANES, SMALL, operations, space_numbers
 
 ENOUGH = 1 << 18  # threads that fill a large GPU: 132 multiprocessors of 2,048

@@ -20,7 +20,8 @@ from minigrad.kernels.gpu.binding import (
     up,
 )
 from minigrad.kernels.gpu.row_analysis import analysed, words_kept
-from minigrad.kernels.gpu.rows_text import RowsForm, row_operands, rows_text
+from minigrad.kernels.gpu.rows_form import RowsForm, row_operands
+from minigrad.kernels.gpu.rows_text import rows_text
 from minigrad.kernels.gpu.text import LANES, GpuEmitter, space_numbers
 
 REGISTERS = 48  # 32-bit registers of a thread for what it keeps

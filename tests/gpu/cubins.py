@@ -6,6 +6,7 @@ Needs numba-cuda, and no GPU.
 import pathlib
 import re
 import sys
+import textwrap
 
 from minigrad.kernels.gpu import cuda_cubins
 from tests.gpu.every_kernel import by_label
@@ -20,7 +21,8 @@ Every kernel of the `cuda` device is compiled for GPUs of compute capability 8.0
 (`sm_90`) whenever the tests run, without a GPU: {count} kernels. Tests hold that none spills
 registers to memory, that none without a float64 array has an instruction on float64 (`.f64` in the
 PTX), which most GPUs execute 32 or 64 times slower, and that the largest block it is launched with
-fits into a multiprocessor. Compiled by {versions}.
+fits into a multiprocessor. Compiled by
+{versions}.
 
 A row is what made the kernels: an operation (contiguous float32 unless a dtype is named), its
 gradient, shapes that take another kernel, or the name of one written by hand with its element type.
@@ -58,13 +60,14 @@ def page(made):
 
 def versions():
     """What compiled them."""
-    return re.sub(r", [\w-]+ none", "", cuda_cubins.compiler_versions())
+    text = re.sub(r", [\w-]+ none", "", cuda_cubins.compiler_versions())
+    return textwrap.fill(text, 100, break_on_hyphens=False)
 
 
 def rows_of(text):
-    """label -> the numbers that do not depend on the compiler's version: kernels and threads."""
-    found = re.findall(r"^\| (.*?) \| (\d+) \| (\d+) \|", text, re.MULTILINE)
-    return {label: (kernels, threads) for label, kernels, threads in found}
+    """label -> (kernels, threads, registers for both) of the table in a page."""
+    found = re.findall(r"^\| (.*?) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|", text, re.MULTILINE)
+    return {label: tuple(map(int, numbers)) for label, *numbers in found}
 
 
 if __name__ == "__main__":

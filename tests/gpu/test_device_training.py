@@ -78,6 +78,14 @@ def test_steps_of_the_digits_model_equal_those_of_the_cpu(name):
             close(value, its_state[p_name][key])
 
 
+def test_numbers_of_an_optimizer_are_on_the_host_whatever_the_default_device():
+    with mg.device(DEVICE):
+        optimizer = mg.optim.Adam(mg.nn.Linear(2, 2), 0.5)
+    (group,) = optimizer.groups
+    assert group.learning_rate_array.device == "cpu"
+    assert optimizer.learning_rate == group.learning_rate == 0.5
+
+
 def test_gradients_lie_in_one_flat_buffer_on_the_device():
     model = digits_model().to(DEVICE)
     gm = mg.GradManager(model.parameters())

@@ -55,10 +55,11 @@ def compile(f=None, *, donate=(), strict=True, **unknown):
     statistics, random numbers, versions, learning rates of schedules that f steps. What it returns
     carries no graph: compile the whole step, `backward` and `optimizer.step()` included; a view of
     an argument, or of another result, comes as a copy. While somebody looks on (a timeline, anomaly
-    detection, records, `mg.use`), or another device is active, f runs as usual.
+    detection, records, `mg.use`), or another device is active, f runs as usual. A program is for the
+    device of its arguments, or of what it finds outside: on `cuda` it is replayed as CUDA graphs.
 
     **What is looked at in each call**, and leads to another program if it is new: how the arguments
-    are nested; shapes, strides, dtypes, requires_grad of Variables, and which of them share memory;
+    are nested; shapes, strides, dtypes, devices, requires_grad of Variables, which share memory;
     numbers and strings by value; other objects by identity; whether `.grad` is None; the modes
     (`no_grad`, `inference`); and whether an attribute of any Module, Parameter, optimizer or
     GradManager has been set since, or a hook (after train() and eval() in turn, each finds its

@@ -9,6 +9,8 @@ import textwrap
 
 from minigrad.compiler import epilogue as attached
 from minigrad.compiler import passes, schedule, skinny, step_text
+from minigrad.compiler.gpu import bundle
+from minigrad.compiler.gpu.refusals import MOST_HOST_NUMBERS
 from minigrad.compiler.passes.common import share_common
 from minigrad.compiler.passes.constants import fold_constants
 from minigrad.compiler.passes.copies import without_copies
@@ -116,6 +118,11 @@ def block():
     return text[text.index("def tile0") :].split("\n\n\n")[0]
 
 
+def launches():
+    """The comments before the kernels of the step on the simulated GPU."""
+    return examples.simulated().source().split("\n\n\n")[0]
+
+
 def numbers():
     """The numbers that the prose names."""
     return {
@@ -126,6 +133,9 @@ def numbers():
         "{tile}": f"{attached.WORTH:,}",
         "{wakes}": schedule.SHARED // 1000,
         "{written_out}": step_text.WRITTEN_OUT,
+        "{many}": bundle.MANY,
+        "{small}": f"{bundle.SMALL:,}",
+        "{numbers}": MOST_HOST_NUMBERS,
     }
 
 
@@ -157,7 +167,7 @@ def text():
         )
     }  # fmt: skip
     names |= {"{report}": report, "{kernel}": kernel, "{head}": head, "{memory}": memory}
-    names |= {"{epilogue}": epilogue, "{block}": block}
+    names |= {"{epilogue}": epilogue, "{block}": block, "{launches}": launches}
     names |= {name: (lambda number=number: str(number)) for name, number in numbers().items()}
     names |= {
         f"{{{f.__name__}}}": (lambda f=f: error_of(f))

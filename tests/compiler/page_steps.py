@@ -95,3 +95,26 @@ def donated():
         y = shift(x, by)
         x, old = y, x
     old.sum()
+
+
+@functools.cache
+def simulated():
+    """The training step of the digits on the simulated GPU, called twice."""
+    with mg.device("simt"):
+        model = mg.nn.Sequential(mg.nn.Linear(64, 32), mg.nn.ReLU(), mg.nn.Linear(32, 10))
+        optimizer = mg.optim.Adam(model, learning_rate=1e-3)
+        gm = mg.GradManager(model.parameters())
+        x, y = mg.zeros((32, 64)), mg.zeros((32,), "int64")
+
+    @mg.compile
+    def step(x, y):
+        with gm:
+            loss = mg.cross_entropy(model(x), y)
+            gm.backward(loss)
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    for _ in range(2):
+        step(x, y)
+    return step

@@ -97,7 +97,7 @@ class Bound:
             at.next_call()
             call.table.run(recorder, at)
             self.launches.append(recorder.launches[first:])
-        self._scratch = recorder  # which holds it
+        self._scratch = recorder  # holds memory of which products of a library know the address
         self.scratch_bytes = recorder.scratch_bytes
         self.segments = []
         for first, last, checks in self.plan.segments:

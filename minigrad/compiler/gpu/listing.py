@@ -47,8 +47,9 @@ def listing(plan, names, title, kernels):
     ):
         begin = f"{number:>4} "
         room = WIDTH - PLACE - len(begin) - 3
-        function = form_of(call, plan.kernels)[0]
-        text = cut(f"{function}: {label(call.item)}({_operands(call, names)})", room)
+        function, what = form_of(call, plan.kernels)[0], label(call.item)
+        what = what if what.startswith(function) else f"{function}: {what}"
+        text = cut(f"{what}({_operands(call, names)})", room)
         lines.append(f"{begin}{text:<{room}} {line_of_call(call)}")
         lines += [f"       {_launch(x, kernels)}" for x in found]
     return lines

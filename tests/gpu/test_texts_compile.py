@@ -1,14 +1,15 @@
 """Generated kernels through the real compiler, for two generations of GPUs, without a GPU.
 
-Registers without spills, no local memory left of the arrays that stand for registers, no float64 in
-float32 kernels, vector accesses where the texts ask for them, no division of indices.
+The forms that texts come in: no local memory is left of the arrays that stand for registers, wide
+accesses are where the texts ask for them, and indices are not divided. What holds for every kernel
+that operations launch is in docs/cubins.md.
 """
 
 import re
 
 import pytest
 
-from minigrad.array.dtypes import bool_, float32, float64, int64
+from minigrad.array.dtypes import float32, float64, int64
 from minigrad.kernels import expression as e
 from minigrad.kernels.expression import IDENTITY, Program, symbol
 from minigrad.kernels.gpu import binding, compiler, programs
@@ -54,22 +55,12 @@ def reduction(how, shape, axes, program=IDENTITY):
 def rows(program, modes, *inputs, shape):
     def record(device):
         full = {"store": shape, "row": (*shape[:-1], 1), "columns": shape[-1:]}
-        given = [
-            array(device, *n) if isinstance(n, tuple) else n(device) if callable(n) else n
-            for n in inputs
-        ]
+        given = [array(device, *n) if isinstance(n, tuple) else n for n in inputs]
         device.rows(program, modes, given, [array(device, *full[m]) for m in modes], shape)
 
     return record
 
 
-def labels(device):
-    return array(device, 128, 1, dtype=int64)
-
-
-FEW_FUNCTIONS = Program("xy", [e.tanh(x) * e.sigmoid(y) + e.floor(x) - e.sqrt(e.absolute(y))])
-POWERS = Program("xy", [e.power(x, y) + e.maximum(x, y) + e.round_(x) + e.sin(x) + e.erf(y)])
-GELU = Program("x", [0.5 * x * (1.0 + e.erf(x * 0.7071067811865476))])
 LAYER_NORM_GRADIENT = Program(
     ["dy", "x", "w", "eps"],
     formulas.LayerNormRow.gradient(*map(symbol, ("dy", "x", "w", "eps"))),
@@ -77,33 +68,20 @@ LAYER_NORM_GRADIENT = Program(
 BIG = (1 << 18,)
 CASES = {
     "flat": elementwise(Program("xys", [x + y * s]), BIG, BIG, 2.0, out=BIG),
-    "gelu": elementwise(GELU, BIG, out=BIG),
     "bias": elementwise(Program("xy", [e.maximum(x + y, 0.0)]), (9000, 64), (64,), out=(9000, 64)),
     "odd bias": elementwise(Program("xy", [x + y]), (9000, 63), (63,), out=(9000, 63)),
-    "functions": elementwise(FEW_FUNCTIONS, (64, 3), (64, 1), out=(64, 3)),
-    "powers": elementwise(POWERS, (300,), (300,), out=(300,)),
     "sum of all": reduction("sum", (3_000_001,), (0,), Program("x", [x * x])),
-    "mean of rows": reduction("mean", (128, 1000), (1,)),
-    "max of short rows": reduction("max", (100_000, 10), (1,)),
     "sum of columns": reduction("sum", (4096, 768), (0,)),
     "mean of channels": reduction("mean", (32, 64, 28, 28), (0, 2, 3)),
     "softmax": rows(formulas.SoftmaxRow.program, ("store",), (4096, 1024), shape=(4096, 1024)),
-    "softmax of a few": rows(formulas.SoftmaxRow.program, ("store",), (64, 10), shape=(64, 10)),
     "long softmax": rows(formulas.SoftmaxRow.program, ("store",), (9, 50_000), shape=(9, 50_000)),
-    "layer norm": rows(
-        formulas.LayerNormRow.program, ("store",), (4096, 768), (768,), (768,), 1e-5,
-        shape=(4096, 768),
-    ),
     "layer norm gradient": rows(
         LAYER_NORM_GRADIENT, ("store", "columns", "columns"), (4096, 768), (4096, 768), (768,),
         1e-5, shape=(4096, 768),
     ),
-    "cross entropy": rows(
-        formulas.CrossEntropyRow.program, ("row",), (128, 1000), labels, 0.1, shape=(128, 1000)
-    ),
 }  # fmt: skip
-READ = {"sum of all", "mean of rows", "mean of channels", "cross entropy"}  # by accesses of four
-WRITTEN = {"flat", "gelu", "bias", "softmax", "layer norm", "layer norm gradient", "long softmax"}
+READ = {"sum of all", "mean of channels"}  # by accesses of four
+WRITTEN = {"flat", "bias", "softmax", "layer norm gradient", "long softmax"}
 
 
 def compiled(record, capabilities, monkeypatch):
@@ -135,7 +113,7 @@ def test_kernels_compile_as_meant(name, monkeypatch):
     assert ("st.global.v4.f32" in first) == (name in WRITTEN)
 
 
-@pytest.mark.parametrize("dtype", [float64, int64, bool_], ids=str)
+@pytest.mark.parametrize("dtype", [float64, int64], ids=str)
 def test_other_dtypes_and_wide_indices_compile(dtype, monkeypatch):
     monkeypatch.setattr(binding, "SMALL", 0)
     monkeypatch.setattr(programs, "FEW", 0)

@@ -46,7 +46,7 @@ class Interop:
                 this Variable's values whenever it saves them, as it cannot see the later ones.
         """
         self._leaves_graph()
-        array, device = self.array, device_of(self.array)
+        array, device = self.array, device_named(self.array.device)
         if array.device != "cpu":
             raise DeviceError(
                 "NumPy shows memory of the CPU alone",
@@ -138,7 +138,7 @@ class Interop:
                 "item: wanted one element", f"shape {self.shape}", "use tolist() or numpy()"
             )
         self._leaves_graph()
-        return device_of(self.array).item(self.array)
+        return device_named(self.array.device).item(self.array)
 
     def tolist(self):
         """Nested lists of Python numbers."""

@@ -195,7 +195,13 @@ def device_named(name):
 
 def device_of(array) -> Any:
     """The device that computes on an Array: the active one, or the one that holds its bytes."""
-    return _active.device or device_named(array.buffer.pool.device)
+    device = _active.device
+    if device is None:
+        return device_named(array.buffer.pool.device)
+    check = getattr(device, "check_here", None)  # a GPU must not be handed other addresses
+    if check is not None:
+        check(array)
+    return device
 
 
 def default_device() -> Any:

@@ -169,6 +169,8 @@ def test_active_device_computes_and_refuses_arrays_of_others():
         assert (mg.ones((2,)) + 1.0).device == DEVICE
         with pytest.raises(DeviceError, match=rf"on {DEVICE}[\s\S]*on cpu"):
             x.clone()
+        assert x.numpy().sum() == x[0].item() + 1.0 == 2.0  # looking computes nothing
+        assert (x.to(DEVICE) + 1.0).tolist() == [2.0, 2.0]
         with pytest.raises(DeviceError, match=rf"on {DEVICE}[\s\S]*on cpu"):
             x + 1.0
     assert (x + 1.0).tolist() == [2.0, 2.0]

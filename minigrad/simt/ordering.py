@@ -121,7 +121,7 @@ class Ordering:
         if self.pair_time is None:
             self.pair_time = np.full((self.lanes.warps, WARP, WARP), NEVER)
         known = np.where(here[:, :, None], self.pair_time, NEVER).max(1)
-        known = np.where(here, now, np.maximum(known, self.warp_time[:, None]))
+        known = np.where(here, now, known)
         self.pair_time = np.where(here[:, :, None], known[:, None, :], self.pair_time)
 
     def _share(self, group):

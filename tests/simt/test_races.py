@@ -107,7 +107,7 @@ def play(seed, dtypes, exact):
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("dtypes", [["f4"], ["f4", "f8"], ["f8", "i2"]], ids=str)
 def test_random_programs(exact, dtypes):
-    lengths = [play(seed, dtypes, exact) for seed in range(100)]
+    lengths = [play(seed, dtypes, exact) for seed in range(60)]
     assert max(lengths) >= 5  # else only first accesses were judged
 
 
@@ -168,6 +168,18 @@ def test_one_thread_fences_and_another_one_counts(together):
     both.access("write", "global", "f4", thread, block == 0, 1)
     both.fence(block == 0)
     getattr(both, together)(None)
+    both.access("atomic", "global", "f4", np.int64(99), thread == 0, 2)
+    getattr(both, together)(None)
+    assert both.access("read", "global", "f4", 3 - thread, block == 1, 3) == (None, [])
+
+
+@pytest.mark.parametrize("together", ["barrier", "warp_barrier"])
+def test_a_fence_covers_what_was_known_before(together):
+    both = begun(2, 4, exact=True)
+    block, thread = both.lanes.block, both.lanes.thread
+    both.access("write", "global", "f4", thread, block == 0, 1)
+    getattr(both, together)(None)
+    both.fence(thread == 0)
     both.access("atomic", "global", "f4", np.int64(99), thread == 0, 2)
     getattr(both, together)(None)
     assert both.access("read", "global", "f4", 3 - thread, block == 1, 3) == (None, [])

@@ -16,7 +16,7 @@ from minigrad.kernels import blas
 
 CHOICES = ("own", "library")
 INSTALL = 'pip install "minigrad[cuda-matmul]"'
-_state = {"choice": None}
+_state: dict[str, str | None] = {"choice": None}
 
 
 def is_installed():

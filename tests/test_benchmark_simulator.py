@@ -1,4 +1,4 @@
-"""The kernels that both simulators are timed on: ours runs them right; what was measured is kept."""
+"""The kernels that both simulators are timed on: ours runs them right; the goal is reached."""
 
 import re
 

@@ -193,3 +193,26 @@ def test_wide_accesses_are_one():
     load, store = counted(kernel, 1, 32, *bytes_).accesses
     assert (load.nbytes, load.warps, load.sectors, load.least) == (16, 1, 16, 16)
     assert (store.moved, store.sectors) == (512, 16)
+
+
+def test_samples_are_the_first_and_the_costliest_warp():
+    def kernel(x):
+        i = cuda.grid(1)
+        x[i * (1 + i // 32)] = f4(1)
+
+    (store,) = counted(kernel, 2, 64, np.zeros(512, f4)).accesses
+    assert (store.first.cost, store.worst.cost) == (4, 16)
+    assert (store.worst.block, store.worst.warp) == ((1, 0, 0), 1)
+    assert store.worst.byte[:2].tolist() == [96 * 4 * 4, 97 * 4 * 4]
+    assert (store.worst.least, store.sectors) == (4, 4 + 8 + 12 + 16)
+
+
+def test_shared_bytes_count_from_the_block_s_first():
+    def kernel(out):
+        tile = cuda.shared.array(20, f4)
+        if cuda.blockIdx.x == 1:
+            tile[cuda.threadIdx.x] = f4(1)
+
+    (store,) = counted(kernel, 2, 20, np.zeros(1, f4)).accesses
+    assert store.first.block == (1, 0, 0)
+    assert store.first.byte[:3].tolist() == [0, 4, 8]

@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 
 from minigrad.array.dtypes import as_dtype
-from minigrad.errors import DataRaceError
-from minigrad.kernels.gpu import matmul_plan, matmul_text
-from minigrad.kernels.gpu.kernel import gpu_kernel
+from minigrad.kernels.gpu import matmul_plan
 from minigrad.kernels.gpu.matmul_plan import LARGE, SMALL, SMALL_8, Plan
 from minigrad.kernels.gpu.matmul_text import Tile
 from tests.gpu.machine import Machine, random
+from tests.gpu.products import close, lying, product
 
 RNG = np.random.default_rng(0)
-TOLERANCE = {"float32": 3e-5, "float64": 1e-12}
 TINY, TALL = Tile(16, 32, 8, 4, 4), Tile(64, 128, 8, 8, 8)  # one warp, and four
 
 
@@ -35,29 +33,6 @@ def plan(monkeypatch):
         monkeypatch.setattr(matmul_plan, "plan", lambda *_: Plan(tile, is_whole, splits, per_split))
 
     return choose
-
-
-def close(got, want):
-    assert got.shape == want.shape
-    if want.dtype.kind != "f":
-        np.testing.assert_array_equal(got, want)
-        return
-    bound = TOLERANCE[want.dtype.name]
-    np.testing.assert_allclose(got, want, rtol=bound, atol=bound * 10)
-
-
-def product(machine, a, b, bias=None):
-    """a @ b + bias by the machine; operands are ndarrays of any strides."""
-    shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
-    out = machine.from_numpy(np.full(shape, 7, a.dtype), as_dtype(a.dtype))
-    bias = None if bias is None else machine.of(bias)
-    machine.matmul(machine.of(a), machine.of(b), out, bias)
-    return machine.to_numpy(out)
-
-
-def lying(x, is_transposed):
-    """x, or the same matrix stored by columns."""
-    return np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2) if is_transposed else x
 
 
 # -- tiles ---------------------------------------------------------------------------------------
@@ -121,19 +96,6 @@ def test_nan_and_infinities_stay_in_their_rows(machine):
     a[2, 3], a[5, 1] = np.nan, np.inf
     with np.errstate(invalid="ignore"):
         np.testing.assert_array_equal(product(machine, a, b), a @ b)
-
-
-@pytest.mark.parametrize("barrier", [0, 1])
-def test_each_barrier_is_needed(machine, monkeypatch, barrier):
-    parts = matmul_text.text(TALL, "f4", False).split("cuda.syncthreads()")
-    assert len(parts) == 3
-    broken = "cuda.syncthreads()".join(parts[: barrier + 1]) + "pass"
-    broken += "cuda.syncthreads()".join(parts[barrier + 1 :])
-    kernel = gpu_kernel(broken, matmul_text.signature("f4"))
-    monkeypatch.setattr(matmul_plan, "kernel", lambda *_: kernel)
-    monkeypatch.setattr(matmul_plan, "plan", lambda *_: Plan(TALL, False, 1, 1 << 20))
-    with pytest.raises(DataRaceError, match="_shared"):
-        product(machine, random(RNG, (64, 40), "f4"), random(RNG, (40, 128), "f4"))
 
 
 # -- layouts, batches, what is added --------------------------------------------------------------

@@ -246,15 +246,7 @@ MUTANTS = [
             "        out[left + tx, top + ty] = tile[ty, tx]\n",
         ),
     ),
-    mutant(
-        TRANSPOSE,
-        "unwritten",
-        (
-            "    if top + ty < x.shape[0] and left + tx < x.shape[1]:\n        tile",
-            "    if top + ty >= x.shape[0] or left + tx >= x.shape[1]:\n        return\n"
-            "    if left + tx < x.shape[1]:\n        tile",
-        ),
-    ),
+    mutant(TRANSPOSE, "not_a_kernel", ("(SQUARE, 33)", "(SQUARE, SQUARE + 1)")),
     mutant(
         TRANSPOSE,
         "bounds",

@@ -31,7 +31,7 @@ from minigrad.simt.orders import run_in_some_order
 # 132 processors with room for 2,048 threads each.) Nobody writes a program for each of them. One
 # writes *one* function, a **kernel**, that says what one thread does; and all threads run it.
 #
-# Here is one, with an image of a digit. It makes each pixel a little darker.
+# Here is one, with an image of a digit. It makes each pixel half as bright.
 
 
 # %%

@@ -11,6 +11,7 @@ the loops, and nothing of the arrays is left.
 
 from minigrad.kernels.codegen import renamed_outputs
 from minigrad.kernels.emitter import TYPE_OF, real_type
+from minigrad.kernels.gpu.column_sums_text import ColumnSums
 from minigrad.kernels.gpu.gathering import Accumulator, shuffled
 from minigrad.kernels.gpu.row_analysis import analysed
 from minigrad.kernels.gpu.rows_form import row_operands
@@ -41,7 +42,7 @@ def rows_text(program, form):
     return text.made(emitter)
 
 
-class _Writer:
+class _Writer(ColumnSums):
     """Writes a row kernel."""
 
     def __init__(self, text, form, emitter, results):
@@ -63,7 +64,7 @@ class _Writer:
         text.line(1, "t = U4(cuda.threadIdx.x)")
         text.line(1, f"lane = t % {form.team}")
         text.line(1, f"mine = t // {form.team}")
-        self._columns_begin(size)
+        self.begin_columns(size)
         text.line(1, f"base = {text.index}(cuda.blockIdx.x * {form.each})")
         text.line(1, "while base < n_i:")
         text.line(2, f"i = {text.index}(base + mine)")
@@ -82,12 +83,12 @@ class _Writer:
         if self.shared:
             text.line(2, "cuda.syncthreads()")  # before the next row writes there
         text.line(2, f"base = {text.index}(base + cuda.gridDim.x * {form.each})")
-        self._columns_end(size)
+        self.end_columns(size)
         text.lines[body:body] = self.local.values()
 
     # -- loops over the row ----------------------------------------------------------------------
 
-    def _over(self, indent, write, limit="n"):
+    def over(self, indent, write, limit="n"):
         """A loop over this thread's accesses of a row; write(indent) adds what it does at c."""
         text, form = self.text, self.form
         first, step = "lane", form.team
@@ -149,7 +150,7 @@ class _Writer:
                 self._load(indent, name, f"kept_{name}", place)
 
         if names:
-            self._over(2, write)
+            self.over(2, write)
 
     def _near(self, used):
         """The inputs that one pass alone reads, in accesses of four."""
@@ -183,7 +184,7 @@ class _Writer:
             text.all_lines(indent, after)
 
         if lines:
-            self._over(2, write)
+            self.over(2, write)
         for name in near:
             del emitter.registers[name]
 
@@ -244,8 +245,7 @@ class _Writer:
             lines = []
             for k, (e, o, mode) in enumerate(self.results):
                 if mode == "columns":
-                    target = f"sum_{o.name}[e]" if form.units else f"{o.name}[team * n_j + j]"
-                    lines.append(f"{target} += {emitter.value(e, 'f')}")
+                    self.add_to_columns(o, emitter.value(e, "f"), lines, after)
                     continue
                 value = emitter.stored(e, o.kind)
                 if mode == "row":
@@ -266,27 +266,3 @@ class _Writer:
                 text.line(2, "cuda.syncthreads()" if form.team > 32 else "cuda.syncwarp()")
             text.line(2, "if lane == 0 and here:" if form.guards_rows else "if lane == 0:")
             text.all_lines(3, rows)
-
-    # -- sums over the rows ----------------------------------------------------------------------
-
-    def _columns_begin(self, size):
-        text, real = self.text, self.emitter.real
-        if not self.summed:
-            return
-        text.line(1, f"team = cuda.blockIdx.x * {self.form.each} + mine")
-        if size:
-            for o in self.summed:
-                self.array(f"sum_{o.name}", size, real)
-            text.line(1, f"for e in range({size}):")
-            for o in self.summed:
-                text.line(2, f"sum_{o.name}[e] = {real}(0)")
-            return
-        self._columns_over([f"{o.name}[team * n_j + j] = {real}(0)" for o in self.summed])
-
-    def _columns_end(self, size):
-        if self.summed and size:
-            lines = [f"{o.name}[team * n_j + j] = sum_{o.name}[e]" for o in self.summed]
-            self._columns_over(lines)
-
-    def _columns_over(self, lines):
-        self._over(1, lambda indent: self._elements(indent, lines), "n_j")

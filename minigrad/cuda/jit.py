@@ -112,15 +112,11 @@ class Launch:
 
     def simulate(self, values, counts=None):
         """Runs the kernel in the simulator, on NumPy arrays and numbers."""
-        simt.launch(
-            self.kernel.py_func,
-            self.blocks,
-            self.threads,
-            values,
-            self.shared,
-            self.kernel.watch,
-            counts,
-        )
+        configuration = self.blocks, self.threads, values, self.shared, self.kernel.watch, counts
+        try:
+            simt.launch(self.kernel.py_func, *configuration)
+        except SimulationError as error:
+            raise error.with_traceback(None)  # noqa: B904 - the same one; it names the kernel's line
 
     def __repr__(self):
         return f"<{self.kernel.__name__}[{self.blocks}, {self.threads}]>"

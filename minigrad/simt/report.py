@@ -5,13 +5,16 @@ from minigrad.simt.lanes import WARP
 
 def text(counts, title):
     """All of it, for a terminal."""
-    lines = [
-        f"{title}: {counts.blocks:,} {_noun(counts.blocks, 'block')}, "
-        f"{counts.threads:,} {_noun(counts.threads, 'thread')}"
-    ]
+    lines = [f"{title}: {size(counts)}"]
     lines += _table(counts.accesses)
     lines += remarks(counts)
     return "\n".join(lines)
+
+
+def size(counts):
+    """`4 blocks, 128 threads`."""
+    blocks, threads = counts.blocks, counts.threads
+    return f"{blocks:,} {_noun(blocks, 'block')}, {threads:,} {_noun(threads, 'thread')}"
 
 
 def _table(accesses):

@@ -1,7 +1,7 @@
 """Pictures of what a kernel does to memory: the lanes of a warp, and the bytes each of them uses.
 
 Global memory is drawn as sectors of 32 bytes, the least that it moves: those that are moved but not
-asked for stay pale. Shared memory is drawn as its 32 banks: lanes that need different words of one
+asked for stay empty. Shared memory is drawn as its 32 banks: lanes that need different words of one
 bank stand on top of each other, and as high as they stand, so many passes it takes. All pictures
 have the same scale, so that before and after can be compared.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 from minigrad.simt.counts import Access
 from minigrad.simt.lanes import WARP
-from minigrad.simt.report import cost, remarks
+from minigrad.simt.report import cost, remarks, size
 from minigrad.simt.traffic import BANKS, SECTOR, WORD
 
 WIDTH, LEFT, CELL = 720, 56, 20  # pixels; CELL: of a lane, and of a bank
@@ -73,7 +73,7 @@ def page(counts, title):
     )
     drawn = "".join(p._repr_html_() for p in pictures(counts))
     return (
-        f"<div><b>{html.escape(title)}</b>: {counts.blocks:,} blocks, {counts.threads:,} threads"
+        f"<div><b>{html.escape(title)}</b>: {size(counts)}"
         f"<table><tr>{head}</tr>{rows}</table><ul>{said}</ul>{drawn}</div>"
     )
 
@@ -181,7 +181,7 @@ def _sectors(access):
     left_out = f"; {len(touched) - len(shown)} more not drawn" if len(touched) > len(shown) else ""
     axis = (
         f"boxes: the sectors that are moved, at the left the first byte within {access.array}; "
-        f"dark: bytes asked for{left_out}"
+        f"filled: bytes asked for{left_out}"
     )
     return parts, top + rows * ROW + 26, axis
 
@@ -209,7 +209,7 @@ def _banks(access):
     for bank in range(BANKS):
         x = LEFT + bank * CELL + 40
         for level, word in enumerate(words[bank][:MOST_PASSES]):
-            kind = "mg-clash" if level else "mg-word"
+            kind = "mg-clash" if level >= sample.least else "mg-word"
             parts.append(
                 f'<rect class="{kind}" x="{x}" y="{top + level * step}" width="{CELL - 3}" '
                 f'height="{step - 3}"><title>word {word}: bytes {word * WORD} to '
@@ -222,4 +222,8 @@ def _banks(access):
         )
     parts.append(f'<text x="{LEFT - 6}" y="{top + high * step + 13}" text-anchor="end">bank</text>')
     height = top + high * step + LANE + 30
-    return parts, height, "boxes above a bank: different words of it, one pass each (orange: more)"
+    return (
+        parts,
+        height,
+        "boxes above a bank: different words of it, one pass each (orange: conflicts)",
+    )

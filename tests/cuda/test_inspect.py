@@ -121,6 +121,7 @@ def test_html(report, tmp_path):
     assert page.count("<svg") == 2
     assert "13 / 7 sectors" in page
     assert "i &lt; out.size" in page
+    assert "2 blocks, 64 threads" in page
     report.save(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
@@ -133,3 +134,24 @@ def test_what_is_inspected_is_a_launch_that_did_not_happen():
         cuda.inspect(shift[1, 4](x, x.copy(), 1))
     with pytest.raises(ArgumentTypeError, match="3 arguments"):
         cuda.inspect(shift[1, 4], x)
+
+
+@cuda.jit
+def wide(p, q):
+    tile = cuda.shared.array(128, f4)
+    i = cuda.threadIdx.x * 4
+    a, b, c, d = cuda.load4(p, i)
+    cuda.store4(tile, i, a, b, c, d)
+    cuda.syncthreads()
+    q[cuda.threadIdx.x] = tile[i]
+
+
+def test_wide_accesses_are_no_conflicts():
+    report = cuda.inspect(wide[1, 32], np.zeros(128, f4), np.zeros(32, f4))
+    load, store, column, _ = (p.to_svg() for p in report.pictures)
+    _, of_kind, _ = parsed(load)
+    assert (len(of_kind("mg-moved")), len(of_kind("mg-used"))) == (16, 32)
+    _, of_kind, _ = parsed(store)
+    assert (len(of_kind("mg-word")), len(of_kind("mg-clash"))) == (128, 0)
+    _, of_kind, _ = parsed(column)
+    assert (len(of_kind("mg-word")), len(of_kind("mg-clash"))) == (8, 24)

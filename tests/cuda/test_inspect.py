@@ -155,3 +155,19 @@ def test_wide_accesses_are_no_conflicts():
     assert (len(of_kind("mg-word")), len(of_kind("mg-clash"))) == (128, 0)
     _, of_kind, _ = parsed(column)
     assert (len(of_kind("mg-word")), len(of_kind("mg-clash"))) == (8, 24)
+
+
+@cuda.jit
+def broadcast(out):
+    tile = cuda.shared.array(4, f4)
+    if cuda.threadIdx.x < 4:
+        tile[cuda.threadIdx.x] = f4(1)
+    cuda.syncthreads()
+    out[cuda.threadIdx.x] = tile[cuda.threadIdx.x // 16]
+
+
+def test_one_word_serves_all_lanes_that_want_it():
+    report = cuda.inspect(broadcast[1, 32], np.zeros(32, f4))
+    (svg,) = (p.to_svg() for p in report.pictures if p.access.kind == "load")
+    _, of_kind, _ = parsed(svg)
+    assert (len(of_kind("mg-word")), len(of_kind("mg-clash")), len(of_kind("mg-way"))) == (2, 0, 32)

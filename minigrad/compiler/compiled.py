@@ -55,8 +55,8 @@ def compile(f=None, *, donate=(), strict=True, **unknown):
     statistics, random numbers, versions, learning rates of schedules that f steps. What it returns
     carries no graph: compile the whole step, `backward` and `optimizer.step()` included; a view of
     an argument, or of another result, comes as a copy. While somebody looks on (a timeline, anomaly
-    detection, records, `mg.use`), or another device is active, f runs as usual. A program is for the
-    device of its arguments, or of what it finds outside: on `cuda` it is replayed as CUDA graphs.
+    detection, records, `mg.use`), or another device is active, f runs as usual. A program runs on
+    the device of its arguments, or of what it finds outside; on `cuda` it is made of CUDA graphs.
 
     **What is looked at in each call**, and leads to another program if it is new: how the arguments
     are nested; shapes, strides, dtypes, devices, requires_grad of Variables, which share memory;

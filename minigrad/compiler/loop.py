@@ -118,7 +118,7 @@ class Loop:
         trial.dims, trial.rows, trial.loads, trial.real = fit.dims, fit.rows, loads, real
         trial._commit(piece, values, outputs, mapping, fresh)
         if trial is not self:
-            if not self.limit(trial):
+            if not self.limit(trial):  # pyright: ignore[reportOptionalCall] - there is one
                 return False
             self.__dict__.update(trial.__dict__)
         return True

@@ -30,6 +30,7 @@ class Call:
 
     kernel: Any
     scratch: Any
+    table: Any  # of a GPU's plan: the call of the device's table
 
     def __init__(self, kind, item, reads, writes, ns):
         self.kind, self.item, self.ns = kind, item, ns

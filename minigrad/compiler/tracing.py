@@ -6,9 +6,11 @@ from typing import Any
 from minigrad.compiler import donation
 from minigrad.compiler.capture import capture
 from minigrad.compiler.gpu.plan import build_for_gpu
+from minigrad.compiler.gpu.refusals import check_arguments
 from minigrad.compiler.gpu.wrapper import GpuWrapper
 from minigrad.compiler.gradients import settle
 from minigrad.compiler.plan import build
+from minigrad.compiler.program import CAPTURED
 from minigrad.compiler.refusals import OtherDevice
 from minigrad.compiler.standins import StandIns
 from minigrad.compiler.structure import outputs_of, variables_of
@@ -121,21 +123,25 @@ class Traced:
 def traced(step, args, kwargs, description):
     """Runs a compiled step's function under the trace: a Traced without a plan.
 
-    The program is for the device of the arguments; one that has none, or arguments on the CPU
-    alone, for that of the first other memory that the function meets.
+    The program is for the device of the arguments; of a step that has none, or arguments on the CPU
+    alone, for that of the first other memory that it meets; if it meets none, for the default one.
 
     Raises:
         TraceError: it cannot become a program.
     """
     devices = [m.array.device for m in description.members]
     found = [d for d in devices if d != HOST]
-    device = found[0] if found else HOST if devices else default_device().name
+    device = found[0] if found else HOST
     try:
-        return _traced(step, args, kwargs, description, device)
+        new = _traced(step, args, kwargs, description, device)
     except OtherDevice as other:
         if found:
             raise
         device = other.found
+    else:
+        device = default_device().name
+        if devices or device == HOST or new.capture.recording.values(CAPTURED):
+            return new
     return _traced(step, args, kwargs, description, device)
 
 
@@ -164,6 +170,7 @@ def _traced(step, args, kwargs, description, device):
     found.variables = []
     stand_ins.let_go()
     _check_aliases(found, groups, donated)
+    check_arguments(found.recording, groups, device)
     new = Traced(step, description, found, groups, members, donated)
     new.began = began
     return new

@@ -10,7 +10,6 @@ import textwrap
 from minigrad.compiler import epilogue as attached
 from minigrad.compiler import passes, schedule, skinny, step_text
 from minigrad.compiler.gpu import bundle
-from minigrad.compiler.gpu.refusals import MOST_HOST_NUMBERS
 from minigrad.compiler.passes.common import share_common
 from minigrad.compiler.passes.constants import fold_constants
 from minigrad.compiler.passes.copies import without_copies
@@ -135,7 +134,6 @@ def numbers():
         "{written_out}": step_text.WRITTEN_OUT,
         "{many}": bundle.MANY,
         "{small}": f"{bundle.SMALL:,}",
-        "{numbers}": MOST_HOST_NUMBERS,
     }
 
 

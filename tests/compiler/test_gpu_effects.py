@@ -211,6 +211,44 @@ def test_what_does_not_fit_runs_eagerly_with_one_warning():
     assert not step.traces
 
 
+def test_values_of_two_devices_keep_them():
+    x, y = mg.ones((3,), device="cpu"), mg.ones((3,))
+
+    @mg.compile
+    def both(a, b):
+        return a.sum(), b.sum()
+
+    with mg.device("cpu"):
+        outside = mg.ones((3,))
+
+    @mg.compile
+    def another(b):
+        return outside.sum(), b.sum()
+
+    both(x, y), another(y)
+    with pytest.warns(RetraceWarning, match="'x'|argument 0 .* lies on cpu"):
+        found = both(x, y)
+    assert [z.device for z in found] == ["cpu", QUICK.name]
+    with pytest.warns(RetraceWarning, match="it reads an array"):
+        found = another(y)
+    assert [z.device for z in found] == ["cpu", QUICK.name]
+
+
+def test_a_model_that_is_moved_has_another_program():
+    model = mg.nn.Linear(3, 2)
+
+    @mg.compile
+    def look():
+        return model.weight.detach().sum()
+
+    for device in (QUICK.name, "cpu", QUICK.name):
+        model.to(device)
+        for _ in range(3):
+            total = look()
+            assert total.device == device
+        np.testing.assert_allclose(elements(total), elements(model.weight).sum(), rtol=1e-6)
+
+
 @pytest.mark.parametrize("mode", ["0", "check"])
 def test_modes(monkeypatch, mode):
     monkeypatch.setenv("MINIGRAD_COMPILE", mode)

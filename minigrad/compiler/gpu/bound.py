@@ -137,11 +137,14 @@ class Bound:
         data = backend.values(source)
         if self._uploaded.get(value) != data.tobytes():
             self._uploaded[value] = data.tobytes()
-            backend.set_values(self.whole(value), data)
+            self._copy_in(data, self.whole(value))
 
     def _write_numbers(self, numbers):
         """Copies seed and counter into the arena."""
-        backend.set_values(self.seed_and_counter, np.array(numbers, np.int64))
+        self._copy_in(np.array(numbers, np.int64), self.seed_and_counter)
+
+    def _copy_in(self, data, target):
+        self.device.copy_flat(self.device.from_numpy(data, target.dtype), target)
 
     def _replay(self):
         for launches, checks in self.segments:

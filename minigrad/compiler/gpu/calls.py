@@ -4,8 +4,9 @@ An item that is one instruction is the call that was written down. A Loop of sev
 `elementwise` or `rows` with a program of all their formulas.
 """
 
+from minigrad.array.layout import size_of
 from minigrad.compiler.gpu.bundle import THREADS, Bundle, Part, kernel_of
-from minigrad.compiler.gpu.fuse import is_alone, is_by_rows, one_column_axis
+from minigrad.compiler.gpu.fuse import is_alone, is_by_rows
 from minigrad.compiler.gpu.random_text import launch_random
 from minigrad.compiler.items import MatMul
 from minigrad.compiler.loop import Loop
@@ -46,7 +47,7 @@ def call_of(item, check=0):
         return _by_rows(item) if is_by_rows(item) else _elementwise(item)
     if type(item) is MatMul:
         return _product(item)
-    instruction = item.pieces[0].instruction if type(item) is Loop else item.instruction
+    instruction = item.instructions[0]
     return _CALLS[instruction.op](instruction, check)
 
 
@@ -76,7 +77,7 @@ def _elementwise(loop):
 
 def _by_rows(loop):
     program, places = _program(loop)
-    columns, _ = one_column_axis(loop)
+    columns = size_of(loop.dims[loop.rows :])
     n = loop.rows
     head = loop.dims[:n]
     shape = (*head, columns)

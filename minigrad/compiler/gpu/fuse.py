@@ -44,9 +44,8 @@ def fuse_for_gpu(recording):
                 place(piece, items, fits_one_kernel)
         elif i.op == "matmul":
             if i.outputs[0].size:
-                items.append(
-                    MatMul(i, *i.inputs, i.outputs[0], bool(i.attributes.get("accumulate")))
-                )
+                (a, b), (out,) = i.inputs, i.outputs
+                items.append(MatMul(i, a, b, out, bool(i.attributes.get("accumulate"))))
         else:
             items.append(Opaque(i))
     items = without_unread(items, recording.results)
@@ -85,7 +84,7 @@ def fits_one_kernel(loop):
     for e in formulas:
         if e.op in ROW_REDUCTIONS and (e.op not in ROW_FORMS or loop.kinds.of(e.args[0]) != "f"):
             return False
-    return not _is_compared(loop, formulas) and one_column_axis(loop) is not None
+    return not _is_compared(loop, formulas) and _has_one_column_axis(loop)
 
 
 def _is_compared(loop, formulas):
@@ -107,16 +106,10 @@ def _is_row_output(loop, o):
     return o.how == "sum" and o.value.dtype.is_float and loop.kinds.of(o.formula) == "f"
 
 
-def one_column_axis(loop):
-    """(columns, the stride of each place along them) if the columns are one axis for all, or None.
-
-    In the order of loads, then outputs.
-    """
+def _has_one_column_axis(loop):
+    """Whether the columns are one axis for all that a Loop loads and writes."""
     places = [s for _, _, s in loop.loads] + [o.strides for o in loop.outputs]
-    dims, steps = collapse(loop.dims[loop.rows :], [s[loop.rows :] for s in places])
-    if len(dims) > 1:
-        return None
-    return (dims[0], steps[0]) if dims else (1, (0,) * len(places))
+    return len(collapse(loop.dims[loop.rows :], [s[loop.rows :] for s in places])[0]) < 2
 
 
 def _formulas(loop):

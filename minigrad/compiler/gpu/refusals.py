@@ -1,7 +1,5 @@
 """What a compiled step cannot be on a GPU: it runs as usual, and a warning says why."""
 
-MOST_HOST_NUMBERS = 64  # elements of an array on the CPU that a program on a GPU may read
-
 
 class Unfit(Exception):
     """A step that runs eagerly. why: a sentence for people."""
@@ -12,10 +10,22 @@ class Unfit(Exception):
 
 
 def check_host_values(values, written, device):
-    """Raises Unfit for memory on the CPU that is more than numbers which the step reads."""
+    """Raises Unfit for captured memory on the CPU that is no optimizer's numbers, which are read.
+
+    Those have names, which the trace was told (see `optim.traced`).
+    """
     for v in values:
-        what = f"'{v.name}'" if v.name else f"an array {v.dtype}[{v.size}]"
-        if v in written:
-            raise Unfit(f"it writes to {what} on the CPU, and computes on {device}")
-        if v.size > MOST_HOST_NUMBERS:
-            raise Unfit(f"it reads {what} on the CPU, and computes on {device}")
+        if v in written or not v.name:
+            does = "writes to" if v in written else "reads"
+            what = f"an array {v.dtype}[{v.size}] on the CPU"
+            raise Unfit(f"it {does} {what}, and computes on {device}")
+
+
+def check_arguments(recording, groups, device):
+    """Raises Unfit if the program touches an argument on another device. groups: one a Value."""
+    touched = {r.value for i in recording.instructions for r in (*i.reads, *i.writes)}
+    touched |= {r.value for r in recording.results}
+    for value, group in zip(recording.arguments, groups, strict=True):
+        where = group.storage.device
+        if where != device and value in touched:
+            raise Unfit(f"{group.where} lies on {where}, and the step computes on {device}, too")

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from minigrad import simt
 from minigrad.array.dtypes import as_dtype, int64
 from minigrad.kernels.gpu import scan
+from minigrad.simt.counts import Counts
 from tests.gpu.machine import Machine, random
 
 RNG = np.random.default_rng(1)
@@ -106,6 +108,16 @@ def test_nonzero_finds_all_places_in_order(machine, n, dtype):
         found = machine.nonzero(machine.of(x))
         assert found.dtype is int64
         np.testing.assert_array_equal(machine.to_numpy(found), np.flatnonzero(x))
+
+
+def test_blocks_read_and_write_neighbours(machine, monkeypatch):
+    counts, run = Counts(), simt.launch
+    monkeypatch.setattr(simt, "launch", lambda *given: run(*given[:5], False, counts))
+    x = machine.of(random(RNG, (2 * scan.PIECE,), "f4"))
+    machine.cumsum(x, machine.empty(x.shape, x.dtype), 0)
+    machine.arg_reduce(x, machine.empty((), int64), 0, True)
+    assert len(counts.accesses) > 10
+    assert [x.site.text for x in counts.accesses if x.efficiency < 1] == []
 
 
 def test_nonzero_of_a_transposed_array_counts_in_its_own_order(machine):

@@ -14,30 +14,41 @@ ALL = 0xFFFFFFFF  # lanes of a warp
 
 
 @exact_jit
-def sum_before(value, warps, zero):
-    """(the sum of `value` over the threads before this one, over all threads of the block).
-
-    warps: shared, an element a warp (8), of the type of value and zero. All threads take part; it
-    ends with no barrier, so callers that use `warps` again need one.
-    """
-    lane, warp = I4(cuda.threadIdx.x & 31), I4(cuda.threadIdx.x >> 5)
-    total, step = value, I4(1)
+def summed_in_warp(value):
+    """The sum of `value` over the lanes up to this one; all lanes take part."""
+    lane, step = I4(cuda.threadIdx.x & 31), I4(1)
     while step < 32:
-        other = cuda.shfl_up_sync(ALL, total, step)
+        other = cuda.shfl_up_sync(ALL, value, step)
         if lane >= step:
-            total = other + total
+            value = other + value
         step = I4(step * 2)
-    if lane == 31:
+    return value
+
+
+@exact_jit
+def sum_before_warp(total, warps, zero):
+    """(the sum over the warps before this one, over all warps of the block).
+
+    total: in lane 31 the sum of its warp. warps: shared, an element a warp (8), of the type of
+    total and zero. All threads take part; callers that use `warps` again need a barrier.
+    """
+    warp = I4(cuda.threadIdx.x >> 5)
+    if cuda.threadIdx.x & 31 == 31:
         warps[warp] = total
-    before = cuda.shfl_up_sync(ALL, total, 1)
-    before = before if lane > 0 else zero
     cuda.syncthreads()
-    start, whole = zero, zero
+    before, whole = zero, zero
     for k in range(BLOCK // 32):
         if k == warp:
-            start = whole
+            before = whole
         whole += warps[k]
-    return (before if warp == 0 else start + before), whole
+    return before, whole
+
+
+@exact_jit
+def first_of_lane(piece):
+    """The first element of this thread: a warp has 32 * EACH of them, its lanes every 32nd."""
+    warp = cuda.threadIdx.x >> 5
+    return (piece * BLOCK + warp * 32) * EACH + (cuda.threadIdx.x & 31)
 
 
 @exact_jit
@@ -61,11 +72,11 @@ def sums_of_pieces(x, totals, n, inner, pieces):
     s = I8(cuda.blockIdx.x) // pieces
     piece, o = I8(cuda.blockIdx.x) - s * pieces, s // inner
     start = o * n * inner + s - o * inner
-    first = (piece * BLOCK + cuda.threadIdx.x) * EACH
     total = T(0)
-    for i in range(first, min(first + EACH, n)):
+    stop = min((piece + 1) * BLOCK * EACH, n)
+    for i in range(piece * BLOCK * EACH + cuda.threadIdx.x, stop, BLOCK):
         total += x[start + i * inner]
-    _, whole = sum_before(total, warps, T(0))
+    _, whole = sum_before_warp(summed_in_warp(total), warps, T(0))
     if cuda.threadIdx.x == 0:
         totals[s * pieces + piece] = whole
 
@@ -80,16 +91,20 @@ def cumsum_pieces(x, before, out, n, inner, pieces):
     s = I8(cuda.blockIdx.x) // pieces
     piece, o = I8(cuda.blockIdx.x) - s * pieces, s // inner
     start = o * n * inner + s - o * inner
-    first = (piece * BLOCK + cuda.threadIdx.x) * EACH
-    total = T(0)
-    for i in range(first, min(first + EACH, n)):
+    first, total = first_of_lane(piece), T(0)
+    for i in range(first, min(first + 32 * EACH, n), 32):
         total += x[start + i * inner]
-    running, _ = sum_before(total, warps, T(0))
+    running, _ = sum_before_warp(summed_in_warp(total), warps, T(0))
     if piece > 0:
         running = before[s * pieces + piece - 1] + running
-    for i in range(first, min(first + EACH, n)):
-        running += x[start + i * inner]
-        out[start + i * inner] = running
+    for k in range(EACH):
+        i, value = first + 32 * k, T(0)
+        if i < n:
+            value = x[start + i * inner]
+        value = summed_in_warp(value)
+        if i < n:
+            out[start + i * inner] = running + value
+        running += cuda.shfl_sync(ALL, value, 31)
 
 
 # ---- the place of the extreme --------------------------------------------------------------------
@@ -191,13 +206,12 @@ def arg_of_pieces(values, places, out, pieces, is_max):
 def count_nonzero(x, counts, n):
     """counts[p] = how many elements of piece p of x (n,) are not 0, int64; a block a piece."""
     warps = cuda.shared.array(8, I8)
-    piece = I8(cuda.blockIdx.x)
-    first = (piece * BLOCK + cuda.threadIdx.x) * EACH
-    found = I8(0)
-    for i in range(first, min(first + EACH, n)):
+    piece, found = I8(cuda.blockIdx.x), I8(0)
+    stop = min((piece + 1) * BLOCK * EACH, n)
+    for i in range(piece * BLOCK * EACH + cuda.threadIdx.x, stop, BLOCK):
         if x[i] != 0:
             found += 1
-    _, whole = sum_before(found, warps, I8(0))
+    _, whole = sum_before_warp(summed_in_warp(found), warps, I8(0))
     if cuda.threadIdx.x == 0:
         counts[piece] = whole
 
@@ -206,16 +220,19 @@ def count_nonzero(x, counts, n):
 def write_nonzero(x, before, out, n):
     """Writes the places of elements of x (n,) that are not 0; before: running sums of counts."""
     warps = cuda.shared.array(8, I8)
-    piece = I8(cuda.blockIdx.x)
-    first = (piece * BLOCK + cuda.threadIdx.x) * EACH
-    found = I8(0)
-    for i in range(first, min(first + EACH, n)):
+    piece, found = I8(cuda.blockIdx.x), I8(0)
+    first = first_of_lane(piece)
+    for i in range(first, min(first + 32 * EACH, n), 32):
         if x[i] != 0:
             found += 1
-    at, _ = sum_before(found, warps, I8(0))
+    at, _ = sum_before_warp(summed_in_warp(found), warps, I8(0))
     if piece > 0:
         at += before[piece - 1]
-    for i in range(first, min(first + EACH, n)):
-        if x[i] != 0:
-            out[at] = i
-            at += 1
+    for k in range(EACH):
+        i, is_one = first + 32 * k, I8(0)
+        if i < n and x[i] != 0:
+            is_one = I8(1)
+        upto = summed_in_warp(is_one)
+        if is_one == 1:
+            out[at + upto - 1] = i
+        at += cuda.shfl_sync(ALL, upto, 31)

@@ -156,6 +156,20 @@ def kernel(x, out):
     assert (out[8] == np.repeat((hit & (i > 63)).reshape(2, 64).any(1), 64)).all()
 
 
+def test_lanes_that_have_returned_are_not_waited_for():
+    text = """
+def kernel(out):
+    i = cuda.grid(1)
+    if i >= 20:
+        return
+    cuda.syncwarp()
+    out[i] = cuda.popc(cuda.ballot_sync(0xFFFFFFFF, True)) + cuda.shfl_sync(0xFFFFFFFF, i, 19)
+"""
+    out = np.zeros(32, np.int64)
+    launch(text, 1, 32, out)
+    assert (out == np.where(np.arange(32) < 20, 39, 0)).all()
+
+
 def test_float16():
     text = """
 def kernel(x, out):

@@ -213,9 +213,9 @@ def test_load_of_another_numba_version_is_another_file(empty_loader, monkeypatch
 
 def test_load_of_other_flags_is_another_file(empty_loader, monkeypatch):
     before = loader.load(TEXT.format(4))
-    header = loader._source("header")
+    header = loader.source("header")
     assert header.count('"contract"') >= 1
-    monkeypatch.setattr(loader, "_source", lambda name: header.replace('"reassoc", ', ""))
+    monkeypatch.setattr(loader, "source", lambda name: header.replace('"reassoc", ', ""))
     monkeypatch.setattr(loader, "_modules", {})
     assert loader.load(TEXT.format(4)).__file__ != before.__file__
 
@@ -223,12 +223,12 @@ def test_load_of_other_flags_is_another_file(empty_loader, monkeypatch):
 def test_load_of_a_changed_included_file_is_another_file(empty_loader, monkeypatch):
     text = '@jit("i8(i8, i8)")\ndef kernel(x, n):\n    return ipow_i8(x, n)\n'
     before = loader.load(text, ("powers",))
-    source = loader._source
+    source = loader.source
 
     def changed(name):
         return source(name) + ("\n# changed\n" if name == "powers" else "")
 
-    monkeypatch.setattr(loader, "_source", changed)
+    monkeypatch.setattr(loader, "source", changed)
     monkeypatch.setattr(loader, "_modules", {})
     assert loader.load(text, ("powers",)).__file__ != before.__file__
     assert before.kernel(3, 4) == 81

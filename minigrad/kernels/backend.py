@@ -56,7 +56,10 @@ class Device(Protocol):
         ...
 
     def scatter_add(self, source: Array, index: Array, out: Array) -> None:
-        """out[o, index[i], :] += source[o, i, :], in the order of i: the adjoint of gather."""
+        """out[o, index[i], :] += source[o, i, :], in the order of i: the adjoint of gather.
+
+        On a GPU in any order: floats that meet in one place may be rounded differently each time.
+        """
         ...
 
     def put(self, source: Array, index: Array, out: Array) -> None:
@@ -140,6 +143,23 @@ class Device(Protocol):
 
         A NaN counts as the largest. x (images, channels, h, w), out (images, channels, oh, ow).
         """
+        ...
+
+    def update(self, name: str, rows: Sequence[tuple], values: Sequence[float]) -> None:
+        """One step of an optimizer, for parameters of one dtype: 'sgd', 'adam' or 'rmsprop'.
+
+        rows: (p, g, slots, steps) of each, contiguous; steps: float64, or None. values: see the
+        optimizers' `numbers`. This and the two that follow the CPU lacks: it has tables of
+        addresses (`kernels/optimizers.py`).
+        """
+        ...
+
+    def squares(self, arrays: Sequence[Array]) -> list:
+        """The sum of squares of each of contiguous Arrays of one dtype, as floats."""
+        ...
+
+    def scale(self, arrays: Sequence[Array], factors: Sequence[float]) -> None:
+        """Multiplies contiguous Arrays of one dtype by a float each."""
         ...
 
     def share(self, x: Array) -> Array:

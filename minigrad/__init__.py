@@ -11,8 +11,10 @@ __version__ = "0.1.0"
 
 _MODULES = {
     name: f"minigrad.{name}"
-    for name in ("memory", "nn", "optim", "errors", "data", "viz", "course", "kernels", "graph", "cuda")
-}
+    for name in (
+        "memory", "nn", "optim", "errors", "data", "viz", "course", "kernels", "graph", "cuda",
+    )
+}  # fmt: skip
 _MODULES |= {"debug": "minigrad.autograd.debug", "functional": "minigrad.autograd.functional"}
 _NAMES = {
     "Variable": "minigrad.graph.variable",

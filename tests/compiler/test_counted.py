@@ -11,7 +11,7 @@ from minigrad.compiler.passes.sketch import Sketch
 from minigrad.compiler.report import _summed
 from minigrad.compiler.schedule import Call
 from minigrad.compiler.traffic import instruction_bytes
-from minigrad.optim.traced import _rmsprop
+from minigrad.optim.formulas import _rmsprop
 from tests.compiler.formulas import Formula
 from tests.compiler.replay import replay
 

@@ -17,7 +17,7 @@ import minigrad as mg
 from minigrad import errors
 from minigrad.memory.pool import Pool
 
-LAST = 44
+LAST = 47
 
 
 def leaf(values, name=None):

@@ -13,6 +13,7 @@ from collections import defaultdict
 import numpy as np
 
 import minigrad as mg
+from benchmarks.peers import minigrad_cases
 from minigrad.kernels import backend
 from minigrad.ops.base import Elementwise
 from tests.ops.cells import DTYPE_NAMES, RANDOM, REDUCTIONS, call, draw, public_ops, reason, samples
@@ -148,6 +149,16 @@ def _others(found):
             (weight * weight).sum().backward()
             mg.optim.clip_grad_norm_([weight], 0.5)
             optimizer.step()
+
+    for name, make in (
+        ("an MLP", lambda: minigrad_cases.mlp(mg.compile, [4, 3, 2], 2)),
+        ("a transformer", lambda: minigrad_cases.transformer(mg.compile, 8, 2, 4, 2, 1, 5)),
+    ):
+        found.label = f"step of {name}, compiled by mg.compile"
+        with mg.device("simt"):
+            case = make()
+            for _ in range(4):
+                case.step()
 
 
 def _large(found):

@@ -6,9 +6,8 @@ import inspect
 import numpy as np
 
 from minigrad.simt import functions, intrinsics
-from minigrad.simt.arrays import ArrayView
+from minigrad.simt.declared import dynamic_array, local_array, shared_array
 from minigrad.simt.language import PATHS, Intrinsic
-from minigrad.simt.local import LocalArray
 from minigrad.simt.masks import NUMBERS, Misuse, describe
 from minigrad.simt.names import MISSING, as_dtype, constant, device_function
 from minigrad.simt.part import Part
@@ -243,49 +242,28 @@ class Calls(Part):
                 fix="use literals or global names of numbers; a size known at launch alone is"
                 " dynamic shared memory: shape 0, and kernel[blocks, threads, stream, bytes]",
             )
+        for part in getattr(given["shape"], "elts", [given["shape"]]):
+            if any(isinstance(n, ast.Name) for n in ast.walk(part)) and not is_name(part):
+                raise self.source.refuse(
+                    node,
+                    f"{ast.unparse(part)}, in the shape of a cuda.{path}, does not compile: Numba"
+                    " computes with numbers there, not with names",
+                    fix="a size is a number, or one name of a number: give the sum a name outside"
+                    " of the kernel",
+                )
         dtype = self._dtype(given["dtype"])
         sizes = tuple(int(n) for n in parts)
         site = self.source.site(node)
         if path == "local.array":
-            return lambda f, m: _local(f.wave, sizes, dtype, site, m)
+            return lambda f, m: local_array(f.wave, sizes, dtype, site, m)
         if sizes == (0,):
-            return lambda f, m: _dynamic(f.wave, dtype, site)
-        return lambda f, m: _shared(f.wave, sizes, dtype, site)
+            return lambda f, m: dynamic_array(f.wave, dtype, site)
+        return lambda f, m: shared_array(f.wave, sizes, dtype, site)
 
 
-def _local(wave, sizes, dtype, site, mask):
-    """The local array of a place in the source, with nothing in it for the lanes of a mask."""
-    found = wave.arrays.get(site)
-    if found is None:
-        found = wave.arrays[site] = LocalArray(sizes, dtype, wave.lanes.count)
-    else:
-        found.forget(mask)
-    return found
-
-
-def _shared(wave, sizes, dtype, site):
-    """The shared array of a place in the source: the same one each time the place is reached."""
-    found = wave.arrays.get(site)
-    if found is None:
-        nbytes = int(np.prod(sizes)) * dtype.itemsize
-        region = wave.memory.shared(nbytes, site.text, shape=sizes)
-        found = wave.arrays[site] = _view_of_shared(wave, region, sizes, dtype)
-    return found
-
-
-def _dynamic(wave, dtype, site):
-    """All dynamic shared arrays begin at the same bytes."""
-    if wave.dynamic_region is None:
-        wave.dynamic_region = wave.memory.shared(wave.dynamic, "dynamic shared memory")
-    return _view_of_shared(wave, wave.dynamic_region, (wave.dynamic // dtype.itemsize,), dtype)
-
-
-def _view_of_shared(wave, region, sizes, dtype):
-    lanes = wave.lanes
-    strides = [int(np.prod(sizes[axis + 1 :])) for axis in range(len(sizes))]
-    step = np.int64(region.stride // dtype.itemsize)
-    offset = np.int64(0) if lanes.blocks == 1 else lanes.block * step
-    return ArrayView(region, dtype, sizes, strides, offset)
+def is_name(node):
+    """Whether an expression is a name, perhaps of a module's or a class's attribute."""
+    return isinstance(node, ast.Name | ast.Attribute)
 
 
 def _suggest(path):

@@ -7,6 +7,7 @@ import numpy as np
 from numba import cuda, float32, int32
 
 T = 4
+PADDED = T + 1
 
 
 @cuda.jit(device=True)
@@ -34,7 +35,7 @@ def elementwise(x, out):
 
 @cuda.jit
 def transpose(x, out):
-    tile = cuda.shared.array((T, T + 1), float32)
+    tile = cuda.shared.array((T, PADDED), float32)
     j, i = cuda.grid(2)
     if i < x.shape[0] and j < x.shape[1]:
         tile[cuda.threadIdx.y, cuda.threadIdx.x] = x[i, j]

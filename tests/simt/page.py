@@ -13,6 +13,7 @@ from tests.simt.planted import found, line_of, marked, runs_clean
 PATH = pathlib.Path(__file__).parents[2] / "docs" / "simt.md"
 PROSE = pathlib.Path(__file__).with_name("page.md")
 SIDE = 32
+PADDED = SIDE + 1
 f4 = np.float32
 
 
@@ -29,7 +30,7 @@ def transpose(x, out):
 @cuda.jit
 def transpose_padded(x, out):
     """By a tile whose rows are one element longer than they need to be."""
-    tile = cuda.shared.array((SIDE, SIDE + 1), f4)
+    tile = cuda.shared.array((SIDE, PADDED), f4)
     column, row = cuda.threadIdx.x, cuda.threadIdx.y
     tile[row, column] = x[row, column]
     cuda.syncthreads()

@@ -60,6 +60,8 @@ def run(body, blocks=2, threads=4, helpers="", **names):
         ("    cuda.sync_threads()", "cuda.sync_threads is not known"),
         ("    x[i] = cuda.syncthreads.x", "no value"),
         ("    s = cuda.shared.array(i, np.float32)", "must be known"),
+        ("    s = cuda.shared.array((SIDE, SIDE + 1), np.float32)", "not with names"),
+        ("    s = cuda.local.array(2 * SIDE, np.float32)", "not with names"),
         ("    s = cuda.shared.array(4, 'nothing')", "no element type"),
         ("    s = cuda.shared.array(4)", "needs a shape and a dtype"),
         ("    a = cuda.grid(i)", "1, 2 or 3"),
@@ -76,7 +78,7 @@ def test_refused_before_anything_runs(body, words):
     file = {}
     exec("def plain(a):\n    return a\n", file)
     with pytest.raises(NotInCudaError) as caught:
-        run("    x[i] = 1\n" + body, helpers=helpers, plain=file["plain"])
+        run("    x[i] = 1\n" + body, helpers=helpers, plain=file["plain"], SIDE=4)
     assert words in str(caught.value)
     line = body.strip().split("\n")[0]
     assert line in caught.value.where  # the source text of the line

@@ -10,14 +10,15 @@ SOLUTION = (Path(__file__).parents[2] / "solutions" / "13_cuda_kernels.py").read
 
 
 def changed(name: str, *changes: tuple[str, str]) -> str:
-    """Return a kernel of the solution, with pieces of it replaced."""
+    """Return a kernel of the solution, with pieces replaced of what follows its docstring."""
     start = SOLUTION.index(f"def {name}(")
     ends = [SOLUTION.find(mark, start + 1) for mark in ("\n\n\ndef ", "\n\n\n# ")]
     text = SOLUTION[start : min([end for end in ends if end > 0], default=None)]
+    head, quotes, body = text.rpartition('"""\n')
     for old, new in changes:
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
+        assert old in body, old
+        body = body.replace(old, new)
+    return head + quotes + body
 
 
 def mutant(name: str, key: str, *changes: tuple[str, str]) -> Mutant:
@@ -145,7 +146,7 @@ MUTANTS = [
         ),
     ),
     mutant(WARPS, "race", ("if lane == 0:", "if lane < 2:")),
-    mutant(WARPS, "value", ("if lane == 0:", "if lane == WARP - 1:")),
+    mutant(WARPS, "another_lane", ("if lane == 0:", "if lane == WARP - 1:")),
     mutant(WARPS, "race", ("row = cuda.grid(1) // WARP", "row = cuda.threadIdx.x // WARP")),
     mutant(WARPS, "bounds", ("    if row < x.shape[0]:\n", "    if row >= 0:\n")),
     mutant(SOFTMAX, "race", (MIDDLE, "")),
@@ -214,7 +215,7 @@ MUTANTS = [
             "    total = np.float32(0)\n",
         ),
     ),
-    mutant(MATMUL, "swapped", ("c[row, column] = total", "c[column, row] = total")),
+    mutant(MATMUL, "transposed", ("c[row, column] = total", "c[column, row] = total")),
     mutant(MATMUL, "value", ("tile_b[k, tx]", "tile_b[tx, k]")),
     mutant(
         MATMUL,

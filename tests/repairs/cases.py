@@ -6,7 +6,8 @@
 
 A case is a random mutant: `stub.py` (the exercise file as it comes), `wrong.py` (what was
 written) and `message.txt` (what the check says). Whoever repairs it writes `repaired.py`, once,
-before anything is graded. `tests/repairs/answers` keeps those files; a test grades them again.
+before anything is graded. `tests/repairs/answers` keeps those files, as NAME.txt: of cases spread
+over the lessons, and in `lesson_13` of cases of that lesson alone. A test grades them again.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def ask(t: Tester, n: int) -> Counted:
         Mistake("total", np.full(blocks, right.sum()), "Each block sums its own elements only."),
     ]  # fmt: skip
     attempt = "Which elements are in it, and which not? Go through the rounds for 4 threads."
-    written(t, counted.arrays["out"], right, "out", attempt=attempt, mistakes=mistakes, rtol=1e-4)
+    written(t, counted, right, "out", attempt=attempt, mistakes=mistakes, rtol=1e-4)
     return counted
 
 
@@ -70,7 +70,8 @@ def together(t: Tester) -> None:
     counted = ask(t, n)
     if counted.lanes("atomic", "global") + counted.lanes("atomic", "shared"):
         attempt = "An atomic operation makes threads queue. How do they add up side by side?"
-        t.fail("atomic", "no atomic operations", "atomic operations", attempt)
+        where = counted.most(t, "atomic", "global", "shared")
+        t.fail("atomic", "no atomic operations", "atomic operations", attempt, where=where)
     reads = counted.lanes("load", "global")
     if reads != n:
         attempt = "Each thread reads its own element, once. Where are they kept for the rest?"

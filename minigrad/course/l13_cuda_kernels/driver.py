@@ -56,9 +56,37 @@ def check_sizes(kernel):
                 )
 
 
+class Written(Counts):
+    """Counts, and which line wrote each element of an argument last: `last[name]`, 0 for none."""
+
+    def __init__(self):
+        super().__init__()
+        self.last, self.sites = {}, {}
+
+    def access(self, kind, region, site, byte, nbytes, active):
+        """One statement's access; see Counts."""
+        super().access(kind, region, site, byte, nbytes, active)
+        if kind == "load" or region.space != "global":
+            return
+        if region.name not in self.last:
+            self.last[region.name] = np.zeros(region.data.size // nbytes, np.int32)
+        byte = np.broadcast_to(byte, self.lanes.count)
+        used = byte if active is None else byte[active]
+        self.last[region.name][used // nbytes] = site.line
+        self.sites[site.line] = site
+
+
+def line_text(site):
+    """Return the line of the source in which something stands."""
+    return str(site.where).partition("  ")[2].strip() or site.text
+
+
 def launched(mine, name, blocks, threads, arguments):
-    """Launch a kernel; return its arguments as they are then, and what was counted."""
-    kernel, counts = kernel_of(mine, name), Counts()
+    """Launch a kernel; return its arguments as they are then, and what was counted.
+
+    "lines" has an entry an argument: which line wrote each of its elements last, or None.
+    """
+    kernel, counts = kernel_of(mine, name), Written()
     try:
         check_sizes(kernel)
         launch(kernel, blocks, threads, arguments, counts=counts)
@@ -68,10 +96,12 @@ def launched(mine, name, blocks, threads, arguments):
     for a in counts.accesses:
         costs = a.sectors, a.least, a.turns, a.least_turns
         accesses.append(
-            [a.kind, a.space, a.array, a.site.line, a.site.text, a.warps, a.lanes, *costs]
+            [a.kind, a.space, a.array, a.site.line, line_text(a.site), a.warps, a.lanes, *costs]
         )
     return {
         "arguments": list(arguments),
+        "lines": [counts.last.get(name) for name in inspect.signature(kernel).parameters],
+        "texts": [[line, line_text(site)] for line, site in counts.sites.items()],
         "accesses": accesses,
         "barriers": [[e.site.line, e.times] for e in counts.barriers],
         "float64": [[e.site.line, e.site.text, e.lanes] for e in counts.float64_operations],

@@ -42,7 +42,7 @@ def ask(t: Tester, n: int, threads: int) -> Counted:
         Mistake("swapped", np.where(x > 0, np.float32(0.01) * x, x), "Which side is scaled?"),
     ]
     attempt = "Take one element and follow its thread through the kernel."
-    written(t, counted.arrays["out"], leaky, "out", attempt=attempt, mistakes=mistakes, rtol=1e-5)
+    written(t, counted, leaky, "out", attempt=attempt, mistakes=mistakes, rtol=1e-5)
     return counted
 
 

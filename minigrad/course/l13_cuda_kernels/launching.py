@@ -21,7 +21,8 @@ FAULTS = {
     ),
     "UninitializedReadError": (
         "uninitialised",
-        "Nobody has written there. Who should have, and does every thread that should do so?",
+        "Nobody has written there. Should somebody have? Or has the thread that reads it nothing "
+        "to do here?",
     ),
     "DataRaceError": (
         "race",
@@ -37,6 +38,9 @@ FAULTS = {
     ),
     "EndlessLoopError": ("endless", "What changes from one round of the loop to the next?"),
 }
+AT_ONE_LINE = (
+    "Several threads write one element here, and one value stays. Which of them should write it?"
+)
 NOT_A_KERNEL = "A kernel is a small part of Python: numbers, indices, if, while, for, and cuda."
 
 
@@ -47,6 +51,9 @@ class Counted:
         arrays: dict, the arguments after the launch.
         accesses: list of dicts, one a place in the source and array.
         float64: list of (line, text, operations).
+        lines: dict, per argument int32 (its size,): the line that wrote each element last, 0 for
+            none; None for an argument that nobody has written to.
+        texts: dict, the source of these lines.
         barriers: list of (line, times).
     """
 
@@ -55,10 +62,12 @@ class Counted:
         "sectors", "least", "turns", "least_turns",
     )  # fmt: skip
 
-    def __init__(self, arrays: dict, accesses: list, barriers: list, float64: list) -> None:
-        self.arrays = arrays
-        self.accesses = [dict(zip(self.FIELDS, row, strict=True)) for row in accesses]
-        self.barriers, self.float64 = barriers, float64
+    def __init__(self, names: Sequence[str], found: dict) -> None:
+        self.arrays = dict(zip(names, found["arguments"], strict=True))
+        self.accesses = [dict(zip(self.FIELDS, row, strict=True)) for row in found["accesses"]]
+        self.barriers, self.float64 = found["barriers"], found["float64"]
+        self.lines = dict(zip(names, found["lines"], strict=True))
+        self.texts = dict(found["texts"])
 
     def lanes(self, kind: str, space: str) -> int:
         """Return how many elements were read, written or updated there, by all threads."""
@@ -67,6 +76,24 @@ class Counted:
     def warps(self, space: str) -> int:
         """Return how many accesses warps made there."""
         return sum(a["warps"] for a in self.accesses if a["space"] == space)
+
+    def most(self, t: Tester, kind: str, *spaces: str) -> str:
+        """Return the line with the most elements read, written or updated, for a message."""
+        here = [a for a in self.accesses if a["kind"] == kind and a["space"] in spaces]
+        worst = max(here, key=lambda a: a["lanes"])
+        return place(t, worst["line"], worst["text"])
+
+    def writer(self, t: Tester, name: str, at: int | None = None) -> str | None:
+        """Return the line that wrote an argument's element last, for a message.
+
+        at: the element's index in the flat array; without it, the only line that writes there.
+        None where nobody wrote, and where several lines did.
+        """
+        lines = self.lines[name]
+        if lines is None:
+            return None
+        found = np.unique(lines[lines > 0]) if at is None else lines[at : at + 1]
+        return place(t, int(found[0]), self.texts[int(found[0])]) if found.size == 1 else None
 
 
 def place(t: Tester, line: int, text: str) -> str:
@@ -112,9 +139,19 @@ def said(found: dict) -> str:
     return "; ".join(part for part in parts if part)
 
 
+def one_line(found: dict) -> bool:
+    """Return whether a race is one of writes, all of them made by one line."""
+    details = dict(found["details"])
+    at = re.search(r":(\d+)", details.get("at", ""))
+    both = "writes" in details.get("does", "") and "written" in details.get("other", "")
+    return both and at is not None and int(at[1]) == found["line"]
+
+
 def fault(t: Tester, found: dict, expected: str) -> NoReturn:
     """Fail with what the machine said."""
     key, attempt = FAULTS.get(found["raised"], ("not_a_kernel", found["fix"] or NOT_A_KERNEL))
+    if key == "race" and one_line(found):
+        attempt = AT_ONE_LINE
     got = plain(said(found))
     where = place(t, found["line"], found["text"])
     t.fail(key, expected, got, attempt, where=where, full=found["fix"])
@@ -131,13 +168,12 @@ def launch(
         t.fail("garbled", expected, show(found)[:100], "The machine's answer was not its own.")
     if "raised" in found:
         fault(t, found, expected)
-    after = dict(zip(arguments, found["arguments"], strict=True))
-    return Counted(after, found["accesses"], found["barriers"], found["float64"])
+    return Counted([*arguments], found)
 
 
 def written(
     t: Tester,
-    out: Any,
+    counted: Counted,
     expected: np.ndarray,
     what: str,
     *,
@@ -148,15 +184,18 @@ def written(
 ) -> None:
     """Fail unless every element of an output was written, and with the right value.
 
-    The message names the first element that is wrong; a mistake that fits all of them says why.
+    The message names the first element that is wrong, and the line that wrote it; a mistake that
+    fits all of them says why.
     """
+    out = counted.arrays[what]
     if not isinstance(out, np.ndarray) or out.shape != expected.shape or out.dtype.kind not in "fi":
         t.close(out, expected, what=what, attempt=attempt)
     left = out == UNTOUCHED
     if left.any():
         got = f"{int(left.sum())} of {left.size} elements were left, first {entry(what, left)}"
         attempt = "Which thread should write it? Follow it: its index, and its way through each if."
-        t.fail("unwritten", f"every element of {what} written", got, attempt)
+        where = counted.writer(t, what)
+        t.fail("unwritten", f"every element of {what} written", got, attempt, where=where)
     is_wrong = ~np.isclose(out, expected, rtol=rtol, atol=atol)
     if not is_wrong.any():
         return
@@ -165,9 +204,11 @@ def written(
         if np.allclose(out, mistake.value, rtol=rtol, atol=atol):
             key, attempt = mistake.key, mistake.attempt
             break
-    place, at = entry(what, is_wrong), tuple(np.argwhere(is_wrong)[0])
-    n = f"{int(is_wrong.sum())} of {out.size} elements are wrong"
-    t.fail(key, f"{place} = {expected[at]:.6g}", f"{place} = {out[at]:.6g}; {n}", attempt)
+    element, at = entry(what, is_wrong), int(is_wrong.argmax())
+    where = counted.writer(t, what, at)
+    got = f"{element} = {out.flat[at]:.6g}{', written by the line below' if where else ''}"
+    got += f"; {int(is_wrong.sum())} of {out.size} elements are wrong"
+    t.fail(key, f"{element} = {expected.flat[at]:.6g}", got, attempt, where=where)
 
 
 def entry(what: str, where: np.ndarray) -> str:

@@ -51,7 +51,7 @@ def ask(t: Tester, x: np.ndarray) -> Counted:
     out = counted.arrays["out"]
     if isinstance(out, np.ndarray) and np.isnan(out).any():
         attempt = "Where does 0 / 0 or inf - inf come from, for the numbers above?"
-    written(t, out, e / e.sum(axis=1, keepdims=True), "out", attempt=attempt, mistakes=mistakes,
+    written(t, counted, e / e.sum(axis=1, keepdims=True), "out", attempt=attempt, mistakes=mistakes,
             rtol=1e-4, atol=1e-7)  # fmt: skip
     return counted
 
@@ -87,7 +87,8 @@ def costs(t: Tester) -> None:
         attempt = (
             "Each thread reads its own columns only. The others' results are in shared memory."
         )
-        t.fail("reads", f"at most {3 * x.size} elements read", f"{reads}", attempt)
+        where = counted.most(t, "load", "global")
+        t.fail("reads", f"at most {3 * x.size} elements read", f"{reads}", attempt, where=where)
     if counted.lanes("store", "global") != x.size:
         stores = counted.lanes("store", "global")
         attempt = "What is on its way can stay in registers and in shared memory."

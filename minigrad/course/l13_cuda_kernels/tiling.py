@@ -39,7 +39,8 @@ def ask(t: Tester, n: int, k: int, m: int) -> Counted:
         exact = a.astype(float), b.astype(float)
         says = "Which index of a tile goes with the row, and which with the column?"
         mistakes = [
-            Mistake("swapped", right.T, says),
+            Mistake("transposed", right.T, "c[0, 1] holds what belongs at c[1, 0], and so on. "
+                    "Which of the two numbers of a thread is its row?"),
             Mistake("swapped", exact[0].T @ exact[1], says),
             Mistake("swapped", exact[0] @ exact[1].T, says),
             Mistake("swapped", exact[1] @ exact[0], says),
@@ -47,7 +48,7 @@ def ask(t: Tester, n: int, k: int, m: int) -> Counted:
                     "Only the last tiles are in it. Where does `total` begin?"),
         ]  # fmt: skip
     attempt = "Compare one element with its row times its column. Which products are in it?"
-    written(t, counted.arrays["c"], right, "c", attempt=attempt, mistakes=mistakes, rtol=1e-4,
+    written(t, counted, right, "c", attempt=attempt, mistakes=mistakes, rtol=1e-4,
             atol=1e-4)  # fmt: skip
     return counted
 
@@ -78,8 +79,10 @@ def reads(t: Tester) -> None:
         if found == 2 * n**3:
             key, attempt = "naive", "Every product fetches its own two numbers. Who else had them?"
         expected = f"{wanted} elements read: 2 * {n}**3 / {TILE}"
-        t.fail(key, expected, f"{found} elements read", attempt)
+        where = counted.most(t, "load", "global") if found else None
+        t.fail(key, expected, f"{found} elements read", attempt, where=where)
     stores = counted.lanes("store", "global")
     if stores != n * n:
         attempt = "A thread adds up in a register, and writes once."
-        t.fail("stores", f"{n * n} elements written", f"{stores}", attempt)
+        where = counted.most(t, "store", "global")
+        t.fail("stores", f"{n * n} elements written", f"{stores}", attempt, where=where)

@@ -49,7 +49,7 @@ def ask(t: Tester, n: int, m: int) -> Counted:
         says = "Each tile is transposed, and lies where it lay. Where does block (bx, by) write?"
         mistakes.append(Mistake("tile_in_place", blocked, says))
     attempt = "Follow one element: into which place of the tile, and from there to where?"
-    written(t, counted.arrays["out"], x.T, "out", attempt=attempt, mistakes=mistakes)
+    written(t, counted, x.T, "out", attempt=attempt, mistakes=mistakes)
     return counted
 
 
@@ -79,6 +79,11 @@ def neighbours(t: Tester) -> None:
             per_warp = worst["sectors"] / max(worst["warps"], 1)
             expected = f"a warp {verb} 32 neighbours: {least // max(worst['warps'], 1)} sectors"
             attempt = "tx is what differs between the lanes of a warp. Which index has it here?"
+            if not counted.warps("shared"):
+                attempt = (
+                    "Straight from x to out, reading and writing cannot both go along rows: one "
+                    "strides. Through what could the elements go, so that both can?"
+                )
             t.fail("coalesced", expected, f"{per_warp:.0f} sectors an access", attempt,
                    where=place(t, worst["line"], worst["text"]))  # fmt: skip
 

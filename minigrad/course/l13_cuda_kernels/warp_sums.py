@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from minigrad.course.l13_cuda_kernels.launching import (
     Counted,
     empty,
@@ -45,10 +47,21 @@ def ask(t: Tester, rows: int, columns: int) -> Counted:
         Mistake("rounds", sum(exact[:, k::WARP].sum(axis=1) for k in range(16)),
                 "Half of the lanes are missing. With which distance do the rounds begin?"),
     ]  # fmt: skip
+    says = "After the rounds one lane has the sum of all; this is another's. Which lane is it?"
+    mistakes += [Mistake("another_lane", each, says) for each in after_rounds(exact).T[1:]]
     attempt = "Which lanes' columns are in it? Go through the rounds for a warp of 4 lanes."
-    written(t, counted.arrays["out"], exact.sum(axis=1), "out", attempt=attempt, mistakes=mistakes,
+    written(t, counted, exact.sum(axis=1), "out", attempt=attempt, mistakes=mistakes,
             rtol=1e-4)  # fmt: skip
     return counted
+
+
+def after_rounds(x: np.ndarray) -> np.ndarray:
+    """Return what each lane has after the rounds: float64 (rows, 32), of x (rows, columns)."""
+    sums = np.stack([x[:, k::WARP].sum(axis=1) for k in range(WARP)], axis=1)
+    for step in (16, 8, 4, 2, 1):
+        # A lane with nobody so far up gets its own value.
+        sums = sums + np.concatenate([sums[:, step:], sums[:, -step:]], axis=1)
+    return sums
 
 
 @k_warp_sum.check(points=1)

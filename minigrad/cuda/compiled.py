@@ -18,6 +18,8 @@ from minigrad.simt.language import Intrinsic
 from minigrad.simt.names import MISSING, Scope
 from minigrad.simt.source import Source
 
+AS_THEY_ARE = np.float32, np.float16, np.uint64  # no Python number has their bytes
+
 _translated: dict = {}
 _loaded: dict = {}
 
@@ -65,8 +67,8 @@ def _words(value):
     """What a launch passes for an argument: of an array what Numba's kernels unpack."""
     if not isinstance(value, Array):
         plain = value.item() if isinstance(value, np.generic) else value
-        is_single = type(value) is np.float32
-        return [value if is_single else float(plain) if isinstance(plain, float) else int(plain)]
+        is_itself = type(value) in AS_THEY_ARE
+        return [value if is_itself else float(plain) if isinstance(plain, float) else int(plain)]
     size = value.dtype.itemsize
     strides = [s * size for s in value.strides]
     return [0, 0, value.size, size, value.address, *value.shape, *strides]

@@ -8,7 +8,10 @@ import pytest
 
 import minigrad as mg
 from minigrad import optim
-from minigrad.kernels.gpu import cuda_matmul
+from minigrad.compiler.gpu.recorder import Launch
+from minigrad.errors import GpuError
+from minigrad.kernels.gpu import cuda_matmul, graph
+from minigrad.kernels.gpu.kernel import gpu_kernel
 from tests.compiler import test_equality as cases
 from tests.compiler.networks import mlp, rows
 from tests.compiler.test_gpu_equality import small
@@ -174,6 +177,41 @@ def test_products_of_the_library_are_written_with_a_handle_of_the_graph(cuda, mo
         check(cases.CASES["Adam, zeroed first"], 4)
     gc.collect()
     assert len(handles) >= 1
+
+
+KERNEL = gpu_kernel("def kernel(n):\n    pass\n", "i8")
+
+
+def fault(*arguments):
+    raise RuntimeError("CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access")
+
+
+def test_faults_of_a_replay_are_explained(cuda, monkeypatch):
+    with mg.device("cuda"):
+        step, _, arguments = small()(mg.compile)
+        for k in range(3):
+            step(*arguments[k % 3])
+        monkeypatch.setattr(Builder, "launch", fault)
+        with pytest.raises(GpuError, match="replaying launches: a kernel read or wrote outside"):
+            step(*arguments[0])
+
+
+def test_the_first_fault_while_a_graph_is_written_is_told(cuda, monkeypatch):
+    ended = []
+
+    def end_building(self):
+        ended.append(self)
+        raise RuntimeError("CUDA_ERROR_STREAM_CAPTURE_INVALIDATED: because of another fault")
+
+    with mg.device("cuda"):
+        step, _, arguments = small()(mg.compile)
+        step(*arguments[0])
+        monkeypatch.setattr(Builder, "end_building", end_building)
+        monkeypatch.setattr(cuda.driver, "launch", fault)
+        with pytest.raises(GpuError, match="a kernel read or wrote outside"):
+            graph.Graph(cuda, [Launch(KERNEL, 1, 32, (1,), 0)])
+    assert ended
+    assert cuda.driver.here.builder is None
 
 
 def test_faults_are_looked_for_launch_by_launch(cuda):

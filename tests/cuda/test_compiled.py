@@ -142,6 +142,24 @@ def ptx_of(kernel, *types):
     return text
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (np.float16(1.5), [np.float16(1.5)]),  # two bytes, which are not the first two of a float64
+        (np.float32(1.5), [np.float32(1.5)]),
+        (np.float64(1.5), [1.5]),
+        (np.uint64(2**64 - 1), [np.uint64(2**64 - 1)]),  # more than an address may be
+        (np.int32(-3), [-3]),
+        (np.bool_(True), [1]),
+        (True, [1]),
+    ],
+)
+def test_numbers_are_passed_in_the_bytes_that_a_kernel_reads(value, words):
+    found = compiled._words(value)
+    assert found == words
+    assert [type(w) for w in found] == [type(w) for w in words]
+
+
 @NEEDS_COMPILER
 def test_numba_compiles_what_the_simulator_runs():
     values = [mg.zeros(40).array, mg.zeros((40, 3)).array, 40]

@@ -245,6 +245,28 @@ def test_forked_process_is_told_so():
         driver.synchronize()
 
 
+def test_event_lives_until_the_other_stream_waits_for_it():
+    driver, alive = FakeLibrary().driver(), set()
+
+    class Event:
+        handle = 11
+
+        def __init__(self):
+            alive.add(self.handle)
+
+        def __del__(self):
+            alive.discard(self.handle)
+
+    def wait(stream, event, flags):
+        assert (stream, event, flags, alive) == (9, 11, 0, {11})
+        return (SimpleNamespace(value=0),)
+
+    driver.stream = SimpleNamespace(record=lambda options: Event())
+    driver.api = SimpleNamespace(cuStreamWaitEvent=wait)
+    driver.let_wait(9)
+    assert not alive
+
+
 def test_launch_configurations_are_made_once():
     library = FakeLibrary()
     driver = library.driver()

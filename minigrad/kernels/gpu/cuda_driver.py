@@ -64,13 +64,8 @@ class Driver:
     def _explaining(self, doing):
         """What the libraries raise becomes a GpuError."""
         self.ready()
-        try:
+        with cuda_errors.explaining(doing):
             yield
-        except Exception as error:
-            code = cuda_errors.code_of(error)
-            if not code:
-                raise
-            raise cuda_errors.explained(code, doing) from error
 
     def _call(self, doing, function, *arguments):
         self.ready()
@@ -222,5 +217,5 @@ class Driver:
 
     def let_wait(self, other):
         """Has another stream, a number, wait for what ours was asked so far."""
-        event = self.record().handle
-        self._call("waiting", self.api.cuStreamWaitEvent, other, event, 0)
+        event = self.record()  # which goes with its last name: `event.handle` is a mere number
+        self._call("waiting", self.api.cuStreamWaitEvent, other, event.handle, 0)

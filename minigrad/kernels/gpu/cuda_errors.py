@@ -1,5 +1,6 @@
 """What the driver says, in words that help: its errors come late, and without a line."""
 
+import contextlib
 import re
 
 from minigrad.errors import GpuError
@@ -89,3 +90,17 @@ def explained(code, doing, details=()):
     out = GpuError(f"{doing}: {what}", code or "no name for it", fix, details=rows)
     out.code = code
     return out
+
+
+@contextlib.contextmanager
+def explaining(doing):
+    """What the driver's libraries raise within the block becomes a GpuError."""
+    try:
+        yield
+    except GpuError:
+        raise
+    except Exception as error:
+        code = code_of(error)
+        if not code:
+            raise
+        raise explained(code, doing) from error

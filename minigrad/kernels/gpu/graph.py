@@ -7,6 +7,7 @@ memory and the same numbers.
 import contextlib
 from typing import Any
 
+from minigrad.kernels.gpu.cuda_errors import explaining
 from minigrad.kernels.gpu.cuda_matmul import Cublas
 
 
@@ -39,21 +40,31 @@ class Graph:
             self.library = Cublas(module, int(builder.stream.handle))
         for x in launches:
             x.prepare(device)
+        with explaining("writing launches down as a graph"):
+            self._write(builder, device, launches)
+            self.graph = builder.complete()
+            self.graph.upload(driver.stream)
+        self.builder = builder  # its stream is the handle's: both go with the graph
+        if self.library is None:
+            builder.close()
+
+    def _write(self, builder, device, launches):
         builder.begin_building("relaxed")
         try:
-            with _writing(driver, builder, self.library):
+            with _writing(self.driver, builder, self.library):
                 for x in launches:
                     x.run(device)
-        finally:
-            builder.end_building()
-        self.graph = builder.complete()
-        builder.close()
-        self.graph.upload(driver.stream)
+        except BaseException:
+            with contextlib.suppress(Exception):  # the first fault is the one to tell
+                builder.end_building()
+            raise
+        builder.end_building()
 
     def replay(self):
         """Asks the GPU for all of them."""
         self.driver.ready()
-        self.graph.launch(self.driver.stream)
+        with explaining("replaying launches"):
+            self.graph.launch(self.driver.stream)
 
     def __del__(self):
         library = getattr(self, "library", None)

@@ -3,17 +3,15 @@
 What the machine sees comes back as plain data: the arrays, what was counted, or the fault.
 """
 
-import ast
 import inspect
 import re
 
 import numpy as np
 
-from minigrad.errors import MinigradError, NotInCudaError
+from minigrad.errors import MinigradError
 from minigrad.simt import launch
 from minigrad.simt.counts import Counts
 from minigrad.simt.orders import run_in_some_order
-from minigrad.simt.source import Source
 
 
 def kernel_of(mine, name):
@@ -37,23 +35,6 @@ def told(error):
         "line": int(place[1]) if place else 0,
         "text": (place[2] or "") if place else "",
     }
-
-
-def check_sizes(kernel):
-    """Refuse `(SIDE, SIDE + 1)` as the size of a shared array: the compiler takes no such sum."""
-    source = Source(kernel)
-    for call in ast.walk(source.tree):
-        if not isinstance(call, ast.Call) or getattr(call.func, "attr", "") != "array":
-            continue
-        size = call.args[0] if call.args else ast.Constant(0)
-        for part in getattr(size, "elts", [size]):
-            named = any(isinstance(node, ast.Name) for node in ast.walk(part))
-            if named and not isinstance(part, ast.Name | ast.Attribute):
-                raise NotInCudaError(
-                    f"{ast.unparse(part)}, in the size of a shared array, does not compile",
-                    where=source.site(call).where,
-                    fix="A size is a number, or one name of a number. What does the sum come to?",
-                )
 
 
 class Written(Counts):
@@ -88,7 +69,6 @@ def launched(mine, name, blocks, threads, arguments):
     """
     kernel, counts = kernel_of(mine, name), Written()
     try:
-        check_sizes(kernel)
         launch(kernel, blocks, threads, arguments, counts=counts)
     except MinigradError as error:
         return told(error)

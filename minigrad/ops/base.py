@@ -13,13 +13,7 @@ from minigrad.graph.node import Node
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import Program, symbol
-from minigrad.ops.operands import (
-    check_operands,
-    constant,
-    first_variable,
-    fitting_numbers,
-    operand,
-)
+from minigrad.ops.operands import check_operands, constant, first_variable, fitting_numbers, operand
 from minigrad.ops.plan import ElementwisePlan, RowPlan
 from minigrad.ops.structural_plan import StructuralPlan
 from minigrad.ops.watching import announced

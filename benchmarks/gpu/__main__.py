@@ -31,15 +31,23 @@ def main(arguments=None):
     if options.check and not options.dry_run and not options.quick:
         memory, is_clean = sanitizer.run()
         print(memory, flush=True)
+    if options.check:
+        record(options, checks, memory, {})  # it stays, whatever happens to the measurements
     sections = run_bench(backend.device_named(place), started) if options.bench else {}
     is_right = is_clean and not any(c.failures for c in checks)
     is_whole = not any(stopped for _, stopped in sections.values())
+    if options.bench:
+        record(options, checks, memory, sections)
+    print(f"{'Correct' if is_right else 'WRONG'}; {time.perf_counter() - started:.0f} s")
+    return 0 if is_right and is_whole else 1
+
+
+def record(options, checks, memory, sections):
+    """Writes the page, where everything was checked, or measured, on a GPU."""
     if not options.dry_run and not options.quick and options.ops is None:
         options.out.parent.mkdir(exist_ok=True, parents=True)
         options.out.write_text(report.text(checks, memory, sections), encoding="utf-8")
-        print(f"Recorded in {options.out}")
-    print(f"{'Correct' if is_right else 'WRONG'}; {time.perf_counter() - started:.0f} s")
-    return 0 if is_right and is_whole else 1
+        print(f"Recorded in {options.out}", flush=True)
 
 
 def parsed(arguments):

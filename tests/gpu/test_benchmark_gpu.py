@@ -139,6 +139,23 @@ def test_memory_checker_is_believed(monkeypatch, tmp_path, status, printed, is_f
     assert (printed.strip("= ") or "ended with 1") in said
 
 
+def test_checks_are_recorded_before_anything_is_measured(monkeypatch, tmp_path):
+    out = tmp_path / "gpu.md"
+
+    def killed(device, started):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cuda_state, "why_not", lambda: None)
+    monkeypatch.setattr(command, "run_checks", lambda place, options: [check.Checked("sums", 3)])
+    monkeypatch.setattr(command, "run_bench", killed)
+    monkeypatch.setattr(sanitizer, "run", lambda: ("memory is fine", True))
+    monkeypatch.setattr(report, "described", lambda: "A GPU.")
+    with doubled(), pytest.raises(KeyboardInterrupt):
+        command.main(["--check", "--bench", "--out", str(out)])
+    assert "| sums | 3 |" in out.read_text()
+    assert "memory is fine" in out.read_text()
+
+
 def test_missing_memory_checker_is_said(monkeypatch):
     monkeypatch.setattr(sanitizer, "find", lambda: None)
     assert sanitizer.run() == ("compute-sanitizer is not installed: memory was not checked", True)

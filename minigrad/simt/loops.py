@@ -1,16 +1,20 @@
 """Loops -> closures: each round runs the lanes that have not left yet, until none is left."""
 
 import ast
+import os
+import time
 
 import numpy as np
 
-from minigrad.errors import EndlessLoopError
+from minigrad.errors import ArgumentError, EndlessLoopError
 from minigrad.simt.faults import fault
 from minigrad.simt.frame import decide, taken
 from minigrad.simt.masks import DEAD, union
 from minigrad.simt.part import Part
 
-LOOP_LIMIT = 1_000_000  # rounds of one `while`, before it counts as endless
+LOOP_LIMIT = 5_000  # a `while` counts as endless after so many rounds and
+LOOP_SECONDS = 20.0  # so many seconds: neither alone, as a round takes 1 us of one lane or 1 ms
+PATIENCE = "MINIGRAD_SIMT_LOOP_SECONDS"  # the variable of the environment for other seconds
 SPIN_LIMIT = 20_000  # rounds in which an atomic operation decides and nobody gets through
 _SPIN = {"cas", "exch", "compare_and_swap"}
 
@@ -24,12 +28,15 @@ class Loops(Part):
         site = self.source.site(node.test)
         spins = any(isinstance(n, ast.Attribute) and n.attr in _SPIN for n in ast.walk(node))
         self.spins = self.spins or spins
+        names = [n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)]
+        names = [name for name in dict.fromkeys(names) if name in self.scope.slots]
 
         def step(f, m):
             before, outer, trail = f.returned, f.loop, f.wave.trail
             depth = len(trail)
             loop = f.loop = [DEAD, DEAD]
             live, ended, rounds, last = m, DEAD, 0, None
+            began = time.monotonic()
             while live is not DEAD:
                 live, no = decide(f, live, test, site)
                 ended = union(ended, no)
@@ -40,8 +47,10 @@ class Loops(Part):
                 loop[1] = DEAD
                 live = union(body(f, live), loop[1], live)
                 rounds += 1
-                if (rounds > SPIN_LIMIT and spins and live is last) or rounds > LOOP_LIMIT:
-                    raise _endless(f, live, site, rounds)
+                stuck = spins and rounds > SPIN_LIMIT and live is last
+                if stuck or (rounds >= LOOP_LIMIT and _is_over(time.monotonic() - began)):
+                    seconds = time.monotonic() - began
+                    raise _endless(f, live, site, rounds, seconds, names, spins)
                 if rounds % SPIN_LIMIT == 0:
                     last = live
             del trail[depth:]
@@ -106,14 +115,35 @@ def _after(f, m, ended, orelse, broken, before):
     return out
 
 
-def _endless(f, live, site, rounds):
+def _is_over(seconds):
+    """Whether a loop has had its time."""
+    if seconds < LOOP_SECONDS and PATIENCE not in os.environ:
+        return False
+    given = os.environ.get(PATIENCE, LOOP_SECONDS)
+    try:
+        return seconds >= float(given)
+    except ValueError:
+        raise ArgumentError(f"{PATIENCE}: wanted a number of seconds", f"{given!r}") from None
+
+
+def _endless(f, live, site, rounds, seconds, names, spins):
     lane = 0 if live is None else int(np.flatnonzero(live)[0])
+    changes = (
+        f"does {' or '.join(names)} change in every round"
+        if names
+        else "does something in the loop end it"
+    )
+    advice = [
+        f"{changes}, as in `i += cuda.gridsize(1)`?",
+        "The threads of a block run in lock-step here, as those of a warp do on a GPU: one that"
+        " waits for another waits forever, so release a lock inside of the branch that took it.",
+        f"A loop that does end gets more time by {PATIENCE}=600",
+    ]
     return fault(
         EndlessLoopError,
-        f"this loop has run {rounds:,} times and does not end",
+        f"this loop has run {rounds:,} times, for {seconds:.1f} seconds, and does not end",
         site,
         f.wave.lanes,
         lane,
-        fix="the threads of a block run in lock-step here, as those of a warp do on a GPU: one that"
-        " waits for another waits forever, so release a lock inside of the branch that took it",
+        fix=" ".join([advice[1], advice[0], advice[2]] if spins else advice),
     )

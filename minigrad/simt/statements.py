@@ -26,6 +26,10 @@ class Statements(Part):
                         return DEAD
             except MinigradError:
                 raise
+            except KeyboardInterrupt as error:
+                if site is not None and not hasattr(error, "__notes__"):  # the innermost line
+                    error.add_note(f"in the kernel {site.function}, at {site.where}")
+                raise
             except Misuse as error:
                 raise explained(error, site) from None
             except Exception as error:

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 
 from minigrad import cuda
+from minigrad.simt import loops
 from minigrad.simt.ordering import MOST_LOGGED
 from tests.simt.faults import FAULTS
 from tests.simt.planted import found, line_of, marked, runs_clean
@@ -84,6 +85,9 @@ def text():
         "{naive}": report(transpose),
         "{padded}": report(transpose_padded),
         "{logged:,}": f"{MOST_LOGGED:,}",
+        "{rounds:,}": f"{loops.LOOP_LIMIT:,}",
+        "{seconds:.0f}": f"{loops.LOOP_SECONDS:.0f}",
+        "{spins:,}": f"{loops.SPIN_LIMIT:,}",
     }.items():
         assert page.count(name) == 1, name
         page = page.replace(name, value)

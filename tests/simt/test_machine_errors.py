@@ -8,14 +8,12 @@ from minigrad.errors import (
     ArgumentError,
     ArgumentTypeError,
     DivergentBarrierError,
-    EndlessLoopError,
     InactiveLaneError,
     NotInCudaError,
     OutOfBoundsError,
     SimulationError,
     UninitializedReadError,
 )
-from minigrad.simt import loops
 from minigrad.simt.language import cuda
 from tests.simt.programs import define
 
@@ -215,23 +213,6 @@ def test_variables_that_only_their_threads_read_are_fine():
     x = run("    if i > 2:\n        v = i\n    if i > 4:\n        v += 1\n    if i > 3:\n"
             "        x[i] = v")  # fmt: skip
     assert x.tolist() == [0, 0, 0, 0, 4, 6, 7, 8]
-
-
-def test_a_lock_within_a_warp_never_ends(monkeypatch):
-    monkeypatch.setattr(loops, "SPIN_LIMIT", 500)
-    body = (
-        "    while cuda.atomic.cas(x, 0, 0, 1) != 0:\n        pass\n"
-        "    x[1] += 1\n    cuda.atomic.exch(x, 0, 0)"
-    )
-    with pytest.raises(EndlessLoopError) as caught:
-        run(body)
-    assert "lock-step" in str(caught.value)
-
-
-def test_endless_loop(monkeypatch):
-    monkeypatch.setattr(loops, "LOOP_LIMIT", 1000)
-    with pytest.raises(EndlessLoopError):
-        run("    while i >= 0:\n        x[0] += 0\n", blocks=1, threads=1)
 
 
 def test_launches_that_make_no_sense():

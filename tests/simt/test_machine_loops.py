@@ -51,8 +51,10 @@ def test_an_interrupted_launch_names_the_line_once():
     def stop(*args):
         raise KeyboardInterrupt
 
-    with mock.patch("minigrad.simt.functions.sys.stdout.write", stop):
-        with pytest.raises(KeyboardInterrupt) as caught:
-            run("    for k in range(3):\n        if k > 1:\n            print(k)")
+    body = "    for k in range(3):\n        if k > 1:\n            print(k)"
+    writes = mock.patch("minigrad.simt.functions.sys.stdout.write", stop)
+    with writes, pytest.raises(KeyboardInterrupt) as caught:
+        run(body)
     (note,) = caught.value.__notes__
-    assert note.startswith("in the kernel kernel, at ") and note.endswith("print(k)")
+    assert note.startswith("in the kernel kernel, at ")
+    assert note.endswith("print(k)")

@@ -31,6 +31,13 @@ def check_function(function):
         raise ArgumentTypeError(
             "compile: wanted the function itself", f"a {kind}", f"@mg.compile below @{kind}"
         )
+    kind = getattr(type(function), "not_a_step", None)
+    if kind:
+        raise ArgumentTypeError(
+            "compile: wanted a function of Variables",
+            kind,
+            "leave out mg.compile: a kernel is compiled by itself, and launched outside of steps",
+        )
     if not callable(function):
         raise ArgumentTypeError(
             "compile: wanted a function, or something else that can be called",

@@ -13,7 +13,15 @@ import numpy as np
 
 from minigrad import simt
 from minigrad.cuda import arguments, compiled
-from minigrad.errors import ArgumentError, ArgumentTypeError, SimulationError, describe_line
+from minigrad.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    GradientError,
+    SimulationError,
+    describe_line,
+)
+from minigrad.graph.modes import state
+from minigrad.graph.variable import Variable
 from minigrad.kernels import backend
 from minigrad.simt.launch import BLOCK_LIMITS, THREAD_LIMITS, THREADS, extents
 
@@ -25,10 +33,12 @@ class Kernel:
 
     Attributes:
         py_func: the Python function.
+        not_a_step: what it is, for `mg.compile`, which does not take it.
         watch: whether the simulator looks for data races and uninitialised reads.
     """
 
     __name__: str
+    not_a_step = "a CUDA kernel"
 
     def __init__(self, function, is_device=False, watch=True):
         functools.update_wrapper(self, function)
@@ -68,6 +78,8 @@ class Launch:
         blocks, threads: (x, y, z). shared: bytes of dynamic shared memory per block.
     """
 
+    not_a_step = Kernel.not_a_step
+
     def __init__(self, kernel, configuration):
         parts: Any = configuration if isinstance(configuration, tuple) else (configuration,)
         if not 2 <= len(parts) <= 4:
@@ -104,6 +116,8 @@ class Launch:
 
     def __call__(self, *values):
         """Runs the kernel: on the GPU if Variables on "cuda" are among the arguments, else here."""
+        _refuse_trace(self.kernel)
+        _refuse_gradients(self.kernel, values)
         arguments.check(self.kernel, values)
         if arguments.device(self.kernel, values) == "cuda":
             compiled.launch(self, arguments.for_cuda(self.kernel, values))
@@ -120,6 +134,30 @@ class Launch:
 
     def __repr__(self):
         return f"<{self.kernel.__name__}[{self.blocks}, {self.threads}]>"
+
+
+def _refuse_trace(kernel):
+    """Raises in a step that is traced: nothing would launch the kernel in later calls."""
+    if state.trace is not None:
+        state.trace.refuse(
+            f"a kernel of your own, {kernel.__name__}, cannot be part of a compiled step",
+            "launch it before or after the step, or leave out mg.compile",
+        )
+
+
+def _refuse_gradients(kernel, values):
+    """Raises where nothing is recorded, the forward of a mg.Function for one, and x needs it."""
+    if state.recording:
+        return  # then `arguments.check` tells how a kernel gets a gradient
+    for name, value in zip(inspect.signature(kernel.py_func).parameters, values, strict=False):
+        if isinstance(value, Variable) and value.requires_grad:
+            raise GradientError(
+                f"{kernel.__name__}, argument {name}: a kernel takes values, and this Variable "
+                "requires gradients",
+                value.describe(),
+                f"{name}.detach() has its values: give the kernel that, in forward of a "
+                "mg.Function and under mg.no_grad(), too",
+            )
 
 
 def _product(value):
@@ -167,6 +205,9 @@ def jit(function=None, *, device=False, watch=True, **options):
 
     Returns:
         A `Kernel`: `kernel[blocks, threads](x, out)` runs it.
+
+    A kernel records nothing: the docstring of `mg.cuda` shows a `mg.Function` that launches one
+    kernel in forward, on `x.detach()`, and another one in backward.
     """
     if options:
         known = [name for name in options if name in _FOR_NUMBA]

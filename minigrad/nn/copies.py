@@ -72,7 +72,7 @@ class _View:
             )
         return self
 
-    def to(self, target):
+    def to(self, target=None, *, device=None, dtype=None):
         """Raises: convert the model itself."""
         raise ArgumentTypeError(
             "to: a valid() view shows the model and cannot be converted", fix="model.to(...)"

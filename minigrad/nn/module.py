@@ -9,6 +9,8 @@ from minigrad.nn import copies, state
 from minigrad.nn.names import NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import changes
 from minigrad.nn.registry import Registry
+from minigrad.ops.devices import one_target
+from minigrad.ops.signatures import teaching
 
 _hooked = set()  # not empty once any module has had a hook: till then calls need not look for one
 
@@ -107,11 +109,14 @@ class Module(Registry):
         for p in self.parameters():
             p.grad = None
 
-    def to(self, target):
+    @teaching
+    def to(self, target=None, *, device=None, dtype=None):
         """Converts parameters and float buffers to a dtype, or moves all to a device: ids stay.
 
-        In place. Every `.grad` is None then. State of optimizers follows at their next step.
+        In place. Every `.grad` is None then. State of optimizers follows at their next step. What
+        is wanted comes as the one argument, or by name: device='simt', dtype='float64'.
         """
+        target = one_target(target, device, dtype)
         written(self, f"{type(self).__name__}.to({target!r})")
         changed, is_place = [], isinstance(target, str) and target in device_names()
         for x in (*self.parameters(), *self.buffers()):

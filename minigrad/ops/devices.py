@@ -15,6 +15,7 @@ from minigrad.ops.base import Structural
 from minigrad.ops.shape import Cast
 
 DTYPE_NAMES = tuple(d.name for d in DTYPES)
+ANY_TARGET = f"to: wanted a dtype, {', '.join(DTYPE_NAMES)}, or the name of a device"
 
 
 class Move(Structural):
@@ -38,11 +39,27 @@ def move(x, target, source):
     return Move.apply(x, target, source)
 
 
-def to(x, target):
+def one_target(target, device, dtype):
+    """What `to` is asked for: its argument, or one of the two names that say which kind it is."""
+    given = [value for value in (target, device, dtype) if value is not None]
+    if not given:
+        raise DTypeError(ANY_TARGET, "None")
+    if len(given) > 1:
+        raise ArgumentTypeError(
+            "to: wanted one dtype or one device",
+            ", ".join(map(repr, given)),
+            "one after the other: .to('float64').to('simt')",
+        )
+    return given[0]
+
+
+def to(x, target=None, *, device=None, dtype=None):
     """Another dtype or device: x.to('float64'), x.to('simt').  (...) -> (...).
 
-    x itself where nothing is to be done. Gradients come back in x's dtype and to x's device.
+    x itself where nothing is to be done. Gradients come back in x's dtype and to x's device. It may
+    be said by name, device='simt' or dtype='float64'.
     """
+    target = one_target(target, device, dtype)
     if isinstance(target, str) and target not in DTYPE_NAMES:
         if target not in device_names():
             raise DeviceError(
@@ -55,9 +72,7 @@ def to(x, target):
     try:
         dtype = as_dtype(target)
     except DTypeError:
-        raise DTypeError(
-            f"to: wanted a dtype, {', '.join(DTYPE_NAMES)}, or the name of a device", f"{target!r}"
-        ) from None
+        raise DTypeError(ANY_TARGET, f"{target!r}") from None
     return x if dtype is x.dtype else Cast.apply(x, dtype)
 
 

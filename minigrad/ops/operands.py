@@ -119,6 +119,14 @@ def storable(name, number, dtype):
         )
 
 
+def _meeting_place(one, other):
+    """What to do about two devices: what is on the CPU goes to the one that was chosen."""
+    if "cpu" not in (one, other):
+        return f"move one: x.to({one!r})"
+    place = other if one == "cpu" else one
+    return f"move what is on the cpu: x.to({place!r}), for a model model.to({place!r})"
+
+
 def check_operands(name, variables):
     """Devices must agree; recorded views must be fresh; inference results stay out of the graph."""
     first = None
@@ -130,7 +138,7 @@ def check_operands(name, variables):
             raise DeviceError(
                 f"{name}: wanted operands on one device",
                 f"{first} and {array.device}",
-                f"move one: x.to({first!r})",
+                _meeting_place(first, array.device),
             )
         if (
             type(array) is View

@@ -206,6 +206,32 @@ def test_to_another_dtype_keeps_ids():
     assert model(mg.ones((3, 2), dtype="float64")).dtype == mg.float64
 
 
+def test_to_takes_what_is_wanted_by_name_too():
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    assert model.to(device="simt") is model
+    assert {x.device for x in (*model.parameters(), *model.buffers())} == {"simt"}
+    model.to(dtype="float64").to(device="cpu")
+    assert {(x.device, x.dtype) for x in model.parameters()} == {("cpu", mg.float64)}
+    x = mg.ones((2,)).to(dtype="int64").to(device="simt")
+    assert (x.device, x.dtype) == ("simt", mg.int64)
+
+
+def test_to_names_what_it_cannot_take():
+    model = nn.Linear(2, 2)
+    for x in (model, mg.ones((2,))):
+        with pytest.raises(errors.ArgumentTypeError, match=r"got: 'simt', 'float64'"):
+            x.to("simt", dtype="float64")
+        with pytest.raises(errors.ArgumentTypeError, match=r"wanted to\(.*device=None"):
+            x.to("simt", "float64")
+        with pytest.raises(errors.ArgumentTypeError, match="non_blocking"):
+            x.to("simt", non_blocking=True)
+        with pytest.raises(errors.DTypeError, match="or the name of a device"):
+            x.to()
+    with pytest.raises(errors.ArgumentTypeError, match="cannot be converted"):
+        model.valid().to(device="simt")
+    assert model.weight.device == "cpu"
+
+
 def test_to_another_dtype_while_a_manager_holds_the_gradients():
     model, x = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1)), mg.ones((4, 2))
     manager = mg.GradManager(model.parameters())

@@ -4,6 +4,7 @@ import re
 import statistics
 import subprocess
 import sys
+import textwrap
 import tomllib
 from pathlib import Path
 
@@ -64,6 +65,17 @@ def test_readme_kernel_has_the_race_that_its_comment_says(tmp_path):
     assert "DataRaceError" in done.stderr
     for line in ("tile[here] = x[here]", "out[here] = tile[63 - here]", "cuda.syncthreads()"):
         assert line in done.stderr, done.stderr
+
+
+def test_readme_script_runs_in_the_simulator_as_the_readme_says(tmp_path):
+    first, *rest = code_after("Twelve lines").splitlines()
+    code = textwrap.indent("\n".join(rest), "    ").replace("range(30)", "range(1)")
+    assert code.count(").numpy()") == code.count("batches(x, y,") == 1
+    code = code.replace(").numpy()", ').to("cpu").numpy()').replace("(x, y,", "(x[:320], y[:320],")
+    said = run(f'{first}\nwith mg.device("simt"):\n{code}\n    print(loss.device)', tmp_path)
+    accuracy, device = said.split()
+    assert float(accuracy) > 0.3  # by chance 0.1; ten steps do not take it far
+    assert device == "simt"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -54,6 +54,12 @@ def _check_one(kernel, name, value):
         for part in value:
             _check_one(kernel, name, part)
         return
+    if isinstance(value, np.ndarray) and not value.dtype.isnative:
+        raise ArgumentTypeError(
+            f"{where}: wanted the byte order of this computer, as a GPU's",
+            f"{value.dtype}",
+            f"{name}.astype({name}.dtype.newbyteorder('='))",
+        )
     if not isinstance(value, (np.ndarray, *NUMBERS)):
         raise ArgumentTypeError(
             f"{where}: wanted a NumPy array, a Variable, a number, or a tuple of them",

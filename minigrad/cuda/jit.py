@@ -114,8 +114,15 @@ class Launch:
                 "threads * itemsize for one element a thread",
             )
 
-    def __call__(self, *values):
+    def __call__(self, *values, **named):
         """Runs the kernel: on the GPU if Variables on "cuda" are among the arguments, else here."""
+        if named:
+            name, wanted = self.kernel.__name__, inspect.signature(self.kernel.py_func).parameters
+            raise ArgumentTypeError(
+                f"{name}: a launch takes no arguments by name, as in Numba",
+                ", ".join(f"{key}=" for key in named),
+                f"give them in their order: {name}[blocks, threads]({', '.join(wanted)})",
+            )
         _refuse_trace(self.kernel)
         _refuse_gradients(self.kernel, values)
         arguments.check(self.kernel, values)

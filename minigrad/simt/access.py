@@ -78,7 +78,8 @@ class Access(Part):
             raise self.source.refuse(node, f"there is no {ast.unparse(node)}")
         base, name = self.expression(node.value), node.attr
         site = self.source.site(node)
-        return lambda f, m: _attribute(base(f, m), name, site)
+        called = ast.unparse(node.value)
+        return lambda f, m: _attribute(base(f, m), name, site, called)
 
 
 def _of_tuple(values, index, f, m, site):
@@ -101,10 +102,8 @@ def _of_tuple(values, index, f, m, site):
     return chosen
 
 
-def _attribute(value, name, site):
+def _attribute(value, name, site, called):
     if isinstance(value, Triple) and name in ("x", "y", "z"):
-        return getattr(value, name)
-    if name in ("shape", "size", "ndim") and hasattr(value, "shape"):
         return getattr(value, name)
     if isinstance(value, ArrayView):
         if name == "strides":
@@ -113,6 +112,16 @@ def _attribute(value, name, site):
             return value.transposed()
     if isinstance(value, NUMBERS) and name in ("real",):
         return value
+    if isinstance(value, NUMBERS) and name in ("shape", "size", "ndim", "strides", "T"):
+        raise fault(
+            NotInCudaError,
+            f"{called} is a number, which has no .{name}: an array was wanted",
+            site,
+            got=describe(value),
+            fix=f"give the kernel an array for {called}, or compare with the number itself",
+        )
+    if name in ("shape", "size", "ndim") and hasattr(value, "shape"):
+        return getattr(value, name)
     raise fault(
         NotInCudaError,
         f"{describe(value)} has no .{name} in a kernel",

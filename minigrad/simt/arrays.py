@@ -12,13 +12,14 @@ _I8 = np.dtype(np.int64)
 def whole(index, site):
     """An index as int64, or an error."""
     kind = getattr(getattr(index, "dtype", None), "kind", None)
-    if kind is None or kind not in "iu":
+    if kind is None or kind not in "iu" or hasattr(index, "load"):
+        fix = "convert it: int(i)"
+        if isinstance(index, Triple):
+            fix = "take one of the three: cuda.threadIdx.x"
+        elif not isinstance(index, NUMBERS):
+            fix = "use one element of it, or a number"
         raise fault(
-            SimulationError,
-            "an index must be an integer",
-            site,
-            got=describe(index),
-            fix="convert it: int(i)",
+            SimulationError, "an index must be an integer", site, got=describe(index), fix=fix
         )
     return index if index.dtype == _I8 else index.astype(_I8)
 
@@ -53,7 +54,10 @@ def checked(index, extent, axis, lanes, mask, site):
         lanes,
         lane,
         got=f"index {at} along axis {axis}, which has {extent} elements",
-        fix=f"guard the access: if i < {extent}: ..., with the array's own size",
+        fix=f"guard the access: if i < {extent}: ..., with the array's own size"
+        if extent
+        else "it has no elements; a shared array of shape 0 gets its bytes at the launch: "
+        "kernel[blocks, threads, 0, bytes]",
     )
 
 
@@ -99,7 +103,14 @@ class ArrayView:
 
     def store(self, index, value, lanes, mask, site):
         """Writes one element per lane, cast to the array's dtype."""
-        if len(index) != len(self.shape) or any(type(i) is slice for i in index):
+        if any(type(i) is slice for i in index):
+            raise fault(
+                SimulationError,
+                f"{site.text}: a slice cannot be assigned to here",
+                site,
+                fix="each thread writes one element: x[i] = 0, or in a loop over k x[i, k] = 0",
+            )
+        if len(index) != len(self.shape):
             raise self._wrong_count(index, site, "only single elements can be written")
         flat = self.locate(index, lanes, mask, site)
         if not isinstance(value, NUMBERS):

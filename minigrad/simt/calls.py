@@ -7,7 +7,7 @@ import numpy as np
 
 from minigrad.simt import functions, intrinsics
 from minigrad.simt.declared import dynamic_array, local_array, shared_array
-from minigrad.simt.language import PATHS, Intrinsic
+from minigrad.simt.language import PATHS, Intrinsic, call_of, nearest
 from minigrad.simt.masks import NUMBERS, Misuse, describe
 from minigrad.simt.names import MISSING, as_dtype, constant, device_function
 from minigrad.simt.part import Part
@@ -47,6 +47,12 @@ class Calls(Part):
             plain = functions.PLAIN.get(found)
         except TypeError:  # not hashable
             plain = None
+        if found is float and any(isinstance(self.folded(a), str) for a in node.args):
+            raise self.source.refuse(
+                node,
+                f"{ast.unparse(node)} cannot be used in a CUDA kernel, which has no strings",
+                fix="math.nan, math.inf, -math.inf",
+            )
         if plain is not None:
             return self._plain(node, plain)
         if found is print:
@@ -200,13 +206,20 @@ class Calls(Part):
     def intrinsic_value(self, found, node):
         """An intrinsic that is a value: cuda.threadIdx.x."""
         value = intrinsics.VALUES.get(found.path)
-        if value is None:
-            raise self.source.refuse(
-                node,
-                f"{ast.unparse(node)} is no value in a kernel",
-                fix=_suggest(found.path),
-            )
-        return value
+        if value is not None:
+            return value
+        if found.path not in PATHS:
+            raise self._unknown(found.path, node)
+        raise self.source.refuse(
+            node, f"{ast.unparse(node)} is no value in a kernel", fix=f"call it: {call_of(found)}"
+        )
+
+    def _unknown(self, path, node):
+        """The error of a name that `cuda` has not."""
+        near = nearest(path)
+        meant = f"; did you mean cuda.{near[0]}?" if near else ""
+        fix = f"there are: {', '.join(f'cuda.{p}' for p in near)}" if near else None
+        return self.source.refuse(node, f"cuda.{path} is not known{meant}", fix=fix)
 
     def _intrinsic(self, found, node, wanted):
         path = found.path
@@ -221,8 +234,9 @@ class Calls(Part):
             return self.expression(node.args[0])
         function = intrinsics.FUNCTIONS.get(path)
         if function is None:
-            what = "exists, but is not a function" if path in PATHS else "is not known here"
-            raise self.source.refuse(node, f"cuda.{path} {what}", fix=_suggest(path))
+            if path not in PATHS and path not in intrinsics.VALUES:
+                raise self._unknown(path, node)
+            raise self.source.refuse(node, f"cuda.{path} exists, but is not a function")
         self.exact = self.exact or path.startswith(("syncwarp", "threadfence"))
         if hasattr(function, "plain"):
             return self._plain(node, function.plain)
@@ -264,9 +278,3 @@ class Calls(Part):
 def is_name(node):
     """Whether an expression is a name, perhaps of a module's or a class's attribute."""
     return isinstance(node, ast.Name | ast.Attribute)
-
-
-def _suggest(path):
-    head = path.split(".")[0]
-    near = sorted(p for p in PATHS if p.startswith(head[:4]))
-    return f"there are: {', '.join(f'cuda.{p}' for p in near)}" if near else None

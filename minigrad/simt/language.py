@@ -4,6 +4,7 @@ They mean something inside of a kernel alone, where the simulator or Numba's com
 their meaning; outside they raise. Kernels may as well use those of `from numba import cuda`.
 """
 
+import difflib
 from typing import Any
 
 from minigrad.errors import SimulationError
@@ -26,6 +27,27 @@ fp16.hfloor fp16.hceil fp16.htrunc fp16.hrint
 atomic_add atomic_max atomic_min load4 store4
 """
 PATHS = tuple(_WORDS.split())
+_TAKES_NOTHING = ("syncthreads", "syncwarp", "activemask", "threadfence")
+
+
+def _plain(path):
+    """A path without what people from CUDA C, or in a hurry, write otherwise."""
+    return path.replace(".", "").replace("_", "").lower()
+
+
+def nearest(path):
+    """The paths most like one that there is not, best first: `atomicAdd` -> `atomic.add`."""
+    known: dict[str, str] = {}
+    for one in PATHS:
+        known.setdefault(_plain(one), one)  # atomic.add, before the helper atomic_add
+    return [known[k] for k in difflib.get_close_matches(_plain(path), known, n=3)]
+
+
+def call_of(intrinsic):
+    """A function's call, for advice."""
+    path = intrinsic.path
+    given = "1" if path.startswith("grid") else "" if path in _TAKES_NOTHING else "..."
+    return f"cuda.{path}({given})"
 
 
 class UnknownIntrinsicError(SimulationError, AttributeError):

@@ -95,8 +95,13 @@ class _Buffers:
             whole = array.flags.c_contiguous and high - low == array.nbytes
             shape = array.shape if whole else None
             region = self.memory.buffer(bytes_, name, array.flags.writeable, shape=shape)
-            self.regions[low, high] = region, array  # it lives as long as its bytes are used
-        return self.regions[low, high][0], low
+            # the array lives as long as its bytes are used
+            self.regions[low, high] = region, array, [name]
+        region, _, names = self.regions[low, high]
+        if name not in names:
+            names.append(name)
+            region.name = f"the memory that {', '.join(names[:-1])} and {name} share"
+        return region, low
 
     def array(self, array, name):
         """A NumPy array as a kernel sees it."""
@@ -109,7 +114,13 @@ class _Buffers:
         size = array.dtype.itemsize
         region, low = self.region(array, name)
         start = array.__array_interface__["data"][0] - low
-        if not array.dtype.isnative or start % size or any(s % size for s in array.strides):
+        if not array.dtype.isnative:
+            raise ArgumentTypeError(
+                f"the argument {name} has the byte order of another computer",
+                got=f"{array.dtype}",
+                fix=f"{name}.astype({name}.dtype.newbyteorder('='))",
+            )
+        if start % size or any(s % size for s in array.strides):
             raise ArgumentTypeError(
                 f"the elements of {name} do not lie on multiples of their size",
                 fix=f"pass a copy: {name}.copy()",

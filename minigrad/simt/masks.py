@@ -109,4 +109,6 @@ def describe(value):
         return f"a tuple of {len(value)}"
     if value is None:
         return "None"
+    if getattr(value, "shape", None) == ():
+        return "an array without axes"
     return getattr(value, "kind", type(value).__name__)

@@ -106,9 +106,15 @@ def _objects(name, a, b):
             for x, y in zip(a, b, strict=False):
                 same = same & BINARY["Eq"](x, y)
             return same if name == "Eq" else ~same
+    fix = "compute with elements, one thread one element: x[i] + 1"
+    if any(
+        getattr(value, "shape", None) == () and not isinstance(value, NUMBERS) for value in (a, b)
+    ):
+        fix = "of an array without axes n[()] is the number; or give the kernel a number: float(n)"
+    elif "a triple" in (describe(a), describe(b)):
+        fix = "take one of the three: cuda.threadIdx.x"
     raise Misuse(
-        f"{describe(a)} {OPERATORS[name][0]} {describe(b)}: a kernel has no such operation",
-        "compute with elements, one thread one element: x[i] + 1",
+        f"{describe(a)} {OPERATORS[name][0]} {describe(b)}: a kernel has no such operation", fix
     )
 
 

@@ -132,6 +132,8 @@ class Statements(Part):
         def step_element(f, m):
             array, at = base(f, m), index(f, m)
             old = array.load(at, f.wave.lanes, m, site)
+            if any(type(i) is slice for i in at):
+                array.store(at, old, f.wave.lanes, m, site)  # says why it cannot
             array.store(at, operate(f, m, old, value(f, m)), f.wave.lanes, m, site)
             return m
 
@@ -167,19 +169,23 @@ class Statements(Part):
     def do_Assert(self, node):
         """What fails on a GPU in debug mode alone."""
         test, site = self.expression(node.test), self.source.site(node)
+        said = None if node.msg is None else _text(node.msg)
 
         def step(f, m):
             _, failed = split(m, truth(test(f, m)))
             if failed is not DEAD:
                 lanes = f.wave.lanes
                 lane = offender(lanes, failed, True)
-                raise fault(SimulationError, "this thread's assert fails", site, lanes, lane)
+                raise fault(
+                    SimulationError, "this thread's assert fails", site, lanes, lane, got=said
+                )
             return m
 
         return step
 
     def do_Raise(self, node):
         site = self.source.site(node)
+        said = None if node.exc is None else ast.unparse(node.exc)
 
         def step(f, m):
             lane = offender(f.wave.lanes, m, True)
@@ -189,6 +195,7 @@ class Statements(Part):
                 site,
                 f.wave.lanes,
                 lane,
+                got=said,
                 fix="write a mark into an array instead, and look at it after the launch",
             )
 
@@ -225,6 +232,12 @@ def _head(node):
         if hasattr(node, part):
             return getattr(node, part)
     return node
+
+
+def _text(node):
+    """What an assert says: its text, or the expression as it stands."""
+    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return node.value if is_text else ast.unparse(node)
 
 
 def _unpack(parts, f, m, value):

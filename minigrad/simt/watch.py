@@ -179,7 +179,7 @@ class Guard:
             watch.lanes,
             lane,
             got=self._cell(use.cells[found.at], itemsize, site),
-            fix=_cure(kind, found, me // threads, found.thread // threads, their is site),
+            fix=_cure(kind, found, me // threads, found.thread // threads, site, their),
             details=(
                 ("does", _DOES[kind]),
                 ("other", f"{watch.name(found.thread)} {_DID[found.kind]}"),
@@ -195,8 +195,8 @@ _DOES = {READ: "reads it", WRITE: "writes it", ATOMIC: "changes it by an atomic 
 _DID = {READ: "has read it", WRITE: "has written it", ATOMIC: "has changed it atomically"}
 
 
-def _cure(kind, found, block, other_block, same_site):
-    if kind == found.kind == WRITE and same_site:
+def _cure(kind, found, block, other_block, site, their):
+    if kind == found.kind == WRITE and their is site:
         return (
             "give every thread an element of its own, or let one thread write; to add up, "
             "cuda.atomic.add"
@@ -208,6 +208,12 @@ def _cure(kind, found, block, other_block, same_site):
         )
     if ATOMIC in (kind, found.kind):
         return "use the element by atomic operations only, or put cuda.syncthreads() between"
+    if their is not None and (their.file, their.line) == (site.file, site.line):
+        return (
+            "both are this line: read into a variable, cuda.syncthreads(), then write; where the "
+            "line runs round after round, cuda.syncthreads() between two rounds; each where all "
+            "threads of the block come by"
+        )
     return (
         "put cuda.syncthreads() between the two lines, where all threads of the block come by; "
         "threads of one warp are not in step either: cuda.syncwarp() for those"

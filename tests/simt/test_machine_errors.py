@@ -56,7 +56,7 @@ def run(body, blocks=2, threads=4, helpers="", **names):
         ("    y = x @ x", "operator @"),
         ("    x.shape = 3", "assigned"),
         ("    cuda.sync_threads()", "cuda.sync_threads is not known"),
-        ("    x[i] = cuda.syncthreads.x", "no value"),
+        ("    x[i] = cuda.syncthreads.x", "cuda.syncthreads.x is not known"),
         ("    s = cuda.shared.array(i, np.float32)", "must be known"),
         ("    s = cuda.shared.array((SIDE, SIDE + 1), np.float32)", "not with names"),
         ("    s = cuda.local.array(2 * SIDE, np.float32)", "not with names"),

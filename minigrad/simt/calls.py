@@ -47,12 +47,8 @@ class Calls(Part):
             plain = functions.PLAIN.get(found)
         except TypeError:  # not hashable
             plain = None
-        if found is float and any(isinstance(self.folded(a), str) for a in node.args):
-            raise self.source.refuse(
-                node,
-                f"{ast.unparse(node)} cannot be used in a CUDA kernel, which has no strings",
-                fix="math.nan, math.inf, -math.inf",
-            )
+        if found is float and len(node.args) == 1 and isinstance(self.folded(node.args[0]), str):
+            return self._number_in_text(node)
         if plain is not None:
             return self._plain(node, plain)
         if found is print:
@@ -73,6 +69,14 @@ class Calls(Part):
             fix="kernels call math.*, casts such as np.float32(x), min, max, abs, cuda.* and"
             " device functions",
         )
+
+    def _number_in_text(self, node):
+        """float("nan"), of a text that is known when the kernel is compiled."""
+        try:
+            value = np.float64(self.folded(node.args[0]))
+        except ValueError:
+            raise self.source.refuse(node, f"{ast.unparse(node)} is no number") from None
+        return lambda f, m: value
 
     def _arguments(self, node):
         if node.keywords:

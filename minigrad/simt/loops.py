@@ -50,7 +50,7 @@ class Loops(Part):
                 stuck = spins and rounds > SPIN_LIMIT and live is last
                 if stuck or (rounds >= LOOP_LIMIT and _is_over(time.monotonic() - began)):
                     seconds = time.monotonic() - began
-                    raise _endless(f, live, site, rounds, seconds, names, spins)
+                    raise _endless(f, live, site, rounds, seconds, names, stuck)
                 if rounds % SPIN_LIMIT == 0:
                     last = live
             del trail[depth:]
@@ -126,7 +126,7 @@ def _is_over(seconds):
         raise ArgumentError(f"{PATIENCE}: wanted a number of seconds", f"{given!r}") from None
 
 
-def _endless(f, live, site, rounds, seconds, names, spins):
+def _endless(f, live, site, rounds, seconds, names, stuck):
     lane = 0 if live is None else int(np.flatnonzero(live)[0])
     changes = (
         f"does {' or '.join(names)} change in every round"
@@ -145,5 +145,5 @@ def _endless(f, live, site, rounds, seconds, names, spins):
         site,
         f.wave.lanes,
         lane,
-        fix=" ".join([advice[1], advice[0], advice[2]] if spins else advice),
+        fix=advice[1][:-1] if stuck else " ".join(advice),
     )

@@ -42,7 +42,7 @@ def slip(body, cuda=mg.cuda, x=None, out=None, n=3):
         ("    cuda.syncthreads", "call it: cuda.syncthreads()"),
         ("    j = cuda.grid", "call it: cuda.grid(1)"),
         ("    j = cuda.popc", "call it: cuda.popc(...)"),
-        ("    x[0] = float('nan')", "try: math.nan"),
+        ("    x[0] = float('none')", "float('none') is no number"),
     ],
 )
 def test_names_that_are_nearly_right(body, words, cuda):
@@ -81,6 +81,14 @@ def test_dynamic_shared_memory_without_bytes():
     error = slip("    s = cuda.shared.array(0, np.float32)\n    s[i] = 1")
     assert type(error) is OutOfBoundsError
     assert "kernel[blocks, threads, 0, bytes]" in error.fix
+
+
+def test_numbers_in_text():
+    x = np.zeros(2, np.float32)
+    kernel = define("def kernel(x):\n    x[0] = float('nan')\n    x[1] = -float('inf')\n")["kernel"]
+    mg.cuda.jit(kernel)[1, 1](x)
+    assert np.isnan(x[0])
+    assert x[1] == -np.inf
 
 
 def test_a_race_within_one_line():

@@ -113,7 +113,7 @@ def _run(found, name, op, shapes, attributes, dtype):
 
 def _operations(found):
     """Every op of the registry, contiguous float32; how inputs broadcast is seen with one alone."""
-    for name, op in public_ops().items():
+    for name, op in sorted(public_ops().items()):  # as registered would be as imported
         is_one_of_many = issubclass(op, Elementwise) and name not in ("add", "maximum", "where")
         is_reduction = name in REDUCTIONS and name not in ("sum", "max", "norm")
         most = 1 if is_one_of_many else 3 if is_reduction else None

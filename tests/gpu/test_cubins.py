@@ -54,21 +54,13 @@ def test_blocks_fit_into_a_multiprocessor(made):
 
 
 def test_table_is_fresh(made):
-    """The same kernels; a few registers more or less, as from a changed line, are let pass.
-
-    In which of two rows a kernel of both stands depends on what the process ran before: so all are
-    counted together.
-    """
+    """The same kernels; a few registers more or less, as from a changed line, are let pass."""
     written = cubins.rows_of(cubins.PATH.read_text(encoding="utf-8"))
     found = cubins.rows_of(cubins.page(made))
     said = "docs/cubins.md is stale: python -m tests.gpu.cubins --write"
-    assert sum(v[0] for v in written.values()) == sum(v[0] for v in found.values()), said
-    both = written.keys() & found.keys()
-    assert len(both) >= 0.98 * len(written), said
-    assert {k: written[k][1] for k in both} == {k: found[k][1] for k in both}, said
+    assert {k: v[:2] for k, v in written.items()} == {k: v[:2] for k, v in found.items()}, said
     if cubins.versions() in cubins.PATH.read_text(encoding="utf-8"):
-        for label in both:
-            *_, old, new = found[label]
+        for label, (*_, old, new) in found.items():
             for mine, theirs in zip((old, new), written[label][2:], strict=True):
                 assert abs(mine - theirs) <= max(12, theirs // 4), f"{label}: {said}"
 

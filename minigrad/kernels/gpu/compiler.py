@@ -185,17 +185,12 @@ def compile_function(function, arguments, capabilities, bounds=None):
 
 def link(ptx, capability, called="kernel"):
     """The Cubin of PTX text with one kernel."""
-    from cuda.core import (  # pyright: ignore[reportMissingImports]
-        Linker,
-        LinkerOptions,
-        ObjectCode,
-    )
-
+    core = importlib.import_module("cuda.core")  # its names depend on the CUDA that is installed
     entry = re.search(r"\.entry\s+([\w$]+)", ptx)
     assert entry is not None, "PTX of a kernel has an entry"
     _check_alignment(ptx, called)
-    options = LinkerOptions(arch="sm_{}{}".format(*capability), ptxas_options=["-v"])
-    linker = Linker(ObjectCode.from_ptx(ptx.encode()), options=options)
+    options = core.LinkerOptions(arch="sm_{}{}".format(*capability), ptxas_options=["-v"])
+    linker = core.Linker(core.ObjectCode.from_ptx(ptx.encode()), options=options)
     try:
         code = bytes(linker.link("cubin").code)
     except Exception as error:  # nvJitLink's

@@ -65,14 +65,14 @@ class _Taps(Operand):
 
     def places(self):
         """Lines before the loop: see Operand."""
-        d = self.depth
+        row, deep, step = self.along_k(1)
         lines = [
-            f"b_shared = cuda.shared.array({2 * d * self.pitch}, {self.kind}, 16)",
-            f"b_row, b_deep = I4(t // {d}), I4(t % {d})",
+            f"b_shared = cuda.shared.array({2 * self.depth * self.pitch}, {self.kind}, 16)",
+            f"b_row, b_deep = {row}, {deep}",
             "below, beyond = I4(h), I4(w)",
         ]
         for p in range(self.count):
-            row = f"(b_row + {p * self.threads // d})"
+            row = f"(b_row + {p * step})"
             lines += [
                 f"b_to_{p} = I4(b_deep * {self.pitch} + {row})",
                 f"tap = 3 * I4(min(n_first + {row}, n - 1))",

@@ -1,5 +1,7 @@
 """Text of a kernel that brings one operand of a matrix product into shared memory, step by step."""
 
+SECTOR = 32  # bytes that global memory moves at least
+
 
 class Operand:
     """The lines that bring one operand's step into shared memory.
@@ -18,25 +20,40 @@ class Operand:
         self.name, self.across, self.axis, self.whole, self.kind = name, across, axis, whole, kind
         self.depth, self.threads, self.pitch = tile.depth, tile.threads, across + 4
         each = 4 if whole else 1
+        self.sector = SECTOR // int(kind[1:])
+        self.beside = tile.threads * self.sector // tile.depth  # threads for a sector of each row
         self.count = across * tile.depth // each // tile.threads
         assert self.count * each * tile.threads == across * tile.depth
+        assert tile.depth % self.sector == 0, "a step has whole sectors"
         assert tile.threads * each >= max(across, tile.depth), "a copy of a thread is one row"
 
     def values(self, p):
         """Names of the values that the p-th copy of a thread carries in registers."""
         return [f"{self.name}_{p}_{e}" for e in range(4 if self.whole else 1)]
 
+    def along_k(self, each):
+        """(row, place along k, rows to its next copy) of a thread, neighbours lying along k.
+
+        each: elements of an access. A warp reads one sector of each row. These elements go to as
+        many rows of the shared tile, and each row begins four elements of banks after the one
+        before: so the warp meets every bank once. With more of k two of its lanes would meet.
+        """
+        lanes = self.sector // each
+        row = f"I4(t % {self.beside} // {lanes})"
+        deep = f"I4(t % {lanes} * {each} + t // {self.beside} * {self.sector})"
+        return row, deep, self.beside // lanes
+
     def places(self):
         """Lines before the loop: which elements of a step this thread copies."""
         a, axis, t = self.name, self.axis, self.threads
         along, other = (4, 1) if self.whole else (1, 1)
-        rows, deep = self.across // along, self.depth // along
+        rows, (row, deep, step) = self.across // along, self.along_k(along)
         lines = [
             f"{a}_shared = cuda.shared.array({2 * self.depth * self.pitch}, {self.kind}, 16)",
             f"{a}_is_along_k = {a}_k == 1",
             f"if {a}_is_along_k:",
-            f"    {a}_row, {a}_deep = I4(t // {deep}), I4(t % {deep} * {along})",
-            f"    {a}_row_step, {a}_deep_step, {a}_last = I4({t // deep}), I4(0), {axis} - {other}",
+            f"    {a}_row, {a}_deep = {row}, {deep}",
+            f"    {a}_row_step, {a}_deep_step, {a}_last = I4({step}), I4(0), {axis} - {other}",
             "else:",
             f"    {a}_row, {a}_deep = I4(t % {rows} * {along}), I4(t // {rows})",
             f"    {a}_row_step, {a}_deep_step, {a}_last = I4(0), I4({t // rows}), {axis} - {along}",

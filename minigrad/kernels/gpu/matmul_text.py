@@ -8,9 +8,9 @@ global memory into registers, and one barrier a step is enough.
 
 A warp makes 4 x 8 small tiles. Small tiles of more than 4 x 4 lie as several pieces of 4 x 4, 16
 rows or 32 columns apart: so eight neighbouring threads read 128 neighbouring bytes of b and one
-vector of a, and no two of them need different words of one bank. Rows of the shared tiles are four
-elements longer than needed (`pitch`), so that a copy that turns rows into columns has no bank
-conflicts either where a step has 8 rows; where it has 16, two lanes meet in a bank.
+vector of a, and no two of them need different words of one bank; elements of 8 bytes are twice as
+wide, and two vectors of b meet there. Rows of the shared tiles are four elements longer than needed
+(`pitch`), so that a copy that turns rows into columns has no bank conflicts either.
 """
 
 from typing import NamedTuple

@@ -73,6 +73,7 @@ class Bound:
         count = moves.count
         found = self._outside()
         if found != self._addresses:
+            self._addresses = None  # if it is not written to its end
             self._record()
             self._addresses = found
         self._epoch = count
@@ -136,8 +137,8 @@ class Bound:
         """Copies numbers of the host into the arena, if they have changed."""
         data = backend.values(source)
         if self._uploaded.get(value) != data.tobytes():
-            self._uploaded[value] = data.tobytes()
             self._copy_in(data, self.whole(value))
+            self._uploaded[value] = data.tobytes()  # once they are there
 
     def _write_numbers(self, numbers):
         """Copies seed and counter into the arena."""

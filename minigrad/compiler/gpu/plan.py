@@ -4,6 +4,7 @@ What runs is decided without touching a GPU; `bound.Bound` gives the calls memor
 """
 
 import time
+from typing import Any
 
 from minigrad.compiler.arena import Arena, lives_of
 from minigrad.compiler.gpu.bound import Bound
@@ -50,7 +51,8 @@ class GpuPlan(Outline):
         self.segments = list(self._segments())
         self.staged, self.returned = self._staged(moving)
         self.arena = GpuArena(self.regions, self)
-        self.slots, self.bound = [], None
+        self.slots = []
+        self.bound: Any = None
         self.planning_seconds = self.seconds = time.perf_counter() - began
         self.machine_code = self.step, ()
 
@@ -103,10 +105,14 @@ class GpuPlan(Outline):
         """Whether machine code came from the disk cache: kernels are compiled when first run."""
         return False
 
-    def step(self, *operands):
-        """Runs the program: see `bound.Bound.run`."""
+    def bind(self):
+        """Gives the program memory and writes its launches down, or anew: see `bound.Bound`."""
         if self.bound is None:
             self.bound = Bound(self)
+        self.bound.bind()
+
+    def step(self, *operands):
+        """Runs the program, which has been bound: see `bound.Bound.run`."""
         return self.bound.run(*operands)
 
 

@@ -6,6 +6,7 @@ program, which copies them; results are new Arrays, which it copies into.
 
 import functools
 
+from minigrad.compiler.gpu.interrupts import Deferred
 from minigrad.compiler.wrapper import Wrapper
 
 
@@ -66,11 +67,21 @@ class GpuWrapper(Wrapper):
             targets.append("None" if k in copied else f"r{k}")
         add(f"targets = [{', '.join(targets)}]")
 
+    def _rebind(self):
+        """Has the launches written down as well: to compile kernels takes long, and may be ended.
+
+        Returns what `moves` counted.
+        """
+        count = super()._rebind()
+        self.plan.bind()
+        return count
+
     def _launch(self):
+        self.scope["Deferred"] = Deferred
         return [
-            "done += map(STEP, (sources,), (returned,), (targets,), "
+            "with Deferred():",
+            "    done += map(STEP, (sources,), (returned,), (targets,), "
             "((generator.seed, generator.counter),))",
-            "for _ in done: pass",
         ]
 
     def _number(self, k):

@@ -9,7 +9,7 @@ import functools
 
 from minigrad.errors import MinigradError
 from minigrad.simt.language import Intrinsic
-from minigrad.simt.names import MISSING, Scope, device_function
+from minigrad.simt.names import Scope, device_function
 from minigrad.simt.source import Source
 
 
@@ -24,17 +24,6 @@ def written(function, callers=()):
     for statement in source.tree.body:
         finder.visit(statement)
     return finder.result()
-
-
-def _root(node):
-    """The name of the array that an expression is, or is a part of; None if it is no array."""
-    while True:
-        if isinstance(node, (ast.Subscript, ast.Attribute)):
-            node = node.value
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            node = node.func.value  # x.view(dtype)
-        else:
-            return node.id if isinstance(node, ast.Name) else None
 
 
 class _Finder(ast.NodeVisitor):
@@ -56,7 +45,7 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Subscript(self, node):
         if not isinstance(node.ctx, ast.Load):
-            self.found.add(_root(node))
+            self.found.update(self._roots(node))
         self.generic_visit(node)
 
     def visit_Assign(self, node):
@@ -64,31 +53,43 @@ class _Finder(ast.NodeVisitor):
             self._named(target, node.value)
         self.generic_visit(node)
 
-    def _named(self, target, value):
-        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-            for pair in zip(target.elts, value.elts, strict=False):
-                self._named(*pair)
-        elif isinstance(target, (ast.Name, ast.Tuple)):
-            names = [target] if isinstance(target, ast.Name) else target.elts
-            parts = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
-            parts = [q for p in parts for q in (p.elts if isinstance(p, ast.Tuple) else [p])]
-            self.aliases += [
-                (name.id, _root(part))
-                for name in names
-                for part in parts
-                if isinstance(name, ast.Name)
-            ]
+    def visit_AnnAssign(self, node):
+        if node.value is not None:
+            self._named(node.target, node.value)
+        self.generic_visit(node)
+
+    def visit_NamedExpr(self, node):
+        self._named(node.target, node.value)
+        self.generic_visit(node)
+
+    def visit_For(self, node):
+        self._named(node.target, node.iter)
+        self.generic_visit(node)
 
     def visit_Call(self, node):
         called = self.scope.static(node.func)
         if isinstance(called, Intrinsic):
             if called.path.startswith(("atomic", "store")) and node.args:
-                self.found.add(_root(node.args[0]))
-        elif called is not MISSING:
+                self.found.update(self._roots(node.args[0]))
+        else:
             inner = device_function(called)
             if inner is not None and inner not in self.callers:
                 self._passed(node, inner)
         self.generic_visit(node)
+
+    def _named(self, target, value):
+        """Notes that a target may be another name of the arrays of a value, or of a part of it."""
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            for pair in zip(target.elts, value.elts, strict=False):
+                self._named(*pair)
+        elif isinstance(target, (ast.Name, ast.Tuple)):
+            names = [target] if isinstance(target, ast.Name) else target.elts
+            self.aliases += [
+                (name.id, root)
+                for name in names
+                for root in self._roots(value)
+                if isinstance(name, ast.Name)
+            ]
 
     def _passed(self, node, inner):
         """Arguments of a device function that it writes through."""
@@ -97,5 +98,22 @@ class _Finder(ast.NodeVisitor):
         pairs = [*zip(code.co_varnames[: code.co_argcount], node.args, strict=False), *named]
         for name, part in pairs:
             if name in through:
-                parts = part.elts if isinstance(part, ast.Tuple) else [part]
-                self.found |= {_root(p) for p in parts}
+                self.found.update(self._roots(part))
+
+    def _roots(self, node):
+        """The names of the arrays that an expression may be, or be a part of."""
+        if isinstance(node, ast.Name):
+            return [node.id]
+        if isinstance(node, (ast.Subscript, ast.Attribute, ast.NamedExpr)):
+            inside = [node.value]
+        elif isinstance(node, ast.IfExp):
+            inside = [node.body, node.orelse]
+        elif isinstance(node, ast.Tuple):
+            inside = node.elts
+        elif not isinstance(node, ast.Call):
+            inside = []
+        elif device_function(self.scope.static(node.func)) is not None:
+            inside = [*node.args, *(k.value for k in node.keywords)]  # it may give one of them back
+        else:
+            inside = [node.func.value] if isinstance(node.func, ast.Attribute) else []  # x.view(t)
+        return [root for part in inside for root in self._roots(part)]

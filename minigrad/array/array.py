@@ -13,6 +13,7 @@ import numpy as np
 
 from minigrad.array.layout import contiguous_strides, is_contiguous, size_of
 from minigrad.array.overlap import overlaps
+from minigrad.memory.buffer import unpin
 
 
 class Array:
@@ -226,9 +227,7 @@ class _Exported:
         }
 
     def __del__(self):
-        self.buffer.pins -= 1
-        if not self.buffer.pins and self.buffer.home is not None:
-            self.buffer.is_foreign = self.buffer.home.is_outside
+        unpin(self.buffer)
 
 
 def ndarray(array):

@@ -42,6 +42,13 @@ class Buffer:
         return f"Buffer({self.nbytes} bytes at {self.address:#x}, {state})"
 
 
+def unpin(buffer):
+    """One outside user less: after the last one, nobody writes bytes of ours unseen."""
+    buffer.pins -= 1
+    if not buffer.pins:
+        buffer.is_foreign = buffer.home is not None and buffer.home.is_outside
+
+
 class Bin(list):
     """Ready buffers of one size."""
 

@@ -1,7 +1,7 @@
 """A driver without a GPU: memory of the host, kernels by the simulator, a stream that is checked.
 
-What is asked of it happens at once, except copies through pinned memory: those happen when they are
-waited for, so that a buffer which is written too early gives wrong bytes, as on a GPU.
+What is asked of it happens when somebody waits, so that memory which is written or given back too
+early holds wrong bytes, as on a GPU.
 """
 
 import contextlib
@@ -36,6 +36,7 @@ class DoubleDriver:
         self.blocks = {}  # address -> bytes
         self.limit, self.used = limit, 0
         self.queue, self.done = [], 0
+        self.others, self.others_done = [], 0  # what another library asked its default stream
         self.launches = []
         self.stream = SimpleNamespace(handle=77)
 
@@ -60,6 +61,24 @@ class DoubleDriver:
 
     def ready(self):
         pass
+
+    # -- the default stream, another library's
+
+    def run_others(self, upto=None):
+        upto = len(self.others) if upto is None else upto
+        while self.others_done < upto:
+            self.others_done += 1
+            self.others[self.others_done - 1]()
+
+    def let_wait(self, other):
+        assert other == 1
+        upto = len(self.queue)
+        self.others.append(lambda: self.run(upto))
+
+    def wait_for(self, other):
+        assert other == 1
+        upto = len(self.others)
+        self.ask(lambda: self.run_others(upto))
 
     # -- memory
 

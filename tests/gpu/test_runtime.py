@@ -1,4 +1,4 @@
-"""The cuda device over a driver that is a double: memory, transfers, launches, errors, exchange."""
+"""The cuda device over a driver that is a double: memory, transfers, launches, errors."""
 
 import ctypes
 import gc
@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.array.dtypes import float32
 from minigrad.errors import DeviceError, GpuError, OutOfMemoryError
 from minigrad.kernels.gpu import cuda_errors, cuda_matmul
 from minigrad.kernels.gpu.cuda_driver import Driver
@@ -267,6 +266,16 @@ def test_event_lives_until_the_other_stream_waits_for_it():
     assert not alive
 
 
+def test_only_the_default_stream_is_named_again_later():
+    driver, waited = FakeLibrary().driver(), []
+    driver.core = SimpleNamespace(LEGACY_DEFAULT_STREAM="the default")
+    driver.stream = SimpleNamespace(wait=waited.append)
+    driver.device.sync = lambda: waited.append("everything")
+    for stream in (1, 2, 0x7F00):  # others may be gone: a number is all that is known of them
+        driver.wait_for(stream)
+    assert waited == ["the default", "everything", "everything"]
+
+
 def test_launch_configurations_are_made_once():
     library = FakeLibrary()
     driver = library.driver()
@@ -374,81 +383,3 @@ def test_who_multiplies_is_chosen(monkeypatch):
     monkeypatch.setitem(cuda_matmul._state, "choice", None)
     monkeypatch.setenv("MINIGRAD_CUDA_MATMUL", "own")
     assert cuda_matmul.choice() == "own"
-
-
-# -- other libraries
-
-
-def test_array_interface_describes_the_memory(cuda):
-    x = there(np.arange(6, dtype=np.float32).reshape(2, 3))
-    described = x.T.__cuda_array_interface__
-    assert described["shape"] == (3, 2)
-    assert described["strides"] == (4, 12)
-    assert described["typestr"] == "<f4"
-    assert described["data"] == (x.array.address, False)
-    assert described["stream"] == cuda.driver.stream.handle
-    assert x.array.buffer.is_foreign
-    assert not hasattr(mg.variable([1.0]), "__cuda_array_interface__")
-
-
-def test_memory_lent_by_dlpack_is_pinned_while_it_is_held(cuda, monkeypatch):
-    waits = []
-
-    def view(owner, array):
-        return SimpleNamespace(__dlpack__=lambda **options: (owner, options))
-
-    monkeypatch.setattr(cuda.driver, "view", view, raising=False)
-    monkeypatch.setattr(cuda.driver, "let_wait", waits.append, raising=False)
-    x = there(np.arange(6, dtype=np.float32))
-    clone = x.clone()
-    lent, options = x.__dlpack__(stream=9, max_version=(1, 0))
-    assert x.__dlpack_device__() == (2, 0)
-    assert waits == [9]
-    assert options == {"stream": -1, "max_version": (1, 0)}
-    assert x.array.buffer.pins == 1
-    assert x.array.buffer is not clone.array.buffer
-    del lent
-    assert x.array.buffer.pins == 0
-    assert not x.array.buffer.is_foreign
-
-
-def foreign(device, shape=(2, 3), **changes):
-    owner, address = device.driver.allocate(64)
-    facts = {
-        "is_device_accessible": True,
-        "device_id": 0,
-        "readonly": False,
-        "dtype": np.dtype("float32"),
-        "shape": shape,
-        "strides": None,
-        "ptr": address,
-        "owner": owner,
-    }
-    return SimpleNamespace(**facts | changes)
-
-
-def test_memory_of_others_is_shared(cuda, monkeypatch):
-    monkeypatch.setattr(cuda.driver, "view_of", lambda data: data, raising=False)
-    data = foreign(cuda)
-    array = cuda.adopt_view(data)
-    assert (array.shape, array.dtype, array.address) == ((2, 3), float32, data.ptr)
-    cuda.fill(array, 3.0)
-    cuda.synchronize()
-    assert cuda.driver.blocks[data.ptr].view(np.float32)[:6].tolist() == [3.0] * 6
-    assert array.is_foreign
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"is_device_accessible": False}, "on the GPU"),
-        ({"device_id": 1}, "on the GPU"),
-        ({"readonly": True}, "may be written"),
-        ({"dtype": np.dtype("float16")}, "element type"),
-        ({"strides": (1, 2)}, "contiguous"),
-    ],
-)
-def test_memory_that_cannot_be_shared_is_refused(cuda, monkeypatch, changes, said):
-    monkeypatch.setattr(cuda.driver, "view_of", lambda data: data, raising=False)
-    with pytest.raises(mg.errors.MinigradError, match=said):
-        cuda.adopt_view(foreign(cuda, **changes))

@@ -16,6 +16,7 @@ from minigrad.array.layout import byte_extent
 from minigrad.errors import GpuError
 from minigrad.kernels.gpu import cuda_errors, cuda_state
 
+LEGACY_STREAM = 1  # what DLPack and the array interface call the default stream
 WITHOUT_ASKING = 48 * 1024  # bytes of shared memory that a block gets without a further word
 
 
@@ -214,6 +215,18 @@ class Driver:
         with self._explaining("memory of another library"):
             handle = int(self.stream.handle)
             return self.core.utils.StridedMemoryView.from_any_interface(data, stream_ptr=handle)
+
+    def wait_for(self, other):
+        """Has our stream wait for what another one, a number, was asked so far.
+
+        For the default stream, 1, which always exists. Others belong to their library, which may
+        have destroyed them since: for them, the host waits for all that the GPU was asked.
+        """
+        with self._explaining("waiting for another library"):
+            if other == LEGACY_STREAM:
+                self.stream.wait(self.core.LEGACY_DEFAULT_STREAM)
+            else:
+                self.device.sync()
 
     def let_wait(self, other):
         """Has another stream, a number, wait for what ours was asked so far."""

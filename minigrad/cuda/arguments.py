@@ -9,6 +9,7 @@ from numpy.lib.array_utils import byte_bounds
 from minigrad.array.array import ndarray
 from minigrad.cuda.writes import written
 from minigrad.errors import ArgumentTypeError, DeviceError, GradientError
+from minigrad.graph.modes import state
 from minigrad.graph.node import user_place
 from minigrad.graph.variable import Variable
 from minigrad.kernels import backend
@@ -18,49 +19,61 @@ NUMBERS = (bool, int, float, np.generic)
 
 def check(kernel, values):
     """Raises if the arguments are not as many as the kernel takes, or of a type it cannot take."""
-    names = list(inspect.signature(kernel.py_func).parameters)
+    names = _names(kernel)
     if len(values) != len(names):
         raise ArgumentTypeError(
             f"{kernel.__name__} takes {_count(len(names))}: {', '.join(names) or 'none'}",
             f"{len(values)}",
             f"{kernel.__name__}[blocks, threads]({', '.join(names)})",
         )
-    for name, value in zip(names, values, strict=True):
-        _check_one(kernel, name, value)
+    for name, value in _parts(kernel, values):
+        _check_one(f"{kernel.__name__}, argument {name}", name, value)
+
+
+def _names(kernel):
+    return list(inspect.signature(kernel.py_func).parameters)
+
+
+def _parts(kernel, values):
+    """(name, value) of the arguments; of a tuple each part, under the name of the argument."""
+    for name, value in zip(_names(kernel), values, strict=True):
+        for part in _flat(value):
+            yield name, part
+
+
+def _flat(value):
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _flat(part)
+    else:
+        yield value
+
+
+def _each(value, made):
+    """`made(value)`; of a tuple the tuple of what is made of its parts."""
+    if isinstance(value, tuple):
+        return tuple(_each(part, made) for part in value)
+    return made(value)
 
 
 def _count(n):
     return f"{n} argument" if n == 1 else f"{n} arguments"
 
 
-def _check_one(kernel, name, value):
-    where = f"{kernel.__name__}, argument {name}"
-    if isinstance(value, Variable):
-        if value.requires_grad:
-            raise GradientError(
-                f"{where}: a kernel records nothing, and this Variable requires gradients",
-                value.describe(),
-                f"{name}.detach() for its values; for a gradient of your own, launch the kernel in "
-                "the forward of a mg.Function",
-            )
-        return
+def _check_one(where, name, value):
     if isinstance(value, list):
         raise ArgumentTypeError(
             f"{where}: wanted an array or a number",
             "a list",
             f"np.array({name}, np.float32), or mg.variable({name}, device='simt')",
         )
-    if isinstance(value, tuple):
-        for part in value:
-            _check_one(kernel, name, part)
-        return
     if isinstance(value, np.ndarray) and not value.dtype.isnative:
         raise ArgumentTypeError(
             f"{where}: wanted the byte order of this computer, as a GPU's",
             f"{value.dtype}",
             f"{name}.astype({name}.dtype.newbyteorder('='))",
         )
-    if not isinstance(value, (np.ndarray, *NUMBERS)):
+    if not isinstance(value, (np.ndarray, Variable, *NUMBERS)):
         raise ArgumentTypeError(
             f"{where}: wanted a NumPy array, a Variable, a number, or a tuple of them",
             "None" if value is None else f"{type(value).__name__}",
@@ -68,10 +81,34 @@ def _check_one(kernel, name, value):
         )
 
 
+def refuse_gradients(kernel, values):
+    """Raises if a Variable requires gradients: what a launch does to it is not recorded."""
+    for name, value in _parts(kernel, values):
+        if not isinstance(value, Variable) or not value.requires_grad:
+            continue
+        what = "records nothing"
+        fix = (
+            f"{name}.detach() for its values; for a gradient of your own, launch the kernel in the "
+            "forward of a mg.Function"
+        )
+        if not state.recording:  # as in the forward of a mg.Function
+            what = "takes values"
+            fix = (
+                f"{name}.detach() has its values: give the kernel that, in forward of a "
+                "mg.Function and under mg.no_grad(), too"
+            )
+        raise GradientError(
+            f"{kernel.__name__}, argument {name}: a kernel {what}, and this Variable requires "
+            "gradients",
+            value.describe(),
+            fix,
+        )
+
+
 def device(kernel, values):
     """The device that the arguments lie on: "simt" (also for NumPy arrays) or "cuda"."""
     found = {}
-    for name, value in zip(inspect.signature(kernel.py_func).parameters, values, strict=True):
+    for name, value in _parts(kernel, values):
         if isinstance(value, Variable):
             found.setdefault(value.device, name)
         elif isinstance(value, np.ndarray):
@@ -95,20 +132,23 @@ def device(kernel, values):
 def for_simt(kernel, values):
     """The arguments as NumPy arrays and numbers; Variables that the kernel may write are marked."""
     _prepare(kernel, values)
-    return [ndarray(v.array) if isinstance(v, Variable) else v for v in values]
+    return _each(tuple(values), lambda v: ndarray(v.array) if isinstance(v, Variable) else v)
 
 
 def for_cuda(kernel, values):
     """The arguments as Arrays of the GPU and numbers."""
     _prepare(kernel, values)
-    return [v.array if isinstance(v, Variable) else v for v in values]
+    return _each(tuple(values), lambda v: v.array if isinstance(v, Variable) else v)
 
 
 def _prepare(kernel, values):
-    """Before a launch: versions, copy-on-write, and what a traced step must not do."""
+    """Before a launch: versions, copy-on-write, and what a traced step must not do.
+
+    Of a tuple that the kernel writes through, all parts count as written.
+    """
     writes = written(kernel.py_func)
     changes = []
-    for name, value in zip(inspect.signature(kernel.py_func).parameters, values, strict=True):
+    for name, value in _parts(kernel, values):
         if isinstance(value, Variable):
             value._leaves_graph()
             if name in writes:
@@ -120,16 +160,18 @@ def _prepare(kernel, values):
 
 def copies(values):
     """NumPy copies of the arguments: arrays that overlap overlap in the copies too."""
-    arrays = [backend.values(v.array) if isinstance(v, Variable) else v for v in values]
+    plain = _each(
+        tuple(values), lambda v: backend.values(v.array) if isinstance(v, Variable) else v
+    )
     spans = []  # [first address, past the last, copy of the bytes]
-    for low, high in sorted(byte_bounds(a) for a in arrays if isinstance(a, np.ndarray)):
+    for low, high in sorted(byte_bounds(v) for v in _flat(plain) if isinstance(v, np.ndarray)):
         if spans and low < spans[-1][1]:
             spans[-1][1] = max(high, spans[-1][1])
         else:
             spans.append([low, high, None])
     for span in spans:
         span[2] = np.frombuffer(bytearray(ctypes.string_at(span[0], span[1] - span[0])), np.uint8)
-    return [_moved(a, spans) if isinstance(a, np.ndarray) else a for a in arrays]
+    return _each(plain, lambda v: _moved(v, spans) if isinstance(v, np.ndarray) else v)
 
 
 def _moved(array, spans):

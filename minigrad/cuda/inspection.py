@@ -44,7 +44,7 @@ def inspect(launch, *values):
     """Counts what a kernel does to memory: `mg.cuda.inspect(kernel[blocks, threads], x, out)`.
 
     It runs in the simulator, on copies of the arguments: looking changes nothing. Variables may lie
-    on any device.
+    on any device, and may require gradients.
 
     Args:
         launch: `kernel[blocks, threads]`, not called.

@@ -16,12 +16,10 @@ from minigrad.cuda import arguments, compiled
 from minigrad.errors import (
     ArgumentError,
     ArgumentTypeError,
-    GradientError,
     SimulationError,
     describe_line,
 )
 from minigrad.graph.modes import state
-from minigrad.graph.variable import Variable
 from minigrad.kernels import backend
 from minigrad.simt.launch import BLOCK_LIMITS, THREAD_LIMITS, THREADS, extents
 
@@ -124,8 +122,8 @@ class Launch:
                 f"give them in their order: {name}[blocks, threads]({', '.join(wanted)})",
             )
         _refuse_trace(self.kernel)
-        _refuse_gradients(self.kernel, values)
         arguments.check(self.kernel, values)
+        arguments.refuse_gradients(self.kernel, values)
         if arguments.device(self.kernel, values) == "cuda":
             compiled.launch(self, arguments.for_cuda(self.kernel, values))
         else:
@@ -150,21 +148,6 @@ def _refuse_trace(kernel):
             f"a kernel of your own, {kernel.__name__}, cannot be part of a compiled step",
             "launch it before or after the step, or leave out mg.compile",
         )
-
-
-def _refuse_gradients(kernel, values):
-    """Raises where nothing is recorded, the forward of a mg.Function for one, and x needs it."""
-    if state.recording:
-        return  # then `arguments.check` tells how a kernel gets a gradient
-    for name, value in zip(inspect.signature(kernel.py_func).parameters, values, strict=False):
-        if isinstance(value, Variable) and value.requires_grad:
-            raise GradientError(
-                f"{kernel.__name__}, argument {name}: a kernel takes values, and this Variable "
-                "requires gradients",
-                value.describe(),
-                f"{name}.detach() has its values: give the kernel that, in forward of a "
-                "mg.Function and under mg.no_grad(), too",
-            )
 
 
 def _product(value):

@@ -43,6 +43,30 @@ def test_looking_changes_nothing(report):
     assert (v.version, v.tolist()) == (0, [0.0] * 64)
 
 
+@cuda.jit
+def shift_in_a_pair(pair, by):
+    i = cuda.grid(1)
+    if i < pair[1].size:
+        pair[1][i] = pair[0][i * by]
+
+
+def test_looking_changes_no_array_in_a_tuple():
+    x, out = np.ones(64, f4), np.zeros(64, f4)
+    cuda.inspect(shift_in_a_pair[2, 32], (x, out), 1)
+    assert not out.any()
+    with pytest.raises(DataRaceError):  # overlaps stay
+        cuda.inspect(shift_in_a_pair[2, 32], (x[:63], x[1:]), 1)
+
+
+def test_looking_records_nothing_and_takes_what_requires_gradients():
+    w = mg.variable(np.ones(64, f4), requires_grad=True)
+    for context in (mg.no_grad(), mg.enable_grad()):
+        with context:
+            report = cuda.inspect(shift[2, 32], w, np.zeros(64, f4), 1)
+        assert report.counts.threads == 64
+    assert (w.version, w.grad) == (0, None)
+
+
 def test_copies_overlap_as_the_arguments_do():
     x = np.arange(65, dtype=f4)
     with pytest.raises(DataRaceError):

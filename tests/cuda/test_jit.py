@@ -12,6 +12,7 @@ from minigrad.errors import (
     ArgumentTypeError,
     DataRaceError,
     DeviceError,
+    GradientError,
     MinigradError,
     SavedValueModifiedError,
     SimulationError,
@@ -128,6 +129,25 @@ def test_variables_on_simt(x):
     halve[1, 32](given, out)
     assert out.tolist() == (x / 2).tolist()
     assert (given.version, out.version) == (0, 1)
+
+
+@cuda.jit
+def halve_pair(pair):
+    i = cuda.grid(1)
+    if i < pair[1].size:
+        pair[1][i] = half(pair[0][i])
+
+
+def test_variables_in_a_tuple(x):
+    given, out = mg.variable(x, device="simt"), mg.zeros(10, device="simt")
+    kept = out.clone()
+    halve_pair[1, 32]((given, out))
+    assert (out.tolist(), kept.tolist()) == ((x / 2).tolist(), [0.0] * 10)
+    assert out.version == 1
+    with pytest.raises(DeviceError, match="pair is on the CPU"):
+        halve_pair[1, 32]((given, mg.zeros(10)))
+    with pytest.raises(GradientError, match=r"pair\.detach"):
+        halve_pair[1, 32]((given.requires_grad_(), out))
 
 
 def test_a_clone_keeps_its_values(x):

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 import minigrad as mg
 from minigrad import nn, optim
+from minigrad.array.array import Array
 from tests.compiler import test_equality as cases
 from tests.compiler.networks import rows
 from tests.compiler.quick_gpu import QUICK
@@ -96,6 +97,43 @@ def test_simulated_kernels(watched):
 def test_simulated_convolutions(watched):
     with mg.device("simt"):
         check(cases.CASES["CNN, momentum"], 2)
+
+
+def test_parameters_of_one_element(watched):
+    """Their updates share a launch: only the threads that write them may read them."""
+
+    def make(wrap):
+        parts = [nn.Parameter(mg.full((1,), float(k))) for k in range(6)]
+        optimizer = optim.Adam(parts, 0.1)
+
+        @wrap
+        def step(x):
+            for p in parts:
+                p.grad = None
+            loss = sum((p * x).sum() ** 2 for p in parts)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return step, [optimizer, *parts], [(mg.ones((3,)),)]
+
+    with mg.device("simt"):
+        (step,) = check(make, 4)
+    names = [call.table.name for (call,) in step.traces[0].plan.regions]
+    assert names.count("bundle") == 2, names  # steps counted in float64, updates in float32
+
+
+def test_float64_is_for_the_numbers_of_a_step_alone():
+    """Steps taken and the factors of Adam: one launch, over arrays of one number each."""
+    with mg.device("simt"):
+        (step,) = check(cases.CASES["Adam, zeroed first"], 3)
+    launches = [x for region in step.traces[0].plan.bound.launches for x in region]
+    sizes = [
+        {x.size for x in launch.operands if isinstance(x, Array)}
+        for launch in launches
+        if "f8" in launch.kernel.signature
+    ]
+    assert sizes == [{1}]
 
 
 def test_the_cpu_agrees():

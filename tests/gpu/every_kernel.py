@@ -14,6 +14,7 @@ import numpy as np
 
 import minigrad as mg
 from benchmarks.peers import minigrad_cases
+from minigrad.array.array import Array
 from minigrad.kernels import backend
 from minigrad.ops.base import Elementwise
 from tests.ops.cells import DTYPE_NAMES, RANDOM, REDUCTIONS, call, draw, public_ops, reason, samples
@@ -29,11 +30,14 @@ STEPS = {
 
 
 class Used:
-    """How a kernel was launched: by what, with at most how many threads and shared bytes."""
+    """How a kernel was launched: by what, with at most how many threads, shared bytes, elements.
+
+    elements: of the largest array that it was given.
+    """
 
     def __init__(self, label, kernel):
         self.label, self.signature = label, kernel.signature
-        self.threads = self.shared = 0
+        self.threads = self.shared = self.elements = 0
 
 
 class Collector:
@@ -48,6 +52,8 @@ class Collector:
         used = self.kernels.setdefault(kernel, Used(_by_hand(kernel) or self.label, kernel))
         used.threads = max(used.threads, math.prod(np.atleast_1d(threads).tolist()))
         used.shared = max(used.shared, shared)
+        arrays = [x.size for x in operands if isinstance(x, Array)]
+        used.elements = max(used.elements, *arrays)
         if self.is_running:
             self.run(self.device, kernel, blocks, threads, operands, shared)
 
@@ -146,7 +152,7 @@ def _others(found):
         for kind, dtype in itertools.product(STEPS, ("float32", "float64")):
             found.label = f"step of {kind}" + (f" {dtype}" if dtype == "float64" else "")
             rule, options = STEPS[kind]
-            weight = mg.nn.Parameter(mg.ones((3, 2), dtype=dtype))
+            weight = mg.nn.Parameter(mg.ones((5, 4), dtype=dtype))
             optimizer = getattr(mg.optim, rule)([weight], 0.1, **options)
             (weight * weight).sum().backward()
             mg.optim.clip_grad_norm_([weight], 0.5)

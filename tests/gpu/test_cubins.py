@@ -2,7 +2,7 @@
 
 import pytest
 
-from minigrad.kernels.gpu import compiler
+from minigrad.kernels.gpu import compiler, optimizers
 from tests.gpu import cubins
 from tests.gpu.needs import compiler_is_needed
 
@@ -40,6 +40,23 @@ def test_no_float64_in_kernels_that_have_no_float64_array(made):
     assert [name for name, doubles in plain if doubles] == []
     assert len(plain) > 400
     assert any(cubin.doubles for _, _, cubin in each(made)), "the count counts nothing"
+
+
+def test_float64_in_steps_of_float32_is_for_the_numbers_of_the_step(made):
+    """Besides casts, one kernel of a step has `.f64`: it counts steps, and touches no parameter."""
+    found = {
+        label: [used for used, cubins in kernels if any(c.doubles for c in cubins)]
+        for label, kernels in made.items()
+        if "float64" not in label and not label.endswith(" f8")
+    }
+    found = {label: kernels for label, kernels in found.items() if kernels}
+    steps = {label: [x.elements for x in found[label]] for label in found if "step" in label}
+    assert steps == {
+        "step of Adam": [2 * optimizers.MANY],  # two factors for each parameter of a launch
+        "step of a transformer, compiled by mg.compile": [1],
+        "step of an MLP, compiled by mg.compile": [1],
+    }
+    assert set(found) - set(steps) == {"cast, backward", "cast, forward"}
 
 
 def test_blocks_fit_into_a_multiprocessor(made):

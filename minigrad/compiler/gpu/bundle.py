@@ -1,7 +1,8 @@
 """Small Loops that do not need one another become one launch: the updates of many parameters.
 
 A launch takes a GPU microseconds however little there is to do. Each Loop of a Bundle has blocks of
-its own; a block finds its Loop by its number.
+its own; a block finds its Loop by its number. Those of a Bundle compute in one type of reals: what
+counts steps in float64 stays apart from what updates float32.
 """
 
 from minigrad.array.layout import contiguous_strides
@@ -78,7 +79,9 @@ def _join_later(items, t, is_alike):
         if conflict(loop, other):
             return
         members = other.loops if type(other) is Bundle else [other] if _may_join(other) else []
-        if members and len(members) < MANY and is_alike(loop, members):
+        if not members or len(members) == MANY or members[0].real != loop.real:
+            continue
+        if is_alike(loop, members):
             items[t], items[u] = None, Bundle([loop, *members])
             return
 
@@ -89,9 +92,7 @@ def _may_join(item):
         return False
     plain = contiguous_strides(item.dims)
     places = [(s, False) for _, _, s in item.loads] + [(o.strides, True) for o in item.outputs]
-    return item.real == "float32" and all(
-        s == plain or not (is_output or any(s)) for s, is_output in places
-    )
+    return all(s == plain or not (is_output or any(s)) for s, is_output in places)
 
 
 class Part:
@@ -107,10 +108,10 @@ class Part:
         loads = [(key, e.args[0]) for key, e in loop.loads.items() if e.args[0] in used]
         operands, self.refs = [], []
         for (value, offset, strides), name in loads:
-            varies = any(strides) and loop.size > 1
+            varies = any(strides) or loop.size == 1  # then only the one thread that writes reads
             operands.append(Operand(name, value.dtype, "i" if varies else "0", varies))
             self.refs.append(Ref(value, loop.dims, strides, offset))
-        emitter = GpuEmitter(operands, "F4")
+        emitter = GpuEmitter(operands, TYPE_OF[loop.real])
         stores = []
         for k, o in enumerate(loop.outputs):
             stores.append(f"o{k}[i] = {emitter.stored(o.formula, o.value.dtype)}")

@@ -198,6 +198,17 @@ class Hooks(threading.local):
 hooks = Hooks()
 
 
+def fork(array):
+    """clone() without a copy: a second Storage over the Buffer, copied at a write to either."""
+    array.buffer.owners += 1
+    moves.count += 1
+    clone = Array(array.buffer, array.shape, array.dtype)
+    clone.is_flat = array.is_flat
+    if hooks.storage is not None:
+        hooks.storage.forked(array.storage, clone)
+    return clone
+
+
 def unshare(storage, copy_buffer):
     """Gives a Storage a Buffer of its own if it shares one with a clone."""
     if hooks.storage is not None and hooks.storage.write(storage, copy_buffer):

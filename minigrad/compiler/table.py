@@ -6,8 +6,9 @@ from minigrad.array.dtypes import int64
 from minigrad.compiler.program import Instruction
 from minigrad.graph.modes import state
 from minigrad.graph.node import user_place
+from minigrad.kernels.copies import Copies
 from minigrad.kernels.direct import border, pays
-from minigrad.kernels.expression import IDENTITY, Program, symbol
+from minigrad.kernels.expression import Program, symbol
 
 SEED = object()  # what ops are given as the seed of the default generator's numbers
 ADD = Program(["a", "b"], [symbol("a") + symbol("b")])
@@ -18,7 +19,7 @@ def _flat(index):
     return index.view((index.size,), (1,))
 
 
-class Table:
+class Table(Copies):
     """The functions of the device that would compute."""
 
     ref: Any  # of the trace: the Ref of an Array, or a number as it is
@@ -53,24 +54,6 @@ class Table:
     def rows(self, program, modes, inputs, outputs, shape):
         """Formulas with row reductions."""
         self.record("rows", inputs, outputs, program=program, modes=modes, shape=shape)
-
-    def copy(self, source, out):
-        """out[...] = source, broadcast and converted."""
-        self.record("elementwise", (source,), (out,), program=IDENTITY)
-
-    def fill(self, out, value):
-        """out[...] = value, a number."""
-        self.copy(value, out)
-
-    def convert(self, x, dtype):
-        """A contiguous copy in another dtype."""
-        out = self.empty(x.shape, dtype)
-        self.copy(x, out)
-        return out
-
-    def contiguous(self, x):
-        """x itself if its elements lie in C order, else a copy that does."""
-        return x if x.is_contiguous else self.convert(x, x.dtype)
 
     def share(self, x):
         """clone(): a copy here; if neither side is written, a pass removes it."""

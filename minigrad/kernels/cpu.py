@@ -4,27 +4,17 @@ import functools
 
 import numpy as np
 
-from minigrad.array.array import Array, hooks, moves, ndarray, prepare_write
-from minigrad.array.dtypes import DType, int64
+from minigrad.array.array import Array, fork, ndarray
+from minigrad.array.dtypes import int64
 from minigrad.array.layout import size_of
 from minigrad.kernels import backend, blas, loader
+from minigrad.kernels.copies import Copies
 from minigrad.kernels.direct import DirectConvolution
-from minigrad.kernels.expression import IDENTITY
 from minigrad.kernels.row_programs import RowPrograms
 from minigrad.kernels.structural import StructuralKernels
-from minigrad.memory.buffer import ALIGNMENT
+from minigrad.memory.host import of_the_host
 from minigrad.memory.monitor import register_pool
 from minigrad.memory.pool import Pool
-
-
-def _allocate(nbytes):
-    try:
-        memory = np.empty(nbytes + ALIGNMENT, np.uint8)
-    except (ValueError, OverflowError) as error:  # more than an address can count
-        raise MemoryError from error
-    start = -memory.ctypes.data % ALIGNMENT
-    memory = memory[start : start + nbytes]
-    return memory, memory.ctypes.data
 
 
 @functools.cache
@@ -32,13 +22,13 @@ def _first_outside():
     return loader.entry(loader.load_source("checks").first_outside_i8)
 
 
-class Cpu(RowPrograms, StructuralKernels, DirectConvolution):
+class Cpu(RowPrograms, StructuralKernels, DirectConvolution, Copies):
     """The device table (see `backend.Device`) on the CPU."""
 
     name = "cpu"
 
     def __init__(self):
-        self.pool = Pool("cpu", _allocate)
+        self.pool = Pool("cpu", of_the_host)
         register_pool(self.pool)
 
     def empty(self, shape, dtype):
@@ -60,24 +50,6 @@ class Cpu(RowPrograms, StructuralKernels, DirectConvolution):
         if result is not out:
             self.copy(result, out)
 
-    def copy(self, source, out):
-        """out[...] = source, broadcast and converted."""
-        self.elementwise(IDENTITY, (source,), (out,))
-
-    def fill(self, out, value):
-        """out[...] = value, a Python number."""
-        self.elementwise(IDENTITY, (value,), (out,))
-
-    def contiguous(self, x):
-        """x itself if its elements lie in C order, else a copy that does."""
-        return x if x.is_contiguous else self.convert(x, x.dtype)
-
-    def convert(self, x, dtype: DType):
-        """A contiguous copy in another dtype."""
-        out = self.empty(x.shape, dtype)
-        self.copy(x, out)
-        return out
-
     def share(self, x):
         """clone(): a Storage over the same Buffer, to be copied at the first write to either.
 
@@ -86,12 +58,7 @@ class Cpu(RowPrograms, StructuralKernels, DirectConvolution):
         buffer = x.buffer
         if buffer.pins or 2 * x.nbytes < buffer.requested or not x.is_flat:
             return self.convert(x, x.dtype)
-        buffer.owners += 1
-        moves.count += 1
-        clone = Array(buffer, x.shape, x.dtype)
-        if hooks.storage is not None:
-            hooks.storage.forked(x.storage, clone)
-        return clone
+        return fork(x)
 
     def copy_buffer(self, old):
         """A Buffer with the same bytes: the copy of copy-on-write."""
@@ -101,10 +68,6 @@ class Cpu(RowPrograms, StructuralKernels, DirectConvolution):
         size = old.requested
         new.segment.owner[target : target + size] = old.segment.owner[start : start + size]
         return new
-
-    def prepare_write(self, array, place=None):
-        """Before every in-place write: bumps the version, un-shares a copy-on-write Buffer."""
-        prepare_write(array, self.copy_buffer, place)
 
     def from_numpy(self, data, dtype):
         """A new Array with a copy of an ndarray."""

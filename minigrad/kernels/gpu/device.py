@@ -1,14 +1,16 @@
 """A GPU, real or simulated: the device table written once, over launches and copies of bytes."""
 
+import abc
 from typing import Any
 
 import numpy as np
 
-from minigrad.array.array import Array, View, hooks, moves, prepare_write
-from minigrad.array.dtypes import DType, bool_
+from minigrad.array.array import Array, View, fork
+from minigrad.array.dtypes import bool_
 from minigrad.array.layout import byte_extent, size_of
 from minigrad.errors import DeviceError
-from minigrad.kernels.expression import IDENTITY, Program, call, logical_and, symbol
+from minigrad.kernels.copies import Copies
+from minigrad.kernels.expression import Program, call, logical_and, symbol
 from minigrad.kernels.gpu.convolution import Convolution
 from minigrad.kernels.gpu.indexing import Indexing
 from minigrad.kernels.gpu.matmul import Matmul
@@ -25,11 +27,13 @@ WITHIN = Program(
 )
 
 
-class Gpu(GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Updates):
+class Gpu(
+    GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Updates, Copies, abc.ABC
+):
     """The device table (see `backend.Device`) of what runs CUDA kernels.
 
-    A subclass says what memory is (`pool`, `upload`, `download`, `copy_bytes`) and how a kernel is
-    run (`launch`). Its Arrays are never `is_flat`: the short ways of ops call code of the CPU.
+    A subclass says what memory is (`pool`, and how it is written, read and copied) and how a kernel
+    is run (`launch`). Its Arrays are never `is_flat`: the short ways of ops call code of the CPU.
     """
 
     name: str
@@ -37,6 +41,7 @@ class Gpu(GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Upd
 
     # -- what a subclass gives -------------------------------------------------------------------
 
+    @abc.abstractmethod
     def launch(self, kernel, blocks, threads, operands, shared=0):
         """Runs a GpuKernel.
 
@@ -47,23 +52,22 @@ class Gpu(GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Upd
                 element), ints and floats.
             shared: bytes of dynamic shared memory.
         """
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def upload(self, data, buffer):
         """Writes flat bytes, an ndarray of uint8, to the beginning of a Buffer."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def download(self, buffer, first, count):
         """`count` bytes of a Buffer from byte `first` on: an ndarray of uint8 of its own."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def copy_bytes(self, source, target, count):
         """Copies the first bytes of a Buffer to the beginning of another one."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def copy_flat(self, source, target):
         """Copies a contiguous Array to another one of its dtype and size."""
-        raise NotImplementedError
 
     # -- memory ----------------------------------------------------------------------------------
 
@@ -97,17 +101,7 @@ class Gpu(GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Upd
         if buffer.pins or buffer.is_foreign or type(x) is View:
             return self.convert(x, x.dtype)
         self.check_here(x)
-        buffer.owners += 1
-        moves.count += 1
-        clone = Array(buffer, x.shape, x.dtype)
-        clone.is_flat = False
-        if hooks.storage is not None:
-            hooks.storage.forked(x.storage, clone)
-        return clone
-
-    def prepare_write(self, array, place=None):
-        """Before every in-place write: bumps the version, un-shares a copy-on-write Buffer."""
-        prepare_write(array, self.copy_buffer, place)
+        return fork(x)
 
     # -- from and to the host --------------------------------------------------------------------
 
@@ -151,24 +145,6 @@ class Gpu(GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Upd
         )
 
     # -- what the kernels do ---------------------------------------------------------------------
-
-    def copy(self, source, out):
-        """out[...] = source, broadcast and converted."""
-        self.elementwise(IDENTITY, (source,), (out,))
-
-    def fill(self, out, value):
-        """out[...] = value, a Python number."""
-        self.elementwise(IDENTITY, (value,), (out,))
-
-    def contiguous(self, x):
-        """x itself if its elements lie in C order, else a copy that does."""
-        return x if x.is_contiguous else self.convert(x, x.dtype)
-
-    def convert(self, x, dtype: DType):
-        """A contiguous copy in another dtype."""
-        out = self.empty(x.shape, dtype)
-        self.copy(x, out)
-        return out
 
     def all_within(self, x, low, high):
         """Whether every element of an integer Array is in [low, high]."""

@@ -9,19 +9,9 @@ from minigrad import simt
 from minigrad.array.array import Array
 from minigrad.kernels import backend
 from minigrad.kernels.gpu.device import Gpu
-from minigrad.memory.buffer import ALIGNMENT
+from minigrad.memory.host import of_the_host
 from minigrad.memory.monitor import register_pool
 from minigrad.memory.pool import Pool
-
-
-def _allocate(nbytes):
-    try:
-        memory = np.empty(nbytes + ALIGNMENT, np.uint8)
-    except (ValueError, OverflowError) as error:  # more than an address can count
-        raise MemoryError from error
-    start = -memory.ctypes.data % ALIGNMENT
-    memory = memory[start : start + nbytes]
-    return memory, memory.ctypes.data
 
 
 def bytes_of(buffer, count=None):
@@ -57,7 +47,7 @@ class Simt(Gpu):
     name = "simt"
 
     def __init__(self):
-        self.pool = Pool("simt", _allocate)
+        self.pool = Pool("simt", of_the_host)
         self.watch = os.environ.get("MINIGRAD_SIMT_WATCH", "") not in ("", "0")
 
     def launch(self, kernel, blocks, threads, operands, shared=0):

@@ -5,7 +5,7 @@ import ast
 import numpy as np
 
 from minigrad.errors import NotInCudaError, SimulationError
-from minigrad.simt.arrays import ArrayView, Triple
+from minigrad.simt.arrays import ArrayView, Triple, whole
 from minigrad.simt.faults import fault, offender
 from minigrad.simt.language import Intrinsic
 from minigrad.simt.masks import NUMBERS, Misuse, describe, merge
@@ -87,7 +87,7 @@ def _of_tuple(values, index, f, m, site):
     (i,) = index
     if type(i) is slice:
         return values[slice(*(None if e is None else int(e) for e in (i.start, i.stop, i.step)))]
-    n = len(values)
+    i, n = whole(i, site), len(values)
     bad = (i < -n) | (i >= n)
     lane = offender(f.wave.lanes, m, bad)
     if lane is not None:

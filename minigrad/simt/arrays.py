@@ -4,13 +4,13 @@ import numpy as np
 
 from minigrad.errors import OutOfBoundsError, SimulationError
 from minigrad.simt.faults import fault, offender
-from minigrad.simt.masks import NUMBERS, Misuse, describe
+from minigrad.simt.masks import NUMBERS, Misuse, describe, merge
 
 _I8 = np.dtype(np.int64)
 
 
-def whole(index, site):
-    """An index as int64, or an error."""
+def whole(index, site, what="an index"):
+    """An index, or what else must be an integer, as int64; or an error."""
     kind = getattr(getattr(index, "dtype", None), "kind", None)
     if kind is None or kind not in "iu" or hasattr(index, "load"):
         fix = "convert it: int(i)"
@@ -19,21 +19,20 @@ def whole(index, site):
         elif not isinstance(index, NUMBERS):
             fix = "use one element of it, or a number"
         raise fault(
-            SimulationError, "an index must be an integer", site, got=describe(index), fix=fix
+            SimulationError, f"{what} must be an integer", site, got=describe(index), fix=fix
         )
     return index if index.dtype == _I8 else index.astype(_I8)
 
 
 def checked(index, extent, axis, lanes, mask, site):
-    """An index along an axis, int64: negative ones counted from the end, all within the extent."""
-    index = whole(index, site)
+    """An index along an axis, int64: negative ones counted from the end, all within the extent.
+
+    Unsigned ones are never negative: 0 - 1 of them is a very large number, as it is on a GPU.
+    """
+    given, index = index, whole(index, site)
     if index.ndim == 0:
         if 0 <= index < extent:
             return index
-        wrapped = index + extent if index < 0 else index
-        bad = not 0 <= wrapped < extent
-        if not bad:
-            return wrapped
     else:
         if index.view(np.uint64).max() < extent:
             return index
@@ -41,12 +40,12 @@ def checked(index, extent, axis, lanes, mask, site):
             index = np.where(mask, index, 0)
             if index.view(np.uint64).max() < extent:
                 return index
-        wrapped = np.where(index < 0, index + extent, index)
-        bad = (wrapped < 0) | (wrapped >= extent)
-    lane = offender(lanes, mask, bad)
+    wrapped = np.where(index < 0, index + extent, index)[()] if given.dtype.kind == "i" else index
+    bad = (wrapped < 0) | (wrapped >= extent)
+    lane = offender(lanes, mask, bad) if bad.any() else None
     if lane is None:
-        return np.where(bad, 0, wrapped)
-    at = index if index.ndim == 0 else index[lane]
+        return np.where(bad, 0, wrapped)[()]
+    at = given if given.ndim == 0 else given[lane]
     raise fault(
         OutOfBoundsError,
         f"{site.text} is outside of its array",
@@ -221,3 +220,8 @@ class Triple:
 
     def __init__(self, x, y, z):
         self.x, self.y, self.z = x, y, z
+
+    def merged(self, mask, old):
+        """These three in the lanes of a mask, older ones elsewhere."""
+        pairs = zip((self.x, self.y, self.z), (old.x, old.y, old.z), strict=True)
+        return Triple(*[merge(mask, mine, other) for mine, other in pairs])

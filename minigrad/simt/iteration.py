@@ -6,14 +6,17 @@ value, lanes that are through, the value).
 
 import ast
 import builtins
+import itertools
+from typing import Any
 
 import numpy as np
 
 from minigrad.errors import SimulationError
 from minigrad.simt.arrays import ArrayView, whole
 from minigrad.simt.faults import fault, offender
-from minigrad.simt.masks import DEAD, Misuse, describe, split
+from minigrad.simt.masks import DEAD, Misuse, describe, split, union
 from minigrad.simt.part import Part
+from minigrad.simt.promotion import BINARY
 
 
 class Iterations(Part):
@@ -29,8 +32,9 @@ class Iterations(Part):
                     raise self.source.refuse(node, "range takes one, two or three numbers")
                 parts = [self.expression(a) for a in node.args]
                 return lambda f, m: _range(f, m, [p(f, m) for p in parts], site)
-            if found is builtins.enumerate and len(node.args) == 1:
-                return _together([None, self.iteration(node.args[0])])
+            if found is builtins.enumerate and 1 <= len(node.args) <= 2:
+                start = ast.Constant(0) if len(node.args) == 1 else node.args[1]
+                return _together([_count(self.expression(start)), self.iteration(node.args[0])])
             if found is zip and node.args:
                 return _together([self.iteration(a) for a in node.args])
         if isinstance(node, ast.List):
@@ -67,28 +71,32 @@ def _elements(f, m, value, site):
     raise Misuse(f"`for` cannot go over {describe(value)}")
 
 
-def _together(makers):
-    """zip; None stands for the count of enumerate."""
+def _count(start):
+    """The numbers from a start on, without an end."""
 
     def make(f, m):
-        several = [None if k is None else k(f, m) for k in makers]
-        count = -1
+        numbers: Any = BINARY["Add"](start(f, m), np.int64(0))
+        rounds = itertools.count()
+        return lambda live: (live, DEAD, numbers + np.int64(next(rounds)))
+
+    return make
+
+
+def _together(makers):
+    """zip: a lane is through with the first of several that has no more values for it."""
+
+    def make(f, m):
+        several = [each(f, m) for each in makers]
 
         def steps(live):
-            nonlocal count
-            count += 1
             values, through = [], DEAD
             for one in several:
-                if one is None:
-                    values.append(np.int64(count))
-                    continue
-                live, through, value = one(live)
+                live, left, value = one(live)
+                through = union(through, left)
                 if live is DEAD:
-                    return DEAD, through, None
-                if through is not DEAD:
-                    raise Misuse("zip in a kernel needs the same length in all threads")
+                    break
                 values.append(value)
-            return live, DEAD, tuple(values)
+            return live, through, tuple(values)
 
         return steps
 
@@ -105,7 +113,7 @@ def _range_dtype(parts):
 
 def _range(f, m, parts, site):
     for part in parts:
-        whole(part, site)
+        whole(part, site, "a bound of a range")
     dtype = _range_dtype(parts)
     if len(parts) == 1:
         parts = [dtype.type(0), parts[0]]
@@ -117,21 +125,21 @@ def _range(f, m, parts, site):
     if start.ndim == stop.ndim == step.ndim == 0:
         kind = dtype.type
         return _listed(kind(k) for k in range(int(start), int(stop), int(step)))
-    return _diverging(start, stop, step, dtype)
+    return _diverging(start, stop, step)
 
 
-def _diverging(now, stop, step, dtype):
-    up = step > 0
-    mixed = up.ndim != 0 and up.any() != up.all()
+def _diverging(now, stop, step):
+    """How many rounds there are is known first: the value after the last may exceed the type."""
+    wide = np.uint64 if now.dtype.kind == "u" else np.int64
+    way = stop.astype(wide) - now.astype(wide)
+    some = np.where(step > 0, now < stop, now > stop)
+    rounds = np.where(some, (way - np.sign(step)) // step + 1, 0)
+    done = -1
 
     def steps(live):
-        nonlocal now
-        current = now
-        if mixed:
-            more = np.where(up, current < stop, current > stop)
-        else:
-            more = current < stop if up.any() else current > stop
-        live, through = split(live, more)
+        nonlocal now, done
+        current, done = now, done + 1
+        live, through = split(live, rounds > done)
         now = current + step
         return live, through, current
 

@@ -5,7 +5,7 @@ import pytest
 
 from minigrad import simt
 from minigrad.errors import OutOfBoundsError, SimulationError
-from tests.simt.programs import define
+from tests.simt.programs import both, define
 
 
 def run(body, *arguments, threads=4, helpers="", **names):
@@ -25,6 +25,52 @@ def test_unsigned_indices_do_not_count_from_the_end(index):
     out = np.zeros(4)
     run("if i > 0:\n    b[i] = a[np.uint32(i) - np.uint32(1)]", np.arange(4.0), out)
     assert out.tolist() == [0, 0, 1, 2]
+
+
+@pytest.mark.parametrize("step", [3, -3])
+def test_ranges_end_at_the_ends_of_their_type(step):
+    edge = np.iinfo(np.int32).max if step > 0 else np.iinfo(np.int32).min
+    starts = (edge - np.sign(step) * np.array([7, 6, 3, 0])).astype(np.int32)
+    out = np.zeros(4, np.int64)
+    body = f"for k in range(a[i], np.int32({edge}), np.int32({step})):\n    b[i] += 1"
+    body += "\n    if b[i] > 9:\n        break"
+    run(body, starts, out)
+    assert out.tolist() == [3, 2, 1, 0]
+
+
+def test_ranges_of_unsigned_numbers():
+    out = np.zeros(4, np.int64)
+    run("for k in range(a[i], np.uint64(5), a[i] + np.uint64(1)):\n    b[i] += 10 + k",
+        np.array([0, 1, 4, 9], np.uint64), out)  # fmt: skip
+    assert out.tolist() == [60, 24, 14, 0]
+
+
+def test_a_range_takes_integers():
+    with pytest.raises(SimulationError, match="a bound of a range must be an integer"):
+        run("for k in range(i / 2):\n    pass")
+
+
+def test_enumerate_and_zip_over_ranges_of_each_threads_own_length():
+    text = """
+def kernel(out):
+    i = cuda.grid(1)
+    s = 0
+    for k, v in enumerate(range(i, 0, -2)):
+        s += 1 + k * v
+    for k, v in enumerate((5, 6), i):
+        s += k * v
+    for p, q in zip(range(i), range(3, 10 - i)):
+        s = s * 3 + p * q
+        if s % 5 == 0:
+            continue
+        s += 1
+    else:
+        s += 1000
+    for k, (p, q) in enumerate(zip(range(9 - i), range(2 * i, 0, -1)), start):
+        s += k + p * q
+    out[i] = s
+"""
+    both(text, 1, 9, [np.zeros(9, np.int64)], start=3)
 
 
 def test_positions_as_a_whole_in_branches():

@@ -44,15 +44,15 @@ class Calls(Part):
         if dtype is not None and not isinstance(found, str):
             return self._cast(node, dtype)
         try:
-            plain = functions.PLAIN.get(found)
+            plain, context = functions.PLAIN.get(found), functions.CONTEXT.get(found)
         except TypeError:  # not hashable
-            plain = None
+            plain = context = None
         if found is float and len(node.args) == 1 and isinstance(self.folded(node.args[0]), str):
             return self._number_in_text(node)
         if plain is not None:
             return self._plain(node, plain)
-        if found is print:
-            return self._context(node, functions.show, wanted)
+        if context is not None:
+            return self._context(node, context, wanted)
         inner = device_function(found)
         if inner is not None:
             return self._device(node, inner)
@@ -198,6 +198,12 @@ class Calls(Part):
                 order.append(parts[bound.arguments[name]])
             else:
                 value = constant(parameter.default)
+                if value is None and parameter.default is not None:
+                    raise self.source.refuse(
+                        node,
+                        f"{name} of {function.__name__} has a default that is no number",
+                        fix="pass it in the call",
+                    )
                 order.append(lambda f, m, value=value: value)
 
         def run(f, m):

@@ -4,7 +4,7 @@ import numpy as np
 
 from minigrad.errors import SimulationError
 from minigrad.simt.lanes import first_active
-from minigrad.simt.masks import Misuse
+from minigrad.simt.masks import NUMBERS, Misuse
 
 
 def fault(kind, wanted, site, lanes=None, lane=None, got=None, fix=None, details=()):
@@ -22,6 +22,22 @@ def fault(kind, wanted, site, lanes=None, lane=None, got=None, fix=None, details
 def offender(lanes, mask, bad):
     """The lowest active lane for which `bad` (scalar or vector) holds, or None."""
     return first_active(mask, np.broadcast_to(bad, (lanes.count,)))
+
+
+def no_zero(lanes, mask, a, b, site):
+    """Raises where an active lane divides an integer by zero: a GPU gives no defined result."""
+    if not isinstance(b, NUMBERS) or b.dtype.kind == "f" or a.dtype.kind == "f":
+        return
+    zero = b == 0
+    if zero.any() and (lane := offender(lanes, mask, zero)) is not None:
+        raise fault(
+            SimulationError,
+            "an integer is divided by zero",
+            site,
+            lanes,
+            lane,
+            fix="a GPU raises nothing here and goes on with a wrong number: test the divisor first",
+        )
 
 
 def explained(error, site):

@@ -6,9 +6,10 @@ import sys
 
 import numpy as np
 
-from minigrad.simt.arrays import ArrayView
+from minigrad.simt.arrays import ArrayView, Triple
+from minigrad.simt.faults import no_zero
 from minigrad.simt.local import LocalArray
-from minigrad.simt.masks import Misuse, describe
+from minigrad.simt.masks import NUMBERS, Misuse, describe
 from minigrad.simt.promotion import BINARY, F4, F8, truth
 
 
@@ -123,12 +124,21 @@ def _degrees(x):
     return np.degrees(floating(x))
 
 
-def _abs(x):
-    return np.abs(x)
+def _of_numbers(ufunc):
+    """A function that NumPy would also apply to tuples and their like."""
+
+    def run(*values):
+        for value in values:
+            if not isinstance(value, NUMBERS):
+                raise Misuse(f"{describe(value)} is no number, which {ufunc.__name__} takes")
+        return ufunc(*values)
+
+    run.nin = ufunc.nin
+    return run
 
 
 PLAIN = {
-    builtins.abs: _abs,
+    builtins.abs: _of_numbers(np.abs),
     builtins.min: extremum(np.fmin),
     builtins.max: extremum(np.fmax),
     builtins.round: _round,
@@ -137,15 +147,14 @@ PLAIN = {
     builtins.int: _int,
     builtins.float: floating,
     builtins.bool: truth,
-    builtins.divmod: lambda a, b: (BINARY["FloorDiv"](a, b), BINARY["Mod"](a, b)),
     math.pow: _math_power,
     math.ldexp: _ldexp,
     math.frexp: _frexp,
     math.modf: _modf,
     math.fabs: lambda x: np.abs(floating(x)),
-    math.isnan: np.isnan,
-    math.isinf: np.isinf,
-    math.isfinite: np.isfinite,
+    math.isnan: _of_numbers(np.isnan),
+    math.isinf: _of_numbers(np.isinf),
+    math.isfinite: _of_numbers(np.isfinite),
     math.erf: _slow(math.erf),
     math.erfc: _slow(math.erfc),
     math.gamma: _slow(_guarded(math.gamma, math.inf)),
@@ -200,13 +209,31 @@ for _ufunc in (
     *(np.bitwise_xor, np.invert, np.left_shift, np.right_shift),
     *(np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal),
 ):
-    PLAIN[_ufunc] = _ufunc
+    PLAIN[_ufunc] = _of_numbers(_ufunc)
 
 
-def show(call, f, m, *values):
-    """print: one line per active thread, in the order of blocks and threads."""
+def _divmod(call, f, m, a, b):
+    no_zero(f.wave.lanes, m, a, b, call.site)
+    return BINARY["FloorDiv"](a, b), BINARY["Mod"](a, b)
+
+
+def _print(call, f, m, *values):
+    """One line per active thread, in the order of blocks and threads."""
     count = f.wave.lanes.count
-    lanes = range(count) if m is None else np.flatnonzero(m)
-    for lane in lanes:
-        words = [v[lane] if isinstance(v, np.ndarray) and v.ndim else v for v in values]
-        sys.stdout.write(" ".join(str(word) for word in words) + "\n")
+    for lane in range(count) if m is None else np.flatnonzero(m):
+        sys.stdout.write(" ".join(_shown(value, lane) for value in values) + "\n")
+
+
+def _shown(value, lane):
+    """A value of one lane as text."""
+    if isinstance(value, Triple):
+        value = value.x, value.y, value.z
+    if isinstance(value, tuple):
+        return f"({', '.join(_shown(part, lane) for part in value)})"
+    if not isinstance(value, (*NUMBERS, str)):
+        raise Misuse(f"{describe(value)} cannot be printed", "print elements: x[i]")
+    return str(value[lane] if isinstance(value, np.ndarray) and value.ndim else value)
+
+
+CONTEXT = {builtins.divmod: _divmod, builtins.print: _print}
+"""Functions that are told the frame, the mask and the place."""

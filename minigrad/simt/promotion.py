@@ -74,11 +74,21 @@ def _build(name, a, b):
         natural = ufunc(np.ones(1, a), np.ones(1, b)).dtype
     except TypeError:
         natural = None
+    if name == "Pow" and wanted == I8:
+        return _integer_power
     if natural == wanted:
         return plain
     if (name == "Div" and wanted == F8) or natural is None:
         return lambda x, y: ufunc(x.astype(wanted), y.astype(wanted))
     return lambda x, y: ufunc(x, y, dtype=wanted, casting="unsafe")
+
+
+def _integer_power(x, y):
+    """Powers in int64; of negative exponents, which NumPy refuses, what Numba's code gives."""
+    x, y = x.astype(I8), y.astype(I8)
+    power = np.power(x, np.where(y < 0, y & 1, y))  # of 1 and -1 the parity is enough
+    rest = np.where(x == 0, np.iinfo(np.int64).min, np.where(np.abs(x) == 1, power, 0))
+    return np.where(y < 0, rest, power)[()]
 
 
 def binary(name):
@@ -135,7 +145,7 @@ UNARY = {
     "USub": lambda x: -_wide(x),
     "UAdd": _wide,
     "Invert": _invert,
-    "Not": lambda x: np.logical_not(x),
+    "Not": lambda x: np.logical_not(truth(x)),
 }
 
 

@@ -1,10 +1,12 @@
 """The edges of types, of ranges and of arguments: what Numba's code does there."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from minigrad import simt
-from minigrad.errors import OutOfBoundsError, SimulationError
+from minigrad.errors import NotInCudaError, OutOfBoundsError, SimulationError
 from tests.simt.programs import both, define
 
 
@@ -25,6 +27,38 @@ def test_unsigned_indices_do_not_count_from_the_end(index):
     out = np.zeros(4)
     run("if i > 0:\n    b[i] = a[np.uint32(i) - np.uint32(1)]", np.arange(4.0), out)
     assert out.tolist() == [0, 0, 1, 2]
+
+
+def test_integer_powers_of_negative_exponents():
+    """Numba's loop gives 0, but of 1 and -1 their powers, and of 0 the least number."""
+    bases, exponents = (-3, -1, 0, 1, 2), (-2, -1, 0, 1, 3)
+    pairs = list(itertools.product(bases, exponents))
+    x, y = (np.array(column) for column in zip(*pairs, strict=True))
+    out = np.zeros(len(pairs), np.int64)
+    run("c[i] = a[i] ** b[i]", x, y, out, threads=len(pairs))
+    least = -(2**63)
+    assert out.reshape(5, 5).tolist() == [
+        [0, 0, 1, -3, -27],
+        [1, -1, 1, -1, -1],
+        [least, least, 1, 0, 0],
+        [1, 1, 1, 1, 1],
+        [0, 0, 1, 2, 8],
+    ]
+    out = np.zeros(4, np.int64)
+    run("if i > 1:\n    a[i] = 3 ** (i - 2)", out)  # the exponents of the others are negative
+    assert out.tolist() == [0, 0, 1, 3]
+
+
+@pytest.mark.parametrize("line", ["a[i] = 7 // N", "a[i] = 7 % N", "q, r = divmod(7, i - 2)"])
+def test_division_by_zero_is_seen_in_constants_and_in_divmod(line):
+    with pytest.raises(SimulationError, match="divided by zero"):
+        run(line, np.zeros(4), N=0)
+
+
+def test_divmod_where_the_divisor_of_others_is_zero():
+    out = np.zeros((4, 2), np.int64)
+    run("if i > 0:\n    a[i, 0], a[i, 1] = divmod(-7, i)", out)
+    assert out.tolist() == [[0, 0], [-7, 0], [-4, 1], [-3, 2]]
 
 
 @pytest.mark.parametrize("step", [3, -3])
@@ -73,8 +107,41 @@ def kernel(out):
     both(text, 1, 9, [np.zeros(9, np.int64)], start=3)
 
 
+def test_not_of_a_tuple_and_of_arrays():
+    out = np.zeros(4, np.int64)
+    run("a[i] = (not ()) + 2 * (not (0,)) + 4 * (not i)", out)
+    assert out.tolist() == [5, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("t = (1, 2)\nb = t[1.0]", "an index must be an integer"),
+        ("b = abs((1, 2))", "a tuple of 2"),
+        ("b = np.maximum(a, 1)", "an array"),
+        ("b = math.isnan((1, 2))", "a tuple of 2"),
+    ],
+)
+def test_functions_of_numbers_take_numbers(body, words):
+    with pytest.raises(SimulationError, match=words):
+        run(body, np.zeros(4), threads=2)
+
+
+def test_an_array_as_a_default_is_refused():
+    with pytest.raises(NotInCudaError, match="t of helper has a default"):
+        run("a[i] = helper(i)", np.zeros(4), helpers="def helper(i, t=T):\n    return t[i]",
+            T=np.arange(4))  # fmt: skip
+
+
 def test_positions_as_a_whole_in_branches():
     out = np.zeros(4, np.int64)
     body = "t = cuda.threadIdx\nif i > 1:\n    t = cuda.blockDim\na[i] = t.x * 10 + t.y"
     run(body, out)
     assert out.tolist() == [0, 10, 41, 41]
+
+
+def test_print_of_tuples_and_positions(capsys):
+    run("print('at', (i, (a[i], 2)), cuda.threadIdx)", np.arange(2.0), threads=2)
+    assert capsys.readouterr().out == "at (0, (0.0, 2)) (0, 0, 0)\nat (1, (1.0, 2)) (1, 0, 0)\n"
+    with pytest.raises(SimulationError, match="an array cannot be printed"):
+        run("print(a)", np.arange(2.0))

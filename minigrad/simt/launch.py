@@ -98,6 +98,7 @@ class _Buffers:
             # the array lives as long as its bytes are used
             self.regions[low, high] = region, array, [name]
         region, _, names = self.regions[low, high]
+        region.writable |= array.flags.writeable
         if name not in names:
             names.append(name)
             region.name = f"the memory that {', '.join(names[:-1])} and {name} share"

@@ -145,3 +145,14 @@ def test_print_of_tuples_and_positions(capsys):
     assert capsys.readouterr().out == "at (0, (0.0, 2)) (0, 0, 0)\nat (1, (1.0, 2)) (1, 0, 0)\n"
     with pytest.raises(SimulationError, match="an array cannot be printed"):
         run("print(a)", np.arange(2.0))
+
+
+def test_memory_that_one_argument_may_write_and_another_may_not():
+    for reads_first in (True, False):
+        x = np.arange(8.0)
+        fixed = x[4:] if reads_first else x
+        fixed = fixed.view()
+        fixed.flags.writeable = False
+        first, second = (fixed, x) if reads_first else (x, fixed[4:])
+        run(f"{'b' if reads_first else 'a'}[i] = {'a' if reads_first else 'b'}[i]", first, second)
+        assert x.tolist() == [4, 5, 6, 7, 4, 5, 6, 7]

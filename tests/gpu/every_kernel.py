@@ -180,6 +180,11 @@ def _large(found):
     grid = mg.ones((512, 1024))
     found.label = "add, large, broadcast"
     _ = grid + mg.ones((1024,)) + mg.ones((512, 1))
+    for dtype in DTYPE_NAMES:
+        found.label = f"fill, large, {dtype}"
+        filled = mg.ones((1024, 512), dtype=dtype)
+        found.label = f"copy, large, transposed, {dtype}"
+        filled.T.clone()
     found.label = "multiply, large, transposed"
     _ = grid * mg.ones((1024, 512)).T
     for name in ("sum", "max", "mean", "prod"):

@@ -44,6 +44,15 @@ def elementwise(program, *shapes, out):
     return record
 
 
+def turned(shape):
+    def record(device):
+        rows, columns = shape
+        source = array(device, columns, rows).view(shape, (1, rows))
+        device.elementwise(Program("x", [x * 2.0]), (source,), (array(device, *shape),))
+
+    return record
+
+
 def reduction(how, shape, axes, program=IDENTITY):
     def record(device):
         kept = tuple(n for axis, n in enumerate(shape) if axis not in axes)
@@ -70,6 +79,7 @@ CASES = {
     "flat": elementwise(Program("xys", [x + y * s]), BIG, BIG, 2.0, out=BIG),
     "bias": elementwise(Program("xy", [e.maximum(x + y, 0.0)]), (9000, 64), (64,), out=(9000, 64)),
     "odd bias": elementwise(Program("xy", [x + y]), (9000, 63), (63,), out=(9000, 63)),
+    "turned": turned((1000, 300)),
     "sum of all": reduction("sum", (3_000_001,), (0,), Program("x", [x * x])),
     "sum of columns": reduction("sum", (4096, 768), (0,)),
     "mean of channels": reduction("mean", (32, 64, 28, 28), (0, 2, 3)),

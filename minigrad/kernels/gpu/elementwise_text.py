@@ -50,50 +50,53 @@ class ElementwiseForm(NamedTuple):
 
 def elementwise_text(program, form):
     """The GpuKernel of a program: (inputs, outputs, n, sizes and strides)."""
-    names, outs = operand_names(program, len(program.outputs))
-    everything = [*names, *outs]
-    real = real_type(form.kinds)
-    text = GpuText(real, form.narrow)
-    text.operands(everything, form.kinds)
-    text.argument("n")
-    numbers = iter(form.layouts)
-    layout = {
-        n: next(numbers)
-        for n, k in zip(everything, form.kinds, strict=True)
-        if not isinstance(k, str)
-    }
-    space = Space("e", form.rank, form.classes)
+    writer = _Writer(program, form)
+    writer.text.argument("n")
+    writer.space = Space("e", form.rank, form.classes)
     if form.rank > 1 or any(kind == 2 for kind in form.classes):
-        text.space(space)
-    operands = [
-        Operand(n, k, None, False)
-        if isinstance(k, str)
-        else Operand(n, k, "0", form.classes[layout[n]] is not None)
-        for n, k in zip(everything, form.kinds, strict=True)
-    ]
-    formulas = renamed_outputs(program)
-    read = [n for n in inputs_read(formulas) if n in layout]
-    read = [o for o in operands if o.name in read and o.varies]
-    writer = _Writer(text, GpuEmitter(operands, real), space, layout)
-    writer.results = list(zip(formulas, operands[len(names) :], strict=True))
+        writer.text.space(writer.space)
     if form.copies == 1:
         writer.single()
     else:
-        writer.chunks(read, form)
-    return text.made(writer.emitter)
+        writer.chunks(form)
+    return writer.text.made(writer.emitter)
 
 
-class _Writer:
-    """Writes what a thread does with its elements of a chunk.
+class ElementWriter:
+    """What writers of kernels share that compute outputs element by element.
 
-    constants: lines of values that are the same for all elements: they go before the loop.
+    form: has `kinds`, `layouts` and `classes` as ElementwiseForm, and `narrow`.
+
+    Attributes:
+        text, emitter: of the kernel; arguments for inputs and outputs are there.
+        layout: {name of an array: number of its layout}.
+        read: Operands of the inputs that formulas read and that vary.
+        results: [(formula, Operand)] of the outputs.
+        constants: lines of values that are the same for all elements: they go before the loop.
     """
 
-    def __init__(self, text, emitter, space, layout):
-        self.text, self.emitter, self.space, self.layout = text, emitter, space, layout
-        self.constants, self.results = [], []
+    def __init__(self, program, form):
+        names, outs = operand_names(program, len(program.outputs))
+        everything = [*names, *outs]
+        real = real_type(form.kinds)
+        self.text, self.constants = GpuText(real, form.narrow), []
+        self.text.operands(everything, form.kinds)
+        numbers = iter(form.layouts)
+        kinds = list(zip(everything, form.kinds, strict=True))
+        self.layout = {n: next(numbers) for n, k in kinds if not isinstance(k, str)}
+        operands = [
+            Operand(n, k, None, False)
+            if isinstance(k, str)
+            else Operand(n, k, "0", form.classes[self.layout[n]] is not None)
+            for n, k in kinds
+        ]
+        formulas = renamed_outputs(program)
+        self.emitter = GpuEmitter(operands, real)
+        read = [n for n in inputs_read(formulas) if n in self.layout]
+        self.read = [o for o in operands if o.name in read and o.varies]
+        self.results = list(zip(formulas, operands[len(names) :], strict=True))
 
-    def _values(self, registers):
+    def values(self, registers):
         """(lines, texts of the outputs) of one element whose inputs wait in registers."""
         emitter = self.emitter
         emitter.start_pass()
@@ -101,6 +104,12 @@ class _Writer:
         texts = [emitter.stored(e, o.kind) for e, o in self.results]
         self.constants += emitter.row
         return emitter.lines, texts
+
+
+class _Writer(ElementWriter):
+    """Writes what a thread does with its elements of a chunk."""
+
+    space: Space
 
     def _offset(self, offsets, name):
         return offsets[self.layout[name]]
@@ -114,37 +123,37 @@ class _Writer:
         for name, o in emitter.operands.items():
             if o.varies:
                 emitter.operands[name] = o._replace(index=self._offset(offsets, name))
-        lines, texts = self._values({})
+        lines, texts = self.values({})
         text.all_lines(2, lines)
         for (_, o), value in zip(self.results, texts, strict=True):
             text.line(2, f"{o.name}[{self._offset(offsets, o.name)}] = {value}")
         text.line(2, "i += cuda.gridsize(1)")
         text.lines[body:body] = ["    " + x for x in ("i = cuda.grid(1)", *self.constants)]
 
-    def chunks(self, read, form):
+    def chunks(self, form):
         """Chunk after chunk; the last one, if it is not whole, element by element."""
         text, chunk = self.text, THREADS * form.copies
         body = len(text.lines)
         text.line(1, "while first < n:")
         if form.vector:
             text.line(2, f"if first + {chunk} <= n:")
-            self.vectors(3, read, form.copies // LANES)
+            self.vectors(3, form.copies // LANES)
             text.line(2, "else:")
-            self.elements(3, read, form.copies)
+            self.elements(3, form.copies)
         else:
-            self.elements(2, read, form.copies)
+            self.elements(2, form.copies)
         text.line(2, f"first += I8(cuda.gridDim.x) * I8({chunk})")
         begin = ["t = U4(cuda.threadIdx.x)", f"first = I8(cuda.blockIdx.x) * I8({chunk})"]
         text.lines[body:body] = ["    " + x for x in (*begin, *self.constants)]
 
-    def vectors(self, indent, read, units):
+    def vectors(self, indent, units):
         """Four elements an access; the chunk is whole."""
         text, offsets = self.text, []
         for u in range(units):
             text.line(indent, f"i{u} = first + {LANES} * (t + {u * THREADS})")
             offsets.append(text.coordinates(indent, self.space, f"i{u}", f"_{u}"))
         for u in range(units):
-            for o in read:
+            for o in self.read:
                 place = self._offset(offsets[u], o.name)
                 if self.space.classes[self.layout[o.name]] in DENSE:
                     parts = ", ".join(f"v{u}_{lane}_{o.name}" for lane in range(LANES))
@@ -159,9 +168,9 @@ class _Writer:
                     o.name: f"v{u}_{lane}_{o.name}"
                     if self.space.classes[self.layout[o.name]] in DENSE
                     else f"v{u}_{o.name}"
-                    for o in read
+                    for o in self.read
                 }
-                lines, texts = self._values(registers)
+                lines, texts = self.values(registers)
                 text.all_lines(indent, lines)
                 columns.append(texts)
             for k, (_, o) in enumerate(self.results):
@@ -170,7 +179,7 @@ class _Writer:
                 stores.append(f"store4({o.name}, {place}, {values})")
         text.all_lines(indent, stores)
 
-    def elements(self, indent, read, copies):
+    def elements(self, indent, copies):
         """One element an access; those from n on are passed over."""
         text, offsets = self.text, []
         for c in range(copies):
@@ -178,14 +187,14 @@ class _Writer:
             text.line(indent, f"here{c} = i{c} < n")
             offsets.append(text.coordinates(indent, self.space, f"i{c}", f"_{c}"))
         for c in range(copies):
-            for o in read:
+            for o in self.read:
                 place = self._offset(offsets[c], o.name)
                 text.line(
                     indent, f"v{c}_{o.name} = {o.name}[{place}] if here{c} else {zero(o.kind)}"
                 )
         stores = []
         for c in range(copies):
-            lines, texts = self._values({o.name: f"v{c}_{o.name}" for o in read})
+            lines, texts = self.values({o.name: f"v{c}_{o.name}" for o in self.read})
             text.all_lines(indent, lines)
             stores.append(f"if here{c}:")
             for (_, o), value in zip(self.results, texts, strict=True):

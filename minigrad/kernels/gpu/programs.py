@@ -10,7 +10,7 @@ from minigrad.array.array import Array
 from minigrad.array.layout import collapse, expand_strides, size_of
 from minigrad.kernels.binding import by_stride, kind_of, remember
 from minigrad.kernels.expression import IDENTITY
-from minigrad.kernels.gpu import reduce_plan, row_plan
+from minigrad.kernels.gpu import reduce_plan, row_plan, turned_plan
 from minigrad.kernels.gpu.binding import (
     MOST_BLOCKS,
     Launch,
@@ -102,8 +102,11 @@ def _bind_elementwise(program, operands, shape):
     dims, strides = by_stride(dims, strides, len(arrays) - 1)
     dims, strides = dims or [1], strides or [[1] * len(arrays)]
     layouts, numbers = numbered(zip(*strides, strict=True))
-    classes = classes_of(dims, layouts)
     few = n <= FEW
+    turned = None if few else turned_plan.plan(program, operands, dims, layouts, numbers)
+    if turned is not None:
+        return (turned,)
+    classes = classes_of(dims, layouts)
     dense = [x for x, k in zip(arrays, numbers, strict=True) if classes[k] in DENSE]
     vector = not few and is_aligned(dense) and steps_allow_vectors(dims, layouts)
     vector = vector and all(classes[k] in DENSE for k in numbers[-len(program.outputs) :])

@@ -32,6 +32,8 @@ OPERATIONS = {
     "dec": _dec,
 }
 
+FOR_NAN = {"max": -np.inf, "min": np.inf}  # Numba's code lets a NaN that is given change nothing
+
 
 def apply(cells, operation, index, value, active, count, want_old=True):
     """Writes to `cells`; the old elements as a lane vector (arbitrary in inactive lanes), or None.
@@ -45,6 +47,8 @@ def apply(cells, operation, index, value, active, count, want_old=True):
     pair = value if operation == "cas" else (value,)
     values = [_of(np.asarray(v).astype(cells.dtype), lanes, number) for v in pair]
     function = OPERATIONS[operation]
+    if operation in FOR_NAN and cells.dtype.kind == "f":
+        values = [np.where(np.isnan(values[0]), FOR_NAN[operation], values[0])]
     if not want_old and isinstance(function, np.ufunc):
         function.at(cells, index, values[0])
         return None

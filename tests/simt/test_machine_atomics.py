@@ -111,3 +111,30 @@ def kernel(x, out):
     x, out = RNG.integers(0, 8, 1000), np.zeros(8, np.int32)
     launch(text, 16, 64, x, out)
     assert (out == np.bincount(x, minlength=8)).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "wanted", "old"),
+    [
+        ("max", 0.0, 2.0, [0, 1, 1, 2]),  # a NaN that is given changes nothing
+        ("min", 9.0, 0.5, [9, 1, 1, 1]),
+        ("max", np.nan, np.nan, [np.nan] * 4),  # and one that is there stays
+        ("min", np.nan, np.nan, [np.nan] * 4),
+        ("nanmax", np.nan, 2.0, [np.nan, 1, 1, 2]),
+        ("nanmin", np.nan, 0.5, [np.nan, 1, 1, 1]),
+    ],
+)
+@pytest.mark.parametrize("copies", [1, 30])
+def test_maxima_of_nan(name, start, wanted, old, copies):
+    """As Numba's code for GPUs has it; `copies` of each value, for both ways to take turns."""
+    text = f"""
+def kernel(v, cells, old):
+    i = cuda.grid(1)
+    old[i] = cuda.atomic.{name}(cells, 0, v[i])
+    cuda.atomic.{name}(cells, 1, v[i])
+"""
+    values = np.repeat(np.array([1, np.nan, 2, 0.5], np.float32), copies)
+    cells, found = np.full(2, start, np.float32), np.zeros(4 * copies, np.float32)
+    launch(text, 1, 4 * copies, values, cells, found)
+    np.testing.assert_array_equal(cells, [wanted] * 2)
+    np.testing.assert_array_equal(found[::copies], old)

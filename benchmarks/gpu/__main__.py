@@ -4,7 +4,7 @@ import argparse
 import sys
 import time
 
-from benchmarks.gpu import bandwidth, check, launches, products, report, sanitizer, steps
+from benchmarks.gpu import ahead, bandwidth, check, launches, products, report, sanitizer, steps
 from minigrad.kernels import backend
 from minigrad.kernels.gpu import cuda_state
 
@@ -26,6 +26,9 @@ def main(arguments=None):
         print("The checks alone, on the simulator: python -m benchmarks.gpu --check --dry-run")
         return 2
     place = "simt" if options.dry_run else "cuda"
+    if options.check and not options.dry_run and not options.quick:
+        ahead.compile_all(place, options.ops)
+        print(f"Kernels compiled in {time.perf_counter() - started:.0f} s", flush=True)
     checks = list(run_checks(place, options)) if options.check else []
     memory, is_clean = None, True
     if options.check and not options.dry_run and not options.quick:
@@ -64,6 +67,9 @@ def parsed(arguments):
         parser.error("say --check, --bench or both")
     if options.bench and options.dry_run:
         parser.error("the simulator's times say nothing about a GPU: --dry-run goes with --check")
+    unknown = sorted({*(options.ops or ())} - {*check.checked_ops()})
+    if unknown:
+        parser.error(f"--ops: no such operations: {', '.join(unknown)}")
     return options
 
 

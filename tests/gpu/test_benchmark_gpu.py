@@ -5,7 +5,17 @@ import re
 import pytest
 
 from benchmarks.gpu import __main__ as command
-from benchmarks.gpu import bandwidth, check, launches, products, report, sanitizer, steps, timing
+from benchmarks.gpu import (
+    ahead,
+    bandwidth,
+    check,
+    launches,
+    products,
+    report,
+    sanitizer,
+    steps,
+    timing,
+)
 from minigrad.kernels.gpu import cuda_state
 from tests.gpu.doubles import doubled
 
@@ -50,11 +60,53 @@ def test_larger_arrays_and_training_are_right_on_the_simulator(monkeypatch):
     assert (found.count, found.failures) == (3, [])
 
 
-@pytest.mark.parametrize("arguments", [[], ["--bench", "--dry-run"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["--bench", "--dry-run"], ["--check", "--dry-run", "--ops", "tnah"]]
+)
 def test_arguments_that_make_no_sense_are_refused(arguments, capsys):
     with pytest.raises(SystemExit):
         command.main(arguments)
     assert capsys.readouterr().err
+
+
+def test_parts_compiled_ahead_are_those_of_the_checks(monkeypatch):
+    ran = []
+    for name in ahead.WHOLE:
+        monkeypatch.setitem(ahead.WHOLE, name, lambda device, name=name: ran.append(name))
+    monkeypatch.setattr(check, "operations", lambda device, names: ran.extend(names))
+    for part in ahead.parts():
+        ahead.run_part("simt", part)
+    assert set(ran) == {*ahead.WHOLE, *check.checked_ops()}
+    assert set(ran[:2]) == set(ahead.WHOLE), "the longest are begun first"
+    assert ahead.parts(["tanh"])[2:] == ["tanh"]
+
+
+def test_what_fails_ahead_is_left_to_the_checks(monkeypatch):
+    def fails(device, names):
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr(check, "operations", fails)
+    ahead.run_part("simt", "tanh")
+
+
+def test_processes_leave_their_kernels_where_the_checks_find_them(monkeypatch, tmp_path):
+    monkeypatch.setenv("MINIGRAD_CACHE", str(tmp_path))
+    monkeypatch.setattr(ahead, "parts", lambda names: ["neg", "no such op"])
+    ahead.compile_all("simt", processes=2)
+    kept = [path.read_text(encoding="utf-8") for path in tmp_path.glob("minigrad_kernel_*.py")]
+    assert any("def kernel(" in text for text in kept)
+
+
+def test_kernels_are_compiled_ahead_where_everything_is_checked_on_a_gpu(monkeypatch, tmp_path):
+    done = []
+    monkeypatch.setattr(cuda_state, "why_not", lambda: None)
+    monkeypatch.setattr(ahead, "compile_all", lambda place, names: done.append((place, names)))
+    monkeypatch.setattr(command, "run_checks", lambda place, options: done.append("checks") or [])
+    monkeypatch.setattr(sanitizer, "run", lambda: ("", True))
+    monkeypatch.setattr(report, "described", lambda: "A GPU.")
+    for arguments in (["--check"], ["--check", "--quick"], ["--check", "--dry-run"]):
+        command.main([*arguments, "--out", str(tmp_path / "gpu.md")])
+    assert done == [("cuda", None), "checks", "checks", "checks"]
 
 
 @pytest.fixture
@@ -146,6 +198,7 @@ def test_checks_are_recorded_before_anything_is_measured(monkeypatch, tmp_path):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(cuda_state, "why_not", lambda: None)
+    monkeypatch.setattr(ahead, "compile_all", lambda place, names: None)
     monkeypatch.setattr(command, "run_checks", lambda place, options: [check.Checked("sums", 3)])
     monkeypatch.setattr(command, "run_bench", killed)
     monkeypatch.setattr(sanitizer, "run", lambda: ("memory is fine", True))

@@ -1091,9 +1091,11 @@ def test_item_46_gradients_come_back_and_state_follows():
             before = p.id
             model.to(where)
             assert (model.p is p, p.id, p.device) == (True, before, where)
+            assert p.grad is None
             (p * p).sum().backward()
             optimizer.step()
-            optimizer.zero_grad()
+            if where == place:
+                optimizer.zero_grad()
         assert optimizer.state[p.id]["momentum"].device == place
         found.append(p.tolist())
     np.testing.assert_allclose(*found, rtol=1e-6)

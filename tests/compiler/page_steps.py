@@ -5,12 +5,14 @@ import functools
 import minigrad as mg
 
 
-@functools.cache
-def trained():
-    """A training step of the digits, called twice."""
+def training(sizes, make_optimizer, calls, x, y):
+    """A training step of an MLP over three sizes, called so often.  make_optimizer(model)."""
+    inputs, hidden, classes = sizes
     mg.manual_seed(0)
-    model = mg.nn.Sequential(mg.nn.Linear(64, 32), mg.nn.ReLU(), mg.nn.Linear(32, 10))
-    optimizer = mg.optim.Adam(model, learning_rate=1e-3)
+    model = mg.nn.Sequential(
+        mg.nn.Linear(inputs, hidden), mg.nn.ReLU(), mg.nn.Linear(hidden, classes)
+    )
+    optimizer = make_optimizer(model)
     gm = mg.GradManager(model.parameters())
 
     @mg.compile
@@ -22,12 +24,22 @@ def trained():
         optimizer.zero_grad()
         return loss
 
-    images, labels = mg.data.load_digits()
-    x = mg.variable(images[:32].reshape(32, 64), dtype="float32")
-    y = mg.variable(labels[:32])
-    for _ in range(2):
+    for _ in range(calls):
         step(x, y)
     return step
+
+
+def adam(model):
+    """What trains the digits."""
+    return mg.optim.Adam(model, learning_rate=1e-3)
+
+
+@functools.cache
+def trained():
+    """A training step of the digits, called twice."""
+    images, labels = mg.data.load_digits()
+    x = mg.variable(images[:32].reshape(32, 64), dtype="float32")
+    return training((64, 32, 10), adam, 2, x, mg.variable(labels[:32]))
 
 
 @functools.cache
@@ -101,20 +113,5 @@ def donated():
 def simulated():
     """The training step of the digits on the simulated GPU, called twice."""
     with mg.device("simt"):
-        model = mg.nn.Sequential(mg.nn.Linear(64, 32), mg.nn.ReLU(), mg.nn.Linear(32, 10))
-        optimizer = mg.optim.Adam(model, learning_rate=1e-3)
-        gm = mg.GradManager(model.parameters())
         x, y = mg.zeros((32, 64)), mg.zeros((32,), "int64")
-
-    @mg.compile
-    def step(x, y):
-        with gm:
-            loss = mg.cross_entropy(model(x), y)
-            gm.backward(loss)
-        optimizer.step()
-        optimizer.zero_grad()
-        return loss
-
-    for _ in range(2):
-        step(x, y)
-    return step
+        return training((64, 32, 10), adam, 2, x, y)

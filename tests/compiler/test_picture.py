@@ -9,6 +9,7 @@ from minigrad.compiler.passes.sketch import Sketch
 from minigrad.compiler.picture import picture_of
 from minigrad.compiler.plan import build
 from minigrad.viz.layout import place
+from tests.compiler.page_steps import training
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -16,24 +17,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.fixture(scope="module")
 def trained():
     """A step of an MLP with SGD and momentum."""
-    mg.manual_seed(0)
-    model = mg.nn.Sequential(mg.nn.Linear(16, 8), mg.nn.ReLU(), mg.nn.Linear(8, 4))
-    optimizer = mg.optim.SGD(model, learning_rate=0.1, momentum=0.9)
-    gm = mg.GradManager(model.parameters())
-
-    @mg.compile
-    def step(x, y):
-        with gm:
-            loss = mg.cross_entropy(model(x), y)
-            gm.backward(loss)
-        optimizer.step()
-        optimizer.zero_grad()
-        return loss
-
     x, y = mg.rand((12, 16)), mg.randint(0, 4, (12,))
-    for _ in range(2):
-        step(x, y)
-    return step
+    return training((16, 8, 4), lambda m: mg.optim.SGD(m, 0.1, momentum=0.9), 2, x, y)
 
 
 def boxes(picture, kind=None):
@@ -53,7 +38,7 @@ def test_a_box_for_each_call(trained):
     assert counted(picture, ("op", "product", "opaque")) == r.calls
     fused = next(b for t, b in boxes(picture, "op").items() if "relu" in t and "linear" in t)
     assert "relu: maximum" in fused.lines  # the operations that were fused
-    assert "test_picture.py" in fused.tooltip
+    assert "page_steps.py" in fused.tooltip
 
 
 def test_leaves_values_and_what_is_written_in_place(trained):

@@ -12,6 +12,7 @@ from minigrad.compiler.program import CONSTANT, TEMPORARY
 from minigrad.compiler.report import ProgramReport
 from minigrad.compiler.traffic import distinct, instruction_bytes, lives, peak
 from minigrad.errors import ArgumentError
+from tests.compiler.page_steps import adam, training
 
 
 def chain():
@@ -69,26 +70,9 @@ def test_peak_of_lifetimes():
 
 @pytest.fixture(scope="module")
 def trained():
-    """A step of an MLP with Adam, called four times: (step, model, lines)."""
-    mg.manual_seed(0)
-    model = mg.nn.Sequential(mg.nn.Linear(64, 32), mg.nn.ReLU(), mg.nn.Linear(32, 10))
-    optimizer = mg.optim.Adam(model, learning_rate=1e-3)
-    gm = mg.GradManager(model.parameters())
-    x = mg.rand((32, 64))
-    y = mg.randint(0, 10, (32,))
-
-    @mg.compile
-    def step(x, y):
-        with gm:
-            loss = mg.cross_entropy(model(x), y)
-            gm.backward(loss)
-        optimizer.step()
-        optimizer.zero_grad()
-        return loss
-
-    for _ in range(4):
-        step(x, y)
-    return step
+    """A step of an MLP with Adam, called four times."""
+    x, y = mg.rand((32, 64)), mg.randint(0, 10, (32,))
+    return training((64, 32, 10), adam, 4, x, y)
 
 
 def test_the_report_of_a_training_step(trained):
@@ -162,8 +146,8 @@ def test_source_lists_the_calls_with_lines(trained):
     plan = trained.traces[0].plan
     assert text.endswith(plan.text)  # what is compiled is as it was
     head = text.removesuffix(plan.text)
-    assert "test_report.py" in head
-    assert "test_report.py" not in plan.text
+    assert "page_steps.py" in head
+    assert "page_steps.py" not in plan.text
     assert "0.weight" in head
     assert re.search(r"^# kernel\d+: linear \+ relu$", head, re.MULTILINE)
     assert all(line.startswith("#") for line in head.split("\n\n")[0].splitlines())

@@ -84,6 +84,19 @@ def test_every_cell_runs_with_the_solutions(executed):
                 assert output["name"] != "stderr", output["text"]
 
 
+def test_the_slider_draws_its_first_value(executed):
+    """What is drawn below a slider is no output of its cell: it stands in the widgets' state."""
+    (widgets,) = executed["metadata"]["widgets"].values()
+    drawn = [
+        output
+        for model in widgets["state"].values()
+        for output in model["state"].get("outputs", ())
+    ]
+    assert drawn
+    errors = [f"{one['ename']}: {one['evalue']}" for one in drawn if one["output_type"] == "error"]
+    assert not errors
+
+
 def needed_by(stem):
     """The names of the exercises that a lesson's cells say they need."""
     text = "\n".join(cell.text for cell in cells_of(stem) if cell.kind == "code")

@@ -135,8 +135,8 @@ class _Block:
         """Move groups of threads, drawn at random, until all have ended."""
         n = len(self.threads)
         groups = [range(k, min(k + self.together, n)) for k in range(0, n, self.together)]
-        for group in groups:
-            self.move(group)
+        for thread in range(n):
+            self.advance(thread)  # to its first statement, which has not run then
         ready: list = []
         steps = 0
         while ready or any(line is not None for line in self.lines):
@@ -170,15 +170,19 @@ class _Block:
         """Move the threads of a group that can, by one statement each."""
         moved = [thread for thread in group if self.can_move(thread)]
         for thread in moved:
-            self.language.thread = thread
-            try:
-                self.lines[thread], self.waits[thread] = next(self.threads[thread])
-            except StopIteration:
-                self.lines[thread] = None
+            self.advance(thread)
         if self.watch is not None:
             waits = tuple(bool(wait) for wait in self.waits)
             shared = [array.copy() for array in self.language.arrays]
             self.watch(Moment(tuple(self.lines), waits, tuple(moved), shared))
+
+    def advance(self, thread):
+        """Let a thread run until it stops again."""
+        self.language.thread = thread
+        try:
+            self.lines[thread], self.waits[thread] = next(self.threads[thread])
+        except StopIteration:
+            self.lines[thread] = None
 
     def release(self):
         """Open the barriers that all have reached; return whether there was one."""
@@ -244,7 +248,8 @@ def _generator_function(function, language):
         if isinstance(node, ast.Attribute) and node.attr.endswith("_sync"):
             raise KernelError("orders are drawn for kernels without shuffles", f"cuda.{node.attr}")
     tree.decorator_list = []
-    tree.body = [*_Stops(first).body(tree.body), ast.Return(None)]
+    body = tree.body if ast.get_docstring(tree) is None else tree.body[1:]  # it is no statement
+    tree.body = [*_Stops(first).body(body), ast.Return(None)]
     tree.body.append(_Stops(first).stop(ast.Pass(lineno=1)))  # a generator, also when it is empty
     module = ast.fix_missing_locations(ast.Module([tree], []))
     names = {**function.__globals__, "cuda": language}

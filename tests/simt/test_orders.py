@@ -162,3 +162,19 @@ def test_who_watches_sees_every_step():
     assert any(any(moment.waits) for moment in moments)
     assert moments[-1].lines == (None,) * THREADS
     assert moments[-1].shared[0][0] == THREADS == out[0]
+
+
+def documented(x, out):
+    """Not a statement."""
+    s = cuda.shared.array(THREADS, np.float32)
+    s[cuda.threadIdx.x] = x[cuda.grid(1)]
+    cuda.syncthreads()
+    out[0] = s[0]
+
+
+def test_threads_stand_at_statements_from_the_first_step_on():
+    moments, first = [], documented.__code__.co_firstlineno + 2
+    x, out = np.ones(THREADS, np.float32), np.zeros(1, np.float32)
+    run_in_some_order(documented, 1, THREADS, (x, out), watch=moments.append)
+    assert set(moments[0].lines) == {first, first + 1}  # one warp has moved
+    assert {line for m in moments for line in m.lines} == {None, *range(first, first + 4)}

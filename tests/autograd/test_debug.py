@@ -8,22 +8,11 @@ import pytest
 import minigrad as mg
 from minigrad import errors
 from minigrad.graph.modes import state
+from tests.functions import Two
 
 
 def leaf(values, name=None):
     return mg.variable(np.asarray(values, np.float64), requires_grad=True, name=name)
-
-
-class Two(mg.Function):
-    """x -> (2x, 3x)."""
-
-    @staticmethod
-    def forward(ctx, x):
-        return x * 2.0, x * 3.0
-
-    @staticmethod
-    def backward(ctx, da, db):
-        return da * 2.0 + db * 3.0
 
 
 # -- record_grad_function ------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import minigrad as mg
 from minigrad.errors import ArgumentTypeError, DeviceError, GradientError
 from minigrad.kernels import backend
 from minigrad.kernels.gpu import cuda_state
+from tests.functions import Two
 
 DEVICE = "simt"
 
@@ -285,15 +286,6 @@ def test_function_with_a_gradient_on_another_device_is_told():
 
 
 def test_function_with_two_outputs_gets_missing_gradients_on_its_device():
-    class Two(mg.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2.0, x * 3.0
-
-        @staticmethod
-        def backward(ctx, first, second):
-            return first * 2.0 + second * 3.0
-
     x = mg.ones((2,), device=DEVICE).requires_grad_()
     Two.apply(x)[1].sum().backward()
     assert x.grad.device == DEVICE

@@ -241,6 +241,16 @@ def test_conversion_to_an_unknown_name_lists_dtypes_and_devices(target):
         mg.ones((2,)).to(target)
 
 
+def test_what_has_a_device_is_not_the_name_of_one():
+    place, x = mg.device("simt"), mg.ones((2,))
+    for ask in (x.to, mg.nn.Linear(2, 3).to, lambda device: mg.ones((2,), device=device)):
+        with pytest.raises(MinigradError, match="give the name alone, 'simt'") as caught:
+            ask(place)
+        assert caught.value.got == "mg.device('simt')"
+        with pytest.raises(MinigradError, match=r"give its \.device or its \.dtype"):
+            ask(x)
+
+
 def test_in_place_errors_name_the_method():
     with pytest.raises(ShapeError, match=r"^copy_: "):
         mg.ones((2,)).copy_(mg.ones((3,)))

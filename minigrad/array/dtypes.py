@@ -66,7 +66,7 @@ def as_dtype(dtype):
         return float32  # Python floats make float32, as Python ints make int64
     try:
         found = None if dtype is None else BY_NUMPY.get(np.dtype(dtype))
-    except TypeError:
+    except (TypeError, ValueError):  # ValueError: of what has a .dtype, as a Variable
         found = None
     if found is None:
         raise DTypeError(

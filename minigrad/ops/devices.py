@@ -72,7 +72,7 @@ def to(x, target=None, *, device=None, dtype=None):
     try:
         dtype = as_dtype(target)
     except DTypeError:
-        raise DTypeError(ANY_TARGET, f"{target!r}") from None
+        raise DTypeError(ANY_TARGET, f"{target!r:.60}", _name_in(target)) from None
     return x if dtype is x.dtype else Cast.apply(x, dtype)
 
 
@@ -89,9 +89,18 @@ def placed(device):
 def _named(device):
     if not isinstance(device, str):
         raise ArgumentTypeError(
-            "device: wanted a name, such as 'cpu'", f"{device!r:.60}", "x.device is such a name"
+            "device: wanted a name, such as 'cpu'",
+            f"{device!r:.60}",
+            _name_in(device) or "x.device is such a name",
         )
     return device_named(device)
+
+
+def _name_in(given):
+    """What to write instead of an object that has a device, as people do who know PyTorch."""
+    if isinstance(given, device):
+        return f"give the name alone, {given.name!r}: mg.device is for `with`"
+    return "give its .device or its .dtype" if hasattr(given, "device") else None
 
 
 def get_default_device():
@@ -141,6 +150,13 @@ class device:
 
     def __init__(self, name):
         self._device, self._before = _named(name), []
+
+    @property
+    def name(self):
+        return self._device.name
+
+    def __repr__(self):
+        return f"mg.device({self.name!r})"
 
     def __enter__(self):
         _refuse_trace()

@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.machine import describe
+from benchmarks.machine import describe, in_words
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).with_name("results") / "grading.md"
@@ -84,17 +84,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
+    machine = describe()  # before the load is ours
     rows = measure(options.rounds)
     lines = ["| what | warm | cold |", "|---|---:|---:|"]
     lines += [
         f"| {what} | {warm:.2f} s | {'–' if cold is None else f'{cold:.1f} s'} |"
         for what, warm, cold in rows
     ]
-    machine = describe()
     note = (
-        f"{machine['machine']['processor']}, {machine['machine']['cores']} cores, "
-        f"{machine['date']}, load at start {machine['load_at_start']}. Medians of "
-        f"{options.rounds} processes, start included; cold: no compiled kernels yet, one process. "
+        f"{in_words(machine)}. Medians of {options.rounds} processes, start included; "
+        "cold: no compiled kernels yet, one process. "
         "Made by `python -m benchmarks.grading`."
     )
     text = "\n".join([*lines, "", note]) + "\n"

@@ -55,3 +55,12 @@ def describe():
         "load_at_start": load(),
         "versions": versions,
     }
+
+
+def in_words(described):
+    """`processor, 2 cores, date, load at start 0.1`: of what `describe` found, for a note."""
+    machine = described["machine"]
+    return (
+        f"{machine['processor']}, {machine['cores']} cores, {described['date']}, "
+        f"load at start {described['load_at_start']}"
+    )

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numba import cuda
 
-from benchmarks.machine import describe
+from benchmarks.machine import describe, in_words
 
 RESULTS = Path(__file__).with_name("results") / "simulator.md"
 TILE, BLOCK = 16, 128
@@ -162,6 +162,7 @@ def main() -> int:
     if options.numba:
         print(json.dumps(measured(by_numba, options.rounds)))
         return 0
+    machine = describe()  # before the load is ours
     rows = table(options.rounds, options.slow_rounds)
     lines = [
         "| kernel | watching | not watching | Numba's simulator | ratio, watching | ratio |",
@@ -172,12 +173,9 @@ def main() -> int:
         f"| {numba / watching:,.0f} × | {numba / plain:,.0f} × |"
         for name, watching, plain, numba in rows
     ]
-    machine = describe()
     note = (
-        f"{machine['machine']['processor']}, {machine['machine']['cores']} cores, "
-        f"{machine['date']}, load at start {machine['load_at_start']}; numba "
-        f"{machine['versions'].get('numba')}. Medians of {options.rounds} launches, of "
-        f"{options.slow_rounds} for Numba's simulator, in one run; the goal is 30 × with watching. "
+        f"{in_words(machine)}; numba {machine['versions'].get('numba')}. "
+        f"Medians of {options.rounds} launches, of {options.slow_rounds} for Numba's simulator, in one run; the goal is 30 × with watching. "
         "Watching looks for data races and uninitialised reads. "
         "Made by `python -m benchmarks.simulator`."
     )

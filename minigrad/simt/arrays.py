@@ -125,11 +125,14 @@ class ArrayView:
         return self.region, self.dtype, self.locate(index, lanes, mask, site)
 
     def _wrong_count(self, index, site, why):
+        given, axes = len(index), len(self.shape)
+        indices = f"{given} {'index' if given == 1 else 'indices'}"
+        right = f"x[{', '.join('ijklmnpq'[:axes]) or '()'}]"
         return fault(
             SimulationError,
-            f"{site.text} has {len(index)} indices, the array {len(self.shape)} axes: {why}",
+            f"{site.text} has {indices}, the array {axes} {'axis' if axes == 1 else 'axes'}: {why}",
             site,
-            fix="give one index per axis: x[i, j]",
+            fix=f"give one index per axis: {right}" if axes else f"its one element is {right}",
         )
 
     def _view(self, index, lanes, mask, site):

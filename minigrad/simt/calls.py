@@ -264,7 +264,7 @@ class Calls(Part):
                 node,
                 f"the shape of a cuda.{path} must be known when the kernel is compiled",
                 fix="use literals or global names of numbers; a size known at launch alone is"
-                " dynamic shared memory: shape 0, and kernel[blocks, threads, stream, bytes]",
+                " dynamic shared memory: shape 0, and kernel[blocks, threads, 0, bytes]",
             )
         for part in getattr(given["shape"], "elts", [given["shape"]]):
             if any(isinstance(n, ast.Name) for n in ast.walk(part)) and not is_name(part):

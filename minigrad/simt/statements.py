@@ -5,7 +5,7 @@ import ast
 from minigrad.errors import MinigradError, SimulationError
 from minigrad.simt.faults import explained, fault, offender
 from minigrad.simt.frame import decide
-from minigrad.simt.masks import DEAD, Misuse, split, union
+from minigrad.simt.masks import DEAD, Misuse, describe, split, union
 from minigrad.simt.part import Part
 from minigrad.simt.promotion import truth
 
@@ -102,10 +102,10 @@ class Statements(Part):
             return lambda f, m, v: _unpack(parts, f, m, v)
         if isinstance(node, ast.Subscript):
             base, index = self.expression(node.value), self.index(node.slice)
-            site = self.source.site(node)
+            site, name = self.source.site(node), ast.unparse(node.value)
 
             def put(f, m, v):
-                base(f, m).store(index(f, m), v, f.wave.lanes, m, site)
+                _writable(base(f, m), name).store(index(f, m), v, f.wave.lanes, m, site)
 
             return put
         raise self.source.refuse(node, "only variables and elements of arrays can be assigned to")
@@ -127,10 +127,10 @@ class Statements(Part):
                 node, "only variables and elements of arrays can be assigned to"
             )
         base, index = self.expression(node.target.value), self.index(node.target.slice)
-        site = self.source.site(node.target)
+        site, name = self.source.site(node.target), ast.unparse(node.target.value)
 
         def step_element(f, m):
-            array, at = base(f, m), index(f, m)
+            array, at = _writable(base(f, m), name), index(f, m)
             old = array.load(at, f.wave.lanes, m, site)
             if any(type(i) is slice for i in at):
                 array.store(at, old, f.wave.lanes, m, site)  # says why it cannot
@@ -238,6 +238,16 @@ def _text(node):
     """What an assert says: its text, or the expression as it stands."""
     is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
     return node.value if is_text else ast.unparse(node)
+
+
+def _writable(value, name):
+    """The array or pointer whose element is assigned to."""
+    if not hasattr(value, "store"):
+        raise Misuse(
+            f"{name} is {describe(value)}, which cannot be written to",
+            "results go into the elements of an array that is an argument",
+        )
+    return value
 
 
 def _unpack(parts, f, m, value):

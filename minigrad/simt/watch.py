@@ -209,6 +209,12 @@ def _cure(kind, found, block, other_block, site, their):
     if ATOMIC in (kind, found.kind):
         return "use the element by atomic operations only, or put cuda.syncthreads() between"
     if their is not None and (their.file, their.line) == (site.file, site.line):
+        if their.text == site.text:
+            return (
+                "several threads read it, change it and write it, each without the changes of the "
+                "others: cuda.atomic.add does all three in one; or give every thread an element of "
+                "its own"
+            )
         return (
             "both are this line: read into a variable, cuda.syncthreads(), then write; where the "
             "line runs round after round, cuda.syncthreads() between two rounds; each where all "

@@ -60,6 +60,11 @@ def test_names_that_are_nearly_right(body, words, cuda):
         ("    x[K] = 1", "use one element of it"),
         ("    if i < n.size:\n        x[i] = 1", "n is a number, which has no .size: an array"),
         ("    if i < i.size:\n        x[i] = 1", "i is a number, which has no .size"),
+        ("    x[i, n] = 1", "give one index per axis: x[i]"),
+        ("    n[i] = 1", "n is an int64, which cannot be written to"),
+        ("    n[i] += 1", "n is an int64, which cannot be written to"),
+        ("    cuda.threadIdx[0] = 1", "cuda.threadIdx is a triple, which cannot be written to"),
+        ("    x.shape[0] = 1", "x.shape is a tuple of 1, which cannot be written to"),
         ("    x[:] = 0", "x[:]: a slice cannot be assigned to here"),
         ("    x[1:] += 1", "a slice cannot be assigned to here"),
         ("    assert i < 2, 'beyond the end'", "got: beyond the end"),
@@ -75,6 +80,9 @@ def test_an_array_without_axes_is_no_number():
     error = slip("    if i < n:\n        x[i] = 1", n=np.array(5))
     assert "an array without axes" in str(error)
     assert "n[()]" in error.fix
+    error = slip("    x[i] = n[i]", n=np.array(5))
+    assert "n[i] has 1 index, the array 0 axes" in str(error)
+    assert error.fix == "its one element is x[()]"
 
 
 def test_dynamic_shared_memory_without_bytes():
@@ -97,6 +105,14 @@ def test_a_race_within_one_line():
     assert "read into a variable, cuda.syncthreads(), then write" in error.fix
     error = slip("    x[i] = 1\n    out[i] = x[i - 1]")
     assert "between the two lines" in error.fix
+
+
+@pytest.mark.parametrize("body", ["    x[0] += 1", "    x[0] = x[0] + 1", "    x[i // 2] *= 2"])
+def test_a_race_of_threads_that_change_one_element(body):
+    error = slip(body)
+    assert type(error) is DataRaceError
+    assert "cuda.atomic.add" in error.fix
+    assert "syncthreads" not in error.fix
 
 
 def test_a_race_through_memory_that_two_arguments_share():

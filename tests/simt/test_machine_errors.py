@@ -93,7 +93,7 @@ def test_refused_before_anything_runs(body, words):
         ("    a, b = i", "only a tuple"),
         ("    y = x if i > 2 else m", "different arrays"),
         ("    y = (1, 2) if i > 2 else 3", "a tuple of 2 in some"),
-        ("    x[i, 2] = 1", "has 2 indices, the array 1 axes"),
+        ("    x[i, 2] = 1", "has 2 indices, the array 1 axis"),
         ("    x[i] = m[i, 1, 1]", "too many indices"),
         ("    x[i] = (1, 2)[i]", "the tuple has 2 elements"),
         ("    cuda.atomic.add(m, i, 1)", "one element"),

@@ -175,8 +175,9 @@ def main() -> int:
     ]
     note = (
         f"{in_words(machine)}; numba {machine['versions'].get('numba')}. "
-        f"Medians of {options.rounds} launches, of {options.slow_rounds} for Numba's simulator, in one run; the goal is 30 × with watching. "
-        "Watching looks for data races and uninitialised reads. "
+        f"Medians of {options.rounds} launches, of {options.slow_rounds} for Numba's "
+        "simulator, in one run; the goal is 30 × with watching. Watching looks for data races and "
+        "uninitialised reads. "
         "Made by `python -m benchmarks.simulator`."
     )
     text = "\n".join([*lines, "", note]) + "\n"

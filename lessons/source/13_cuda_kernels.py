@@ -27,9 +27,9 @@ from minigrad.simt.orders import run_in_some_order
 # %% [markdown]
 # ## 1. Say what one thread does
 #
-# A large GPU of today keeps more than two hundred thousand threads in flight at once. (An H100 has
-# 132 processors with room for 2,048 threads each.) Nobody writes a program for each of them. One
-# writes *one* function, a **kernel**, that says what one thread does; and all threads run it.
+# A large GPU of today keeps more than two hundred thousand threads in flight at once. (An H100 SXM
+# has 132 processors with room for 2,048 threads each.) Nobody writes a program for each of them.
+# One writes *one* function, a **kernel**, that says what one thread does; and all threads run it.
 #
 # Here is one, with an image of a digit. It makes each pixel half as bright.
 
@@ -50,24 +50,26 @@ darker[8, 8](image, out)  # 8 blocks of 8 threads
 print("largest pixel before and after:", image.max(), out.max())
 
 # %% [markdown]
-# There is no loop over pixels in it. `darker[8, 8]` launches 8 *blocks* of 8 *threads*; each thread
-# finds out which one it is, `cuda.blockIdx` and `cuda.threadIdx`, and does its pixel. In which
-# order? In none that you may count on.
+# There is no loop over pixels in it. `darker[8, 8]` launches 8 *blocks* of 8 *threads*. Each thread
+# asks which block and which thread it is, with `cuda.blockIdx` and `cuda.threadIdx`, and does its
+# pixel. A GPU promises no order: any thread may be the first, and any the last.
 #
-# Where has this run? Not on a GPU: the arrays are NumPy's, and for those minigrad has a **machine**
-# of its own. It runs the source of a kernel as a GPU does, all threads in lock-step, and it watches
-# each access to memory. It is slow, and it cannot tell you how fast a kernel is. But it sees what a
-# GPU hides, and says on which line. The same kernel, given values on a GPU, is compiled by Numba
-# and runs there (section 8).
+# This has not run on a GPU. The arrays are NumPy's, and for those minigrad has a **machine** of its
+# own, a simulated GPU. It runs the source of a kernel statement by statement, each statement for
+# all threads together (in *lock-step*), and it watches each access to memory. It is slow, and it
+# cannot tell you how fast a kernel is. But it sees mistakes that a GPU does not report, and names
+# their lines. The same kernel, given values on a GPU, is compiled by Numba and runs there
+# (section 8).
 #
 # ## 2. Threads without work
 #
-# Threads come in whole blocks, a few hundred in each as a rule. Data does not.
+# Threads come in whole blocks, as a rule of a few hundred threads each. The number of elements is
+# seldom a multiple of that.
 
 # %%
 figure, axis = plt.subplots(figsize=(9.5, 1.9), layout="constrained")
-draw_grid(axis, n=20, threads=8)  # yticks=[] and the xlabel are set there
-axis.set(xlabel="cuda.grid(1), the number of the thread in the grid")
+draw_grid(axis, n=20, threads=8)
+axis.set(xlabel="cuda.grid(1), the number of the thread in the grid", ylabel="")
 plt.show()
 
 # %% [markdown]
@@ -102,8 +104,8 @@ idle.reveal(report.counts.threads - stores, factor=1.0)
 
 # %% [markdown]
 # The line `if i < n:` is called the **guard**. Without it, the last threads go beyond the end. On a
-# GPU this may be an error, a little later and without a line; or it may overwrite whatever lies
-# there, in silence. Here:
+# GPU this may become an error, later and without a line; or the threads overwrite whatever lies
+# there, and nobody is told. On the machine:
 
 
 # %%
@@ -120,11 +122,11 @@ except mg.errors.OutOfBoundsError as error:
     print(error)
 
 # %% [markdown]
-# **Write** `k_map_guarded`. Its docstring has a second thing to care about. What is the type of
+# Before you write such a kernel, there is a second thing to care about. What is the type of
 # `x[i] * 0.5`, if `x` is float32? In NumPy, float32. For Numba's compiler a literal `0.5` is a
-# float64, so the product is one, too, and only the store makes it float32 again. On a GPU this is
-# no detail: those made for games compute float64 at 1/64 of the speed of float32, or 1/32. The
-# machine types as Numba does, and counts.
+# float64, so the product is one, too, and only the store makes it float32 again. On many GPUs that
+# is slow: those made for games compute float64 at 1/64 of the speed of float32, or 1/32. The
+# machine gives values the types that Numba would give them, and counts operations in float64.
 
 
 # %%
@@ -140,6 +142,9 @@ report = mg.cuda.inspect(halve[blocks, threads], x, out)
 for operation in report.counts.float64_operations:
     print(f"{operation.lanes} operations in float64 at: {operation.site.text}")
 
+# %% [markdown]
+# **Write** `k_map_guarded`, with a guard, and all of it in float32.
+
 # %% tags=["exercise"]
 check("13.k_map_guarded")
 
@@ -151,13 +156,13 @@ check("13.k_map_guarded")
 #
 # - **Shared memory**: `s = cuda.shared.array(128, np.float32)` is *one* small array for the whole
 #   block, near its processor and fast. At the beginning there is nothing sensible in it.
-# - **A barrier**: `cuda.syncthreads()`. Whoever comes there waits, until all threads of the block
-#   have come.
+# - **A barrier**: `cuda.syncthreads()`. A thread that comes there waits until all threads of the
+#   block have come.
 #
-# Then they add up in rounds. In the first, threads 0 to 63 each add an element of the upper half to
-# theirs; in the second, threads 0 to 31; and after seven rounds the sum is in `s[0]`. Here is this
-# kernel, in which somebody has forgotten one barrier: the first one, between writing `s[t]` and the
-# first round.
+# The threads add up in rounds. In the first round, thread t < 64 adds `s[t + 64]` to its own
+# `s[t]`; in the second, thread t < 32 adds `s[t + 32]`; and after seven rounds the sum is in
+# `s[0]`. Here is this kernel, in which one barrier is missing: the first one, between writing
+# `s[t]` and the first round.
 
 # %%
 THREADS = 128
@@ -181,10 +186,11 @@ def forgetful(x, out):
 x = np.ones(THREADS, np.float32)
 
 # %% [markdown]
-# Threads go in groups of 32, called **warps**: these share the hardware that fetches instructions.
-# A block of 128 threads is 4 warps. Which of them goes on next is decided anew in every cycle, by
-# who has got the data it waits for; nobody can foresee it. `run_in_some_order` runs a kernel warp
-# by warp, one statement at a time, and *draws* who goes on.
+# A GPU runs threads in groups of 32, called **warps**: the threads of a warp share the hardware
+# that fetches instructions. A block of 128 threads is 4 warps: threads 0 to 31, 32 to 63, and so
+# on. In every cycle the GPU chooses which warp goes on next, among those that have the data they
+# need. You cannot know its choice. `run_in_some_order` imitates that: it runs a kernel one
+# statement of one warp at a time, and draws at random which warp goes on.
 #
 # **Predict.** Of 100 such orders, in how many does `forgetful` give the right sum?
 
@@ -194,17 +200,17 @@ luck
 
 
 # %%
-def in_100_orders(kernel, together=32):
-    """Run a kernel in 100 orders; return the results."""
+def sums_of(kernel, threads, orders, together=32):
+    """Run a kernel in so many orders, `together` threads in lock-step; return its sums."""
     results = []
-    for seed in range(100):
+    for seed in range(orders):
         out = np.zeros(1, np.float32)
-        run_in_some_order(kernel, 1, THREADS, (x, out), seed=seed, together=together)
+        run_in_some_order(kernel, 1, threads, (x, out), seed=seed, together=together)
         results.append(float(out[0]))
     return results
 
 
-without_barrier = in_100_orders(forgetful)
+without_barrier = sums_of(forgetful, THREADS, orders=100)
 figure, axis = plt.subplots(figsize=(9.5, 2.8), layout="constrained")
 draw_orders(axis, without_barrier, x.sum(), "a barrier is missing")
 axis.set(xlabel="order in which the warps went (seed)", ylabel="result of the kernel")
@@ -213,13 +219,14 @@ luck.reveal(sum(result == x.sum() for result in without_barrier), factor=1.5)
 
 # %% [markdown]
 # **What to see.** Each mark is one run of the *same* kernel on the *same* data. Crosses are wrong
-# sums: a warp has added elements that their owner had not written yet. Dots are right, by luck. On
-# real hardware luck is better, since warps keep closer together than in a lottery; so the kernel
-# passes your tests, and fails on another GPU, or on Tuesdays.
+# sums: a warp has added elements that another warp had not written yet. Dots are right, by luck. On
+# a real GPU the kernel is right more often, since its warps stay closer together than in a random
+# order. So it may pass all your tests, and fail now and then on another GPU.
 #
-# Tests cannot settle this. A tool can: the machine notes for each cell who has used it since the
-# last barrier. If two threads have, and one of them wrote, nothing says who comes first. It is a
-# **data race**, in whatever order it went this time.
+# A test cannot show that no barrier is missing. A tool can: the machine notes for each element
+# which threads have used it since the last barrier. If two threads have, and one of them wrote,
+# then nothing says which of them comes first. This is a **data race**, whatever the order was in
+# this run.
 
 # %%
 try:
@@ -228,8 +235,9 @@ except mg.errors.DataRaceError as error:
     print(error)
 
 # %% [markdown]
-# It runs all threads in lock-step, so the sum would have been right. The machine has not *caught* a
-# wrong order: it knows that there can be one.
+# The message names the two threads, their lines, and the element that both use. The machine runs
+# all threads in lock-step, so the sum would have been right in this run. It has not seen a wrong
+# order: it has found that there can be one.
 #
 # Now look at the barrier at work. Here is the kernel as it should be, in one random order:
 
@@ -251,12 +259,12 @@ def patient(x, out):
         out[0] = s[0]
 
 
-moments = one_order(patient, THREADS, (x, np.zeros(1, np.float32)), seed=8)
+moments = one_order(patient, THREADS, (x, np.zeros(1, np.float32)), seed=13)
 scrub(
     lambda axis, step: draw_moment(axis, patient, moments, step),
     range(len(moments)),
     label="step",
-    show=[10, 17, 24],
+    show=[2, 7, 16],
     columns=3,
     width=3.3,
     height=3.4,
@@ -264,13 +272,13 @@ scrub(
 
 # %% [markdown]
 # **What to see.** Each colour is a warp; it stands at the line that it runs next. On the left, two
-# of them have not even begun. In the middle one has come to the barrier, and waits there, pale. On
-# the right the last has come, so the barrier is open, and that one has gone on first. Move the
-# slider, and watch how far the warps get apart between two barriers, and that no warp is ever two
-# barriers ahead. (In the `while`, whole warps may have nothing to add. They still come to the
-# barrier.)
+# warps still stand at the first line. In the middle, two others have come to the barrier and wait
+# there: they are drawn pale. On the right all four have come, so the barrier is open, and one of
+# them has gone on. Move the slider, and watch how far the warps get apart between two barriers, and
+# that no warp leaves a barrier before all have come to it. (In the `while`, whole warps may have
+# nothing to add. They still come to the barrier.)
 #
-# **Write** `k_block_sum`. And mind the threads that have no element.
+# **Write** `k_block_sum`. Think of the threads that have no element, too.
 
 # %% tags=["exercise"]
 check("13.k_block_sum")
@@ -279,8 +287,9 @@ check("13.k_block_sum")
 # > **Real bug: a barrier inside of an `if`.** A barrier opens when *all* threads of the block have
 # > come. In July 2020, somebody mended kernels of a reconstruction program for particle physics
 # > ([acts#307](https://github.com/acts-project/acts/pull/307)): they had `__syncthreads` in a
-# > conditional "that depends on the threadID". What does a GPU do there? Whatever it likes: "this
-# > wasn't apparent on older versions of the NVidia drivers, but is now". Ten lines:
+# > conditional "that depends on the threadID". CUDA does not say what happens then: the block may
+# > wait forever, or go on with wrong values. Here it had seemed to work: "this wasn't apparent on
+# > older versions of the NVidia drivers, but is now". Ten lines show it:
 
 
 # %%
@@ -303,16 +312,16 @@ except mg.errors.DivergentBarrierError as error:
 # %% [markdown]
 # Numba comes with a simulator, too (`NUMBA_ENABLE_CUDASIM=1`), in which each CUDA thread is a
 # thread of Python's. It lets this kernel pass. It has no warps, and so no shuffles, which come
-# next; it does not type, so `x * 0.5` stays a float32 in it; and two shared arrays that are made on
-# *one line* are the same array there. (Tried with Numba 0.68.) Which of its wrong answers would you
-# have noticed? Of each simulator, ask what it does not see. Of ours: time, and what a compiler may
-# do to your kernel.
+# next. It does not follow the compiler's types, so `x * 0.5` stays a float32 in it. And two shared
+# arrays that are made on *one line* are the same array there. (Tried with Numba 0.68.) No simulator
+# sees everything. Ours does not know time, nor what a compiler makes of your kernel.
 #
 # ## 4. Inside a warp
 #
-# The last rounds of the sum are of 32 threads and fewer: one warp. For ten years it was common
-# knowledge that the threads of a warp go in lock-step, by construction. So why wait? Generations of
-# reductions left the barrier out there. It was even in NVIDIA's own examples.
+# In the last rounds of the sum, the threads that add are all of one warp. For ten years people
+# relied on the threads of a warp going in lock-step: the hardware had always done so. Then no
+# thread of a warp needs to wait for another one, and many reductions left the barrier out in these
+# rounds. NVIDIA's own examples did.
 
 
 # %%
@@ -330,27 +339,18 @@ def trusting(x, out):
         out[0] = s[0]
 
 
-def sums_of(together):
-    """Run `trusting` in 40 orders, so many threads at a time in lock-step; return the results."""
-    found = []
-    for seed in range(40):
-        out = np.zeros(1, np.float32)
-        run_in_some_order(trusting, 1, 32, (x, out), seed=seed, together=together)
-        found.append(float(out[0]))
-    return found
-
-
 figure, axes = plt.subplots(1, 2, figsize=(9.5, 2.6), layout="constrained", sharey=True)
 for axis, together in zip(axes, (32, 1), strict=True):
     what = "warps in lock-step" if together == 32 else "every thread on its own"
-    draw_orders(axis, sums_of(together), x[:32].sum(), what)
+    draw_orders(axis, sums_of(trusting, 32, 40, together), x[:32].sum(), what)
     axis.set(xlabel="order of the threads (seed)", ylabel="result")
 plt.show()
 
 # %% [markdown]
-# **What to see.** Dots are right sums, crosses wrong ones. On the left the warp goes as one: always
-# right. On the right each thread goes its own way, and the sum is never right. Which of the two is
-# your GPU? A recent one may do either, and mostly looks like the left.
+# **What to see.** Dots are right sums, crosses wrong ones. On the left the 32 threads go in
+# lock-step, and the sum is always right. On the right each thread runs on its own, and the sum is
+# never right. A GPU made since 2017 may do either. Most often it does what the left picture shows,
+# so that the fault stays hidden.
 #
 # > **A story from Numba itself.** In 2017 NVIDIA brought out the Volta architecture, in which
 # > threads of a warp are scheduled *independently*: each has a program counter of its own. In the
@@ -358,23 +358,24 @@ plt.show()
 # > that take part.
 # >
 # > Numba's library has a function `cuda.reduce`, written in CUDA Python. In its innermost part, at
-# > the two places that matter, stood a comment: `# XXX expect warp synchronization`. Somebody had
-# > known. In 2015 an issue asked whether a memory fence was needed there
+# > the two places that matter, stood a comment: `# XXX expect warp synchronization`. Whoever wrote
+# > it knew what the code relies on. In 2015 an issue asked whether a memory fence was needed there
 # > ([numba#1410](https://github.com/numba/numba/issues/1410)). In November 2017 another one named
 # > it: warp-synchronous code "has been discouraged for several CUDA releases", and now threads in a
 # > warp "are no longer guaranteed to execute together"
 # > ([numba#2589](https://github.com/numba/numba/issues/2589)). The repair came in autumn 2020
 # > ([numba#6127](https://github.com/numba/numba/pull/6127)): `syncwarp()` at the places of the
-# > comment. For three years, a sum that went through it on a Volta was right by luck, or it was not
-# > right.
+# > comment. For three years, nothing but luck made such a sum right on a Volta.
 # >
-# > Could a test have found it? When the language Chapel got a `syncWarp` in 2024, its authors wrote
-# > that their test "has not been able to create a case where threads within a warp are executed out
-# > of sync" ([chapel#24705](https://github.com/chapel-lang/chapel/pull/24705)). And in a program
-# > that simulates molecules, a test passed with optimisation and failed in debug mode, until it got
-# > its missing `__syncwarp`s ([timemachine#344](https://github.com/proteneer/timemachine/issues/344)).
+# > Could a test have found it? In 2019 the author of GPUMD, a program that simulates molecules,
+# > tried such sums on a GPU of the generation after Volta: they gave "correct results". The code
+# > was changed all the same ([GPUMD#36](https://github.com/brucefan1983/GPUMD/issues/36)). In
+# > another program of this kind, a test passed with optimisation and failed in debug mode, until
+# > the code got its missing `__syncwarp`s
+# > ([timemachine#344](https://github.com/proteneer/timemachine/issues/344)).
 #
-# `trusting` is right on our machine, too, since that goes in lock-step. It refuses it all the same:
+# Our machine goes in lock-step, so `trusting` would give the right sum on it. The machine refuses
+# it all the same:
 
 # %%
 try:
@@ -383,10 +384,12 @@ except mg.errors.DataRaceError as error:
     print(error)
 
 # %% [markdown]
-# Two cures. `cuda.syncwarp()` is a barrier for one warp, cheaper than the other one. Or no memory
-# at all: a **shuffle**. With `cuda.shfl_down_sync(mask, value, 16)` each lane gets the `value` that
-# the lane 16 places further up *has in its register*. Nobody writes, so nobody can be too early;
-# and the call itself waits for the lanes that its mask names.
+# There are two ways to mend it. One is `cuda.syncwarp()`, a barrier for one warp, which costs less
+# than that of the block. The other one needs no shared memory at all: a **shuffle**. A thread's
+# place in its warp, 0 to 31, is called its *lane*. With `cuda.shfl_down_sync(mask, value, 16)` each
+# lane gets the `value` of the lane 16 places further up, straight from that one's register. (A lane
+# that has none so far up gets its own.) No memory is written, so there is nothing to race for; and
+# the call itself waits for all lanes that its mask names.
 #
 # **Write** `k_warp_sum`: a row a warp, five shuffles, no shared memory.
 
@@ -397,8 +400,8 @@ check("13.k_warp_sum")
 # ## 5. A softmax, and it trains
 #
 # A softmax needs two reductions over a row: the largest element, then the sum of the exponentials.
-# And it uses *one* shared array twice. You know now what to ask: who might still read the old
-# content, when the first thread writes the new?
+# It uses *one* shared array for both. So ask, for each write to it: may another thread still have
+# to read what stands there now?
 #
 # **Write** `k_softmax_row`.
 
@@ -460,7 +463,10 @@ light("13.k_softmax_row", mine=ours, reference=reference, calls=used.launches["s
 # ## 6. Who had this number already?
 #
 # A matrix product of two (n, n) matrices multiplies n³ pairs, and there are only 2 n² numbers. In
-# the obvious kernel, one thread an element, each thread reads a row and a column by itself:
+# the obvious kernel, one thread an element of the product, each thread reads a row and a column by
+# itself. Blocks and the grid have two dimensions here, and `cuda.grid(2)` gives the number of the
+# thread along x and along y. Of the two, x is the one that differs between neighbouring threads of
+# a warp; it is used for the column.
 
 
 # %%
@@ -493,8 +499,8 @@ print(f"{reads_of(naive, n):,} reads of {2 * n * n:,} numbers: each {n} times")
 # %% [markdown]
 # A block of 16 x 16 threads needs 16 rows of `a` and 16 columns of `b`, and each of these numbers
 # is wanted by 16 of its threads. So they fetch them *together*: a tile of each matrix into shared
-# memory, every thread one number; a barrier; 16 products from there; another barrier (why?); the
-# next tiles.
+# memory, every thread one number of each; a barrier; 16 products from there; another barrier
+# (why?); the next tiles.
 #
 # **Predict.** How often is each number of `a` and `b` read from global memory then, for n = 64?
 
@@ -505,14 +511,19 @@ times
 # %% tags=["exercise"]
 check("13.k_matmul_tiled")
 
+
 # %%
+def as_kernel(function):
+    """Return a function of yours as a kernel, whether you put @cuda.jit above it or not."""
+    return function if isinstance(function, cuda.Kernel) else cuda.jit(function)
+
+
 needs("13.k_matmul_tiled")
-mine = load("13")
+tiled = as_kernel(load("13").k_matmul_tiled)
 sizes = [16, 32, 48, 64, 96]
 figure, axis = plt.subplots(figsize=(8, 3.4), layout="constrained")
-for kernel, label in ((naive, "one thread, one row, one column"), (mine.k_matmul_tiled, "tiles")):
-    counted = [reads_of(cuda.jit(kernel) if kernel is not naive else naive, n) for n in sizes]
-    axis.loglog(sizes, counted, "o-", label=label)
+for kernel, label in ((naive, "one thread, one row, one column"), (tiled, "tiles")):
+    axis.loglog(sizes, [reads_of(kernel, n) for n in sizes], "o-", label=label)
 axis.loglog(sizes, [2 * n * n for n in sizes], "k--", label="each number once")
 axis.set(xlabel="n, for matrices (n, n)", ylabel="elements read from global memory")
 axis.set_xticks(sizes, map(str, sizes))
@@ -520,19 +531,20 @@ axis.minorticks_off()
 axis.legend(fontsize=8)
 axis.grid(alpha=0.3)
 plt.show()
-times.reveal(reads_of(cuda.jit(mine.k_matmul_tiled), 64) / (2 * 64 * 64), factor=1.0)
+times.reveal(reads_of(tiled, 64) / (2 * 64 * 64), factor=1.0)
 
 # %% [markdown]
-# **What to see.** Two parallel lines, a factor of 16 apart, and below them what could not be less.
-# Tiles of 32 would halve it again, and need four times the shared memory. (The products of real
-# libraries go on from here: each thread keeps a small tile of `c` in registers, so that shared
-# memory is read less often, too. minigrad's own does that.)
+# **What to see.** Two parallel lines, a factor of 16 apart. The dashed line is the least that any
+# kernel must read. Tiles of 32 would halve the reads again, and need four times the shared memory.
+# (The products of real libraries go on from here: each thread keeps a small tile of `c` in
+# registers, so that shared memory is read less often, too. minigrad's own does that.)
 #
 # ## 7. Thirty-two addresses at once
 #
-# How many numbers are read is one question. The other one is *which ones together*. The 32 threads
-# of a warp access memory at the same time, and memory does not hand out single numbers: it moves
-# **sectors** of 32 bytes, 8 float32 that lie side by side. Here is the obvious transpose:
+# How many numbers are read is one question. The other one is which of them are read *together*. The
+# 32 threads of a warp access memory at the same time, and memory does not hand out single numbers:
+# it moves **sectors** of 32 bytes, 8 float32 that lie side by side. Here is the obvious transpose,
+# in blocks of 32 x 32 threads: a warp is 32 threads with the same y, and x from 0 to 31.
 
 
 # %%
@@ -548,7 +560,7 @@ x = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
 out = np.zeros_like(x)
 
 # %% [markdown]
-# It reads each number once and writes each once. Nothing to win, it seems.
+# It reads each number once and writes each once. In numbers, nothing is left to save.
 #
 # **Predict.** A warp writes 32 numbers, 128 bytes. They would fit into 4 sectors. How many sectors
 # does *this* store of a warp touch?
@@ -564,15 +576,16 @@ sectors.reveal(store.sectors / store.warps, factor=1.0)
 before
 
 # %% [markdown]
-# **What to see.** For each access, which thread of a warp goes to which address. The read goes
-# along a row: neighbours read neighbours, and 4 sectors are all it takes. The write goes down a
-# column: 32 threads, 32 sectors, and of each of them 28 bytes are moved in vain.
+# **What to see.** For each access, which lane of a warp goes to which address. The read goes along
+# a row: neighbours read neighbours, and 4 sectors are all it takes. The write goes down a column:
+# 32 threads, 32 sectors, and of the 32 bytes of each of them only 4 are wanted.
 #
-# One of the two must go down a column, if all happens in one step. So do it in two: along a row
-# into a tile of shared memory, and from the tile, turned, along a row of `out`. Shared memory has
-# no sectors. It has 32 **banks**, side by side, each 4 bytes wide: number k of an array of float32
-# lies in bank k % 32. If the 32 threads of a warp go to 32 banks, they are served in one turn; if
-# two want different numbers of one bank, it takes two turns; and so on.
+# If all happens in one step, either the read or the write goes down a column. So do it in two
+# steps: along a row of `x` into a tile of shared memory, and from the tile, with rows and columns
+# swapped, along a row of `out`. Shared memory has no sectors. It has 32 **banks**, side by side,
+# each 4 bytes wide: number k of an array of float32 lies in bank k % 32. If the 32 threads of a
+# warp go to 32 different banks, they are served in one **pass**; if two want different numbers of
+# one bank, it takes two passes; and so on.
 #
 # Here are 32 threads that use one column of a tile of 32 x 32:
 
@@ -592,22 +605,23 @@ report.pictures[0]
 
 # %% [markdown]
 # **What to see.** Element (t, 0) is number 32 t of the tile, so all of them lie in bank 0. It takes
-# 32 turns, while 31 banks have nothing to do.
+# 32 passes, and the other 31 banks have nothing to do.
 #
-# **Write** `k_transpose`. It must be gentle to both, sectors and banks.
+# **Write** `k_transpose`: whole sectors in both accesses of global memory, and one pass for each
+# access of the tile.
 
 # %% tags=["exercise"]
 check("13.k_transpose")
 
 # %%
 needs("13.k_transpose")
-mine = load("13")
-mg.cuda.inspect(cuda.jit(mine.k_transpose)[(2, 2), (32, 32)], x, np.zeros_like(x))
+mg.cuda.inspect(as_kernel(load("13").k_transpose)[(2, 2), (32, 32)], x, np.zeros_like(x))
 
 # %% [markdown]
 # **What to see.** Global memory is read and written in whole sectors, and each access of the tile
-# is a single turn. The additional column does it: without it, the 32 numbers of a column of the
-# tile lie 32 apart, so all in *one* bank.
+# takes a single pass. How, if your tile has 33 columns: the 32 numbers of its first column are
+# numbers 0, 33, 66 and so on, in banks 0, 1, 2 and so on. With 32 columns they were 32 apart, so
+# all in *one* bank.
 #
 # ## 8. On a GPU
 #
@@ -617,9 +631,8 @@ mg.cuda.inspect(cuda.jit(mine.k_transpose)[(2, 2), (32, 32)], x, np.zeros_like(x
 # %%
 if mg.cuda.is_available():
     needs("13.k_transpose")
-    mine = load("13")
     big = mg.variable(np.random.default_rng(0).random((4096, 4096), np.float32)).to("cuda")
-    for kernel in (straight, cuda.jit(mine.k_transpose)):
+    for kernel in (straight, as_kernel(load("13").k_transpose)):
         target = mg.variable(np.zeros((4096, 4096), np.float32)).to("cuda")
         kernel[(128, 128), (32, 32)](big, target)  # compiled here
         mg.cuda.synchronize()
@@ -634,10 +647,10 @@ else:
 # %% [markdown]
 # ## 9. Bug hunt
 #
-# At the end of your exercise file stands `k_histogram`: how often does each grey value occur? Each
-# block counts in shared memory, where it is fast, and adds its counts to the total at the end. It
-# has passed its tests. On the machine it gives the right counts, too, if nobody watches. In random
-# orders:
+# At the end of your exercise file stands `k_histogram`, which counts how often each grey value
+# occurs. Each block counts in shared memory, which is fast, and at the end adds its counts to the
+# total. The kernel has passed its tests. In lock-step it gives the right counts, too. In random
+# orders of its warps:
 
 # %%
 mine = load("13")
@@ -654,13 +667,12 @@ plt.show()
 
 # %% [markdown]
 # **What to see.** Every pixel should be counted: the dashed line. In most orders all of them are;
-# in some, counts are missing. With blocks of 32 threads, as in their tests, nothing is ever lost.
-# (Why? And when you have mended the kernel, run the cell again.)
+# in some, counts are missing. With blocks of 32 threads, as in its tests, none of these orders
+# loses anything. (Why? And when you have mended the kernel, run the cell again.)
 #
 # What is missing: a barrier, an atomic operation, or a guard? Which line writes what another line
-# takes too early? Write it into `BUG`, then mend the kernel. First without the machine's help, if
-# you can: it would name the lines. It would not say where to put what is missing, and there are
-# three wrong places for it.
+# takes too early? Write it into `BUG`, then mend the kernel. Try it first without a launch on the
+# machine, which would name the two lines.
 
 # %% tags=["exercise"]
 check("13.k_histogram")
@@ -673,13 +685,15 @@ check("13.k_histogram")
 # - The threads of a block share memory and barriers. Between a write and a read by another thread
 #   there must be a barrier; between a read and the next write, too. All threads of the block come
 #   to it, or none.
-# - A missing barrier is not found by tests. It is found by what knows which accesses are ordered:
-#   our machine, or on a GPU, for shared memory, NVIDIA's `compute-sanitizer --tool racecheck`.
-# - The threads of a warp are no longer one. They talk through shuffles, which say who takes part.
-# - What a kernel costs is decided by the bytes that it moves: how many, and how many at once.
+# - Tests that pass do not show that no barrier is missing. A tool that knows which accesses are
+#   ordered does: our machine, or on a GPU, for shared memory, NVIDIA's
+#   `compute-sanitizer --tool racecheck`.
+# - The threads of a warp need not go in lock-step. They exchange values through shuffles, which
+#   wait for those that take part.
+# - What most kernels cost is decided by the bytes that they move: how many, and how many at once.
 #
-# **Next:** lesson 14, where a compiler decides what becomes one kernel. Until then: write
-# `k_layer_norm`, and put it beside your softmax.
+# **Next:** lesson 14, where a compiler decides what becomes one kernel. To go on by yourself: write
+# a kernel for layer normalization, which also needs two reductions over a row.
 
 # %%
 from minigrad.course.predictions import summary

@@ -32,7 +32,6 @@ def draw_grid(axis: Any, n: int, threads: int) -> None:
     for block in range(blocks):
         axis.text((block + 0.5) * threads, 1.2, f"block {block}", ha="center", fontsize=9)
     axis.set(xlim=(-0.3, blocks * threads), ylim=(-1.7, 1.8))
-    axis.set(xlabel="cuda.grid(1), the number of the thread in the grid")
     axis.set_yticks([-1.05, 0.45], ["elements of x", "threads"])
     axis.tick_params(left=False)
 
@@ -92,5 +91,4 @@ def draw_orders(axis: Any, results: Sequence[float], right: float, title: str) -
     axis.plot(numbers[good], values[good], "o", color="#3f9a5f", markersize=3)
     axis.plot(numbers[~good], values[~good], "x", color="crimson", markersize=5)
     axis.axhline(right, color="black", linewidth=0.8, linestyle="--")
-    axis.set(xlabel="order in which the warps went (seed)", ylabel="result of the kernel")
     axis.set_title(f"{title}: right in {int(good.sum())} of {len(results)}", fontsize=9)

@@ -100,5 +100,5 @@ def banks(t: Tester) -> None:
         if access["turns"] > access["least_turns"]:
             turns = access["turns"] / access["warps"]
             attempt = "How far apart are the lanes' elements? Element k lies in bank k % 32."
-            t.fail("conflicts", "one turn for the 32 lanes of a warp", f"{turns:.0f} turns",
+            t.fail("conflicts", "one pass for the 32 lanes of a warp", f"{turns:.0f} passes",
                    attempt, where=place(t, access["line"], access["text"]))  # fmt: skip

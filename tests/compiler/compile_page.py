@@ -4,7 +4,6 @@ import functools
 import inspect
 import pathlib
 import re
-import sys
 import textwrap
 
 from minigrad.compiler import epilogue as attached
@@ -21,6 +20,7 @@ from minigrad.compiler.plan import build
 from minigrad.compiler.report import ProgramReport
 from minigrad.errors import MinigradError
 from tests.compiler import page_steps as examples
+from tests.pages import filled, write_or_print
 
 ROOT = pathlib.Path(__file__).parents[2]
 PATH = ROOT / "docs" / "compile.md"
@@ -125,15 +125,15 @@ def launches():
 def numbers():
     """The numbers that the prose names."""
     return {
-        "{rounds}": passes.MOST_ROUNDS,
-        "{side}": skinny.MOST,
-        "{elements}": f"{skinny.WORTH:,}",
-        "{rows}": attached.FEWEST,
-        "{tile}": f"{attached.WORTH:,}",
-        "{wakes}": schedule.SHARED // 1000,
-        "{written_out}": step_text.WRITTEN_OUT,
-        "{many}": bundle.MANY,
-        "{small}": f"{bundle.SMALL:,}",
+        "rounds": passes.MOST_ROUNDS,
+        "side": skinny.MOST,
+        "elements": f"{skinny.WORTH:,}",
+        "rows": attached.FEWEST,
+        "tile": f"{attached.WORTH:,}",
+        "wakes": schedule.SHARED // 1000,
+        "written_out": step_text.WRITTEN_OUT,
+        "many": bundle.MANY,
+        "small": f"{bundle.SMALL:,}",
     }
 
 
@@ -158,33 +158,20 @@ def error_of(function):
 def text():
     """The whole page: the prose, with what the code prints in the place of its name."""
     names = {
-        f"{{{name}}}": (lambda make=make: before_and_after(make))
+        name: (lambda make=make: before_and_after(make))
         for name, make in (
             ("unread", unread), ("folded", folded), ("common", common), ("copies", copies),
             ("local", local),
         )
     }  # fmt: skip
-    names |= {"{report}": report, "{kernel}": kernel, "{head}": head, "{memory}": memory}
-    names |= {"{epilogue}": epilogue, "{block}": block, "{launches}": launches}
-    names |= {name: (lambda number=number: str(number)) for name, number in numbers().items()}
+    makers = (report, kernel, head, memory, epilogue, block, launches)
+    names |= {make.__name__: make for make in makers} | numbers()
     names |= {
-        f"{{{f.__name__}}}": (lambda f=f: error_of(f))
+        f.__name__: (lambda f=f: error_of(f))
         for f in (examples.branch, examples.changed, examples.kept, examples.donated)
     }
-    page = PROSE.read_text(encoding="utf-8")
-    for name, make in names.items():
-        assert page.count(name) == 1, name
-        page = page.replace(name, make())
-    return page
-
-
-def main():
-    """Prints or writes the page."""
-    if "--write" in sys.argv[1:]:
-        PATH.write_text(text(), encoding="utf-8")
-    else:
-        sys.stdout.write(text())
+    return filled(PROSE.read_text(encoding="utf-8"), **names)
 
 
 if __name__ == "__main__":
-    main()
+    write_or_print(PATH, text())

@@ -5,11 +5,11 @@ Needs numba-cuda, and no GPU.
 
 import pathlib
 import re
-import sys
 import textwrap
 
 from minigrad.kernels.gpu import cuda_cubins
 from tests.gpu.every_kernel import by_label
+from tests.pages import write_or_print
 
 CAPABILITIES = [(8, 0), (9, 0)]
 PATH = pathlib.Path(__file__).parents[2] / "docs" / "cubins.md"
@@ -73,8 +73,4 @@ def rows_of(text):
 
 
 if __name__ == "__main__":
-    text = page(compiled())
-    if "--write" in sys.argv[1:]:
-        PATH.write_text(text, encoding="utf-8")
-    else:
-        sys.stdout.write(text)
+    write_or_print(PATH, page(compiled()))

@@ -1,7 +1,6 @@
 """docs/parity.md: `python -m tests.ops.parity --write` writes it, without --write it is printed."""
 
 import pathlib
-import sys
 
 from tests.ops.cells import (
     DTYPE_NAMES,
@@ -14,6 +13,7 @@ from tests.ops.cells import (
     samples,
 )
 from tests.ops.test_gradients import DIFFERENTIABLE
+from tests.pages import write_or_print
 
 PATH = pathlib.Path(__file__).parents[2] / "docs" / "parity.md"
 HEAD = """# Operations, dtypes, layouts
@@ -95,14 +95,6 @@ def text():
     return "\n".join(lines) + "\n" + devices_text(found)
 
 
-def main():
-    """Prints or writes the document."""
-    assert set(public_ops()) >= RANDOM
-    if "--write" in sys.argv[1:]:
-        PATH.write_text(text(), encoding="utf-8")
-    else:
-        sys.stdout.write(text())
-
-
 if __name__ == "__main__":
-    main()
+    assert set(public_ops()) >= RANDOM
+    write_or_print(PATH, text())

@@ -1,13 +1,13 @@
 """docs/simt.md: `python -m tests.simt.page --write` writes it, without --write it is printed."""
 
 import pathlib
-import sys
 
 import numpy as np
 
 from minigrad import cuda
 from minigrad.simt import loops
 from minigrad.simt.ordering import MOST_LOGGED
+from tests.pages import filled, write_or_print
 from tests.simt.faults import FAULTS
 from tests.simt.planted import found, line_of, marked, runs_clean
 
@@ -76,31 +76,21 @@ def example():
 def text():
     """The whole page."""
     table, hits, alarms = rows()
-    page = PROSE.read_text(encoding="utf-8")
-    for name, value in {
-        "{error}": example(),
-        "{table}": table,
-        "{found}": str(hits),
-        "{alarms}": str(alarms or "no"),
-        "{naive}": report(transpose),
-        "{padded}": report(transpose_padded),
-        "{logged:,}": f"{MOST_LOGGED:,}",
-        "{rounds:,}": f"{loops.LOOP_LIMIT:,}",
-        "{seconds:.0f}": f"{loops.LOOP_SECONDS:.0f}",
-        "{spins:,}": f"{loops.SPIN_LIMIT:,}",
-    }.items():
-        assert page.count(name) == 1, name
-        page = page.replace(name, value)
+    page = filled(
+        PROSE.read_text(encoding="utf-8"),
+        error=example(),
+        table=table,
+        found=hits,
+        alarms=alarms or "no",
+        naive=report(transpose),
+        padded=report(transpose_padded),
+        logged=f"{MOST_LOGGED:,}",
+        rounds=f"{loops.LOOP_LIMIT:,}",
+        seconds=f"{loops.LOOP_SECONDS:.0f}",
+        spins=f"{loops.SPIN_LIMIT:,}",
+    )
     return page.replace("{planted}", str(len(FAULTS)))
 
 
-def main():
-    """Prints or writes the page."""
-    if "--write" in sys.argv[1:]:
-        PATH.write_text(text(), encoding="utf-8")
-    else:
-        sys.stdout.write(text())
-
-
 if __name__ == "__main__":
-    main()
+    write_or_print(PATH, text())

@@ -253,6 +253,16 @@ def test_name_of_a_cubin_depends_on_all_that_decides_its_meaning(monkeypatch):
     assert len(names) == 6
 
 
+@pytest.mark.parametrize(
+    "library", ["nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12"]
+)
+def test_versions_of_both_cudas_compilers_count(monkeypatch, library):
+    before = cuda_cubins.compiler_versions()
+    monkeypatch.setattr(cuda_cubins, "version", lambda part: "7" if part == library else "none")
+    assert f"{library} 7" in cuda_cubins.compiler_versions.__wrapped__()
+    assert f"{library} 7" not in before
+
+
 # -- what importing costs
 
 

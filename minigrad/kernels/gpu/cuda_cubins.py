@@ -18,6 +18,7 @@ from minigrad.kernels.gpu.compiler import Cubin
 from minigrad.kernels.gpu.cuda_state import version
 
 PARTS = ("numba", "numba-cuda", "llvmlite", "nvidia-nvvm", "nvidia-nvjitlink", "cuda-core")
+PARTS_12 = ("nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12")  # of CUDA 12, whose nvcc holds NVVM
 
 
 def cubin(kernel, capability):
@@ -39,8 +40,7 @@ def cubins(kernel, capabilities):
 @functools.cache
 def compiler_versions():
     """The versions of everything that turns a kernel into a cubin, as one text."""
-    cuda12 = (f"{part}-cu12" for part in PARTS[3:5])
-    return ", ".join(f"{part} {version(part)}" for part in (*PARTS, *cuda12))
+    return ", ".join(f"{part} {version(part)}" for part in (*PARTS, *PARTS_12))
 
 
 @functools.cache

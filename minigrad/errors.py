@@ -12,8 +12,12 @@ _GENERATED = "minigrad_kernel_"
 def is_ours(filename: str) -> bool:
     """Whether a source file belongs to minigrad (its package or its generated kernels)."""
     is_import = filename.startswith("<frozen importlib")  # a module of ours that is being loaded
-    name = os.path.basename(filename)
-    return is_import or filename.startswith(_PACKAGE) or name.startswith(_GENERATED)
+    return is_import or filename.startswith(_PACKAGE) or is_generated(filename)
+
+
+def is_generated(filename: str) -> bool:
+    """Whether a source file is one of minigrad's generated kernels."""
+    return os.path.basename(filename).startswith(_GENERATED)
 
 
 def user_frame():

@@ -56,19 +56,8 @@ class Calls(Part):
         inner = device_function(found)
         if inner is not None:
             return self._device(node, inner)
-        name = ast.unparse(node.func)
-        if inspect.isfunction(found):
-            raise self.source.refuse(
-                node,
-                f"{name} is a plain Python function, which Numba does not compile into a kernel",
-                fix="make it a device function: put @cuda.jit(device=True) above it",
-            )
-        raise self.source.refuse(
-            node,
-            f"{name} cannot be called in a CUDA kernel",
-            fix="kernels call math.*, casts such as np.float32(x), min, max, abs, cuda.* and"
-            " device functions",
-        )
+        why, fix = functions.refusal(found, ast.unparse(node.func))
+        raise self.source.refuse(node, why, fix=fix)
 
     def _number_in_text(self, node):
         """float("nan"), of a text that is known when the kernel is compiled."""
@@ -168,7 +157,8 @@ class Calls(Part):
         found = self.scope.static(node)
         if isinstance(node, ast.Constant):
             found = node.value
-        dtype = None if found is MISSING else as_dtype(found)
+        is_pythons = type(found) is type and found in (int, float, bool)  # Numba takes none of them
+        dtype = None if found is MISSING or is_pythons else as_dtype(found)
         if dtype is None:
             raise self.source.refuse(
                 node,

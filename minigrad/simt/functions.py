@@ -1,11 +1,13 @@
 """Python's, math's and NumPy's functions on values of a kernel, with the types of Numba."""
 
 import builtins
+import inspect
 import math
 import sys
 
 import numpy as np
 
+from minigrad.errors import is_ours
 from minigrad.simt.arrays import ArrayView, Triple
 from minigrad.simt.faults import no_zero
 from minigrad.simt.local import LocalArray
@@ -195,21 +197,40 @@ for _function, _ufunc in {
     PLAIN[getattr(math, _function)] = _float_function(_ufunc)
 if hasattr(math, "exp2"):
     PLAIN[math.exp2] = _float_function(np.exp2)
-for _ufunc in (
-    *(np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sqrt, np.cbrt),
+for _ufunc in (  # of NumPy's functions those that Numba has for CUDA, which are not all
     *(np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan, np.arctan2, np.hypot),
     *(np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh, np.deg2rad, np.rad2deg),
+    *(np.log, np.log2, np.log10),
 ):
     PLAIN[_ufunc] = _float_function(_ufunc)
 for _ufunc in (
-    *(np.floor, np.ceil, np.trunc, np.rint, np.absolute, np.fabs, np.sign, np.square),
-    *(np.maximum, np.minimum, np.fmax, np.fmin, np.isnan, np.isinf, np.isfinite, np.signbit),
-    *(np.add, np.subtract, np.multiply, np.true_divide, np.negative, np.power, np.copysign),
+    *(np.maximum, np.minimum, np.fmax, np.fmin, np.isnan, np.true_divide),
     *(np.logical_and, np.logical_or, np.logical_not, np.bitwise_and, np.bitwise_or),
     *(np.bitwise_xor, np.invert, np.left_shift, np.right_shift),
     *(np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal),
 ):
     PLAIN[_ufunc] = _of_numbers(_ufunc)
+
+
+def refusal(found, name):
+    """(why a function cannot be called in a kernel, what to do instead); name: as it is written."""
+    own = getattr(found, "__name__", "")
+    fix = (
+        f"use math.{own}"
+        if own in vars(math)
+        else "kernels call math.*, casts such as np.float32(x), min, max, abs, cuda.* and device "
+        "functions"
+    )
+    if isinstance(found, np.ufunc):
+        return f"Numba has no {name} for CUDA", fix
+    if not inspect.isfunction(found):
+        return f"{name} cannot be called in a CUDA kernel", fix
+    if is_ours(found.__code__.co_filename):
+        return f"{name} computes with Variables, and a kernel with numbers", fix
+    return (
+        f"{name} is a plain Python function, which Numba does not compile into a kernel",
+        "make it a device function: put @cuda.jit(device=True) above it",
+    )
 
 
 def _divmod(call, f, m, a, b):

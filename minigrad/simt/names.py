@@ -7,7 +7,7 @@ import types
 
 import numpy as np
 
-from minigrad.errors import is_ours
+from minigrad.errors import is_generated
 from minigrad.simt.language import PATHS, Intrinsic
 
 _CUDA_MODULES = ("numba.cuda", "numba_cuda.numba.cuda", "numba_cuda_mlir.cuda")
@@ -50,7 +50,7 @@ def device_function(value):
         return inner
     if not isinstance(value, types.FunctionType):
         return None
-    marked = getattr(value, "is_device", False) or is_ours(value.__code__.co_filename)
+    marked = getattr(value, "is_device", False) or is_generated(value.__code__.co_filename)
     return value if marked else None
 
 

@@ -52,6 +52,16 @@ def test_scatter_adds_rows_that_meet(machine, shape, dtype):
     np.testing.assert_allclose(machine.to_numpy(out), x, 1e-5, 1e-5)
 
 
+def test_bytes_are_added_as_words(machine):
+    """A GPU adds no bytes in one step that nobody divides, whatever the simulator does."""
+    out = machine.of(np.full((1, 2, 1), 250, "u1"))
+    source, index = machine.of(np.full((1, 3, 1), 9, "u1")), machine.of(np.array([1, 1, 0]))
+    machine.scatter_add(source, index, out)
+    np.testing.assert_array_equal(machine.to_numpy(out).ravel(), [3, 12])
+    (kernel,) = [k for k in machine.launched if "atomic_add(out" in k.text and "wrap" in k.text]
+    assert kernel.signature.split()[:3] == ["i4*", "i8*", "i4*"]
+
+
 @pytest.mark.parametrize("few", [0, 10**6])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])

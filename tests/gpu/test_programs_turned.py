@@ -115,6 +115,25 @@ def test_several_outputs():
     np.testing.assert_array_equal(watched.to_numpy(targets[1]), a + b)
 
 
+def test_outputs_that_lie_differently():
+    a = turned((70, 40))
+    targets = [on(watched, np.empty((40, 70), "f4").T), on(watched, np.empty((70, 40), "f4"))]
+    watched.elementwise(Program("x", [x * 2.0, x]), (on(watched, a),), targets)
+    np.testing.assert_array_equal(watched.to_numpy(targets[0]), a * 2)
+    np.testing.assert_array_equal(watched.to_numpy(targets[1]), a)
+
+
+def test_steps_of_tiles_that_need_more_bits_than_the_elements(monkeypatch):
+    """Strides fit in 32 bits; from one tile to the next they are 32 times as long."""
+    monkeypatch.setattr(binding, "SMALL", 10_000)
+    a = turned((8, 500))  # 4,000 elements, tiles 16,000 apart
+    program, target = Program("x", [x]), on(watched, np.empty((8, 500), "f4"))
+    watched.elementwise(program, (on(watched, a),), (target,))
+    np.testing.assert_array_equal(watched.to_numpy(target), a)
+    ((kind, form),) = program.kernels
+    assert (kind, form.narrow) == ("gpu turned", False)
+
+
 def test_a_launch_with_fewer_blocks_than_tiles(monkeypatch):
     monkeypatch.setattr(turned_plan, "MOST_BLOCKS", 2)
     a = turned((3, 70, 40))

@@ -95,7 +95,7 @@ def products(a_shape, a_strides, b_shape, b_strides, shape, strides):
             a_m, out_m = of_a, of_out
         m *= dims.pop()
         each.pop()
-    while folds and fold_steps[-1][0] == k * a_k and fold_steps[-1][1] == k * b_k and k > 1:
+    while folds and fold_steps[-1][0] == k * a_k and fold_steps[-1][1] == k * b_k:
         k *= folds.pop()
         fold_steps.pop()
     a_fold, b_fold = fold_steps.pop() if folds else (0, 0)

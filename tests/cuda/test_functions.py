@@ -9,7 +9,7 @@ import pytest
 
 import minigrad as mg
 from minigrad.cuda.compiled import translated
-from minigrad.errors import NotInCudaError
+from minigrad.errors import NotInCudaError, SimulationError
 from minigrad.kernels.gpu import compiler
 from minigrad.simt import functions
 from tests.simt.programs import define
@@ -65,3 +65,29 @@ def test_functions_that_kernels_may_not_call(call, why, fix):
         mg.cuda.jit(kernel)[1, 1](np.ones(4, np.float32))
     assert why in str(caught.value)
     assert fix in caught.value.fix
+
+
+ONLY_NUMBA = [
+    "x[:] = 0",
+    "y = x[i:][0]",
+    "x.fill(0)",
+    "y = x.sum()",
+    "y = np.sum(x)",
+    "y = x.nbytes",
+    "y = complex(x[i]).real",
+    "y = isinstance(x[i], float)",
+    "y = cuda.libdevice.fast_expf(x[i])",
+    "y = (lambda v: v + v)(x[i])",
+    "def twice(v): return v + v",
+]
+
+
+@pytest.mark.parametrize("line", ONLY_NUMBA)
+def test_what_numba_takes_and_the_simulator_refuses_as_the_page_says(line):
+    kernel = define(f"def kernel(x):\n    i = cuda.grid(1)\n    {line}\n", cuda=mg.cuda)["kernel"]
+    with pytest.raises(SimulationError) as caught:
+        mg.cuda.jit(kernel)[1, 4](np.ones(4, np.float32))
+    assert line in caught.value.where
+    if compiler.missing() is None:
+        taken = compiler.array_type(np.dtype(np.float32), 1, True)
+        assert compiler.compile_function(translated(kernel), [taken], [(8, 0)])

@@ -75,8 +75,8 @@ def remarks(counts):
         (counts.exchanges, "shuffle or vote", "warp"),
     ):
         for event in events:
-            times = f"{event.times:,} {_noun(event.times, 'time')}"
-            out.append(f"line {event.site.line}: {what}, passed {times} by a {each}")
+            times = "once" if event.times == 1 else f"{event.times:,} times, each time"
+            out.append(f"line {event.site.line}: {what}, passed {times} by one {each}")
     for event in counts.float64_operations:
         out.append(
             f"line {event.site.line}: {event.lanes:,} {_noun(event.lanes, 'operation')} in float64 "

@@ -68,7 +68,7 @@ def page(counts, title):
     )
     said = "".join(f"<li>{html.escape(line)}</li>" for line in remarks(counts))
     head = "".join(
-        f"<th>{name}</th>"
+        f"<th style='text-align:{'left' if name == 'access' else 'right'}'>{name}</th>"
         for name in ("line", "access", "warps", "lanes", "bytes", "cost / fewest", "")
     )
     drawn = "".join(p._repr_html_() for p in pictures(counts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -52,7 +53,8 @@ def draw_moment(axis: Any, kernel: Callable, moments: Sequence[Moment], step: in
     from matplotlib.patches import Rectangle
 
     lines, first = inspect.getsourcelines(kernel)
-    here = [(first + k, line.rstrip()) for k, line in enumerate(lines) if shown(line)]
+    body = textwrap.dedent("".join(lines[1:])).splitlines()
+    here = [(first + k, line) for k, line in enumerate(body, 1) if shown(line)]
     places = {number: len(here) - 1 - k for k, (number, _) in enumerate(here)}
     places[None] = -1  # type: ignore[index] # who has ended
     moment = moments[min(step, len(moments) - 1)]
@@ -70,9 +72,10 @@ def draw_moment(axis: Any, kernel: Callable, moments: Sequence[Moment], step: in
     n = len(moment.lines)
     left = -1.25 * n
     for height, text in enumerate(["(has ended)", *(text for _, text in reversed(here))], -1):
-        axis.text(left, height, text[:46], va="center", fontsize=6.2, family="monospace")
+        short = text if len(text) <= 32 else text[:31] + "…"  # what fits beside the threads
+        axis.text(left, height, short, va="center", fontsize=6.2, family="monospace")
         axis.axhline(height - 0.5, color="#e3e6ea", linewidth=0.6, zorder=0)
-    axis.set(xlim=(left, n), ylim=(-1.6, len(here) - 0.4), xlabel="thread", yticks=[])
+    axis.set(xlim=(left - 4, n), ylim=(-1.6, len(here) - 0.4), xlabel="thread", yticks=[])
     axis.set_xticks(range(0, n + 1, WARP))
     axis.set_title(f"step {step}", fontsize=9)
 

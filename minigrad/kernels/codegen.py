@@ -153,7 +153,7 @@ def elementwise_text(program, kinds, rank, inner, in_place=False):
         else Operand(n, k, index_text(n, outer, "j", classes[n]), classes[n] != 0)
         for n, k in zip(everything, kinds, strict=True)
     ]
-    emitter = Emitter(operands, real_type(kinds))
+    emitter = Emitter(operands, real_type(program, kinds))
     emitter.start_pass()
     if in_place:
         operands[len(names)] = operands[0]

@@ -40,9 +40,10 @@ class Operand(NamedTuple):
     varies: bool
 
 
-def real_type(kinds):
-    """'F8' if a float64 array takes part, else 'F4': the type in which a kernel computes."""
-    return "F8" if any(getattr(k, "name", None) == "float64" for k in kinds) else "F4"
+def real_type(program, kinds):
+    """'F8' if it says so or a float64 array takes part, else 'F4': what its kernel computes in."""
+    is_double = program.real == "F8" or any(getattr(k, "name", None) == "float64" for k in kinds)
+    return "F8" if is_double else "F4"
 
 
 def is_below_maximum(e):

@@ -204,21 +204,28 @@ def evaluate(expression, values):
 class Program:
     """Formulas over named inputs: what one kernel computes.
 
+    real: 'F8' if it computes in float64 whatever its operands are; None: that follows from them.
     Kernels are kept here per device and layout, so that finding one again is a dict look-up.
     `entry` holds, per dtype index, the machine code for contiguous operands of that one dtype.
     """
 
-    __slots__ = ("depth", "entry", "entry_in_place", "inputs", "kernels", "layouts", "outputs")
+    __slots__ = (
+        "depth", "entry", "entry_in_place", "inputs", "kernels", "layouts", "outputs", "real",
+    )  # fmt: skip
 
-    def __init__(self, inputs, outputs):
-        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
+    def __init__(self, inputs, outputs, real=None):
+        self.inputs, self.outputs, self.real = tuple(inputs), tuple(outputs), real
         self.depth = max((e.depth for e in self.outputs), default=0)
         self.kernels, self.layouts, self.entry = {}, {}, [None] * 16
         self.entry_in_place = [None] * 16
 
     def is_same(self, other):
         """Whether it has the same formulas over inputs of the same names."""
-        return self is other or (self.inputs, self.outputs) == (other.inputs, other.outputs)
+        return self is other or (self.inputs, self.outputs, self.real) == (
+            other.inputs,
+            other.outputs,
+            other.real,
+        )
 
     def __repr__(self):
         return f"Program({', '.join(self.inputs)} -> {', '.join(map(str, self.outputs))})"

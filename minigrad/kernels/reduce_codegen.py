@@ -58,7 +58,7 @@ def reduce_text(program, how, kinds, n_kept, n_reduced, keeps_inner, inner):
         else Operand(n, k, where[n], n == "out0" or classes[n] != 0)
         for n, k in zip(everything, kinds, strict=True)
     ]
-    emitter = Emitter(operands, real_type(kinds))
+    emitter = Emitter(operands, real_type(program, kinds))
     emitter.start_pass()
     expression, out = renamed_outputs(program)[0], operands[-1]
     assert not isinstance(out.kind, str)

@@ -38,7 +38,7 @@ def rows_text(program, modes, kinds, inner, in_place=False):
         else:
             loops = [] if mode_of.get(n) == "columns" else ["i"]
             operands.append(Operand(n, k, index_text(n, loops, "j", classes[n]), classes[n] != 0))
-    emitter = Emitter(operands, real_type(kinds))
+    emitter = Emitter(operands, real_type(program, kinds))
     if in_place:
         operands[len(names)] = operands[0]
     results = [

@@ -11,6 +11,7 @@ from minigrad.compiler.gpu.random_text import launch_random
 from minigrad.compiler.items import MatMul
 from minigrad.compiler.loop import Loop
 from minigrad.compiler.program import Ref
+from minigrad.kernels.emitter import TYPE_OF
 from minigrad.kernels.expression import (
     Program,
     absolute,
@@ -61,7 +62,8 @@ def _program(loop):
         used |= symbols_of(o.formula)
     places = [(key, e.args[0]) for key, e in loop.loads.items() if e.args[0] in used]
     formulas = [o.formula for o in loop.outputs]
-    return Program([name for _, name in places], formulas), [key for key, _ in places]
+    program = Program([name for _, name in places], formulas, TYPE_OF[loop.real])
+    return program, [key for key, _ in places]
 
 
 def _elementwise(loop):
@@ -199,7 +201,7 @@ def _text(form, program, inputs, outputs):
         else type(x).__name__
         for x in (*inputs, *outputs)
     ]
-    return f"{form}: {program.outputs} of {program.inputs} over {kinds}"
+    return f"{form}: {program.outputs} of {program.inputs} over {kinds} in {program.real}"
 
 
 _CALLS = {

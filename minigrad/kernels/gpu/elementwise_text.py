@@ -78,7 +78,7 @@ class ElementWriter:
     def __init__(self, program, form):
         names, outs = operand_names(program, len(program.outputs))
         everything = [*names, *outs]
-        real = real_type(form.kinds)
+        real = real_type(program, form.kinds)
         self.text, self.constants = GpuText(real, form.narrow), []
         self.text.operands(everything, form.kinds)
         numbers = iter(form.layouts)

@@ -203,6 +203,6 @@ def _units(length, step, width, program):
 
 def _scratch_dtype(program, how, kinds):
     """The dtype of partial results."""
-    real = real_type(kinds)
+    real = real_type(program, kinds)
     kind = accumulator(how, formula_kind(program, kinds, real), kinds[-1], real).kind
     return {"b": bool_, "i": int64, "f": by_name("float64" if real == "F8" else "float32")}[kind]

@@ -67,7 +67,7 @@ def reduce_text(program, form):
     divided by; 1 where its parts are only summed.
     """
     names, outs = operand_names(program, 1)
-    everything, real = [*names, *outs], real_type(form.kinds)
+    everything, real = [*names, *outs], real_type(program, form.kinds)
     text = GpuText(real, form.narrow)
     text.operands(everything, form.kinds)
     for name in ("rows", "length", "part"):

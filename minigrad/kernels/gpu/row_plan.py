@@ -77,7 +77,7 @@ def plan(program, modes, operands, shape, alias):
     layouts, numbers = numbered(full)
     lead = [x[:-1] for x in layouts]
     kinds = tuple(map(kind_of, operands))
-    real = by_name("float64" if real_type(kinds) == "F8" else "float32")
+    real = by_name("float64" if real_type(program, kinds) == "F8" else "float32")
     kinds = tuple(real if k in summed else kind for k, kind in enumerate(kinds))
     of_array = dict(zip([k for k, _ in arrays], numbers, strict=True))
     form = RowsForm(
@@ -94,7 +94,7 @@ def plan(program, modes, operands, shape, alias):
         narrow=fits([*dims, columns], layouts),
     )
     form = form._replace(vector=_vectors(form, rows, columns, layouts, arrays, numbers))
-    emitter = GpuEmitter(row_operands(program, form), real_type(kinds))
+    emitter = GpuEmitter(row_operands(program, form), real_type(program, kinds))
     formulas = zip(renamed_outputs(program), kinds[first_output:], modes, strict=True)
     formulas = list(formulas)
     words = words_kept(analysed(emitter, formulas, True), emitter, formulas)

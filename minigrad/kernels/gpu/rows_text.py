@@ -23,7 +23,7 @@ def rows_text(program, form):
 
     The output of a sum over rows is a temporary array (teams of the launch, n_j).
     """
-    operands, real = row_operands(program, form), real_type(form.kinds)
+    operands, real = row_operands(program, form), real_type(program, form.kinds)
     text = GpuText(real, form.narrow)
     text.operands([o.name for o in operands], form.kinds)
     text.argument("n_i", text.word)

@@ -60,6 +60,53 @@ def test_wait_of_the_transfer_matters(monkeypatch):
     assert driver.blocks[address][:8].tolist() != list(range(8))
 
 
+@pytest.mark.parametrize(
+    ("name", "move"),
+    [
+        ("to_host", lambda transfer, address: transfer.download(address, 8)),
+        (
+            "to_device",
+            lambda transfer, address: transfer.upload(np.zeros(8, np.uint8), address + 8),
+        ),
+    ],
+)
+def test_copy_that_ctrl_c_leaves_behind_does_no_harm_to_the_next(monkeypatch, name, move):
+    driver = DoubleDriver()
+    transfer = Transfer(driver, half=8)
+    _owner, address = driver.allocate(24)
+    transfer.upload(np.arange(24, dtype=np.uint8), address)
+    driver.synchronize()
+
+    ask = getattr(driver, name)
+
+    def asked_and_interrupted(*copy):
+        ask(*copy)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(driver, name, asked_and_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        move(transfer, address)
+    monkeypatch.undo()
+    for k in range(2):  # each of the buffers
+        transfer.upload(np.full(8, 50 + k, np.uint8), address + 8 + 8 * k)
+    assert transfer.download(address, 24).tolist() == [*range(8), *[50] * 8, *[51] * 8]
+
+
+def test_forked_child_is_told_so_before_it_waits_for_a_lock():
+    class Forked(DoubleDriver):
+        def ready(self):
+            raise GpuError("a fork")
+
+    transfer = Transfer(Forked())
+    with transfer.lock:  # as if another thread had held it, which the child lacks
+        for move in (
+            lambda: transfer.upload(np.zeros(1, np.uint8), 0),
+            lambda: transfer.download(0, 1),
+        ):
+            with pytest.raises(GpuError, match="a fork"):
+                move()
+
+
 def test_values_move_there_and_back(cuda):
     for dtype in ("float32", "float64", "int32", "int64", "uint8", "bool"):
         x = mg.variable(np.arange(12).reshape(3, 4) % 2, dtype=dtype)

@@ -12,11 +12,15 @@ HALF = 4 << 20  # bytes of each buffer: large enough that starting a copy does n
 
 
 class Half:
-    """One pinned buffer, and the event after which it may be written again."""
+    """One pinned buffer.
+
+    event: after it the buffer may be written again; None: now. is_asked: a copy may be under way
+    that has no event yet: one that Ctrl-C has left behind.
+    """
 
     def __init__(self, driver, nbytes):
         self.owner, self.address, self.bytes = driver.pinned(nbytes)
-        self.event = None
+        self.event, self.is_asked = None, False
 
 
 class Transfer:
@@ -34,31 +38,39 @@ class Transfer:
             self.halves = [Half(self.driver, self.half) for _ in range(2)]
         self.turn = 1 - self.turn
         found = self.halves[self.turn]
-        if found.event is not None:
+        if found.is_asked:
+            self.driver.synchronize()
+        elif found.event is not None:
             self.driver.wait(found.event)
-            found.event = None
+        found.event, found.is_asked = None, False
         return found
+
+    def _ask(self, half, copy, target, source, nbytes):
+        half.is_asked = True
+        copy(target, source, nbytes)
+        half.event = self.driver.record()
+        half.is_asked = False
 
     def upload(self, data, address):
         """Copies flat bytes, an ndarray of uint8, to an address; data may change at once after."""
+        self.driver.ready()  # before the lock, which a fork may have left locked
         with self.lock:
             for start in range(0, data.size, self.half):
                 piece = data[start : start + self.half]
                 half = self._next()
                 half.bytes[: piece.size] = piece
-                self.driver.to_device(address + start, half.address, piece.size)
-                half.event = self.driver.record()
+                self._ask(half, self.driver.to_device, address + start, half.address, piece.size)
 
     def download(self, address, count):
         """An ndarray with `count` bytes from an address on the GPU."""
         out = np.empty(count, np.uint8)
         waiting = None  # (half, its part of out): asked for, not yet fetched
+        self.driver.ready()  # before the lock, which a fork may have left locked
         with self.lock:
             for start in range(0, count, self.half):
                 part = out[start : start + self.half]
                 half = self._next()
-                self.driver.to_host(half.address, address + start, part.size)
-                half.event = self.driver.record()
+                self._ask(half, self.driver.to_host, half.address, address + start, part.size)
                 if waiting is not None:
                     self._fetch(*waiting)
                 waiting = half, part

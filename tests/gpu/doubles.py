@@ -30,7 +30,7 @@ class Event:
 class DoubleDriver:
     """What `cuda_driver.Driver` offers, over memory of the host."""
 
-    number, capability, processors = 0, (9, 0), 4
+    number, capability = 0, (9, 0)
 
     def __init__(self, limit=1 << 30):
         self.blocks = {}  # address -> bytes

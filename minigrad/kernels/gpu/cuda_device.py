@@ -28,7 +28,6 @@ class Cuda(Exchange, LibraryMatmul, Gpu):
 
     def __init__(self, driver):
         self.driver, self.capability = driver, driver.capability
-        self.processors = driver.processors
         self.transfer = Transfer(driver)
         self.pool = Pool(self.name, driver.allocate, memset=driver.fill)
         self._loaded = {}  # GpuKernel -> (what the driver launches, converters)

@@ -25,7 +25,6 @@ class Driver:
 
     Attributes:
         capability: (major, minor) of the GPU.
-        processors: how many multiprocessors it has.
         stream: the stream, of cuda.core.
     """
 
@@ -40,7 +39,6 @@ class Driver:
         self.device.set_current()
         self.here.is_current = True
         self.capability = cuda_state.capability_of(self.api, number)
-        self.processors = self.device.properties.multiprocessor_count
         self.stream = self.device.create_stream()
         self.waits = os.environ.get("MINIGRAD_CUDA_SYNC") == "1"
         self._configurations = {}
@@ -99,14 +97,6 @@ class Driver:
         address = int(owner.handle)
         shown = np.frombuffer((ctypes.c_uint8 * nbytes).from_address(address), np.uint8)
         return owner, address, shown
-
-    def free_bytes(self):
-        """(free, total): bytes of the GPU's memory, everybody's use counted."""
-        self.ready()
-        status, free, total = self.api.cuMemGetInfo()
-        if status.value:
-            raise cuda_errors.explained(status.name, "asking for free memory")
-        return free, total
 
     def to_device(self, target, source, nbytes):
         """Copies from an address on the host, which must stay as it is until that is done."""

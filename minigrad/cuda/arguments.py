@@ -77,7 +77,9 @@ def _check_one(where, name, value):
         raise ArgumentTypeError(
             f"{where}: wanted a NumPy array, a Variable, a number, or a tuple of them",
             "None" if value is None else f"{type(value).__name__}",
-            "a kernel knows no strings, dicts or objects: pass what it needs as arrays and numbers",
+            f"np.asarray({name}), or mg.variable({name}, device='simt')"
+            if hasattr(value, "__array__")  # PyTorch's tensors, for one
+            else "a kernel knows no strings, dicts or objects: pass arrays and numbers",
         )
 
 

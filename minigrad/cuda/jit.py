@@ -93,7 +93,7 @@ class Launch:
         if count > THREADS:
             raise ArgumentError(
                 f"a block has at most {THREADS:,} threads",
-                f"{parts[1]!r}, which are {count:,}",
+                f"{count:,}" if count == parts[1] else f"{parts[1]!r}, which are {count:,}",
                 "use more blocks, of 128 to 512 threads each",
             )
         self.threads = _extents(parts[1], "threads of a block", THREAD_LIMITS)
@@ -172,7 +172,9 @@ def _extents(value, what, limits):
             f"{what}: wanted at least 1",
             f"{value!r}",
             "n // 256 is 0 for n below 256: (n + 255) // 256 is enough blocks; "
-            "with no work to do, launch nothing",
+            "with no work to do, launch nothing"
+            if what == "blocks"
+            else "128 to 512 threads are usual, in any case a multiple of 32",
         )
     return extents(value, what, limits)
 

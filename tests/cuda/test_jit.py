@@ -191,6 +191,13 @@ def test_watch_is_left(x):
     assert out.tolist() == [1, 1]
 
 
+class Tensor:
+    """What another library computes with."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.zeros(10, np.float32)
+
+
 REFUSED = [
     (lambda x: halve(x, x), SimulationError, r"not launched[\s\S]*halve\[blocks, threads\]\(x, "),
     (lambda x: half(1.0), SimulationError, r"device function[\s\S]*py_func"),
@@ -199,7 +206,8 @@ REFUSED = [
     (lambda x: halve[1, 2, 0, 0, 0], ArgumentTypeError, "wanted blocks and threads"),
     (lambda x: halve[10 / 4, 4], ArgumentTypeError, r"2\.5[\s\S]*\(n \+ 255\) // 256"),
     (lambda x: halve[10 // 256, 256], ArgumentError, r"at least 1\n  got: 0"),
-    (lambda x: halve[1, 1025], ArgumentError, "at most 1,024 threads"),
+    (lambda x: halve[1, 0], ArgumentError, r"at least 1\n  got: 0[\s\S]*a multiple of 32"),
+    (lambda x: halve[1, 1025], ArgumentError, r"at most 1,024 threads\n  got: 1,025\n"),
     (lambda x: halve[1, (64, 32)], ArgumentError, "which are 2,048"),
     (lambda x: halve[1, (1, 1, 65)], ArgumentError, "from 1 to"),
     (lambda x: halve[(1, 70_000), 32], ArgumentError, "from 1 to"),
@@ -214,6 +222,7 @@ REFUSED = [
     (lambda x: halve[1, 32](x.tolist(), x), ArgumentTypeError, r"a list[\s\S]*np\.array\(x"),
     (lambda x: halve[1, 32](None, x), ArgumentTypeError, "None"),
     (lambda x: halve[1, 32]("x", x), ArgumentTypeError, "str"),
+    (lambda x: halve[1, 32](Tensor(), x), ArgumentTypeError, r"got: Tensor[\s\S]*np\.asarray\(x"),
     (lambda x: halve[1, 32](x.astype("c8"), x), ArgumentTypeError, "complex64"),
     (lambda x: halve[1, 32](mg.variable(x), x), DeviceError, r"on the CPU[\s\S]*x\.to\('simt'\)"),
     (lambda x: cuda.jit("void(float32[:])"), ArgumentTypeError, "leave the types out"),

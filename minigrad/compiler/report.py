@@ -60,13 +60,14 @@ class ProgramReport:
         outside: bytes of parameters, state and arguments that the step touches.
     aliases: [Alias]; taken_over: [(temporary, whose memory it takes)]; refused: [Refused].
     donated: [(argument, what became of its memory)].
-    threads: how many it may use. seconds: of tracing and compiling; planning_seconds: of passes,
-        fusion and memory; machine_code_seconds: of Numba; from_cache: whether machine code came
-        from the disk cache.
+    device: the name of the one that it runs on. threads: how many it may use.
+    seconds: of tracing and compiling; planning_seconds: of passes, fusion and memory;
+        machine_code_seconds: of Numba; from_cache: whether machine code came from the disk cache,
+        None on a GPU, whose kernels are compiled when they first run.
     """
 
     def __init__(self, plan, trace=None, function=None):
-        self.plan, self.threads = plan, plan.threads
+        self.plan, self.device, self.threads = plan, plan.device, plan.threads
         self.names = ValueNames(
             [*plan.before.instructions, *plan.recording.instructions], trace, function
         )

@@ -82,8 +82,10 @@ def _calls(r):
         parts.append(f"{plural(n, 'call')} of {plural(len(loops), 'generated kernel')}")
     if r.opaque:
         parts.append(f"{plural(r.opaque, 'call')} of hand-written kernels")
-    by = "one thread" if r.threads == 1 else f"{r.threads} threads"
-    return f"{r.calls}: {', '.join(parts)}; by {by}" if parts else "none"
+    by = "by one thread" if r.threads == 1 else f"by {r.threads} threads"
+    if r.device != "cpu":
+        by = f"on {r.device}"
+    return f"{r.calls}: {', '.join(parts)}; {by}" if parts else "none"
 
 
 def _memory(r):
@@ -95,6 +97,8 @@ def _memory(r):
 
 
 def _seconds(r):
+    if r.from_cache is None:
+        return f"{r.planning_seconds:.2f} s, passes, fusion and memory; kernels when first run"
     where = "from the disk cache" if r.from_cache else "compiled by Numba"
     return (
         f"{r.seconds:.2f} s: {r.planning_seconds:.2f} s passes, fusion and memory, "

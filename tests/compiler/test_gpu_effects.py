@@ -1,6 +1,7 @@
 """What a compiled step on a GPU does besides numbers: checks, donation, views, random numbers."""
 
 import gc
+import re
 import warnings
 
 import numpy as np
@@ -298,6 +299,9 @@ def test_looking_at_a_program():
     report = step.report()
     assert report.calls < report.instructions_before
     assert "cross_entropy" in str(report)
+    assert f"; on {QUICK.name}" in str(report)
+    assert (report.device, report.from_cache) == (QUICK.name, None)
+    assert not re.search("machine code| thread", str(report))
     text = step.source()
     assert f"kernels on {QUICK.name}" in text
     assert "the host looks at what checks found after 2" in text

@@ -102,8 +102,7 @@ class GpuPlan(Outline):
 
     @property
     def from_cache(self):
-        """Whether machine code came from the disk cache: kernels are compiled when first run."""
-        return False
+        """None: there is no machine code of the whole; kernels are compiled when first run."""
 
     def bind(self):
         """Gives the program memory and writes its launches down, or anew: see `bound.Bound`."""

@@ -1,5 +1,7 @@
 """Where Variables live: the default device of a thread, and moving from one to another."""
 
+import contextlib
+
 from minigrad.array.dtypes import DTYPES, as_dtype
 from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError
 from minigrad.graph.modes import state
@@ -136,7 +138,7 @@ def _refuse_trace():
         )
 
 
-class device:
+class device(contextlib.ContextDecorator):
     """`with mg.device("simt"):` makes what is new there while the block lasts, in this thread.
 
     As `set_default_device`, and what was before comes back. Also a decorator of functions.
@@ -150,6 +152,9 @@ class device:
 
     def __init__(self, name):
         self._device, self._before = _named(name), []
+
+    def _recreate_cm(self):
+        return device(self._device.name)  # one for each call: threads may call at once
 
     @property
     def name(self):

@@ -163,6 +163,44 @@ def test_default_device_is_of_one_thread():
     assert mg.zeros((1,)).device == "cpu"
 
 
+def test_device_decorates_functions():
+    @mg.device(DEVICE)
+    def made(deeper=False):
+        return (made() if deeper else mg.ones((1,)).device), mg.get_default_device()
+
+    assert made(deeper=True) == ((DEVICE, DEVICE), DEVICE)
+    assert mg.get_default_device() == "cpu"
+
+
+def test_decorated_functions_of_two_threads_leave_each_its_own_device():
+    entered, both, left = (threading.Event() for _ in range(3))
+    decorate, found = mg.device(DEVICE), []
+
+    @decorate
+    def first():
+        entered.set()
+        both.wait(10)
+
+    @decorate
+    def second():
+        both.set()
+        left.wait(10)
+
+    def run():
+        first()
+        found.append(mg.get_default_device())
+        left.set()
+
+    thread = threading.Thread(target=run)
+    with mg.device(DEVICE):
+        thread.start()
+        entered.wait(10)
+        second()
+        found.append(mg.get_default_device())
+    thread.join()
+    assert found == ["cpu", DEVICE]
+
+
 def test_active_device_computes_and_refuses_arrays_of_others():
     x = mg.ones((2,))
     device = backend.device_named(DEVICE)

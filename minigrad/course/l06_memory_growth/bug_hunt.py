@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.course.diagnosis import Part, check_part
 from minigrad.course.l06_memory_growth.lesson import lesson
 from minigrad.grader.limits import Limits
 from minigrad.grader.message import show
@@ -31,57 +32,50 @@ fix_dqn_loop = lesson.exercise(
         "not an attribute that each report makes of its own method.",
     ),
 )
-LEAKS = {"chain": "E", "list": "D", "cycle": "C"}
-LETTERS = "ABCDEF"
 INNOCENT = {
     "A": "Line A keeps NumPy arrays. Does an array know a node?",
     "B": "Line B keeps a loss, and lets go of the one before. How many graphs is that at a time?",
     "F": "Line F runs inside no_grad. Which node could it keep?",
 }
-KINDS = {
-    "chain": "what is carried from one step into the next, and computed from itself",
-    "list": "a container that gets one entry more in each step",
-    "cycle": "an object that holds, over a detour, itself",
+
+
+def leak(kind: str, right: str, sign: str) -> Part:
+    """Return what is asked about one kind of leak; sign: how it can be told."""
+    return Part(
+        f"the line that makes the {kind}",
+        right,
+        INNOCENT,
+        known="ABCDEF",
+        form="a letter, A to F",
+        start=f"Look for {sign}. Take all six out, and put one back at a time.",
+        general=f"That line keeps a graph, but in another way. Look for {sign}.",
+    )
+
+
+LEAKS = {
+    "chain": leak("chain", "E", "what is carried into the next step, and computed from itself"),
+    "list": leak("list", "D", "a container that gets one entry more in each step"),
+    "cycle": leak("cycle", "C", "an object that holds, over a detour, itself"),
 }
-
-
-def check_label(t: Tester, kind: str) -> None:
-    """Fail unless BUG gives the right letter for one kind of leak."""
-    bug = t.get("BUG")
-    where = t.runner.line_of("BUG")
-    said = bug.get(kind) if isinstance(bug, dict) else None
-    t.given = f'BUG["{kind}"], the line that makes the {kind}'
-    if said is None and isinstance(bug, dict) and kind in bug:
-        attempt = f"Look for {KINDS[kind]}. Take all six out, and put one back at a time."
-        t.fail("untouched", "a letter, A to F", "None", attempt, where=where)
-    if not isinstance(said, str) or len(said) != 1 or said.upper() not in LETTERS:
-        form = 'Only the form is wrong: {"chain": …, "list": …, "cycle": …}, each a letter, "A".'
-        t.fail(
-            "form", "a letter, A to F", show(said if said is not None else bug), form, where=where
-        )
-    if said.upper() != LEAKS[kind]:
-        attempt = INNOCENT.get(said.upper())
-        if attempt is None:
-            attempt = f"Line {said} keeps a graph, but in another way. Look for {KINDS[kind]}."
-        t.fail("not_it", f"the line that makes the {kind}", f"line {said}", attempt, where=where)
+EXAMPLE = '{"chain": …, "list": …, "cycle": …}, each a letter, "A"'
 
 
 @fix_dqn_loop.check(points=1)
 def diagnosis_chain(t: Tester) -> None:
     """BUG names the line that makes a chain through all steps."""
-    check_label(t, "chain")
+    check_part(t, LEAKS, "chain", EXAMPLE)
 
 
 @fix_dqn_loop.check(points=1)
 def diagnosis_list(t: Tester) -> None:
     """BUG names the line that fills a list with graphs."""
-    check_label(t, "list")
+    check_part(t, LEAKS, "list", EXAMPLE)
 
 
 @fix_dqn_loop.check(points=1)
 def diagnosis_cycle(t: Tester) -> None:
     """BUG names the line that makes a reference cycle."""
-    check_label(t, "cycle")
+    check_part(t, LEAKS, "cycle", EXAMPLE)
 
 
 def run(t: Tester, width: int, steps: int, batch: int, every: int) -> tuple[dict, Any, Any]:

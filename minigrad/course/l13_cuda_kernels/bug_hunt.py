@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from minigrad.course.diagnosis import Part, check_part
 from minigrad.course.l13_cuda_kernels.launching import fault, launch, shown
 from minigrad.course.l13_cuda_kernels.lesson import lesson
 from minigrad.grader.message import show
@@ -24,71 +27,68 @@ k_histogram = lesson.exercise(
         "thread, and not inside an `if`.",
     ),
 )
-RIGHT = {"kind": "barrier", "write": "G", "read": "I"}
-KINDS = ("barrier", "atomic", "guard")
-LETTERS = "ABCDEFGHI"
-QUESTIONS = {
-    "kind": "what is missing",
-    "write": "the line whose write is lost or comes too late",
-    "read": "the line that reads or writes what it should not yet",
+line = partial(
+    Part,
+    known="ABCDEFGHI",
+    form="a letter, A to I",
+    start="Let two warps walk through the lines, one far ahead of the other.",
+    general="Which line uses, in shared memory, what other threads may not have finished?",
+)
+PARTS = {
+    "kind": line(
+        "what is missing",
+        "barrier",
+        {
+            "atomic": "G and I are atomic, and D has an element for each thread. Is that all it "
+            "takes?",
+            "guard": "F ends at values.size, and C and H let in GREYS threads. Which index is "
+            "outside?",
+        },
+        known=("barrier", "atomic", "guard"),
+        form="one of barrier, atomic, guard",
+    ),
+    "write": line(
+        "the line whose write is lost or comes too late",
+        "G",
+        {
+            "D": "D writes zeros, and E waits for all of them. Who writes after that?",
+            "I": "I adds to counts, atomically. From where does it take what it adds?",
+            "E": "E is a barrier. It writes nothing.",
+        },
+    ),
+    "read": line(
+        "the line that reads or writes what it should not yet",
+        "I",
+        {
+            "G": "G reads and writes in one go: nothing of it is lost. Who uses the sum of them "
+            "all?",
+            "H": "H compares two numbers that belong to the thread. Which line uses what is "
+            "shared?",
+            "D": "D comes before all others. Who uses what G has added up?",
+        },
+    ),
 }
-NUDGES = {
-    "kind": {
-        "atomic": "G and I are atomic, and D has an element for each thread. Is that all it takes?",
-        "guard": "F ends at values.size, and C and H let in GREYS threads. Which index is outside?",
-    },
-    "write": {
-        "D": "D writes zeros, and E waits for all of them. Who writes after that?",
-        "I": "I adds to counts, atomically. From where does it take what it adds?",
-        "E": "E is a barrier. It writes nothing.",
-    },
-    "read": {
-        "G": "G reads and writes in one go: nothing of it is lost. Who uses the sum of them all?",
-        "H": "H compares two numbers that belong to the thread. Which line uses what is shared?",
-        "D": "D comes before all others. Who uses what G has added up?",
-    },
-}
+EXAMPLE = '{"kind": "guard", "write": "A", "read": "B"}'
 GREYS = 17
 EXPECTED = "counts[g] = how often g is in values, plus what stood there"
-
-
-def check_label(t: Tester, part: str) -> None:
-    """Fail unless BUG is right in one part."""
-    bug = t.get("BUG")
-    where = t.runner.line_of("BUG")
-    said = bug.get(part) if isinstance(bug, dict) else None
-    t.given = f'BUG["{part}"]: {QUESTIONS[part]}'
-    form = f"one of {', '.join(KINDS)}" if part == "kind" else "a letter, A to I"
-    if said is None and isinstance(bug, dict) and part in bug:
-        attempt = "Let two warps walk through the lines, one far ahead of the other."
-        t.fail("untouched", form, "None", attempt, where=where)
-    known = KINDS if part == "kind" else tuple(LETTERS)
-    if not isinstance(said, str) or said.strip() not in known:
-        attempt = 'Only the form is wrong: {"kind": "guard", "write": "A", "read": "B"}.'
-        got = show(said if said is not None else bug)
-        t.fail("form", form, got[:150], attempt, where=where)
-    if said.strip() != RIGHT[part]:
-        general = "Which line uses, in shared memory, what other threads may not have finished?"
-        attempt = NUDGES[part].get(said.strip(), general)
-        t.fail("not_it", "another one", said, attempt, where=where)
 
 
 @k_histogram.check(points=1)
 def diagnosis_kind(t: Tester) -> None:
     """BUG names what is missing."""
-    check_label(t, "kind")
+    check_part(t, PARTS, "kind", EXAMPLE)
 
 
 @k_histogram.check(points=1)
 def diagnosis_write(t: Tester) -> None:
     """BUG names the line whose write comes too late."""
-    check_label(t, "write")
+    check_part(t, PARTS, "write", EXAMPLE)
 
 
 @k_histogram.check(points=1)
 def diagnosis_read(t: Tester) -> None:
     """BUG names the line that reads too early."""
-    check_label(t, "read")
+    check_part(t, PARTS, "read", EXAMPLE)
 
 
 def data(t: Tester, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from minigrad.course.diagnosis import Part, check_part
 from minigrad.course.l14_compile.lesson import lesson
-from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
 
 step_in_place = lesson.exercise(
@@ -25,73 +26,71 @@ step_in_place = lesson.exercise(
         "line that changes them below the line that needs them; copy nothing.",
     ),
 )
-RIGHT = {"value": "w2", "written": "J", "read": "K"}
 DONATED = ("w1", "w2", "v1", "v2")
-LETTERS = "ABCDEFGHIJKLMNOP"
-NUDGES = {
-    "value": {
-        "w1": "w1 is overwritten by the very last line. Who could read it after that?",
-        "v1": "v1 is read after it was written, and wants the new value. Which one wants the old?",
-        "v2": "v2 is read after it was written, and wants the new value. Which one wants the old?",
-    },
-    "written": {
-        "C": "h is made in this step. It is not donated, and nobody wants its old value.",
-        "H": "That line writes the new velocity, which later lines want. Which one is in the way?",
-        "I": "That line writes the new velocity, which later lines want. Which one is in the way?",
-        "K": "K makes a new array. Which line writes over an old one?",
-        "P": "Nobody reads anything after P.",
-    },
-    "read": {
-        "A": "A computes nothing: a transpose is a view. Whose bytes are read, and where?",
-        "D": "D reads w2 while all is well. Who reads it again, under which name?",
-        "J": "J reads an entry of w2 and then writes that very entry. Who comes too late?",
-        "P": "P reads an entry of w1 and then writes that very entry. Who comes too late?",
-    },
+line = partial(
+    Part,
+    known="ABCDEFGHIJKLMNOP",
+    form="a letter, A to P",
+    start="Follow each donated array down the lines: read, written, read again by whom?",
+    general="Which line wants the value from before the update, and gets the one after it?",
+)
+PARTS = {
+    "value": line(
+        "the donated argument that is read too late",
+        "w2",
+        {
+            "w1": "w1 is overwritten by the very last line. Who could read it after that?",
+            "v1": "v1 is read after it was written, and wants the new value. Which one wants the "
+            "old?",
+            "v2": "v2 is read after it was written, and wants the new value. Which one wants the "
+            "old?",
+        },
+        known=DONATED,
+        form="one of w1, w2, v1, v2",
+    ),
+    "written": line(
+        "the line that overwrites it",
+        "J",
+        {
+            "C": "h is made in this step. It is not donated, and nobody wants its old value.",
+            "H": "That line writes the new velocity, which later lines want. Which one is in the "
+            "way?",
+            "I": "That line writes the new velocity, which later lines want. Which one is in the "
+            "way?",
+            "K": "K makes a new array. Which line writes over an old one?",
+            "P": "Nobody reads anything after P.",
+        },
+    ),
+    "read": line(
+        "the line that reads it although it is gone",
+        "K",
+        {
+            "A": "A computes nothing: a transpose is a view. Whose bytes are read, and where?",
+            "D": "D reads w2 while all is well. Who reads it again, under which name?",
+            "J": "J reads an entry of w2 and then writes that very entry. Who comes too late?",
+            "P": "P reads an entry of w1 and then writes that very entry. Who comes too late?",
+        },
+    ),
 }
-QUESTIONS = {
-    "value": "the donated argument that is read too late",
-    "written": "the line that overwrites it",
-    "read": "the line that reads it although it is gone",
-}
-
-
-def check_label(t: Tester, part: str) -> None:
-    """Fail unless BUG is right in one part."""
-    bug = t.get("BUG")
-    where = t.runner.line_of("BUG")
-    said = bug.get(part) if isinstance(bug, dict) else None
-    t.given = f'BUG["{part}"]: {QUESTIONS[part]}'
-    form = "one of w1, w2, v1, v2" if part == "value" else "a letter, A to P"
-    if said is None and isinstance(bug, dict) and part in bug:
-        attempt = "Follow each donated array down the lines: read, written, read again by whom?"
-        t.fail("untouched", form, "None", attempt, where=where)
-    known = DONATED if part == "value" else tuple(LETTERS)
-    if not isinstance(said, str) or said.strip() not in known:
-        attempt = 'Only the form is wrong: {"value": "v1", "written": "A", "read": "B"}.'
-        got = show(said if said is not None else bug)
-        t.fail("form", form, got[:150], attempt, where=where)
-    if said.strip() != RIGHT[part]:
-        general = "Which line wants the value from before the update, and gets the one after it?"
-        attempt = NUDGES[part].get(said.strip(), general)
-        t.fail("not_it", "another one", said, attempt, where=where)
+EXAMPLE = '{"value": "v1", "written": "A", "read": "B"}'
 
 
 @step_in_place.check(points=1)
 def diagnosis_value(t: Tester) -> None:
     """BUG names the donated value that is read too late."""
-    check_label(t, "value")
+    check_part(t, PARTS, "value", EXAMPLE)
 
 
 @step_in_place.check(points=1)
 def diagnosis_written(t: Tester) -> None:
     """BUG names the line that overwrites it."""
-    check_label(t, "written")
+    check_part(t, PARTS, "written", EXAMPLE)
 
 
 @step_in_place.check(points=1)
 def diagnosis_read(t: Tester) -> None:
     """BUG names the line that reads it too late."""
-    check_label(t, "read")
+    check_part(t, PARTS, "read", EXAMPLE)
 
 
 def expected(arrays: list[np.ndarray], rate: float) -> list[Any]:

@@ -27,12 +27,6 @@ SHORT = Limits(load_seconds=2.0, call_seconds=1.0, memory_bytes=2**30)
 OTHER_USER = 61234
 
 
-@pytest.fixture(scope="module")
-def server():
-    with Server() as server:
-        yield server
-
-
 @contextlib.contextmanager
 def with_short_limits():
     exercises = [load_lesson(v.stem).exercises[v.name] for v in (PLAIN, ENGINE)]

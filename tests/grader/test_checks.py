@@ -7,17 +7,10 @@ import pytest
 from minigrad.course.mutants import grade_source, load_mutants, message_key, run_mutants
 from minigrad.course.stubs import cut
 from minigrad.grader.folder import known_stems, load_lesson
-from minigrad.grader.launcher import Server
 
 ROOT = Path(__file__).parents[2]
 SEEDS = (11, 12)
 EXERCISES = [(stem, name) for stem in known_stems() for name in load_lesson(stem).exercises]
-
-
-@pytest.fixture(scope="module")
-def server():
-    with Server() as server:
-        yield server
 
 
 def solution(stem):

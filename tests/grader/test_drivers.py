@@ -4,7 +4,7 @@ import pytest
 
 from minigrad.course.mutants import message_key
 from minigrad.grader import supplies
-from minigrad.grader.launcher import GraderError, Server
+from minigrad.grader.launcher import GraderError
 from minigrad.grader.live import try_function
 from minigrad.grader.run import Submission, grade_exercise
 from minigrad.grader.spec import Lesson
@@ -46,18 +46,6 @@ def ops(root):
     return found[::-1]
 """
 CUBE = "def cube(x):\n    return x * x * x\n"
-
-
-@pytest.fixture(scope="module")
-def server():
-    with Server() as server:
-        yield server
-
-
-@pytest.fixture(params=[True, False], ids=["forked", "spawned"])
-def either_server(request):
-    with Server(fork=request.param and None) as server:
-        yield server
 
 
 @pytest.fixture

@@ -5,16 +5,9 @@ from pathlib import Path
 import pytest
 
 from minigrad.course.mutants import grade_source
-from minigrad.grader.launcher import Server
 
 STEM = "13_cuda_kernels"
 SOLUTION = (Path(__file__).parents[2] / "solutions" / f"{STEM}.py").read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def server():
-    with Server() as server:
-        yield server
 
 
 def message(server, name, source):

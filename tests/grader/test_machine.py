@@ -4,7 +4,6 @@ import pytest
 
 from minigrad.course.mutants import message_key
 from minigrad.grader import supplies
-from minigrad.grader.launcher import Server
 from minigrad.grader.spec import Lesson
 from tests.grader.test_drivers import exercise_of, graded
 
@@ -26,18 +25,6 @@ def k(out):
     if i < out.size:
         out[i] = i
 """
-
-
-@pytest.fixture(scope="module")
-def server():
-    with Server() as server:
-        yield server
-
-
-@pytest.fixture(params=[True, False], ids=["forked", "spawned"])
-def either_server(request):
-    with Server(fork=request.param and None) as server:
-        yield server
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import pytest
 
 from minigrad.course.mutants import grade_source, message_key
-from minigrad.grader.launcher import Server
 from minigrad.grader.report import Style, text
 from minigrad.grader.result import Result
 
@@ -55,12 +54,6 @@ NUMPY = {
     "attribute": ("np.ones(3).softmax()", "arrays have nothing called softmax"),
     "no such function": ("np.softmax(x)", "NumPy has nothing called np.softmax"),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def server():
-    with Server() as server:
-        yield server
 
 
 def graded(server, source):

@@ -13,17 +13,13 @@ from minigrad.array.array import Array
 from minigrad.cuda import atomic_add, compiled, grid, load4
 from minigrad.errors import DeviceError, KernelError
 from minigrad.kernels.gpu import compiler
+from tests.cuda.kernels import half
 from tests.gpu.doubles import doubled
 
 f4 = np.float32
 NEEDS_COMPILER = pytest.mark.skipif(
     compiler.missing() is not None, reason="the CUDA compiler is not installed"
 )
-
-
-@cuda.jit(device=True)
-def half(x):
-    return x * f4(0.5)
 
 
 @cuda.jit

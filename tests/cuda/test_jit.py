@@ -17,20 +17,9 @@ from minigrad.errors import (
     SavedValueModifiedError,
     SimulationError,
 )
+from tests.cuda.kernels import half, halve
 
 f4 = np.float32
-
-
-@cuda.jit(device=True)
-def half(x):
-    return x * f4(0.5)
-
-
-@cuda.jit
-def halve(x, out):
-    i = cuda.grid(1)
-    if i < out.size:
-        out[i] = half(x[i])
 
 
 @cuda.jit
@@ -80,7 +69,7 @@ def test_the_decorator_with_and_without_parentheses():
         assert one[0] == 1
         assert made.py_func is kernel
         assert made.__name__ == "kernel"
-    assert "halve, test_jit.py:" in repr(halve)
+    assert "halve, kernels.py:" in repr(halve)
     assert repr(half).startswith("<CUDA device function half")
 
 

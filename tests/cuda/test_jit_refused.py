@@ -4,22 +4,10 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import cuda
 from minigrad.errors import ArgumentTypeError, GradientError, InPlaceError, TraceError
+from tests.cuda.kernels import half, halve
 
 f4 = np.float32
-
-
-@cuda.jit(device=True)
-def half(x):
-    return x * f4(0.5)
-
-
-@cuda.jit
-def halve(x, out):
-    i = cuda.grid(1)
-    if i < out.size:
-        out[i] = half(x[i])
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 import minigrad as mg
 from minigrad.array.dtypes import float32
 from minigrad.kernels.gpu import cuda_errors
+from minigrad.kernels.gpu.cuda_driver import Driver
 from tests.gpu.doubles import DoubleDriver, doubled
 
 
@@ -174,3 +175,25 @@ def test_element_types_that_even_numpy_lacks_are_refused_in_words(cuda, monkeypa
     with pytest.raises(mg.errors.DTypeError, match="element type that minigrad has") as caught:
         cuda.adopt_view(Half(**facts))
     assert "Half: bfloat16" in str(caught.value)
+
+
+def test_view_is_asked_for_of_memory_that_is_the_gpus(cuda):
+    """cuda.core asks the driver about the address: beyond the memory, it would be the host's."""
+    asked = []
+
+    def from_handle(address, nbytes, owner):
+        asked.append((address - x.array.buffer.address, nbytes, owner))
+
+    shown = SimpleNamespace(from_buffer=lambda buffer, shape, strides, dtype: (shape, strides))
+    driver = Driver.__new__(Driver)
+    driver.here = SimpleNamespace(is_current=True)
+    driver.core = SimpleNamespace(
+        Buffer=SimpleNamespace(from_handle=from_handle),
+        utils=SimpleNamespace(StridedMemoryView=shown),
+    )
+    x = there(np.zeros((4, 16), np.float32))
+    for part, wanted in (
+        (x[1:, 2:4], ((3, 2), (16, 1))), (x[4:], ((0, 16), (16, 1))),
+    ):  # fmt: skip
+        assert driver.view("owner", part.array) == wanted
+    assert asked == [(4 * 18, 4 * 34, "owner"), (0, 0, "owner")]

@@ -194,8 +194,9 @@ class Driver:
     def view(self, owner, array):
         """What cuda.core shows of an Array's memory, by DLPack; it keeps the owner alive."""
         nbytes = byte_extent(array.shape, array.strides, 0, array.dtype.itemsize)[1]
+        address = array.address if array.size else array.buffer.address  # no elements: not beyond
         with self._explaining("memory for another library"):
-            buffer = self.core.Buffer.from_handle(array.address, nbytes, owner=owner)
+            buffer = self.core.Buffer.from_handle(address, nbytes, owner=owner)
             kind = self.core.utils.StridedMemoryView
             layout = tuple(array.shape), tuple(array.strides)
             return kind.from_buffer(buffer, *layout, dtype=array.dtype.numpy)

@@ -245,14 +245,15 @@ class Calls(Part):
     def _array(self, path, node):
         given = dict(zip(("shape", "dtype"), node.args, strict=False))
         given.update({k.arg: k.value for k in node.keywords})
-        if not {"shape", "dtype"} <= set(given):
-            raise self.source.refuse(node, f"cuda.{path} needs a shape and a dtype")
+        if set(given) != {"shape", "dtype"} or len(node.args) > 2:
+            raise self.source.refuse(node, f"cuda.{path} takes a shape and a dtype")
         shape = self.folded(given["shape"])
         parts = shape if isinstance(shape, tuple) else (shape,)
-        if shape is MISSING or not all(isinstance(n, np.integer) for n in parts):
+        if shape is MISSING or not all(isinstance(n, np.integer) and n >= 0 for n in parts):
             raise self.source.refuse(
                 node,
-                f"the shape of a cuda.{path} must be known when the kernel is compiled",
+                f"the shape of a cuda.{path} must be known when the kernel is compiled, in whole"
+                " numbers",
                 fix="use literals or global names of numbers; a size known at launch alone is"
                 " dynamic shared memory: shape 0, and kernel[blocks, threads, 0, bytes]",
             )

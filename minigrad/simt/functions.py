@@ -226,7 +226,8 @@ def refusal(found, name):
     if not inspect.isfunction(found):
         return f"{name} cannot be called in a CUDA kernel", fix
     if is_ours(found.__code__.co_filename):
-        return f"{name} computes with Variables, and a kernel with numbers", fix
+        fix = "use cuda.syncthreads" if found.__name__ == "synchronize" else fix
+        return f"{name} is called outside of kernels, which compute with numbers", fix
     return (
         f"{name} is a plain Python function, which Numba does not compile into a kernel",
         "make it a device function: put @cuda.jit(device=True) above it",

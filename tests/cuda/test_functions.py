@@ -49,8 +49,9 @@ def test_functions_that_kernels_may_call_compile_for_a_gpu(dtype):
         ("np.sqrt(x[0])", "Numba has no np.sqrt for CUDA", "use math.sqrt"),
         ("np.abs(x[0])", "Numba has no np.abs for CUDA", "kernels call math.*"),
         ("np.sum(x)", "np.sum cannot be called in a CUDA kernel", "kernels call math.*"),
-        ("mg.exp(x[0])", "mg.exp computes with Variables, and a kernel with numbers", "math.exp"),
-        ("mg.relu(x[0])", "mg.relu computes with Variables", "kernels call math.*"),
+        ("mg.exp(x[0])", "mg.exp is called outside of kernels, which compute", "use math.exp"),
+        ("mg.relu(x[0])", "mg.relu is called outside of kernels", "kernels call math.*"),
+        ("mg.cuda.synchronize()", "is called outside of kernels", "use cuda.syncthreads"),
         (
             "inspect.stack()",
             "inspect.stack is a plain Python function",

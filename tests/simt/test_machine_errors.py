@@ -61,7 +61,7 @@ def run(body, blocks=2, threads=4, helpers="", **names):
         ("    s = cuda.shared.array((SIDE, SIDE + 1), np.float32)", "not with names"),
         ("    s = cuda.local.array(2 * SIDE, np.float32)", "not with names"),
         ("    s = cuda.shared.array(4, 'nothing')", "no element type"),
-        ("    s = cuda.shared.array(4)", "needs a shape and a dtype"),
+        ("    s = cuda.shared.array(4)", "takes a shape and a dtype"),
         ("    a = cuda.grid(i)", "1, 2 or 3"),
         ("    cuda.syncthreads(1)", "takes 0 arguments, not 1"),
         ("    v = cuda.shfl_sync(1, 2)", "takes 3 arguments, not 2"),

@@ -107,8 +107,10 @@ def describe(value):
         return f"{'an' if value.dtype.kind == 'i' else 'a'} {value.dtype}"
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"
-    if value is None or isinstance(value, str):
-        return "None" if value is None else "a text"
+    if value is None:
+        return "None"
+    if isinstance(value, str):
+        return "a text"
     if getattr(value, "shape", None) == ():
         return "an array without axes"
     return getattr(value, "kind", type(value).__name__)

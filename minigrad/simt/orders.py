@@ -72,6 +72,7 @@ class _Language:
         self.gridDim = SimpleNamespace(x=blocks, y=1, z=1)
         self.blockDim = SimpleNamespace(x=threads, y=1, z=1)
         self.shared = SimpleNamespace(array=self._shared_array)
+        self.local = SimpleNamespace(array=np.zeros)
         self.atomic = SimpleNamespace(add=self._atomic_add, max=self._atomic_max)
         self.thread = self.block = 0
         self.arrays, self.calls = [], []
@@ -202,12 +203,11 @@ class _Block:
 class _Stops(ast.NodeTransformer):
     """Puts a `yield line, wait` before every statement, and between a value and its store."""
 
-    def __init__(self, first_line):
-        self.offset = first_line - 1
+    def __init__(self):
         self.names = 0
 
     def stop(self, node, wait=""):
-        line = ast.Constant(node.lineno + self.offset)
+        line = ast.Constant(node.lineno)
         return ast.Expr(ast.Yield(ast.Tuple([line, ast.Constant(wait)], ast.Load())))
 
     def body(self, statements) -> list[ast.stmt]:
@@ -244,14 +244,32 @@ def _generator_function(function, language):
     lines, first = inspect.getsourcelines(function)
     [tree] = ast.parse(textwrap.dedent("".join(lines))).body
     assert isinstance(tree, ast.FunctionDef)
+    ast.increment_lineno(tree, first - 1)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node.attr.endswith("_sync"):
-            raise KernelError("orders are drawn for kernels without shuffles", f"cuda.{node.attr}")
+        if isinstance(node, ast.Attribute):
+            _known(node, language, function)
     tree.decorator_list = []
     body = tree.body if ast.get_docstring(tree) is None else tree.body[1:]  # it is no statement
-    tree.body = [*_Stops(first).body(body), ast.Return(None)]
-    tree.body.append(_Stops(first).stop(ast.Pass(lineno=1)))  # a generator, also when it is empty
+    tree.body = [*_Stops().body(body), ast.Return(None)]
+    tree.body.append(_Stops().stop(ast.Pass(lineno=first)))  # a generator, also when it is empty
     module = ast.fix_missing_locations(ast.Module([tree], []))
     names = {**function.__globals__, "cuda": language}
     exec(compile(module, function.__code__.co_filename, "exec"), names)
     return names[tree.name], language
+
+
+def _known(node, language, function):
+    """Raises for `cuda.name` and `cuda.atomic.name` if orders are not drawn for kernels with it."""
+    path = ast.unparse(node).split(".")
+    if path[0] != "cuda" or path[-1] in BARRIERS:
+        return
+    here = language
+    for name in path[1:3]:
+        here = getattr(here, name, None)
+        if here is None:
+            raise KernelError(
+                "orders are drawn for kernels with the plain names of cuda alone, without shuffles",
+                ast.unparse(node),
+                "wait with cuda.syncthreads() or cuda.syncwarp(), add with cuda.atomic.add",
+                describe_line(function.__code__.co_filename, node.lineno),
+            )

@@ -50,6 +50,15 @@ def test_kernel_runs_on_the_machine_in_a_plain_exercise(exercise, either_server)
     assert graded(either_server, exercise, decorated.replace("@cuda.jit", "@cuda.jit()")).passed
 
 
+def test_kernel_calls_a_device_function_in_a_plain_exercise(exercise, server):
+    source = KERNEL.format(
+        imports="from minigrad import cuda\n\n\n@cuda.jit(device=True)\ndef own(i):\n    return i\n"
+    ).replace("out[i] = i", "out[i] = own(i)")
+    assert graded(server, exercise, source).passed
+    unmarked = source.replace("(device=True)", "")
+    assert "is a plain Python function" in graded(server, exercise, unmarked).checks[0].message.got
+
+
 @pytest.mark.parametrize(
     "line",
     [

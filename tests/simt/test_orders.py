@@ -155,6 +155,30 @@ def test_shuffles_are_refused_by_name():
         run_in_some_order(shuffles, 1, 32, (np.zeros(1), np.zeros(1)))
 
 
+def counts_at_a_barrier(x, out):
+    n = cuda.syncthreads_count(1)
+    out[0] = n
+
+
+def goes_too_far(x, out):
+    mine = cuda.local.array(2, np.float32)
+    mine[0] = x[0]
+    out[7] = mine[0]
+
+
+def test_names_without_orders_are_refused_with_their_line():
+    first = counts_at_a_barrier.__code__.co_firstlineno
+    with pytest.raises(KernelError, match="syncthreads_count") as caught:
+        run_in_some_order(counts_at_a_barrier, 1, 32, (np.zeros(1), np.zeros(1)))
+    assert f"test_orders.py:{first + 1}" in caught.value.where
+
+
+def test_errors_of_python_have_the_kernel_s_line():
+    with pytest.raises(IndexError) as caught:
+        run_in_some_order(goes_too_far, 1, 32, (np.zeros(1), np.zeros(1)))
+    assert caught.traceback[-1].lineno + 1 == goes_too_far.__code__.co_firstlineno + 3
+
+
 def test_who_watches_sees_every_step():
     moments = []
     x, out = np.ones(THREADS, np.float32), np.zeros(1, np.float32)

@@ -4,6 +4,7 @@ What the machine sees comes back as plain data: the arrays, what was counted, or
 """
 
 import inspect
+import os
 import re
 
 import numpy as np
@@ -23,9 +24,10 @@ def kernel_of(mine, name):
     return kernel
 
 
-def told(error):
-    """Return what an error says, as plain data."""
-    place = re.search(r":(\d+)(?:  (.*))?$", str(error.where or "").splitlines()[0] or "")
+def told(error, kernel):
+    """Return what an error says, as plain data; line 0 where it names none of the kernel's file."""
+    name = re.escape(os.path.basename(kernel.__code__.co_filename))
+    place = re.match(rf"{name}:(\d+)(?:  (.*))?", str(error.where or ""))
     return {
         "raised": type(error).__name__,
         "wanted": str(error.wanted),
@@ -38,7 +40,7 @@ def told(error):
 
 
 class Written(Counts):
-    """Counts, and which line wrote each element of an argument last: `last[name]`, 0 for none."""
+    """Counts, and which line wrote each byte of an argument last: `last[name]`, 0 for none."""
 
     def __init__(self):
         super().__init__()
@@ -50,10 +52,10 @@ class Written(Counts):
         if kind == "load" or region.space != "global":
             return
         if region.name not in self.last:
-            self.last[region.name] = np.zeros(region.data.size // nbytes, np.int32)
+            self.last[region.name] = np.zeros(region.data.size, np.int32)
         byte = np.broadcast_to(byte, self.lanes.count)
         used = byte if active is None else byte[active]
-        self.last[region.name][used // nbytes] = site.line
+        self.last[region.name][used[:, None] + np.arange(nbytes)] = site.line
         self.sites[site.line] = site
 
 
@@ -71,16 +73,20 @@ def launched(mine, name, blocks, threads, arguments):
     try:
         launch(kernel, blocks, threads, arguments, counts=counts)
     except MinigradError as error:
-        return told(error)
+        return told(error, kernel)
     accesses = []
     for a in counts.accesses:
         costs = a.sectors, a.least, a.turns, a.least_turns
         accesses.append(
             [a.kind, a.space, a.array, a.site.line, line_text(a.site), a.warps, a.lanes, *costs]
         )
+    written = [counts.last.get(name) for name in inspect.signature(kernel).parameters]
     return {
         "arguments": list(arguments),
-        "lines": [counts.last.get(name) for name in inspect.signature(kernel).parameters],
+        "lines": [
+            None if lines is None else lines[:: given.itemsize]
+            for lines, given in zip(written, arguments, strict=True)
+        ],
         "texts": [[line, line_text(site)] for line, site in counts.sites.items()],
         "accesses": accesses,
         "barriers": [[e.site.line, e.times] for e in counts.barriers],
@@ -96,6 +102,6 @@ def in_orders(mine, name, blocks, threads, arguments, seeds):
         try:
             run_in_some_order(kernel, blocks, threads, given, seed=seed)
         except MinigradError as error:
-            return told(error)
+            return told(error, kernel)
         found.append(given)
     return {"results": found}

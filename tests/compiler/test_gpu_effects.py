@@ -1,4 +1,4 @@
-"""What a compiled step on a GPU does besides numbers: checks, donation, views, random numbers."""
+"""What a compiled step on a GPU does besides numbers: donation, views, random numbers, devices."""
 
 import gc
 import re
@@ -8,79 +8,13 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.errors import BoundsError, DonatedError, NonFiniteError, RetraceWarning, TraceError
+from minigrad.errors import DonatedError, RetraceWarning, TraceError
 from minigrad.ops.creation import generator
 from tests.compiler.quick_gpu import QUICK
+from tests.compiler.test_gpu_checks import data, trainer
 from tests.compiler.twins import elements
 
 pytestmark = pytest.mark.usefixtures("on_quick")
-
-
-@pytest.fixture
-def on_quick():
-    with mg.device(QUICK.name):
-        yield
-
-
-def trainer(clip=None):
-    """(compiled step, model, optimizer): labels are checked first, gradients in the middle."""
-    mg.manual_seed(0)
-    model = mg.nn.Linear(4, 3)
-    optimizer, manager = mg.optim.SGD(model, 0.1, momentum=0.9), mg.GradManager(model.parameters())
-
-    @mg.compile
-    def step(x, y):
-        with manager:
-            loss = mg.cross_entropy(model(x), y)
-            manager.backward(loss)
-        if clip:
-            mg.optim.clip_grad_norm_(model, clip)
-        optimizer.step()
-        optimizer.zero_grad()
-        return loss
-
-    return step, model, optimizer
-
-
-def data(label=1):
-    return mg.ones((2, 4)), mg.variable([label, 2])
-
-
-def test_a_failed_check_stops_the_step_before_anything_is_written():
-    step, model, _ = trainer()
-    for _ in range(3):
-        step(*data())
-    before = elements(model.weight), model.weight.version
-    with pytest.raises(BoundsError, match="from 0 to 2"):
-        step(*data(3))
-    assert np.array_equal(elements(model.weight), before[0])
-    assert model.weight.version == before[1]
-    step(*data())
-    assert not np.array_equal(elements(model.weight), before[0])
-
-
-def test_gradients_that_are_not_finite_stop_it_before_the_update():
-    step, model, _ = trainer(clip=1.0)
-    for _ in range(3):
-        step(*data())
-    before = elements(model.weight)
-    x, y = data()
-    with pytest.raises(NonFiniteError, match="weight"):
-        step(x * float("inf"), y)
-    assert np.array_equal(elements(model.weight), before)
-
-
-def test_an_index_out_of_range_reaches_no_gather():
-    table = mg.randn((5, 2))
-
-    @mg.compile
-    def pick(index):
-        return table[index] * 2.0
-
-    for _ in range(3):
-        assert np.array_equal(elements(pick(mg.variable([0, -1]))), elements(table)[[0, -1]] * 2)
-    with pytest.raises(mg.errors.MinigradError, match="5"):
-        pick(mg.variable([0, 5]))
 
 
 def test_random_numbers_go_on_from_call_to_call_and_follow_the_seed():
@@ -130,9 +64,12 @@ def test_gradients_accumulate_in_whatever_array_they_lie():
     for k in range(5):
         if k == 3:
             w.grad = mg.zeros((3,))
+        held = None if w.grad is None else w.grad.clone()
+        before = None if held is None else elements(held)
         add(x)
         count = k + 1 if k < 3 else k - 2
         assert np.array_equal(elements(w.grad), elements(x) * count), k
+        assert held is None or np.array_equal(elements(held), before)
 
 
 def test_donation():
@@ -233,6 +170,17 @@ def test_values_of_two_devices_keep_them():
     with pytest.warns(RetraceWarning, match="it reads an array"):
         found = another(y)
     assert [z.device for z in found] == ["cpu", QUICK.name]
+
+
+def test_a_step_that_finds_nothing_runs_on_the_default_device():
+    @mg.compile
+    def make():
+        return mg.ones((3,)) * 2.0
+
+    for device in ("cpu", QUICK.name, "cpu", QUICK.name):
+        with mg.device(device):
+            for _ in range(3):
+                assert make().device == device
 
 
 def test_a_model_that_is_moved_has_another_program():

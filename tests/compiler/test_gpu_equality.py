@@ -9,12 +9,11 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 import minigrad as mg
 from minigrad import nn, optim
-from minigrad.array.array import Array
 from tests.compiler import test_equality as cases
 from tests.compiler.networks import rows
 from tests.compiler.quick_gpu import QUICK
 from tests.compiler.random_programs import programs
-from tests.compiler.twins import check, elements, numbers, run, same
+from tests.compiler.twins import check, elements, run
 
 
 @pytest.mark.parametrize("name", cases.CASES)
@@ -121,45 +120,6 @@ def test_parameters_of_one_element(watched):
         (step,) = check(make, 4)
     names = [call.table.name for (call,) in step.traces[0].plan.regions]
     assert names.count("bundle") == 2, names  # steps counted in float64, updates in float32
-
-
-def test_float64_is_for_the_numbers_of_a_step_alone():
-    """Steps taken and the factors of Adam: one launch, over arrays of one number each."""
-    with mg.device("simt"):
-        (step,) = check(cases.CASES["Adam, zeroed first"], 3)
-    launches = [x for region in step.traces[0].plan.bound.launches for x in region]
-    sizes = [
-        {x.size for x in launch.operands if isinstance(x, Array)}
-        for launch in launches
-        if "f8" in launch.kernel.signature
-    ]
-    assert sizes == [{1}]
-
-
-FLOAT64_WITHIN = {
-    "elements": lambda x: ((x.to("float64") + 1.0) - 1.0).to("float32"),
-    "rows": lambda x: _centred(x.to("float64") + 1.0).to("float32"),
-    "one a row": lambda x: ((x.to("float64") + 1.0).sum(axis=-1) - x.shape[-1]).to("float32"),
-    "columns": lambda x: ((x.to("float64") + 1.0).sum(axis=0) - x.shape[0]).to("float32"),
-    "all": lambda x: ((x.to("float64") + 1.0).mean() - 1.0).to("float32"),
-    "a bundle": lambda x: [((v.to("float64") + 1.0) - 1.0).to("float32") for v in (x, x[0] * 3.0)],
-    "ints": lambda x: ((x * 1e10).to("int64").to("float64") + 2.0**40).to("int64"),
-}
-
-
-def _centred(x):
-    return x - x.mean(axis=-1, keepdims=True)
-
-
-@pytest.mark.parametrize("device", ["simt", QUICK.name])
-@pytest.mark.parametrize("name", FLOAT64_WITHIN)
-def test_float64_that_no_array_holds(name, device):
-    """Between float32 arrays a kernel computes in float64 where the step does."""
-    function = FLOAT64_WITHIN[name]
-    with mg.device(device):
-        step, x = mg.compile(function), mg.variable([[1e-10, 3e-10, 9e-10], [2e-10, 5e-10, 7e-10]])
-        for _ in range(3):
-            same(numbers(function(x)), numbers(step(x)), 1e-13, name)
 
 
 def test_the_cpu_agrees():

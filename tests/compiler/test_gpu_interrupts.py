@@ -11,14 +11,8 @@ from minigrad import optim
 from minigrad.compiler.gpu import bound
 from minigrad.compiler.gpu.interrupts import Deferred
 from minigrad.ops.creation import generator
-from tests.compiler.quick_gpu import QUICK, QuickGpu
+from tests.compiler.quick_gpu import QuickGpu
 from tests.compiler.twins import elements
-
-
-@pytest.fixture
-def on_quick():
-    with mg.device(QUICK.name):
-        yield
 
 
 @pytest.fixture

@@ -243,10 +243,13 @@ class Calls(Part):
         return self._context(node, function, wanted)
 
     def _array(self, path, node):
-        given = dict(zip(("shape", "dtype"), node.args, strict=False))
+        names = ("shape", "dtype", "alignment")  # the last in bytes: here every array has it
+        given = dict(zip(names, node.args, strict=False))
         given.update({k.arg: k.value for k in node.keywords})
-        if set(given) != {"shape", "dtype"} or len(node.args) > 2:
-            raise self.source.refuse(node, f"cuda.{path} takes a shape and a dtype")
+        if not {"shape", "dtype"} <= set(given) <= set(names) or len(node.args) > len(names):
+            raise self.source.refuse(
+                node, f"cuda.{path} takes a shape and a dtype, and an alignment if need be"
+            )
         shape = self.folded(given["shape"])
         parts = shape if isinstance(shape, tuple) else (shape,)
         if shape is MISSING or not all(isinstance(n, np.integer) and n >= 0 for n in parts):

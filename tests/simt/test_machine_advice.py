@@ -70,7 +70,7 @@ def test_names_that_are_nearly_right(body, words, cuda):
         ("    x[i - 9] = 1", "guard the access: if i >= 0"),
         ("    x[i + 9] = 1", "guard the access: if i < 8"),
         ("    s = cuda.shared.array(-1, np.float32)", "is compiled, in whole numbers"),
-        ("    s = cuda.shared.array(4, np.float32, 8)", "takes a shape and a dtype"),
+        ("    s = cuda.shared.array(4, np.float32, 8, 9)", "takes a shape and a dtype"),
         ("    x[:] = 0", "x[:]: a slice cannot be assigned to here"),
         ("    x[1:] += 1", "a slice cannot be assigned to here"),
         ("    assert i < 2, 'beyond the end'", "got: beyond the end"),

@@ -6,6 +6,7 @@ early holds wrong bytes, as on a GPU.
 
 import contextlib
 import ctypes
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -38,6 +39,7 @@ class DoubleDriver:
         self.queue, self.done = [], 0
         self.others, self.others_done = [], 0  # what another library asked its default stream
         self.launches = []
+        self.entered = set()  # threads whose GPU it is
         self.stream = SimpleNamespace(handle=77)
 
     # -- the stream: functions, run in order when somebody waits
@@ -60,7 +62,7 @@ class DoubleDriver:
         self.run(len(self.queue))
 
     def ready(self):
-        pass
+        self.entered.add(threading.get_ident())
 
     # -- the default stream, another library's
 

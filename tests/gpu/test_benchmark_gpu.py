@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 from benchmarks.gpu import __main__ as command
@@ -51,6 +52,44 @@ def test_dry_run_finds_what_is_wrong(monkeypatch, capsys):
     said = capsys.readouterr().out
     assert "WRONG" in said
     assert "tanh float32" in said
+
+
+def test_dry_run_finds_gradients_that_are_missing(monkeypatch, capsys):
+    true_results = check.results
+
+    def without(op, arrays, attributes, device):
+        found = true_results(op, arrays, attributes, device)
+        return found if device == "cpu" else [found[0], *(None for _ in found[1:])]
+
+    monkeypatch.setattr(check, "results", without)
+    assert command.main(["--check", "--dry-run", "--quick", "--ops", "tanh"]) == 1
+    assert "a gradient is missing" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("got", "wanted", "is_right"),
+    [
+        ([1.0, np.nan, np.inf], [1.0, np.nan, np.inf], True),
+        ([1.0, np.nan], [1.0, 2.0], False),
+        ([1.0, 2.0], [1.0, np.nan], False),
+        ([1.0, np.inf], [1.0, -np.inf], False),
+        ([1.0, 3e38], [1.0, np.inf], False),
+        ([1.0 + 1e-4], [1.0], True),
+        ([1.0 + 3e-4], [1.0], False),
+        ([1000.1], [1000.0], True),
+        ([1.0], [[1.0]], False),
+        (np.array([3], np.int64), [3], True),
+        (np.array([3], np.int64), [4], False),
+        (np.array([True]), [False], False),
+    ],
+)
+def test_comparisons_tell_right_from_wrong(got, wanted, is_right):
+    found = check.Checked("numbers")
+    got = np.asarray(got)
+    got = got.astype(np.float32) if got.dtype.kind == "f" else got
+    found.compare("these", got, wanted, "float32")
+    assert found.count == 1
+    assert (found.failures == []) is is_right
 
 
 def test_larger_arrays_and_training_are_right_on_the_simulator(monkeypatch):
@@ -189,6 +228,22 @@ def test_memory_checker_is_believed(monkeypatch, tmp_path, status, printed, is_f
     said, fine = sanitizer.run()
     assert fine is is_fine
     assert (printed.strip("= ") or "ended with 1") in said
+
+
+@pytest.mark.parametrize(
+    ("memory", "stopped", "status"),
+    [(True, None, 0), (False, None, 1), (True, "RuntimeError: a fault", 1)],
+)
+def test_exit_status_tells_whether_all_went_well(monkeypatch, tmp_path, memory, stopped, status):
+    monkeypatch.setattr(cuda_state, "why_not", lambda: None)
+    monkeypatch.setattr(ahead, "compile_all", lambda place, names: None)
+    monkeypatch.setattr(command, "run_checks", lambda place, options: [check.Checked("sums", 3)])
+    monkeypatch.setattr(command, "run_bench", lambda device, started: {"Launches": ([], stopped)})
+    monkeypatch.setattr(sanitizer, "run", lambda: ("what the checker says", memory))
+    monkeypatch.setattr(report, "described", lambda: "A GPU.")
+    with doubled():
+        arguments = ["--check", "--bench", "--out", str(tmp_path / "gpu.md")]
+        assert command.main(arguments) == status
 
 
 def test_checks_are_recorded_before_anything_is_measured(monkeypatch, tmp_path):

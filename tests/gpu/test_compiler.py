@@ -250,7 +250,9 @@ def test_name_of_a_cubin_depends_on_all_that_decides_its_meaning(monkeypatch):
     }
     monkeypatch.setattr(cuda_cubins, "compiler_versions", lambda: "another")
     names.add(cuda_cubins.digest(kernel, SM90))
-    assert len(names) == 6
+    monkeypatch.setattr(cuda_cubins, "_compiler_text", lambda: "called otherwise")
+    names.add(cuda_cubins.digest(kernel, SM90))
+    assert len(names) == 7
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,20 @@ def test_streams_wait_for_each_other_when_memory_is_lent_and_when_it_comes_back(
     assert waits == waited
 
 
+def test_what_runs_backwards_is_lent_as_a_copy(cuda, exported, monkeypatch):
+    lent = []
+    view = DoubleDriver.view
+    monkeypatch.setattr(
+        DoubleDriver, "view", lambda driver, owner, array: lent.append(array) or view(driver, 0, 0)
+    )
+    x = there(np.arange(4, dtype=np.float32))
+    x[::-1].__dlpack__()
+    x[::2].__dlpack__()
+    assert [array.strides for array in lent] == [(1,), (2,)]
+    assert lent[0].buffer is not x.array.buffer is lent[1].buffer
+    assert cuda.to_numpy(lent[0]).tolist() == [3.0, 2.0, 1.0, 0.0]
+
+
 def test_lent_memory_is_not_used_again_before_the_other_library_has_read_it(cuda, exported):
     x = there(np.arange(6, dtype=np.float32))
     lent = x.__dlpack__(stream=1)
@@ -131,6 +145,12 @@ def test_memory_of_others_is_shared(cuda, monkeypatch):
     cuda.synchronize()
     assert cuda.driver.blocks[data.ptr].view(np.float32)[:6].tolist() == [3.0] * 6
     assert array.is_foreign
+
+
+def test_clone_of_memory_of_others_is_a_copy_at_once(cuda, monkeypatch):
+    monkeypatch.setattr(cuda.driver, "view_of", lambda data: data, raising=False)
+    array = cuda.adopt_view(foreign(cuda))
+    assert cuda.share(array).buffer is not array.buffer  # they may write it, and we do not see it
 
 
 def test_memory_of_others_is_not_used_again_there_before_we_are_done_with_it(cuda, monkeypatch):

@@ -323,13 +323,63 @@ def test_only_the_default_stream_is_named_again_later():
     assert waited == ["the default", "everything", "everything"]
 
 
-def test_launch_configurations_are_made_once():
-    library = FakeLibrary()
+class Launching(FakeLibrary):
+    """A library that launches; asked: what it was asked for, in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+        names = SimpleNamespace(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="most shared")
+        self.CUfunction_attribute = names
+
+    def launch(self, stream, configuration, kernel, *arguments):
+        self.asked.append((stream, configuration, kernel, arguments))
+
+    def sync(self):
+        self.asked.append("waited")
+
+    def cuKernelSetAttribute(self, *arguments):
+        self.asked.append(arguments)
+        return (SimpleNamespace(value=0),)
+
+
+def test_launch_configurations_are_made_once_for_each_shape():
+    library = Launching()
     driver = library.driver()
-    for _ in range(3):
-        with pytest.raises(GpuError):
-            driver.launch(None, (2, 1), 32, 0, [])
-    assert library.configurations == 1
+    for shared in (0, 16, 0, 16):
+        driver.launch("kernel", (2, 1), 32, shared, [7])
+    assert library.configurations == 2
+    options = [{"grid": (2, 1), "block": 32, "shmem_size": shared} for shared in (0, 16, 0, 16)]
+    assert library.asked == [(library, option, "kernel", (7,)) for option in options]
+
+
+def test_much_shared_memory_is_asked_for_before_the_launch():
+    library, kernel = Launching(), SimpleNamespace(handle=3)
+    library.driver().launch(kernel, 1, 32, 48 << 10, [])
+    library.driver().launch(kernel, 1, 32, 64 << 10, [])
+    plain, asked, launched = library.asked
+    assert (plain[2], launched[2]) == (kernel, kernel)
+    assert asked == ("most shared", 64 << 10, 3, 0)
+
+
+def test_every_launch_is_waited_for_if_that_is_wanted():
+    library = Launching()
+    driver = library.driver()
+    driver.waits = True
+    driver.launch("kernel", 1, 32, 0, [])
+    assert library.asked[1:] == ["waited"]
+
+
+def test_launches_go_to_the_graph_that_their_thread_writes():
+    library = Launching()
+    driver = library.driver()
+    driver.ready()
+    driver.here.builder = "a graph"
+    driver.launch("kernel", 1, 32, 0, [])
+    other = threading.Thread(target=driver.launch, args=("kernel", 1, 32, 0, []))
+    other.start()
+    other.join()
+    assert [asked[0] for asked in library.asked] == ["a graph", library]
 
 
 # -- products by the library
@@ -367,6 +417,7 @@ class FakeCublas:
                 product = (left.T if ta else left) @ (right.T if tb else right)
                 target[...] = alpha * product + (beta * target if beta else 0)
 
+        assert threading.get_ident() in self.device.driver.entered
         self.calls += 1
         self.device.driver.ask(work)
 
@@ -414,6 +465,24 @@ def test_gradients_and_bias_by_the_library(library):
     for mine, other in zip(*results, strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-12)
     assert library.calls
+
+
+def test_every_thread_enters_the_gpu_before_the_library_multiplies(library):
+    a, b, found = there(np.eye(3)), there(np.ones((3, 2))), []
+    thread = threading.Thread(target=lambda: found.append(a @ b))
+    thread.start()
+    thread.join()
+    assert found[0].to("cpu").numpy().sum() == 6.0
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_products_by_the_library_are_added_to_what_is_there(library, cuda, batch):
+    a, b, out = there(np.ones((*batch, 2, 4))), there(np.ones((4, 2))), there(np.full((2, 2), 5.0))
+    strides = (*(0 for _ in batch), 2, 1)
+    summed = out.array.view((*batch, 2, 2), strides)
+    cuda.matmul(a.array, b.array, summed, accumulate=True)
+    assert (out.to("cpu").numpy() == 5 + 4 * max(1, sum(batch))).all()
+    assert library.calls == max(1, sum(batch))
 
 
 def test_who_multiplies_is_chosen(monkeypatch):

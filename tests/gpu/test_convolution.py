@@ -88,6 +88,30 @@ def test_gradient_of_kernels(machine, monkeypatch, size, name, pieces):
     np.testing.assert_allclose(machine.to_numpy(out), want, 1e-4, 1e-4)
 
 
+def test_results_that_begin_between_vectors(machine):
+    window, x, k, g = case((2, 3, 4, 4, 4), "same size")
+    whole = machine.zeros((g.size + 1,), "f4")
+    out = whole.view(g.shape, machine.of(g).strides, 1)
+    machine.convolve(machine.of(x), machine.of(k), None, out, window)
+    want = np.einsum("ncijpq,ocij->nopq", windows_of(x, window), k)
+    np.testing.assert_allclose(machine.to_numpy(out), want, 1e-4, 1e-4)
+    k = random(RNG, (4, 4, 3, 3), "f4")  # 36 columns
+    x = random(RNG, (2, 4, 4, 4), "f4")
+    out = machine.zeros((k.size + 1,), "f4").view(k.shape, machine.of(k).strides, 1)
+    machine.correlate(machine.of(g), machine.of(x), out, window)
+    want = np.einsum("ncijpq,nopq->ocij", windows_of(x, window), g)
+    np.testing.assert_allclose(machine.to_numpy(out), want, 1e-4, 1e-4)
+
+
+def test_what_it_does_not_convolve(machine):
+    window, shape, kernels = WINDOWS["same size"], (2, 4, 5, 5), (6, 4, 3, 3)
+    f4 = as_dtype("float32")
+    assert machine.convolves("output", f4, shape, kernels, window)
+    assert not machine.convolves("output", f4, shape, (6, 2, 3, 3), window), "two groups"
+    assert not machine.convolves("output", as_dtype("float64"), shape, kernels, window)
+    assert not machine.convolves("output", f4, (0, *shape[1:]), kernels, window)
+
+
 def test_infinities_beside_a_window_do_not_reach_it(machine):
     window, x, k, y = case((1, 1, 5, 9, 1), "same size")
     x[0, 0, 0, 8] = np.inf  # the end of a line: what follows in memory is the next line's window

@@ -89,6 +89,7 @@ def test_first_index_outside_is_found(machine, bad):
     index[[650, 333, 400]] = bad
     out = machine.empty((700,), int64)
     assert machine.wrap_index(machine.of(index), 9, out) == 333
+    assert not machine.to_numpy(out).any()  # 0 stands there: nothing is read out of bounds by it
 
 
 def test_long_rows_are_shared_by_blocks():

@@ -54,6 +54,14 @@ def check(how, a, axes):
     return forms
 
 
+def test_parts_of_rows_meet_in_an_output_that_lies_anywhere():
+    a = numbers(np.random.default_rng(0), (3, 20_000), "f4")
+    for out in (np.empty((3, 2), "f4")[:, 1], np.empty(3, "f4")[::-1]):
+        got, forms = reduce("sum", (a,), (1,), out=out)
+        np.testing.assert_allclose(got, a.sum(1, dtype="f8"), rtol=1e-4, atol=1e-3)
+        assert forms[0].partial
+
+
 @pytest.mark.parametrize("n", EDGES)
 @pytest.mark.parametrize("how", ["sum", "max"])
 def test_rows_of_any_length(how, n):

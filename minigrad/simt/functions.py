@@ -1,6 +1,7 @@
 """Python's, math's and NumPy's functions on values of a kernel, with the types of Numba."""
 
 import builtins
+import functools
 import inspect
 import math
 import sys
@@ -12,7 +13,7 @@ from minigrad.simt.arrays import ArrayView, Triple
 from minigrad.simt.faults import no_zero
 from minigrad.simt.local import LocalArray
 from minigrad.simt.masks import NUMBERS, Misuse, describe
-from minigrad.simt.promotion import BINARY, F4, F8, truth
+from minigrad.simt.promotion import BINARY, F2, F4, F8, common_float, truth
 
 
 def floating(x):
@@ -20,16 +21,12 @@ def floating(x):
     return x if x.dtype.kind == "f" else x.astype(F8)
 
 
-def _common(values):
-    """Floats of one dtype: float64 if an int of 32 bits or more is among them."""
-    kinds = [v.dtype for v in values]
-    dtype = np.result_type(*kinds)
-    return dtype if dtype.kind == "f" else F8
+def _float_function(ufunc, least=F2):
+    """A function of numbers as floats of one dtype; least: the smallest that it has."""
 
-
-def _float_function(ufunc):
     def run(*values):
-        dtype = _common(values)
+        dtype = functools.reduce(common_float, (v.dtype for v in values))
+        dtype = np.promote_types(dtype, least) if dtype.kind == "f" else F8
         return ufunc(*[v.astype(dtype, copy=False) for v in values])
 
     run.nin = ufunc.nin
@@ -97,10 +94,6 @@ def _power(x, y, modulus=None):
     return BINARY["Pow"](x, y)
 
 
-def _math_power(x, y):
-    return np.power(x.astype(_common((x, y)), copy=False), y.astype(_common((x, y)), copy=False))
-
-
 def _len(value):
     if isinstance(value, tuple):
         return np.int64(len(value))
@@ -149,7 +142,7 @@ PLAIN = {
     builtins.int: _int,
     builtins.float: floating,
     builtins.bool: truth,
-    math.pow: _math_power,
+    math.pow: _float_function(np.power, F4),
     math.ldexp: _ldexp,
     math.frexp: _frexp,
     math.modf: _modf,
@@ -163,6 +156,7 @@ PLAIN = {
     math.lgamma: _slow(_guarded(math.lgamma, math.inf)),
     math.log: _float_function(np.log),
 }
+_HALF = ("ceil", "cos", "exp", "floor", "log10", "log2", "sin", "sqrt", "trunc")  # of float16
 for _function, _ufunc in {
     "acos": np.arccos,
     "acosh": np.arccosh,
@@ -194,7 +188,7 @@ for _function, _ufunc in {
     "tanh": np.tanh,
     "trunc": np.trunc,
 }.items():
-    PLAIN[getattr(math, _function)] = _float_function(_ufunc)
+    PLAIN[getattr(math, _function)] = _float_function(_ufunc, F2 if _function in _HALF else F4)
 if hasattr(math, "exp2"):
     PLAIN[math.exp2] = _float_function(np.exp2)
 for _ufunc in (  # of NumPy's functions those that Numba has for CUDA, which are not all

@@ -53,14 +53,16 @@ def result_dtype(name, a, b):
         return F8 if name == "Div" else U8 if a.kind == b.kind == "u" else I8
     if name == "Pow" and b.kind != "f":
         return F8 if a == F8 else F4
-    wide = _with_integer(a, b)
+    wide = common_float(a, b)
     return F4 if wide == F2 and name in ("FloorDiv", "Mod", "Pow") else wide
 
 
-def _with_integer(a, b):
-    if np.dtype(np.uint16) in (a, b) and F8 not in (a, b):
+def common_float(a, b):
+    """The float that two numbers become, of which one at least is one: uint8 and uint16 widen."""
+    wide = np.promote_types(a, b)
+    if a != b and np.dtype(np.uint16) in (a, b):
         return F8
-    return np.promote_types(a, b)
+    return F4 if wide == F2 and np.dtype(np.uint8) in (a, b) else wide
 
 
 def _build(name, a, b):

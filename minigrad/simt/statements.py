@@ -216,7 +216,7 @@ _KEYWORDS = {
     "Try": "try",
     "With": "with",
     "ClassDef": "class",
-    "FunctionDef": "def within a kernel",
+    "FunctionDef": "def",
     "Delete": "del",
     "Match": "match",
     "Global": "global",

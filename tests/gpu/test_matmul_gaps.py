@@ -32,9 +32,9 @@ def gapped(machine, x, gaps):
 
 
 @pytest.mark.parametrize("where", ["a", "b", "out"])
-@pytest.mark.parametrize("gaps", [(1, 0, 0), (0, 1, 0), (3, 4, 1), (4, 8, 4)], ids=str)
+@pytest.mark.parametrize("gaps", [(1, 0, 0), (0, 1, 0), (1, 8, 4), (4, 8, 4)], ids=str)
 def test_three_axes_of_batches_with_gaps(machine, where, gaps):
-    """The first is several launches, which begin anywhere; vectors are read where all allow it."""
+    """Some are several launches, which begin anywhere; vectors are read where all allow it."""
     shape = (2, 3, 2)
     a, b = random(RNG, (*shape, 4, 8), "f4"), random(RNG, (*shape, 8, 12), "f4")
     want = a @ b

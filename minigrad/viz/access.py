@@ -17,9 +17,8 @@ from minigrad.simt.report import cost, remarks, size
 from minigrad.simt.traffic import BANKS, SECTOR, WORD
 
 WIDTH, LEFT, CELL = 720, 56, 20  # pixels; CELL: of a lane, and of a bank
-ROW = 34  # sectors in a row of the picture
+ROW, PER_ROW = 34, 16  # the height of a row, and how many sectors stand in it
 TOP, LANE, GAP = 46, 18, 92
-MOST_ROWS, MOST_PASSES = 8, 32
 STYLE = (
     ".mg-access{--mg-page:var(--jp-layout-color1,#fff);"
     "--mg-ink:var(--jp-content-font-color1,#1f2430);"
@@ -148,17 +147,15 @@ def _sectors(access):
     touched = sorted(
         {int(s) for b in first for s in range(b // SECTOR, -(-(b + access.nbytes) // SECTOR))}
     )
-    wide, per_row = WIDTH / 16, 16
-    shown = touched[: MOST_ROWS * per_row]
-    place = {s: divmod(k, per_row) for k, s in enumerate(shown)}
+    wide = WIDTH / PER_ROW
+    place = {s: divmod(k, PER_ROW) for k, s in enumerate(touched)}
     top = TOP + LANE + GAP
     parts = list(_lanes(sample))
     pixel = (wide - 6) / SECTOR
     for lane, byte in zip(lanes.tolist(), first.tolist(), strict=True):
-        if byte // SECTOR in place:
-            row, column = place[byte // SECTOR]
-            x = LEFT + column * wide + (byte % SECTOR + access.nbytes / 2) * pixel
-            parts.append(_way(lane, x, top + row * ROW))
+        row, column = place[byte // SECTOR]
+        x = LEFT + column * wide + (byte % SECTOR + access.nbytes / 2) * pixel
+        parts.append(_way(lane, x, top + row * ROW))
     for sector, (row, column) in place.items():
         x, y = LEFT + column * wide, top + row * ROW
         parts.append(
@@ -169,19 +166,17 @@ def _sectors(access):
                 f'<text x="{LEFT - 6}" y="{y + 11}" text-anchor="end">{sector * SECTOR}</text>'
             )
     for byte in sorted({int(b) for b in first}):
-        if byte // SECTOR in place:
-            row, column = place[byte // SECTOR]
-            x = LEFT + column * wide + byte % SECTOR * pixel
-            width = min(access.nbytes, SECTOR - byte % SECTOR) * pixel
-            parts.append(
-                f'<rect class="mg-used" x="{x:.1f}" y="{top + row * ROW + 2}" '
-                f'width="{max(width - 0.6, 1):.1f}" height="10"/>'
-            )
-    rows = -(-len(shown) // per_row)
-    left_out = f"; {len(touched) - len(shown)} more not drawn" if len(touched) > len(shown) else ""
+        row, column = place[byte // SECTOR]
+        x = LEFT + column * wide + byte % SECTOR * pixel
+        width = min(access.nbytes, SECTOR - byte % SECTOR) * pixel
+        parts.append(
+            f'<rect class="mg-used" x="{x:.1f}" y="{top + row * ROW + 2}" '
+            f'width="{max(width - 0.6, 1):.1f}" height="10"/>'
+        )
+    rows = -(-len(touched) // PER_ROW)
     axis = (
         f"boxes: the sectors that are moved, at the left the first byte within {access.array}; "
-        f"filled: bytes asked for{left_out}"
+        "filled: bytes asked for"
     )
     return parts, top + rows * ROW + 26, axis
 
@@ -200,15 +195,14 @@ def _banks(access):
             if word not in here:
                 here.append(word)
             ways.append((lane, word % BANKS, here.index(word)))
-    high = min(MOST_PASSES, max(map(len, words)))
+    high = max(map(len, words))  # at most one word a lane: 32
     parts = list(_lanes(sample))
     step = 14
     for lane, bank, level in ways:
-        if level < MOST_PASSES:
-            parts.append(_way(lane, LEFT + bank * CELL + 40 + CELL / 2 - 1.5, top + level * step))
+        parts.append(_way(lane, LEFT + bank * CELL + 40 + CELL / 2 - 1.5, top + level * step))
     for bank in range(BANKS):
         x = LEFT + bank * CELL + 40
-        for level, word in enumerate(words[bank][:MOST_PASSES]):
+        for level, word in enumerate(words[bank]):
             kind = "mg-clash" if level >= sample.least else "mg-word"
             parts.append(
                 f'<rect class="{kind}" x="{x}" y="{top + level * step}" width="{CELL - 3}" '

@@ -111,6 +111,21 @@ def test_compiled_once_per_types(device):
     assert len(device.compiled_for) == 2
 
 
+@cuda.jit
+def double(x, out, n):
+    i = cuda.grid(1)
+    if i < n:
+        out[i, 1] = x[i] + x[i]
+
+
+def test_two_kernels_of_the_same_types_are_two(device):
+    x, out = mg.ones(40, device="cuda"), mg.zeros((40, 3), device="cuda")
+    halve[2, 32](x, out, 40)
+    double[2, 32](x, out, 40)
+    assert out.tolist() == [[0.0, 2.0, 0.0]] * 40
+    assert [function for function, _ in device.compiled_for] == [halve.py_func, double.py_func]
+
+
 def test_devices_do_not_mix(device):
     x, out = mg.zeros(40, device="cuda"), mg.zeros((40, 3), device="simt")
     with pytest.raises(DeviceError, match="x on cuda, out on simt"):

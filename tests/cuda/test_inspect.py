@@ -73,6 +73,7 @@ def test_copies_overlap_as_the_arguments_do():
         cuda.inspect(shift[2, 32], x[:64], x[1:], 1)
     assert x.tolist() == list(range(65))
     cuda.inspect(shift[2, 32], x[:64:2], x[1:64:2][::-1], 1)
+    cuda.inspect(shift[2, 32], x, x[60:64], 1)  # a part in the middle of the other one
     cuda.inspect(shift[2, 32], np.zeros((4, 0), f4)[0], np.zeros(0, f4), 1)
 
 

@@ -39,6 +39,12 @@ def by_two_names(x, out):
     b[0] = a[0]
 
 
+def by_a_name_of_a_name(x, out):
+    a = out
+    b = a
+    b[0] = x[0]
+
+
 def by_wide(p, q):
     a, b, c, d = cuda.load4(p, 0)
     cuda.store4(q, 0, a, b, c, d)
@@ -90,7 +96,8 @@ def by_a_loop_over_arrays(a, b, x):
     ("function", "names"),
     [
         (plain, {"out"}), (augmented, {"out"}), (by_atomic, {"out"}), (by_view, {"out"}),
-        (by_choice, {"a", "b"}), (by_two_names, {"out"}), (by_wide, {"q"}),
+        (by_choice, {"a", "b"}), (by_two_names, {"out"}), (by_a_name_of_a_name, {"out"}),
+        (by_wide, {"q"}),
         (through_helper, {"out"}), (through_names, {"out"}),
         (by_what_a_function_gives_back, {"out"}), (by_a_choice_without_a_name, {"a", "b"}),
         (by_a_name_with_a_type, {"out"}), (by_a_name_within, {"out"}),

@@ -1,7 +1,7 @@
 """Functions of a warp: shuffles, votes, `syncwarp`. Each names the lanes that take part by a mask.
 
-All lanes of the warp that the mask names and that still run must be active here; a shuffle may
-read from active lanes only.
+All lanes of the warp that the mask names and that still run must be active here and give the same
+mask; groups with masks of their own may call at once. A shuffle reads from lanes of its mask only.
 """
 
 import numpy as np
@@ -21,14 +21,18 @@ def _vector(value, lanes):
 
 
 def _take_part(call, f, m, mask, kind: type[SimulationError] = InactiveLaneError):
-    """Checks a mask; bool (count,): the lanes that take part: active, and named by their mask."""
+    """Checks a mask: (the lanes that take part, bool (count,) or None for all; whom each names).
+
+    Whom it names are the bits of its mask, int64, a scalar or one per lane: groups of one warp that
+    have masks of their own may call at once.
+    """
     wave, lanes = f.wave, f.wave.lanes
     if wave.counts is not None and kind is InactiveLaneError:
         wave.counts.exchange(call.site, m)
     if mask.ndim == 0 and int(mask) & _FULL == _FULL:
         if m is None:
-            return None
-        named = np.ones(lanes.count, bool)
+            return None, _ALL
+        bits, named = _ALL, np.ones(lanes.count, bool)
     else:
         bits = mask.astype(np.int64) & _FULL
         named = ((bits >> lanes.position) & 1).astype(bool)
@@ -45,7 +49,7 @@ def _take_part(call, f, m, mask, kind: type[SimulationError] = InactiveLaneError
                 fix="name all lanes that call: 0xffffffff for the whole warp",
             )
         if bits.ndim:
-            named = _agreed(call, lanes, m, bits, named, kind)
+            named = _agreed(call, lanes, m, bits, kind)
     if m is not None:
         here = np.zeros(lanes.warps, bool)
         here[lanes.warp[m]] = True
@@ -65,15 +69,18 @@ def _take_part(call, f, m, mask, kind: type[SimulationError] = InactiveLaneError
                 fix="call it where the whole warp passes, or name in the mask who is here",
             )
         named = named & m
-    return named
+    return named, bits
 
 
-def _agreed(call, lanes, m, bits, named, kind):
-    """Lanes that call together must give the same mask."""
-    active = np.ones(lanes.count, bool) if m is None else m
-    by_warp = np.zeros(lanes.warps, np.int64)
-    by_warp[lanes.warp[active]] = bits[active]
-    lane = offender(lanes, m, (by_warp[lanes.warp] != bits) & named)
+def _agreed(call, lanes, m, bits, kind):
+    """bool (count,): the lanes that others name. Who is named must give the same mask."""
+    masks = np.zeros((lanes.warps, WARP), np.int64)  # 0: not active
+    on = np.arange(lanes.count) if m is None else np.flatnonzero(m)
+    masks[lanes.warp[on], lanes.position[on]] = bits[on]
+    mates = masks[lanes.warp]
+    is_named = (bits[:, None] >> np.arange(WARP)) & 1
+    other = (is_named != 0) & (mates != 0) & (mates != bits[:, None])
+    lane = offender(lanes, m, other.any(1))
     if lane is not None:
         raise fault(
             kind,
@@ -83,7 +90,8 @@ def _agreed(call, lanes, m, bits, named, kind):
             lane,
             got=f"mask {int(bits[lane]):#010x}",
         )
-    return ((by_warp[lanes.warp] >> lanes.position) & 1).astype(bool)
+    together = np.bitwise_or.reduce(masks, 1)[lanes.warp]
+    return ((together >> lanes.position) & 1).astype(bool)
 
 
 def _shuffle(source):
@@ -96,7 +104,7 @@ def _shuffle(source):
                 f"{describe(value)} cannot be shuffled",
                 "numbers of 32 and 64 bits can: convert it, np.int32(v)",
             )
-        part = _take_part(call, f, m, mask)
+        part, named = _take_part(call, f, m, mask)
         size = int(width)
         within = lanes.position % size
         wanted, inside = source(within, np.asarray(argument).astype(np.int64), size)
@@ -106,7 +114,7 @@ def _shuffle(source):
         there = threads < lanes.threads
         safe = np.where(there, lane, 0)
         if part is not None:
-            there = there & part[safe]
+            there = there & part[safe] & ((named >> position) & 1 != 0)
         if not there.all():
             bad = offender(lanes, m, ~there)
             if bad is not None:
@@ -158,11 +166,11 @@ def _ballots(f, m, part, predicate):
 
 def _vote(decide):
     def run(call, f, m, mask, predicate):
-        lanes = f.wave.lanes
-        part = _take_part(call, f, m, mask)
-        held = _ballots(f, m, part, predicate)
-        there = _ballots(f, m, part, np.bool_(True))
-        return decide(held, there)[lanes.warp]
+        warp = f.wave.lanes.warp
+        part, named = _take_part(call, f, m, mask)
+        held = _ballots(f, m, part, predicate)[warp]
+        there = _ballots(f, m, part, np.bool_(True))[warp]
+        return decide(held & named, there & named)
 
     return run
 
@@ -170,28 +178,27 @@ def _vote(decide):
 def _match_any(call, f, m, mask, value):
     """The lanes of the warp that hold the same value, as bits."""
     lanes = f.wave.lanes
-    part = _take_part(call, f, m, mask)
+    part, named = _take_part(call, f, m, mask)
     there = np.ones(lanes.count, bool) if part is None else part
     values = _vector(value, lanes)
     _, number = np.unique(values, return_inverse=True)
     group = lanes.warp * (int(number.max()) + 1) + number
     weights = np.where(there, np.int64(1) << lanes.position, 0).astype(np.float64)
-    return np.bincount(group, weights).astype(np.int64)[group].astype(np.uint32).view(np.int32)
+    return _bits(np.bincount(group, weights).astype(np.int64)[group] & named)
 
 
 def _match_all(call, f, m, mask, value):
     """(mask, True) in warps whose lanes all hold the same value, (0, False) in others."""
     lanes = f.wave.lanes
     same = _match_any(call, f, m, mask, value)
-    part = _take_part(call, f, m, mask)
-    there = _ballots(f, m, part, np.bool_(True)).astype(np.uint32).view(np.int32)[lanes.warp]
+    part, named = _take_part(call, f, m, mask)
+    there = _bits(_ballots(f, m, part, np.bool_(True))[lanes.warp] & named)
     held = same == there
     return np.where(held, there, np.int32(0)), held
 
 
 def _active(call, f, m):
-    held = _ballots(f, m, m, np.bool_(True))
-    return held.astype(np.uint32).view(np.int32)[f.wave.lanes.warp]
+    return _bits(_ballots(f, m, m, np.bool_(True))[f.wave.lanes.warp])
 
 
 def _lanes_below(call, f, m):
@@ -199,13 +206,22 @@ def _lanes_below(call, f, m):
 
 
 def _syncwarp(call, f, m, mask=_ALL):
-    part = _take_part(call, f, m, mask, DivergentBarrierError)
-    f.wave.memory.warp_barrier(part)
+    part, named = _take_part(call, f, m, mask, DivergentBarrierError)
+    groups = [part] if named.ndim == 0 else _groups(part, named)
+    for group in groups:
+        f.wave.memory.warp_barrier(group)
     if f.wave.counts is not None:
         f.wave.counts.barrier(call.site, m, scope="warp")
 
 
-def _bits(held, there):
+def _groups(part, named):
+    """The lanes that meet, mask by mask."""
+    for mask in np.unique(named if part is None else named[part]):
+        yield named == mask if part is None else part & (named == mask)
+
+
+def _bits(held):
+    """Bits of lanes as Numba gives them: int32."""
     return held.astype(np.uint32).view(np.int32)
 
 
@@ -214,7 +230,7 @@ FUNCTIONS = {
     "shfl_up_sync": _shuffle(_from_below),
     "shfl_down_sync": _shuffle(_from_above),
     "shfl_xor_sync": _shuffle(_across),
-    "ballot_sync": _vote(_bits),
+    "ballot_sync": _vote(lambda held, there: _bits(held)),
     "any_sync": _vote(lambda held, there: held != 0),
     "all_sync": _vote(lambda held, there: held == there),
     "eq_sync": _vote(lambda held, there: (held == 0) | (held == there)),

@@ -69,6 +69,13 @@ SNIPPETS = {
     part = m[1:6:2, i % 5]
     out[i] = row[2] + part[2] + part.shape[0] + m.T[1, i % 7] + x[5:][i % 45] + x[-3:][1]
 """,
+    "views chosen by each thread": """
+    row = m[0]
+    if i % 2:
+        row = m[i % 7]
+    part = m[1:4] if i % 3 else m[2:5]
+    out[i] = row[i % 5] + part[i % 3, 1]
+""",
     "loop over an array": """
     s = 0.0
     for v in m[i % 7]:

@@ -93,6 +93,36 @@ def kernel(lock, total):
     assert total[0] == 31
 
 
+def test_locks_and_syncwarps_within_device_functions():
+    """What orders accesses there orders those of the kernel: blocks run one by one, no alarm."""
+    text = """
+def take(lock):
+    while cuda.atomic.cas(lock, 0, 0, 1) != 0:
+        pass
+
+
+def meet():
+    cuda.syncwarp()
+
+
+def kernel(lock, total, out):
+    part = cuda.shared.array(32, np.int64)
+    t = cuda.threadIdx.x
+    part[t] = cuda.grid(1)
+    meet()
+    out[cuda.grid(1)] = part[31 - t]
+    if t == 0:
+        take(lock)
+        total[0] = total[0] * 2 + 1
+        cuda.threadfence()
+        cuda.atomic.exch(lock, 0, 0)
+"""
+    total, out = np.zeros(1, np.int64), np.zeros(160, np.int64)
+    launch(text, 5, 32, np.zeros(1, np.int32), total, out)
+    assert total[0] == 31
+    assert (out.reshape(5, 32) == np.arange(160).reshape(5, 32)[:, ::-1]).all()
+
+
 def test_shared_atomics_and_histogram():
     text = """
 def kernel(x, out):

@@ -177,6 +177,8 @@ def kernel(out):
         for k in range(3):
             acc[{index}] = r * 10 + k
         out[i] = out[i] * 2 + acc[0] + acc[1] * acc[2]
+    if i:  # what threads wrote that have left the loop before others
+        out[i] += acc[0] + acc[i % 3]
 """
     out, wanted = np.zeros(6, np.int64), np.zeros(6, np.int64)
     simt.launch(define(text)["kernel"], 1, 6, (out,))

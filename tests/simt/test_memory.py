@@ -151,6 +151,17 @@ def test_static_shared_memory_has_a_limit():
         simt.launch(kernel, 1, 1, (np.zeros(1, f4),))
 
 
+def test_each_wave_has_its_own_static_shared_memory():
+    def kernel(out):
+        a = cuda.shared.array(8192, f4)
+        a[cuda.threadIdx.x] = cuda.blockIdx.x
+        out[cuda.grid(1)] = a[cuda.threadIdx.x]
+
+    out = np.zeros(40 * 1024)
+    simt.launch(kernel, 40, 1024, (out,))  # 32 blocks fill a wave
+    assert (out == np.arange(out.size) // 1024).all()
+
+
 def test_many_readings_of_one_array_do_not_hold_memory(monkeypatch):
     """The list of readings is emptied into the records, and races are found as before."""
     monkeypatch.setattr("minigrad.simt.races.MOST_WAITING", 64)

@@ -205,3 +205,18 @@ def test_a_syncwarp_of_half_a_warp_orders_that_half():
     assert both.access("read", "shared", "f4", thread - 4, thread >= 4, 3) == (None, [])
     error, races = both.access("read", "shared", "f4", thread + 4, thread < 1, 4)
     assert accused(both, error, races, 4)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("space", ["global", "shared"])
+@pytest.mark.parametrize("kind", ["read", "atomic"])
+@pytest.mark.parametrize("writer", [0, 3, 7])
+def test_one_element_that_all_threads_use(exact, space, kind, writer):
+    """Whoever writes it then, and whichever single thread has used it, is told from all."""
+    for users in (None, np.arange(8) == 0, np.arange(8) == 7, np.arange(8) % 7 == 0):
+        both = begun(1, 8, exact)
+        both.access(kind, space, "f4", np.int64(0), users, 1)
+        alone = np.arange(8) == writer
+        error, races = both.access("write", space, "f4", np.int64(0), alone, 2)
+        assert (error is None) == (users is not None and users.sum() == 1 and users[writer])
+        assert error is None or accused(both, error, races, 2)

@@ -251,6 +251,15 @@ def test_what_has_a_device_is_not_the_name_of_one():
             ask(x)
 
 
+def test_a_plain_attribute_stays_where_it_is_when_a_model_moves():
+    model = mg.nn.Linear(2, 2)
+    model.mask = mg.ones((2,))
+    model.register_buffer("scale", mg.ones((2,)))
+    y = model.to("simt")(mg.ones((1, 2), device="simt")) * model.scale
+    with pytest.raises(DeviceError, match=r"model\.to\('simt'\), which moves .* register_buffer"):
+        y * model.mask
+
+
 def test_in_place_errors_name_the_method():
     with pytest.raises(ShapeError, match=r"^copy_: "):
         mg.ones((2,)).copy_(mg.ones((3,)))

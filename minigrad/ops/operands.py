@@ -124,7 +124,10 @@ def _meeting_place(one, other):
     if "cpu" not in (one, other):
         return f"move one: x.to({one!r})"
     place = other if one == "cpu" else one
-    return f"move what is on the cpu: x.to({place!r}), for a model model.to({place!r})"
+    return (
+        f"move what is on the cpu: x.to({place!r}), for a model model.to({place!r}), which moves "
+        "parameters and what register_buffer was told"
+    )
 
 
 def check_operands(name, variables):

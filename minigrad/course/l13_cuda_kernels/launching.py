@@ -92,7 +92,8 @@ class Counted:
         lines = self.lines[name]
         if lines is None:
             return None
-        found = np.unique(lines[lines > 0]) if at is None else lines[at : at + 1]
+        lines = lines if at is None else lines[at : at + 1]
+        found = np.unique(lines[lines > 0])
         return place(t, int(found[0]), self.texts[int(found[0])]) if found.size == 1 else None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.errors import ArgumentTypeError, DeviceError, GradientError
+from minigrad.errors import ArgumentTypeError, DeviceError, GradientError, TraceError
 from minigrad.kernels import backend
 from minigrad.kernels.gpu import cuda_state
 from tests.functions import Two
@@ -226,6 +226,16 @@ def test_short_ways_of_the_cpu_never_see_arrays_of_the_device():
     assert [v.array.is_flat for v in made] == [v.device == "cpu" for v in made]
 
 
+@pytest.mark.parametrize("place", ["cpu", DEVICE])
+def test_printing_in_a_compiled_step_is_refused_in_the_same_words_everywhere(place):
+    step = mg.compile(lambda x: (repr(x * 2.0), x)[1])
+    with mg.device(place):
+        x = mg.ones((2,))
+        step(x)
+        with pytest.raises(TraceError, match="print or repr needs the elements"):
+            step(x)
+
+
 def test_compiled_functions_follow_the_default_device():
     x, double = mg.ones((2,)), mg.compile(lambda x: mg.ones((2,)) * 2.0)
     made = []
@@ -283,6 +293,7 @@ def test_data_that_is_no_variable_goes_where_its_operands_are():
         x + np.ones(2, np.float32), np.ones(2, np.float32) + x, x @ [[1.0], [1.0]], x[[1, 0]],
         mg.cross_entropy(x, [0, 1]), mg.mse(x, np.ones((2, 2), np.float32)),
         mg.where(x > 0.0, [1.0, 2.0], x), mg.concatenate([[[1.0, 1.0]], x]), x + np.float32(1.0),
+        mg.one_hot(mg.zeros((2,), "int64", DEVICE), 3), mg.batch_norm(x, None, None, training=True),
     ]  # fmt: skip
     assert {y.device for y in results} == {DEVICE}
     layer = mg.nn.Linear(2, 3).to(DEVICE)
@@ -305,7 +316,16 @@ def test_gradients_of_another_device_are_refused_everywhere():
     gm = mg.GradManager([x], callbacks=lambda p, g: away)
     with pytest.raises(DeviceError, match="callback"), gm:
         gm.backward((x * 2.0).sum())
-    assert x.grad is None
+
+    def whole(group, flat):
+        return mg.ones(flat.shape)
+
+    whole.whole_group = True
+    y = mg.ones((2,), device=DEVICE).requires_grad_()
+    gm = mg.GradManager([y], callbacks=whole)
+    with pytest.raises(DeviceError, match="wanted a flat gradient on simt"), gm:
+        gm.backward((y * 2.0).sum())
+    assert x.grad is y.grad is None
 
 
 def test_function_with_a_gradient_on_another_device_is_told():

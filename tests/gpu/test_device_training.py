@@ -134,6 +134,22 @@ def test_optimizer_state_follows_a_model_that_moves():
         close(p, q)
 
 
+def test_parameters_that_are_reached_later_get_state_then():
+    results = []
+    for place in ("cpu", DEVICE):
+        model = digits_model().to(place)
+        optimizer = mg.optim.Adam(model, 0.01)
+        x, labels = batch(0, place)
+        mg.cross_entropy(model[2](mg.ones((32, 32), device=place)), labels).backward()
+        for _ in range(2):
+            optimizer.step()
+            optimizer.zero_grad()
+            mg.cross_entropy(model(x), labels).backward()
+        results.append(list(model.parameters()))
+    for p, q in zip(*results, strict=True):
+        close(p, q)
+
+
 def test_model_with_parts_on_two_devices_trains_in_one_optimizer():
     first, second = digits_model(), digits_model()
     second[2].to(DEVICE)

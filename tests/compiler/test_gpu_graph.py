@@ -18,7 +18,7 @@ from tests.compiler.networks import mlp, rows
 from tests.compiler.test_gpu_equality import small
 from tests.compiler.twins import check, elements
 from tests.gpu import doubles
-from tests.gpu.test_runtime import FakeCublas
+from tests.gpu.doubles import FakeCublas
 
 
 class GraphDriver(doubles.DoubleDriver):

@@ -163,6 +163,49 @@ class Owner:
         driver.ask(lambda: driver.blocks.pop(address))
 
 
+class FakeCublas:
+    """Column-major products over addresses, as cuBLAS defines them."""
+
+    def __init__(self, device):
+        self.device, self.calls = device, 0
+
+    def create(self):
+        return 1
+
+    def set_stream(self, handle, stream):
+        assert stream == self.device.driver.stream.handle
+
+    def _product(
+        self, kind, ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, count
+    ):
+        size = np.dtype(kind).itemsize
+        number = {4: ctypes.c_float, 8: ctypes.c_double}[size]
+        alpha, beta = (number.from_address(at).value for at in (alpha, beta))
+
+        def matrix(at, rows, columns, ld):
+            data, start = self.device.driver.find(at)
+            strides = (size, ld * size)
+            return np.ndarray((rows, columns), kind, data, start, strides)
+
+        def work():
+            for i in range(count):
+                left = matrix(a + i * sa * size, *((k, m) if ta else (m, k)), lda)
+                right = matrix(b + i * sb * size, *((n, k) if tb else (k, n)), ldb)
+                target = matrix(c + i * sc * size, m, n, ldc)
+                product = (left.T if ta else left) @ (right.T if tb else right)
+                target[...] = alpha * product + (beta * target if beta else 0)
+
+        assert threading.get_ident() in self.device.driver.entered
+        self.calls += 1
+        self.device.driver.ask(work)
+
+    def sgemm_strided_batched(self, handle, *arguments):
+        self._product(np.float32, *arguments)
+
+    def dgemm_strided_batched(self, handle, *arguments):
+        self._product(np.float64, *arguments)
+
+
 @contextlib.contextmanager
 def doubled(**options):
     """The device `cuda` over a DoubleDriver, while the block lasts."""

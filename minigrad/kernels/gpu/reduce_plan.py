@@ -98,7 +98,7 @@ def _stages(program, how, kinds, sides, largest, aligned, count, may_split=True)
     narrow = fits(sides.kept, kept) and fits(sides.reduced, reduced) and rows * parts < SMALL
     dtype = _scratch_dtype(program, how, kinds) if parts > 1 else kinds[-1]
     form = ReduceForm(
-        how="sum" if parts > 1 and how == "mean" else how,
+        how="sum" if parts > 1 and how == "mean" else how,  # divided in the second stage alone
         kinds=(*kinds[:-1], dtype),
         layouts=numbers,
         kept=(len(sides.kept), kept_classes),
@@ -113,7 +113,7 @@ def _stages(program, how, kinds, sides, largest, aligned, count, may_split=True)
     )
     kernel = kernel_of(program, ("gpu reduce", form), reduce_text)
     extra = (
-        *(rows, length, part, 1.0 if parts > 1 else float(count)),
+        *(rows, length, part, float(count)),
         *space_numbers(sides.kept, kept, kept_classes, narrow),
         *space_numbers(sides.reduced, reduced, reduced_classes, narrow),
     )

@@ -64,7 +64,7 @@ def reduce_text(program, form):
     """The GpuKernel: (inputs, output, rows, length, part, count, sizes and strides).
 
     part: elements of a row for one place along the second axis of the grid. count: what a mean is
-    divided by; 1 where its parts are only summed.
+    divided by.
     """
     names, outs = operand_names(program, 1)
     everything, real = [*names, *outs], real_type(program, form.kinds)

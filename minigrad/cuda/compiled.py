@@ -97,11 +97,17 @@ class _Names(ast.NodeTransformer):
     def function(self):
         """The new function, with the lines of the old one."""
         tree = copy.deepcopy(self.source.tree)
+        # What Python evaluates at a `def` stays out: its names are not those of the body.
         tree.decorator_list, tree.returns = [], None
+        for argument in ast.walk(tree.args):
+            if isinstance(argument, ast.arg):
+                argument.annotation = None
+        tree.args.defaults = [ast.Constant(None) for _ in tree.args.defaults]
         tree.body = [self.visit(statement) for statement in tree.body]
         module = ast.fix_missing_locations(ast.Module([tree], []))
         made = dict(self.names)
         exec(compile(module, self.source.file, "exec"), made)
+        made[tree.name].__defaults__ = self.source.function.__defaults__
         return made[tree.name]
 
     def visit_Attribute(self, node):

@@ -5,6 +5,7 @@ import math
 import re
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 import minigrad as mg
@@ -17,6 +18,7 @@ from tests.cuda.kernels import half
 from tests.gpu.doubles import doubled
 
 f4 = np.float32
+MORE = f4(3)
 NEEDS_COMPILER = pytest.mark.skipif(
     compiler.missing() is not None, reason="the CUDA compiler is not installed"
 )
@@ -180,6 +182,28 @@ def test_numba_compiles_what_the_simulator_runs():
     assert cubin.shared == 128
     entry = re.search(r"\.entry[^)]*\)", ptx_of(halve, *types))[0]
     assert entry.count(".param") == sum(len(compiled._words(v)) for v in values)
+
+
+@cuda.jit(device=True)
+def scaled(x: npt.NDArray, by=MORE) -> npt.NDArray:
+    return x * by
+
+
+@cuda.jit
+def with_types(x: npt.NDArray, out: npt.NDArray, n: int) -> None:
+    i: int = cuda.grid(1)
+    if i < n:
+        out[i] = scaled(x[i])
+
+
+@NEEDS_COMPILER
+def test_types_and_defaults_of_arguments_need_no_names_of_the_body():
+    types = [compiled._type(v) for v in (mg.zeros(40).array, mg.zeros(40).array, 40)]
+    (cubin,) = compiler.compile_function(compiled.translated(with_types.py_func), types, [(9, 0)])
+    assert cubin.doubles == 0
+    x, out = np.ones(40, f4), np.zeros(40, f4)
+    with_types[2, 32](x, out, 40)
+    assert out.tolist() == [3.0] * 40
 
 
 @NEEDS_COMPILER

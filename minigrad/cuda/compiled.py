@@ -74,19 +74,22 @@ def _words(value):
     return [0, 0, value.size, size, value.address, *value.shape, *strides]
 
 
-def translated(function):
-    """The function as Numba can compile it: with the names of `numba.cuda`."""
+def translated(function, callers=()):
+    """The function as Numba can compile it: with the names of `numba.cuda`.
+
+    callers: the functions that are being translated and call this one.
+    """
     found = _translated.get(function)
     if found is None:
-        found = _translated[function] = _Names(Source(function)).function()
+        found = _translated[function] = _Names(Source(function), (*callers, function)).function()
     return found
 
 
 class _Names(ast.NodeTransformer):
     """Puts Numba's names into the tree of a kernel; other names keep what they stood for."""
 
-    def __init__(self, source):
-        self.source, self.scope = source, Scope(source)
+    def __init__(self, source, callers):
+        self.source, self.scope, self.callers = source, Scope(source), callers
         self.cuda = compiler.names()["cuda"]
         code, given = source.function.__code__, source.function.__globals__
         self.names = {name: given[name] for name in code.co_names if name in given}
@@ -123,7 +126,9 @@ class _Names(ast.NodeTransformer):
             return self._intrinsic(found.path, node)
         function = getattr(found, "py_func", None)
         if getattr(found, "is_device", False) and function is not None:
-            value = self.cuda.jit(device=True)(translated(function))
+            if function in self.callers:
+                raise self.source.recursion(node, function)
+            value = self.cuda.jit(device=True)(translated(function, self.callers))
         elif isinstance(found, DType):
             value = found.numpy.type
         else:

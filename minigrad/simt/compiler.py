@@ -59,11 +59,7 @@ class Compiler(Statements, Loops, Expressions, Access, Calls, Iterations):
     def program(self, function, node):
         """The program of a device function that this one calls."""
         if function in self.callers:
-            raise self.source.refuse(
-                node,
-                f"{function.__name__} calls itself, which a CUDA kernel cannot do in Numba",
-                fix="write it as a loop",
-            )
+            raise self.source.recursion(node, function)
         found = program(function, self.callers)
         self.used.update(found.used)
         self.exact = self.exact or found.exact

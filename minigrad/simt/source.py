@@ -64,3 +64,8 @@ class Source:
     def refuse(self, node, what, fix=None):
         """The error of a construct that Numba does not compile."""
         return NotInCudaError(what, where=self.site(node).where, fix=fix)
+
+    def recursion(self, node, function):
+        """The error of a function that calls itself, also through others."""
+        what = f"{function.__name__} calls itself, which a CUDA kernel cannot do in Numba"
+        return self.refuse(node, what, fix="write it as a loop")

@@ -12,7 +12,7 @@ import minigrad as mg
 from minigrad import cuda, simt
 from minigrad.array.array import Array
 from minigrad.cuda import atomic_add, compiled, grid, load4
-from minigrad.errors import DeviceError, KernelError
+from minigrad.errors import DeviceError, KernelError, NotInCudaError
 from minigrad.kernels.gpu import compiler
 from tests.cuda.kernels import half
 from tests.gpu.doubles import doubled
@@ -204,6 +204,25 @@ def test_types_and_defaults_of_arguments_need_no_names_of_the_body():
     x, out = np.ones(40, f4), np.zeros(40, f4)
     with_types[2, 32](x, out, 40)
     assert out.tolist() == [3.0] * 40
+
+
+@cuda.jit(device=True)
+def factorial(n):
+    return 1 if n < 2 else n * factorial(n - 1)
+
+
+@cuda.jit
+def factorials(out):
+    out[cuda.grid(1)] = factorial(cuda.grid(1))
+
+
+@NEEDS_COMPILER
+def test_a_function_that_calls_itself_is_refused_as_in_the_simulator():
+    with pytest.raises(NotInCudaError, match="factorial calls itself") as here:
+        compiled.translated(factorials.py_func)
+    with pytest.raises(NotInCudaError) as there:
+        factorials[1, 4](np.zeros(4, np.int64))
+    assert str(here.value) == str(there.value)
 
 
 @NEEDS_COMPILER

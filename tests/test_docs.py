@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import minigrad as mg
+from minigrad.kernels.gpu import compiler
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -126,3 +127,32 @@ def test_public_name_exists(name):
     value = mg
     for part in name.split("."):
         value = getattr(value, part)
+
+
+def test_pages_run_modules_that_exist():
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    modules = set(re.findall(r"python -m ([a-z_.0-9]+\w)", pages))
+    assert {"benchmarks.gpu", "tests.simt.page"} <= modules
+    runnable = {
+        name
+        for name in modules
+        for path in (ROOT / name.replace(".", "/"),)
+        if path.with_suffix(".py").exists() or (path / "__main__.py").exists()
+    }
+    assert modules - runnable == set()
+
+
+def test_installations_name_extras_that_exist():
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES) + compiler.INSTALL
+    named = set(",".join(re.findall(r"(?:minigrad|\.)\[([a-z0-9,-]+)\]", pages)).split(","))
+    assert {"cuda", "cuda12", "lab"} <= named
+    assert named <= set(tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"])
+
+
+def test_design_lists_the_environment_variables_that_are_read():
+    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "minigrad").rglob("*.py"))
+    known = set(re.findall(r"\"(MINIGRAD_\w+)\"", "".join(sources)))
+    table = re.findall(r"^\| `(MINIGRAD_\w+)", read("docs/design.md"), flags=re.MULTILINE)
+    assert set(table) == known
+    pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert set(re.findall(r"MINIGRAD_\w+", pages)) == known

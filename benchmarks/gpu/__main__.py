@@ -32,7 +32,8 @@ def main(arguments=None):
     checks = list(run_checks(place, options)) if options.check else []
     memory, is_clean = None, True
     if options.check and not options.dry_run and not options.quick:
-        memory, is_clean = sanitizer.run()
+        left = SECONDS - (time.perf_counter() - started)
+        memory, is_clean = sanitizer.run(min(sanitizer.SECONDS, max(left, 0)))
         print(memory, flush=True)
     if options.check:
         record(options, checks, memory, {})  # it stays, whatever happens to the measurements

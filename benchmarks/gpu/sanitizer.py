@@ -16,8 +16,11 @@ def find():
     return shutil.which("compute-sanitizer", path=os.pathsep.join((os.environ["PATH"], *PLACES)))
 
 
-def run():
-    """(what was found in one line, whether that is fine): None, True where there is no checker."""
+def run(seconds=SECONDS):
+    """(what was found in one line, whether that is fine); fine where there is no checker.
+
+    seconds: how long it may take at most.
+    """
     program = find()
     if program is None:
         return "compute-sanitizer is not installed: memory was not checked", True
@@ -27,10 +30,10 @@ def run():
     root = Path(__file__).parents[2]
     try:
         done = subprocess.run(
-            command, cwd=root, capture_output=True, text=True, timeout=SECONDS, check=False
+            command, cwd=root, capture_output=True, text=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
-        return f"compute-sanitizer was not done after {SECONDS} s: nothing is known", False
+        return f"compute-sanitizer was not done after {seconds:.0f} s: nothing is known", False
     lines = [line for line in done.stdout.splitlines() if "ERROR SUMMARY" in line]
     last = lines[-1].strip("= ") if lines else f"ended with {done.returncode}"
     return f"compute-sanitizer, quick checks: {last}", done.returncode == 0

@@ -141,7 +141,7 @@ def test_kernels_are_compiled_ahead_where_everything_is_checked_on_a_gpu(monkeyp
     monkeypatch.setattr(cuda_state, "why_not", lambda: None)
     monkeypatch.setattr(ahead, "compile_all", lambda place, names: done.append((place, names)))
     monkeypatch.setattr(command, "run_checks", lambda place, options: done.append("checks") or [])
-    monkeypatch.setattr(sanitizer, "run", lambda: ("", True))
+    monkeypatch.setattr(sanitizer, "run", lambda seconds: ("", True))
     monkeypatch.setattr(report, "described", lambda: "A GPU.")
     for arguments in (["--check"], ["--check", "--quick"], ["--check", "--dry-run"]):
         command.main([*arguments, "--out", str(tmp_path / "gpu.md")])
@@ -239,7 +239,7 @@ def test_exit_status_tells_whether_all_went_well(monkeypatch, tmp_path, memory, 
     monkeypatch.setattr(ahead, "compile_all", lambda place, names: None)
     monkeypatch.setattr(command, "run_checks", lambda place, options: [check.Checked("sums", 3)])
     monkeypatch.setattr(command, "run_bench", lambda device, started: {"Launches": ([], stopped)})
-    monkeypatch.setattr(sanitizer, "run", lambda: ("what the checker says", memory))
+    monkeypatch.setattr(sanitizer, "run", lambda seconds: ("what the checker says", memory))
     monkeypatch.setattr(report, "described", lambda: "A GPU.")
     with doubled():
         arguments = ["--check", "--bench", "--out", str(tmp_path / "gpu.md")]
@@ -256,12 +256,35 @@ def test_checks_are_recorded_before_anything_is_measured(monkeypatch, tmp_path):
     monkeypatch.setattr(ahead, "compile_all", lambda place, names: None)
     monkeypatch.setattr(command, "run_checks", lambda place, options: [check.Checked("sums", 3)])
     monkeypatch.setattr(command, "run_bench", killed)
-    monkeypatch.setattr(sanitizer, "run", lambda: ("memory is fine", True))
+    monkeypatch.setattr(sanitizer, "run", lambda seconds: ("memory is fine", True))
     monkeypatch.setattr(report, "described", lambda: "A GPU.")
     with doubled(), pytest.raises(KeyboardInterrupt):
         command.main(["--check", "--bench", "--out", str(out)])
     assert "| sums | 3 |" in out.read_text()
     assert "memory is fine" in out.read_text()
+
+
+def test_memory_checker_that_takes_too_long_is_ended(monkeypatch, tmp_path):
+    program = tmp_path / "compute-sanitizer"
+    program.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    said, fine = sanitizer.run(0.1)
+    assert not fine
+    assert "nothing is known" in said
+
+
+@pytest.mark.parametrize(("passed", "allowed"), [(0, sanitizer.SECONDS), (500, 40), (900, 0)])
+def test_memory_checker_gets_what_is_left_of_the_time(monkeypatch, tmp_path, passed, allowed):
+    clock, given = iter([0, 0]), []
+    monkeypatch.setattr(command.time, "perf_counter", lambda: next(clock, passed))
+    monkeypatch.setattr(cuda_state, "why_not", lambda: None)
+    monkeypatch.setattr(ahead, "compile_all", lambda place, names: None)
+    monkeypatch.setattr(command, "run_checks", lambda place, options: [])
+    monkeypatch.setattr(sanitizer, "run", lambda seconds: (given.append(seconds), True))
+    monkeypatch.setattr(command, "record", lambda *page: None)
+    command.main(["--check"])
+    assert given == [allowed]
 
 
 def test_missing_memory_checker_is_said(monkeypatch):

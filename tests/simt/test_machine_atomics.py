@@ -101,6 +101,11 @@ def take(lock):
         pass
 
 
+def give(lock):
+    cuda.threadfence()
+    cuda.atomic.exch(lock, 0, 0)
+
+
 def meet():
     cuda.syncwarp()
 
@@ -114,8 +119,7 @@ def kernel(lock, total, out):
     if t == 0:
         take(lock)
         total[0] = total[0] * 2 + 1
-        cuda.threadfence()
-        cuda.atomic.exch(lock, 0, 0)
+        give(lock)
 """
     total, out = np.zeros(1, np.int64), np.zeros(160, np.int64)
     launch(text, 5, 32, np.zeros(1, np.int32), total, out)

@@ -174,11 +174,13 @@ def kernel(out):
     i = cuda.grid(1)
     for r in range(i):
         acc = cuda.local.array(3, np.int64)
+        one = cuda.local.array(1, np.int64)
+        one[0] = r
         for k in range(3):
             acc[{index}] = r * 10 + k
         out[i] = out[i] * 2 + acc[0] + acc[1] * acc[2]
     if i:  # what threads wrote that have left the loop before others
-        out[i] += acc[0] + acc[i % 3]
+        out[i] += one[0] + acc[i % 3]
 """
     out, wanted = np.zeros(6, np.int64), np.zeros(6, np.int64)
     simt.launch(define(text)["kernel"], 1, 6, (out,))
@@ -202,16 +204,20 @@ def kernel(out):
 
 def test_pointers():
     text = """
-def kernel(p, q, n):
+def kernel(first, p, q, n):
     i = cuda.grid(1)
     if i < n:
         q[i] = p[i] + p[i - 1]  # a pointer does not count from the end
+    elif i > n:
+        r = first if i % 2 else p
+        q[i] = r[i - 5]
 """
     data = np.arange(10, dtype=np.float32)
     out = np.zeros(8, np.float32)
-    arguments = simt.Pointer(data, np.float32, 8), simt.Pointer(out, np.float32), 4
+    first, p = simt.Pointer(data, np.float32), simt.Pointer(data, np.float32, 8)
+    arguments = first, p, simt.Pointer(out, np.float32), 4
     simt.launch(define(text)["kernel"], 1, 8, arguments)
-    assert out.tolist() == [3, 5, 7, 9, 0, 0, 0, 0]
+    assert out.tolist() == [3, 5, 7, 9, 0, 0, 3, 2]
 
 
 def test_four_at_once():

@@ -147,6 +147,15 @@ def test_print_of_tuples_and_positions(capsys):
         run("print(a)", np.arange(2.0))
 
 
+def test_arrays_without_elements():
+    out = np.zeros(4)
+    for empty in (np.zeros((0, 4)), np.zeros((3, 4))[3:, ::2], out[4:].reshape(0, 1)):
+        run("for k in range(a.shape[0]):\n    b[i] = a[k, 0]\nb[i] += a.size + 1", empty, out)
+        with pytest.raises(OutOfBoundsError, match="outside of its array"):
+            run("b[i] = a[0, 0]", empty, out)
+    assert out.tolist() == [3] * 4
+
+
 def test_memory_that_one_argument_may_write_and_another_may_not():
     for reads_first in (True, False):
         x = np.arange(8.0)

@@ -21,6 +21,10 @@ def test_threads_that_call_together_give_one_mask(call):
     for masks in ([3, 3, 15, 15], [3, 15, 12, 12]):
         with pytest.raises(SimulationError, match="with different masks"):
             launch(text, 1, 4, np.array(masks))
+    text = f"def kernel(masks):\n    m = masks[cuda.threadIdx.x]\n    if m:\n        {call}\n"
+    launch(text, 1, 4, np.array([3, 3, 0, 0]))
+    with pytest.raises(SimulationError, match="names lanes of the warp that are not here"):
+        launch(text, 1, 4, np.array([7, 7, 0, 0]))
 
 
 def test_votes_of_groups():

@@ -52,12 +52,6 @@ def extents(value, what, limits):
     return whole
 
 
-def _bounds(array):
-    """(first, past the last) address of the bytes that an array shows."""
-    low, high = byte_bounds(array)
-    return low, high if array.size else low
-
-
 def _parts(values):
     """The arrays that arguments show, and those in tuples."""
     for value in values:
@@ -80,7 +74,7 @@ class _Buffers:
         self.regions = {}
         self.constants = {}
         self.spans = []  # [first address, past the last] of overlapping arguments
-        for low, high in sorted(_bounds(array) for array in _parts(arguments)):
+        for low, high in sorted(byte_bounds(array) for array in _parts(arguments)):
             if self.spans and low < self.spans[-1][1]:
                 self.spans[-1][1] = max(high, self.spans[-1][1])
             else:
@@ -88,7 +82,7 @@ class _Buffers:
 
     def region(self, array, name):
         """(region of the bytes that an array lies in, address of the region's first byte)."""
-        first, past = _bounds(array)
+        first, past = byte_bounds(array)
         low, high = next(s for s in self.spans if s[0] <= first and past <= s[1])
         if (low, high) not in self.regions:
             bytes_ = np.frombuffer((ctypes.c_char * (high - low)).from_address(low), np.uint8)

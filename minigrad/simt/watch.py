@@ -212,8 +212,8 @@ def _cure(kind, found, block, other_block, site, their):
         if their.text == site.text:
             return (
                 "several threads read it, change it and write it, each without the changes of the "
-                "others: cuda.atomic.add does all three in one; or give every thread an element of "
-                "its own"
+                "others: an atomic operation, cuda.atomic.add for one, does all three at once; or "
+                "give every thread an element of its own"
             )
         return (
             "both are this line: read into a variable, cuda.syncthreads(), then write; where the "

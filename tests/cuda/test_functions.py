@@ -71,6 +71,7 @@ def test_functions_that_kernels_may_not_call(call, why, fix):
 ONLY_NUMBA = [
     "x[:] = 0",
     "y = x[i:][0]",
+    "m = cuda.local.array((2, 3), np.float32); y = m[1]",
     "x.fill(0)",
     "y = x.sum()",
     "y = np.sum(x)",

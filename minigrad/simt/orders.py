@@ -7,19 +7,16 @@ One that lacks a barrier is right by luck, and here one can count how often. Mad
 it is slow, knows no shuffles, and does not watch memory, as the machine does.
 """
 
-import ast
-import inspect
 import random
-import textwrap
 from types import SimpleNamespace
 
 import numpy as np
 
 from minigrad.errors import DivergentBarrierError, EndlessLoopError, KernelError, describe_line
+from minigrad.simt.stops import generator_function
 
 WARP = 32
 MOST_STEPS = 1_000_000  # of a block
-BARRIERS = {"syncthreads": "block", "syncwarp": "warp"}
 
 
 def run_in_some_order(function, blocks, threads, arguments, *, seed=0, together=WARP, watch=None):
@@ -42,7 +39,8 @@ def run_in_some_order(function, blocks, threads, arguments, *, seed=0, together=
     draw = random.Random(seed)
     order = list(range(blocks))
     draw.shuffle(order)
-    make, language = _generator_function(function, _Language(blocks, threads))
+    language = _Language(blocks, threads)
+    make = generator_function(function, language, {})
     for block in order:
         _Block(make, language, block, threads, arguments, draw, together, watch).run(function)
 
@@ -198,78 +196,3 @@ class _Block:
                     self.waits[k] = ""
                 opened = True
         return opened
-
-
-class _Stops(ast.NodeTransformer):
-    """Puts a `yield line, wait` before every statement, and between a value and its store."""
-
-    def __init__(self):
-        self.names = 0
-
-    def stop(self, node, wait=""):
-        line = ast.Constant(node.lineno)
-        return ast.Expr(ast.Yield(ast.Tuple([line, ast.Constant(wait)], ast.Load())))
-
-    def body(self, statements) -> list[ast.stmt]:
-        return [new for statement in statements for new in self.statement(statement)]
-
-    def statement(self, node):
-        """Return the statements that stand for one."""
-        if isinstance(node, (ast.If, ast.While, ast.For)):
-            node.body, node.orelse = self.body(node.body), self.body(node.orelse)
-            return [self.stop(node), node]
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            name = getattr(node.value.func, "attr", "")
-            if name in BARRIERS:
-                return [self.stop(node, BARRIERS[name])]
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript):
-            old = ast.Subscript(node.target.value, node.target.slice, ast.Load())
-            return self.stored(node, node.target, ast.BinOp(old, node.op, node.value))
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-            return self.stored(node, node.targets[0], node.value)
-        return [self.stop(node), node]
-
-    def stored(self, node, target, value):
-        self.names += 1
-        name = f"_value_{self.names}"
-        targets: list[ast.expr] = [ast.Name(name, ast.Store())]
-        kept = ast.Assign(targets, value)
-        store = ast.Assign([target], ast.Name(name, ast.Load()))
-        return [self.stop(node), kept, self.stop(node), store]
-
-
-def _generator_function(function, language):
-    """Return the kernel as a generator function whose threads speak a language; and that."""
-    function = inspect.unwrap(getattr(function, "py_func", function))
-    lines, first = inspect.getsourcelines(function)
-    [tree] = ast.parse(textwrap.dedent("".join(lines))).body
-    assert isinstance(tree, ast.FunctionDef)
-    ast.increment_lineno(tree, first - 1)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute):
-            _known(node, language, function)
-    tree.decorator_list = []
-    body = tree.body if ast.get_docstring(tree) is None else tree.body[1:]  # it is no statement
-    tree.body = [*_Stops().body(body), ast.Return(None)]
-    tree.body.append(_Stops().stop(ast.Pass(lineno=first)))  # a generator, also when it is empty
-    module = ast.fix_missing_locations(ast.Module([tree], []))
-    names = {**function.__globals__, "cuda": language}
-    exec(compile(module, function.__code__.co_filename, "exec"), names)
-    return names[tree.name], language
-
-
-def _known(node, language, function):
-    """Raises for `cuda.name` and `cuda.atomic.name` if orders are not drawn for kernels with it."""
-    path = ast.unparse(node).split(".")
-    if path[0] != "cuda" or path[-1] in BARRIERS:
-        return
-    here = language
-    for name in path[1:3]:
-        here = getattr(here, name, None)
-        if here is None:
-            raise KernelError(
-                "orders are drawn for kernels with the plain names of cuda alone, without shuffles",
-                ast.unparse(node),
-                "wait with cuda.syncthreads() or cuda.syncwarp(), add with cuda.atomic.add",
-                describe_line(function.__code__.co_filename, node.lineno),
-            )

@@ -40,6 +40,45 @@ def no_first_barrier(x, out):
         out[cuda.blockIdx.x] = s[0]
 
 
+def halves(s, t, half):
+    while half > 0:
+        if t < half:
+            s[t] += s[t + half]
+        cuda.syncthreads()
+        half //= 2
+    return s[0]
+
+
+def sums_in_a_function(x, out):
+    s = cuda.shared.array(THREADS, np.float32)
+    s[cuda.threadIdx.x] = x[cuda.grid(1)]
+    cuda.syncthreads()
+    out[cuda.blockIdx.x] = halves(s, cuda.threadIdx.x, THREADS // 2)
+
+
+def halves_without_barriers(s, t, half):
+    while half > 0:
+        if t < half:
+            s[t] += s[t + half]
+        half //= 2
+    return s[0]
+
+
+def no_barrier_in_a_function(x, out):
+    s = cuda.shared.array(THREADS, np.float32)
+    s[cuda.threadIdx.x] = x[cuda.grid(1)]
+    cuda.syncthreads()
+    out[cuda.blockIdx.x] = halves_without_barriers(s, cuda.threadIdx.x, THREADS // 2)
+
+
+def down(x, n):
+    return x[n] if n == 0 else down(x, n - 1)
+
+
+def calls_itself(x, out):
+    out[0] = down(x, 3)
+
+
 def trusts_the_warp(x, out):
     s = cuda.shared.array(32, np.float32)
     t = cuda.threadIdx.x
@@ -104,10 +143,12 @@ def right_in(kernel, blocks, threads, together, seeds=8):
 def test_a_kernel_with_its_barriers_is_right_in_every_order(together):
     assert right_in(block_sum, 2, THREADS, together) == 8
     assert right_in(asks_the_warp, 1, 32, together) == 8
+    assert right_in(sums_in_a_function, 2, THREADS, together) == 8
 
 
 def test_without_a_barrier_it_is_right_by_luck_alone():
     assert 0 < right_in(no_first_barrier, 1, THREADS, 32, seeds=20) < 20
+    assert right_in(no_barrier_in_a_function, 1, THREADS, 1, seeds=20) < 20
 
 
 def test_a_kernel_that_trusts_the_warp_is_right_as_long_as_warps_go_in_lock_step():
@@ -153,6 +194,24 @@ def test_a_loop_without_end_ends(monkeypatch):
 def test_shuffles_are_refused_by_name():
     with pytest.raises(KernelError, match="shfl_down_sync"):
         run_in_some_order(shuffles, 1, 32, (np.zeros(1), np.zeros(1)))
+
+
+def several_targets(x, out):
+    t = cuda.threadIdx.x
+    out[t] = y = out[t + 32] = x[t]
+    out[t] += y
+
+
+def test_an_assignment_to_several_targets_reaches_all():
+    x, out = np.arange(32.0), np.zeros(64)
+    run_in_some_order(several_targets, 1, 32, (x, out))
+    assert (out == np.concatenate([2 * x, x])).all()
+
+
+def test_device_functions_that_call_themselves_are_refused():
+    with pytest.raises(KernelError, match="down does") as caught:
+        run_in_some_order(calls_itself, 1, 32, (np.zeros(1), np.zeros(1)))
+    assert f"test_orders.py:{down.__code__.co_firstlineno}" in caught.value.where
 
 
 def counts_at_a_barrier(x, out):

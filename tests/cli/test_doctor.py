@@ -121,6 +121,8 @@ def test_cache_that_does_not_last_is_reported(monkeypatch, tmp_path):
 
 
 def test_limited_threads_are_named(monkeypatch):
+    for name in doctor.THREAD_LIMITS:
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert "limited by OMP_NUM_THREADS=1" in doctor.threads().what
 

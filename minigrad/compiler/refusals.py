@@ -28,7 +28,7 @@ WATCHERS = {
     "minigrad.autograd.anomaly": "debug.detect_anomaly()",
     "minigrad.autograd.records": "debug.record_grad_function()",
 }
-FORWARD = Function.apply.__func__.__code__  # type: ignore[attr-defined]
+FORWARD = vars(Function)["apply"].__func__.__code__
 BACKWARD = FunctionPlan._call.__code__
 WAYS = {  # the engine's function that the person's line called -> (what it is, what to do)
     "__repr__": ("print or repr", PRINT),

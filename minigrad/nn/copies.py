@@ -50,7 +50,7 @@ class _View:
 
     def __call__(self, *args, **kwargs):
         with no_grad():
-            return super().__call__(*args, **kwargs)  # pyright: ignore[reportAttributeAccessIssue]
+            return super().__call__(*args, **kwargs)  # pyright: ignore - of the module's type
 
     def register_forward_hook(self, hook):
         """A hook of the model that this view shows, which calls it too."""

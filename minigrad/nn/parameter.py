@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from typing import Any
 
 from minigrad.array.array import Array
 from minigrad.errors import ArgumentTypeError, DTypeError, GradientError, ShapeError
@@ -11,6 +12,9 @@ from minigrad.graph.writes import written
 from minigrad.kernels.backend import device_of
 from minigrad.nn.ownership import add_owner, is_owned, path, remove_owner
 from minigrad.ops.operands import constant
+
+NAME: Any = Variable.name  # the descriptors that Parameter's own stand before
+REQUIRES_GRAD: Any = Variable.requires_grad
 
 _next_id = itertools.count(1).__next__
 
@@ -63,15 +67,15 @@ class Parameter(Variable):
     # -- names and owners ----------------------------------------------------------------------
 
     @property
-    def name(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+    def name(self):  # pyright: ignore[reportIncompatibleVariableOverride] - a slot there
         """Its own name, or else its place in the outermost living module: "0.weight"."""
-        own = Variable.name.__get__(self)  # type: ignore[attr-defined]
+        own = NAME.__get__(self)
         dead = self.owners[0][1] if self.owners else None
         return own or path(self.owners) or self.last_name or dead
 
     @name.setter
     def name(self, value):
-        Variable.name.__set__(self, value)  # type: ignore[attr-defined]
+        NAME.__set__(self, value)
 
     @property
     def is_orphan(self):
@@ -159,10 +163,10 @@ class Parameter(Variable):
             )
         if value is not self._requires_grad:
             written(self, f"{self._called()}.requires_grad = {value}")
-        Variable.requires_grad.fset(self, value)  # type: ignore[attr-defined]
+        REQUIRES_GRAD.fset(self, value)
 
     def __deepcopy__(self, memo):
-        out = type(self)(self.detach(), self._requires_grad, Variable.name.__get__(self))  # type: ignore[attr-defined]
+        out = type(self)(self.detach(), self._requires_grad, NAME.__get__(self))
         out.copy_of = self.copy_of
         memo[id(self)] = out
         return out

@@ -229,7 +229,7 @@ class ReduceOnPlateau(Schedule):
         """The learning rate now."""
         return max(peak * self.scale, min(self.minimum, peak))
 
-    def step(self, value):  # pyright: ignore[reportIncompatibleMethodOverride]
+    def step(self, value):  # pyright: ignore[reportIncompatibleMethodOverride] - as PyTorch
         """Takes the value that is watched, such as the loss on held-out data."""
         if state.trace is not None:
             self._later()

@@ -5,7 +5,7 @@ parameters updated and others not.
 """
 
 # what `signal` calls, without conversions to enums, which take microseconds
-import _signal  # pyright: ignore[reportMissingImports]
+import _signal  # pyright: ignore[reportMissingImports] - built in, without a stub
 import threading
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from minigrad.course.l06_memory_growth.lesson import lesson
@@ -41,7 +42,7 @@ class Case:
         self.versions = [int(v) for v in t.random.choice(range(100, 900), n, replace=False)]
         self.depths = list(depths) or [0] * n
 
-    def ask(self, writes: list[tuple[int, int]] = (), is_freed: bool = False) -> Any:  # type: ignore[assignment]
+    def ask(self, writes: Sequence[tuple[int, int]] = (), is_freed: bool = False) -> Any:
         """Ask check_saved; return what came of it."""
         names = [
             "View(" * depth + f"Storage at version {version}" + ")" * depth

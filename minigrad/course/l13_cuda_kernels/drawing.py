@@ -55,8 +55,10 @@ def draw_moment(axis: Any, kernel: Callable, moments: Sequence[Moment], step: in
     lines, first = inspect.getsourcelines(kernel)
     body = textwrap.dedent("".join(lines[1:])).splitlines()
     here = [(first + k, line) for k, line in enumerate(body, 1) if shown(line)]
-    places = {number: len(here) - 1 - k for k, (number, _) in enumerate(here)}
-    places[None] = -1  # type: ignore[index] # who has ended
+    places: dict[int | None, int] = {
+        number: len(here) - 1 - k for k, (number, _) in enumerate(here)
+    }
+    places[None] = -1  # who has ended
     moment = moments[min(step, len(moments) - 1)]
     for thread, line in enumerate(moment.lines):
         colour = BLOCKS[thread // WARP % len(BLOCKS)]

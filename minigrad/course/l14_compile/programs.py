@@ -95,9 +95,9 @@ def random_program(
         square = [x for x in recent if draft.shapes[x] == (n, n)]
         pool = square if name in ("matmul", "transpose", "sum_rows", "sum") else recent
         two = name in ("add", "sub", "mul", "greater", "matmul")
-        operands = [str(t.random.choice(pool)) for _ in range(1 + two)]
+        operands: list[str | float] = [str(t.random.choice(pool)) for _ in range(1 + two)]
         if name in ("add", "mul") and t.random.random() < 0.15:
-            operands[1] = float(t.random.integers(2, 5)) / 4  # type: ignore[call-overload]
+            operands[1] = float(t.random.integers(2, 5)) / 4
         draft.op(name, *operands)
     made = [op.output for op in draft.ops]
     if same_size:

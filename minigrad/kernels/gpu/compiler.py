@@ -78,15 +78,15 @@ def names():
     from llvmlite import ir
     from numba import config, cuda, types
 
-    if config.ENABLE_CUDASIM:  # pyright: ignore[reportAttributeAccessIssue]
+    if vars(config)["ENABLE_CUDASIM"]:
         raise MissingLibraryError(
             "compiling CUDA kernels: Numba's own simulator is switched on instead of its compiler",
             "NUMBA_ENABLE_CUDASIM=1",
             "unset that variable and start Python again; minigrad's simulator is device='simt'",
         )
     from numba.cuda import compiler, dispatcher, nvvmutils
-    from numba.cuda.core.errors import NumbaTypeError  # pyright: ignore[reportMissingImports]
-    from numba.cuda.extending import intrinsic  # pyright: ignore[reportMissingImports]
+    from numba.cuda.core.errors import NumbaTypeError  # pyright: ignore[reportMissingImports] - an extra
+    from numba.cuda.extending import intrinsic  # pyright: ignore[reportMissingImports] - an extra
 
     return {
         "NumbaTypeError": NumbaTypeError,

@@ -9,10 +9,12 @@ import functools
 import importlib
 import importlib.util
 import os
+from typing import Any
 
 from minigrad.array.dtypes import float32
 from minigrad.errors import ArgumentError, MissingLibraryError
 from minigrad.kernels import blas
+from minigrad.kernels.gpu.matmul import Matmul
 
 CHOICES = ("own", "library")
 INSTALL = 'pip install "minigrad[cuda-matmul]"'
@@ -76,22 +78,25 @@ class Cublas:
         function(self.handle, tb, ta, n, m, k, one, *left, *right, beta, *result)
 
 
-class LibraryMatmul:
+class LibraryMatmul(Matmul):
     """A part of a device table: `matmul` by the library, where it can."""
+
+    driver: Any
+    copy: Any
 
     def matmul(self, a, b, out, bias=None, accumulate=False):
         """out = a @ b (+ bias); at least two axes each, leading axes broadcast."""
         is_plain = out.dtype.is_float and out.size and a.shape[-1]
         if not is_plain or choice() == "own":
-            super().matmul(a, b, out, bias, accumulate)  # pyright: ignore[reportAttributeAccessIssue]
+            super().matmul(a, b, out, bias, accumulate)
             return
         how = blas.plan(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)
         if how is None:
-            super().matmul(a, b, out, bias, accumulate)  # pyright: ignore[reportAttributeAccessIssue]
+            super().matmul(a, b, out, bias, accumulate)
             return
-        self.driver.ready()  # pyright: ignore[reportAttributeAccessIssue]
+        self.driver.ready()
         if bias is not None:
-            self.copy(bias, out)  # pyright: ignore[reportAttributeAccessIssue]
+            self.copy(bias, out)
         numbers, inner, offsets = how
         size, starts = out.dtype.itemsize, (a.address, b.address, out.address)
         has_sum = accumulate or bias is not None
@@ -108,4 +113,4 @@ class LibraryMatmul:
     def cublas(self):
         """The library, started at the first product."""
         library = importlib.import_module("nvmath.bindings.cublas")
-        return Cublas(library, int(self.driver.stream.handle))  # pyright: ignore[reportAttributeAccessIssue]
+        return Cublas(library, int(self.driver.stream.handle))

@@ -14,7 +14,9 @@ except mg.errors.MinigradError as error:
 
 @pytest.fixture
 def shell():
-    yield InteractiveShell.instance(config=Config({"HistoryManager": {"enabled": False}}))
+    quiet = {"InteractiveShell": {"warn_venv": False}}  # whichever environment is activated
+    config = Config({"HistoryManager": {"enabled": False}, **quiet})
+    yield InteractiveShell.instance(config=config)
     InteractiveShell.clear_instance()
 
 

@@ -4,44 +4,18 @@ import ast
 import json
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 
+from minigrad.course import executing
 from minigrad.course.percent import notebook_text, parse
 from minigrad.course.stubs import cut
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "lessons" / "source").glob("[0-9][0-9]_*.py"))
 STEMS = [path.stem for path in SOURCES]
-
-# Runs a notebook with a kernel of this very Python, in the folder where a learner's would run.
-EXECUTE = """
-import sys, nbformat, nbclient
-from jupyter_client.kernelspec import KernelSpec
-from jupyter_client.manager import AsyncKernelManager
-
-path = sys.argv[1]
-notebook = nbformat.read(path, as_version=4)
-nbformat.validate(notebook)
-argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-
-
-class Manager(AsyncKernelManager):
-    @property
-    def kernel_spec(self):
-        return KernelSpec(argv=argv, display_name="this Python", language="python")
-
-
-client = nbclient.NotebookClient(
-    notebook, timeout=120, allow_errors=True, kernel_manager_class=Manager,
-    resources={"metadata": {"path": "."}},
-)
-client.execute()
-nbformat.write(notebook, path)
-"""
 
 
 def cells_of(stem):
@@ -59,15 +33,13 @@ def execute(stem, course, exercises):
     """Run a lesson beside these exercise files; return the notebook with its outputs."""
     shutil.copytree(ROOT / exercises, course / "exercises")
     (course / "lessons").mkdir()
-    path = course / "lessons" / f"{stem}.ipynb"
     source = ROOT / "lessons" / "source" / f"{stem}.py"
-    path.write_text(notebook_text(source.read_text(encoding="utf-8"), source.name))
-    command = [sys.executable, "-W", "ignore", "-c", EXECUTE, path.name]
-    done = subprocess.run(
-        command, cwd=path.parent, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(path.read_text())
+    text = notebook_text(source.read_text(encoding="utf-8"), source.name)
+    notebook, errors = executing.execute(text, course / "lessons")
+    ended = [error for error in errors if error.startswith(("DeadKernel", "CellTimeout"))]
+    assert not ended, errors
+    nbformat.validate(notebook)
+    return json.loads(nbformat.writes(notebook))
 
 
 def outputs(cell):

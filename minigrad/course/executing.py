@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from minigrad.grader.folder import CourseError
 
 KERNEL = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
 CELL_SECONDS = 300
+SOCKET_PATH = 90  # characters; systems take 103 to 107, and a kernel adds "-ipc-" and a number
 
 
 def needed_packages() -> None:
@@ -46,6 +48,9 @@ def execute(text: str, folder: Path) -> tuple[Any, list[str]]:
     class Manager(AsyncKernelManager):
         """Starts this Python, and not what some kernel's installed description names."""
 
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **connection(sockets.name), **kwargs)
+
         @property
         def kernel_spec(self) -> KernelSpec:
             return KernelSpec(argv=KERNEL, display_name="this Python", language="python")
@@ -54,6 +59,7 @@ def execute(text: str, folder: Path) -> tuple[Any, list[str]]:
         notebook: Any = nbformat.reads(text, as_version=4)
     except Exception as error:  # nbformat has a dozen ways to say so
         raise CourseError(f"this is no notebook: {error}".splitlines()[0]) from error
+    sockets = tempfile.TemporaryDirectory(prefix="minigrad-kernel-", ignore_cleanup_errors=True)
     client = nbclient.NotebookClient(
         notebook,
         timeout=CELL_SECONDS,
@@ -62,12 +68,25 @@ def execute(text: str, folder: Path) -> tuple[Any, list[str]]:
         resources={"metadata": {"path": str(folder)}},
     )
     errors = []
-    try:
-        client.execute(stderr=subprocess.DEVNULL)
-    except (DeadKernelError, CellTimeoutError) as error:
-        errors.append(f"{type(error).__name__}: {error}".splitlines()[0])
+    with sockets:
+        try:
+            client.execute(stderr=subprocess.DEVNULL)
+        except (DeadKernelError, CellTimeoutError) as error:
+            errors.append(f"{type(error).__name__}: {error}".splitlines()[0])
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             if output["output_type"] == "error":
                 errors.append(f"{output['ename']}: {output['evalue']}".splitlines()[0])
     return notebook, errors
+
+
+def connection(folder: str) -> dict[str, str]:
+    """Return how to talk to a kernel: by files in a folder of its own where the system can.
+
+    Ports are drawn before the kernel takes them, and another process may take one in between: then
+    the kernel's answers are waited for in vain.
+    """
+    path = f"{folder}/kernel.json"
+    if sys.platform == "win32" or len(path.encode()) > SOCKET_PATH:
+        return {}
+    return {"transport": "ipc", "connection_file": path}

@@ -10,7 +10,7 @@ import pytest
 from minigrad.cli import book
 from minigrad.cli.main import main
 from minigrad.cli.ranges import stems_in
-from minigrad.course import formulas
+from minigrad.course import executing, formulas
 from minigrad.course.book import Page, make_page, write_book
 from minigrad.course.percent import notebook_text
 from minigrad.course.source import Source
@@ -45,6 +45,7 @@ plt.show()
 # %%
 scrub(lambda axis, value: axis.plot([0, value]), [1, 2], label="n", show=[1], columns=1)
 """
+ANSWER = "# %%\nprint('computed', 6 * 7)\n"
 BROKEN = LESSON + "\n# %%\n1 / 0\n"
 
 
@@ -214,3 +215,22 @@ def test_book_in_a_browser(course, tmp_path, capsys):
         assert page.evaluate("[...document.images].every(image => image.naturalWidth > 0)")
         browser.close()
     assert problems == []
+
+
+def test_kernels_are_spoken_to_by_files_where_their_names_are_short_enough(tmp_path, monkeypatch):
+    monkeypatch.setattr(executing.sys, "platform", "linux")
+    assert executing.connection("/tmp/x") == {
+        "transport": "ipc",
+        "connection_file": "/tmp/x/kernel.json",
+    }
+    assert executing.connection("/" + "x" * executing.SOCKET_PATH) == {}
+    monkeypatch.setattr(executing.sys, "platform", "win32")
+    assert executing.connection("/tmp/x") == {}
+
+
+@pytest.mark.parametrize("path", [5, executing.SOCKET_PATH])  # by ports, and by files
+def test_a_notebook_runs_either_way(path, tmp_path, monkeypatch):
+    monkeypatch.setattr(executing, "SOCKET_PATH", path)
+    notebook, errors = executing.execute(notebook_text(ANSWER, "x"), tmp_path)
+    assert not errors
+    assert "computed 42" in str(notebook.cells)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from minigrad.grader.folder import CourseError
 
-KERNEL = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
 CELL_SECONDS = 300
-SOCKET_PATH = 90  # characters; systems take 103 to 107, and a kernel adds "-ipc-" and a number
 
 
 def needed_packages() -> None:
@@ -41,19 +38,9 @@ def execute(text: str, folder: Path) -> tuple[Any, list[str]]:
     """
     import nbclient
     import nbformat
-    from jupyter_client.kernelspec import KernelSpec
-    from jupyter_client.manager import AsyncKernelManager
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
-    class Manager(AsyncKernelManager):
-        """Starts this Python, and not what some kernel's installed description names."""
-
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **connection(sockets.name), **kwargs)
-
-        @property
-        def kernel_spec(self) -> KernelSpec:
-            return KernelSpec(argv=KERNEL, display_name="this Python", language="python")
+    from minigrad.course.notebook_kernel import Manager
 
     try:
         notebook: Any = nbformat.reads(text, as_version=4)
@@ -64,7 +51,7 @@ def execute(text: str, folder: Path) -> tuple[Any, list[str]]:
         notebook,
         timeout=CELL_SECONDS,
         allow_errors=True,
-        kernel_manager_class=Manager,
+        kernel_manager_class=type("Manager", (Manager,), {"folder": sockets.name}),
         resources={"metadata": {"path": str(folder)}},
     )
     errors = []
@@ -78,15 +65,3 @@ def execute(text: str, folder: Path) -> tuple[Any, list[str]]:
             if output["output_type"] == "error":
                 errors.append(f"{output['ename']}: {output['evalue']}".splitlines()[0])
     return notebook, errors
-
-
-def connection(folder: str) -> dict[str, str]:
-    """Return how to talk to a kernel: by files in a folder of its own where the system can.
-
-    Ports are drawn before the kernel takes them, and another process may take one in between: then
-    the kernel's answers are waited for in vain.
-    """
-    path = f"{folder}/kernel.json"
-    if sys.platform == "win32" or len(path.encode()) > SOCKET_PATH:
-        return {}
-    return {"transport": "ipc", "connection_file": path}

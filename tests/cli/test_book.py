@@ -1,16 +1,18 @@
 """`book`: lessons as pages that need no Python, no network and no scripts."""
 
+import asyncio
 import json
 import re
 import shutil
 from pathlib import Path
+from queue import Empty
 
 import pytest
 
 from minigrad.cli import book
 from minigrad.cli.main import main
 from minigrad.cli.ranges import stems_in
-from minigrad.course import executing, formulas
+from minigrad.course import executing, formulas, notebook_kernel
 from minigrad.course.book import Page, make_page, write_book
 from minigrad.course.percent import notebook_text
 from minigrad.course.source import Source
@@ -218,19 +220,57 @@ def test_book_in_a_browser(course, tmp_path, capsys):
 
 
 def test_kernels_are_spoken_to_by_files_where_their_names_are_short_enough(tmp_path, monkeypatch):
-    monkeypatch.setattr(executing.sys, "platform", "linux")
-    assert executing.connection("/tmp/x") == {
+    monkeypatch.setattr(notebook_kernel.sys, "platform", "linux")
+    assert notebook_kernel.connection("/tmp/x") == {
         "transport": "ipc",
         "connection_file": "/tmp/x/kernel.json",
     }
-    assert executing.connection("/" + "x" * executing.SOCKET_PATH) == {}
-    monkeypatch.setattr(executing.sys, "platform", "win32")
-    assert executing.connection("/tmp/x") == {}
+    assert notebook_kernel.connection("/" + "x" * notebook_kernel.SOCKET_PATH) == {}
+    monkeypatch.setattr(notebook_kernel.sys, "platform", "win32")
+    assert notebook_kernel.connection("/tmp/x") == {}
 
 
-@pytest.mark.parametrize("path", [5, executing.SOCKET_PATH])  # by ports, and by files
+@pytest.mark.parametrize("path", [5, notebook_kernel.SOCKET_PATH])  # by ports, and by files
 def test_a_notebook_runs_either_way(path, tmp_path, monkeypatch):
-    monkeypatch.setattr(executing, "SOCKET_PATH", path)
+    monkeypatch.setattr(notebook_kernel, "SOCKET_PATH", path)
+    waits, get_msg = [], notebook_kernel.Channel.get_msg
+
+    async def counted(channel, timeout=None):
+        waits.append(timeout)
+        return await get_msg(channel, timeout)
+
+    monkeypatch.setattr(notebook_kernel.Channel, "get_msg", counted)
     notebook, errors = executing.execute(notebook_text(ANSWER, "x"), tmp_path)
     assert not errors
     assert "computed 42" in str(notebook.cells)
+    assert {None, executing.CELL_SECONDS} <= set(waits)  # for outputs, and for the cell's end
+
+
+class Deaf:
+    """A socket whose messages are seen by those alone who look again."""
+
+    def __init__(self, looks):
+        self.looks = looks
+
+    async def poll(self, timeout=None):
+        self.looks -= 1
+        await asyncio.sleep(0 if self.looks == 0 else min(timeout, 20) / 1000)
+        return self.looks == 0
+
+
+def channel_of(socket):
+    channel = notebook_kernel.Channel.__new__(notebook_kernel.Channel)
+    channel.socket = socket
+    return channel
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+def test_a_message_whose_event_was_missed_is_found_within_a_second(timeout, monkeypatch):
+    monkeypatch.setattr(notebook_kernel.Channel, "_recv", lambda self: asyncio.sleep(0, "answer"))
+    assert asyncio.run(channel_of(Deaf(3)).get_msg(timeout)) == "answer"
+
+
+def test_who_waits_for_nothing_stops_in_time(monkeypatch):
+    monkeypatch.setattr(notebook_kernel, "LOOK_SECONDS", 0.01)
+    with pytest.raises(Empty):
+        asyncio.run(channel_of(Deaf(-1)).get_msg(0.03))

@@ -49,8 +49,9 @@ class _View:
         self.__dict__["_source"]._refuse_hidden()
 
     def __call__(self, *args, **kwargs):
+        call = super().__call__  # pyright: ignore[reportAttributeAccessIssue] - the module's
         with no_grad():
-            return super().__call__(*args, **kwargs)  # pyright: ignore - of the module's type
+            return call(*args, **kwargs)
 
     def register_forward_hook(self, hook):
         """A hook of the model that this view shows, which calls it too."""

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+import minigrad as mg
 from minigrad import simt
 from minigrad.kernels import backend
 from minigrad.kernels.gpu import cuda_cubins, cuda_device
@@ -225,3 +226,8 @@ def doubled(**options):
         monitor.pools.pop("cuda", None)
         if pool is not None:
             monitor.pools["cuda"] = pool
+
+
+def there(values, **options):
+    """A Variable on the double: arguments as of mg.variable."""
+    return mg.variable(values, **options).to("cuda")

@@ -7,17 +7,7 @@ import pytest
 
 import minigrad as mg
 from minigrad.kernels.gpu import cuda_matmul
-from tests.gpu.doubles import FakeCublas, doubled
-
-
-@pytest.fixture
-def cuda():
-    with doubled() as device:
-        yield device
-
-
-def there(values, **options):
-    return mg.variable(values, **options).to("cuda")
+from tests.gpu.doubles import FakeCublas, there
 
 
 @pytest.fixture

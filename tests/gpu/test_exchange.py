@@ -10,17 +10,7 @@ import minigrad as mg
 from minigrad.array.dtypes import float32
 from minigrad.kernels.gpu import cuda_errors
 from minigrad.kernels.gpu.cuda_driver import Driver
-from tests.gpu.doubles import DoubleDriver, doubled
-
-
-@pytest.fixture
-def cuda():
-    with doubled() as device:
-        yield device
-
-
-def there(values, **options):
-    return mg.variable(values, **options).to("cuda")
+from tests.gpu.doubles import DoubleDriver, there
 
 
 def test_array_interface_describes_the_memory(cuda):

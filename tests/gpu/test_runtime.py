@@ -7,17 +7,7 @@ import pytest
 
 import minigrad as mg
 from minigrad.errors import DeviceError, OutOfMemoryError
-from tests.gpu.doubles import doubled
-
-
-@pytest.fixture
-def cuda():
-    with doubled() as device:
-        yield device
-
-
-def there(values, **options):
-    return mg.variable(values, **options).to("cuda")
+from tests.gpu.doubles import doubled, there
 
 
 def test_values_move_there_and_back(cuda):

@@ -26,13 +26,8 @@ class DType:
         return self.name
 
     def __eq__(self, other):
-        """Whether other is this dtype, its name, or NumPy's of the same name."""
-        if isinstance(other, DType):
-            return self is other
-        try:
-            return bool(self.numpy == np.dtype(other))
-        except TypeError:
-            return False
+        """Whether other is this dtype or another spelling of it: see `as_dtype`."""
+        return self is (other if isinstance(other, DType) else find_dtype(other))
 
     __hash__ = object.__hash__  # there is one object a dtype, and kernels are found by it
 
@@ -54,25 +49,45 @@ def by_name(name):
     return _BY_NAME[name]
 
 
-def as_dtype(dtype):
-    """A DType from a DType, a name, a NumPy dtype or a Python type.
+# What Python's numbers make, and PyTorch's names where NumPy's codes say something else or nothing.
+SPELLINGS: dict[Any, DType] = {
+    float: float32, "float": float32, int: int64, "int": int64, bool: bool_, "long": int64,
+}  # fmt: skip
 
-    >>> as_dtype("float64"), as_dtype(float), as_dtype(bool)
-    (float64, float32, bool)
-    """
-    if isinstance(dtype, DType):
-        return dtype
-    if dtype is float:
-        return float32  # Python floats make float32, as Python ints make int64
+
+def find_dtype(spelling):
+    """The DType of any spelling that `as_dtype` takes, or None."""
+    if isinstance(spelling, DType):
+        return spelling
+    if spelling is None or isinstance(spelling, (int, float)):
+        return None
+    if str(spelling).startswith("torch."):  # the dtype itself, or its name
+        spelling = str(spelling).removeprefix("torch.")
+    if isinstance(spelling, (str, type)) and spelling in SPELLINGS:
+        return SPELLINGS[spelling]
     try:
-        found = None if dtype is None else BY_NUMPY.get(np.dtype(dtype))
-    except (TypeError, ValueError):  # ValueError: of what has a .dtype, as a Variable
-        found = None
+        return BY_NUMPY.get(np.dtype(spelling))
+    except (TypeError, ValueError, SyntaxError):  # ValueError: of what has a .dtype, as a Variable
+        return None
+
+
+def as_dtype(dtype):
+    """The DType of a spelling: a DType, a name, a Python type, or a dtype of NumPy or PyTorch.
+
+    Python's types mean what Python's numbers make: `float` is float32 and `int` int64, as the names
+    'float' and 'int' are. All other names and codes are NumPy's: 'double' and 'f8' are float64.
+
+    >>> as_dtype("float64"), as_dtype(float), as_dtype("float"), as_dtype("double"), as_dtype(bool)
+    (float64, float32, float32, float64, bool)
+    """
+    found = dtype if isinstance(dtype, DType) else find_dtype(dtype)
     if found is None:
         raise DTypeError(
             f"wanted one of {', '.join(_BY_NAME)}",
-            f"{dtype!r}",
-            "convert the data first: x.astype('float32')",
+            f"{dtype!r:.60}",
+            "convert the data first: x.astype('float32')"
+            if isinstance(dtype, (np.dtype, type))
+            else None,
         )
     return found
 

@@ -1,10 +1,9 @@
 """Module: part of a model."""
 
 from minigrad.autograd.groups import regroup
-from minigrad.errors import ArgumentTypeError
+from minigrad.errors import ArgumentTypeError, DTypeError
 from minigrad.graph.backward import Handle
 from minigrad.graph.writes import written
-from minigrad.kernels.backend import device_names
 from minigrad.nn import copies, state
 from minigrad.nn.names import NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import changes
@@ -116,11 +115,16 @@ class Module(Registry):
         In place. Every `.grad` is None then. State of optimizers follows at their next step. What
         is wanted comes as the one argument, or by name: device='simt', dtype='float64'.
         """
-        target = one_target(target, device, dtype)
-        written(self, f"{type(self).__name__}.to({target!r})")
-        changed, is_place = [], isinstance(target, str) and target in device_names()
+        place, dtype = one_target(target, device, dtype)
+        if dtype is not None and not dtype.is_float:
+            raise DTypeError(
+                f"{type(self).__name__}.to: wanted float32 or float64: parameters are floats",
+                f"{dtype}",
+            )
+        written(self, f"{type(self).__name__}.to({str(place or dtype)!r})")
+        changed = []
         for x in (*self.parameters(), *self.buffers()):
-            array = x.detach().to(target).array if is_place or x.dtype.is_float else x.array
+            array = x.detach().to(place or dtype).array if place or x.dtype.is_float else x.array
             if array is not x.array:
                 x.array, x._grad = array, None
                 changed.append(x)

@@ -8,7 +8,7 @@ from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_named, device_of, host, moved, values
 from minigrad.ops.devices import placed
-from minigrad.ops.operands import storable
+from minigrad.ops.operands import check_storable, from_data, storable
 from minigrad.ops.shape import shape_of
 from minigrad.ops.signatures import teaching
 from minigrad.ops.watching import announce, named
@@ -18,7 +18,8 @@ from minigrad.ops.watching import announce, named
 def variable(data, dtype=None, device=None, requires_grad=False, name=None):
     """A new leaf with a copy of `data`: numbers, nested lists, an ndarray or a Variable.
 
-    Python floats make float32, Python ints int64, bools bool; NumPy arrays keep their dtype.
+    Python floats make float32, Python ints int64, bools bool; arrays, NumPy scalars and Variables
+    keep their dtype, inside lists too. Numbers that the dtype does not hold are refused.
     device: a name; left out, that of a Variable, and the default one for other data.
 
     >>> import minigrad as mg
@@ -30,7 +31,7 @@ def variable(data, dtype=None, device=None, requires_grad=False, name=None):
     if isinstance(data, Variable):
         source = data.array
         home = device_of(source)
-        array = home.convert(source, as_dtype(dtype) if dtype else source.dtype)
+        array = home.convert(source, source.dtype if dtype is None else as_dtype(dtype))
         if device is not None and placed(device) is not home:
             array = moved(array, placed(device))
     else:
@@ -44,25 +45,10 @@ def variable(data, dtype=None, device=None, requires_grad=False, name=None):
 def _from_data(data, dtype, device):
     if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
         data = _by_dlpack(data)
-    try:
-        found = np.asarray(data)
-    except (ValueError, TypeError) as error:
-        raise ArgumentTypeError(
-            "variable: wanted numbers, nested lists of equal lengths, or an array", f"{error}"
-        ) from None
-    if found.dtype.kind not in "fiub":
-        raise ArgumentTypeError(
-            "variable: wanted numbers, ints among them that int64 holds",
-            f"dtype {found.dtype}: {data!r:.60}",
-        )
-    if dtype is None:
-        is_array = isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__")
-        plain = {"f": float32, "i": int64}.get(found.dtype.kind) if not is_array else None
-        dtype = plain or as_dtype(found.dtype)
-    dtype = as_dtype(dtype)
-    if found.size and not hasattr(data, "__array__") and found.dtype != dtype.numpy:
-        for number in (found.min().item(), found.max().item()):  # of plain numbers, not arrays
-            storable("variable", number, dtype)
+    found, own, _ = from_data("variable", data)
+    dtype = own if dtype is None else as_dtype(dtype)
+    if not hasattr(data, "__array__"):  # an array's numbers are converted, as astype does
+        check_storable("variable", found, dtype)
     return placed(device).from_numpy(found, dtype)
 
 
@@ -152,13 +138,13 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     shape = sizes_of("full", shape)
     _refuse_sizes("full", shape, dtype, value)
     place = placed(device)
+    own = None
     if isinstance(value, Variable):
-        value = value.item()
+        own, value = value.dtype, value.item()
     if not isinstance(value, (int, float, np.number, np.bool_)):
         raise ArgumentTypeError("full: wanted a number for value", f"{value!r:.60}")
     if dtype is None:
-        plain = float32 if isinstance(value, float) else int64
-        dtype = plain if type(value) in (int, float) else as_dtype(np.asarray(value).dtype)
+        dtype = own or from_data("full", value)[1]
     storable("full", value, as_dtype(dtype))
     array = place.empty(shape, as_dtype(dtype))
     place.fill(array, value)

@@ -2,7 +2,7 @@
 
 import contextlib
 
-from minigrad.array.dtypes import DTYPES, as_dtype
+from minigrad.array.dtypes import DTYPES, DType, find_dtype
 from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError
 from minigrad.graph.modes import state
 from minigrad.kernels import backend
@@ -42,7 +42,7 @@ def move(x, target, source):
 
 
 def one_target(target, device, dtype):
-    """What `to` is asked for: its argument, or one of the two names that say which kind it is."""
+    """(device's name or None, DType or None) of what `to` is asked for: one of the two."""
     given = [value for value in (target, device, dtype) if value is not None]
     if not given:
         raise DTypeError(ANY_TARGET, "None")
@@ -52,7 +52,28 @@ def one_target(target, device, dtype):
             ", ".join(map(repr, given)),
             "one after the other: .to('float64').to('simt')",
         )
-    return given[0]
+    wanted = given[0]
+    if device is None:
+        found = find_dtype(wanted)
+        if found is not None:
+            return None, found
+    if dtype is None and isinstance(wanted, str) and wanted in device_names():
+        return wanted, None
+    if isinstance(wanted, str):
+        raise (DTypeError if device is None and target is None else DeviceError)(
+            f"to: wanted {_wanted_of(device, dtype)}", f"{wanted!r}"
+        )
+    raise DTypeError(ANY_TARGET, f"{wanted!r:.60}", _name_in(wanted))
+
+
+def _wanted_of(device, dtype):
+    """Which names fit the argument that was given."""
+    dtypes, devices = ", ".join(DTYPE_NAMES), ", ".join(device_names())
+    if device is not None:
+        return f"a device, {devices}"
+    return (
+        f"a dtype, {dtypes}" if dtype is not None else f"a dtype, {dtypes}, or a device, {devices}"
+    )
 
 
 def to(x, target=None, *, device=None, dtype=None):
@@ -61,20 +82,12 @@ def to(x, target=None, *, device=None, dtype=None):
     x itself where nothing is to be done. Gradients come back in x's dtype and to x's device. It may
     be said by name, device='simt' or dtype='float64'.
     """
-    target = one_target(target, device, dtype)
-    if isinstance(target, str) and target not in DTYPE_NAMES:
-        if target not in device_names():
-            raise DeviceError(
-                f"to: wanted a dtype, {', '.join(DTYPE_NAMES)}, or a device, "
-                f"{', '.join(device_names())}",
-                f"{target!r}",
-            )
+    if isinstance(target, DType) and device is None and dtype is None:
+        return x if target is x.dtype else Cast.apply(x, target)
+    place, dtype = one_target(target, device, dtype)
+    if place is not None:
         home = x.device
-        return x if target == home else move(x, target, home)
-    try:
-        dtype = as_dtype(target)
-    except DTypeError:
-        raise DTypeError(ANY_TARGET, f"{target!r:.60}", _name_in(target)) from None
+        return x if place == home else move(x, place, home)
     return x if dtype is x.dtype else Cast.apply(x, dtype)
 
 

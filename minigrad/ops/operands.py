@@ -1,12 +1,20 @@
 """What goes into an operation: Variables, numbers and data, checked before anything runs."""
 
+import itertools
 import math
 
 import numpy as np
 
 from minigrad.array.array import View
-from minigrad.array.dtypes import BY_NUMPY, int64
-from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, InPlaceError
+from minigrad.array.dtypes import BY_NUMPY, bool_, float32, float64, int64, promote
+from minigrad.errors import (
+    ArgumentTypeError,
+    DeviceError,
+    DTypeError,
+    GradientError,
+    InPlaceError,
+    MinigradError,
+)
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import default_device, device_of
@@ -19,24 +27,157 @@ class InferenceVariable(Variable):
 
 
 def constant(value, name="data", near=None):
-    """A Variable from numbers, nested lists or an ndarray; never requires gradients.
+    """A Variable from numbers, nested lists or an array; never requires gradients.
 
-    near: a Variable on whose device it is made; None: the default device.
+    near: a Variable on whose device it is made, and whose float dtype Python's floats take; None:
+    the default device, and float32.
     """
-    data = np.asarray(value)
-    if data.dtype == np.float64 and not isinstance(value, (np.ndarray, np.generic)):
-        data = data.astype(np.float32)
-    if data.dtype.kind not in "fiub":
+    data, dtype, is_plain = from_data(name, value)
+    device = default_device()
+    if near is not None:
+        device = device_of(near.array)
+        if is_plain and dtype is float32 and near.dtype.is_float:
+            dtype = near.dtype
+    if is_plain:
+        check_storable(name, data, dtype)
+    return Variable(device.from_numpy(data, dtype))
+
+
+OF_RANKS = bool_, int64, float32  # what Python's bools, ints and floats make
+RANK_OF_KIND = {"b": 0, "i": 1, "u": 1, "f": 2}
+
+
+def from_data(name, data):
+    """(ndarray, dtype, whether only Python's numbers decided the dtype) of what a user gave.
+
+    Arrays, NumPy scalars and Variables keep their dtype, also inside lists; several are promoted.
+    Python's numbers beside them never change a dtype within its kind; alone they make float32,
+    int64 or bool.
+    """
+    kind = type(data)
+    if kind is np.ndarray or isinstance(data, np.generic):
+        return (found := np.asarray(data)), _dtype_of(name, found), False
+    if kind is float:
+        return np.asarray(data), float32, True
+    strong, rank = [], -1
+    if kind in (list, tuple):
+        strong, rank = _decisive(name, data)
+    try:
+        found = np.asarray(data)
+    except MinigradError:
+        raise
+    except (ValueError, TypeError, OverflowError) as error:
         raise ArgumentTypeError(
-            f"{name}: wanted a Variable or numbers", f"{type(value).__name__} {value!r:.60}"
+            f"{name}: wanted numbers, nested lists of equal lengths, or an array", f"{error}"
+        ) from None
+    if found.dtype.kind not in "fiub" or (rank == 1 and found.dtype.kind == "f"):
+        raise ArgumentTypeError(
+            f"{name}: wanted a Variable or numbers, ints among them that int64 holds",
+            f"{kind.__name__} {data!r:.60}",
         )
-    from_dtype = BY_NUMPY.get(data.dtype)
-    if from_dtype is None:
-        raise DTypeError(
-            f"{name}: wanted one of {', '.join(map(str, BY_NUMPY.values()))}", f"{data.dtype}"
+    if kind not in (list, tuple):
+        if _is_array(data):
+            return found, _dtype_of(name, found), False
+        return found, OF_RANKS[RANK_OF_KIND[found.dtype.kind]], True
+    dtype = None
+    for other in strong:
+        dtype = other if dtype is None else promote(dtype, other)
+    if dtype is None:
+        return found, OF_RANKS[rank], True
+    if rank == 2 and not dtype.is_float:
+        dtype = float32
+    elif rank == 1 and dtype is bool_:
+        dtype = int64
+    return found, dtype, False
+
+
+def _is_array(data):
+    """Whether NumPy reads it as an array that has a dtype, and not as a sequence of numbers."""
+    if hasattr(data, "__array__"):
+        return True
+    try:
+        memoryview(data)
+    except TypeError:
+        return False
+    return True
+
+
+def _dtype_of(name, found):
+    """The dtype of an ndarray."""
+    dtype = BY_NUMPY.get(found.dtype)
+    if dtype is not None:
+        return dtype
+    if found.dtype.kind not in "fiub":
+        raise ArgumentTypeError(
+            f"{name}: wanted a Variable or numbers", f"dtype {found.dtype}: {found!r:.60}"
         )
-    device = default_device() if near is None else device_of(near.array)
-    return Variable(device.from_numpy(data, from_dtype))
+    raise DTypeError(
+        f"{name}: wanted one of {', '.join(map(str, BY_NUMPY.values()))}",
+        f"{found.dtype}",
+        "convert the data first: x.astype('float32')",
+    )
+
+
+def _decisive(name, data):
+    """(dtypes of what has one, highest rank of Python's numbers) inside nested lists; rank 2: none.
+
+    Counts by type, level by level: a list of a million floats is one pass of C.
+    """
+    strong, rank, level = set(), -1, data
+    while level:
+        below = []
+        for kind in set(map(type, level)):
+            if issubclass(kind, np.generic):
+                rank = max(rank, _rank_of_scalar(kind))
+                strong.update([BY_NUMPY[np.dtype(kind)]] if np.dtype(kind) in BY_NUMPY else [])
+                continue
+            if issubclass(kind, (bool, int, float)):
+                rank = max(rank, 0 if kind is bool else 1 if issubclass(kind, int) else 2)
+                continue
+            items = [x for x in level if type(x) is kind]
+            if issubclass(kind, (list, tuple, range)):
+                below += itertools.chain.from_iterable(items)
+            elif issubclass(kind, Variable):
+                for x in items:
+                    _refuse_graph(name, x)
+                    strong.add(x.dtype)
+            elif hasattr(kind, "__array__"):
+                strong.update(_dtype_of(name, np.asarray(x)) for x in items)
+        level = below
+    return strong, 2 if rank < 0 and not strong else rank
+
+
+def _rank_of_scalar(kind):
+    """The rank of a NumPy scalar of a dtype that is not here: it counts as a Python number."""
+    dtype = np.dtype(kind)
+    if dtype in BY_NUMPY or dtype.kind not in "iuf":
+        return -1
+    if dtype.itemsize > 8:
+        raise DTypeError("wanted numbers of at most 64 bits", f"{dtype}")
+    return RANK_OF_KIND[dtype.kind]
+
+
+def _refuse_graph(name, x):
+    """A Variable inside a list counts by its values alone."""
+    if x._requires_grad:
+        raise GradientError(
+            f"{name}: a list of Variables becomes a constant, and this one requires gradients",
+            x.describe(),
+            "mg.stack([...]) or mg.concatenate([...]) joins Variables and keeps the graph; "
+            "x.detach() where a constant is meant",
+        )
+
+
+def check_storable(name, data, dtype):
+    """Raises if a dtype cannot hold one of the numbers of an ndarray that came from a list."""
+    if data.size and data.dtype != dtype.numpy and dtype.kind in "fi":
+        with np.errstate(all="ignore"):
+            ends = data.min().item(), data.max().item()
+        if dtype.is_float and not all(map(math.isfinite, ends)):
+            finite = data[np.isfinite(data)]
+            ends = (finite.min().item(), finite.max().item()) if finite.size else ()
+        for number in ends:
+            storable(name, number, dtype)
 
 
 def variables(name, *values):
@@ -106,17 +247,26 @@ def limits(dtype):
 
 
 def storable(name, number, dtype):
-    """Raises if an integer dtype cannot hold a number: it would become another one, unsaid."""
-    if dtype.kind != "i":
-        if dtype.is_float and isinstance(number, int):
-            as_float(name, number)
-        return
-    low, high = limits(dtype)
-    if not (math.isfinite(number) and low <= int(number) <= high):
-        shown = number if abs(number) < 2**70 or number != number else "one far larger"
-        raise DTypeError(
-            f"{name}: wanted a number from {low} to {high}, which {dtype} holds", f"{shown}"
-        )
+    """Raises if a dtype cannot hold a number: it would become another one, unsaid."""
+    if dtype.is_float:
+        size = abs(as_float(name, number))
+        if LARGEST[dtype] <= size < math.inf:
+            raise DTypeError(
+                f"{name}: wanted numbers that {dtype} holds, to about {LARGEST[dtype]:.3g}",
+                f"{number}",
+                "dtype='float64' holds it",
+            )
+    elif dtype.kind == "i":
+        low, high = limits(dtype)
+        if not (math.isfinite(number) and low <= int(number) <= high):
+            shown = number if abs(number) < 2**70 or number != number else "one far larger"
+            raise DTypeError(
+                f"{name}: wanted a number from {low} to {high}, which {dtype} holds", f"{shown}"
+            )
+
+
+# from here on a number rounds to infinity
+LARGEST = {float32: 2.0**128 - 2.0**103, float64: math.inf}
 
 
 def _meeting_place(one, other):

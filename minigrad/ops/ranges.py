@@ -9,7 +9,7 @@ from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfM
 from minigrad.graph.variable import Variable
 from minigrad.ops.creation import count_of
 from minigrad.ops.devices import placed
-from minigrad.ops.operands import as_float
+from minigrad.ops.operands import as_float, from_data
 from minigrad.ops.watching import named
 
 
@@ -38,8 +38,11 @@ def arange(start, stop=None, step=1, dtype=None, device=None):
     values = _made("arange", lambda: np.arange(start, stop, step))
     if values.dtype.kind not in "fi":
         raise DTypeError("arange: wanted ints that int64 holds", f"{start}, {stop}"[:60])
-    plain = float32 if values.dtype.kind == "f" else int64
-    return Variable(placed(device).from_numpy(values, as_dtype(dtype) if dtype else plain))
+    if dtype is None:
+        is_whole = values.dtype.kind == "i"
+        dtype = int64 if is_whole else from_data("arange", [start, stop, step])[1]
+    dtype = as_dtype(dtype)
+    return Variable(placed(device).from_numpy(values, dtype))
 
 
 @named

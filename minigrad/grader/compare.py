@@ -1,27 +1,66 @@
-"""Whether values agree, and where they do not, for the tester's messages."""
+"""Whether values agree: the only place where an answer is compared with what is right.
+
+A difference that is computed and held against a tolerance lets nan pass, and sometimes inf, since
+every comparison with nan is False. `agree` asks the other way round: it is True only where the two
+values have been seen to be near.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from minigrad.grader.wire import Other
+from minigrad.grader.wire import NUMERIC_KINDS, Other
 
 HUGE = 2**1000  # an int beyond is no float, and NumPy would raise
 
 
-def near(rtol: float, atol: float) -> Callable[[Any, Any], bool]:
-    """Return a function that says whether two values agree, in shape too."""
+def agree(got: Any, expected: Any, *, rtol: float = 1e-6, atol: float = 1e-9) -> bool:
+    """Whether `got` is `expected` within `atol + rtol * |expected|`, in every entry.
 
-    def is_near(a: Any, b: Any) -> bool:
-        if np.shape(a) != np.shape(b):
-            return False
-        with np.errstate(all="ignore"):
-            return bool(np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True))
+    Shapes are equal, and kinds fit: True is no 1, and 1 + 0j is no 1.0. An entry that is nan or inf
+    agrees with the same alone; 0.0 agrees with -0.0. What holds no numbers agrees with nothing.
+    Two Python integers are compared exactly.
 
-    return is_near
+    >>> agree(float("nan"), 1.0), agree(1.0 + 1e-9, 1.0), agree([1.0], 1.0)
+    (False, True, False)
+    """
+    if type(got) is int and type(expected) is int:
+        return abs(got - expected) <= atol + rtol * min(abs(expected), HUGE)
+    if (pair := _arrays(got, expected)) is None:
+        return False
+    return not _disagree(*pair, rtol, atol).any()
+
+
+def disagreements(got: Any, expected: Any, *, rtol: float = 1e-6, atol: float = 1e-9) -> np.ndarray:
+    """Return where two arrays of one shape do not agree, as bools; all of it for other shapes."""
+    pair = _arrays(got, expected)
+    return np.ones(np.shape(expected), bool) if pair is None else _disagree(*pair, rtol, atol)
+
+
+def _arrays(got: Any, expected: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return both as arrays; None where they have not one shape, or hold what cannot agree."""
+    try:
+        got, expected = (np.asarray(float(x) if _is_long(x) else x) for x in (got, expected))
+    except (ValueError, TypeError, OverflowError):  # lists of several lengths, and their like
+        return None
+    kinds = got.dtype.kind, expected.dtype.kind
+    if got.shape != expected.shape or not set("".join(kinds)) <= set(NUMERIC_KINDS):
+        return None
+    odd = "b" in kinds or (kinds[0] == "c")
+    return None if odd and kinds[0] != kinds[1] else (got, expected)
+
+
+def _is_long(value: Any) -> bool:
+    return type(value) is int and abs(value) >= 2**63
+
+
+def _disagree(got: np.ndarray, expected: np.ndarray, rtol: float, atol: float) -> np.ndarray:
+    if got.dtype.kind in "biu" and expected.dtype.kind in "biu" and not rtol and atol < 1:
+        return np.asarray(got != expected)
+    with np.errstate(all="ignore"):
+        return ~np.asarray(np.isclose(got, expected, rtol=rtol, atol=atol, equal_nan=True))
 
 
 def type_name(value: Any) -> str:
@@ -34,13 +73,13 @@ def first(mask: np.ndarray) -> str:
     return str([int(i) for i in np.argwhere(mask)[0]])
 
 
-def worst(got: Any, expected: Any, is_near: Callable[[Any, Any], bool]) -> str:
+def worst(got: Any, expected: Any, rtol: float, atol: float) -> str:
     """Return a table of the first wrong entries, empty for numbers."""
     got, expected = np.asarray(got), np.asarray(expected)
     if got.ndim == 0:
         return ""
-    wrong = [i for i in np.ndindex(got.shape) if not is_near(got[i], expected[i])]
-    rows = "; ".join(f"{list(i)}: {got[i]:.4g} for {expected[i]:.4g}" for i in wrong[:3])
+    wrong = np.argwhere(disagreements(got, expected, rtol=rtol, atol=atol)).tolist()
+    rows = "; ".join(f"{i}: {got[tuple(i)]:.4g} for {expected[tuple(i)]:.4g}" for i in wrong[:3])
     return f"\n{len(wrong)} of {got.size} entries differ: {rows}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +178,7 @@ def grade_exercise(
             result.checks.append(outcome)
     finally:
         runner.close()
+    hold_back(exercise, result.checks)
     result.fingerprint = submission.fingerprint(exercise)
     result.seconds = time.perf_counter() - started
     result.compile_seconds = runner.compile_seconds
@@ -258,6 +259,23 @@ def run_check(exercise: Exercise, check: Check, runner: Runner, seed: int) -> Ch
         raise GraderError(message) from error
     outcome.seconds = time.perf_counter() - started
     return outcome
+
+
+def hold_back(exercise: Exercise, outcomes: list[CheckResult]) -> None:
+    """Fail the checks that passed alone, without one of those that they count with.
+
+    They say what the first of these said: that is what is to be mended.
+    """
+    found = {outcome.name: outcome for outcome in outcomes}
+    passed = {outcome.name for outcome in outcomes if outcome.status == "passed"}
+    for check in exercise.checks:
+        if not check.only_with or check.name not in passed or passed & {*check.only_with}:
+            continue
+        others = [found[name] for name in check.only_with]
+        said = next(one.message for one in [*others, *outcomes] if one.message is not None)
+        given = f"{others[0].name}, as {check.name} counts nothing without it: {said.given}"
+        outcome = found[check.name]
+        outcome.status, outcome.message = "failed", replace(said, given=given)
 
 
 def grade(

@@ -20,13 +20,16 @@ NEEDS = ("plain", "engine")
 class Check:
     """One thing that an exercise must do, worth points of its own.
 
-    `run(t)` asks the learner's function through the tester `t` and raises Failed.
+    `run(t)` asks the learner's function through the tester `t` and raises Failed. `only_with` names
+    checks of the exercise, one of which must pass too: a function that always does the same, such
+    as raise, passes this check without a thought, and so it earns nothing alone.
     """
 
     name: str
     points: int
     summary: str
     run: Callable[[Tester], None]
+    only_with: tuple[str, ...] = ()
 
 
 @dataclass
@@ -65,14 +68,20 @@ class Exercise:
         """What all checks give together."""
         return sum(check.points for check in self.checks)
 
-    def check(self, points: int) -> Callable[[Callable[[Tester], None]], Callable]:
-        """Decorate a function `(t) -> None` as a check; its docstring's first line says what."""
+    def check(
+        self, points: int, *, only_with: tuple[str, ...] = ()
+    ) -> Callable[[Callable[[Tester], None]], Callable]:
+        """Decorate a function `(t) -> None` as a check; its docstring's first line says what.
+
+        `only_with` as in `Check`.
+        """
 
         def decorate(run: Callable[[Tester], None]) -> Callable[[Tester], None]:
             summary = (inspect.getdoc(run) or "").partition("\n")[0]
             if not summary:
                 raise ValueError(f"the check {run.__name__} needs a docstring")
-            self.checks.append(Check(run.__name__.strip("_"), points, summary, run))
+            name = run.__name__.strip("_")
+            self.checks.append(Check(name, points, summary, run, only_with))
             return run
 
         return decorate

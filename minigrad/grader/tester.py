@@ -10,7 +10,7 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from minigrad.grader.compare import HUGE, comparable, first, near, type_name, worst
+from minigrad.grader.compare import HUGE, agree, comparable, first, type_name, worst
 from minigrad.grader.formula import Formula
 from minigrad.grader.message import Failed, Message, show, show_call
 from minigrad.grader.spec import Exercise
@@ -209,12 +209,11 @@ class Tester:
             )
         if type(got) is int and abs(got) >= HUGE:
             self.fail("value", expected_text, f"{prefix}a huge integer", attempt)
-        is_near = near(rtol, atol)
-        if is_near(got, expected):
+        if agree(got, expected, rtol=rtol, atol=atol):
             return
-        same = near(max(rtol, 1e-6), min(atol, 1e-10))  # a 0 must not pass for a small mistake
+        close, tiny = max(rtol, 1e-6), min(atol, 1e-10)  # a 0 must not pass for a small mistake
         for mistake in mistakes:
-            if same(got, mistake.value):
+            if agree(got, mistake.value, rtol=close, atol=tiny):
                 self.fail(mistake.key, expected_text, prefix + show(got), mistake.attempt)
         if np.shape(got) != np.shape(expected):
             self.fail(
@@ -222,6 +221,15 @@ class Tester:
                 f"{prefix}an array of shape {np.shape(expected)}",
                 prefix + show(got),
                 "Compare the shapes: which step changes it?",
+            )
+        kind, wanted = np.asarray(got).dtype.kind, np.asarray(expected).dtype.kind
+        if kind != wanted and (kind in "bc" or wanted == "b"):
+            self.fail(
+                "type",
+                expected_text,
+                f"{prefix}{show(got)}, of dtype {np.asarray(got).dtype}",
+                "Numbers, complex numbers and bools are three things. Which step turns one into "
+                "another?",
             )
         if np.isnan(got).any() and not np.isnan(expected).any():
             where_nan = "" if np.ndim(got) == 0 else f", first at {first(np.isnan(got))}"
@@ -231,9 +239,8 @@ class Tester:
                 f"{prefix}{show(got)}{where_nan}",
                 "Which step gives nan here? Look for 0/0, 0*inf and powers of negatives.",
             )
-        self.fail(
-            "value", expected_text, prefix + show(got) + worst(got, expected, is_near), attempt
-        )
+        entries = worst(got, expected, rtol, atol)
+        self.fail("value", expected_text, prefix + show(got) + entries, attempt)
 
     def none(self, expected: str) -> NoReturn:
         """Fail because the function gave None: it printed, or forgot `return`."""

@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from minigrad.course.stubs import cut
 from minigrad.grader.folder import known_stems, load_lesson
 from minigrad.grader.live import LiveRunner, try_function
 from minigrad.grader.run import run_check
+from tests.grader.silly import BODIES, KERNELS, earned, load, own_errors, with_bodies
 
 ROOT = Path(__file__).parents[2]
 EXERCISES = [(stem, name) for stem in known_stems() for name in load_lesson(stem).exercises]
@@ -128,3 +130,48 @@ def test_no_diagnosis_breaks_a_check(stem, modules):
                         assert outcome.message or stem == "00_start", bug
     finally:
         module.BUG = right
+
+
+# ---- and no body without a thought earns anything ----------------------------------------------
+
+
+def bodies(stem, source):
+    """The bodies for a lesson: those of kernels, or of functions that may also raise its errors."""
+    if stem == "13_cuda_kernels":
+        return KERNELS
+    return BODIES | {name: f"raise {name}('no')" for name in own_errors(source)}
+
+
+@pytest.mark.parametrize("stem", known_stems())
+@pytest.mark.filterwarnings("ignore")
+def test_no_body_without_a_thought_earns_anything(stem):
+    source = cut((ROOT / "solutions" / f"{stem}.py").read_text("utf-8"), stem)
+    exercises = load_lesson(stem).exercises
+    found = {}
+    for what, body in bodies(stem, source).items():
+        text = with_bodies(source, set(exercises), body, kernels=stem == "13_cuda_kernels")
+        names = load(text, f"exercises/{stem}.py")
+        for name, exercise in exercises.items():
+            if points := earned(exercise, names, seed=3):
+                found[what, name] = points
+    assert found == {}
+
+
+def test_a_check_that_counts_only_with_others_names_them():
+    for stem, name in EXERCISES:
+        checks = load_lesson(stem).exercises[name].checks
+        for check in checks:
+            assert {*check.only_with} <= {one.name for one in checks} - {check.name}
+
+
+def test_what_passes_alone_says_what_is_missing():
+    exercise = load_lesson("01_chain_rule").exercises["count_mults"]
+
+    def count_mults(n_in, n_out, mode):
+        raise ValueError(mode)
+
+    alone = {check.name: check for check in try_function(exercise, count_mults, seed=3).checks}
+    assert alone["other_modes"].points == 0
+    given = alone["other_modes"].message.given
+    assert given.startswith("forward, as other_modes counts nothing without it: count_mults(")
+    assert alone["other_modes"].message.attempt == alone["forward"].message.attempt

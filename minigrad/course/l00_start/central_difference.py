@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from minigrad.course.l00_start.lesson import lesson
+from minigrad.grader.compare import agree
 from minigrad.grader.formula import Formula
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
@@ -168,7 +169,7 @@ def two_calls(t: Tester) -> None:
             "Which of these values does the formula not need, or need only once?",
         )
     places = sorted(float(np.ravel(place)[0]) for place in t.evaluated_at[0])
-    if not np.allclose(places, [x - eps, x + eps], rtol=1e-12):
+    if not agree(places, [x - eps, x + eps], rtol=1e-12, atol=1e-8):
         t.fail(
             "places",
             f"f called at {show(x - eps)} and {show(x + eps)}",

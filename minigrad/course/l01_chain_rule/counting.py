@@ -111,7 +111,7 @@ def reverse(t: Tester) -> None:
     check_count(t, "reverse")
 
 
-@count_mults.check(points=1)
+@count_mults.check(points=1, only_with=("forward", "reverse"))
 def other_modes(t: Tester) -> None:
     """It raises ValueError for a mode that does not exist."""
     mode = str(t.random.choice(["sideways", "backward", "Forward"]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from minigrad.course.l02_graph.common import Graph, by_node, first_met, random_graph
 from minigrad.course.l02_graph.lesson import lesson
+from minigrad.grader.compare import agree
 from minigrad.grader.tester import Mistake, Tester
 
 backward = lesson.exercise(
@@ -93,7 +94,7 @@ def check_backward(t: Tester, graph: Graph) -> None:
 
 
 def _same(got: object, value: float) -> bool:
-    return isinstance(got, int | float) and abs(got - value) <= 1e-6 * (1 + abs(value))
+    return isinstance(got, int | float) and agree(got, value, rtol=1e-6, atol=1e-6)
 
 
 def number(t: Tester) -> float:

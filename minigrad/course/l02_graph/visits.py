@@ -130,7 +130,7 @@ def without_walking(t: Tester) -> None:
     check_visits(t, graph, "naive", naive(graph), text.format(200) + " (a is the leaf)")
 
 
-@count_visits.check(points=1)
+@count_visits.check(points=1, only_with=("naive_walk", "sorted_walk"))
 def other_algorithms(t: Tester) -> None:
     """It raises ValueError for an algorithm that does not exist."""
     graph = given_graph("leaf tanh", [], [0])

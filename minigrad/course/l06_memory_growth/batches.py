@@ -123,7 +123,7 @@ def at_the_limit(t: Tester) -> None:
     step.check(step.peak(batch) - 1, batch - 1, exactly)
 
 
-@max_batch.check(points=1)
+@max_batch.check(points=1, only_with=("somewhere_between", "at_the_limit"))
 def nothing_fits(t: Tester) -> None:
     """It is 0 where not even one sample fits."""
     step = Step(t)

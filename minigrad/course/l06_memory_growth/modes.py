@@ -63,7 +63,7 @@ def nesting(t: Tester) -> None:
         expect(t, "mode.recording after both", seen["after"], True, key, attempt)
 
 
-@no_grad.check(points=1)
+@no_grad.check(points=1, only_with=("block",))
 def exceptions(t: Tester) -> None:
     """An exception passes through, and the mode is put back."""
     outside = bool(t.random.random() < 0.5)
@@ -131,7 +131,7 @@ def generators(t: Tester) -> None:
     expect(t, "mode.recording after", seen["after"], outside, "generator_leaks", leak)
 
 
-@no_grad.check(points=1)
+@no_grad.check(points=1, only_with=("generators",))
 def two_way_generators(t: Tester) -> None:
     """What is sent into a decorated generator, and what it returns, goes through."""
     values, _, seen = seen_by_a_generator(t)

@@ -89,7 +89,7 @@ class Case:
             )
 
 
-@check_saved.check(points=1)
+@check_saved.check(points=1, only_with=("not_written",))
 def written(t: Tester) -> None:
     """It raises SavedValueModifiedError for a value that was written to."""
     case = Case(t, 1)
@@ -115,7 +115,7 @@ def after_backward(t: Tester) -> None:
     case.no_alarm("nothing is saved any more", gone, writes=[(0, 1)], is_freed=True)
 
 
-@check_saved.check(points=1)
+@check_saved.check(points=1, only_with=("not_written",))
 def any_of_them(t: Tester) -> None:
     """It finds the one of several values that was written to."""
     for place in (0, 2, 1):
@@ -123,7 +123,7 @@ def any_of_them(t: Tester) -> None:
         Case(t, 3).alarm([(place, 1)], "overlooked", attempt)
 
 
-@check_saved.check(points=1)
+@check_saved.check(points=1, only_with=("not_written",))
 def through_views(t: Tester) -> None:
     """It sees a write through Views."""
     for depth in (1, 2):
@@ -133,7 +133,7 @@ def through_views(t: Tester) -> None:
         Case(t, 2, (0, depth)).alarm([(1, 1)], "view", attempt)
 
 
-@check_saved.check(points=1)
+@check_saved.check(points=1, only_with=("not_written",))
 def text_of_the_error(t: Tester) -> None:
     """The error says op, line, and both versions of the first value that was written to."""
     case = Case(t, 3)

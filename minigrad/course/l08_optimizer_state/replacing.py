@@ -192,7 +192,7 @@ def without_state(t: Tester) -> None:
         check_state(t, got, rest, state, name)
 
 
-@replace_parameter.check(points=1)
+@replace_parameter.check(points=1, only_with=("with_state", "without_state"))
 def state_that_does_not_fit(t: Tester) -> None:
     """State of another shape raises ValueError, and nothing is changed."""
     values, state, name = situation(t)

@@ -228,7 +228,7 @@ def with_decay(t: Tester) -> None:
     check_updates(t, 2, 0.5, 0.4)
 
 
-@sgd_update.check(points=1)
+@sgd_update.check(points=1, only_with=("one_step", "with_momentum", "with_decay"))
 def other_algorithms(t: Tester) -> None:
     """It refuses to be another algorithm, with a ValueError."""
     algorithm = str(t.random.choice(["Adam", "AdamW", "RMSprop"]))

@@ -13,6 +13,7 @@ from minigrad.course.l09_adam.common import (
     random_state,
 )
 from minigrad.course.l09_adam.lesson import lesson
+from minigrad.grader.compare import agree, disagreements
 from minigrad.grader.tester import Mistake, Tester
 
 adam_step = lesson.exercise(
@@ -85,7 +86,7 @@ def mistakes_of(p: np.ndarray, g: np.ndarray, state: dict, hyper: tuple) -> list
     if state:
         fresh = adam(p, g, {}, *hyper)[0]
         found.append(Mistake("forgets", fresh, "That is a first step: what was in the state?"))
-    return [one for one in found if not np.allclose(one.value, right, atol=0, rtol=1e-5)]
+    return [one for one in found if not agree(one.value, right, atol=0, rtol=1e-5)]
 
 
 def check_step(t: Tester, p: np.ndarray, g: np.ndarray, state: dict, hyper: tuple) -> dict:
@@ -211,7 +212,7 @@ def a_thousand_steps(t: Tester) -> None:
         check_form(t, parts[1], "new_state")
         t.close(parts[0], starts[0], what="new_p", attempt="Compare the shape with that of p.")
         return
-    wrong = np.any(~np.isclose(got, right, rtol=1e-6, atol=1e-9), axis=2)
+    wrong = disagreements(got, right).any(axis=2)
     if wrong.any():
         step = int(np.argmax(wrong.any(axis=0)))
         k = int(np.argmax(wrong, axis=0)[step])

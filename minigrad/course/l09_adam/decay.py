@@ -13,6 +13,7 @@ from minigrad.course.l09_adam.common import (
     with_defaults,
 )
 from minigrad.course.l09_adam.lesson import lesson
+from minigrad.grader.compare import agree
 from minigrad.grader.tester import Mistake, Tester
 
 adamw_step = lesson.exercise(
@@ -75,7 +76,7 @@ def check_decay(
     wrong = [
         one
         for one in mistakes_of(p, g, state, hyper, decay)
-        if not np.allclose(one.value, right, rtol=1e-5)
+        if not agree(one.value, right, rtol=1e-5, atol=1e-8)
     ]
     t.close(
         new_p,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from minigrad.course.l09_adam.lesson import lesson
+from minigrad.grader.compare import agree
 from minigrad.grader.tester import Mistake, Tester
 
 warmup_cosine = lesson.exercise(
@@ -75,7 +76,7 @@ def check_rate(t: Tester, at: int, warmup: int, steps: int, peak: float, minimum
         t.call("warmup_cosine", at, warmup, steps, peak, minimum),
         right,
         atol=1e-12,
-        mistakes=[one for one in wrong if abs(one.value - right) > 1e-6],
+        mistakes=[one for one in wrong if not agree(one.value, right, atol=1e-6)],
         attempt="Which of the three lines of the docstring is this t in? Put it in by hand.",
     )
 

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from minigrad.grader.compare import agree, disagreements
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
 
@@ -197,12 +198,12 @@ def written(
         attempt = "Which thread should write it? Follow it: its index, and its way through each if."
         where = counted.writer(t, what)
         t.fail("unwritten", f"every element of {what} written", got, attempt, where=where)
-    is_wrong = ~np.isclose(out, expected, rtol=rtol, atol=atol)
+    is_wrong = disagreements(out, expected, rtol=rtol, atol=atol)
     if not is_wrong.any():
         return
     key = "nan" if np.isnan(out).any() else "value"
     for mistake in mistakes:
-        if np.allclose(out, mistake.value, rtol=rtol, atol=atol):
+        if agree(out, mistake.value, rtol=rtol, atol=atol):
             key, attempt = mistake.key, mistake.attempt
             break
     element, at = entry(what, is_wrong), int(is_wrong.argmax())

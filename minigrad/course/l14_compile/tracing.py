@@ -8,6 +8,7 @@ from minigrad.course.l14_compile.lesson import lesson
 from minigrad.course.l14_compile.machine import run
 from minigrad.course.l14_compile.programs import Draft, arrays_for, packed, shown, unpack
 from minigrad.course.objects import Op, Program
+from minigrad.grader.compare import agree
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
 from minigrad.grader.wire import Other
@@ -101,7 +102,7 @@ def check_rest(t: Tester, program: Program, ops: list[Op], found: dict) -> None:
         attempt = "Do the names in each Op say what it really read, all of it, in its order?"
         t.fail("value", shown(program), "; ".join(map(str, ops))[:200], attempt)
     for result, right in zip(results, run(program, arrays), strict=True):
-        if result.shape != right.shape or abs(result - right).max() > 1e-9:
+        if not agree(result, right, rtol=1e-9, atol=1e-9):
             attempt = "The same ops, and other numbers. Do the operands stand in their order?"
             t.fail("value", shown(program), "; ".join(map(str, ops))[:200], attempt)
 

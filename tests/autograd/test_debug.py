@@ -167,6 +167,39 @@ def test_gradcheck_finds_one_wrong_entry_of_many(error):
         mg.debug.gradcheck(wrong(1.0 + error), [x])
 
 
+def test_gradcheck_finds_a_wrong_entry_of_huge_values():
+    x = leaf(np.random.default_rng(0).uniform(0.5, 1.0, size=(3, 4)))
+    assert mg.debug.gradcheck(lambda x: wrong(1.0)(x) * 1e200, [x])
+    with pytest.raises(errors.GradcheckError, match=r"input 0 \[0, 0\]"):
+        mg.debug.gradcheck(lambda x: wrong(2.0)(x) * 1e200, [x])
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_gradcheck_refuses_results_that_are_not_finite(value):
+    x = leaf([0.5, 1.0])
+    bad = mg.variable(np.array([1.0, value]))
+    with pytest.raises(errors.GradcheckError, match=r"(?s)not finite.*output 0 \[1\]"):
+        mg.debug.gradcheck(lambda x: x * bad, [x])
+
+
+def test_gradcheck_shows_an_entry_that_is_nan_first():
+    x = leaf(np.random.default_rng(0).uniform(0.5, 1.0, size=(20,)))
+    scale = np.linspace(2.0, 3.0, 20)
+    scale[17] = np.nan
+
+    class Wrong(mg.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1.0
+
+        @staticmethod
+        def backward(ctx, dy):
+            return dy * mg.variable(scale)
+
+    with pytest.raises(errors.GradcheckError, match=r"error\n +input 0 \[17\] +nan"):
+        mg.debug.gradcheck(Wrong.apply, [x])
+
+
 def test_gradcheck_takes_constants_numbers_and_several_outputs():
     x, c = leaf([0.5, 1.5]), mg.variable([2.0, 3.0])
     assert mg.debug.gradcheck(lambda x, c, n: (x * c * n, x.sum(), x > 1.0), [x, c, 3.0])

@@ -122,6 +122,7 @@ def _run(trace, function, args, kwargs, variables):
         raise trace.failure
     if state.spans != spans:
         raise span_error()
+    trace.check_copies()
     results = _Results(trace, variables)
     structure = mapped(out, results.output)
     del out

@@ -15,7 +15,10 @@ NUMBER = (
     "to look at it, return it from the step and ask for the number outside; to compute with it, "
     "leave it a Variable, which operators take as they take numbers"
 )
-INDEX = "compute the number outside the step and pass it as an argument"
+INDEX = (
+    "compute the number outside the step and pass it as an argument; x[i] itself takes a Variable "
+    "of one int, which each run reads"
+)
 BRANCH = (
     "mg.where(condition, a, b) computes both sides and chooses; or compute the condition outside "
     "the step and pass it as an argument"
@@ -23,6 +26,23 @@ BRANCH = (
 RATE = (
     "read optimizer.learning_rate outside the step; an array that follows it is "
     "optimizer.groups[0].learning_rate_array. To change it in the step, call a schedule's step()"
+)
+MASK = (
+    "a mask as an index: how many elements it picks depends on values, and a compiled step has "
+    "fixed shapes",
+    "mg.where(mask, x, 0.0).sum() in the place of x[mask].sum(), and / mask.sum() for the mean; to "
+    "write, x[mask] = 0.0 and x = mg.where(mask, x + y, x); or compute mg.variable(np.flatnonzero("
+    "mask)) outside the step, and pass it as an argument",
+)
+CHANGED_COPY = (
+    "an in-place write to y = x[i], with an i that only the run of a program knows: y is a copy "
+    "there, and x would not change",
+    "write to x itself: x[i] = y, or x[i] += 1",
+)
+STALE_COPY = (
+    "y = x[i], with an i that only the run of a program knows, is used after x was written to: y "
+    "is a copy there, and would not change",
+    "take it again after the write: y = x[i]; to keep the old value, y = x[i].clone() before it",
 )
 WATCHERS = {
     "minigrad.autograd.anomaly": "debug.detect_anomaly()",

@@ -102,15 +102,6 @@ class Table(Copies):
             "check", (x,), (), {"what": "finite", "low": None, "high": None, "error": error}
         )
 
-    def nonzero(self, x):
-        """Raises: how many there are depends on values."""
-        self.refuse(
-            "a mask as an index: how large the result is depends on values, and a compiled step "
-            "has fixed shapes",
-            "mg.where(mask, x, 0.0) keeps the shape; or compute the index outside the step and "
-            "pass it as an argument",
-        )
-
     def cumsum(self, x, out, axis):
         """out = running sums of x along an axis; x is contiguous and of out's dtype."""
         x = self.contiguous(x if x.dtype is out.dtype else self.convert(x, out.dtype))

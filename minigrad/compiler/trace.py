@@ -10,6 +10,7 @@ import weakref
 import numpy as np
 
 from minigrad.array.array import Array, hooks
+from minigrad.array.dtypes import int64
 from minigrad.array.layout import size_of
 from minigrad.compiler import refusals
 from minigrad.compiler.program import (
@@ -29,11 +30,28 @@ from minigrad.errors import TraceError
 from minigrad.graph.modes import state, watch
 from minigrad.graph.node import user_place
 from minigrad.kernels import backend
-from minigrad.kernels.backend import active
+from minigrad.kernels.backend import active, values
 from minigrad.kernels.expression import IDENTITY
 from minigrad.ops.creation import generator as default_generator
 
 HOST = "cpu"
+
+
+class Copy:
+    """An Array in the place of a view: of x[i] with an i that only a run knows.
+
+    Eager execution gives a view there. The copy may be used as long as nobody can tell: until x is
+    written; and it may be changed if it is then put back, as x[i] += 1 does.
+    """
+
+    def __init__(self, storage, base):
+        self.storage, self.base = weakref.ref(storage), weakref.ref(base)
+        self.version, self.is_changed = base.version, False
+
+    def is_stale(self):
+        """Whether what it was picked from has been written since."""
+        base = self.base()
+        return base is not None and base.version != self.version
 
 
 class Trace(Table):
@@ -58,6 +76,7 @@ class Trace(Table):
         self.changed = []  # (weak reference to a Variable, node, requires_grad before, error)
         self.actions = []  # (function, Arrays that it writes to, instructions before it, place)
         self.random_count = 0
+        self.standing = {}  # id of a Storage -> the Copy of a view that it stands for
         self.failure = None
         for array in arguments:
             storage = array.storage
@@ -159,6 +178,27 @@ class Trace(Table):
         value = self.value_of(array.storage)
         value.name = value.name or name
 
+    def stand_in(self, array, base):
+        """Notes that an Array, picked at a place that a run knows, stands for a view of another."""
+        self.standing[id(array.storage)] = Copy(array.storage, base.storage)
+
+    def put_back(self, array, target):
+        """Notes that an Array is about to be written to where it was picked: x[i] += 1."""
+        copy = self._copy(array.storage)
+        if copy is not None and copy.base() is target.storage:
+            copy.is_changed, copy.version = False, target.storage.version + 1
+
+    def _copy(self, storage):
+        """The Copy that a Storage is, or None."""
+        copy = self.standing.get(id(storage))
+        return copy if copy is not None and copy.storage() is storage else None
+
+    def check_copies(self, base=None):
+        """Raises if the copy of a view (of `base`, or of any Storage) was changed, but not it."""
+        for copy in self.standing.values():
+            if copy.is_changed and (base is None or copy.base() is base):
+                self.refuse(*refusals.CHANGED_COPY)
+
     def draw(self, generator, count):
         """(seed, counter) of the next numbers of a generator."""
         if generator is not default_generator:
@@ -177,6 +217,11 @@ class Trace(Table):
 
     def value_of(self, storage):
         """The Value that a Storage is; one that is met for the first time is captured."""
+        if self.standing:
+            copy = self._copy(storage)
+            if copy is not None and copy.is_stale():
+                self.refuse(*refusals.STALE_COPY)
+            self.check_copies(storage)
         buffer = storage.buffer
         if type(buffer) is TraceBuffer:
             if buffer.trace is not self:
@@ -208,6 +253,15 @@ class Trace(Table):
         attributes["error"] = lambda: refusals.stop_error(op, name, attributes, line_of(place))
         self.append(op, (x,), outputs, attributes)
 
+    def nonzero(self, x):
+        """The places of the elements that are not 0, of data that is the program's own."""
+        value = self.value_of(x.storage)
+        if value.kind != CONSTANT:
+            self.refuse(*refusals.MASK)
+        with self.paused():
+            places = np.flatnonzero(values(x))
+        return self.from_numpy(places, int64)
+
     # -- memory --------------------------------------------------------------------------------
 
     def empty(self, shape, dtype):
@@ -237,6 +291,9 @@ class Trace(Table):
             self.written[value] = storage, storage.version, written_at
         storage.version += 1
         storage.written_at = place
+        copy = self._copy(storage)
+        if copy is not None:
+            copy.is_changed = True
 
     def _copy_constant(self, storage, value):
         if id(storage) in self.adopted:

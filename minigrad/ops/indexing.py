@@ -1,17 +1,21 @@
 """Reading and writing at an index: views, rows that are picked, added to or replaced."""
 
+import numpy as np
+
 from minigrad.array.layout import contiguous_strides, reshape_strides, size_of
 from minigrad.errors import ArgumentTypeError, ShapeError
 from minigrad.graph.modes import state
 from minigrad.graph.node import Node, user_place
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
-from minigrad.kernels.expression import call
+from minigrad.kernels.expression import Program, call, symbol, where
 from minigrad.ops.base import Structural
 from minigrad.ops.inplace import check_recorded, writable
 from minigrad.ops.operands import check_operands, constant, storable
-from minigrad.ops.places import Place, located, region_shape, view_of, viewed, winners
+from minigrad.ops.places import Place, is_run_time, located, region_shape, view_of, viewed, winners
 from minigrad.ops.watching import announce, named
+
+CHOOSE = Program(["m", "y", "x"], [where(symbol("m"), symbol("y"), symbol("x"))])
 
 
 def folded(shape, axis, count=1):
@@ -123,19 +127,36 @@ class SetItem(Structural):
 
 def _last_ones(dy, place):
     y = read(dy, place)
-    if place.index is None:
+    if place.mask is not None:
+        return call("where", Variable(_mask_of(place, y.ndim)), y, 0.0)
+    if place.index is None or place.index.size < 2:
         return y
     shape = view_of(dy.array, place).shape
-    stays = winners(place, size_of(shape[place.axis : place.axis + place.count]))
-    if stays is None:
-        return y
-    wide = stays.reshape(*stays.shape, *(1,) * (len(shape) - place.axis - place.count))
-    return call("where", constant(wide, near=dy), y, 0.0)
+    stays = winners(place, size_of(shape[place.axis : place.axis + place.count])).array
+    return call("where", Variable(_widened(stays, len(shape) - place.axis - place.count)), y, 0.0)
+
+
+def _mask_of(place, rank):
+    """The mask of a Place, broadcast to the axes of its view."""
+    mask = place.mask.array
+    if not mask.shape:  # over an axis of one element
+        mask = mask.view((1,), (1,), mask.offset)
+    return _widened(mask, rank - place.axis - place.count)
+
+
+def _widened(array, count):
+    """The Array with so many more axes of size 1 behind the others."""
+    shape, strides = (*array.shape, *(1,) * count), (*array.strides, *(0,) * count)
+    return array.view(shape, strides, array.offset)
 
 
 def put(array, y, place):
     """array[place] = y, both Arrays; y broadcasts to the region."""
     device, view = device_of(array), view_of(array, place)
+    if place.mask is not None:
+        if view.size:
+            device.elementwise(CHOOSE, (_mask_of(place, len(view.shape)), y, view), (view,))
+        return
     if place.index is None:
         if view.size:
             device.copy(y, view)
@@ -157,13 +178,15 @@ def put(array, y, place):
 
 
 def read(x, place):
-    """x[place]."""
-    if place.index is None:
+    """x[place]; of a mask all that the mask runs over."""
+    if place.index is None and place.order is None:
         return Slice.apply(x, place.spec)
     if place.spec != tuple((0, 1, n) for n in x.shape):
         x = Slice.apply(x, place.spec)
     if place.order is not None:
         x = call("permute", x, place.order)
+    if place.index is None:
+        return x
     if place.count != 1:
         a, shape = place.axis, x.shape
         merged = size_of(shape[a : a + place.count])
@@ -183,7 +206,21 @@ def get_item(x, index):
     >>> x[0, ::-1].tolist(), x[:, [0, 2]].tolist(), x[x > 4].tolist()
     ([3, 2, 1], [[1, 3], [4, 6]], [5, 6])
     """
-    return read(x, located(x, index))
+    place = located(x, index)
+    y = read(x, place)
+    if state.trace is not None and _is_view(index):
+        state.trace.stand_in(y.array, x.array)
+    return y
+
+
+def _is_view(index):
+    """Whether x[index] is a view, but for Variables of one int that each run of a program reads."""
+    items = index if type(index) is tuple else (index,)
+    numbers = [i for i in items if is_run_time(i)]
+    return bool(numbers) and all(
+        i is None or i is Ellipsis or isinstance(i, (int, slice, np.integer)) or is_run_time(i)
+        for i in items
+    )
 
 
 @named
@@ -193,14 +230,18 @@ def set_item(x, index, value):
     Recorded if gradients must know. The last of several values for one element stays.
     """
     x.write_check("x[index] = y")
-    place = located(x, index)
     if isinstance(value, (int, float)):
         storable("x[index] = y", value, x.dtype)
     y = value if isinstance(value, Variable) else constant(value, "x[index] = y", x)
+    place = located(x, index, y.shape)
     if y.dtype is not x.dtype:
         y = y.to(x.dtype)
     check_operands("setitem", (x, y))
     region = region_shape(x.shape, place)
+    after = len(region) - place.axis - place.count
+    if place.mask is not None and y.ndim > after:  # the axis of what the mask picks: all it covers
+        cut = y.ndim - after
+        y = y.reshape(*y.shape[: cut - 1], *(1,) * place.count, *y.shape[cut:])
     while y.ndim > len(region) and y.shape[0] == 1:
         y = y[0]
     if len(y.shape) > len(region) or any(
@@ -215,6 +256,8 @@ def set_item(x, index, value):
     device, source = device_of(target), y.array
     if source.is_alias_of(target):
         source = device.convert(source, source.dtype)
+    if state.trace is not None and isinstance(value, Variable):
+        state.trace.put_back(value.array, target)
     device.prepare_write(target, user_place())
     put(target, source, place)
     if records:

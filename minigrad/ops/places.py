@@ -4,6 +4,7 @@ A Place is a view (ints, slices, new axes), then at most one integer index over 
 that view. Index arrays over several axes, and masks, are folded into that one.
 """
 
+import operator
 from typing import NamedTuple
 
 import numpy as np
@@ -11,18 +12,24 @@ import numpy as np
 from minigrad.array.dtypes import bool_, int64
 from minigrad.array.layout import broadcast_shapes, check_rank, contiguous_strides, size_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, BoundsError, ShapeError
+from minigrad.graph.modes import state
 from minigrad.graph.probe import check_as
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of, values
+from minigrad.kernels.expression import Program, call, symbol
 from minigrad.ops.operands import check_operands
+
+_FOLD = Program(["a", "n", "b"], [symbol("a") * symbol("n") + symbol("b")])
+_EQUAL = Program(["a", "b"], [call("equal", symbol("a"), symbol("b"))])
 
 
 class Place(NamedTuple):
     """Where an index points to.
 
     spec: per item None (a new axis), an int, or (start, step, count) of a slice. order: how the
-    view's axes are permuted, or None. axis, count: which of them the index runs over. index: int64,
-    not negative, or None.
+    view's axes are permuted, or None. axis, count: which of them the index, or the mask, runs over.
+    index: int64, not negative, or None. mask: in the place of an index, where one value is written
+    to all that it picks: how many they are need not be known.
     """
 
     spec: tuple
@@ -30,6 +37,7 @@ class Place(NamedTuple):
     axis: int = 0
     count: int = 0
     index: Variable | None = None
+    mask: Variable | None = None
 
 
 def viewed(shape, strides, offset, spec):
@@ -70,8 +78,12 @@ def region_shape(shape, place):
     return found[:a] + place.index.shape + found[a + place.count :]
 
 
-def located(x, index):
-    """The Place of x[index]."""
+def located(x, index, value=None):
+    """The Place of x[index].
+
+    value: the shape of what is written there, or None. A mask that is a Variable stays a mask if
+    that has one value for all that it picks.
+    """
     shape, given = x.shape, index if type(index) is tuple else (index,)
     items = _completed(shape, [_normal(i, x) for i in given])
     spec, entries, kinds, axis, out = [], [], [], 0, 0
@@ -96,51 +108,101 @@ def located(x, index):
             kinds.append("view")
             axis, out = axis + 1, out + 1
         else:
-            covers = item.ndim if item.dtype.kind == "b" else 1
+            covers = item.ndim if _is_mask(item) else 1
             sizes = shape[axis : axis + covers]
-            entries.append((out, covers, _entry(item, sizes, axis, shape)))
-            spec += [(0, 1, n) for n in sizes]
+            if _is_mask(item) and item.shape != sizes:
+                raise ShapeError(
+                    f"index: wanted a mask of shape {sizes}, as the axes from {axis} on of {shape}",
+                    f"{item.shape}",
+                )
+            entries.append((out, max(covers, 1), item, axis))
+            spec += [(0, 1, n) for n in sizes] or [None]  # one bool: an axis of one element
             kinds.append("index")
-            axis, out = axis + covers, out + covers
+            axis, out = axis + covers, out + max(covers, 1)
     if not entries:
         check_rank("index", out)
         return Place(tuple(spec))
-    return _with_index(shape, tuple(spec), entries, out, _are_neighbours(kinds))
+    return _with_index(x, tuple(spec), entries, out, _are_neighbours(kinds), value)
+
+
+def is_run_time(item):
+    """Whether an item of an index is a number that only a program's run knows."""
+    return state.trace is not None and isinstance(item, Variable) and item.array.shape == ()
 
 
 def _normal(item, x):
-    """An int, a slice, None, Ellipsis, or an integer or bool Variable, on x's device."""
+    """An int, a slice, None, Ellipsis, or ints or bools: an ndarray, or a Variable on x's device.
+
+    A Variable of one int is that int, unless a step is traced: then each run reads it.
+    """
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if isinstance(item, int) and not isinstance(item, bool):
         return item
     if not isinstance(item, Variable):
-        if not isinstance(item, (bool, float, list, tuple, range, np.ndarray, np.generic)):
-            if hasattr(item, "__index__"):
-                return item.__index__()
-            raise ArgumentTypeError(
-                "index: wanted ints, slices, None, ..., bools or arrays of ints",
-                f"{type(item).__name__} {item!r:.60}",
-            )
-        data = np.asarray(item)
-        if not data.size and not isinstance(item, (np.ndarray, np.generic)):
-            data = data.astype(np.int64)  # an empty list
-        if data.dtype.kind not in "iub":
-            raise ArgumentTypeError(
-                "index: wanted ints or bools", f"{data.dtype}", "convert it: x.to('int64')"
-            )
-        dtype = bool_ if data.dtype.kind == "b" else int64
-        item = Variable(device_of(x.array).from_numpy(data.astype(dtype.numpy), dtype))
+        return _from_python(item)
     if item.dtype.is_float:
         raise ArgumentTypeError(
             "index: wanted ints or bools", item.describe(), "convert it: x.to('int64')"
         )
-    if not item.ndim:
-        if item.dtype.kind == "b":
-            raise ArgumentTypeError("index: wanted a mask with at least one axis", "one bool")
-        return item.item()
+    if not item.ndim and not is_run_time(item):
+        return _from_python(item.item())
     check_operands("index", (x, item))
     return item
+
+
+def _from_python(item):
+    """An int, an ndarray of ints or bools, or a Variable of both, from what is no Variable."""
+    if not isinstance(item, (bool, float, list, tuple, range, np.ndarray, np.generic)):
+        if hasattr(item, "__index__"):
+            return item.__index__()
+        raise ArgumentTypeError(
+            "index: wanted ints, slices, None, ..., bools or arrays of ints",
+            f"{type(item).__name__} {item!r:.60}",
+        )
+    if state.trace is not None and isinstance(item, (list, tuple)) and _has_variables(item):
+        return _stacked(item)
+    data = np.asarray(item)
+    if not data.size and not isinstance(item, (np.ndarray, np.generic)):
+        data = data.astype(np.int64)  # an empty list
+    if data.dtype.kind not in "iub":
+        raise ArgumentTypeError(
+            "index: wanted ints or bools", f"{data.dtype}", "convert it: x.to('int64')"
+        )
+    return data.item() if not data.ndim and data.dtype.kind != "b" else data
+
+
+def _has_variables(items):
+    return any(isinstance(x, Variable) for x in _leaves(items))
+
+
+def _stacked(items):
+    """Nested lists of ints, some of them Variables of one int, as one Variable."""
+    leaves = list(_leaves(items))
+    found = [x for x in leaves if isinstance(x, Variable)]
+    for x in found:
+        if x.ndim or x.dtype.kind != "i":
+            raise ArgumentTypeError(
+                "index: wanted a list of ints, or of Variables of one int", x.describe()
+            )
+    device = device_of(found[0].array)
+    out = device.empty((len(leaves),), int64)
+    for k, x in enumerate(leaves):
+        device.copy(x.array if isinstance(x, Variable) else operator.index(x), out.view((), (), k))
+    shape = np.asarray(_without_leaves(items)).shape
+    return Variable(out.view(shape, contiguous_strides(shape)))
+
+
+def _leaves(items):
+    for x in items:
+        if isinstance(x, (list, tuple)):
+            yield from _leaves(x)
+        else:
+            yield x
+
+
+def _without_leaves(items):
+    return [_without_leaves(x) if isinstance(x, (list, tuple)) else 0 for x in items]
 
 
 def _completed(shape, items):
@@ -160,10 +222,17 @@ def _completed(shape, items):
 
 
 def _is_mask(item):
-    return isinstance(item, Variable) and item.dtype.kind == "b"
+    return isinstance(item, (np.ndarray, Variable)) and item.dtype.kind == "b"
 
 
 def _sliced(item, n):
+    if state.trace is not None and _has_variables((item.start, item.stop, item.step)):
+        state.trace.refuse(
+            "a Variable in a slice, x[i : i + 4]: where it ends decides a shape, and a compiled "
+            "step has fixed shapes",
+            "x[i + mg.arange(4)] has one, and each run reads i; or pass i as a Python int, each "
+            "value of which has a program of its own",
+        )
     try:
         start, stop, step = item.indices(n)
     except TypeError:
@@ -177,16 +246,23 @@ def _range(n):
     return f"an index from {-n} to {n - 1}" if n else "no index, as the size is 0,"
 
 
-def _entry(item, sizes, axis, shape):
-    """The int64 Variable of an index array, or of the places of a mask over the axes `sizes`."""
-    if item.dtype.kind != "b":
-        return wrapped("index", item, sizes[0], f"along axis {axis} of shape {shape}")
-    if item.shape != sizes:
-        raise ShapeError(
-            f"index: wanted a mask of shape {sizes}, as the axes from {axis} on of {shape}",
-            f"{item.shape}",
-        )
-    return Variable(device_of(item.array).nonzero(item.array))
+def _entry(item, x, axis):
+    """The int64 Variable of an index array, or of the places of a mask, from an axis of x on."""
+    device = device_of(x.array)
+    if isinstance(item, Variable):
+        if item.dtype.kind == "b":
+            return Variable(device.nonzero(item.array))
+        return wrapped("index", item, x.shape[axis], f"along axis {axis} of shape {x.shape}")
+    if item.dtype.kind == "b":
+        places = np.flatnonzero(item)
+    else:
+        n = x.shape[axis]
+        bad = np.flatnonzero((item < -n) | (item >= n))
+        if bad.size:
+            raise _outside("index", item, bad[0], n, f"along axis {axis} of shape {x.shape}")
+        places = item.astype(np.int64)
+        places[places < 0] += n
+    return Variable(device.from_numpy(places, int64))
 
 
 def wrapped(name, index, n, where="", negative=True):
@@ -200,13 +276,18 @@ def wrapped(name, index, n, where="", negative=True):
     source, out = device.contiguous(array), device.empty(array.shape, int64)
     bad = check_as(name, _first_outside, device, source, n, out, negative)
     if bad >= 0:
-        place = tuple(int(k) for k in np.unravel_index(bad, array.shape))
-        wanted = _range(n) if negative else f"an index from 0 to {n - 1}"
-        raise BoundsError(
-            f"{name}: wanted {wanted} {where}".rstrip(),
-            f"{values(source)[place]} at {place[0] if len(place) == 1 else place} of the index",
-        )
+        raise _outside(name, values(source), bad, n, where, negative)
     return Variable(out)
+
+
+def _outside(name, data, bad, n, where, negative=True):
+    """The BoundsError of an ndarray of ints, one of which lies outside: its place in C order."""
+    place = tuple(int(k) for k in np.unravel_index(bad, data.shape))
+    wanted = _range(n) if negative else f"an index from 0 to {n - 1}"
+    return BoundsError(
+        f"{name}: wanted {wanted} {where}".rstrip(),
+        f"{data[place]} at {place[0] if len(place) == 1 else place} of the index",
+    )
 
 
 def _first_outside(device, source, n, out, negative):
@@ -223,33 +304,45 @@ def _are_neighbours(kinds):
     return places[-1] - places[0] == len(places) - 1
 
 
-def _with_index(shape, spec, entries, rank, neighbours):
+def _with_index(x, spec, entries, rank, neighbours, value):
     """The Place of a view with index arrays, folded into one over neighbouring axes."""
-    axes = [a + k for a, covers, _ in entries for k in range(covers)]
+    axes = [a + k for a, covers, *_ in entries for k in range(covers)]
     order, first = None, axes[0]
     if not neighbours:
         order, first = (*axes, *(d for d in range(rank) if d not in axes)), 0
-    sizes = viewed(shape, (0,) * len(shape), 0, spec)[0]
-    index = entries[0][2] if len(entries) == 1 else _folded(entries, sizes)
+    sizes = viewed(x.shape, (0,) * len(x.shape), 0, spec)[0]
+    if len(entries) == 1 and value is not None and isinstance(entries[0][2], Variable):
+        mask, after = entries[0][2], rank - len(axes) - first
+        if mask.dtype.kind == "b" and (len(value) <= after or value[len(value) - after - 1] == 1):
+            return Place(spec, order, first, len(axes), None, mask)
+    found = [(a, covers, _entry(item, x, axis)) for a, covers, item, axis in entries]
+    index = found[0][2] if len(found) == 1 else _folded(found, sizes)
     check_rank("index", rank - len(axes) + index.ndim)
     return Place(spec, order, first, len(axes), index)
 
 
 def _folded(entries, sizes):
     """One index over all indexed axes in C order, from one per axis."""
-    common = broadcast_shapes("index", *(index.shape for _, _, index in entries))
-    spans = [size_of(sizes[a : a + covers]) for a, covers, _ in entries]
-    total = np.zeros(common, np.int64)
-    for (_, _, index), step in zip(entries, contiguous_strides(tuple(spans)), strict=True):
-        total += values(index.array) * step
-    return Variable(device_of(entries[0][2].array).from_numpy(total, int64))
+    arrays = [index.array for _, _, index in entries]
+    common = broadcast_shapes("index", *(a.shape for a in arrays))
+    device, total = device_of(arrays[0]), arrays[0]
+    for (a, covers, _), array in zip(entries[1:], arrays[1:], strict=True):
+        before, total = total, device.empty(common, int64)
+        device.elementwise(_FOLD, (before, size_of(sizes[a : a + covers]), array), (total,))
+    return Variable(total)
 
 
 def winners(place, n):
-    """Which entries of an index are the last to write to their target; None if all are."""
-    assert place.index is not None
-    index = values(place.index.array).reshape(-1)
-    last, order = np.empty(n, np.int64), np.arange(index.size)
-    last[index] = order
-    is_last = last[index] == order
-    return None if is_last.all() else is_last.reshape(place.index.shape)
+    """Which entries of an index are the last to write to their target: a Variable of bools."""
+    index = place.index.array
+    device, m = device_of(index), index.size
+    order = device.from_numpy(np.arange(m), int64)
+    last, found = device.empty((1, n, 1), int64), device.empty((1, m, 1), int64)
+    device.fill(last, 0)
+    device.put(order.view((1, m, 1), (m, 1, 1)), index, last)
+    device.gather(last, index, found)
+    stays = device.empty(index.shape, bool_)
+    if m:
+        found = found.view((m,), (1,))
+        device.elementwise(_EQUAL, (found, order), (stays.view((m,), (1,)),))
+    return Variable(stays)

@@ -17,11 +17,27 @@ def arrays_and_indices(draw):
     while axis < len(shape):
         n = shape[axis]
         kind = draw(
-            st.sampled_from(["int", "slice", "array", "list", "mask", "new", "dots", "end"])
+            st.sampled_from("int number slice array list mask plane truth new dots end".split())
         )
         bound = st.integers(-n, n - 1)
         if kind == "int":
             items.append(draw(bound))
+        elif kind == "number":
+            made = draw(st.sampled_from([np.int64, np.int32, np.array]))
+            items.append(made(draw(bound)))
+        elif kind == "truth":
+            if len(items) < 6 and not any(isinstance(i, bool) for i in items):
+                items.append(paired == 1 or draw(st.booleans()))
+            continue
+        elif kind == "plane":
+            if has_dots or axis + 1 >= len(shape):
+                continue
+            size = n * shape[axis + 1]
+            values = draw(st.lists(st.booleans(), min_size=size, max_size=size))
+            if sum(values) != paired:
+                continue
+            items.append(np.array(values).reshape(n, shape[axis + 1]))
+            axis += 1
         elif kind == "slice":
             edge = st.none() | st.integers(-n - 2, n + 2)
             step = draw(st.sampled_from([None, 1, 2, 3, -1, -2]))
@@ -54,14 +70,31 @@ def arrays_and_indices(draw):
     return shape, tuple(items)
 
 
+def with_variables(index, number):
+    """An index with Variables in the place of its arrays, of every other one or of all."""
+    return tuple(
+        mg.variable(np.asarray(i))
+        if isinstance(i, (np.ndarray, np.generic, list)) and (k + number) % 3
+        else i
+        for k, i in enumerate(index)
+    )
+
+
 @settings(max_examples=300, deadline=None)
 @given(arrays_and_indices())
 def test_reading_writing_and_gradient_at_any_index_equal_numpy(case):
     shape, index = case
     a = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
-    want = a[index]
+    try:
+        want = a[index]
+    except IndexError:
+        for given in (index, with_variables(index, 0)):
+            with pytest.raises((mg.errors.MinigradError, IndexError)):
+                mg.variable(a)[given]
+        return
     if want.ndim > 8:
         return
+    plain, index = index, with_variables(index, want.size)
     x = mg.variable(a, requires_grad=True)
     y = x[index]
     assert y.shape == want.shape
@@ -69,13 +102,17 @@ def test_reading_writing_and_gradient_at_any_index_equal_numpy(case):
     dy = np.arange(1, want.size + 1, dtype=np.float32).reshape(want.shape)
     y.backward(mg.variable(dy))
     grad = np.zeros_like(a)
-    np.add.at(grad, index, dy)
+    np.add.at(grad, plain, dy)
     np.testing.assert_array_equal(x.grad.numpy(), grad)
     z, b = mg.variable(a), a.copy()
-    z[index], b[index] = dy, dy
+    z[index], b[plain] = dy, dy
     np.testing.assert_array_equal(z.numpy(), b)
-    z[index], b[index] = 7, 7
+    z[index], b[plain] = 7, 7
     np.testing.assert_array_equal(z.numpy(), b)
+    if want.ndim:  # one value for a whole axis of the region, of each in turn
+        row = dy[:1] if want.size % 2 else dy[..., :1]
+        z[index], b[plain] = row, row
+        np.testing.assert_array_equal(z.numpy(), b)
 
 
 def test_basic_index_is_a_view_and_an_array_index_a_copy():

@@ -21,7 +21,7 @@ class Context:
         self.needs_input_grad = needs_input_grad
         self.materializes = True
         self.has_left_graph = False
-        self._to_save, self._saved = (), None
+        self._to_save, self._saved = [], None
         self._dirty, self._non_differentiable = (), ()
 
     def __setattr__(self, attribute, value):
@@ -43,7 +43,10 @@ class Context:
                     f"{type(v).__name__}",
                     "keep numbers as attributes: ctx.n = n",
                 )
-        self.__dict__["_to_save"] = values
+        self.__dict__["_to_save"] = [
+            (None, None, None) if v is None else (v, protected(v.array), v.array.version)
+            for v in values
+        ]
 
     @property
     def saved(self):
@@ -99,8 +102,9 @@ class Function:
     def apply(cls, *args):
         """Runs forward, and records the call if an argument requires gradients."""
         _check_method(cls, "forward", "(ctx, ...)")
-        needs = tuple(isinstance(a, Variable) and a.requires_grad for a in args)
+        needs = tuple([isinstance(a, Variable) and a._requires_grad for a in args])
         ctx = Context(cls.__name__, needs)
+        began = [a.array.version if isinstance(a, Variable) else None for a in args]
         with no_grad():
             result = cls.forward(ctx, *args)
         outputs = result if isinstance(result, tuple) else (result,)
@@ -114,7 +118,7 @@ class Function:
         if not state.recording or not any(needs):
             return result
         _check_method(cls, "backward", "(ctx, *dys)")
-        recorded = _record(cls, ctx, args, outputs)
+        recorded = _record(cls, ctx, args, outputs, began)
         return recorded if isinstance(result, tuple) else recorded[0]
 
 
@@ -140,21 +144,26 @@ def protected(array):
     return device_of(array).share(array) if state.saving_copies else array
 
 
-def _record(cls, ctx, args, outputs):
-    """Output Variables with their nodes."""
+def _record(cls, ctx, args, outputs, began):
+    """Output Variables with their nodes; began: the versions of the arguments before forward."""
     for x in ctx._dirty:
         x.write_check(f"{cls.__name__} (mark_dirty)")
-    kept, roles = [], []
-    for v in ctx._to_save:
-        kept.append(None if v is None else protected(v.array))
-        roles.append(_role(v, args, outputs))
-    ctx.__dict__["_to_save"] = ()
+    kept, versions, roles = [], [], []
+    for v, array, version in ctx._to_save:
+        role, k = _role(v, args, outputs, ctx._dirty)
+        if role == "input" and version != began[k]:  # saved after forward wrote to its bytes
+            array, version = v.array, began[k]
+        elif array is not None and array is not v.array:
+            version = array.version  # a copy's own
+        kept.append(array)
+        versions.append(version)
+        roles.append((role, k))
+    ctx.__dict__["_to_save"] = []
     wanted = [(a.shape, a.dtype, a.device) if isinstance(a, Variable) else None for a in args]
     plan = FunctionPlan(cls, ctx, roles, wanted, [(y.shape, y.dtype) for y in outputs])
     edges = tuple(
         (a.node or a) if n else None for a, n in zip(args, ctx.needs_input_grad, strict=True)
     )
-    versions = [None if k is None else k.version for k in kept]
     node = Node(plan, edges, tuple(kept), tuple(versions), None, ())
     single = len(outputs) == 1
     results = []
@@ -183,13 +192,19 @@ def _record(cls, ctx, args, outputs):
     return tuple(results)
 
 
-def _role(v, args, outputs):
-    """('input', k), ('output', k) or ('intermediate', 0) of a saved Variable."""
+def _role(v, args, outputs, dirty):
+    """('input', k), ('output', k) or ('intermediate', 0) of a saved Variable.
+
+    An argument that forward wrote to holds an output now, unless it was given twice: then backward
+    could mean either.
+    """
     if v is None:
         return "none", 0
-    for k, a in enumerate(args):
-        if v is a:
-            return "input", k
+    is_dirty = dirty and any(v is x for x in dirty) and sum(v is a for a in args) == 1
+    if not is_dirty:
+        for k, a in enumerate(args):
+            if v is a:
+                return "input", k
     for k, y in enumerate(outputs):
         if v is y or v.array is y.array:
             return "output", k

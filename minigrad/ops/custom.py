@@ -1,8 +1,12 @@
 """`mg.kernel`: a function of one's own, compiled by Numba, as a differentiable operation."""
 
+import ast
 import functools
 import inspect
 import re
+import textwrap
+
+import numpy as np
 
 from minigrad.array.array import ndarray
 from minigrad.errors import (
@@ -90,6 +94,7 @@ class Kernel:
         device = device_of(first.array)
         out = device.empty(shape, first.dtype)
         arrays = [_array(x) for x in inputs]
+        _refuse_writes(self.function, arrays)
         call(compiled(self.function), (*arrays, ndarray(out)), self.function)
         return Variable(out)
 
@@ -110,6 +115,7 @@ class Kernel:
             else:
                 outs.append(None)
         arguments = [_array(dy), *map(_array, inputs)]
+        _refuse_writes(self._gradient, arguments)
         arguments += [0.0 if out is None else ndarray(out) for out in outs]
         call(compiled(self._gradient), arguments, self._gradient)
         return tuple(None if out is None else Variable(out) for out in outs)
@@ -128,10 +134,57 @@ def _shape(x):
 
 
 def _array(x):
-    """A NumPy array in C order over a Variable's values, or the number itself."""
+    """A read-only NumPy array in C order over a Variable's values, or the number itself.
+
+    No version would tell of a write to it, so Numba refuses to compile one.
+    """
     if not isinstance(x, Variable):
         return x
-    return ndarray(device_of(x.array).contiguous(x.array))
+    values = ndarray(device_of(x.array).contiguous(x.array))
+    values.flags.writeable = False
+    return values
+
+
+def _refuse_writes(function, inputs):
+    """Raises if a kernel stores into one of its inputs, which other nodes may have saved."""
+    names = tuple(inspect.signature(function).parameters)
+    for name, value in zip(names, inputs, strict=False):
+        if isinstance(value, np.ndarray) and name in stored_names(function):
+            raise KernelError(
+                f"kernel {function.__name__}: wanted inputs that are only read",
+                f"a write to {name}, of which no version would tell",
+                f"write to {names[-1]}, or to a copy: {name}_copy = {name}.copy()",
+                where=describe(function.__code__.co_filename, stored_names(function)[name]),
+            )
+
+
+@functools.cache
+def stored_names(function):
+    """Name of a parameter -> the line where the function stores through it, as its source says.
+
+    Numba takes `x.flat[0] = y` and `x += y` of read-only arrays, so it does not say everything.
+    Parameters that get another value are left to it.
+    """
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):  # no source: made by exec, or typed at a prompt
+        return {}
+    found, bound = {}, set()
+    for node in ast.walk(tree):
+        targets = [node.target] if isinstance(node, (ast.AugAssign, ast.AnnAssign)) else []
+        targets += node.targets if isinstance(node, ast.Assign) else []
+        for target in targets:
+            root = target
+            while isinstance(root, (ast.Subscript, ast.Attribute)):
+                root = root.value
+            if not isinstance(root, ast.Name):
+                continue
+            if root is target and not isinstance(node, ast.AugAssign):
+                bound.add(root.id)
+            else:
+                line = function.__code__.co_firstlineno + node.lineno - 1
+                found.setdefault(root.id, line)
+    return {name: line for name, line in found.items() if name not in bound}
 
 
 def _function_of(kernel):

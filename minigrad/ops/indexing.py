@@ -232,7 +232,7 @@ def set_item(x, index, value):
     x.write_check("x[index] = y")
     if isinstance(value, (int, float)):
         storable("x[index] = y", value, x.dtype)
-    y = value if isinstance(value, Variable) else constant(value, "x[index] = y", x)
+    y = given = value if isinstance(value, Variable) else constant(value, "x[index] = y", x)
     place = located(x, index, y.shape)
     if y.dtype is not x.dtype:
         y = y.to(x.dtype)
@@ -250,7 +250,7 @@ def set_item(x, index, value):
         raise ShapeError(f"x[index] = y: wanted a y that broadcasts to {region}", f"{y.shape}")
     records = state.recording and (x._requires_grad or y._requires_grad) and x.dtype.is_float
     if records:
-        check_recorded(SetItem, x, "x[index] = y")
+        check_recorded(SetItem, x, "x[index] = y", (given, y))
     target = x.array
     writable(target, "x[index] = y")
     device, source = device_of(target), y.array

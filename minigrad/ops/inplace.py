@@ -68,12 +68,11 @@ def _write(op, x, others, called):
     arrays = fitting_numbers(name, arrays, target.dtype)
     records = state.recording and any(v._requires_grad for v in variables) and target.dtype.is_float
     if records:
-        check_recorded(op, x, name)
+        check_recorded(op, x, name, variables)
     writable(target, name)
     device = device_of(target)
-    before = target
-    if records and 0 in op.plan(_mask(x, others)).saved_index:
-        before = device.convert(target, target.dtype)  # the old value is wanted by backward
+    mask = _mask(x, others)
+    kept = before_write([target, *arrays], op.plan(mask).saved_index) if records else None
     arrays = [
         device.convert(a, a.dtype)
         if isinstance(a, Array) and a.is_alias_of(target) and a.layout() != target.layout()
@@ -83,13 +82,29 @@ def _write(op, x, others, called):
     device.prepare_write(target, user_place())
     device.elementwise(op.program, (target, *arrays), (target,))
     if records:
-        recorded = op.record([x, *others], [before, *arrays], target, _mask(x, others))
+        recorded = op.record([x, *others], kept, target, mask)
         if state.trace is not None:
             state.trace.change(x, f"{name}, recorded")
         x.node, x._requires_grad = recorded.node, True
     if state.path >= 2:
         announce(f"{op.name}_", x, others)
     return x
+
+
+def before_write(operands, saved):
+    """The operands as they are now: copies of those that are saved and that the write changes.
+
+    The target comes first. What shows its bytes is saved as it was before, and so is what somebody
+    outside may write, since that may be the same bytes under another name.
+    """
+    target, copies = operands[0].storage, {}
+    for k in saved:
+        x = operands[k] if k >= 0 else None
+        if not isinstance(x, Array) or id(x) in copies:
+            continue
+        if x.storage is target or x.is_foreign:
+            copies[id(x)] = device_of(x).convert(x, x.dtype)
+    return [copies.get(id(x), x) for x in operands] if copies else operands
 
 
 def writable(array, name):
@@ -112,8 +127,11 @@ def _mask(x, others):
     return mask
 
 
-def check_recorded(op, x, name):
-    """A recorded write needs a target that no view looks at."""
+def check_recorded(op, x, name, operands=()):
+    """A recorded write needs a target that no view looks at, other than its own operands.
+
+    An operand was read before the write, and a recorded view tells by itself that it is stale.
+    """
     fix = f"write out of place: {OUT_OF_PLACE.get(op.name, 'x = ...')}"
     if type(x.array) is View:
         raise InPlaceError(
@@ -124,9 +142,12 @@ def check_recorded(op, x, name):
     storage = x.array.storage
     if not getattr(storage, "views", 0):
         return
+    read = [o.array for o in operands]
     for view in gc.get_referrers(storage):  # slow, but only while a view lives
-        if type(view) is View and any(
-            issubclass(type(o), Variable) for o in gc.get_referrers(view)
+        if (
+            type(view) is View
+            and not any(view is a for a in read)
+            and any(issubclass(type(o), Variable) for o in gc.get_referrers(view))
         ):
             raise InPlaceError(
                 f"{name}: a view of this Variable is alive and would not know",

@@ -116,7 +116,7 @@ def run(steps, rng):
             action = ["add_", "mul_", "copy_", "setitem", "scale", "scale", "fill_"][k % 7]
             y, u = mine[j], twins[j]
             if action in ("add_", "mul_", "copy_", "setitem") and (
-                x.shape != y.shape or not x.ndim or np.shares_memory(t.value, u.value)
+                x.shape != y.shape or not x.ndim
             ):
                 continue
             write(action, x, y)

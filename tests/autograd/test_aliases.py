@@ -1,0 +1,202 @@
+"""Writes in place whose operand shows the bytes that they overwrite."""
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import errors
+from tests.autograd.aliases import ALIASES, PATH, WRITES, compare, computed, leaf, text
+
+RIGHT = [alias for alias in ALIASES if alias != "h * h"]  # its history saved the target
+
+
+def test_committed_alias_table_is_fresh():
+    assert PATH.read_text(encoding="utf-8") == text(), (
+        "docs/aliases.md is stale: python -m tests.autograd.aliases --write"
+    )
+
+
+def test_every_cell_of_the_table_is_a_number_or_an_error_that_says_so():
+    page = text()
+    assert page.count("| raises") == len(WRITES)
+    assert page.count("| ✓") == len(WRITES) * len(RIGHT)
+
+
+@pytest.mark.parametrize("column", ["h *= y, h.mul_(y)", "h[:, 1:] = y"])
+def test_a_compiled_step_gives_the_same_numbers(column):
+    aliases = ("h", "h.detach()", "h[::-1]", "h.detach().T")
+
+    @mg.compile
+    def step(x):
+        return [computed(WRITES[column][0], alias, x) for alias in aliases]
+
+    for _ in range(3):
+        for alias, found in zip(aliases, step(leaf()), strict=True):
+            compare(found, column, alias)
+    assert len(step.traces) == 1
+
+
+@pytest.mark.parametrize("alias", RIGHT)
+@pytest.mark.parametrize("column", WRITES)
+def test_unrecorded_writes_read_before_they_write(column, alias):
+    for write in WRITES[column]:
+        for dtype in ("float32", "int64"):
+            if dtype == "int64" and ("/" in column or alias == "h + 1"):
+                continue  # floats, which an int cannot hold
+            start = np.arange(1, 10).reshape(3, 3).astype(dtype)
+            h, frozen = mg.variable(start), mg.variable(start)
+            write(h, lambda h=h: ALIASES[alias](h))
+            expected = mg.variable(start)
+            write(expected, lambda y=frozen: ALIASES[alias](y))
+            assert h.tolist() == expected.tolist(), (column, alias)
+
+
+def test_an_operand_under_another_name_is_saved_as_it_was():
+    """Two Variables over one NumPy array: nobody can see that they share bytes."""
+    a = np.array([1.0, 2.0, 3.0])
+    h, same = mg.from_numpy(a), mg.from_numpy(a)
+    w = mg.variable([2.0, 2.0, 2.0], dtype="float64", requires_grad=True)
+    h.mul_(w)
+    before = same.numpy().copy()
+    h.mul_(same)
+    h.sum().backward()
+    assert w.grad.tolist() == (before * np.array([1.0, 2.0, 3.0])).tolist()
+
+
+def test_a_view_that_somebody_else_holds_is_refused_and_one_that_was_the_operand_is_stale():
+    x = leaf()
+    h = x * x
+    v = h[0]
+    with pytest.raises(errors.InPlaceError, match="a view of this Variable is alive"):
+        h.mul_(x)
+    h.mul_(v)
+    with pytest.raises(errors.InPlaceError, match="recorded before its base was written"):
+        _ = v * 2.0
+
+
+class Times(mg.Function):
+    """x *= y; `saves` says when y is saved."""
+
+    saves = "after"
+
+    @classmethod
+    def forward(cls, ctx, x, y):
+        if cls.saves == "before":
+            ctx.save_for_backward(x, y)
+        old = x.clone()
+        x.mul_(y)
+        ctx.mark_dirty(x)
+        if cls.saves == "after":
+            ctx.save_for_backward(old, y)
+        return x
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, y = ctx.saved
+        return dy * y, dy * x
+
+
+class TimesSavedBefore(Times):
+    saves = "before"
+
+
+@pytest.mark.parametrize(
+    ("function", "operand"),
+    [
+        (TimesSavedBefore, lambda h, w: w),  # saved x, then wrote to it
+        (Times, lambda h, w: h),  # saved y after the write, as it was not any more
+        (Times, lambda h, w: h.detach()),
+        (Times, lambda h, w: h[0]),
+    ],
+)
+def test_a_function_that_saves_what_it_overwrote_raises_in_backward(function, operand):
+    x = leaf()
+    h = x * 1.0
+    y = function.apply(h, operand(h, mg.variable(np.full((3, 3), 2.0))))
+    with pytest.raises(errors.SavedValueModifiedError, match="Times"):
+        y.sum().backward()
+    assert x.grad is None
+
+
+def test_a_function_may_save_what_it_did_not_overwrite():
+    x = leaf()
+    y = Times.apply(x * 1.0, mg.variable(np.full((3, 3), 2.0)))
+    y.sum().backward()
+    assert x.grad.tolist() == [[2.0] * 3] * 3
+
+
+def test_a_dirty_argument_that_is_saved_after_the_write_is_the_output_to_every_order():
+    class Exp(mg.Function):
+        @staticmethod
+        def forward(ctx, x):
+            x.copy_(mg.exp(x))
+            ctx.mark_dirty(x)
+            ctx.save_for_backward(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, dy):
+            return dy * ctx.saved[0]
+
+    x = leaf()
+    (first,) = mg.gradients([Exp.apply(x * 2.0).sum()], [x], create_graph=True)
+    (second,) = mg.gradients([first.sum()], [x])
+    np.testing.assert_allclose(first.numpy(), 2.0 * np.exp(2.0 * x.detach().numpy()), 1e-12)
+    np.testing.assert_allclose(second.numpy(), 4.0 * np.exp(2.0 * x.detach().numpy()), 1e-12)
+
+
+def test_copies_on_saved_writes_hold_within_a_function_too():
+    with mg.memory.copy_on_saved_write():
+        x = leaf()
+        y = TimesSavedBefore.apply(x * 1.0, mg.variable(np.full((3, 3), 2.0)))
+        y.sum().backward()
+    assert x.grad.tolist() == [[2.0] * 3] * 3
+
+
+@mg.kernel
+def through_an_index(x, out):
+    for i in range(x.size):
+        out[i] = x[i]
+        x[i] = 0.0
+
+
+@mg.kernel
+def through_flat(x, out):
+    for i in range(x.size):
+        out.flat[i] = x.flat[i]
+        x.flat[i] = 0.0
+
+
+@mg.kernel
+def through_an_operator(x, out):
+    out[:] = x
+    x += out
+
+
+@mg.kernel
+def through_another_name(x, out):
+    flat = x.reshape(x.size)
+    out[:] = x
+    flat[0] = 0.0
+
+
+@pytest.mark.parametrize(
+    "kernel", [through_an_index, through_flat, through_an_operator, through_another_name]
+)
+def test_a_kernel_that_writes_to_its_input_is_refused(kernel):
+    x = mg.variable([1.0, 2.0])
+    with pytest.raises(errors.KernelError):
+        kernel(x)
+    assert x.tolist() == [1.0, 2.0]
+
+
+def test_a_kernel_may_give_a_name_of_an_input_to_a_value_of_its_own():
+    @mg.kernel
+    def doubled(x, out):
+        x = x * 2.0
+        x[0] = 7.0
+        out[:] = x
+
+    x = mg.variable([1.0, 2.0])
+    assert doubled(x).tolist() == [7.0, 4.0]
+    assert x.tolist() == [1.0, 2.0]

@@ -4,8 +4,7 @@ from minigrad.array.layout import size_of
 from minigrad.compiler.emit import reductions
 from minigrad.compiler.form import ALL, SUMS, Form, kind_of
 from minigrad.kernels.codegen import combine, start_value, stored_as
-
-BLOCK = 4096  # elements summed in the kernel's type before a sum moves on to float64
+from minigrad.kernels.sums import BLOCK
 
 
 class Body(Form):
@@ -46,6 +45,9 @@ class Body(Form):
         self.emitter, self.targets, self.lines = emitter, targets, []
         self.real = emitter.real
         self._start_accumulators()
+        if self.totals_at is not None:
+            emitter.includes.add("sums")
+            self.line(1, f"totals = doubles_at(scratch, I8({self.totals_at}))")
         if self.form == "tile":
             self._emit_tile()
         else:
@@ -84,42 +86,84 @@ class Body(Form):
         self.line(1, "for tile in range(b, e):")
         self.line(2, f"low = tile * {width}")
         self.line(2, f"high = min(low + {width}, {n})")
-        for slot in range(len(self.columns)):
-            self.line(
-                2, f"for j in range(high - low): scratch[{slot * width} + j] = {self.real}(0)"
-            )
-        deep = 2
-        for name, size in zip(self.row_names, self.row_sizes, strict=True):
-            self.line(deep, f"for {name} in range({size}):")
-            deep += 1
+        self._clear(2, "high - low")
+        deep = self._loop_rows(2, "high - low")
         self._outputs(deep, lambda indent: self._loop_tile(indent), width)
+        self._add_to_totals(2, "high - low")
         for slot, k in enumerate(self.columns):
-            self._store_column(2, slot, k, "range(low, high)", f"{slot * width} + j - low")
+            self._store_column(2, k, "range(low, high)", f"{slot * width} + j - low")
+
+    def _clear(self, indent, count):
+        """Sums over rows begin with 0, in the first `count` columns."""
+        names = ["scratch"] if self.totals_at is None else ["scratch", "totals"]
+        for slot in range(len(self.columns)):
+            for name in names:
+                kind = self.real if name == "scratch" else "F8"
+                place = f"{name}[{slot * self.width} + j]"
+                self.line(indent, f"for j in range({count}): {place} = {kind}(0)")
+        if self.totals_at is not None:
+            self.line(indent, f"left = {BLOCK}")
+
+    def _loop_rows(self, indent, count):
+        """Heads of the loops over the rows; the indent within.
+
+        With totals the last one goes over blocks of at most BLOCK rows. Before more than that have
+        come together, the sums of `count` columns join their totals.
+        """
+        spans = ["0, " + size for size in self.row_sizes]
+        if self.form != "tile" and spans:
+            spans[0] = "b, e"
+        for d, (name, span) in enumerate(zip(self.row_names, spans, strict=True)):
+            if d == len(spans) - 1 and self.totals_at is not None:
+                self.line(indent, f"for start in range({span}, {BLOCK}):")
+                indent += 1
+                self.line(indent, f"stop = min(start + {BLOCK}, {span.split(', ')[1]})")
+                self.line(indent, "if left < stop - start:")
+                self._add_to_totals(indent + 1, count)
+                self.line(indent + 1, f"left = {BLOCK}")
+                self.line(indent, "left -= stop - start")
+                span = "start, stop"
+            self.line(indent, f"for {name} in range({span.removeprefix('0, ')}):")
+            indent += 1
+        return indent
+
+    def _add_to_totals(self, indent, count):
+        """The sums of so many columns join their totals and begin anew."""
+        if self.totals_at is None:
+            return
+        for slot in range(len(self.columns)):
+            place = f"[{slot * self.width} + j]"
+            self.line(indent, f"for j in range({count}):")
+            self.line(indent + 1, f"totals{place} += F8(scratch{place})")
+            self.line(indent + 1, f"scratch{place} = {self.real}(0)")
 
     def _loop_tile(self, indent):
         self.line(indent, "for j in range(low, high):")
         return indent + 1
 
-    def _store_column(self, indent, slot, k, span, place):
-        t, count = self.targets[k], size_of(self.nest.rows)
-        text = f"scratch[{place}]"
-        if self.outputs[k].how == "mean":
-            text = f"{text} / {self.real}({count})"
+    def _store_column(self, indent, k, span, place):
+        t = self.targets[k]
         self.line(indent, f"for j in {span}:")
-        self.line(indent + 1, f"{t.name}[{t.index}] = {stored_as(text, t.kind, 'f')}")
+        text = stored_as(self._summed(k, place), t.kind, "f")
+        self.line(indent + 1, f"{t.name}[{t.index}] = {text}")
+
+    def _summed(self, k, place):
+        """A sum over all rows, or their mean."""
+        name, kind = ("scratch", self.real) if self.totals_at is None else ("totals", "F8")
+        text = f"{name}[{place}]"
+        if self.outputs[k].how == "mean":
+            text = f"{text} / {kind}({size_of(self.nest.rows)})"
+        return text
 
     def _emit_rows(self):
         n = self.n_columns
-        for slot in range(len(self.columns)):
-            self.line(1, f"for j in range({n}): scratch[{slot * n} + j] = {self.real}(0)")
+        self._clear(1, n)
         self._start_direct_columns()
-        deep = 1
-        for d, (name, size) in enumerate(zip(self.row_names, self.row_sizes, strict=True)):
-            self.line(deep, f"for {name} in range({'b, e' if d == 0 else size}):")
-            deep += 1
+        deep = self._loop_rows(1, n)
         for level in range(1, self.depth + 1):
             self._reduce(deep, level)
         self._outputs(deep, lambda indent: self._loop_columns(indent), n)
+        self._add_to_totals(1, n)
         if not self.is_cut:
             for slot, k in enumerate(self.columns):
                 self._store_columns(slot, k)
@@ -137,9 +181,7 @@ class Body(Form):
     def _store_columns(self, slot, k):
         t = self.targets[k]
         deep = self._loop_columns(1)
-        text = f"scratch[{slot * self.n_columns} + {self.flat_column()}]"
-        if self.outputs[k].how == "mean":
-            text = f"{text} / {self.real}({size_of(self.nest.rows)})"
+        text = self._summed(k, f"{slot * self.n_columns} + {self.flat_column()}")
         self.line(deep, f"{t.name}[{t.index}] = {stored_as(text, t.kind, 'f')}")
 
     def _loop_columns(self, indent):
@@ -153,7 +195,7 @@ class Body(Form):
     def _summed_loop(self, indent, lines, sums, width):
         """A loop over the columns that also reduces: sums = [(name, how, value, kind, wide)].
 
-        Wide sums add up in the kernel's type for BLOCK elements at most, then in float64.
+        Wide sums add up in the kernel's type for a block of elements at most, then in float64.
         """
         wide = [s for s in sums if s[4]]
         *outer, last = zip(self.column_names, self.column_sizes, strict=True)
@@ -165,10 +207,10 @@ class Body(Form):
         if self.form == "tile":
             low, high = "low", "high"
         base = indent
-        is_long = self.cuts_columns or self.nest.columns[-1] > BLOCK
+        is_long = self.cuts_columns or self.nest.columns[-1] > self.block
         if wide and is_long:
-            self.line(indent, f"for block in range({low}, {high}, {BLOCK}):")
-            low, high = "block", f"min(block + {BLOCK}, {high})"
+            self.line(indent, f"for block in range({low}, {high}, {self.block}):")
+            low, high = "block", f"min(block + {self.block}, {high})"
             indent += 1
             base = indent
         for s in wide:
@@ -192,7 +234,7 @@ class Body(Form):
             how, name = e.op[4:], emitter.new_name()
             kind = kind_of(self.kinds, how, e.args[0])
             value = emitter.value(e.args[0], kind)
-            wide = how in SUMS and kind == "f" and self.n_columns > BLOCK
+            wide = how in SUMS and kind == "f" and self.n_columns > self.block
             starts.append(f"{name} = {'F8(0)' if wide else start_value(how, kind, self.real)}")
             sums.append((name, how, value, kind, wide))
             if how == "mean":

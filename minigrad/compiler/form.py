@@ -4,6 +4,7 @@ from minigrad.array.layout import size_of
 from minigrad.compiler.emit import reductions, visible
 from minigrad.kernels.codegen import START
 from minigrad.kernels.emitter import OWN
+from minigrad.kernels.sums import BLOCK, DENSE
 
 TILE = 512  # columns that are summed over all rows at once
 SUMS = ("sum", "mean")
@@ -67,11 +68,18 @@ class Form:
         return self.form != "rows" or bool(self.nest.rows)
 
     def _slots(self):
-        """Places in the scratch memory: sums of columns, then values kept from pass to pass."""
+        """Places in the scratch memory: sums of columns, then values kept from pass to pass.
+
+        Behind them, for sums of many rows, float64 totals: at element `totals_at`, else None.
+        """
         self.columns = [k for k in range(len(self.outputs)) if self._scratched(k)]
         self.kept = self._kept()
-        width = self.tile if self.form == "tile" else self.n_columns
-        self.scratch_elements = width * (len(self.columns) + len(self.kept))
+        self.width = self.tile if self.form == "tile" else self.n_columns
+        self.scratch_elements = self.width * (len(self.columns) + len(self.kept))
+        self.totals_at = None
+        if self.columns and size_of(self.nest.rows) > BLOCK:
+            self.totals_at = -(-self.scratch_elements // 16) * 16
+            self.scratch_elements = self.totals_at + 2 * self.width * len(self.columns)
         self.partial = []
         if self.is_cut and self.form != "tile":
             rows = size_of(self.nest.rows)
@@ -100,6 +108,12 @@ class Form:
                     found.append(e)
             seen |= set(visible(roots, level))
         return found
+
+    @property
+    def block(self):
+        """Elements along the columns that one accumulator of the kernel's type takes."""
+        steps = self.nest.column_steps[-1]
+        return DENSE if all(s in (0, 1) for s in steps) else BLOCK
 
     @property
     def tile(self):

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from minigrad.array.dtypes import float64
 from minigrad.compiler.epilogue import rows_of_block, tile_text
 from minigrad.compiler.opaque_text import OwnPart, opaque_text
 from minigrad.compiler.program import Value
@@ -113,22 +114,32 @@ class Writer:
                 text = f"{target} = {kind}(total({rest[0]}, T, {rest[1]}))"
                 found.append(Invocation(text, holes.values))
                 continue
-            n, size = call.kernel.columns, call.scratch.dtype.itemsize
+            n, totals = call.kernel.columns, call.kernel.totals_at
             stride = next((s for s in reversed(o.strides) if s), 1)
             out = self.address(o.value, o.offset)
-            found.append(self._add_columns(call, slot * n * size, out, stride, n, count))
+            size, sums = call.scratch.dtype.itemsize, call.scratch.dtype
+            place = slot * n * size
+            if totals is not None:
+                place, sums = size * totals + 8 * slot * n, float64
+            found.append(self._add_columns(call, (place, sums), out, stride, n, count))
         return found
 
     def _finish_opaque(self, call):
         """The one output, of parts at the begin of each thread's scratch."""
         (out,) = call.item.writes
-        return self._add_columns(call, 0, self.address(out.value, out.offset), 1, out.size, 1)
+        sums = 0, call.scratch.dtype
+        return self._add_columns(call, sums, self.address(out.value, out.offset), 1, out.size, 1)
 
-    def _add_columns(self, call, place, out, stride, n, count):
-        """out[j * stride] = the sum over threads of column j, so far into their scratch."""
-        holes, pointer = Holes(), POINTER_OF[call.scratch.dtype.name]
-        holes.add(f"{pointer}({{}})", Address(call.scratch, place))
-        holes.add("{}", self._scratch_step(call))
+    def _add_columns(self, call, sums, out, stride, n, count):
+        """out[j * stride] = the sum over threads of column j.
+
+        sums: how far into a thread's scratch its own ones lie, and their dtype.
+        """
+        holes, (place, dtype) = Holes(), sums
+        pointer = POINTER_OF[call.scratch.dtype.name]
+        step = self._scratch_step(call) * call.scratch.dtype.itemsize
+        holes.add(f"{POINTER_OF[dtype.name]}({{}})", Address(call.scratch, place))
+        holes.add("{}", step // dtype.itemsize)
         holes.texts.append("T")
         holes.add(f"{pointer}({{}})", out)
         for x in (stride, n, count):

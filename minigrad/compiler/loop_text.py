@@ -54,7 +54,8 @@ class KernelText:
     kernel's type, if there are any; `numbers`; and the range [b, e).
 
     extent: the size of the axis that may be cut into ranges that begin at multiples of grain (0:
-    not to be cut). partial: [(what, output, slot, count)] to be put together after a cut run. ns:
+    not to be cut). totals_at: where in the scratch memory float64 sums of columns lie; None if
+    there are none. partial: [(what, output, slot, count)] to be put together after a cut run. ns:
     an estimate of its time on one core.
     """
 
@@ -66,6 +67,7 @@ class KernelText:
     extent: int
     grain: int
     scratch: int
+    totals_at: int | None
     columns: int
     real: str
     ns: float
@@ -119,6 +121,7 @@ def loop_text(loop, is_cut=True):
     result.includes = tuple(sorted(emitter.includes))
     result.extent, result.grain, result.partial = body.extent, body.grain, body.partial
     result.scratch, result.columns, result.real = body.scratch_elements, body.n_columns, loop.real
+    result.totals_at = body.totals_at
     result.ns = _estimate(loop, places, formulas)
     return result
 

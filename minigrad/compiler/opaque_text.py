@@ -3,11 +3,16 @@
 import itertools
 from typing import Any, NamedTuple
 
+from minigrad.array.dtypes import float32
 from minigrad.array.layout import size_of
 from minigrad.kernels import direct
 from minigrad.kernels.emitter import TYPE_OF
+from minigrad.kernels.sums import scratch_to_add
 
 SHORT = {name: text.lower() for name, text in TYPE_OF.items()} | {"bool": "u1"}
+
+
+BY_INDEX = ("lazy", "sums", "gather")
 
 
 class OwnPart(NamedTuple):
@@ -35,16 +40,19 @@ def opaque_text(i, at, own=None):
     at(Ref): the text of its address; own(elements): the OwnPart so far into the thread's scratch,
     for what `scratch_of` says needs some.
     """
-    return _WRITERS[i.op](i, at) if own is None else _CONVOLUTIONS[i.op](i, at, own)
+    return _WRITERS[i.op](i, at) if own is None else _WITH_SCRATCH[i.op](i, at, own)
 
 
 def scratch_of(i, parts):
-    """Float32 elements of scratch that each of so many threads needs: 0 but for convolutions."""
+    """Float32 elements of scratch that each of so many threads needs."""
     if i.op == "convolve":
         sizes = _sizes(i, i.inputs[0], i.outputs[0])
         return direct.convolution_scratch(*sizes[1:])
     if i.op == "correlate":
         return _totals(i, parts) + _correlation(i, parts)[0]
+    if i.op == "scatter_add" and i.outputs[0].dtype is float32:
+        _, n, r = i.outputs[0].shape
+        return scratch_to_add(-(-n // parts), i.inputs[0].shape[1], r)
     return 0
 
 
@@ -62,25 +70,32 @@ def _gather(i, at):
     (outer, n, r), m = x.shape, out.shape[1]
     size = out.dtype.itemsize
     before = [at(x), at(index), at(out), outer, n, m, r]
-    return OpaqueText(f"gather_{size}", before, [], m, ("lazy", "gather"))
+    return OpaqueText(f"gather_{size}", before, [], m, BY_INDEX)
 
 
-def _to_targets(name):
-    def writer(i, at):
-        (source, index), (out,) = i.inputs, i.outputs
-        (outer, n, r), m = out.shape, source.shape[1]
-        before = [at(source), at(index), at(out), outer, n, m, r]
-        kind = SHORT[out.dtype.name] if name == "add" else out.dtype.itemsize
-        return OpaqueText(f"{name}_{kind}", before, [], n, ("lazy", "gather"))
+def _put(i, at):
+    out = i.outputs[0]
+    return _to_targets(i, at, f"put_{out.dtype.itemsize}")
 
-    return writer
+
+def _add(i, at, own=None):
+    kind = SHORT[i.outputs[0].dtype.name]
+    scratch = [own(0) if own else 0] if kind == "f4" else []
+    return _to_targets(i, at, f"add_{kind}", scratch)
+
+
+def _to_targets(i, at, name, scratch=()):
+    (source, index), (out,) = i.inputs, i.outputs
+    (outer, n, r), m = out.shape, source.shape[1]
+    before = [at(source), at(index), at(out), outer, n, m, r, *scratch]
+    return OpaqueText(name, before, [], n, BY_INDEX)
 
 
 def _wrap(i, at):
     (index,), (out,) = i.inputs, i.outputs
     before = [at(index), at(out), index.size, i.attributes["n"]]
     name = f"wrap_{index.dtype.itemsize}"
-    return OpaqueText(name, before, [], 0, ("lazy", "gather"), is_check=True)
+    return OpaqueText(name, before, [], 0, BY_INDEX, is_check=True)
 
 
 def _check(i, at):
@@ -100,7 +115,7 @@ def _along(name):
         more = [int(i.attributes["is_max"])] if name == "arg" else []
         before = [at(x), at(out), outer, n, inner]
         kind = SHORT[x.dtype.name]
-        return OpaqueText(f"{name}_{kind}", before, more, inner, ("lazy", "scan"))
+        return OpaqueText(f"{name}_{kind}", before, more, inner, ("lazy", "sums", "scan"))
 
     return writer
 
@@ -120,7 +135,7 @@ def _unfold(i, at):
     (n, c, h, w), counts = x.shape, window.counts(x.shape[2:])
     more = [c, h, w, *counts, *itertools.chain(*window), out.strides[1], out.strides[0]]
     name = f"unfold_{x.dtype.itemsize}"
-    return OpaqueText(name, [at(x), at(out)], more, n * c, ("lazy", "windows"))
+    return OpaqueText(name, [at(x), at(out)], more, n * c, ("lazy", "sums", "windows"))
 
 
 def _fold(i, at):
@@ -128,7 +143,7 @@ def _fold(i, at):
     (n, c, h, w), counts = out.shape, window.counts(out.shape[2:])
     more = [c, h, w, *counts, *itertools.chain(*window), columns.strides[1], columns.strides[0]]
     name = f"fold_{SHORT[out.dtype.name]}"
-    return OpaqueText(name, [at(columns), at(out)], more, n * c, ("lazy", "windows"))
+    return OpaqueText(name, [at(columns), at(out)], more, n * c, ("lazy", "sums", "windows"))
 
 
 def _largest(i, at):
@@ -136,7 +151,7 @@ def _largest(i, at):
     (n, c, h, w), counts = x.shape, window.counts(x.shape[2:])
     more = [h, w, *counts, *itertools.chain(*window)]
     name = f"largest_{SHORT[x.dtype.name]}"
-    return OpaqueText(name, [at(x), at(out)], more, n * c, ("lazy", "windows"))
+    return OpaqueText(name, [at(x), at(out)], more, n * c, ("lazy", "sums", "windows"))
 
 
 def _pack(i, at):
@@ -185,11 +200,11 @@ def _correlate(i, at, own):
 
 
 DIRECT = ("lazy", "tiles", "direct")
-_CONVOLUTIONS = {"convolve": _convolve, "correlate": _correlate}
+_WITH_SCRATCH = {"convolve": _convolve, "correlate": _correlate, "scatter_add": _add}
 _WRITERS = {
     "gather": _gather,
-    "scatter_add": _to_targets("add"),
-    "put": _to_targets("put"),
+    "scatter_add": _add,
+    "put": _put,
     "wrap_index": _wrap,
     "check": _check,
     "cumsum": _along("cumsum"),

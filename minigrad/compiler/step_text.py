@@ -206,7 +206,7 @@ class StepText:
         """The source files that the text needs, each after those that it needs itself."""
         order = (
             "mathematics_f4", "mathematics_f8", "powers", "random_functions", "random", "checks",
-            "lazy", "gather", "scan", "windows", "tiles", "direct",
+            "lazy", "sums", "gather", "scan", "windows", "tiles", "direct",
         )  # fmt: skip
         found = [name for name in order if name in self.includes]
         has_blas = self.has_products and not self.in_pieces

@@ -12,6 +12,7 @@ from minigrad.kernels import loader
 from minigrad.kernels.binding import by_stride, kind_of, remember, stride_class
 from minigrad.kernels.codegen import elementwise_text
 from minigrad.kernels.reduce_codegen import reduce_text
+from minigrad.kernels.sums import BLOCK
 from minigrad.kernels.threads import threads
 
 SPLIT = 1 << 17  # elements from which a kernel is cut into one range a thread
@@ -20,29 +21,31 @@ SPLIT = 1 << 17  # elements from which a kernel is cut into one range a thread
 class Call:
     """A kernel bound to layouts: its code, the integers after the operands, how it may be cut.
 
-    steps: bytes by which each operand moves along the outermost loop; None: not to be cut.
+    steps: bytes by which each operand moves along `grain` places of the outermost loop; None: not
+    to be cut. It is cut at multiples of grain.
     """
 
-    __slots__ = ("entry", "extra", "size", "steps", "work")
+    __slots__ = ("entry", "extra", "grain", "size", "steps", "units", "work")
 
-    def __init__(self, entry, extra, work, steps):
+    def __init__(self, entry, extra, work, steps, grain=1):
         self.entry, self.extra, self.work, self.steps = entry, extra, work, steps
-        self.size = extra[0] if extra else 0
+        self.size, self.grain = extra[0] if extra else 0, grain
+        self.units = -(-self.size // grain)
 
     def run(self, operands):
         """Runs it on addresses and scalars."""
         if self.work < SPLIT or self.steps is None or threads.count == 1:
             self.entry(*operands, *self.extra)
             return
-        threads.run(self.entry, self.calls(operands, min(threads.count, self.size)))
+        threads.run(self.entry, self.calls(operands, min(threads.count, self.units)))
 
     def calls(self, operands, parts):
         """The arguments of the parts that it is cut into."""
-        cuts = [self.size * p // parts for p in range(parts + 1)]
+        cuts = [self.units * p // parts for p in range(parts + 1)]
         return [
             (
                 *(x + a * s for x, s in zip(operands, self.steps, strict=True)),
-                b - a,
+                min(b * self.grain, self.size) - a * self.grain,
                 *self.extra[1:],
             )
             for a, b in itertools.pairwise(cuts)
@@ -174,10 +177,13 @@ class Programs:
         if not keeps_inner:
             inner = (*inner[:-1], 0)  # the output does not move in the innermost loop
         kinds = tuple(map(kind_of, operands))
-        key = (how, kinds, len(kept), len(reduced), keeps_inner, inner)
-        entry = self._kernel(
-            program, key, reduce_text, how, kinds, len(kept), len(reduced), keeps_inner, inner
-        )
+        form = "register"
+        if keeps_inner:
+            is_sum = how in ("sum", "mean") and out.dtype.is_float
+            is_long = is_sum and size_of(n for n, _ in reduced) > BLOCK
+            form = "columns" if is_long else "output"
+        key = (how, kinds, len(kept), len(reduced), form, inner)
+        entry = self._kernel(program, key, reduce_text, *key)
         extra = [*dims]
         for k in range(len(arrays)):
             extra += [s[k] for s in strides]

@@ -11,20 +11,22 @@ from minigrad.kernels.emitter import OWN, TYPE_OF, Emitter, Operand, real_type
 from minigrad.kernels.expression import ROW_REDUCTIONS, Expression
 
 
-def rows_text(program, modes, kinds, inner, in_place=False):
+def rows_text(program, modes, kinds, inner, in_place=False, block=0):
     """Formulas with row reductions: passes over a row, one per nesting level, then the outputs.
 
     Args:
         modes: per output 'store' (every element), 'row' (one value a row) or 'columns' (summed over
-            the rows).
+            the rows: one sum for every `n_b` of them, a step of the rows' loop apart).
         inner: per array the class of its stride along the row; 0 also for 'row' outputs.
         in_place: whether the first output is the first input.
+        block: elements of a row after which a sum goes over to float64; 0: rows are shorter.
     """
     kernel, (names, outs) = Kernel(), operand_names(program, len(program.outputs))
     everything = [*names, *outs]
     kernel.operands(everything, kinds)
     arrays = [n for n, k in zip(everything, kinds, strict=True) if not isinstance(k, str)]
-    for size in ("n_i", "n_j"):
+    has_columns = "columns" in modes
+    for size in ("n_i", "n_j", *(["n_b"] if has_columns else [])):
         kernel.argument(size)
     classes = dict(zip(arrays, inner, strict=True))
     for name in arrays:
@@ -36,8 +38,10 @@ def rows_text(program, modes, kinds, inner, in_place=False):
         if isinstance(k, str):
             operands.append(Operand(n, k, None, False))
         else:
-            loops = [] if mode_of.get(n) == "columns" else ["i"]
-            operands.append(Operand(n, k, index_text(n, loops, "j", classes[n]), classes[n] != 0))
+            place = index_text(n, ["i"], "j", classes[n])
+            if mode_of.get(n) == "columns":
+                place = place.replace("i *", "b *", 1)
+            operands.append(Operand(n, k, place, classes[n] != 0))
     emitter = Emitter(operands, real_type(program, kinds))
     if in_place:
         operands[len(names)] = operands[0]
@@ -45,16 +49,23 @@ def rows_text(program, modes, kinds, inner, in_place=False):
         (e, o, mode)
         for e, o, mode in zip(renamed_outputs(program), operands[len(names) :], modes, strict=True)
     ]
-    for _, o, mode in results:
-        if mode == "columns":
-            kernel.loop(1, "j", "n_j")
-            kernel.line(2, f"{o.name}[{o.index}] = {TYPE_OF[o.kind.name]}(0)")
     kept = _kept(emitter, results, program.depth, operands[0] if in_place else None)
-    kernel.loop(1, "i", "n_i")
+    deep = 1
+    if has_columns:
+        kernel.line(1, "for b in range((n_i + n_b - 1) // n_b):")
+        kernel.loop(2, "j", "n_j")
+        for _, o, mode in results:
+            if mode == "columns":
+                kernel.line(3, f"{o.name}[{o.index}] = {TYPE_OF[o.kind.name]}(0)")
+        kernel.line(2, "for i in range(b * n_b, min(b * n_b + n_b, n_i)):")
+        deep = 2
+    else:
+        kernel.loop(1, "i", "n_i")
+    writer = _Passes(kernel, emitter, deep + 1, block)
     for level in range(1, program.depth + 1):
         is_last = level == program.depth
-        _reduction_pass(kernel, emitter, reductions(results, level), kept if is_last else {})
-    _output_pass(kernel, emitter, results, kept)
+        writer.reduction_pass(reductions(results, level), kept if is_last else {})
+    writer.output_pass(results, kept)
     return kernel.text(emitter)
 
 
@@ -105,56 +116,80 @@ def reductions(results, level):
     return found
 
 
-def _reduction_pass(kernel, emitter, wanted, kept):
-    emitter.start_pass()
-    real, starts, steps, ends = emitter.real, [], [], []
-    code = real.lower()
-    for e in wanted:
-        name = emitter.new_name()
-        value = emitter.value(e.args[0], "f")
-        if e.op == "row_max":
-            emitter.include_mathematics()
-            key, best = emitter.new_name(), emitter.new_name()
-            starts.append(f"{best} = order_{code}({real}(-math.inf))")
-            steps.append(f"{key} = order_{code}({value})")
-            steps.append(f"{best} = {key} if {key} > {best} else {best}")
-            ends.append(f"{name} = unorder_{code}({best})")
-        else:
-            assert e.op in ("row_sum", "row_mean"), f"no code for {e.op}"
-            starts.append(f"{name} = {real}(0)")
-            steps.append(f"{name} = {name} + {value}")
-            if e.op == "row_mean":
-                ends.append(f"{name} = {name} / {real}(n_j)")
-        emitter.row_names[e] = name
-    for e, o in kept.items():
-        steps.append(f"{o.name}[{o.index}] = {emitter.names[e]}")
-    for text in (*emitter.row, *starts):
-        kernel.line(2, text)
-    kernel.loop(2, "j", "n_j")
-    for text in (*emitter.lines, *steps):
-        kernel.line(3, text)
-    for text in ends:
-        kernel.line(2, text)
+class _Passes:
+    """Writes the passes over a row. block: see rows_text."""
 
+    def __init__(self, kernel, emitter, deep, block):
+        self.kernel, self.emitter, self.deep, self.block = kernel, emitter, deep, block
 
-def _output_pass(kernel, emitter, results, kept):
-    emitter.start_pass()
-    for e, o in kept.items():
-        emitter.names[e] = emitter.new_name()
-        emitter.lines.append(f"{emitter.names[e]} = {o.name}[{o.index}]")
-    stores, rows = [], []
-    for e, o, mode in results:
-        target = f"{o.name}[{o.index}]"
-        value = emitter.stored(e, o.kind)
-        if mode == "row":
-            rows.append(f"{target} = {value}")
+    def reduction_pass(self, wanted, kept):
+        """The row reductions of one nesting level."""
+        emitter, deep, block = self.emitter, self.deep, self.block
+        emitter.start_pass()
+        real = emitter.real
+        starts, steps, ends, blocks, joins = [], [], [], [], []
+        for e in wanted:
+            name = emitter.new_name()
+            value = emitter.value(e.args[0], "f")
+            if e.op == "row_max":
+                self._largest(name, value, starts, steps, ends)
+            else:
+                assert e.op in ("row_sum", "row_mean"), f"no code for {e.op}"
+                part = f"{name}_part" if block else name
+                (blocks if block else starts).append(f"{part} = {real}(0)")
+                steps.append(f"{part} = {part} + {value}")
+                if block:
+                    starts.append(f"{name} = F8(0)")
+                    joins.append(f"{name} += F8({part})")
+                count = f" / {'F8' if block else real}(n_j)" if e.op == "row_mean" else ""
+                if block or count:
+                    ends.append(f"{name} = {real}({name}{count})")
+            emitter.row_names[e] = name
+        for e, o in kept.items():
+            steps.append(f"{o.name}[{o.index}] = {emitter.names[e]}")
+        self._lines(deep, [*emitter.row, *starts])
+        if block:
+            self.kernel.line(deep, f"for start in range(0, n_j, {block}):")
+            self._lines(deep + 1, blocks)
+            self.kernel.line(deep + 1, f"for j in range(start, min(start + {block}, n_j)):")
+            self._lines(deep + 2, [*emitter.lines, *steps])
+            self._lines(deep + 1, joins)
         else:
-            stores.append(f"{target} {'=' if mode == 'store' else '+='} {value}")
-    for text in emitter.row:
-        kernel.line(2, text)
-    if stores:
-        kernel.loop(2, "j", "n_j")
-        for text in (*emitter.lines, *stores):
-            kernel.line(3, text)
-    for text in rows:
-        kernel.line(2, text)
+            self.kernel.loop(deep, "j", "n_j")
+            self._lines(deep + 1, [*emitter.lines, *steps])
+        self._lines(deep, ends)
+
+    def _largest(self, name, value, starts, steps, ends):
+        emitter = self.emitter
+        real, code = emitter.real, emitter.real.lower()
+        emitter.include_mathematics()
+        key, best = emitter.new_name(), emitter.new_name()
+        starts.append(f"{best} = order_{code}({real}(-math.inf))")
+        steps.append(f"{key} = order_{code}({value})")
+        steps.append(f"{best} = {key} if {key} > {best} else {best}")
+        ends.append(f"{name} = unorder_{code}({best})")
+
+    def output_pass(self, results, kept):
+        """The last pass: what is stored, and what is added up over rows."""
+        emitter, deep = self.emitter, self.deep
+        emitter.start_pass()
+        for e, o in kept.items():
+            emitter.names[e] = emitter.new_name()
+            emitter.lines.append(f"{emitter.names[e]} = {o.name}[{o.index}]")
+        stores, rows = [], []
+        for e, o, mode in results:
+            target = f"{o.name}[{o.index}]"
+            value = emitter.stored(e, o.kind)
+            if mode == "row":
+                rows.append(f"{target} = {value}")
+            else:
+                stores.append(f"{target} {'=' if mode == 'store' else '+='} {value}")
+        self._lines(deep, emitter.row)
+        if stores:
+            self.kernel.loop(deep, "j", "n_j")
+            self._lines(deep + 1, [*emitter.lines, *stores])
+        self._lines(deep, rows)
+
+    def _lines(self, deep, texts):
+        for text in texts:
+            self.kernel.line(deep, text)

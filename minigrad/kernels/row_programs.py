@@ -9,7 +9,9 @@ from minigrad.kernels.binding import kind_of, remember, stride_class
 from minigrad.kernels.expression import IDENTITY
 from minigrad.kernels.programs import Call, Programs, is_in_place
 from minigrad.kernels.row_codegen import rows_text
-from minigrad.kernels.threads import threads
+from minigrad.kernels.sums import BLOCK, DENSE
+
+BLOCKS, FEWEST = 8, 8  # blocks of rows that threads can share, and rows of one at least
 
 
 class RowPrograms(Programs):
@@ -77,34 +79,53 @@ class RowPrograms(Programs):
 
     def _bind_rows(self, program, modes, operands, layout):
         rows, columns, row_strides, column_strides = layout
+        work, grain = rows * columns, 1
+        arrays = [k for k, x in enumerate(operands) if isinstance(x, Array)]
+        first_output = len(operands) - len(modes)
+        in_place = operands[0] is operands[first_output]
+        if "columns" in modes:
+            grain = _rows_of_block(rows, work)
+            if grain < rows:  # then they go to totals, one row after the other
+                row_strides, column_strides = list(row_strides), list(column_strides)
+                for place, k in enumerate(arrays):
+                    if k >= first_output and modes[k - first_output] == "columns":
+                        row_strides[place], column_strides[place] = columns, 1
         kinds, inner = tuple(map(kind_of, operands)), tuple(map(stride_class, column_strides))
-        in_place = operands[0] is operands[len(operands) - len(modes)]
-        how = (modes, kinds, inner, in_place)
+        block = BLOCK if 2 in inner else DENSE
+        how = (modes, kinds, inner, in_place, block if columns > block else 0)
         entry = self._kernel(program, how, rows_text, *how)
-        extra = [rows, columns]
+        extra = [rows, columns, *([grain] if "columns" in modes else [])]
         for pair in zip(row_strides, column_strides, strict=True):
             extra += pair
-        return Call(entry, tuple(extra), rows * columns, self._steps(operands, row_strides))
+        steps = self._steps(operands, row_strides)
+        for k in range(len(operands)):
+            if k < first_output or modes[k - first_output] != "columns":
+                steps[k] *= grain
+        return Call(entry, tuple(extra), work, steps, grain)
 
     def _run_rows(self, call, modes, inputs, outputs):
-        """Runs it. Where rows are summed each thread makes a sum of its own; these are added."""
+        """Runs it. Where many rows are summed, every block of them has a sum of its own."""
         operands = [x.address if isinstance(x, Array) else x for x in (*inputs, *outputs)]
         if "columns" not in modes:
             call.run(operands)
             return
-        parts = min(threads.count, call.size) if call.work >= programs.SPLIT else 1
-        summed = [k for k, mode in enumerate(modes) if mode == "columns"]
-        if parts < 2 or not all(outputs[k].is_contiguous for k in summed):
+        if call.units < 2:
             call.entry(*operands, *call.extra)
             return
-        calls = [list(arguments) for arguments in call.calls(operands, parts)]
         totals = []
-        for k in summed:
-            out, place = outputs[k], len(inputs) + k
-            total = self.empty((parts, *out.shape), out.dtype)
-            totals.append((total, out))
-            for p, arguments in enumerate(calls):
-                arguments[place] = total.address + p * out.nbytes
-        threads.run(call.entry, calls)
+        for k, mode in enumerate(modes):
+            if mode == "columns":
+                out = outputs[k]
+                total = self.empty((call.units, *out.shape), out.dtype)
+                totals.append((total, out))
+                operands[len(inputs) + k] = total.address
+        call.run(operands)
         for total, out in totals:
             self.reduce(IDENTITY, "sum", (total,), out, total.shape, (0,))
+
+
+def _rows_of_block(rows, work):
+    """Rows that are summed together: threads share blocks, whose size says nothing of threads."""
+    if work < programs.SPLIT:
+        return min(rows, BLOCK) or 1
+    return min(max(-(-rows // BLOCKS), FEWEST), BLOCK)

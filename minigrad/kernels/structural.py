@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from minigrad.array.array import ndarray
-from minigrad.array.dtypes import int64
+from minigrad.array.dtypes import float32, int64
 from minigrad.array.layout import size_of
 from minigrad.kernels import blas, loader
+from minigrad.kernels.sums import scratch_to_add
 from minigrad.kernels.threads import threads
 
 SPLIT = 1 << 16  # elements from which a kernel is cut into one range a thread
@@ -19,7 +20,7 @@ TYPE_OF = {"float32": "f4", "float64": "f8", "int32": "i4", "int64": "i8", "uint
 @functools.cache
 def kernel(source, name):
     """The machine code of a kernel of one of the files in `source/`."""
-    return loader.late_entry(getattr(loader.load_source(source, ("lazy",)), name))
+    return loader.late_entry(getattr(loader.load_source(source, ("lazy", "sums")), name))
 
 
 @functools.cache
@@ -66,7 +67,17 @@ class StructuralKernels:
 
     def scatter_add(self, source, index, out):
         """out[o, index[i], :] += source[o, i, :], in the order of i."""
-        self._to_targets(kernel("gather", f"add_{TYPE_OF[out.dtype.name]}"), source, index, out)
+        function = kernel("gather", f"add_{TYPE_OF[out.dtype.name]}")
+        if out.dtype is not float32:
+            self._to_targets(function, source, index, out)
+            return
+        (outer, n, r), m = out.shape, source.shape[1]
+        cuts = ranges(n, source.size)
+        size = scratch_to_add(-(-n // len(cuts)), m, r)
+        scratch = self.empty((size * len(cuts),), float32) if size else None
+        places = (source.address, index.address, out.address, outer, n, m, r)
+        own = [scratch.address + 4 * size * k if scratch else 0 for k in range(len(cuts))]
+        run(function, [(*places, at, a, b) for at, (a, b) in zip(own, cuts, strict=True)])
 
     def put(self, source, index, out):
         """out[o, index[i], :] = source[o, i, :]; of equal indices the last one wins."""
@@ -169,6 +180,7 @@ class StructuralKernels:
         calls = [(x.address, out.address, a, b, *more) for a, b in ranges(n * c, x.size)]
         run(function, calls)
 
-    contiguous: Any  # these the other parts of the device give
+    empty: Any  # these the other parts of the device give
+    contiguous: Any
     convert: Any
     from_numpy: Any

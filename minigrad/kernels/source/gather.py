@@ -82,21 +82,56 @@ def put_1(source_at, index_at, out_at, outer, n, m, r, start, stop):
 # write the same row, and the result is the same for any number of them.
 
 
-@lazy(_MOVE)
-def add_f4(source_at, index_at, out_at, outer, n, m, r, start, stop):
-    """out[o, index[i]] += source[o, i] for targets from start to stop - 1, float32."""
+@lazy("void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)")
+def add_f4(source_at, index_at, out_at, outer, n, m, r, scratch_at, start, stop):
+    """out[o, index[i]] += source[o, i] for targets from start to stop - 1, float32.
+
+    When a target has taken BLOCK rows its sum goes over to a row of float64 `totals`, and it begins
+    anew. scratch: an int32 for each target, how many rows are left, and another, which row of the
+    totals is its own; an int64 for each row of the totals, whose it is; the totals. Targets take
+    fewer than BLOCK rows each if scratch_at is 0.
+    """
     source, index, out = f4_at(source_at), i8_at(index_at), f4_at(out_at)
+    size = stop - start
+    most = min(size, m // BLOCK)
+    left, places = i4_at(scratch_at), i4_at(scratch_at + 4 * size)
+    owners, totals = i8_at(scratch_at + 8 * size), f8_at(scratch_at + 8 * (size + most))
     for o in range(outer):
+        used = I8(0)
+        if scratch_at != 0:
+            for k in range(size):
+                left[k] = I4(BLOCK)
         for i in range(m):
             k = index[i]
             if start <= k < stop:
+                target = (o * n + k) * r
                 for j in range(r):
-                    out[(o * n + k) * r + j] += source[(o * m + i) * r + j]
+                    out[target + j] += source[(o * m + i) * r + j]
+                if scratch_at == 0:
+                    continue
+                rest = left[k - start] - 1
+                left[k - start] = I4(rest)
+                if rest == 0 or rest == BLOCK:
+                    if rest == 0:
+                        places[k - start] = I4(used)
+                        owners[used] = k
+                        for j in range(r):
+                            totals[used * r + j] = F8(0)
+                        used += 1
+                    left[k - start] = I4(2 * BLOCK)
+                    place = I8(places[k - start]) * r
+                    for j in range(r):
+                        totals[place + j] += F8(out[target + j])
+                        out[target + j] = F4(0)
+        for place in range(used):
+            target = (o * n + owners[place]) * r
+            for j in range(r):
+                out[target + j] = F4(totals[place * r + j] + F8(out[target + j]))
 
 
 @lazy(_MOVE)
 def add_f8(source_at, index_at, out_at, outer, n, m, r, start, stop):
-    """As add_f4, float64."""
+    """out[o, index[i]] += source[o, i] for targets from start to stop - 1, float64."""
     source, index, out = f8_at(source_at), i8_at(index_at), f8_at(out_at)
     for o in range(outer):
         for i in range(m):
@@ -108,7 +143,7 @@ def add_f8(source_at, index_at, out_at, outer, n, m, r, start, stop):
 
 @lazy(_MOVE)
 def add_i4(source_at, index_at, out_at, outer, n, m, r, start, stop):
-    """As add_f4, int32, which wraps around."""
+    """As add_f8, int32, which wraps around."""
     source, index, out = i4_at(source_at), i8_at(index_at), i4_at(out_at)
     for o in range(outer):
         for i in range(m):
@@ -121,7 +156,7 @@ def add_i4(source_at, index_at, out_at, outer, n, m, r, start, stop):
 
 @lazy(_MOVE)
 def add_i8(source_at, index_at, out_at, outer, n, m, r, start, stop):
-    """As add_f4, int64."""
+    """As add_f8, int64."""
     source, index, out = i8_at(source_at), i8_at(index_at), i8_at(out_at)
     for o in range(outer):
         for i in range(m):
@@ -133,7 +168,7 @@ def add_i8(source_at, index_at, out_at, outer, n, m, r, start, stop):
 
 @lazy(_MOVE)
 def add_u1(source_at, index_at, out_at, outer, n, m, r, start, stop):
-    """As add_f4, uint8, which wraps around."""
+    """As add_f8, uint8, which wraps around."""
     source, index, out = u1_at(source_at), i8_at(index_at), u1_at(out_at)
     for o in range(outer):
         for i in range(m):

@@ -7,8 +7,8 @@ _SCAN = "void(i8,i8,i8,i8,i8,i8,i8)"
 
 @lazy(_SCAN)
 def cumsum_f4(x_at, out_at, outer, n, inner, start, stop):
-    """Columns start to stop - 1 of the inner axis; a single column is summed in float64."""
-    x, out = f4_at(x_at), f4_at(out_at)
+    """Columns start to stop - 1 of the inner axis. Sums run in float64."""
+    x, out, totals = f4_at(x_at), f4_at(out_at), columns_f8()
     for o in range(outer):
         if inner == 1:
             total = F8(0)
@@ -16,17 +16,21 @@ def cumsum_f4(x_at, out_at, outer, n, inner, start, stop):
                 total += x[o * n + i]
                 out[o * n + i] = F4(total)
             continue
-        for j in range(start, stop):
-            out[o * n * inner + j] = x[o * n * inner + j]
-        for i in range(1, n):
-            row = (o * n + i) * inner
-            for j in range(start, stop):
-                out[row + j] = out[row - inner + j] + x[row + j]
+        for low in range(start, stop, COLUMNS):
+            high = min(low + COLUMNS, stop)
+            for j in range(low, high):
+                totals[j - low] = F8(0)
+            for i in range(n):
+                row = (o * n + i) * inner
+                for j in range(low, high):
+                    total = totals[j - low] + F8(x[row + j])
+                    totals[j - low] = total
+                    out[row + j] = F4(total)
 
 
 @lazy(_SCAN)
 def cumsum_f8(x_at, out_at, outer, n, inner, start, stop):
-    """As cumsum_f4, float64."""
+    """Columns start to stop - 1 of the inner axis, float64."""
     x, out = f8_at(x_at), f8_at(out_at)
     for o in range(outer):
         for j in range(start, stop):
@@ -39,7 +43,7 @@ def cumsum_f8(x_at, out_at, outer, n, inner, start, stop):
 
 @lazy(_SCAN)
 def cumsum_i8(x_at, out_at, outer, n, inner, start, stop):
-    """As cumsum_f4, int64, which wraps around."""
+    """As cumsum_f8, int64, which wraps around."""
     x, out = i8_at(x_at), i8_at(out_at)
     for o in range(outer):
         for j in range(start, stop):

@@ -1,0 +1,193 @@
+"""Sums of many numbers are accurate along every axis, eager and compiled.
+
+The numbers are all 0.1: rounding then always errs to the same side, so that a sum of millions made
+one by one is off by percents. The bound is that of docs/numerics.md, a block's. NORMAL have a mean
+that is large against their spread.
+"""
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad.kernels.sums import BLOCK
+from minigrad.kernels.threads import threads
+
+TENTH = float(np.float32(0.1))
+BOUND = (BLOCK + 1) * 2.0**-24
+
+
+def compiled(f):
+    """f, compiled: the third call runs the program."""
+    step = mg.compile(f)
+
+    def call(*arguments):
+        for _ in range(2):
+            step(*arguments)
+        return step(*arguments)
+
+    return call
+
+
+WAYS = {"eager": lambda f: f, "compiled": compiled}
+way = pytest.fixture(params=WAYS)(lambda request: WAYS[request.param])
+
+
+def tenths(*shape):
+    return mg.variable(np.full(shape, 0.1, np.float32))
+
+
+def near(found, wanted, bound=BOUND):
+    np.testing.assert_allclose(np.asarray(found.numpy(), np.float64), wanted, rtol=bound)
+
+
+SHAPES = {  # of x, its view, the axes summed
+    "first": ((1_000_000, 3), lambda x: x, 0),
+    "first of wide rows": ((20_000, 70), lambda x: x, 0),
+    "last": ((3, 1_000_000), lambda x: x, 1),
+    "all": ((1_000_000, 3), lambda x: x, None),
+    "middle": ((2, 300_000, 5), lambda x: x, 1),
+    "first and last": ((100_000, 2, 6), lambda x: x, (0, 2)),
+    "first and middle": ((3_000, 2, 90, 3), lambda x: x, (0, 2)),
+    "batch and pixels": ((3_000, 3, 12, 12), lambda x: x, (0, 2, 3)),
+    "transposed": ((1_000_000, 3), lambda x: x.T, 1),
+    "strided": ((2_000_000, 2), lambda x: x[::2], 0),
+    "reversed": ((1_000_000, 3), lambda x: x[::-1, ::-1], 0),
+    "one column": ((1_000_000, 3), lambda x: x[:, 1], 0),
+    "broadcast": ((1, 3), lambda x: mg.expand(x, (1_000_000, 3)), 0),
+    "broadcast across": ((1_000_000, 1), lambda x: mg.expand(x, (1_000_000, 3)), 0),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_sum_and_mean_along_axes_and_views(name, way):
+    shape, view, axis = SHAPES[name]
+    x = tenths(*shape)
+    count = view(x).size // view(x).sum(axis).size
+    near(way(lambda x: view(x).sum(axis))(x), count * TENTH)
+    near(way(lambda x: view(x).mean(axis))(x), TENTH)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_sum_of_ten_million(axis, way):
+    shape = (10_000_000, 2) if axis == 0 else (2, 10_000_000)
+    near(way(lambda x: x.sum(axis))(tenths(*shape)), 10_000_000 * TENTH)
+
+
+@pytest.mark.parametrize("mean", [1000.0, 10_000.0])
+def test_variance_of_numbers_far_from_zero(mean, way):
+    x = np.random.default_rng(0).normal(mean, 1.0, (1_000_000, 3)).astype(np.float32)
+    wanted = x.astype(np.float64)
+    near(way(lambda x: x.var(0))(mg.variable(x)), wanted.var(0), 2e-6)
+    near(way(lambda x: x.std(0))(mg.variable(x)), wanted.std(0), 2e-6)
+    near(way(lambda x: x.var(1))(mg.variable(x.T)), wanted.var(0), 2e-6)
+
+
+def test_norm(way):
+    near(way(lambda x: mg.norm(x, axis=0))(tenths(1_000_000, 3)), TENTH * 1000)
+
+
+def test_running_sums(way):
+    counts = np.arange(1, 1_000_001)
+    near(way(lambda x: mg.cumsum(x, 0))(tenths(1_000_000, 2))[:, 1], TENTH * counts, 1e-7)
+    near(way(lambda x: mg.cumsum(x, 1))(tenths(2, 1_000_000))[1], TENTH * counts, 1e-7)
+
+
+def test_gradient_of_a_bias_over_a_million_rows(way):
+    b = mg.nn.Parameter(np.zeros(3, np.float32))
+
+    def gradient(x):
+        ((x + b) * 0.1).sum().backward()
+        found, b.grad = b.grad, None
+        return found
+
+    near(way(gradient)(tenths(1_000_000, 3)), 1_000_000 * TENTH)
+
+
+def test_gradient_of_a_row_that_is_picked_a_million_times(way):
+    table = mg.nn.Parameter(np.zeros((4, 3), np.float32))
+    index = np.zeros(1_000_000, np.int64)
+    index[::4] = 2
+
+    def gradient(index):
+        (table[index] * 0.1).sum().backward()
+        found, table.grad = table.grad, None
+        return found
+
+    found = way(gradient)(mg.variable(index))
+    near(found, np.array([750_000, 0, 250_000, 0])[:, None] * TENTH * np.ones(3))
+
+
+def test_sums_by_index_add_to_what_is_there(way):
+    x = mg.variable(np.full((2, 5), 7.0, np.float32))
+    index = np.tile(np.array([[1], [3]]), (1, 500_000))
+    index[1, :1000] = 0
+    source = tenths(2, 500_000)
+    found = way(lambda x, i, s: mg.scatter_add(x, i, s, 1))(x, mg.variable(index), source)
+    wanted = np.full((2, 5), 7.0)
+    wanted[0, 1] += 500_000 * TENTH
+    wanted[1, 3] += 499_000 * TENTH
+    wanted[1, 0] += 1000 * TENTH
+    near(found, wanted)
+
+
+def test_sums_over_a_long_row(way):
+    x = mg.variable(np.zeros((1, 3_000_000), np.float32))
+    near(way(lambda x: mg.softmax(x, 1))(x), 1 / 3_000_000)
+    near(way(lambda x: mg.softmax(x, 0))(x.T), 1 / 3_000_000)
+
+
+def test_gradients_of_a_layer_norm_over_many_rows(way):
+    layer = mg.nn.LayerNorm(3)
+    x = np.random.default_rng(0).normal(0, 1, (1_000_000, 3)).astype(np.float32)
+
+    def gradients(x):
+        (layer(x) * 0.1).sum().backward()
+        found, layer.bias.grad = layer.bias.grad, None
+        layer.weight.grad = None
+        return found
+
+    near(way(gradients)(mg.variable(x)), 1_000_000 * TENTH)
+
+
+def test_batch_norm_far_from_zero(way):
+    x = np.random.default_rng(0).normal(10_000.0, 1.0, (20_000, 2, 5, 5)).astype(np.float32)
+    y = way(lambda x: mg.batch_norm(x, None, None))(mg.variable(x)).numpy().astype(np.float64)
+    np.testing.assert_allclose(y.mean((0, 2, 3)), 0, atol=5e-4)
+    np.testing.assert_allclose(y.var((0, 2, 3)), 1, rtol=2e-5)
+
+
+def test_infinities_and_nan_stay_what_they_are(way):
+    x = np.full((2_000, 4), 0.1, np.float32)
+    x[700, 0] = np.inf
+    x[[5, 1_900], 1] = np.inf, -np.inf
+    x[1_000, 2] = np.nan
+    for axis, rows in ((0, x), (1, x.T)):
+        found = way(lambda x, axis=axis: x.sum(axis))(mg.variable(rows)).numpy()
+        np.testing.assert_array_equal(found[:3], np.array([np.inf, np.nan, np.nan]))
+        assert abs(found[3] - 2_000 * TENTH) < 1e-2
+
+
+def test_the_number_of_threads_changes_no_eager_sum(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = mg.variable(rng.normal(size=(3_000, 300)).astype(np.float32))
+    index = mg.variable(rng.integers(0, 7, 3_000))
+    layer = mg.nn.LayerNorm(300)
+
+    def everything():
+        y = x.detach()
+        y.requires_grad = True
+        (layer(y) * x).sum().backward()
+        table = mg.variable(np.zeros((7, 300), np.float32), requires_grad=True)
+        (table[index] * x).sum().backward()
+        assert table.grad is not None
+        found = [x.sum(), x.sum(0), x.sum(1), layer.weight.grad, table.grad, mg.cumsum(x, 0)]
+        layer.weight.grad = layer.bias.grad = None
+        return [v.numpy().copy() for v in found]
+
+    several = []
+    for count in (1, 2, 3):
+        monkeypatch.setattr(threads, "count", count)
+        several.append(everything())
+    for found in several[1:]:
+        for a, b in zip(several[0], found, strict=True):
+            np.testing.assert_array_equal(a, b)

@@ -184,7 +184,8 @@ class Module(Registry):
     def __reduce_ex__(self, protocol):
         raise ArgumentTypeError(
             f"pickle: a {type(self).__name__} holds memory of the engine",
-            fix="save model.state_dict() and load it into a model built anew",
+            fix="save {name: x.numpy() for name, x in model.state_dict().items()}, and load it "
+            "into a model built anew",
         )
 
     # -- looking -------------------------------------------------------------------------------

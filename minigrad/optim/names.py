@@ -9,7 +9,7 @@ SCHEDULE_ARGUMENTS = {
     "step_size": "every", "gamma": "factor", "T_max": "steps", "total_iters": "steps",
     "total_steps": "steps", "num_training_steps": "steps", "warmup_steps": "warmup",
     "num_warmup_steps": "warmup", "eta_min": "minimum", "min_lr": "minimum",
-    "start_factor": "start",
+    "start_factor": "start", "schedulers": "schedules",
 }  # fmt: skip
 
 NO_SCHEDULE_ARGUMENTS = {
@@ -28,6 +28,8 @@ OPTIMIZERS = {  # of mg.optim
     "ConstantLR": "Constant(optimizer, factor, steps)",
     "LinearLR": "LinearWarmup(optimizer, steps, start)",
     "OneCycleLR": "WarmupCosine(optimizer, warmup, steps, minimum)",
+    "SequentialLR": "Sequence(optimizer, schedules, milestones)",
+    "ChainedScheduler": "nothing: schedules of one optimizer are a chain; step each of them",
     "ReduceLROnPlateau": "ReduceOnPlateau(optimizer, factor, patience)",
     "clip_grad_norm": "clip_grad_norm_(parameters, max_norm)",
 }

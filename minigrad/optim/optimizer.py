@@ -1,5 +1,6 @@
 """Optimizer: which parameters, their state by id, and step()."""
 
+import copy
 import warnings
 import weakref
 
@@ -48,6 +49,7 @@ class Optimizer:
             )
         self.on_orphan = on_orphan
         self.state, self._passes, self._seen = {}, None, -1
+        self._schedules, self._scheduled = [], None  # weakly, and the rates that they set last
         self.groups = []
         for sources, own in split(self.algorithm, parameters):
             unknown = set(own) - set(self.hyperparameters)
@@ -292,6 +294,49 @@ class Optimizer:
         """(name, Parameter) of all that is updated: names as `state_dict` uses them."""
         self._sync()
         return self._tracking.named()
+
+    # -- copies --------------------------------------------------------------------------------
+
+    def __deepcopy__(self, memo):
+        """An optimizer of copies of its parameters, with a copy of its state.
+
+        copy.deepcopy((model, optimizer)) gives a model and the optimizer that trains it: new
+        parameters with ids of their own. Alone, it copies the parameters along, as PyTorch does.
+        """
+        self._sync()
+        if self._tracking.orphans:
+            self._meet_orphans()
+        out = memo[id(self)] = object.__new__(type(self))
+        groups = [(g.as_dict(), copy.deepcopy(g.sources, memo)) for g in self.groups]
+        own = {"_passes": None, "_seen": -1, "_schedules": [], "_scheduled": self._scheduled}
+        out.__dict__.update(own, state={})
+        for name, value in self.__dict__.items():
+            if name not in own and name not in ("state", "groups", "_tracking"):
+                out.__dict__[name] = copy.deepcopy(value, memo)
+        proxy = weakref.proxy(out)
+        out.__dict__["groups"] = [Group(proxy, sources, values) for values, sources in groups]
+        out.__dict__["_tracking"] = Tracking(proxy)
+        out._sync()
+        copied = {}
+        for (name, p), (_, q) in zip(self.named_parameters(), out.named_parameters(), strict=True):
+            copied[q.id] = name
+            if p.id in self.state:
+                out.state[q.id] = self.state[p.id].copy_for(q)
+        out._tracking.rename(copied)
+        return out
+
+    def __copy__(self):
+        raise ArgumentTypeError(
+            f"copy.copy: two {self.algorithm}s would share one state",
+            fix="copy.deepcopy((model, optimizer)) gives a second model and its optimizer",
+        )
+
+    def __reduce_ex__(self, protocol):
+        raise ArgumentTypeError(
+            f"pickle: {self.algorithm} holds memory of the engine",
+            fix="save optimizer.state_dict(), its Variables as x.numpy(), and load it into one "
+            "made anew",
+        )
 
     def __repr__(self):
         inside = "\n  ".join(map(repr, self.groups))

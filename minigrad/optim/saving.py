@@ -65,6 +65,7 @@ def load_state_dict(optimizer, saved):
     for group, hyperparameters in chosen:
         for name, value in hyperparameters.items():
             setattr(group, name, value)
+    optimizer._scheduled = [group.learning_rate for group in optimizer.groups]
     written(optimizer, f"{kind}.load_state_dict")
     optimizer.state.clear()
     optimizer.forget_plan()

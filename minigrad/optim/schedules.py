@@ -3,9 +3,16 @@
 Call `schedule.step()` once after each optimizer.step() (or each epoch: then all numbers count
 epochs). Step 0, the first, has the rate that the schedule says for 0, set when it is made. With
 several groups each keeps its own peak: the rate that it had then.
+
+Several schedules of one optimizer are a chain, as in PyTorch: each is stepped by itself, and the
+peak of each is what those made before it say at that moment. So LinearWarmup and CosineDecay
+multiply. One after the other, each from its own step 0, is a `Sequence`.
 """
 
+import copy
+import itertools
 import math
+import weakref
 
 from minigrad.errors import ArgumentError, ArgumentTypeError, StateError
 from minigrad.graph.modes import state
@@ -38,8 +45,16 @@ def warmup_cosine(t, warmup, steps, peak=1.0, minimum=0.0):
     return cosine(t - warmup, steps - warmup, peak, minimum)
 
 
+_numbers = itertools.count()
+
+
 class Schedule:
-    """rate(t, peak) of a group whose own rate was `peak`; `t` counts the calls of step()."""
+    """rate(t, peak) of a group whose own rate was `peak`; `t` counts the calls of step().
+
+    A schedule keeps those that were made before it on the same optimizer: they have a say in what
+    its peak is. The optimizer knows its schedules weakly. A rate that is set by hand before another
+    schedule is made ends the chain: what was made before has no say any more.
+    """
 
     def __new__(cls, *args, **kwargs):
         if kwargs:
@@ -54,8 +69,35 @@ class Schedule:
                 f"{type(self).__name__}: wanted an optimizer", f"{type(optimizer).__name__}"
             )
         self.optimizer, self.t = optimizer, 0
-        self.peaks = [group.learning_rate for group in optimizer.groups]
-        self._apply()
+        self._number, self._ended, self._before = next(_numbers), None, []
+        now = [group.learning_rate for group in optimizer.groups]
+        before = self._chain()
+        if before and now != optimizer._scheduled:
+            for schedule in before:
+                schedule._ended = "the learning rate was set by hand, and another schedule made"
+            before = []
+        self.peaks = list(before[0].peaks) if before else now
+        if before and not any(now) and any(schedule.t for schedule in before):
+            raise StateError(
+                f"{type(self).__name__}: the schedules before it have brought the learning rate to "
+                "0, and its rates would be multiples of that",
+                ", ".join(map(repr, before)),
+                "set optimizer.learning_rate = ... first: that ends what was before; for one after "
+                "the other use optim.Sequence(optimizer, schedules, milestones)",
+            )
+        self._before = before
+        self._apply([*before, self], self.t)
+        self._enlist()
+
+    def _enlist(self):
+        known = self.optimizer._schedules
+        known[:] = [*(r for r in known if r() is not None), weakref.ref(self)]
+
+    def _chain(self):
+        """The schedules that have a say now, in the order in which they were made."""
+        known = [reference() for reference in self.optimizer._schedules]
+        found = [s for s in known if s is not None and not s._ended]
+        return sorted(found, key=lambda schedule: schedule._number)
 
     def rate(self, t, peak):
         """The learning rate at step t."""
@@ -63,11 +105,13 @@ class Schedule:
 
     def step(self):
         """One step further: sets the learning rates. In a compiled step: around each run of it."""
+        if self._ended:
+            raise StateError(f"{type(self).__name__}.step: {self._ended}", f"{self}")
         if state.trace is not None:
             self._later()
             return
+        self._apply(self._chain(), self.t + 1)
         self.t += 1
-        self._apply()
 
     def _later(self):
         if type(self).step is not Schedule.step:
@@ -77,19 +121,63 @@ class Schedule:
             )
         state.trace.later(self.step, [group._array for group in self.optimizer.groups])
 
-    def _apply(self):
-        for group, peak in zip(self.optimizer.groups, self.peaks, strict=True):
-            group.learning_rate = self.rate(self.t, peak)
+    def _apply(self, chain, t):
+        """Sets the rates that a chain says when this schedule is at t."""
+        rates = list(chain[0].peaks)
+        for schedule in chain:
+            at = t if schedule is self else schedule.t
+            rates = [schedule.rate(at, peak) for peak in rates]
+        if t > self.t and not any(rates) and not any(chain[0].peaks):
+            raise StateError(
+                f"{type(self).__name__}.step: the learning rate was 0 when it was made, and "
+                "all its rates are multiples of that: nothing trains",
+                fix="set optimizer.learning_rate = ... before the schedule is made",
+            )
+        self._set(rates)
+
+    def _let_go(self, some):
+        """Sets the rates that the chain says without some of it, unless they were set by hand."""
+        chain, groups = self._chain(), self.optimizer.groups
+        if [group.learning_rate for group in groups] == self.optimizer._scheduled:
+            rates = list(chain[0].peaks)
+            for schedule in chain:
+                if schedule not in some:
+                    rates = [schedule.rate(schedule.t, peak) for peak in rates]
+            self._set(rates)
+
+    def _set(self, rates):
+        optimizer = self.optimizer
+        rates = [optimizer.checked("learning_rate", rate) for rate in rates]
+        for group, rate in zip(optimizer.groups, rates, strict=True):
+            group.learning_rate = rate
+        optimizer._scheduled = rates
 
     def state_dict(self):
-        """Plain numbers, for `load_state_dict`."""
-        return {"schedule": type(self).__name__, "t": self.t, "peaks": list(self.peaks)}
+        """Plain numbers, for `load_state_dict`; of the schedules before it, too."""
+        before = [schedule.state_dict() for schedule in self._before]
+        return {
+            "schedule": type(self).__name__, "t": self.t, "peaks": list(self.peaks),
+            **({"before": before} if before else {}),
+        }  # fmt: skip
 
     def load_state_dict(self, saved):
         """Goes on where the saved one was, and sets the learning rates."""
         _check_saved(self, saved)
+        for schedule, its in zip(self._before, saved.get("before", ()), strict=True):
+            schedule._take(its)
+        self._take(saved)
+        self._apply(self._chain(), self.t)
+
+    def _take(self, saved):
+        """Numbers that were checked."""
         self.t, self.peaks = int(saved["t"]), list(saved["peaks"])
-        self._apply()
+
+    def __deepcopy__(self, memo):
+        out = memo[id(self)] = object.__new__(type(self))
+        for name, value in self.__dict__.items():
+            out.__dict__[name] = copy.deepcopy(value, memo)
+        out._enlist()
+        return out
 
     def __repr__(self):
         return f"{type(self).__name__}(t={self.t}, learning_rate={self.optimizer.learning_rate})"
@@ -97,14 +185,26 @@ class Schedule:
 
 def _check_saved(schedule, saved):
     kind = type(schedule).__name__
-    if not isinstance(saved, dict) or saved.get("schedule") != kind:
-        got = saved.get("schedule") if isinstance(saved, dict) else type(saved).__name__
+    wanted = schedule.state_dict().keys() - {"before"}
+    if not isinstance(saved, dict) or saved.get("schedule") != kind or not wanted <= saved.keys():
+        is_other = isinstance(saved, dict) and saved.get("schedule") != kind
+        got = saved.get("schedule") if is_other else f"{type(saved).__name__} {saved!r:.60}"
         raise StateError(f"{kind}.load_state_dict: wanted the state of a {kind}", f"{got}")
     if len(saved["peaks"]) != len(schedule.optimizer.groups):
         raise StateError(
             f"{kind}.load_state_dict: wanted {len(schedule.optimizer.groups)} groups",
             f"{len(saved['peaks'])}",
         )
+    before = saved.get("before", ())
+    if len(before) != len(schedule._before):
+        raise StateError(
+            f"{kind}.load_state_dict: wanted the state of one that was made after "
+            f"{len(schedule._before)} other schedules of its optimizer",
+            f"{len(before)}: {', '.join(its['schedule'] for its in before) or 'none'}",
+            "make the schedules as they were made when the state was saved",
+        )
+    for earlier, its in zip(schedule._before, before, strict=True):
+        _check_saved(earlier, its)
 
 
 def _whole(kind, name, value, at_least=1):
@@ -248,8 +348,64 @@ class ReduceOnPlateau(Schedule):
         mine = {"best": self.best, "waited": self.waited, "scale": self.scale}
         return {**super().state_dict(), **mine}
 
-    def load_state_dict(self, saved):
-        """Goes on where the saved one was."""
-        _check_saved(self, saved)
+    def _take(self, saved):
+        super()._take(saved)
         self.best, self.waited, self.scale = saved["best"], saved["waited"], saved["scale"]
-        super().load_state_dict(saved)
+
+
+class Sequence(Schedule):
+    """Schedules one after the other, each from its own step 0: PyTorch's SequentialLR.
+
+    Args:
+        schedules: of the same optimizer, in order. They are part of the sequence from now on: step
+            the sequence, and not them.
+        milestones: the steps at which the second, the third, ... begin.
+
+    >>> import minigrad as mg
+    >>> optimizer = mg.optim.SGD([mg.nn.Parameter([1.0])], learning_rate=1.0)
+    >>> warmup, decay = mg.optim.LinearWarmup(optimizer, 2), mg.optim.StepDecay(optimizer, 2, 0.5)
+    >>> schedule, rates = mg.optim.Sequence(optimizer, [warmup, decay], [2]), []
+    >>> for step in range(6):
+    ...     rates.append(optimizer.learning_rate)
+    ...     schedule.step()
+    >>> rates
+    [0.0, 0.5, 1.0, 1.0, 0.5, 0.5]
+    """
+
+    def __init__(self, optimizer, schedules, milestones):
+        self.schedules, self.milestones = _parts(optimizer, schedules, milestones)
+        self.schedules[-1]._let_go(self.schedules)
+        for schedule in self.schedules:
+            schedule._ended = "it is part of a Sequence, which is stepped instead"
+        super().__init__(optimizer)
+
+    def rate(self, t, peak):
+        """The learning rate at step t."""
+        k = sum(t >= milestone for milestone in self.milestones)
+        return self.schedules[k].rate(t - (self.milestones[k - 1] if k else 0), peak)
+
+
+def _parts(optimizer, schedules, milestones):
+    """The schedules and milestones of a Sequence, checked."""
+    for name, given in (("schedules", schedules), ("milestones", milestones)):
+        if not isinstance(given, (list, tuple)):
+            raise ArgumentTypeError(f"Sequence: wanted a list of {name}", f"{given!r:.60}")
+    for schedule in schedules:
+        if not isinstance(schedule, Schedule) or isinstance(schedule, ReduceOnPlateau):
+            raise ArgumentTypeError(
+                "Sequence: wanted schedules whose rate depends on the step alone",
+                f"{schedule!r:.60}",
+            )
+        if schedule.optimizer is not optimizer or schedule._ended or schedule.t:
+            raise ArgumentError(
+                "Sequence: wanted schedules of its own optimizer at step 0, in no other Sequence",
+                f"{schedule!r}",
+            )
+    milestones = [_whole("Sequence", "milestones", value) for value in milestones]
+    if len(schedules) != len(milestones) + 1 or sorted(set(milestones)) != milestones:
+        raise ArgumentError(
+            "Sequence: wanted a milestone, each larger than the last, for every schedule but the "
+            "first",
+            f"{len(schedules)} schedules, milestones {milestones}",
+        )
+    return list(schedules), milestones

@@ -43,6 +43,16 @@ class ParameterState(dict):
             and self.keys() == wanted
         )
 
+    def copy_for(self, parameter):
+        """The same for another parameter of the same shape, dtype and device, bit for bit."""
+        names = [name for name in self if name != "step"]
+        out = ParameterState(parameter, names, self.counters is not None)
+        device = device_of(parameter.array)
+        device.copy(self.block, out.block)
+        if self.counters is not None:
+            device.copy(self.counters, out.counters)
+        return out
+
     def take(self, values):
         """Copies in what has the same name; values are Variables of the same shape, anywhere."""
         for name, value in values.items():

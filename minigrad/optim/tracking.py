@@ -94,6 +94,10 @@ class Tracking:
         self._warned.update(p.id for p in new)
         return new
 
+    def rename(self, names):
+        """{id: name}: parameters keep the names under which another optimizer knew them."""
+        self._names.update(names)
+
     def accept_orphans(self):
         """Goes on without them: the state of followed ones is forgotten."""
         given = {p.id for group in self._optimizer.groups for p in group.parameters}

@@ -41,7 +41,7 @@ def affected(names: list[str], before: str | None, now: str, stub: str | None) -
 def _pieces(text: str) -> list[Piece] | None:
     try:
         return split(text)[0]
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError):
         return None
 
 

@@ -79,5 +79,5 @@ def write_course(folder: Path, source: Source, mine: Path | None) -> None:
         own = mine / "exercises" / f"{stem}.py" if mine else None
         if own is not None and own.is_file():
             path = own
-        text = path.read_text(encoding="utf-8") if path else stub
-        (folder / "exercises" / f"{stem}.py").write_text(text, encoding="utf-8")
+        content = path.read_bytes() if path else stub.encode()
+        (folder / "exercises" / f"{stem}.py").write_bytes(content)

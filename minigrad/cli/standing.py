@@ -83,7 +83,7 @@ def line_of(source: str, name: str) -> int:
     """Return the line on which a file defines a name, 0 where it does not."""
     try:
         pieces, _ = split(source)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError):
         return find_line(source, name)
     lines = [
         piece.node.lineno  # that of `def`, and not of a decorator above it
@@ -97,6 +97,6 @@ def is_whole(source: str) -> bool:
     """Whether a text is Python, as far as its grammar goes."""
     try:
         ast.parse(source)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError):
         return False
     return True

@@ -48,7 +48,7 @@ def merge(stub: str | None, mine: str, new: str) -> Merged:
     """
     try:
         pieces, tail = split(mine)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         where = f" (line {line})" if line else ""
         raise MergeError(f"it cannot be read as Python{where}") from error
@@ -58,8 +58,9 @@ def merge(stub: str | None, mine: str, new: str) -> Merged:
     text = join(merged, _lines_of(tail, merging.stub_tail, new_tail))
     try:
         ast.parse(text)
-    except SyntaxError as error:
-        raise MergeError(f"merged, it would be no Python (line {error.lineno})") from error
+    except (SyntaxError, RecursionError) as error:
+        line = getattr(error, "lineno", "?")
+        raise MergeError(f"merged, it would be no Python (line {line})") from error
     return Merged(text, merging.notes)
 
 

@@ -20,6 +20,7 @@ from minigrad.grader.folder import (
 )
 from minigrad.grader.launcher import shared_server
 from minigrad.grader.live import try_function
+from minigrad.grader.reading import read_source
 from minigrad.grader.result import Result
 from minigrad.grader.run import grade, new_seed
 
@@ -67,7 +68,7 @@ def needs(*ids: str) -> None:
     for exercise_id in ids:
         lesson, exercises = find_exercises(exercise_id)
         path = find_folder().exercise_file(lesson.stem)
-        tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+        tree = ast.parse(read_source(path), str(path))
         if exercises[0].name in untouched(tree):
             raise UnsolvedError(
                 f"This cell runs your {exercise_id}. Write it first, in exercises/{path.name},\n"
@@ -98,7 +99,7 @@ def load(lesson: str) -> types.ModuleType:
     name = f"exercises.{stem}"
     module = types.ModuleType(name)
     module.__file__ = str(path)
-    code = compile(path.read_text(encoding="utf-8"), str(path), "exec")
+    code = compile(read_source(path), str(path), "exec", dont_inherit=True)
     sys.modules[name] = module
     try:
         exec(code, module.__dict__)

@@ -74,10 +74,10 @@ def join(pieces: list[Piece], tail: tuple[str, ...]) -> str:
 def signature(node: ast.stmt) -> str:
     """Return how a function or the methods of a class are called, as text; '' for others."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-        return f"{node.name}({ast.unparse(node.args)}){returns}"
+        returns = f" -> {_text(node.returns)}" if node.returns else ""
+        return f"{node.name}({_text(node.args)}){returns}"
     if isinstance(node, ast.ClassDef):
-        bases = f"({', '.join(ast.unparse(base) for base in node.bases)})" if node.bases else ""
+        bases = f"({', '.join(map(_text, node.bases))})" if node.bases else ""
         return "; ".join([node.name + bases, *filter(None, map(signature, node.body))])
     return ""
 
@@ -91,7 +91,7 @@ def is_unwritten(node: ast.stmt) -> bool:
         isinstance(node, ast.FunctionDef)
         and len(node.body) <= 2
         and isinstance(last := node.body[-1], ast.Raise)
-        and "NotImplementedError" in ast.dump(last)
+        and any(getattr(part, "id", "") == "NotImplementedError" for part in ast.walk(last))
     )
 
 
@@ -117,12 +117,19 @@ def _identity(node: ast.stmt, body: str, *, is_first: bool) -> tuple[str, str]:
         return "named", node.name
     if isinstance(node, ast.Assign | ast.AnnAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        return "named", ", ".join(ast.unparse(target) for target in targets)
+        return "named", ", ".join(map(_text, targets))
     if isinstance(node, ast.Import | ast.ImportFrom):
         return "import", ast.unparse(node)
     if is_first and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return "docstring", ""
     return "other", body.strip()
+
+
+def _text(node: ast.AST) -> str:
+    try:
+        return ast.unparse(node)
+    except RecursionError:  # a sum of a thousand terms, as a default
+        return "…"
 
 
 def _numbered(seen: dict[tuple[str, str], int], identity: tuple[str, str]) -> tuple[str, str, int]:

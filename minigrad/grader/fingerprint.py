@@ -55,7 +55,27 @@ def fingerprint(source: str, name: str, exercises: Iterable[str]) -> str:
         for node in tree.body
         if not (isinstance(node, DEFINITIONS) and node.name in others - wanted)
     ]
-    return file_hash("\n".join(ast.dump(node) for node in kept))
+    return file_hash("\n".join(dumped(node) for node in kept))
+
+
+def dumped(node: ast.AST) -> str:
+    """Return a piece of code as a text that says all but its places, however deep it is nested."""
+    try:
+        return ast.dump(node)
+    except RecursionError:  # a sum of a thousand terms is a tree a thousand levels deep
+        pass
+    texts: list[str] = []
+    waiting: list[object] = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, ast.AST):
+            texts.append(type(part).__name__)
+            waiting += [")", *reversed([value for _, value in ast.iter_fields(part)]), "("]
+        elif isinstance(part, list):
+            waiting += ["]", *reversed(part), "["]
+        else:
+            texts.append(repr(part))
+    return " ".join(texts)
 
 
 def names_in(node: ast.AST) -> set[str]:

@@ -39,7 +39,7 @@ class LiveRunner:
             if drive:
                 driver: dict = {}
                 source = driver_of(self.exercise) or {"source": "", "path": ""}
-                exec(compile(source["source"], source["path"], "exec"), driver)
+                exec(compile(source["source"], source["path"], "exec", dont_inherit=True), driver)
                 value = driver[name](mine, *arguments)
             elif not hasattr(mine, name):
                 raise NameError(f"{name} is not defined beside {self.exercise.name}")

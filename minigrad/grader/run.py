@@ -11,6 +11,7 @@ from typing import Any
 from minigrad.grader.fingerprint import file_hash, fingerprint
 from minigrad.grader.launcher import GraderError, Server
 from minigrad.grader.message import Failed, Message
+from minigrad.grader.reading import UnreadableError, lines_of, read_source
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 from minigrad.grader.sandbox import Ended, Worker
 from minigrad.grader.spec import Check, Exercise, Lesson
@@ -38,9 +39,9 @@ class Submission:
     def read(cls, path: Path) -> Submission:
         """Read the file; `shown` is its folder and name, which is what messages say."""
         try:
-            source = path.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            source = "raise SyntaxError('this file is not UTF-8 text')\n"
+            source = read_source(path)
+        except UnreadableError as error:
+            source = f"raise SyntaxError({str(error)!r})\n"
         return cls(path, source, f"{path.parent.name}/{path.name}")
 
     def fingerprint(self, exercise: Exercise) -> str:
@@ -122,7 +123,7 @@ class WorkerRunner:
 
 def find_line(source: str, name: str) -> int:
     """Return the line that defines `name` at the file's outermost level, 0 where there is none."""
-    for number, line in enumerate(source.splitlines(), 1):
+    for number, line in enumerate(lines_of(source), 1):
         if name and line.startswith(
             (f"def {name}(", f"class {name}(", f"class {name}:", f"{name} =", f"{name}:")
         ):

@@ -60,12 +60,15 @@ def _load(source: str, path: str) -> tuple[types.ModuleType, dict]:
     exercise = types.ModuleType(MODULE_NAME)
     exercise.__file__ = path
     sys.modules[MODULE_NAME] = exercise
-    linecache.cache[path] = (len(source), None, source.splitlines(keepends=True), path)
+    lines = [f"{line}\n" for line in source.split("\n")]  # a form feed ends none, as in Python
+    linecache.cache[path] = (len(source), None, lines, path)
     # A program that waits for input would wait for ever, so reading is an error of its own.
     builtins.input = _no_input
     started = time.perf_counter()
     try:
-        exec(compile(source, path, "exec"), exercise.__dict__)
+        # Without what this file imports from __future__: annotations would not be evaluated.
+        code = compile(source, path, "exec", dont_inherit=True)
+        exec(code, exercise.__dict__)
     except BaseException as error:
         _flush()
         return exercise, {"raised": _describe(error, path)}
@@ -87,7 +90,7 @@ def _load_driver(driver: dict | None) -> types.ModuleType | None:
     if driver is None:
         return None
     module = types.ModuleType("driver")
-    exec(compile(driver["source"], driver["path"], "exec"), module.__dict__)
+    exec(compile(driver["source"], driver["path"], "exec", dont_inherit=True), module.__dict__)
     return module
 
 

@@ -18,6 +18,7 @@ from minigrad.course.keeping import keep_copy
 from minigrad.course.notebook import check
 from minigrad.grader import progress
 from minigrad.grader.folder import CourseError, find_exercises, find_folder, find_stem
+from minigrad.grader.reading import lines_of, read_source
 from minigrad.grader.run import Submission
 
 FRAME = Path(__file__).with_name("frame.py")
@@ -78,7 +79,7 @@ def own_text(exercise_id: str, known: set[str]) -> str | None:
         is_known = remembered.get("passed_hash") == now
         if not is_known and not check(exercise_id).passed:
             return None
-        return alone(path.read_text(encoding="utf-8"), exercise_id[3:], known | {"np", "Node"})
+        return alone(read_source(path), exercise_id[3:], known | {"np", "Node"})
     except (CourseError, NotAlone):
         return None
 
@@ -96,7 +97,7 @@ def alone(source: str, name: str, known: set[str]) -> str:
     Raises:
         NotAlone: it needs minigrad, or is not in the file.
     """
-    lines = source.splitlines()
+    lines = lines_of(source)
     defined: dict[str, ast.stmt] = {}
     for statement in ast.parse(source).body:
         for one in names_of(statement):
@@ -109,7 +110,8 @@ def alone(source: str, name: str, known: set[str]) -> str:
         statement = waiting.pop()
         if statement in needed:
             continue
-        if "minigrad" in ast.dump(statement) and isinstance(statement, ast.Import | ast.ImportFrom):
+        is_import = isinstance(statement, ast.Import | ast.ImportFrom)
+        if is_import and "minigrad" in ast.dump(statement):
             raise NotAlone(f"{name} needs minigrad")
         needed.append(statement)
         used = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}

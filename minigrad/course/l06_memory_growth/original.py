@@ -18,5 +18,5 @@ def loop_as_it_came() -> Callable[[Any], Any]:
     if text is None:
         raise FileNotFoundError(f"the exercises of {STEM} as they came")
     module = types.ModuleType(f"{STEM}_as_it_came")
-    exec(compile(text, f"<{STEM}, as it came>", "exec"), module.__dict__)
+    exec(compile(text, f"<{STEM}, as it came>", "exec", dont_inherit=True), module.__dict__)
     return module.fix_dqn_loop

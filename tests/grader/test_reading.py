@@ -1,0 +1,180 @@
+"""A file that Python runs is graded as it is, whatever wrote it; one that Python refuses is not."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from minigrad.cli.affected import affected
+from minigrad.course.merge import merge
+from minigrad.course.notebook import load
+from minigrad.grader.fingerprint import dumped, fingerprint
+from minigrad.grader.folder import load_lesson
+from minigrad.grader.reading import UnreadableError, read_source
+from minigrad.grader.run import find_line, grade
+
+ROOT = Path(__file__).parents[2]
+SOLUTION = (ROOT / "solutions" / "00_start.py").read_text("utf-8")
+LESSON = load_lesson("00_start")
+SUM = " + ".join(["1.5"] * 1000)
+DOCSTRING, _, REST = SOLUTION.partition('"""\n\n')
+AFTER_DOCSTRING = f'{DOCSTRING}"""\n{{}}\n{REST}'
+ELIFS = "def which(a):\n    if a == 0:\n        return 0\n" + "".join(
+    f"    elif a == {n}:\n        return {n}\n" for n in range(1, 600)
+)
+TABS = SOLUTION.replace("    ", "\t")
+
+RIGHT = {
+    "a byte-order mark": b"\xef\xbb\xbf" + SOLUTION.encode(),
+    "CRLF": SOLUTION.replace("\n", "\r\n").encode(),
+    "CRLF and a byte-order mark": b"\xef\xbb\xbf" + SOLUTION.replace("\n", "\r\n").encode(),
+    "CR": SOLUTION.replace("\n", "\r").encode(),
+    "tabs": TABS.encode(),
+    "no last newline": SOLUTION.rstrip("\n").encode(),
+    "many last newlines": (SOLUTION + "\n \n\t\n\n").encode(),
+    "form feeds": SOLUTION.replace("\n\n\ndef ", "\n\x0c\n\ndef ").encode(),
+    "a vertical tab and separators in a text": (SOLUTION + 'ODD = "\x0b\u2028\x85\x1c"\n').encode(),
+    "a cookie": b"# -*- coding: utf-8 -*-\n" + SOLUTION.encode(),
+    "a cookie and a byte-order mark": b"\xef\xbb\xbf# coding: utf-8\n" + SOLUTION.encode(),
+    "latin-1": b"# coding: latin-1\n# \xe9t\xe9\n" + SOLUTION.encode("latin-1"),
+    "cp1252 in the second line": b"#!/usr/bin/python\n# vim: set fileencoding=cp1252 :\n"
+    + SOLUTION.encode("cp1252")
+    + b"# \x93quoted\x94\n",
+    "from __future__": AFTER_DOCSTRING.format("from __future__ import annotations").encode(),
+    "from __future__ and an annotation": AFTER_DOCSTRING.format(
+        "from __future__ import annotations\nx: Undefined = 1"
+    ).encode(),
+    "a long line": (SOLUTION + f"LONG = [{'1, ' * 100_000}]\n").encode(),
+    "a long comment": (SOLUTION + f"# {'x' * 300_000}\n").encode(),
+    "1,000 terms beside": (SOLUTION + f"TOTAL = {SUM}\n").encode(),
+    "1,000 terms inside": SOLUTION.replace(
+        "def central_difference(f, x, eps):", f"def central_difference(f, x, eps, more={SUM}):"
+    ).encode(),
+    "600 branches": (SOLUTION + ELIFS).encode(),
+    "other letters": (SOLUTION + 'größe, имя, 变量 = "ß", "я", "量"\n').encode(),
+    "lines continued": (SOLUTION + "A = 1 + \\\n    2\n").encode(),
+    "a page of comments": (SOLUTION + "# \n" * 5000).encode(),
+}
+WRONG = {
+    "an annotation with an undefined name": (
+        "def helper(x: Undefined):\n    return x\n",
+        "Name",
+    ),
+    "an annotated name": ("value: Undefined = 3\n", "NameError"),
+    "an undefined result": ("def helper() -> Undefined:\n    pass\n", "NameError"),
+    "a decorator that fails": ("@undefined\ndef helper():\n    pass\n", "NameError"),
+    "a default that fails": ("def helper(x=1 // 0):\n    pass\n", "ZeroDivisionError"),
+    "a class body that fails": ("class Helper:\n    x = undefined\n", "NameError"),
+    "an import that fails": ("import numpyy\n", "ModuleNotFoundError"),
+    "an import too late": ("from __future__ import annotations\n", "SyntaxError"),
+    "tabs and blanks": ("def f():\n\tx = 1\n        return x\n", "TabError"),
+    "a null byte at the end": ("\0", "null bytes"),
+    "5,000 terms": (f"TOTAL = {' + '.join(['1.5'] * 5000)}\n", "RecursionError"),
+}
+NO_TEXT = {
+    "latin-1 without a cookie": (b"# \xe9t\xe9\n", "line 1 holds a byte that is not utf-8"),
+    "an encoding that is none": (b"# coding: klingon\n", "klingon"),
+    "two encodings": (b"\xef\xbb\xbf# coding: latin-1\n", "encoding problem"),
+    "UTF-16": (SOLUTION.encode("utf-16"), "save it as UTF-8"),
+}
+
+
+def graded(server, folder, content):
+    path = folder / "exercises" / "00_start.py"
+    path.parent.mkdir()
+    path.write_bytes(content)
+    return path, grade(server, LESSON, path, seed=3)
+
+
+def python_runs(path):
+    """Whether Python alone runs the file."""
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([sys.executable, path], capture_output=True, env=environment, timeout=60)
+    return done.returncode == 0
+
+
+@pytest.mark.parametrize("what", RIGHT)
+def test_right_files_get_full_points(what, server, tmp_path):
+    path, result = graded(server, tmp_path, RIGHT[what])
+    assert result.passed, result.exercises[0].first_failure
+    assert len({exercise.fingerprint for exercise in result.exercises}) == len(LESSON.exercises)
+    source = read_source(path)
+    lines = path.read_bytes().replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+    line = find_line(source, "central_difference")
+    assert lines[line - 1].removeprefix(b"\xef\xbb\xbf").startswith(b"def central_difference(")
+
+
+@pytest.mark.parametrize("what", ["latin-1", "1,000 terms inside", "form feeds", "CR"])
+def test_python_alone_agrees_that_they_run(what, tmp_path):
+    (path := tmp_path / "mine.py").write_bytes(RIGHT[what])
+    assert python_runs(path)
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_python_alone_refuses_gets_nothing_and_the_error(what, server, tmp_path):
+    text, error = WRONG[what]
+    path, result = graded(server, tmp_path, (SOLUTION + text).encode())
+    assert not python_runs(path)
+    assert result.points == 0
+    for exercise in result.exercises:
+        message = exercise.first_failure.message
+        assert error in message.got
+        assert message.where.startswith("exercises/00_start.py")
+
+
+@pytest.mark.parametrize("what", NO_TEXT)
+def test_what_is_no_text_gets_nothing_and_the_reason(what, server, tmp_path):
+    content, why = NO_TEXT[what]
+    path, result = graded(server, tmp_path, content)
+    assert not python_runs(path)
+    assert result.points == 0
+    assert why in result.exercises[0].first_failure.message.got
+    with pytest.raises(UnreadableError, match="no text that Python reads"):
+        read_source(path)
+
+
+def test_an_error_in_an_odd_file_names_its_line(server, tmp_path):
+    text = 'ODD = "\x0b\u2028\x85\x1c"\n\x0c\n' + SOLUTION + "\n\nundefined  # here\n"
+    _, result = graded(server, tmp_path, text.encode())
+    line = text.count("\n")
+    where = result.exercises[0].first_failure.message.where
+    assert where == f"exercises/00_start.py:{line}\n  undefined  # here"
+
+
+def test_what_a_deep_tree_depends_on_is_seen():
+    names = list(LESSON.exercises)
+    deep = RIGHT["1,000 terms inside"].decode()
+    now = fingerprint(deep, "central_difference", names)
+    assert now != fingerprint(deep.replace("1.5", "2.5", 1), "central_difference", names)
+    assert now == fingerprint(deep + "# a comment\n", "central_difference", names)
+    other = deep.replace("def hello():", "def hello():\n    0")
+    assert now == fingerprint(other, "central_difference", names)
+
+
+def test_shapes_of_deep_trees_are_told_apart():
+    few = [ast.parse(text) for text in ("f(a, [b], c)", "f(a, [b, c])", "f([a, b], c)", "f(a)(b)")]
+    assert len({dumped(tree) for tree in few}) == 4
+    deep = [f"x = [{tail}, {SUM}]" for tail in ("f(a, [b], c)", "f(a, [b, c])", "f(a)([b, c])")]
+    assert len({dumped(ast.parse(text)) for text in deep}) == 3
+
+
+@pytest.mark.parametrize("what", ["1,000 terms inside", "1,000 terms beside", "600 branches"])
+def test_deep_files_are_merged_and_watched(what):
+    mine = RIGHT[what].decode()
+    assert merge(SOLUTION, mine, SOLUTION).text == mine
+    assert affected(list(LESSON.exercises), SOLUTION, mine, SOLUTION)
+
+
+def test_notebooks_load_what_python_loads(tmp_path, monkeypatch):
+    (tmp_path / "exercises").mkdir()
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "exercises" / "00_start.py"
+    path.write_bytes(RIGHT["CRLF and a byte-order mark"])
+    assert load("00").hello() == "hello, gradients"
+    path.write_bytes(RIGHT["latin-1"])
+    assert load("00").hello() == "hello, gradients"
+    path.write_text(SOLUTION + WRONG["an annotated name"][0], encoding="utf-8")
+    with pytest.raises(NameError, match="Undefined"):
+        load("00")

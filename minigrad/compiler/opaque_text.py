@@ -120,6 +120,11 @@ def _along(name):
     return writer
 
 
+def _argsort(i, at):
+    (x,), (out, other) = i.inputs, i.outputs
+    return OpaqueText("argsort_f8", [at(x), at(out), at(other), x.size], [], 1, ("lazy", "scan"))
+
+
 def _random(i, at):
     (out,) = i.outputs
     kind = i.attributes["kind"]
@@ -209,6 +214,7 @@ _WRITERS = {
     "check": _check,
     "cumsum": _along("cumsum"),
     "arg_reduce": _along("arg"),
+    "argsort": _argsort,
     "random": _random,
     "unfold": _unfold,
     "fold": _fold,

@@ -2,16 +2,21 @@
 
 from typing import Any
 
+import numpy as np
+
 from minigrad.array.dtypes import int64
 from minigrad.compiler.program import Instruction
 from minigrad.graph.modes import state
 from minigrad.graph.node import user_place
 from minigrad.kernels.copies import Copies
 from minigrad.kernels.direct import border, pays
-from minigrad.kernels.expression import Program, symbol
+from minigrad.kernels.expression import Program, call, logical_and, logical_or, symbol, where
 
 SEED = object()  # what ops are given as the seed of the default generator's numbers
 ADD = Program(["a", "b"], [symbol("a") + symbol("b")])
+_x, _i, _y, _j = map(symbol, ("x", "i", "y", "j"))
+_is_tie = logical_and(call("equal", _x, _y), call("less", _i, _j))
+BEFORE = Program(["x", "i", "y", "j"], [where(logical_or(call("less", _x, _y), _is_tie), 1, 0)])
 
 
 def _flat(index):
@@ -24,6 +29,7 @@ class Table(Copies):
 
     ref: Any  # of the trace: the Ref of an Array, or a number as it is
     empty: Any
+    from_numpy: Any
     stop: Any
     refuse: Any
     refuse_reading: Any
@@ -115,6 +121,23 @@ class Table(Copies):
     def item(self, x):
         """Raises: no element is known."""
         self.refuse_reading(x)
+
+    def argsort(self, x, out):
+        """out = the places of the elements of x (n,) in ascending order.
+
+        A GPU counts for each element those that come before it: a kernel for so rare a thing would
+        not pay.
+        """
+        n = x.size
+        if self.name == "cpu":
+            self.record("argsort", (x,), (out, self.empty((n,), int64)))
+            return
+        order = self.from_numpy(np.arange(n), int64)
+        rank = self.empty((n,), int64)
+        other = (x.view((1, n), (0, 1)), order.view((1, n), (0, 1)))
+        own = (x.view((n, 1), (1, 0)), order.view((n, 1), (1, 0)))
+        self.reduce(BEFORE, "sum", (*other, *own), rank, (n, n), (1,))
+        self.put(order.view((1, n, 1), (n, 1, 1)), rank, out.view((1, n, 1), (n, 1, 1)))
 
     # -- random numbers, windows, ranges ---------------------------------------------------------
 

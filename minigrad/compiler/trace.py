@@ -292,8 +292,10 @@ class Trace(Table):
         storage.version += 1
         storage.written_at = place
         copy = self._copy(storage)
-        if copy is not None:
-            copy.is_changed = True
+        base = None if copy is None else copy.base()
+        if copy is not None and base is not None:  # eager execution writes to the base here
+            self.prepare_write(base, place)
+            copy.version, copy.is_changed = base.version, True
 
     def _copy_constant(self, storage, value):
         if id(storage) in self.adopted:

@@ -85,6 +85,13 @@ class Device(Protocol):
         """out = the place of the first largest (smallest) element, or of the first NaN; int64."""
         ...
 
+    def argsort(self, x: Array, out: Array) -> None:
+        """out = the places of the elements of x (n,) float64 in ascending order, int64.
+
+        Equal ones stay in their order. Of the CPU alone.
+        """
+        ...
+
     def random(
         self, array: Array, kind: str, seed: int, counter: int, low: int = 0, high: int = 0
     ) -> None:

@@ -131,6 +131,10 @@ class StructuralKernels:
             calls = [(*places, a, b, *more) for a, b in ranges(inner, x.size)]
         run(function, calls)
 
+    def argsort(self, x, out):
+        """out = the places of the elements of a flat x in ascending order; equal ones in theirs."""
+        ndarray(out)[...] = np.argsort(ndarray(x), kind="stable")
+
     def random(self, array, kind, seed, counter, low=0, high=0):
         """Fills a contiguous Array: 'uniform' [0, 1), 'normal', or 'integers' low to high - 1."""
         if kind == "integers":

@@ -6,7 +6,7 @@ from minigrad.array.dtypes import as_dtype, float32, int64
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_named, device_of, host, moved, values
+from minigrad.kernels.backend import device_named, device_of, host, moved
 from minigrad.ops.devices import placed
 from minigrad.ops.operands import check_storable, from_data, storable
 from minigrad.ops.shape import shape_of
@@ -280,6 +280,10 @@ def randint(low, high, shape, generator=None, device=None):
 def randperm(n, generator=None, device=None):
     """0 to n - 1 in random order.  -> (n,), int64."""
     n = count_of("randperm", n)
-    keys = _random("randperm", "uniform", (n,), as_dtype("float64"), generator, "cpu")
-    order = np.argsort(values(keys.array), kind="stable")
-    return Variable(placed(device).from_numpy(order, int64))
+    place = placed(device)
+    source = None if state.trace is not None else "cpu"  # a program sorts where it runs
+    keys = _random("randperm", "uniform", (n,), as_dtype("float64"), generator, source).array
+    home = device_of(keys)
+    order = home.empty((n,), int64)
+    home.argsort(keys, order)
+    return Variable(order if home.name == place.name else moved(order, place))

@@ -196,6 +196,9 @@ class Step:
         find = np.argmax if self.attributes["is_max"] else np.argmin
         self.outputs[0][...] = find(self.inputs[0], axis=self.attributes["axis"])
 
+    def argsort(self):
+        self.outputs[0][...] = np.argsort(self.inputs[0], kind="stable")
+
     def random(self):
         out, a, cpu = self.outputs[0], self.attributes, device_named("cpu")
         ref = self.instruction.outputs[0]

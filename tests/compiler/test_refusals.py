@@ -173,7 +173,6 @@ CASES = {  # what is done -> (the step, part of the message, part of the advice)
     "generator": (lambda t, x: mg.rand((2,), generator=t.generator), "one's own", "default"),
     "own dropout": (lambda t, x: mg.dropout(x, 0.5, generator=t.generator), "one's own", "default"),
     "manual_seed": (lambda t, x: mg.manual_seed(1), "manual_seed", "outside the step"),
-    "randperm": (lambda t, x: mg.randperm(3), "randperm needs", "outside the step"),
     "from_numpy": (into_adopted, "from_numpy shares", "pass it as an argument"),
     "attribute": (count, "Counting.calls = ...", "self.h.copy_(new)"),
     "kept attribute": (keep_attribute, "Counting.last = ...", "self.h.copy_(new)"),

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 import minigrad as mg
 
+ARRAYS = "array", "list", "mask", "plane"
+
 
 @st.composite
 def arrays_and_indices(draw):
@@ -17,7 +19,7 @@ def arrays_and_indices(draw):
     while axis < len(shape):
         n = shape[axis]
         kind = draw(
-            st.sampled_from("int number slice array list mask plane truth new dots end".split())
+            st.sampled_from([*ARRAYS, "int", "number", "slice", "truth", "new", "dots", "end"])
         )
         bound = st.integers(-n, n - 1)
         if kind == "int":

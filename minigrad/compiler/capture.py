@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minigrad.compiler.program import CAPTURED, Recording
+from minigrad.compiler.pullback import Link, Linker, carries_graph
 from minigrad.compiler.refusals import between_error, escaped_error, span_error
 from minigrad.compiler.structure import Output, mapped, variables_of
 from minigrad.compiler.trace import Trace
@@ -56,6 +57,7 @@ class Capture:
     idle: [(Value, offset, size)] of flat gradient buffers that nobody may read after the step.
     random_count: by how much the default generator's counter moves.
     device: the name of the device that it was traced for.
+    link: what makes its results a part of the graph, or None; see `pullback`.
     """
 
     recording: Recording
@@ -69,6 +71,7 @@ class Capture:
     random_count: int = 0
     made: list = field(default_factory=list)
     device: str = "cpu"
+    link: Link | None = None
 
     def escaped(self):
         """The TraceError of values that live on although the trace is over, or None.
@@ -125,10 +128,11 @@ def _run(trace, function, args, kwargs, variables):
     trace.check_copies()
     results = _Results(trace, variables)
     structure = mapped(out, results.output)
+    name = getattr(function, "__qualname__", type(function).__name__)
     del out
     shown = set(results.shown)
     grads = results.grad_effects()
-    return Capture(
+    found = Capture(
         Recording(trace.instructions, trace.arguments, results.refs),
         structure,
         grads=grads,
@@ -144,34 +148,48 @@ def _run(trace, function, args, kwargs, variables):
         made=trace.made,
         device=trace.name,
     )
+    if results.roots:
+        found.link = Linker(trace, name, results, Capture).link()
+        if trace.failure is not None:
+            raise trace.failure
+        found.random_count = trace.random_count
+    return found
 
 
 class _Results:
-    """Numbers the results of a step; each is a whole, contiguous Value of its own."""
+    """Numbers the results of a step; each is a whole, contiguous Value of its own.
+
+    roots: {number: Variable} of those that carry a graph.
+    """
 
     def __init__(self, trace, variables):
         self.trace = trace
         self.argument_of = {id(v): k for k, v in reversed(list(enumerate(variables)))}
-        self.refs, self.index_of, self.held = [], {}, []
+        self.refs, self.index_of, self.held, self.roots = [], {}, [], {}
         self.shown = set()  # captured Values that the caller gets to see
 
-    def output(self, variable):
+    def output(self, variable, is_gradient=False):
         """The Output of a Variable that the step returns or leaves as a gradient."""
         k = self.argument_of.get(id(variable))
         if k is not None:
             return Output("argument", k)
         array = variable.array
         value = self.trace.value_of(array.storage)
-        if value.kind == CAPTURED:
+        is_linked = not is_gradient and carries_graph(variable)
+        if value.kind == CAPTURED and not is_linked:
             self.shown.add(value)
             return Output("captured", variable=_without_graph(variable))
-        found = self.index_of.get(id(array))
+        key = id(array), is_linked
+        found = self.index_of.get(key)
         if found is None:
-            found = self.index_of[id(array)] = len(self.refs)
+            found = self.index_of[key] = len(self.refs)
+            if is_linked:
+                self.roots[found] = variable
             self.held.append(array)  # an id must stay its own
             self.refs.append(self._whole(array))
         is_number = getattr(variable, "is_number", False)
-        return Output("result", found, None, is_number, type(variable) is InferenceVariable)
+        is_inferred = type(variable) is InferenceVariable
+        return Output("result", found, None, is_number, is_inferred, is_linked)
 
     def _whole(self, array):
         ref = self.trace.ref(array)
@@ -187,7 +205,7 @@ class _Results:
             leaf = reference()
             if leaf is None or type(leaf.array.storage.buffer) is TraceBuffer:
                 continue  # the step made it
-            after = None if leaf._grad is None else self.output(leaf._grad)
+            after = None if leaf._grad is None else self.output(leaf._grad, is_gradient=True)
             k = self.argument_of.get(id(leaf), -1)
             is_read = before is not None and id(before.array.storage) in self.trace.known
             effects.append(GradEffect(leaf if k < 0 else None, k, before, is_read, after))

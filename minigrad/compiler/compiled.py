@@ -14,6 +14,7 @@ from minigrad.compiler.functions import check_function, refuse_options, signatur
 from minigrad.compiler.gpu.refusals import Unfit
 from minigrad.compiler.guards import Description
 from minigrad.compiler.inspection import Inspection
+from minigrad.compiler.pullback import pullbacks, without_freed_graphs
 from minigrad.compiler.retrace import Causes, Comparison, changed_error
 from minigrad.compiler.tracing import traced
 from minigrad.compiler.wrapper import MISS, RECHECK
@@ -35,6 +36,9 @@ def _renew_locks():
     for step in list(_alive):
         if not step._lock._is_owned():
             step._lock, step._busy = threading.RLock(), False
+    for pullback in list(pullbacks):
+        if not pullback._lock._is_owned():
+            pullback._lock = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -52,9 +56,11 @@ def compile(f=None, *, donate=(), strict=True, **unknown):
     written down, optimised and compiled. From then on a call runs that program, and no Python.
 
     What it leaves behind is what f leaves behind: parameters, `.grad`, optimizer state, running
-    statistics, random numbers, versions, learning rates of schedules that f steps. What it returns
-    carries no graph: compile the whole step, `backward` and `optimizer.step()` included; a view of
-    an argument, or of another result, comes as a copy. While somebody looks on (a timeline, anomaly
+    statistics, random numbers, versions, learning rates of schedules that f steps. A view of an
+    argument, or of another result, comes as a copy. A result that can be differentiated when f
+    returns is the output of one node, whose backward is a program, too: `mg.compile(model)` and
+    `loss.backward()` outside work. The loss of a whole step, `backward` and `optimizer.step()`
+    included, carries no graph; such steps are fastest. While somebody looks on (a timeline, anomaly
     detection, records, `mg.use`), or another device is active, f runs as usual. A program runs on
     the device of its arguments, or of what it finds outside; on `cuda` it is made of CUDA graphs.
 
@@ -168,14 +174,17 @@ class Compiled(Inspection):
                 self._busy = False
 
     def _as_usual(self, args, kwargs):
-        """The function itself; donated values are spent."""
-        if not self.donate or state.trace is not None:
+        """The function itself; donated values are spent. Results are as those of a program."""
+        if state.trace is not None:
             return self.function(*args, **kwargs)
+        if not self.donate:
+            return without_freed_graphs(self.function(*args, **kwargs), args, kwargs)
         place = user_place()
         described = Description(args, kwargs, self.names, self.is_open)
         members = donation.members_of(described, self.donate, self.names)
         storages = [m.array.storage for m in members]
         result = self.function(*args, **kwargs)
+        result = without_freed_graphs(result, args, kwargs)
         return donation.after_eager(result, storages, self.name, place)
 
     def _again(self, args, kwargs, answer):

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from minigrad.compiler.program import ARGUMENT
+from minigrad.compiler.pullback import kept_array
 from minigrad.compiler.structure import Output
 from minigrad.graph.variable import Variable
 from minigrad.ops.operands import InferenceVariable
@@ -20,6 +22,7 @@ class EffectLines:
     _constant: Any
     _copied: Any
     _leaf: Any
+    storage_of: Any
 
     def _effects(self):
         """What is left behind when the step has run to its end."""
@@ -92,6 +95,34 @@ class EffectLines:
                 f"q{k}.node = None"
             )
         return f"q{k}"
+
+    def _link(self):
+        """The lines that give results the node of this call; see `pullback.Link`."""
+        link = self.capture.link
+        if link is None:
+            return
+        members = self.b.members
+        edges = [
+            f"v{members[e].number}.node or v{members[e].number}"
+            if isinstance(e, int)
+            else self._constant(e)
+            for e in link.edges
+        ]
+        kept = [f"r{k}" if isinstance(k, int) else self._kept(k) for k in link.kept]
+        variables = [f"q{k}" for k in link.outputs]
+        parts = [f"({''.join(f'{x}, ' for x in xs)})" for xs in (variables, edges, kept)]
+        drawn = f"(generator.seed, generator.counter - {self.capture.random_count})"
+        self.lines.append(f"{self._constant(link.attach)}({', '.join(parts)}, {drawn})")
+
+    def _kept(self, value):
+        """What is kept of an argument, or of captured memory."""
+        keep = self._constant(kept_array)
+        if value.kind == ARGUMENT and not self.b.groups[value.index].is_fixed:
+            group = self.b.groups[value.index]
+            n = group.number
+            return f"{keep}(x{n}, {value.size}, x{n}.offset + {group.low})"
+        is_fixed, storage = self.storage_of(value)
+        return f"{keep}({self._constant(storage) if is_fixed else storage}, {value.size}, 0)"
 
     def _number(self, k):
         """The text of a result as a Python number."""

@@ -250,7 +250,8 @@ class Description:
         shape, strides, dtype = map(self._constant, (a.shape, a.strides, a.dtype))
         self._check(
             f"x{k}.shape != {shape} or x{k}.strides != {strides} or x{k}.dtype is not {dtype} "
-            f"or v{k}._requires_grad is not {bool(x._requires_grad)} or v{k}.node is not None"
+            f"or v{k}._requires_grad is not {bool(x._requires_grad)} "
+            f"or v{k}.node is {'not ' if x.node is None else ''}None"
         )
 
     def _sharing(self):

@@ -49,14 +49,19 @@ class Inspection:
     def report(self):
         """What its programs do and save: a `Report`, which prints as text.
 
+        The backward program of results that carry a graph, once it was used, follows its program.
+
         Instructions before and after the passes, kernels and calls, bytes read and written, the
         peak of memory, what is written in place, what takes over memory and what does not, and
         why. Its attributes hold the same as numbers: see `report.ProgramReport`.
         """
         self._traced()
-        return Report(
-            self._title, [ProgramReport(t.plan, t, self.function) for t in list(self.traces)]
-        )
+        bindings = []
+        for trace in list(self.traces):
+            link = trace.capture.link
+            made = link.pullbacks.values() if link is not None else ()
+            bindings += [trace, *(p for p in made if p.wrapper is not None)]
+        return Report(self._title, [ProgramReport(b.plan, b, self.function) for b in bindings])
 
     def graph(self, before=False):
         """The program used last as a picture: JupyterLab shows it, `print` writes it as text.

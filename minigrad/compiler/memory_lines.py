@@ -119,6 +119,8 @@ class MemoryLines:
         outputs += [
             e.after.index for e in self.capture.grads if e.after and e.after.kind == "result"
         ]
+        if self.capture.link is not None:
+            outputs += self.capture.link.results  # they are as they are until backward
         return {
             e.after.index: e
             for e in self.capture.grads

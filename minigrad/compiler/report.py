@@ -166,6 +166,8 @@ def _arguments(plan, trace, names):
             found.append(f"{_short(where)} {format_shape(value, dtype)}")
         elif what == "value":
             found.append(f"{_short(where)} = {value!r:.30}")
+        elif what == "size":
+            found.append(f"{where} {value}")
     return found
 
 

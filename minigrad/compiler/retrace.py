@@ -40,8 +40,9 @@ class Comparison:
     def difference(self):
         """The first Difference, or None if they are the same program."""
         try:
-            self._programs()
+            self._programs(self.old.recording, self.new.recording)
             self._effects()
+            self._links(self.old.link, self.new.link)
         except Difference as found:
             return found
         return None
@@ -52,8 +53,7 @@ class Comparison:
 
     # -- the program ---------------------------------------------------------------------------
 
-    def _programs(self):
-        a, b = self.old.recording, self.new.recording
+    def _programs(self, a, b):
         self._same("the number of arrays passed in", len(a.arguments), len(b.arguments))
         for old, new in zip(a.instructions, b.instructions, strict=False):
             self.line = new.line
@@ -147,6 +147,28 @@ class Comparison:
             if x.after is not None and not (_kept(x) and _kept(y)):
                 self._tree(f"{y.where}.grad", x.after, y.after)
 
+    def _links(self, old, new):
+        what = "whether the results carry a graph"
+        self._same(what, old is None, new is None)
+        if old is None:
+            return
+        self._same("what backward of the results leads to", len(old.edges), len(new.edges))
+        for x, y in zip(old.edges, new.edges, strict=True):
+            if x is not y and (x != y or not isinstance(x, int)):
+                raise Difference("a leaf that backward of the results leads to", _edge(x), _edge(y))
+        self._same("whether backward raises", repr(old.error), repr(new.error))
+        self._same("what is kept for backward", len(old.kept), len(new.kept))
+        for x, y in zip(old.kept, new.kept, strict=True):
+            if isinstance(x, int) or isinstance(y, int):
+                self._same("what is kept for backward", x, y)
+            else:
+                self._value("kept for backward", x, y)
+        for which, mine in old.pullbacks.items():
+            other = new.pullbacks[which]
+            self._same("what backward reads", mine.kept, other.kept)
+            self._same("what backward leads to", mine.targets, other.targets)
+            self._programs(mine.capture.recording, other.capture.recording)
+
     def _tree(self, what, old, new):
         self._same(f"the type of {what}", type(old), type(new))
         if isinstance(old, Output):
@@ -163,6 +185,10 @@ class Comparison:
                 self._tree(f"{what}[{k}]", x, y)
         else:
             self._same(what, old, new)
+
+
+def _edge(x):
+    return f"argument {x}" if isinstance(x, int) else x.describe()
 
 
 def _kept(effect):

@@ -13,7 +13,6 @@ from minigrad.array.array import Array
 from minigrad.array.layout import is_contiguous
 from minigrad.compiler.tracebuffer import nowhere
 from minigrad.errors import TraceError
-from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 
 
@@ -115,8 +114,6 @@ class StandIns:
         for group in self.groups:
             for member in group.members:
                 x = member.variable
-                if x.node is not None and state.recording:
-                    _raise_graph(member)
                 if id(x) not in self._made:
                     made = self._made[id(x)] = group.stand_in(member)
                     self.member_of[id(made)] = member
@@ -142,6 +139,13 @@ class StandIns:
     def of(self, members):
         """The stand-ins of some Members."""
         return [self._made[id(m.variable)] for m in members]
+
+    def check_leaves(self, found):
+        """Raises if backward inside the function reached an argument that carries a graph."""
+        members = [self.member_of[id(v)] for v in found.variables]
+        for effect in found.grads:
+            if effect.leaf is None and members[effect.argument].variable.node is not None:
+                raise _graph_error(members[effect.argument])
 
     def check_unchanged(self):
         """Raises if the function changed a list or dict among its arguments."""
@@ -181,11 +185,12 @@ def _tokens(tree):
     return found
 
 
-def _raise_graph(member):
+def _graph_error(member):
     node = member.variable.node
-    raise TraceError(
-        f"{member.where} carries a graph, through which a compiled step cannot differentiate",
+    return TraceError(
+        f"{member.where} carries a graph, and backward inside the compiled step would go on there",
         f"the output of {node.op}",
-        "pass x.detach(), or compute it inside the step",
+        "pass x.detach(), or compute it inside the step; or return the loss and call backward "
+        "outside",
         details=[("made at", node.line)],
     )

@@ -18,7 +18,7 @@ class Output(NamedTuple):
     kind: 'result' (number `index` of the recording's results), 'argument' (the Variable number
     `index` that was passed in, the object itself) or 'captured' (`variable`, the object itself).
     is_number: a result of one element that is handed out as a Python number. is_inferred: it was
-    computed under `mg.inference()`.
+    computed under `mg.inference()`. is_linked: it carries the graph's node for the call.
     """
 
     kind: str
@@ -26,6 +26,7 @@ class Output(NamedTuple):
     variable: Variable | None = None
     is_number: bool = False
     is_inferred: bool = False
+    is_linked: bool = False
 
 
 def variables_of(*trees):

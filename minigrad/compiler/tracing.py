@@ -13,12 +13,11 @@ from minigrad.compiler.plan import build
 from minigrad.compiler.program import CAPTURED
 from minigrad.compiler.refusals import OtherDevice
 from minigrad.compiler.standins import StandIns
-from minigrad.compiler.structure import outputs_of, variables_of
+from minigrad.compiler.structure import outputs_of
 from minigrad.compiler.trace import HOST
 from minigrad.compiler.wrapper import Wrapper
 from minigrad.errors import TraceError
 from minigrad.graph.modes import state
-from minigrad.graph.node import Node, place_line
 from minigrad.kernels import backend
 from minigrad.kernels.backend import default_device
 
@@ -75,15 +74,16 @@ class Traced:
 
     def build(self):
         """Makes the program. Raises Unfit if the device cannot run it."""
-        recording, idle = self.capture.recording, self.capture.idle
-        if self.capture.device == HOST:
-            self.plan = build(recording, idle)
-        else:
-            self.plan = build_for_gpu(recording, idle, self.capture.device, self.moving)
+        self.plan = _planned(self.capture, self.moving)
+        link = self.capture.link
+        for pullback in link.pullbacks.values() if link is not None else ():
+            pullback.make = _make
+            if self.capture.device != HOST:  # only now the step can still run as usual
+                pullback.plan = _planned(pullback.capture)
 
     def wrap(self, failed, is_checked):
         """Makes the wrapper. is_checked: trace again at every call; failed: see Wrapper."""
-        wrapper = (Wrapper if self.capture.device == HOST else GpuWrapper)(self, failed)
+        wrapper = _wrapped(self, failed)
         self.wrapper, self.run, self._is_checked = wrapper, wrapper.run, is_checked
         for member in self.members:  # what was passed in the traced call is not kept
             member.forget()
@@ -120,6 +120,29 @@ class Traced:
             raise donation.unused_error(self.unused, self.plan.results, why)
 
 
+def _planned(found, moving=()):
+    """The plan of a Capture. Raises Unfit if the device cannot run it."""
+    if found.device == HOST:
+        return build(found.recording, found.idle)
+    return build_for_gpu(found.recording, found.idle, found.device, moving)
+
+
+def _wrapped(binding, failed):
+    return (Wrapper if binding.capture.device == HOST else GpuWrapper)(binding, failed)
+
+
+def _make(pullback):
+    """Makes the program of a Pullback, and its wrapper; returns what runs it."""
+    began = time.perf_counter()
+    pullback.plan = pullback.plan or _planned(pullback.capture)
+    wrapper = _wrapped(pullback, pullback.failed)
+    wrapper.left[0] = 0  # it is never traced again
+    wrapper.scope["generator"] = pullback.draws
+    pullback.wrapper, pullback.run = wrapper, wrapper.run
+    pullback.seconds = time.perf_counter() - began
+    return pullback.run
+
+
 def traced(step, args, kwargs, description):
     """Runs a compiled step's function under the trace: a Traced without a plan.
 
@@ -150,13 +173,14 @@ def _traced(step, args, kwargs, description, device):
     donated = donation.members_of(description, step.donate, step.names) if step.donate else []
     stand_ins = StandIns(description, args, kwargs)
     found = capture(
-        _without_graphs(step.function),
+        step.function,
         stand_ins.args,
         stand_ins.kwargs,
         stand_ins.of(donated),
         device,
     )
     stand_ins.check_unchanged()
+    stand_ins.check_leaves(found)
     error = found.escaped()
     if error is not None:
         raise error
@@ -174,41 +198,6 @@ def _traced(step, args, kwargs, description, device):
     new = Traced(step, description, found, groups, members, donated)
     new.began = began
     return new
-
-
-def _without_graphs(function):
-    """The function, whose results must not carry a graph that somebody might still use."""
-
-    def checked(*args, **kwargs):
-        out = function(*args, **kwargs)
-        for x in variables_of((out,)):
-            node = x.node
-            if node is not None and x._requires_grad and _is_whole(node):
-                raise TraceError(
-                    "a compiled step returns a value that carries a graph, and its results carry "
-                    "none: gradients would stop here",
-                    f"the output of {node.op}",
-                    "call backward inside the step; or return y.detach(); or call the step under "
-                    "mg.no_grad()",
-                    where=place_line((node.code, node.instruction)),
-                )
-        return out
-
-    return checked
-
-
-def _is_whole(node):
-    """Whether a graph can still be differentiated: backward has freed nothing of it."""
-    seen, stack = {node}, [node]
-    while stack:
-        node = stack.pop()
-        if node.is_freed:
-            return False
-        for edge in node.edges:
-            if type(edge) is Node and edge not in seen:
-                seen.add(edge)
-                stack.append(edge)
-    return True
 
 
 def _check_aliases(found, groups, donated):

@@ -169,11 +169,14 @@ class Wrapper(MemoryLines, EffectLines):
                 add(f"    if done[-1] in {known} and g{k} is not None: {leaf}._grad = None")
         add(f"    return FAILED(done[-1], args, kwargs, [{storages}])")
         result = self._tree(self.capture.structure)
+        self._link()
         add(f"return {result}")
         body = "".join(f"    {x}\n" for x in self.lines)
         return f"def run(args, kwargs):\n{body}"
 
     def _modes(self):
+        if self.b.modes is None:  # a pullback: it reads nothing from outside
+            return
         path, is_inference, recording = self.b.modes
         if path == SLOW:
             self.lines.append(

@@ -25,14 +25,14 @@ def flow(order, arrived, retain_graph, create_graph, only=None, live=None):
         create_graph: whether gradients are Variables with a graph of their own.
         only, live: the targets and all that leads to them; None for every leaf.
     """
-    walk, found = iter(order), {}
+    nodes, found = iter(order), {}
     try:
         if create_graph or only is not None or state.observers or state.seams or state.watchers:
-            found = _watched(walk, arrived, retain_graph, create_graph, only, live)
+            found = walk(nodes, arrived, retain_graph, create_graph, only, live)
         else:
-            _plain(walk, arrived, retain_graph)
+            _plain(nodes, arrived, retain_graph)
     except TypeError as error:
-        node = order[len(order) - length_hint(walk) - 1]
+        node = order[len(order) - length_hint(nodes) - 1]
         if node.kept is None:  # it was there when the pass began
             raise GraphFreedError(
                 f"another thread went back through this graph and freed what {node.op} saved",
@@ -85,8 +85,11 @@ def ends_at(node, live):
     return not any(edge in live for edge in node.edges)
 
 
-def _watched(order, arrived, retain_graph, create_graph, only, live):
-    """The walk with all that can be asked of it; returns the gradients of wanted nodes."""
+def walk(order, arrived, retain_graph, create_graph, only, live):
+    """The walk with all that can be asked of it; returns the gradients of wanted nodes.
+
+    Those of the leaves stay in `arrived`, before their hooks.
+    """
     owned, found = set(), {}
     observers, seams, watched = state.observers, state.seams, state.watchers
     accumulate = seams.accumulate if seams and seams.accumulate else None

@@ -237,7 +237,9 @@ def run(program, in_place=True):
         loss = loss + (x * torch.tensor(weights_of(tuple(x.shape), k), dtype=x.dtype)).sum()
     second = program.order == 2
     found = [x.detach().clone() for x in roots]
-    grads = torch.autograd.grad(loss, leaves, create_graph=second, allow_unused=True)
+    grads = [None] * len(leaves)
+    if in_place or loss.requires_grad:  # out of place, what overwrites a value cuts the graph
+        grads = torch.autograd.grad(loss, leaves, create_graph=second, allow_unused=True)
     found += grads
     if second:
         squares = sum((g * g).sum() for g in grads if g is not None and g.requires_grad)

@@ -287,6 +287,29 @@ def test_item_14_a_write_after_save_raises_with_op_name_versions_and_both_lines(
     assert x.grad is None
 
 
+def test_item_14_an_operand_that_is_the_target_is_saved_as_it_was():
+    x = leaf([1.0, 2.0, 3.0])
+    h = x * 2.0
+    h *= h
+    h.sum().backward()
+    assert x.grad.tolist() == [8.0, 16.0, 24.0]
+
+
+def test_item_14_a_hook_that_writes_what_is_still_needed_raises():
+    x, w = leaf([1.0, 2.0]), leaf([3.0, 4.0], name="weights")
+    h = x * w
+
+    def write(g):
+        with mg.no_grad():
+            w.add_(1.0)
+
+    h.register_hook(write)
+    with pytest.raises(errors.SavedValueModifiedError, match="weights"):
+        h.sum().backward()
+    assert x.grad is None
+    assert w.grad is None
+
+
 def test_item_15_numpy_views_are_read_only_unless_asked_for():
     x = leaf([1.0, 2.0])
     y = (x * x).sum()
@@ -908,6 +931,15 @@ def test_item_39_gradcheck_knows_kinks_chance_and_float32_and_shows_entries():
     assert mg.debug.gradcheck(Intermediate.apply, [x])
     with pytest.raises(errors.GradcheckError):
         mg.debug.gradgradcheck(Intermediate.apply, [x])
+
+
+def test_item_40_a_hook_that_writes_to_its_gradient_changes_no_other():
+    a, b, w = leaf([1.0, 2.0]), leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    h = a * 1.0
+    h.register_hook(lambda g: g.mul_(10.0))
+    ((h + b) * w).sum().backward()
+    assert a.grad.tolist() == [30.0, 40.0]
+    assert b.grad.tolist() == [3.0, 4.0]
 
 
 def test_item_40_hooks_run_in_order_may_replace_are_checked_and_removed():

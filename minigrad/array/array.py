@@ -202,7 +202,7 @@ def fork(array):
     """clone() without a copy: a second Storage over the Buffer, copied at a write to either."""
     array.buffer.owners += 1
     moves.count += 1
-    clone = Array(array.buffer, array.shape, array.dtype)
+    clone = fresh(array.buffer, array.shape, array.dtype, array.size)
     clone.is_flat = array.is_flat
     if hooks.storage is not None:
         hooks.storage.forked(array.storage, clone)

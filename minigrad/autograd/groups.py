@@ -71,14 +71,15 @@ class ParameterGroup:
         A slice is handed out once a pass: what arrives second is added elsewhere.
         """
         index = parameter.group[1]
-        claim = self._claims.get(index)
+        claim, running = self._claims.get(index), state.backward_pass
         if (
-            state.backward_pass is None
+            running is None
+            or not running.is_committed
             or parameter._grad is not None
             or (claim is not None and claim.is_active)
         ):
             return None
-        self._claims[index] = state.backward_pass
+        self._claims[index] = running
         view = self.slices[index][0]
         device_of(view).prepare_write(view)
         return view

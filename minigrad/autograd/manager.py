@@ -16,6 +16,7 @@ from minigrad.graph.backward import commit, gradients, upstream
 from minigrad.graph.modes import state
 from minigrad.graph.probe import run_as
 from minigrad.graph.variable import Variable
+from minigrad.graph.versions import given_back, lent
 from minigrad.graph.writes import written
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import IDENTITY
@@ -215,7 +216,9 @@ class GradManager:
                     if callback not in whole:
                         whole.append(callback)
                     continue
-                found[p] = _replaced(callback(p, Variable(found[p])), found[p], p)
+                given = lent(found[p])
+                result = _replaced(callback(p, given), given, p)
+                found[p] = given_back(result, given, found[p])
         for callback in whole:
             self._call_whole(callback, found)
         return found
@@ -253,7 +256,7 @@ class GradManager:
 
 
 def _replaced(result, g, p):
-    """What a callback returned, checked, or the gradient it was given."""
+    """What a callback returned, checked, or the gradient that it was given."""
     if result is None:
         return g
     if not isinstance(result, Variable):
@@ -266,7 +269,7 @@ def _replaced(result, g, p):
         )
     if result.device != p.device:
         raise DeviceError(f"a gradient callback: wanted a gradient on {p.device}", result.device)
-    return result.array
+    return result
 
 
 def _zeros(array):

@@ -28,13 +28,14 @@ from minigrad.compiler.program import (
 from minigrad.compiler.structure import Output, variables_of
 from minigrad.compiler.tracebuffer import TraceBuffer
 from minigrad.errors import GradientError, TraceError
-from minigrad.graph.backward import check
+from minigrad.graph.backward import Pass
 from minigrad.graph.flow import add_gradients, walk
 from minigrad.graph.function import protected
 from minigrad.graph.function_plan import Pack, SelectPlan, poisoned
 from minigrad.graph.modes import no_grad, state
 from minigrad.graph.node import Node
 from minigrad.graph.order import ordered
+from minigrad.graph.versions import check
 from minigrad.kernels.backend import device_of
 
 pullbacks = weakref.WeakSet()  # of this process; a forked child renews their locks
@@ -295,12 +296,13 @@ class Linker:
         order = ordered(list(arrived))
         for node in order:
             check(node)
-        running = state.running
+        outer, running = state.backward_pass, state.running
+        state.backward_pass = Pass(is_committed=False, is_entrusted=False)
         try:
             with no_grad():
                 walk(iter(order), arrived, True, False, None, None)
         finally:
-            state.running = running
+            state.backward_pass, state.running = outer, running
         own = {trace.value_of(g) for g in dys}
         targets, refs = [], []
         for leaf, g in arrived.items():

@@ -12,8 +12,9 @@ import numpy as np
 from minigrad.array.array import Array
 from minigrad.course import objects
 from minigrad.errors import SavedValueModifiedError, SeamError, describe_line
-from minigrad.graph.backward import add_gradients, raise_modified
+from minigrad.graph.flow import add_gradients
 from minigrad.graph.node import Node
+from minigrad.graph.versions import raise_modified
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.backend import values as values_of
 from minigrad.ops.plan import sum_to

@@ -10,9 +10,7 @@ from minigrad.errors import (
     DeviceError,
     DTypeError,
     GradientError,
-    GraphFreedError,
     InPlaceError,
-    SavedValueModifiedError,
     SeamError,
     ShapeError,
 )
@@ -22,15 +20,23 @@ from minigrad.graph.modes import enable_grad, no_grad, state
 from minigrad.graph.node import Node
 from minigrad.graph.order import leading_to, ordered
 from minigrad.graph.probe import run_as
-from minigrad.graph.variable import Variable, written_line
+from minigrad.graph.variable import Variable
+from minigrad.graph.versions import check, raise_modified
 from minigrad.graph.writes import hooked
 from minigrad.kernels.backend import device_of
 
 
 class Pass:
-    """A backward pass whose gradients go to `.grad`: straight into their slots if possible."""
+    """A backward pass that runs.
 
-    is_active = True
+    is_committed: its gradients go to `.grad`, straight into their slots if possible.
+    is_entrusted: code that is not the engine's has run in it; see `entrusted`.
+    """
+
+    __slots__ = ("is_active", "is_committed", "is_entrusted")
+
+    def __init__(self, is_committed, is_entrusted):
+        self.is_active, self.is_committed, self.is_entrusted = True, is_committed, is_entrusted
 
 
 def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_committed=False):
@@ -67,7 +73,7 @@ def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_
             if version is not None and value.version != version:
                 raise_modified(node, value, version)
     mode = enable_grad if create_graph else no_grad
-    outer, mine = state.backward_pass, Pass() if is_committed else None
+    outer, mine = state.backward_pass, Pass(is_committed, state.seams is not None)
     running = state.running
     state.backward_pass = mine
     try:
@@ -75,8 +81,7 @@ def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_
             return flow(order, start, retain_graph or create_graph, create_graph, only, live)
     finally:
         state.backward_pass, state.running = outer, running
-        if mine is not None:
-            mine.is_active = False
+        mine.is_active = False
 
 
 def _order(roots, create_graph):
@@ -93,38 +98,6 @@ def _order(roots, create_graph):
     if seams.find_cycle:
         seams.find_cycle(roots)
     return (seams.topological_order or ordered)(roots)
-
-
-def check(node):
-    """Raises if a node's saved values are gone or were written to."""
-    kept = node.kept
-    if kept is None:
-        raise GraphFreedError(
-            f"backward through {node.op} a second time: what it saved was freed by the first",
-            fix="pass retain_graph=True to the first backward, or compute the result again",
-            details=[("made at", node.line)],
-        )
-    seams = state.seams
-    if seams and seams.check_saved:
-        seams.check_saved(node)
-        return
-    for value, version in zip(kept, node.versions, strict=True):
-        if version is not None and value.version != version:
-            raise_modified(node, value, version)
-
-
-def raise_modified(node, value, version):
-    """The error of a saved value that was written to."""
-    names = [n for n, k in zip(node.plan.saved_names, node.kept, strict=False) if k is value]
-    edge = node.edge_of(names[0]) if names else None
-    name = getattr(edge, "name", None) or (names[0] if names else "?")
-    raise SavedValueModifiedError(
-        f"{node.op} saved {name} ({value.dtype}{list(value.shape)}) for backward, "
-        "and it was written to in place before backward used it",
-        f"version {value.version}, saved at version {version}",
-        "write out of place (y = y + 1 instead of y += 1), or after backward",
-        details=[("saved at", node.line), ("written at", written_line(value))],
-    )
 
 
 def upstream(root, dy):

@@ -2,13 +2,13 @@
 
 import time
 from operator import length_hint
-from sys import getrefcount
 
 from minigrad.array.array import Array
 from minigrad.errors import ArgumentTypeError, DeviceError, GraphFreedError, ShapeError
 from minigrad.graph.modes import state
 from minigrad.graph.node import Node
 from minigrad.graph.variable import Variable
+from minigrad.graph.versions import check, entrusted, given_back, lent
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import Program, symbol
 
@@ -43,7 +43,7 @@ def flow(order, arrived, retain_graph, create_graph, only=None, live=None):
     leaves = {}
     for edge, g in arrived.items():
         if type(edge) is not Node:
-            leaves[edge] = run_hooks(edge.hooks, g, create_graph) if edge.hooks else g
+            leaves[edge] = run_hooks(edge.hooks, g) if edge.hooks else g
     leaves.update(found)
     return leaves
 
@@ -51,12 +51,15 @@ def flow(order, arrived, retain_graph, create_graph, only=None, live=None):
 def _plain(order, arrived, retain_graph):
     """The walk when nobody watches: eager time is spent here."""
     owned, arrive, leave, entries = set(), arrived.get, arrived.pop, ADD.entry_in_place
+    running = state.backward_pass
     for node in order:
         dy = leave(node, None)
         if dy is None:
             continue  # reached only through inputs that take no gradient
         if node.hooks:
-            dy = run_hooks(node.hooks, dy, False)
+            dy = run_hooks(node.hooks, dy)
+        if running.is_entrusted:
+            check(node)
         grads = node.plan.backward(node, dy)
         if not retain_graph:
             node.kept = None
@@ -90,7 +93,7 @@ def walk(order, arrived, retain_graph, create_graph, only, live):
 
     Those of the leaves stay in `arrived`, before their hooks.
     """
-    owned, found = set(), {}
+    owned, found, running = set(), {}, state.backward_pass
     observers, seams, watched = state.observers, state.seams, state.watchers
     accumulate = seams.accumulate if seams and seams.accumulate else None
     for node in order:
@@ -98,11 +101,13 @@ def walk(order, arrived, retain_graph, create_graph, only, live):
         if dy is None:
             continue  # reached only through inputs that take no gradient
         if node.hooks:
-            dy = run_hooks(node.hooks, dy, create_graph)
+            dy = run_hooks(node.hooks, dy)
         if only is not None and node in only:
             found[node] = dy
             if ends_at(node, live):
                 continue
+        if running.is_entrusted:
+            check(node)
         if watched:
             state.running = f"{node.op} backward", (node.code, node.instruction)
             if state.trace is not None and not create_graph and type(dy) is Array and dy.is_flat:
@@ -155,10 +160,10 @@ def add_into(a, b):
         device_of(a).elementwise(ADD, (a, b), (a,))
 
 
-def run_hooks(hooks, g, create_graph):
+def run_hooks(hooks, g):
     """Passes a gradient through hooks in order; each may replace it."""
-    grad = g if create_graph else Variable(g)
-    held = getrefcount(grad.array)
+    entrusted()
+    grad = given = lent(g)
     for hook in tuple(hooks.values()):
         result = hook(grad)
         if result is None:
@@ -173,10 +178,5 @@ def run_hooks(hooks, g, create_graph):
             )
         if result.array.device != grad.array.device:
             raise DeviceError(f"a gradient hook: wanted a gradient on {grad.device}", result.device)
-        grad, held = result, 2  # its own slot, and the question
-    if create_graph:
-        return grad
-    result, array = None, grad.array
-    if getrefcount(grad) > 2 or getrefcount(array) > held + 1 or array.buffer.pins:
-        return device_of(array).convert(array, array.dtype)  # a hook keeps it, unchanged from here
-    return array
+        grad = result
+    return given_back(grad, given, g)

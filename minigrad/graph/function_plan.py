@@ -7,6 +7,7 @@ from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, Gradient
 from minigrad.graph.modes import state
 from minigrad.graph.node import Node
 from minigrad.graph.variable import Variable
+from minigrad.graph.versions import entrusted, lent
 from minigrad.kernels.backend import device_of
 
 
@@ -46,15 +47,24 @@ class FunctionPlan:
         self.cls, self.ctx, self.roles, self.wanted = cls, ctx, roles, wanted
         self.outputs = outputs
         self.name = cls.__name__
-        self.saved_names = tuple(
-            f"{kind}{k}" if kind != "none" else f"none{n}" for n, (kind, k) in enumerate(roles)
+
+    @property
+    def saved_names(self):
+        """What was saved, by what it is: input0, output0, ..."""
+        return tuple(
+            f"{kind}{k}" if kind != "none" else f"none{n}"
+            for n, (kind, k) in enumerate(self.roles)
         )
-        self.input_names = tuple(f"input{k}" for k in range(len(wanted)))
+
+    @property
+    def input_names(self):
+        """input0, input1, ..."""
+        return tuple(f"input{k}" for k in range(len(self.wanted)))
 
     def backward(self, node, dy):
         """First order."""
         saved = [None if k is None else Variable(k) for k in node.kept]
-        grads = self._call(self._unpacked(dy, Variable), saved)
+        grads = self._call(self._unpacked(dy), saved)
         checked = [self._checked(k, g) for k, g in enumerate(grads)]
         # what came back may be a saved value or shared: no one may write into it
         return [None if g is None else device_of(g.array).share(g.array) for g in checked]
@@ -87,7 +97,7 @@ class FunctionPlan:
         before, state.context = state.context, self.ctx
         self.ctx.has_left_graph = False
         try:
-            grads = self._call(self._unpacked(dy, lambda g: g), saved)
+            grads = self._call(self._unpacked(dy), saved)
         finally:
             state.context = before
         results = [self._checked(k, g) for k, g in enumerate(grads)]
@@ -107,9 +117,9 @@ class FunctionPlan:
             ]
         return results
 
-    def _unpacked(self, dy, wrap):
+    def _unpacked(self, dy):
         if not isinstance(dy, Pack):
-            return [wrap(dy)]
+            return [lent(dy)]
         dys = []
         known = next(part[0] for part in dy.parts.values())
         for k, (shape, dtype) in enumerate(self.outputs):
@@ -118,9 +128,9 @@ class FunctionPlan:
                 missing = self._missing(shape, dtype, known) if self.ctx.materializes else None
                 dys.append(missing)
                 continue
-            total = wrap(parts[0])
+            total = lent(parts[0])
             for part in parts[1:]:
-                total = total + wrap(part)
+                total = total + lent(part)
             dys.append(total)
         return dys
 
@@ -133,6 +143,7 @@ class FunctionPlan:
 
     def _call(self, dys, saved):
         ctx = self.ctx
+        entrusted()
         object.__setattr__(ctx, "_saved", saved)
         try:
             grads = self.cls.backward(ctx, *dys)
@@ -165,6 +176,9 @@ class FunctionPlan:
                 f"{type(g).__name__}",
             )
         shape, dtype, device = self.wanted[k]
+        array = g.array
+        if array.shape == shape and array.dtype is dtype and array.device == device:
+            return g
         for error, what, want, got in (
             (ShapeError, "shape", shape, g.shape),
             (DTypeError, "dtype", dtype, g.dtype),

@@ -52,8 +52,7 @@ class FunctionPlan:
     def saved_names(self):
         """What was saved, by what it is: input0, output0, ..."""
         return tuple(
-            f"{kind}{k}" if kind != "none" else f"none{n}"
-            for n, (kind, k) in enumerate(self.roles)
+            f"{kind}{k}" if kind != "none" else f"none{n}" for n, (kind, k) in enumerate(self.roles)
         )
 
     @property

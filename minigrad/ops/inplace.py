@@ -10,6 +10,7 @@ from minigrad.graph.node import user_place
 from minigrad.graph.probe import run_as
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
+from minigrad.kernels.expression import zero_of
 from minigrad.ops import binary
 from minigrad.ops.base import Elementwise
 from minigrad.ops.operands import check_operands, fitting_numbers, operand, storable
@@ -29,7 +30,7 @@ class CopyOf(Elementwise):
         return b
 
     def gradient(dy):
-        return dy * 0.0, dy
+        return zero_of(dy), dy
 
 
 def write(op, x, *others, called=None):

@@ -139,11 +139,11 @@ def cross_entropy(
     return _weighted(rows, column, labels.shape, weight, ignore_index, label_smoothing, reduction)
 
 
-def _without(labels, ignore_index):
-    """Labels with class 0 in the place of those that count nothing."""
+def _without(labels, ignore_index, instead):
+    """Labels with another in the place of those that count nothing."""
     if ignore_index is None:
         return labels
-    return call("where", call("equal", labels, ignore_index), 0, labels)
+    return call("where", call("equal", labels, ignore_index), instead, labels)
 
 
 def _shaped(loss, shape, reduction):
@@ -153,7 +153,7 @@ def _shaped(loss, shape, reduction):
 
 
 def _check_labels(labels, k, ignore_index):
-    safe = _without(labels, ignore_index)
+    safe = _without(labels, ignore_index, 0)
     if device_of(safe.array).all_within(safe.array, 0, k - 1):
         return
     values = values_of(labels.array)
@@ -168,7 +168,7 @@ def _check_labels(labels, k, ignore_index):
 
 
 def _weighted(rows, column, shape, weight, ignore_index, smoothing, reduction):
-    k, label = rows.shape[-1], _without(column, ignore_index)
+    k, label = rows.shape[-1], _without(column, ignore_index, -1)
     if ignore_index is None:
         keep = call("equal", column, column)
     else:
@@ -178,10 +178,14 @@ def _weighted(rows, column, shape, weight, ignore_index, smoothing, reduction):
         loss = where(keep, CrossEntropyRow.apply(rows, label, float(smoothing)), 0.0)
         total = Sum.apply(counts, None, False)
     else:
+        if ignore_index is not None:
+            rows = where(keep, rows, 0.0)  # 0 * NaN is NaN
         logs = LogSoftmaxRow.apply(rows)
-        one_hot = call("equal", label, constant(np.arange(k), near=label)).to(rows.dtype) * counts
+        one_hot = call("equal", label, constant(np.arange(k), near=label)).to(rows.dtype)
         target = one_hot * (1.0 - smoothing) + counts * (smoothing / k)
-        loss = -Sum.apply(logs * (target * weight), -1, True)
+        # a class that has no share may have the logit -inf, and 0 * inf is NaN
+        shares = where(call("equal", target, 0.0), 0.0, logs * (target * weight))
+        loss = -Sum.apply(shares, -1, True)
         total = Sum.apply(one_hot * weight, None, False)
     if reduction == "mean":
         return Sum.apply(loss, None, False) / total

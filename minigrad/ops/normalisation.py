@@ -201,7 +201,7 @@ def dropout(x, p=0.5, training=True, generator=None):
     if not training or p == 0.0:
         return x
     if p == 1.0:
-        return x * 0.0
+        return e.zero_of(x)
     source = generator or creation.generator
     return Dropout.apply(x, float(p), *source.draw(x.size))
 

@@ -183,7 +183,7 @@ class ElementwisePlan:
         for k, e in enumerate(self.formulas):
             g = None if e is None else evaluate(e, known)
             if g is not None and not isinstance(g, Variable):
-                g = dy * 0.0 + g  # a constant formula
+                g = call("where", False, dy, g)  # a constant formula
             if g is not None and node.wanted is not None:
                 g = fitted(g, *node.wanted[k])
             results.append(g)

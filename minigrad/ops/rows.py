@@ -36,7 +36,8 @@ class LogSoftmaxRow(RowWise):
 class CrossEntropyRow(RowWise):
     """-log softmax(x)[label] a row; label smoothing spreads `smoothing` over all classes.
 
-    (n, k), (n, 1) labels, number -> (n, 1).
+    (n, k), (n, 1) labels, number -> (n, 1).  What stands in a row whose label is below 0 does not
+    matter to gradients.
     """
 
     samples = [((3, 4), (3, 1))]
@@ -52,6 +53,7 @@ class CrossEntropyRow(RowWise):
         return log_sum - (1.0 - smoothing) * chosen - spread
 
     def gradient(dy, x, label, smoothing):
+        x = where(label < 0, 0.0, x)  # 0 * NaN is NaN
         exponential = e.exp(x - e.row_max(x))
         soft = exponential / e.row_sum(exponential)
         target = where(e.equal(e.column_of(x), label), 1.0 - smoothing, 0.0)

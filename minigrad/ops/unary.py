@@ -44,7 +44,7 @@ class Sign(Elementwise):
         return where(x > 0, 1, where(x < 0, -1, x))
 
     def gradient(dy):
-        return dy * 0.0
+        return e.zero_of(dy)
 
 
 class Square(Elementwise):
@@ -232,7 +232,7 @@ class Round(Elementwise):
         return e.round_(x)
 
     def gradient(dy):
-        return dy * 0.0
+        return e.zero_of(dy)
 
 
 class Floor(Elementwise):
@@ -245,7 +245,7 @@ class Floor(Elementwise):
         return e.floor(x)
 
     def gradient(dy):
-        return dy * 0.0
+        return e.zero_of(dy)
 
 
 class Ceil(Elementwise):
@@ -258,7 +258,7 @@ class Ceil(Elementwise):
         return e.ceil(x)
 
     def gradient(dy):
-        return dy * 0.0
+        return e.zero_of(dy)
 
 
 class LogicalNot(Elementwise):

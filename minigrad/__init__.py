@@ -47,7 +47,7 @@ for _name in ("arange", "linspace", "eye"):
 _KNOWN_AS = {  # what people who come from PyTorch and NumPy try first
     "Parameter": "mg.nn.Parameter", "Tensor": "mg.variable(data)",
     "as_tensor": "mg.variable(data)", "asarray": "mg.variable(data)", "bool": "mg.bool_",
-    "bmm": "mg.matmul(a, b)", "cat": "mg.concatenate([a, b])", "chunk": "mg.split(x, sections)",
+    "bmm": "mg.matmul(a, b)", "cat": "mg.concatenate([a, b])", "chunk": "mg.split(x, sections=n)",
     "clamp": "mg.clip(x, low, high)", "concat": "mg.concatenate([a, b])", "dot": "a @ b",
     "empty": "mg.zeros(shape)", "empty_like": "mg.zeros_like(x)", "float": "mg.float32",
     "from_array": "mg.from_numpy(array)", "index_select": "x[index]",

@@ -231,7 +231,8 @@ ROWS = [
     ("a_hook_that_is_no_function", lambda s: s.x.register_hook("a"), ArgumentTypeError),
     ("manager_of_none", lambda s: s.gm.attach(None), ArgumentTypeError),
     ("manager_with_a_number_as_callback", lambda s: s.gm.attach([s.v], 3), ArgumentTypeError),
-    ("memory_limit_that_is_a_string", lambda s: mg.memory.set_limit("1 GB"), ArgumentError),
+    ("memory_limit_that_is_a_string", lambda s: mg.memory.set_limit("1 GB"),
+     ArgumentTypeError),
     ("alias_of_a_number", lambda s: mg.memory.is_alias(s.x, 3), ArgumentTypeError),
     # backward
     ("backward_of_many_without_dy", lambda s: s.y.backward(), GradientError),

@@ -114,7 +114,15 @@ def test_batch_norm_running_statistics_equal_golden():
     mean, var = mg.variable(golden["mean"]), mg.variable(golden["var"])
     weight, bias = mg.ones((3,), dtype="float64"), mg.zeros((3,), dtype="float64")
     x = mg.variable(golden["x"])
-    mg.batch_norm(x, weight, bias, running_mean=mean, running_var=var, training=True, momentum=0.25)
+    mg.batch_norm(
+        x,
+        weight=weight,
+        bias=bias,
+        running_mean=mean,
+        running_var=var,
+        training=True,
+        momentum=0.25,
+    )
     np.testing.assert_allclose(mean.numpy(), golden["mean_after"], rtol=1e-12)
     np.testing.assert_allclose(var.numpy(), golden["var_after"], rtol=1e-12)
 

@@ -1,6 +1,7 @@
 """Shape arithmetic: strides (in elements), broadcasting, collapsing."""
 
-from minigrad.errors import ArgumentTypeError, ShapeError
+from minigrad.arguments import whole
+from minigrad.errors import ShapeError
 
 MAX_RANK = 8
 ADVICE = {  # for those who give something else in the place of an axis
@@ -86,14 +87,7 @@ def check_rank(name, rank):
 
 def normalize_axis(name, axis, rank):
     """A non-negative axis; ShapeError if there is none."""
-    try:
-        index = axis.__index__()
-    except (AttributeError, TypeError):
-        raise ArgumentTypeError(
-            f"{name}: wanted an int for axis",
-            f"{axis!r:.60} of type {type(axis).__name__}",
-            ADVICE.get(name),
-        ) from None
+    index = axis if type(axis) is int else whole(name, "axis", axis, fix=ADVICE.get(name))
     if not -rank <= index < rank:
         raise ShapeError(
             f"{name}: wanted an axis from {-rank} to {rank - 1}",

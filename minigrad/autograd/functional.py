@@ -7,6 +7,7 @@ data of other kinds become constants. Derivatives nest: inside each other, and i
 
 import numpy as np
 
+from minigrad.arguments import flag
 from minigrad.autograd.traced import (
     TracedCall,
     checked_function,
@@ -28,7 +29,7 @@ from minigrad.ops.table import functions
 
 
 @teaching
-def gradients(outputs, inputs, dy=None, create_graph=False, retain_graph=False):
+def gradients(outputs, inputs, dy=None, *, create_graph=False, retain_graph=False):
     """The gradients of outputs with respect to inputs, in one pass; writes no `.grad`.
 
     Args:
@@ -50,6 +51,8 @@ def gradients(outputs, inputs, dy=None, create_graph=False, retain_graph=False):
     >>> dx.tolist(), dh.tolist()
     ([6.0, 12.0], [3.0, 3.0])
     """
+    create_graph = flag("gradients", "create_graph", create_graph)
+    retain_graph = flag("gradients", "retain_graph", retain_graph)
     ys = _sequence("outputs", outputs)
     xs = _sequence("inputs", inputs)
     dys = list(dy) if isinstance(dy, (list, tuple)) else [dy] * len(ys)
@@ -122,6 +125,7 @@ def value_and_grad(f, argnums: int | tuple[int, ...] = 0, has_aux=False, *, name
     (5.0, [2.0, 4.0])
     """
     checked_function(name, f, argnums)
+    has_aux = flag(name, "has_aux", has_aux)
 
     def both(*args):
         trace = TracedCall(name, f, args, argnums, has_aux)

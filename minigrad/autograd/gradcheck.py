@@ -6,6 +6,7 @@ must equal <u, f(x + e v) - f(x - e v)> / 2e. A wrong entry of J is missed with 
 
 import numpy as np
 
+from minigrad.arguments import function, number, whole
 from minigrad.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -18,13 +19,15 @@ from minigrad.graph.modes import enable_grad
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import values as values_of
 from minigrad.ops.creation import variable
+from minigrad.ops.signatures import teaching
 
 EPSILON = 1e-6
 MOST_ENTRIES = 512  # looked at for the table, chosen at random beyond that
 MOST_ROWS = 8  # of the table
 
 
-def gradcheck(f, inputs, eps=EPSILON, rtol=1e-6, atol=1e-9, directions=3, seed=0):
+@teaching
+def gradcheck(f, inputs, *, eps=EPSILON, rtol=1e-6, atol=1e-9, directions=3, seed=0):
     """Compares f's gradients with central differences; True, or raises GradcheckError.
 
     Args:
@@ -49,7 +52,10 @@ def gradcheck(f, inputs, eps=EPSILON, rtol=1e-6, atol=1e-9, directions=3, seed=0
     return _Check("gradcheck", f, inputs, eps, rtol, atol, directions, seed).run()
 
 
-def gradgradcheck(f, inputs, dy=None, eps=EPSILON, rtol=1e-6, atol=1e-9, directions=3, seed=0):
+@teaching
+def gradgradcheck(
+    f, inputs, dy=None, *, eps=EPSILON, rtol=1e-6, atol=1e-9, directions=3, seed=0
+):  # fmt: skip
     """As `gradcheck`, for the second derivatives: checks the gradient function of f itself.
 
     It is checked as a function of the inputs and of the upstream gradients, and its values against
@@ -131,9 +137,11 @@ class _Check:
     """One function at one point."""
 
     def __init__(self, name, f, inputs, eps, rtol, atol, directions, seed):
-        self.name, self.f, self.inputs = name, f, inputs
-        self.eps, self.rtol, self.atol, self.directions = eps, rtol, atol, directions
-        self.random = np.random.default_rng(seed)
+        self.name, self.f, self.inputs = name, function(name, "f", f), inputs
+        self.eps = number(name, "eps", eps, above=0.0)
+        self.rtol, self.atol = number(name, "rtol", rtol, 0.0), number(name, "atol", atol, 0.0)
+        self.directions = whole(name, "directions", directions, 1)
+        self.random = np.random.default_rng(whole(name, "seed", seed, 0))
         self.labels = [f"input {k}" for k in range(len(inputs))]
         self.which = [
             k for k, x in enumerate(inputs) if isinstance(x, Variable) and x.requires_grad

@@ -3,6 +3,7 @@
 import weakref
 from collections.abc import Iterable
 
+from minigrad.arguments import flag
 from minigrad.autograd.groups import join
 from minigrad.errors import (
     ArgumentTypeError,
@@ -71,7 +72,7 @@ class GradManager:
     def __init__(self, parameters=(), callbacks=(), keep_empty_grad=False):
         if state.trace is not None:
             state.trace.own(self)
-        self._keep_empty_grad = bool(keep_empty_grad)
+        self._keep_empty_grad = flag("GradManager", "keep_empty_grad", keep_empty_grad)
         self._attached = {}  # id(parameter) -> (parameter, [callbacks])
         self._groups = {}
         self._span = None
@@ -85,7 +86,7 @@ class GradManager:
     @keep_empty_grad.setter
     def keep_empty_grad(self, value):
         written(self, f"GradManager.keep_empty_grad = {value}")
-        self._keep_empty_grad = bool(value)
+        self._keep_empty_grad = flag("GradManager", "keep_empty_grad", value)
 
     @property
     def attached(self):

@@ -4,6 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from minigrad.arguments import flag, number, shown, whole
+from minigrad.errors import ArgumentError, ArgumentTypeError
+
 Pair = tuple[np.ndarray, np.ndarray]
 
 
@@ -17,20 +20,16 @@ def stratified_split(
     the same split; the arrays returned are copies.
 
     Raises:
-        ValueError: the lengths differ, or held_out is not strictly between 0 and 1.
+        ArgumentError: the lengths differ, or held_out is not strictly between 0 and 1.
 
     >>> inputs, labels = np.arange(10), np.array([0, 1] * 5)
     >>> (x, y), (x_held_out, y_held_out) = stratified_split(inputs, labels)
     >>> len(x), sorted(y_held_out.tolist())
     (8, [0, 1])
     """
-    _check_pair(inputs, labels)
-    if not 0 < held_out < 1:
-        raise ValueError(
-            f"stratified_split: wanted held_out between 0 and 1 (0.2 holds out a fifth), "
-            f"got {held_out}"
-        )
-    rng = np.random.default_rng(seed)
+    inputs, labels = _pair("stratified_split", inputs, labels)
+    held_out = number("stratified_split", "held_out", held_out, above=0.0, below=1.0)
+    rng = np.random.default_rng(whole("stratified_split", "seed", seed, 0))
     is_held_out = np.zeros(len(labels), dtype=bool)
     for label in np.unique(labels):
         members = np.flatnonzero(labels == label)
@@ -55,14 +54,15 @@ def batches(
     batch_size does not divide n, and left out with drop_last.
 
     Raises:
-        ValueError: the lengths differ, or batch_size is below 1.
+        ArgumentError: the lengths differ, or batch_size is below 1.
 
     >>> [x.tolist() for x, y in batches(np.arange(5), np.zeros(5), batch_size=2)]
     [[0, 1], [2, 3], [4]]
     """
-    _check_pair(inputs, labels)
-    if batch_size < 1:
-        raise ValueError(f"batches: wanted batch_size of at least 1, got {batch_size}")
+    inputs, labels = _pair("batches", inputs, labels)
+    batch_size = whole("batches", "batch_size", batch_size, 1)
+    drop_last = flag("batches", "drop_last", drop_last)
+    seed = seed if seed is None else whole("batches", "seed", seed, 0)
     return _batches(inputs, labels, batch_size, seed, drop_last)
 
 
@@ -77,8 +77,17 @@ def _batches(
         yield inputs[rows], labels[rows]
 
 
-def _check_pair(inputs: np.ndarray, labels: np.ndarray) -> None:
+def _pair(name: str, inputs: np.ndarray, labels: np.ndarray) -> Pair:
+    for what, given in (("inputs", inputs), ("labels", labels)):
+        if not isinstance(given, np.ndarray) or not given.ndim:
+            raise ArgumentTypeError(
+                f"{name}: wanted an ndarray with a row for each example for {what}",
+                shown(given),
+                f"np.asarray({what}); of a Variable x.numpy()",
+            )
     if len(inputs) != len(labels):
-        raise ValueError(
-            f"wanted one label for each input, got {len(inputs)} inputs and {len(labels)} labels"
+        raise ArgumentError(
+            f"{name}: wanted one label for each input",
+            f"{len(inputs)} inputs and {len(labels)} labels",
         )
+    return inputs, labels

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.arguments import flag
 from minigrad.array.array import export
 from minigrad.errors import (
     ArgumentError,
@@ -45,6 +46,7 @@ class Interop:
             writable: allow writes through the view. Counts as one write now; autograd then copies
                 this Variable's values whenever it saves them, as it cannot see the later ones.
         """
+        writable = flag("numpy", "writable", writable)
         self._leaves_graph()
         array, device = self.array, device_named(self.array.device)
         if array.device != "cpu":

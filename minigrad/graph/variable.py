@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from minigrad.arguments import flag
 from minigrad.array.array import Array, View
 from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, ShapeError
 from minigrad.graph.interop import Interop
@@ -18,7 +19,7 @@ from minigrad.kernels.expression import Flows
 KNOWN_AS = {  # what people who come from PyTorch and NumPy try first
     "astype": "x.to('float32')",
     "bool": "x.to('bool')",
-    "chunk": "mg.split(x, sections, axis)",
+    "chunk": "mg.split(x, sections=n, axis=axis)",
     "clamp": "x.clip(low, high)",
     "contiguous": "x.clone()",
     "copy": "x.clone()",
@@ -42,9 +43,10 @@ KNOWN_AS = {  # what people who come from PyTorch and NumPy try first
     "movedim": "x.permute(axes)",
     "numel": "x.size",
     "ravel": "x.flatten()",
-    "repeat": "mg.repeat(x, repeats, axis)",
+    "repeat": "mg.concatenate([x] * n, axis) for the whole, mg.repeat(x, n, axis=axis) for each "
+    "element",
     "retain_grad": "x.register_hook(f), or mg.gradients(y, x) for the gradient of a result",
-    "split": "mg.split(x, sections, axis)",
+    "split": "mg.split(x, sizes=n, axis=axis) for parts of n, sections=n for n parts",
     "swapaxes": "x.permute(axes)",
     "t": "x.T",
     "type": "x.to('float32')",
@@ -217,6 +219,10 @@ class Variable(Interop, Flows):
             retain_graph: keep the saved values for another backward.
             create_graph: make the gradients part of a graph, for higher derivatives.
         """
+        if retain_graph is not False:
+            retain_graph = flag("backward", "retain_graph", retain_graph)
+        if create_graph is not False:
+            create_graph = flag("backward", "create_graph", create_graph)
         from_backward.run_backward(self, dy, retain_graph, create_graph)
 
     def register_hook(self, hook):

@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
+from minigrad.arguments import whole
+from minigrad.errors import ArgumentTypeError, ShapeError
 
 
 class Window(NamedTuple):
@@ -25,11 +26,9 @@ class Window(NamedTuple):
 def pair(name, what, value, least):
     """(h, w) from an int or two, each at least `least`."""
     values = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
-    if len(values) != 2 or any(isinstance(v, bool) or not hasattr(v, "__index__") for v in values):
-        raise ArgumentTypeError(f"{name}: wanted an int or two for {what}", f"{value!r}")
-    a, b = (v.__index__() for v in values)
-    if min(a, b) < least:
-        raise ArgumentError(f"{name}: wanted {what} of at least {least}", f"{value!r}")
+    if len(values) != 2:
+        raise ArgumentTypeError(f"{name}: wanted an int or two for {what}", f"{value!r:.60}")
+    a, b = (whole(name, what, v, least) for v in values)
     return a, b
 
 

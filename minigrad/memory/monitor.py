@@ -8,7 +8,8 @@ import contextlib
 import itertools
 from typing import NamedTuple
 
-from minigrad.errors import ArgumentError, MinigradError
+from minigrad.arguments import whole
+from minigrad.errors import ArgumentError, ArgumentTypeError, MinigradError
 from minigrad.memory.buffer import blocks
 
 POISON = 0xFF  # every byte set: NaN as a float, -1 as a signed integer, 255 as uint8 or bool
@@ -71,6 +72,8 @@ def register_probe(new):
 
 def pool_of(device):
     """The pool of a device; its first use of the CPU makes it."""
+    if not isinstance(device, str):
+        raise ArgumentTypeError("wanted the name of a device, such as 'cpu'", f"{device!r:.60}")
     if device not in pools:
         probe.start_device(device)
     if device not in pools:
@@ -166,7 +169,7 @@ class timeline:
     """
 
     def __init__(self, device="cpu"):
-        self.device, self.events = device, []
+        self.device, self.events = pool_of(device).device, []
 
     def __enter__(self):
         pool_of(self.device).watch(self._record)
@@ -223,7 +226,9 @@ class assert_no_growth(contextlib.ContextDecorator):
     """
 
     def __init__(self, nodes=0, nbytes=0, device="cpu"):
-        self.nodes, self.nbytes, self.device = nodes, nbytes, device
+        self.nodes = whole("assert_no_growth", "nodes", nodes, 0)
+        self.nbytes = whole("assert_no_growth", "nbytes", nbytes, 0)
+        self.device = pool_of(device).device
 
     def __enter__(self):
         self._before = probe.live_nodes()
@@ -283,7 +288,7 @@ class poison(contextlib.ContextDecorator):
     """
 
     def __init__(self, device="cpu"):
-        self.device = device
+        self.device = pool_of(device).device
 
     def __enter__(self):
         pool_of(self.device).watch(_fill)

@@ -13,7 +13,8 @@ import os
 import threading
 import weakref
 
-from minigrad.errors import ArgumentError, OutOfMemoryError
+from minigrad.arguments import number
+from minigrad.errors import OutOfMemoryError
 from minigrad.memory.buffer import (
     ALIGNMENT,
     Bin,
@@ -249,8 +250,8 @@ class Pool:
 
     def set_limit(self, nbytes):
         """At most so many bytes reserved from the system from now on; None: no limit."""
-        if nbytes is not None and (not isinstance(nbytes, (int, float)) or nbytes < 0):
-            raise ArgumentError("set_limit: wanted a number of bytes or None", f"{nbytes!r}")
+        if nbytes is not None:
+            nbytes = number("set_limit", "nbytes", nbytes, 0.0)
         self.trim()
         self.limit = None if nbytes is None else int(nbytes)
 

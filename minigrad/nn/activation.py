@@ -1,5 +1,6 @@
 """Activations as layers, and Flatten."""
 
+from minigrad.arguments import choice, number, whole
 from minigrad.errors import ShapeError
 from minigrad.nn import check
 from minigrad.nn.module import Module
@@ -18,7 +19,7 @@ class LeakyReLU(Module):
     """x above 0, slope * x below.  (...) -> (...)."""
 
     def __init__(self, slope=0.01):
-        self.slope = float(slope)
+        self.slope = number("LeakyReLU", "slope", slope)
 
     def forward(self, x):
         """(...) -> (...)."""
@@ -33,7 +34,7 @@ class ELU(Module):
     """x above 0, alpha (e^x - 1) below.  (...) -> (...)."""
 
     def __init__(self, alpha=1.0):
-        self.alpha = float(alpha)
+        self.alpha = number("ELU", "alpha", alpha)
 
     def forward(self, x):
         """(...) -> (...)."""
@@ -48,7 +49,7 @@ class GELU(Module):
     """x Phi(x), or its tanh formula with approximate='tanh'.  (...) -> (...)."""
 
     def __init__(self, approximate=None):
-        self.approximate = approximate
+        self.approximate = choice("GELU", "approximate", approximate, (None, "none", "tanh"))
 
     def forward(self, x):
         """(...) -> (...)."""
@@ -95,7 +96,7 @@ class Softmax(Module):
     """exp(x) / sum exp(x) along an axis.  (..., n, ...) -> the same."""
 
     def __init__(self, axis=-1):
-        self.axis = axis
+        self.axis = whole("Softmax", "axis", axis)
 
     def forward(self, x):
         """(..., n, ...) -> the same."""

@@ -1,5 +1,6 @@
 """Multi-head attention and the transformer block."""
 
+from minigrad.arguments import flag
 from minigrad.array.dtypes import float32
 from minigrad.errors import ArgumentError, ShapeError
 from minigrad.nn import check, init
@@ -31,7 +32,8 @@ class MultiHeadAttention(Module):
                 "MultiHeadAttention: wanted a size that heads divides",
                 f"size {size}, heads {heads}",
             )
-        self.causal = bool(causal)
+        self.causal = flag("MultiHeadAttention", "causal", causal)
+        bias = flag("MultiHeadAttention", "bias", bias)
         self.query = Linear(size, size, bias, dtype)
         self.key = Linear(size, size, bias, dtype)
         self.value = Linear(size, size, bias, dtype)
@@ -43,12 +45,13 @@ class MultiHeadAttention(Module):
             for layer in (self.query, self.key, self.value, self.output):
                 init.zeros_(layer.bias)
 
-    def forward(self, query, key=None, value=None, mask=None):
+    def forward(self, query, key=None, value=None, *, mask=None):
         """Attention of query to key and value, which are query itself when left out.
 
         Args:
-            mask: bools that broadcast to (batch, heads, n, m), True where attention is allowed; or
-                floats, added to the scores.
+            mask: bools that broadcast to (batch, heads, n, m), True where attention is allowed (in
+                PyTorch's layer, though not in its function, True is where it is not); or floats,
+                added to the scores.
         """
         query = check.variable("MultiHeadAttention", query, self.query.weight)
         key = query if key is None else key
@@ -86,7 +89,8 @@ class TransformerBlock(Module):
     """
 
     def __init__(self, size, heads, hidden=None, causal=False, dropout=0.0, dtype=float32):
-        hidden = 4 * size if hidden is None else hidden
+        size = check.size("TransformerBlock", "size", size)
+        hidden = 4 * size if hidden is None else check.size("TransformerBlock", "hidden", hidden)
         self.attention_norm = LayerNorm(size, dtype=dtype)
         self.attention = MultiHeadAttention(size, heads, causal, dropout, dtype=dtype)
         self.mlp_norm = LayerNorm(size, dtype=dtype)
@@ -95,7 +99,7 @@ class TransformerBlock(Module):
             Dropout(dropout),
         )  # fmt: skip
 
-    def forward(self, x, mask=None):
+    def forward(self, x, *, mask=None):
         """(batch, n, size) -> the same."""
         x = x + self.attention(self.attention_norm(x), mask=mask)
         return x + self.mlp(self.mlp_norm(x))

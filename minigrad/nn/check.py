@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from minigrad.arguments import number, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
 from minigrad.graph.variable import Variable
 from minigrad.ops.base import constant
@@ -9,12 +10,7 @@ from minigrad.ops.base import constant
 
 def size(layer, name, value, at_least=1):
     """A whole number of at least `at_least`."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ArgumentTypeError(f"{layer}: wanted an int for {name}", f"{value!r}")
-    value = value.__index__()
-    if value < at_least:
-        raise ArgumentError(f"{layer}: wanted {name} of at least {at_least}", f"{value}")
-    return value
+    return whole(layer, name, value, at_least)
 
 
 def sizes(layer, name, value):
@@ -35,11 +31,7 @@ def pair(layer, name, value, at_least=1):
 
 def fraction(layer, name, value):
     """A number in [0, 1)."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ArgumentTypeError(f"{layer}: wanted a number for {name}", f"{value!r}")
-    if not 0.0 <= value < 1.0:
-        raise ArgumentError(f"{layer}: wanted {name} of at least 0 and below 1", f"{value}")
-    return float(value)
+    return number(layer, name, value, 0.0, below=1.0)
 
 
 def variable(layer, x, near=None):

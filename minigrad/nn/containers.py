@@ -1,5 +1,8 @@
 """Modules made of modules: Sequential, ModuleList and ModuleDict."""
 
+from collections.abc import Iterable
+
+from minigrad.arguments import shown, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, BoundsError, MissingNameError
 from minigrad.nn.module import Module
 from minigrad.nn.registry import Registry
@@ -35,7 +38,7 @@ class _Listed(Module):
         setattr(self, self._place(index), module)
 
     def _place(self, index):
-        index, count = index.__index__(), len(self)
+        index, count = whole(type(self).__name__, "an index", index), len(self)
         if not -count <= index < count:
             raise BoundsError(
                 f"{type(self).__name__}: wanted an index from {-count} to {count - 1}", f"{index}"
@@ -78,7 +81,8 @@ class ModuleList(_Listed):
     """
 
     def __init__(self, *modules):
-        if len(modules) == 1 and not isinstance(modules[0], Registry):
+        is_one = len(modules) == 1 and not isinstance(modules[0], Registry)
+        if is_one and isinstance(modules[0], Iterable):  # what is no Module is refused below
             modules = tuple(modules[0])
         self._set(modules)
 
@@ -102,7 +106,8 @@ class ModuleDict(Module):
     """
 
     def __init__(self, modules=(), **named):
-        self.update({**dict(modules), **named})
+        self.update(modules)
+        self.update(named)
 
     def __setitem__(self, name, module):
         kind = type(self).__name__
@@ -154,7 +159,13 @@ class ModuleDict(Module):
 
     def update(self, modules):
         """Sets those of a dict or of pairs."""
-        for name, module in dict(modules).items():
+        try:
+            modules = dict(modules)
+        except (TypeError, ValueError):
+            raise ArgumentTypeError(
+                "ModuleDict: wanted a dict or pairs of name and Module", shown(modules)
+            ) from None
+        for name, module in modules.items():
             self[name] = module
 
     def forward(self, *args, **kwargs):

@@ -1,5 +1,6 @@
 """Convolution and pooling layers. Images are (batch, channels, height, width)."""
 
+from minigrad.arguments import flag
 from minigrad.array.dtypes import float32
 from minigrad.errors import ArgumentError
 from minigrad.nn import check, init
@@ -20,6 +21,7 @@ class _Convolution(Module):
         dtype=float32,
     ):  # fmt: skip
         layer = type(self).__name__
+        bias = flag(layer, "bias", bias)
         self.inputs = check.size(layer, "inputs", inputs)
         self.outputs = check.size(layer, "outputs", outputs)
         self.groups = check.size(layer, "groups", groups)

@@ -7,8 +7,10 @@ those of Glorot and Bengio (2010) and He et al. (2015).
 import math
 from typing import Any
 
-from minigrad.errors import ArgumentError, ShapeError
+from minigrad.arguments import choice, instance, number
+from minigrad.errors import ShapeError
 from minigrad.graph.modes import no_grad
+from minigrad.graph.variable import Variable
 from minigrad.ops.creation import rand, randn
 
 GAINS = {
@@ -22,18 +24,15 @@ GAINS = {
 
 def gain(nonlinearity, slope=0.01):
     """The factor that keeps the variance through a nonlinearity; slope: of 'leaky_relu'."""
-    if nonlinearity == "leaky_relu":
+    slope = number("gain", "slope", slope)
+    if choice("gain", "nonlinearity", nonlinearity, (*GAINS, "leaky_relu")) == "leaky_relu":
         return math.sqrt(2.0 / (1.0 + slope * slope))
-    if nonlinearity not in GAINS:
-        raise ArgumentError(
-            f"gain: wanted one of {', '.join([*GAINS, 'leaky_relu'])}", f"{nonlinearity!r}"
-        )
     return GAINS[nonlinearity]
 
 
 def fans(x):
     """(fan_in, fan_out) of a weight (out, in, ...): inputs and outputs of one unit."""
-    if x.ndim < 2:
+    if _target("fans", x).ndim < 2:
         raise ShapeError(
             "init: fan_in and fan_out need a weight (out, in, ...) of at least two axes",
             f"{x.shape}",
@@ -45,24 +44,34 @@ def fans(x):
 
 def uniform_(x, low=0.0, high=1.0):
     """Uniform in [low, high)."""
+    x, low, high = (
+        _target("uniform_", x),
+        number("uniform_", "low", low),
+        number("uniform_", "high", high),
+    )
     values: Any = rand(x.shape, x.dtype, device=x.device)
     with no_grad():
-        return x.copy_(values * float(high - low) + float(low))
+        return x.copy_(values * (high - low) + low)
 
 
 def normal_(x, mean=0.0, std=1.0):
     """Normal."""
-    if std < 0:
-        raise ArgumentError("normal_: wanted std >= 0", f"{std}")
+    x, mean = _target("normal_", x), number("normal_", "mean", mean)
+    std = number("normal_", "std", std, 0.0)
     values: Any = randn(x.shape, x.dtype, device=x.device)
     with no_grad():
-        return x.copy_(values * float(std) + float(mean))
+        return x.copy_(values * std + mean)
 
 
 def constant_(x, value):
     """One value."""
+    value = number("constant_", "value", value)
     with no_grad():
-        return x.fill_(float(value))
+        return _target("constant_", x).fill_(value)
+
+
+def _target(name, x):
+    return instance(name, "x", x, Variable, "a Variable")
 
 
 def zeros_(x):
@@ -77,12 +86,14 @@ def ones_(x):
 
 def xavier_uniform_(x, gain=1.0):
     """Uniform with variance gain^2 * 2 / (fan_in + fan_out)."""
+    gain = number("xavier_uniform_", "gain", gain)
     bound = gain * math.sqrt(6.0 / sum(fans(x)))
     return uniform_(x, -bound, bound)
 
 
 def xavier_normal_(x, gain=1.0):
     """Normal with variance gain^2 * 2 / (fan_in + fan_out)."""
+    gain = number("xavier_normal_", "gain", gain, 0.0)
     return normal_(x, 0.0, gain * math.sqrt(2.0 / sum(fans(x))))
 
 
@@ -103,8 +114,7 @@ def kaiming_normal_(x, slope=0.0, mode="fan_in", nonlinearity="leaky_relu"):
 
 
 def _fan(x, mode):
-    if mode not in ("fan_in", "fan_out"):
-        raise ArgumentError("kaiming: wanted mode 'fan_in' or 'fan_out'", f"{mode!r}")
+    choice("kaiming", "mode", mode, ("fan_in", "fan_out"))
     return max(1, fans(x)[mode == "fan_out"])
 
 

@@ -1,5 +1,6 @@
 """Layers that multiply by a table of weights: Linear and Embedding."""
 
+from minigrad.arguments import flag
 from minigrad.array.dtypes import float32
 from minigrad.nn import check, init
 from minigrad.nn.module import Module
@@ -20,7 +21,7 @@ class Linear(Module):
 
     def __init__(self, inputs, outputs, bias=True, dtype=float32):
         self.inputs = check.size("Linear", "inputs", inputs)
-        self.outputs = check.size("Linear", "outputs", outputs)
+        self.outputs, bias = check.size("Linear", "outputs", outputs), flag("Linear", "bias", bias)
         self.weight = Parameter(zeros((self.outputs, self.inputs), dtype))
         self.bias = Parameter(zeros((self.outputs,), dtype)) if bias else None
         init.default_(self.weight, self.bias)

@@ -1,5 +1,6 @@
 """Module: part of a model."""
 
+from minigrad.arguments import flag
 from minigrad.autograd.groups import regroup
 from minigrad.errors import ArgumentTypeError, DTypeError
 from minigrad.graph.backward import Handle
@@ -9,7 +10,7 @@ from minigrad.nn.names import NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import changes
 from minigrad.nn.registry import Registry
 from minigrad.ops.devices import one_target
-from minigrad.ops.signatures import teaching
+from minigrad.ops.signatures import explained, fails_at_the_call, teaching
 
 _hooked = set()  # not empty once any module has had a hook: till then calls need not look for one
 
@@ -41,9 +42,14 @@ class Module(Registry):
     _forward_hooks = None  # {key: hook}, once there are any
 
     def __call__(self, *args, **kwargs):
+        try:
+            out = self.forward(*args, **kwargs)
+        except TypeError as error:
+            if not fails_at_the_call(error):
+                raise
+            raise explained(self.forward, error, kwargs, type(self).__name__) from None
         if not _hooked:
-            return self.forward(*args, **kwargs)
-        out = self.forward(*args, **kwargs)
+            return out
         if self._forward_hooks:
             for hook in tuple(self._forward_hooks.values()):
                 other = hook(self, args, out)
@@ -84,8 +90,9 @@ class Module(Registry):
 
     def train(self, mode=True):
         """Training behaviour (dropout, batch statistics) of this module and all below."""
+        mode = flag(f"{type(self).__name__}.train", "mode", mode)
         for module in self.modules():
-            module.training = bool(mode)
+            module.training = mode
         return self
 
     def eval(self):
@@ -155,7 +162,7 @@ class Module(Registry):
         Raises:
             StateError: missing or unexpected names, other shapes; nothing was written then.
         """
-        return state.load_state_dict(self, values, strict)
+        return state.load_state_dict(self, values, flag("load_state_dict", "strict", strict))
 
     def valid(self):
         """A live view for evaluation: same values, same parameter ids; calling it records nothing.

@@ -2,6 +2,7 @@
 
 import math
 
+from minigrad.arguments import number, share
 from minigrad.array.dtypes import float32
 from minigrad.nn import check
 from minigrad.nn.module import Module
@@ -22,7 +23,8 @@ class LayerNorm(Module):
 
     def __init__(self, size, eps=1e-5, dtype=float32):
         sizes = check.sizes("LayerNorm", "size", size)
-        self.size, self.eps = sizes[0] if len(sizes) == 1 else sizes, float(eps)
+        self.size = sizes[0] if len(sizes) == 1 else sizes
+        self.eps = number("LayerNorm", "eps", eps, 0.0)
         self.weight = Parameter(ones(sizes, dtype))
         self.bias = Parameter(zeros(sizes, dtype))
 
@@ -54,7 +56,8 @@ class RMSNorm(Module):
     """
 
     def __init__(self, size, eps=1e-5, dtype=float32):
-        self.size, self.eps = check.size("RMSNorm", "size", size), float(eps)
+        self.size = check.size("RMSNorm", "size", size)
+        self.eps = number("RMSNorm", "eps", eps, 0.0)
         self.weight = Parameter(ones((self.size,), dtype))
 
     def forward(self, x):
@@ -75,7 +78,8 @@ class _BatchNorm(Module):
 
     def __init__(self, channels, eps=1e-5, momentum=0.1, dtype=float32):
         self.size = check.size(type(self).__name__, "channels", channels)
-        self.eps, self.momentum = float(eps), float(momentum)
+        self.eps = number(type(self).__name__, "eps", eps, 0.0)
+        self.momentum = share(type(self).__name__, "momentum", momentum)
         self.weight = Parameter(ones((self.size,), dtype))
         self.bias = Parameter(zeros((self.size,), dtype))
         self.running_mean = Buffer(zeros((self.size,), dtype))
@@ -87,7 +91,7 @@ class _BatchNorm(Module):
         rank = x.ndim if x.ndim in self.ranks else self.ranks[-1]
         check.channels(type(self).__name__, x, rank, self.size)
         return functions["batch_norm"](
-            x, self.weight, self.bias, running_mean=self.running_mean,
+            x, weight=self.weight, bias=self.bias, running_mean=self.running_mean,
             running_var=self.running_var, training=self.training, momentum=self.momentum,
             eps=self.eps,
         )  # fmt: skip

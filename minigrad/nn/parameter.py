@@ -4,6 +4,8 @@ import itertools
 import warnings
 from typing import Any
 
+from minigrad.arguments import flag, label
+from minigrad.arguments import function as checked_function
 from minigrad.array.array import Array
 from minigrad.errors import ArgumentTypeError, DTypeError, GradientError, ShapeError
 from minigrad.graph.modes import no_grad
@@ -51,9 +53,10 @@ class Parameter(Variable):
                 "convert first: x.to('float32'), or keep it as a Buffer",
             )
         self.owners, self.last_name, self.copy_of = [], None, None
-        super().__init__(device_of(source.array).share(source.array), name=name)
+        array = device_of(source.array).share(source.array)
+        super().__init__(array, name=label("Parameter", name))
         self.id = _next_id()
-        self._requires_grad = bool(requires_grad)
+        self._requires_grad = flag("Parameter", "requires_grad", requires_grad)
 
     @classmethod
     def over(cls, array: Array, source: "Parameter", copy_of):
@@ -126,6 +129,7 @@ class Parameter(Variable):
 
         The function gets a Variable outside the graph; nothing is recorded. Returns self.
         """
+        checked_function("map", "function", function)
         with no_grad():
             result = function(self.detach())
         if not isinstance(result, Variable):
@@ -206,8 +210,9 @@ class Buffer(Variable):
 
     def __init__(self, data, persistent=True, name=None):
         source = data if isinstance(data, Variable) else constant(data, "Buffer")
-        super().__init__(device_of(source.array).share(source.array), name=name)
-        self.is_persistent = bool(persistent)
+        array = device_of(source.array).share(source.array)
+        super().__init__(array, name=label("Buffer", name))
+        self.is_persistent = flag("Buffer", "persistent", persistent)
 
     def __deepcopy__(self, memo):
         out = type(self)(self, self.is_persistent, self.name)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from minigrad.arguments import instance
 from minigrad.errors import ArgumentError, ArgumentTypeError, GradientError
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
@@ -92,10 +93,14 @@ class Registry:
 
     def register_buffer(self, name, value, persistent=True):
         """Adds a Buffer: values that are part of the state but not trained."""
+        _attribute("register_buffer", name)
         setattr(self, name, value if isinstance(value, Buffer) else Buffer(value, persistent))
 
     def register_parameter(self, name, value):
         """Adds a Parameter, or None for one that is left out: `self.name = value`."""
+        _attribute("register_parameter", name)
+        if value is not None:
+            instance("register_parameter", "value", value, Parameter, "a Parameter or None")
         setattr(self, name, value)
 
     # -- walks ---------------------------------------------------------------------------------
@@ -166,6 +171,11 @@ class Registry:
         """The Buffers, each once."""
         for _, b in self._found("buffer"):
             yield b
+
+
+def _attribute(where, name):
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ArgumentTypeError(f"{where}: wanted the name of an attribute", f"{name!r:.60}")
 
 
 def _kind(value: Any):

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from minigrad.arguments import flag
 from minigrad.array.array import Array
 from minigrad.array.dtypes import bool_
 from minigrad.errors import ArgumentError, DTypeError, ShapeError
@@ -160,6 +161,7 @@ def scaled_dot_product_attention(q, k, v, mask=None, is_causal=False):
         is_causal: query i sees keys 0 to i only. Not together with a mask.
     """
     q, k, v = variables("attention", q, k, v)
+    is_causal = flag("scaled_dot_product_attention", "is_causal", is_causal)
     if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ShapeError(
             "scaled_dot_product_attention: wanted q (..., m, d), k (..., n, d), v (..., n, e)",

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from minigrad.errors import ArgumentError, ShapeError
+from minigrad.arguments import flag, number
+from minigrad.errors import ShapeError
 from minigrad.kernels.backend import values
 from minigrad.ops.operands import check_operands, variables
 
@@ -18,8 +19,9 @@ def allclose(a, b, relative=1e-5, absolute=1e-8, equal_nan=False):
     """
     a, b = variables("allclose", a, b)
     check_operands("allclose", (a, b))
-    if not (relative >= 0 and absolute >= 0):
-        raise ArgumentError("allclose: wanted tolerances of at least 0", f"{relative}, {absolute}")
+    relative = number("allclose", "relative", relative, 0.0)
+    absolute = number("allclose", "absolute", absolute, 0.0)
+    equal_nan = flag("allclose", "equal_nan", equal_nan)
     try:
         found = np.allclose(values(a.array), values(b.array), relative, absolute, equal_nan)
     except ValueError:

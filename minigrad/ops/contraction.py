@@ -2,11 +2,10 @@
 
 from minigrad.array.layout import normalize_axis, size_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
-from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import call
 from minigrad.ops.base import Structural
-from minigrad.ops.operands import constant, variables
+from minigrad.ops.operands import as_variable, variables
 
 
 def _without(shape, a, b):
@@ -50,12 +49,12 @@ class DiagonalAdjoint(Structural):
     gradients = (lambda dy, a, b: Diagonal.apply(dy, a, b),)
 
 
-def diagonal(x, axis1=0, axis2=1):
+def diagonal(x, *, axis1=0, axis2=1):
     """Elements whose indices along two axes are equal, as the last axis; a view.
 
     (..., m, ..., n, ...) -> (..., min(m, n)).
     """
-    x = x if isinstance(x, Variable) else constant(x, "diagonal")
+    x = as_variable(x, "diagonal")
     a, b = (normalize_axis("diagonal", axis, x.ndim) for axis in (axis1, axis2))
     if a == b:
         raise ShapeError("diagonal: wanted two different axes", f"{axis1} and {axis2}")
@@ -180,6 +179,8 @@ def einsum(equation, *operands):
     """
     if not isinstance(equation, str):
         raise ArgumentTypeError("einsum: wanted an equation such as 'ij,jk->ik'", f"{equation!r}")
+    if not operands:
+        raise ArgumentError("einsum: wanted at least one operand", "none")
     operands = variables("einsum", *operands)
     labels, result = _labels(equation, operands)
     sizes = _sizes(equation, operands, labels)

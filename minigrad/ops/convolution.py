@@ -7,6 +7,7 @@ which each one's gradients are the other two. Only x and w are saved; windows ar
 
 import math
 
+from minigrad.arguments import whole
 from minigrad.errors import ArgumentError, DTypeError, ShapeError
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
@@ -214,8 +215,7 @@ def _checked(name, x, w, b, groups, spatial):
             f"{', '.join('k' + a for a in axes)})",
             f"{x.shape} and {w.shape}",
         )
-    if isinstance(groups, bool) or not hasattr(groups, "__index__") or groups < 1:
-        raise ArgumentError(f"{name}: wanted groups to be an int of at least 1", f"{groups!r}")
+    groups = whole(name, "groups", groups, 1)
     c, o = x.shape[1], w.shape[0]
     if c % groups or o % groups:
         raise ArgumentError(

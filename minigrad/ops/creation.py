@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from minigrad.arguments import instance, label, shown, whole
 from minigrad.array.dtypes import as_dtype, float32, int64
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError
 from minigrad.graph.modes import state
@@ -36,10 +37,16 @@ def variable(data, dtype=None, device=None, requires_grad=False, name=None):
             array = moved(array, placed(device))
     else:
         array = _from_data(data, dtype, device)
-    out = Variable(array, name=name)
-    if requires_grad:
-        out.requires_grad = requires_grad
+    out = _leaf("variable", array, requires_grad, name)
     return announce("variable", out) if state.path == 2 else out
+
+
+def _leaf(where, array, requires_grad, name):
+    """A Variable, with what a person said of it."""
+    out = Variable(array, name=name if name is None else label(where, name))
+    if requires_grad is not False:
+        out.requires_grad = requires_grad
+    return out
 
 
 def _from_data(data, dtype, device):
@@ -64,12 +71,10 @@ def from_numpy(array, requires_grad=False, name=None):
     dtype = as_dtype(array.dtype)
     device = host()
     if array.flags.c_contiguous and array.flags.writeable and array.dtype.isnative:
-        out = Variable(device.adopt(array, dtype), name=name)
+        found = device.adopt(array, dtype)
     else:
-        out = Variable(device.from_numpy(array, dtype), name=name)
-    if requires_grad:
-        out.requires_grad = True
-    return out
+        found = device.from_numpy(array, dtype)
+    return _leaf("from_numpy", found, requires_grad, name)
 
 
 def from_dlpack(data):
@@ -114,9 +119,7 @@ def sizes_of(name, shape):
 
 def count_of(name, n):
     """A number of elements."""
-    if isinstance(n, (tuple, list)):
-        raise ArgumentTypeError(f"{name}: wanted an int", f"{n!r}")
-    return sizes_of(name, n)[0]
+    return whole(name, "the number of elements", n, 0)
 
 
 def _refuse_sizes(name, shape, dtype, value=None):
@@ -141,16 +144,14 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     own = None
     if isinstance(value, Variable):
         own, value = value.dtype, value.item()
-    if not isinstance(value, (int, float, np.number, np.bool_)):
-        raise ArgumentTypeError("full: wanted a number for value", f"{value!r:.60}")
+    if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
+        raise ArgumentTypeError("full: wanted a number for value", shown(value))
     if dtype is None:
-        dtype = own or from_data("full", value)[1]
+        dtype = own or (int64 if type(value) is int else from_data("full", value)[1])
     storable("full", value, as_dtype(dtype))
     array = place.empty(shape, as_dtype(dtype))
     place.fill(array, value)
-    out = Variable(array, name=name)
-    if requires_grad:
-        out.requires_grad = requires_grad
+    out = _leaf("full", array, requires_grad, name)
     return announce("full", out) if state.path == 2 else out
 
 
@@ -176,19 +177,26 @@ def full_like(x, value, dtype=None):
     >>> mg.full_like(mg.zeros((2,)), 3).tolist()
     [3.0, 3.0]
     """
+    x = _like("full_like", x)
     return full(x.shape, value, x.dtype if dtype is None else dtype, x.device)
 
 
 @teaching
 def zeros_like(x):
     """Zeros of a Variable's shape, dtype and device."""
+    x = _like("zeros_like", x)
     return zeros(x.shape, x.dtype, x.device)
 
 
 @teaching
 def ones_like(x):
     """Ones of a Variable's shape, dtype and device."""
+    x = _like("ones_like", x)
     return ones(x.shape, x.dtype, x.device)
+
+
+def _like(name, x):
+    return instance(name, "x", x, Variable, "a Variable")
 
 
 class Generator:
@@ -203,14 +211,13 @@ class Generator:
 
     def manual_seed(self, seed):
         """Starts the sequence of a seed anew."""
-        if isinstance(seed, bool) or not hasattr(seed, "__index__"):
-            raise ArgumentTypeError("manual_seed: wanted an int", f"{seed!r}")
+        seed = whole("manual_seed", "seed", seed)
         if state.trace is not None:
             state.trace.refuse(
                 "manual_seed: a seed set inside a compiled step would be set once, while tracing",
                 "set it outside the step",
             )
-        self.seed, self.counter = seed.__index__() & (2**63 - 1), 0
+        self.seed, self.counter = seed & (2**63 - 1), 0
         return self
 
     def fill(self, array, kind, low=0, high=0):
@@ -237,6 +244,8 @@ def manual_seed(seed):
 
 def _random(name, kind, shape, dtype, source, device, low=0, high=0):
     place = placed(device)
+    if source is not None:
+        instance(name, "generator", source, Generator, "an mg.Generator")
     array = place.empty(sizes_of(name, shape), as_dtype(dtype))
     if array.size:
         (source or generator).fill(array, kind, low, high)
@@ -246,9 +255,10 @@ def _random(name, kind, shape, dtype, source, device, low=0, high=0):
 
 def _float(name, shape, dtype):
     _refuse_sizes(name, shape, dtype)
-    if not as_dtype(dtype).is_float:
+    dtype = float32 if dtype is None else as_dtype(dtype)
+    if not dtype.is_float:
         raise DTypeError(f"{name}: wanted float32 or float64", f"{dtype}")
-    return as_dtype(dtype)
+    return dtype
 
 
 @named
@@ -266,11 +276,9 @@ def randn(shape, dtype=float32, generator=None, device=None):
 @named
 def randint(low, high, shape, generator=None, device=None):
     """Integers from low to high - 1, equally likely.  -> shape, int64."""
+    low, high = whole("randint", "low", low), whole("randint", "high", high)
     for end in (low, high):
-        if isinstance(end, bool) or not hasattr(end, "__index__"):
-            raise ArgumentTypeError("randint: wanted ints for low and high", f"{end!r:.60}")
-        storable("randint", end.__index__(), int64)
-    low, high = low.__index__(), high.__index__()
+        storable("randint", end, int64)
     if high <= low:
         raise ArgumentError("randint: wanted low < high", f"{low}, {high}")
     return _random("randint", "integers", shape, int64, generator, device, low, high)

@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from minigrad.arguments import whole
 from minigrad.array.dtypes import as_dtype, float32
 from minigrad.array.layout import contiguous_strides, normalize_axes, normalize_axis
-from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
-from minigrad.graph.variable import Variable
+from minigrad.errors import ArgumentTypeError, DTypeError, ShapeError
 from minigrad.kernels.expression import call
 from minigrad.ops.indexing import Slice, Take, TakeAdjoint
-from minigrad.ops.operands import constant, variables
+from minigrad.ops.operands import as_variable, constant, variables
 from minigrad.ops.places import wrapped
 
 
@@ -39,12 +39,11 @@ def one_hot(index, classes, dtype=float32):
     >>> mg.one_hot([2, 0], 3).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
-    index = index if isinstance(index, Variable) else constant(index)
-    if isinstance(classes, bool) or not hasattr(classes, "__index__") or classes < 1:
-        raise ArgumentError("one_hot: wanted classes to be an int of at least 1", f"{classes!r}")
+    index, dtype = as_variable(index, "one_hot"), float32 if dtype is None else as_dtype(dtype)
+    classes = whole("one_hot", "classes", classes, 1)
     index = wrapped("one_hot", index, classes, negative=False)
     columns = constant(np.arange(classes), near=index)
-    return call("equal", call("unsqueeze", index, -1), columns).to(as_dtype(dtype))
+    return call("equal", call("unsqueeze", index, -1), columns).to(dtype)
 
 
 def _flat_index(name, x, index, axis):
@@ -106,6 +105,7 @@ def scatter_add(x, index, source, axis):
 
 def flip(x, axis=None):
     """The elements in reverse order along axes (None: along all), a view.  (...), axis -> (...)."""
+    x = as_variable(x, "flip")
     axes = normalize_axes("flip", axis, x.ndim)
     spec = [(n - 1, -1, n) if d in axes and n else (0, 1, n) for d, n in enumerate(x.shape)]
     return Slice.apply(x, tuple(spec))
@@ -113,7 +113,7 @@ def flip(x, axis=None):
 
 def triangle(name, x, diagonal, lower):
     """x with 0 above (or below) a diagonal of its last two axes."""
-    x = x if isinstance(x, Variable) else constant(x)
+    x, diagonal = as_variable(x, name), whole(name, "diagonal", diagonal)
     if x.ndim < 2:
         raise ShapeError(f"{name}: wanted at least two axes", f"{x.shape}")
     rows, columns = x.shape[-2:]

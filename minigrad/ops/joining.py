@@ -1,7 +1,11 @@
 """Several arrays into one, one into several, larger or repeated."""
 
+import itertools
+import math
+
 import numpy as np
 
+from minigrad.arguments import shown, whole
 from minigrad.array.dtypes import promote
 from minigrad.array.layout import check_rank, normalize_axis
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
@@ -12,7 +16,8 @@ from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import call
 from minigrad.ops.base import Operation, Structural
 from minigrad.ops.indexing import Slice, Take
-from minigrad.ops.operands import check_operands, constant, variables
+from minigrad.ops.operands import as_variable, check_operands, constant, storable, variables
+from minigrad.ops.signatures import ADVICE
 from minigrad.ops.watching import announced
 
 
@@ -141,36 +146,51 @@ def stack(xs, axis=0):
     return Concatenate.apply([call("unsqueeze", x, axis) for x in xs], axis)
 
 
-def split(x, sections, axis=0):
-    """Parts along an axis, views: `sections` equal ones, or cut before each index of a list.
+def split(x, *, sections=None, sizes=None, axis=0):
+    """Parts along an axis, views: by their number, by where to cut, or by their sizes.
 
-    As np.split, but where the size is no multiple of the number of sections the first ones are one
-    longer, as np.array_split and torch.tensor_split have it.
+    Args:
+        sections: so many parts, or the indices to cut before, as np.split. Where the size is no
+            multiple of the number the first parts are one longer, as np.array_split has it.
+        sizes: of each part, or a list of them all, as torch.split. The last part may be smaller.
 
     >>> import minigrad as mg
-    >>> [part.tolist() for part in mg.split(mg.arange(5), 2)]
+    >>> [part.tolist() for part in mg.split(mg.arange(5), sections=2)]
     [[0, 1, 2], [3, 4]]
-    >>> [part.tolist() for part in mg.split(mg.arange(5), [1, 3])]
+    >>> [part.tolist() for part in mg.split(mg.arange(5), sizes=2)]
+    [[0, 1], [2, 3], [4]]
+    >>> [part.tolist() for part in mg.split(mg.arange(5), sections=[1, 3])]
     [[0], [1, 2], [3, 4]]
     """
-    x = x if isinstance(x, Variable) else constant(x, "split")
+    x = as_variable(x, "split")
     axis = normalize_axis("split", axis, x.ndim)
     n = x.shape[axis]
-    if hasattr(sections, "__index__"):
-        count = sections.__index__()
-        if count < 1:
-            raise ArgumentError("split: wanted at least one section", f"{count}")
-        sizes = [n // count + (k < n % count) for k in range(count)]
-        cuts = [sum(sizes[:k]) for k in range(1, count)]
+    if (sections is None) == (sizes is None):
+        raise ArgumentTypeError(
+            "split: wanted sections or sizes", "neither" if sizes is None else "both",
+            ADVICE["split"],
+        )  # fmt: skip
+    if sizes is not None:
+        cuts = _cuts_of_sizes(sizes, n)
+    elif isinstance(sections, (list, tuple)):
+        cuts = [whole("split", "each place to cut at", i) for i in sections]
+        cuts = [slice(None, i).indices(n)[1] for i in cuts]
     else:
-        try:
-            cuts = [slice(None, i.__index__()).indices(n)[1] for i in sections]
-        except (TypeError, AttributeError):
-            raise ArgumentTypeError(
-                "split: wanted an int, or a list of ints to cut at", f"{sections!r}"
-            ) from None
+        count = whole("split", "sections", sections, 1)
+        parts = [n // count + (k < n % count) for k in range(count)]
+        cuts = [sum(parts[:k]) for k in range(1, count)]
     bounds = zip([0, *cuts], [*cuts, n], strict=True)
     return [part(x, axis, a, max(0, b - a)) for a, b in bounds]
+
+
+def _cuts_of_sizes(sizes, n):
+    """Where to cut for parts of these sizes."""
+    if not isinstance(sizes, (list, tuple)):
+        return list(range(0, n, whole("split", "sizes", sizes, 1)))[1:]
+    sizes = [whole("split", "each of sizes", size, 0) for size in sizes]
+    if sum(sizes) != n:
+        raise ShapeError(f"split: wanted sizes that add up to {n}", f"{sizes}")
+    return list(itertools.accumulate(sizes))[:-1]
 
 
 class Pad(Structural):
@@ -196,62 +216,64 @@ class Pad(Structural):
 
 
 def pad(x, widths, value=0.0):
-    """A border of one value, as np.pad: widths is (before, after) for all axes, or one an axis.
+    """A border of one value, as np.pad: widths has a pair (before, after) for each axis.
 
-    An int pads every side. The value takes x's dtype.
+    An int pads every side, and one axis needs no list. The value takes x's dtype.
 
     >>> import minigrad as mg
     >>> mg.pad(mg.variable([1.0, 2.0]), (2, 1)).tolist()
     [0.0, 0.0, 1.0, 2.0, 0.0]
     """
-    x = x if isinstance(x, Variable) else constant(x, "pad")
-    given = widths
-    if hasattr(widths, "__index__"):
-        widths = (widths, widths)
-    try:
-        widths = tuple(widths)
-        if len(widths) == 2 and all(hasattr(w, "__index__") for w in widths):
-            widths = (widths,) * x.ndim
-        widths = tuple((a.__index__(), b.__index__()) for a, b in widths)
-    except (TypeError, ValueError, AttributeError):
-        raise ArgumentTypeError(
-            "pad: wanted an int, (before, after), or a list of such pairs, one an axis",
-            f"{given!r}",
-        ) from None
+    x, given = as_variable(x, "pad"), widths
+    if not isinstance(widths, (tuple, list)):
+        widths = [(whole("pad", "widths", widths), whole("pad", "widths", widths))] * x.ndim
+    elif not any(isinstance(pair, (tuple, list)) for pair in widths):
+        if len(widths) != 2 or x.ndim > 1:
+            others = [(0, 0)] * max(0, x.ndim - 1)
+            raise ArgumentTypeError(
+                "pad: wanted (before, after) for each axis",
+                f"{given!r:.60}, which numpy.pad takes for every axis, and PyTorch for the last",
+                f"mg.pad(x, {[*others, tuple(widths)]}) for the last axis, "
+                f"mg.pad(x, [{tuple(widths)}] * x.ndim) for every one",
+            )
+        widths = [widths]
+    if any(not isinstance(pair, (tuple, list)) or len(pair) != 2 for pair in widths):
+        raise ArgumentTypeError("pad: wanted pairs (before, after), one an axis", f"{given!r:.60}")
+    widths = tuple((whole("pad", "widths", a), whole("pad", "widths", b)) for a, b in widths)
     if len(widths) != x.ndim:
-        raise ShapeError(f"pad: wanted {x.ndim} pairs, one an axis of {x.shape}", f"{given!r}")
+        raise ShapeError(f"pad: wanted {x.ndim} pairs, one an axis of {x.shape}", f"{given!r:.60}")
     if min((w for pair in widths for w in pair), default=0) < 0:
-        raise ArgumentError("pad: wanted widths of at least 0", f"{given!r}")
+        raise ArgumentError("pad: wanted widths of at least 0", f"{given!r:.60}")
+    if isinstance(value, (Variable, np.ndarray)) and value.size == 1:
+        value = value.item()
+    if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
+        raise ArgumentTypeError("pad: wanted a number for value", shown(value))
     if not x.dtype.is_float:
-        if value != int(value):
+        if not math.isfinite(value) or value != int(value):
             raise DTypeError(f"pad: wanted a value that {x.dtype} can hold", f"{value}")
         value = int(value)
+    storable("pad", value, x.dtype)
     return Pad.apply(x, widths, value)
 
 
-def repeat(x, repeats, axis=None):
+def repeat(x, repeats, *, axis=None):
     """Each element several times, as np.repeat: repeats is an int, or a list with one an element.
 
-    axis None takes the flattened x.  (a, n, b), 3, 1 -> (a, 3n, b).
+    axis None takes the flattened x.  (a, n, b), 3, axis=1 -> (a, 3n, b).
 
     >>> import minigrad as mg
     >>> mg.repeat(mg.variable([1, 2]), 2).tolist()
     [1, 1, 2, 2]
     """
-    x = x if isinstance(x, Variable) else constant(x, "repeat")
+    x = as_variable(x, "repeat")
     if axis is None:
         x, axis = call("reshape", x, (x.size,)), 0
     axis = normalize_axis("repeat", axis, x.ndim)
     n = x.shape[axis]
-    try:
-        if hasattr(repeats, "__index__") and not getattr(repeats, "ndim", 0):
-            counts = repeats.__index__()
-        else:
-            counts = [int(k.__index__()) for k in repeats]
-    except (TypeError, AttributeError):
-        raise ArgumentTypeError(
-            "repeat: wanted an int, or a list of ints", f"{repeats!r:.60}"
-        ) from None
+    if isinstance(repeats, (list, tuple)) or getattr(repeats, "ndim", 0):
+        counts = [whole("repeat", "each of repeats", k) for k in repeats]
+    else:
+        counts = whole("repeat", "repeats", repeats)
     if min(counts if isinstance(counts, list) else [counts], default=0) < 0:
         raise ArgumentError("repeat: wanted counts of at least 0", f"{repeats!r:.60}")
     if isinstance(counts, list):

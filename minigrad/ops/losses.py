@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from minigrad.errors import ArgumentError, BoundsError, DTypeError, ShapeError
+from minigrad.arguments import choice, number, share, whole
+from minigrad.array.layout import normalize_axis
+from minigrad.errors import ArgumentTypeError, BoundsError, DTypeError, ShapeError
 from minigrad.graph.probe import check_as
 from minigrad.kernels import expression as e
 from minigrad.kernels.backend import device_of
@@ -63,7 +65,7 @@ def reduce_loss(loss, reduction):
         return Sum.apply(loss, None, False)
     if reduction == "none":
         return loss
-    raise ArgumentError("reduction: wanted 'mean', 'sum' or 'none'", f"{reduction!r}")
+    return choice("loss", "reduction", reduction, ("mean", "sum", "none"))
 
 
 def _same_shape(name, x, target):
@@ -92,29 +94,37 @@ def bce_with_logits(x, target, reduction="mean"):
 def huber(x, target, delta=1.0, reduction="mean"):
     """Quadratic near 0, linear beyond delta.  (...), (...) -> ()."""
     x, target = _same_shape("huber", x, target)
-    if not delta > 0:
-        raise ArgumentError("huber: wanted delta > 0", f"{delta}")
-    return reduce_loss(HuberElement.apply(x, target, float(delta)), reduction)
+    delta = number("huber", "delta", delta, above=0.0)
+    return reduce_loss(HuberElement.apply(x, target, delta), reduction)
 
 
 def cross_entropy(
-    logits, labels, weight=None, ignore_index=None, label_smoothing=0.0, reduction="mean"
-):
+    logits, labels, weight=None, *, ignore_index=None, label_smoothing=0.0, reduction="mean",
+    axis=None,
+):  # fmt: skip
     """-log softmax(logits) at the label, or against class probabilities.
 
     Args:
-        logits: (..., k).
-        labels: ints (...) from 0 to k - 1, or probabilities (..., k).
+        logits: (..., k), or with the classes along another axis.
+        labels: ints (...) from 0 to k - 1, or probabilities of the logits' shape.
         weight: (k,), per class; the mean is then weighted.
         ignore_index: a label whose rows count nothing.
         label_smoothing: this share of each target is spread over all classes.
         reduction: 'mean', 'sum' or 'none'.
+        axis: of the classes. Left out, it is the last of (k,) and (n, k), and of more axes the one
+            that the labels lack, the second as in PyTorch or the last; where both fit it has to be
+            said.
     """
     logits, labels = variables("cross_entropy", logits, labels)
     if not logits.dtype.is_float or not logits.ndim:
         raise DTypeError("cross_entropy: wanted float logits (..., k)", logits.describe())
-    if not 0.0 <= label_smoothing <= 1.0:
-        raise ArgumentError("cross_entropy: wanted label_smoothing in [0, 1]", f"{label_smoothing}")
+    if label_smoothing != 0.0:
+        label_smoothing = share("cross_entropy", "label_smoothing", label_smoothing)
+    choice("cross_entropy", "reduction", reduction, ("mean", "sum", "none"))
+    if ignore_index is not None:
+        ignore_index = whole("cross_entropy", "ignore_index", ignore_index)
+    if logits.ndim > 2 or axis is not None:
+        logits, labels = _classes_last(logits, labels, axis)
     k = logits.shape[-1]
     if weight is not None:
         weight = variables("cross_entropy", logits, weight)[1]
@@ -125,7 +135,7 @@ def cross_entropy(
     if labels.shape != logits.shape[:-1]:
         raise ShapeError(
             "cross_entropy: wanted labels of the logits' shape without the last axis",
-            f"labels {labels.shape}, logits {logits.shape}",
+            f"labels {labels.shape}, logits {logits.shape} with the classes last",
             "class indices are ints (...); probabilities are floats (..., k)",
         )
     check_as("cross_entropy", _check_labels, labels, k, ignore_index)
@@ -137,6 +147,38 @@ def cross_entropy(
         loss = CrossEntropyRow.apply(rows, column, float(label_smoothing))
         return _shaped(loss, labels.shape, reduction)
     return _weighted(rows, column, labels.shape, weight, ignore_index, label_smoothing, reduction)
+
+
+def _classes_last(logits, labels, axis):
+    """Logits, and labels that are probabilities, with the axis of the classes at the end."""
+    shape, last = logits.shape, logits.ndim - 1
+    if axis is not None:
+        axis = normalize_axis("cross_entropy", axis, logits.ndim)
+    elif labels.dtype.is_float:
+        if labels.shape == shape:
+            raise ArgumentTypeError(
+                "cross_entropy: wanted the axis of the classes: with probabilities of this shape "
+                "it may be the second, as in PyTorch, or the last",
+                f"logits {shape}",
+                "axis=1 or axis=-1",
+            )
+        return logits, labels
+    else:
+        fits = [d for d in (1, last) if labels.shape == (*shape[:d], *shape[d + 1 :])]
+        if len(fits) > 1:
+            raise ArgumentTypeError(
+                "cross_entropy: wanted the axis of the classes: with labels of this shape it may "
+                "be the second, as in PyTorch, or the last",
+                f"labels {labels.shape}, logits {shape}",
+                "axis=1 or axis=-1",
+            )
+        axis = fits[0] if fits else last
+    if axis == last:
+        return logits, labels
+    order = (*(d for d in range(last + 1) if d != axis), axis)
+    if labels.dtype.is_float and labels.ndim == logits.ndim:
+        labels = call("permute", labels, order)
+    return call("permute", logits, order), labels
 
 
 def _without(labels, ignore_index, instead):

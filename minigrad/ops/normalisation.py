@@ -1,7 +1,6 @@
 """Batch normalisation and dropout."""
 
-import numpy as np
-
+from minigrad.arguments import flag, instance, number, share
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from minigrad.graph.modes import no_grad, state
 from minigrad.graph.variable import Variable
@@ -11,7 +10,7 @@ from minigrad.kernels.expression import Program, call, symbol
 from minigrad.ops import creation
 from minigrad.ops.base import Structural
 from minigrad.ops.inplace import apply_
-from minigrad.ops.operands import constant
+from minigrad.ops.operands import as_variable
 from minigrad.ops.reduction import Mean, Var
 
 x_, m_, v_, w_, b_, dy_ = map(symbol, ("x", "m", "v", "w", "b", "dy"))
@@ -103,8 +102,9 @@ def _input_gradient(dy, x, w, mean, var, eps):
 
 
 def batch_norm(
-    x, weight, bias, running_mean=None, running_var=None, training=True, momentum=0.1, eps=1e-5
-):
+    x, *, weight=None, bias=None, running_mean=None, running_var=None, training=None, momentum=0.1,
+    eps=1e-5,
+):  # fmt: skip
     """Normalised a channel over the batch and all other axes, scaled and shifted.
 
     (b, c, ...), (c,), (c,) -> (b, c, ...).
@@ -117,11 +117,20 @@ def batch_norm(
             used instead of it when not. None: the batch's is always used.
         running_var: (c,), likewise, towards the batch's variance with ddof=1, as PyTorch does (the
             normalisation itself takes ddof=0).
-        training: whether the batch's own mean and variance are used.
+        training: whether the batch's own mean and variance are used; to be said where running
+            values are given, since PyTorch's default is False.
         momentum: how far the running values move each time.
         eps: added to the variance.
     """
-    x = x if isinstance(x, Variable) else constant(x, "batch_norm")
+    x = as_variable(x, "batch_norm")
+    momentum, eps = share("batch_norm", "momentum", momentum), number("batch_norm", "eps", eps, 0.0)
+    if training is None and running_mean is not None:
+        raise ArgumentTypeError(
+            "batch_norm: wanted training=True or False together with running values",
+            "neither",
+            "training=True moves them towards the batch's, training=False normalises by them",
+        )
+    training = True if training is None else flag("batch_norm", "training", training)
     if x.ndim < 2:
         raise ShapeError("batch_norm: wanted x (b, c, ...)", f"{x.shape}")
     if not x.dtype.is_float:
@@ -138,8 +147,6 @@ def batch_norm(
             )
         if v is not None and not v.dtype.is_float:
             raise DTypeError(f"batch_norm: wanted {name} to be floats", v.describe())
-    if not 0.0 <= momentum <= 1.0:
-        raise ArgumentError("batch_norm: wanted momentum in [0, 1]", f"{momentum}")
     if (running_mean is None) != (running_var is None):
         raise ArgumentError("batch_norm: wanted both running_mean and running_var, or neither")
     weight = creation.ones((c,), x.dtype, x.device) if weight is None else weight
@@ -156,9 +163,9 @@ def batch_norm(
         mean, var = (op.apply(x.detach(), _axes(x.shape), False) for op in (Mean, Var))
         if training and running_mean is not None and running_var is not None:
             unbiased = var * (count / (count - 1))
-            apply_(running_mean, MOVED, mean.array, float(momentum))
-            apply_(running_var, MOVED, unbiased.array, float(momentum))
-    return BatchNorm.apply(x, weight, bias, mean, var, float(eps))
+            apply_(running_mean, MOVED, mean.array, momentum)
+            apply_(running_var, MOVED, unbiased.array, momentum)
+    return BatchNorm.apply(x, weight, bias, mean, var, eps)
 
 
 class Dropout(Structural):
@@ -191,11 +198,10 @@ def dropout(x, p=0.5, training=True, generator=None):
 
     generator: an mg.Generator; None for the default one (mg.manual_seed).
     """
-    x = x if isinstance(x, Variable) else constant(x, "dropout")
-    if isinstance(p, bool) or not isinstance(p, (int, float, np.number)):
-        raise ArgumentTypeError("dropout: wanted a number for p", f"{p!r:.60}")
-    if not 0.0 <= p <= 1.0:
-        raise ArgumentError("dropout: wanted a probability p from 0 to 1", f"{p}")
+    x, p = as_variable(x, "dropout"), share("dropout", "p", p)
+    training = flag("dropout", "training", training)
+    if generator is not None:
+        instance("dropout", "generator", generator, creation.Generator, "an mg.Generator")
     if not x.dtype.is_float:
         raise DTypeError("dropout: wanted floats", x.describe(), "convert: x.to('float32')")
     if not training or p == 0.0:

@@ -186,6 +186,11 @@ def variables(name, *values):
     return [v if isinstance(v, Variable) else constant(v, name, near) for v in values]
 
 
+def as_variable(x, name="data"):
+    """x as a Variable; data of other kinds become constants."""
+    return x if isinstance(x, Variable) else constant(x, name)
+
+
 def first_variable(values):
     """The first Variable among values, or None."""
     for v in values:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from minigrad.arguments import number, shown
 from minigrad.array.dtypes import as_dtype, float32, int64
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfMemoryError
 from minigrad.graph.variable import Variable
@@ -27,8 +28,9 @@ def arange(start, stop=None, step=1, dtype=None, device=None):
     if stop is None:
         start, stop = 0, start
     for value in (start, stop, step):
-        if not isinstance(value, (int, float, np.number)):
-            raise ArgumentTypeError("arange: wanted numbers", f"{value!r:.60}")
+        is_bool = isinstance(value, (bool, np.bool_))
+        if is_bool or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise ArgumentTypeError("arange: wanted numbers", shown(value))
         if type(value) is int:
             as_float("arange", value)
     if not step:
@@ -48,10 +50,8 @@ def arange(start, stop=None, step=1, dtype=None, device=None):
 @named
 def linspace(start, stop, count, dtype=float32, device=None):
     """count evenly spaced numbers from start to stop, both included.  -> (count,)."""
-    for end in (start, stop):
-        if not isinstance(end, (int, float, np.number)):
-            raise ArgumentTypeError("linspace: wanted numbers for start and stop", f"{end!r:.60}")
-    start, stop = (as_float("linspace", x) if type(x) is int else float(x) for x in (start, stop))
+    start, stop = number("linspace", "start", start), number("linspace", "stop", stop)
+    dtype = float32 if dtype is None else dtype
     count = count_of("linspace", count)
     values = _made("linspace", lambda: np.linspace(start, stop, count))
     return Variable(placed(device).from_numpy(values, as_dtype(dtype)))
@@ -60,6 +60,6 @@ def linspace(start, stop, count, dtype=float32, device=None):
 @named
 def eye(n, dtype=float32, device=None):
     """The identity matrix.  -> (n, n)."""
-    n = count_of("eye", n)
+    n, dtype = count_of("eye", n), float32 if dtype is None else dtype
     values = _made("eye", lambda: np.eye(n))
     return Variable(placed(device).from_numpy(values, as_dtype(dtype)))

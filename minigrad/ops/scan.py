@@ -1,7 +1,7 @@
 """Running sums, and where the extremes are."""
 
 from minigrad.array.dtypes import int64
-from minigrad.array.layout import normalize_axes
+from minigrad.array.layout import normalize_axis
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import call
 from minigrad.ops.base import Structural
@@ -16,7 +16,7 @@ class Cumsum(Structural):
     def forward(x, axis=0):
         device = device_of(x)
         out = device.empty(x.shape, x.dtype if x.dtype.is_float else int64)
-        device.cumsum(x, out, normalize_axes("cumsum", axis, len(x.shape))[0])
+        device.cumsum(x, out, normalize_axis("cumsum", axis, len(x.shape)))
         return out
 
     gradients = (lambda dy, axis: call("flip", call("cumsum", call("flip", dy, axis), axis), axis),)
@@ -49,12 +49,14 @@ class Argmin(Structural):
 
 
 def _arg(name, x, axis, keepdims):
+    if axis is not None:
+        normalize_axis(name, axis, len(x.shape))
     not_empty(name, x.shape, axis)
     device = device_of(x)
     source = device.contiguous(x)
     if axis is None:
         source, axis = source.view((x.size,), (1,)), 0
-    axis = normalize_axes(name, axis, len(source.shape))[0]
+    axis = normalize_axis(name, axis, len(source.shape))
     shape = source.shape
     out = device.empty((*shape[:axis], *shape[axis + 1 :]), int64)
     device.arg_reduce(source, out, axis, name == "argmax")

@@ -1,5 +1,6 @@
 """Operations that change how elements are laid out: views where that is possible."""
 
+from minigrad.arguments import whole
 from minigrad.array.dtypes import as_dtype
 from minigrad.array.layout import (
     broadcast_shapes,
@@ -11,19 +12,17 @@ from minigrad.array.layout import (
     reshape_strides,
     size_of,
 )
-from minigrad.errors import ArgumentTypeError, ShapeError
+from minigrad.errors import ShapeError
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import call
 from minigrad.ops.base import Structural
+from minigrad.ops.operands import as_variable
 
 
 def shape_of(name, shape):
     """A tuple of ints from what a user gave as a shape."""
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    for n in shape:
-        if isinstance(n, bool) or not hasattr(n, "__index__"):
-            raise ArgumentTypeError(f"{name}: wanted a shape of ints", f"{shape!r}")
-    return tuple(n.__index__() for n in shape)
+    return tuple([n if type(n) is int else whole(name, "each size of a shape", n) for n in shape])
 
 
 class Reshape(Structural):
@@ -110,6 +109,7 @@ def kept_sizes(x, shape):
 
 def transpose(x):
     """The axes in reverse order, a view: x.T of a matrix.  (a, b, ..., z) -> (z, ..., b, a)."""
+    x = as_variable(x, "transpose")
     return call("permute", x, tuple(range(x.ndim))[::-1])
 
 
@@ -132,12 +132,16 @@ def reshape(x, *shape):
 def permute(x, *axes):
     """The axes in another order, a view: permute(x, (2, 0, 1)) or permute(x, 2, 0, 1)."""
     axes = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
-    return Permute.apply(x, tuple(axes))
+    x = as_variable(x, "permute")
+    return Permute.apply(x, tuple([normalize_axis("permute", axis, x.ndim) for axis in axes]))
 
 
 def flatten(x, start_axis=0, end_axis=-1):
     """Axes start_axis to end_axis as one.  (a, b, c) -> (a*b*c,)."""
+    x = as_variable(x, "flatten")
     if not x.ndim:
+        whole("flatten", "start_axis", start_axis)
+        whole("flatten", "end_axis", end_axis)
         return reshape(x, (1,))
     start = normalize_axis("flatten", start_axis, x.ndim)
     end = normalize_axis("flatten", end_axis, x.ndim)
@@ -149,12 +153,14 @@ def flatten(x, start_axis=0, end_axis=-1):
 
 def unsqueeze(x, axis):
     """A new axis of size 1 at `axis`.  (a, b), 1 -> (a, 1, b)."""
+    x = as_variable(x, "unsqueeze")
     axis = normalize_axis("unsqueeze", axis, x.ndim + 1)
     return reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
 
 
 def squeeze(x, axis=None):
     """Without the axes of size 1, or without the named ones.  (a, 1, b) -> (a, b)."""
+    x = as_variable(x, "squeeze")
     if axis is None:
         return reshape(x, tuple(n for n in x.shape if n != 1))
     axes = normalize_axes("squeeze", axis, x.ndim)

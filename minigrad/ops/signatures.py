@@ -17,11 +17,36 @@ KNOWN_AS = {  # keywords that people bring from PyTorch and NumPy
     "steps": "count", "weights": "weight",
 }  # fmt: skip
 
+MASKS = {  # of PyTorch's attention layer
+    "attn_mask": "mask=~attn_mask for bools: here True is where attention is allowed",
+    "key_padding_mask": "mask=~padding[:, None, None, :] for bools: here True is where attention "
+    "is allowed",
+}
 ADVICE = {  # by function
     "transpose": "x.permute(1, 0) puts the axes in an order; x.T reverses them",
+    "norm": "mg.norm(x, axis=1) is the Euclidean norm along an axis; others are written out, such "
+    "as x.abs().sum(axis=1)",
+    "max": "x.max(axis=1) for the values alone, x.argmax(axis=1) for their places; "
+    "mg.maximum(a, b) for the larger of two",
+    "min": "x.min(axis=1) for the values alone, x.argmin(axis=1) for their places; "
+    "mg.minimum(a, b) for the smaller of two",
+    "split": "mg.split(x, sections=3) makes 3 parts, as np.split, and mg.split(x, sizes=3) parts "
+    "of 3, as torch.split",
+    "repeat": "mg.repeat(x, 2, axis=0) repeats each element, as np.repeat; "
+    "mg.concatenate([x] * 2, axis=0) repeats the whole, as torch.Tensor.repeat",
+    "diagonal": "axes have names: mg.diagonal(x, axis1=0, axis2=1)",
+    "batch_norm": "all but x by name, as others have them in another order: mg.batch_norm(x, "
+    "weight=w, bias=b, running_mean=m, running_var=v, training=True)",
+    "gradients": "by name, as PyTorch has them in another order: create_graph=, retain_graph=",
+    "gradcheck": "by name, as PyTorch has them in another order: eps=, rtol=, atol=",
+    "gradgradcheck": "by name, as PyTorch has them in another order: eps=, rtol=, atol=",
+    "cross_entropy": "after the weight by name: ignore_index=, label_smoothing=, reduction=, axis=",
 }
-DIVISOR = "the sum of squares is divided by n: multiply by n / (n - 1) for the unbiased variance"
-ADVICE |= {"var": DIVISOR, "std": f"{DIVISOR}, and take the root"}
+for _name in ("var", "std"):
+    ADVICE[_name] = (
+        f"x.{_name}(axis=1, ddof=0) divides by n, x.{_name}(axis=1, ddof=1) by n - 1; all but the "
+        "axis by name"
+    )
 for _name in ("zeros", "ones", "rand", "randn"):
     ADVICE[_name] = f"the shape is one tuple: {_name}((2, 3))"
 ADVICE["full"] = "the shape is one tuple: full((2, 3), 0.5)"
@@ -32,12 +57,18 @@ def fails_at_the_call(error):
     return error.__traceback__.tb_next is None
 
 
-def explained(function, error, keywords=()):
-    """The error for a call whose arguments do not fit the function's signature."""
+def explained(function, error, keywords=(), name=None):
+    """The error for a call whose arguments do not fit the function's signature.
+
+    name: what was called, if not the function by its own name.
+    """
     signature = inspect.signature(function)
-    known, name = signature.parameters, function.__name__
+    known, name = signature.parameters, name or function.__name__
     fix = None
     for keyword in keywords:
+        if keyword in MASKS and keyword not in known and "mask" in known:
+            fix = MASKS[keyword]
+            break
         ours = KNOWN_AS.get(keyword)
         if keyword == "requires_grad" and keyword not in known:
             fix = f"{name}(...).requires_grad_()"

@@ -3,8 +3,11 @@
 One table each. Nothing here computes.
 """
 
+import inspect
+
+from minigrad.arguments import choice, flag, number, whole
 from minigrad.array.layout import normalize_axes, normalize_axis, size_of
-from minigrad.errors import ArgumentError
+from minigrad.errors import ArgumentError, ShapeError
 from minigrad.graph import backward
 from minigrad.graph.variable import FUNCTIONS, Variable
 from minigrad.ops import (
@@ -31,7 +34,7 @@ from minigrad.ops import (
 )
 from minigrad.ops.base import registry
 from minigrad.ops.fast import make_binary, make_unary
-from minigrad.ops.operands import InferenceVariable, constant, operand, variables
+from minigrad.ops.operands import InferenceVariable, as_variable, constant, operand, variables
 from minigrad.ops.operators import logical_operator, operator
 from minigrad.ops.signatures import check_count, teaching
 
@@ -48,21 +51,44 @@ def _simple(op):
 
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = op.__doc__
+    function.__signature__ = inspect.Signature(
+        [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in op.inputs]
+    )
     return function
 
 
 def _with_axis(op):
+    name = op.name
+
     def function(x, axis=None, keepdims=False):
+        if keepdims is not False:
+            keepdims = flag(name, "keepdims", keepdims, _ONE_TUPLE)
         return op.apply(x, axis, keepdims)
 
-    function.__name__ = function.__qualname__ = op.name
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = op.__doc__
+    return function
+
+
+_ONE_TUPLE = "several axes are one tuple: axis=(1, 2)"
+
+
+def _with_named_axis(op):
+    """The same where a second argument without its name means something else elsewhere."""
+    name = op.name
+
+    def function(x, *, axis=None, keepdims=False):
+        return op.apply(x, axis, flag(name, "keepdims", keepdims, _ONE_TUPLE))
+
+    function.__name__ = function.__qualname__ = name
     function.__doc__ = op.__doc__
     return function
 
 
 def last_axis(op, x, axis, *others):
     """Runs a row op along any axis."""
-    axis = normalize_axis(op.name, axis, x.ndim) if x.ndim else 0
+    if x.ndim or axis != -1:
+        axis = normalize_axis(op.name.removesuffix("_row"), axis, x.ndim or 1)
     if not x.ndim:
         return shape.reshape(op.apply(shape.reshape(x, (1,)), *others), ())
     if axis == x.ndim - 1:
@@ -74,17 +100,17 @@ def last_axis(op, x, axis, *others):
 
 def softmax(x, axis=-1):
     """exp(x) / sum exp(x) along an axis, without overflow.  (..., n, ...) -> the same shape."""
-    return last_axis(rows.SoftmaxRow, as_variable(x), axis)
+    return last_axis(rows.SoftmaxRow, as_variable(x, "softmax"), axis)
 
 
 def log_softmax(x, axis=-1):
     """x - log sum exp(x) along an axis.  (..., n, ...) -> the same shape."""
-    return last_axis(rows.LogSoftmaxRow, as_variable(x), axis)
+    return last_axis(rows.LogSoftmaxRow, as_variable(x, "log_softmax"), axis)
 
 
 def logsumexp(x, axis=None, keepdims=False):
     """log sum exp(x) over axes, without overflow.  (...), axis -> (...) without the axes."""
-    x = as_variable(x)
+    x, keepdims = as_variable(x, "logsumexp"), flag("logsumexp", "keepdims", keepdims, _ONE_TUPLE)
     axes = normalize_axes("logsumexp", axis, x.ndim)
     kept = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
     rest = [d for d in range(x.ndim) if d not in axes]
@@ -98,39 +124,58 @@ def logsumexp(x, axis=None, keepdims=False):
 
 def layer_norm(x, weight, bias, eps=1e-5):
     """Normalised along the last axis, scaled and shifted.  (..., n), (n,), (n,) -> (..., n)."""
-    return rows.LayerNormRow.apply(x, weight, bias, float(eps))
+    x = as_variable(x, "layer_norm")
+    weight, bias = _of_features("layer_norm", x, weight=weight, bias=bias)
+    eps = number("layer_norm", "eps", eps, 0.0)
+    return rows.LayerNormRow.apply(x, weight, bias, eps)
 
 
 def rms_norm(x, weight, eps=1e-5):
     """Divided by the root mean square of the last axis, scaled.  (..., n), (n,) -> (..., n)."""
-    return rows.RmsNormRow.apply(x, weight, float(eps))
+    x = as_variable(x, "rms_norm")
+    (weight,) = _of_features("rms_norm", x, weight=weight)
+    return rows.RmsNormRow.apply(x, weight, number("rms_norm", "eps", eps, 0.0))
 
 
-def as_variable(x):
-    """x as a Variable; data of other kinds become constants."""
-    return x if isinstance(x, Variable) else constant(x)
+def _of_features(name, x, **given):
+    """Scale and shift as Variables of the size of x's last axis.
+
+    A shape in their place, as PyTorch has it, would scale by the number of features.
+    """
+    found = []
+    for what, value in given.items():
+        value = value if isinstance(value, Variable) else constant(value, name, x)
+        if not x.ndim or value.shape != x.shape[-1:]:
+            raise ShapeError(
+                f"{name}: wanted {what} of one element a feature of x {x.shape}",
+                f"{value.shape}",
+                f"mg.{name}(x, {', '.join(given)}): there is no normalized_shape, the last axis is "
+                "normalised",
+            )
+        found.append(value)
+    return found
 
 
 def gelu(x, approximate=None):
     """x Phi(x); with approximate='tanh' by the tanh formula.  (...) -> (...)."""
-    if approximate not in (None, "none", "tanh"):
-        raise ArgumentError("gelu: wanted approximate=None or 'tanh'", f"{approximate!r}")
+    choice("gelu", "approximate", approximate, (None, "none", "tanh"))
     return (activations.GeluTanh if approximate == "tanh" else activations.Gelu).apply(x)
 
 
 def leaky_relu(x, slope=0.01):
     """x above 0, slope * x below.  (...) -> (...)."""
-    return activations.LeakyRelu.apply(x, float(slope))
+    return activations.LeakyRelu.apply(x, number("leaky_relu", "slope", slope))
 
 
 def elu(x, alpha=1.0):
     """x above 0, alpha (e^x - 1) below.  (...) -> (...)."""
-    return activations.Elu.apply(x, float(alpha))
+    return activations.Elu.apply(x, number("elu", "alpha", alpha))
 
 
 def clip(x, low=None, high=None):
     """x cut to [low, high]; None leaves a side open.  (...) -> (...)."""
-    x = as_variable(x)
+    x = as_variable(x, "clip")
+    low, high = (v if v is None else operand(v, "clip", (x,)) for v in (low, high))
     if low is None and high is None:
         raise ArgumentError("clip: wanted low, high or both")
     if low is None:
@@ -150,9 +195,45 @@ def clip(x, low=None, high=None):
     return binary.Minimum.apply(binary.Maximum.apply(x, low), high)
 
 
-def std(x, axis=None, keepdims=False):
-    """Standard deviation, the root of `var` (ddof=0).  (...), axis -> (...) without the axes."""
-    return unary.Sqrt.apply(reduction.Var.apply(x, axis, keepdims))
+def var(x, axis=None, *, ddof=None, correction=None, keepdims=False):
+    """Sum of squared deviations from the mean, divided by n - ddof.  (...), axis -> (...).
+
+    ddof has to be said: NumPy's default is 0, PyTorch's 1. `correction` is its other name.
+
+    >>> import minigrad as mg
+    >>> x = mg.variable([1.0, 3.0])
+    >>> mg.var(x, ddof=0).item(), mg.var(x, ddof=1).item()
+    (1.0, 2.0)
+    """
+    return _variance("var", x, axis, ddof, correction, keepdims)
+
+
+def std(x, axis=None, *, ddof=None, correction=None, keepdims=False):
+    """Standard deviation, the root of `var`, with its arguments.  (...), axis -> (...)."""
+    return unary.Sqrt.apply(_variance("std", x, axis, ddof, correction, keepdims))
+
+
+def _variance(name, x, axis, ddof, correction, keepdims):
+    x, keepdims = as_variable(x, name), flag(name, "keepdims", keepdims, _ONE_TUPLE)
+    if (ddof is None) == (correction is None):
+        raise ArgumentError(
+            f"{name}: wanted ddof, as NumPy divides by n without it, and PyTorch by n - 1",
+            "neither" if ddof is None else "ddof and correction, which are one",
+            f"x.{name}(ddof=0) divides by n, x.{name}(ddof=1) by n - 1",
+        )
+    given, ddof = ("ddof", ddof) if correction is None else ("correction", correction)
+    ddof = whole(name, given, ddof, 0)
+    y = reduction.Var.apply(x, axis, keepdims)
+    if not ddof:
+        return y
+    count = x.size // max(1, y.size)
+    if count <= ddof:
+        raise ShapeError(
+            f"{name}: wanted more than {ddof} elements along the axes, as {given}={ddof} divides "
+            f"by n - {ddof}",
+            f"{count}, of shape {x.shape}",
+        )
+    return y * (count / (count - ddof))
 
 
 def matmul(a, b):
@@ -162,8 +243,10 @@ def matmul(a, b):
 
 def cumsum(x, axis=None):
     """Running sum along an axis, or of the flattened.  (...), axis -> (...)."""
-    x = as_variable(x)
-    return scan.Cumsum.apply(shape.reshape(x, (-1,)) if axis is None else x, axis or 0)
+    x = as_variable(x, "cumsum")
+    if axis is None:
+        return scan.Cumsum.apply(shape.reshape(x, (-1,)), 0)
+    return scan.Cumsum.apply(x, axis)
 
 
 def power(a, b):
@@ -178,6 +261,7 @@ def power(a, b):
 
 SPECIAL = {"gelu", "gelu_tanh", "leaky_relu", "elu", "clip", "pow", "cast", "max", "min"}
 AXIS = {"sum", "mean", "prod", "max", "min", "any", "all", "var", "norm", "argmax", "argmin"}
+NAMED_AXIS = {"max", "min", "norm"}
 
 functions = {}
 for _name, _op in registry.items():
@@ -220,6 +304,8 @@ FLOWS |= {
     "column_of": lambda x: constant(range(x.shape[-1]), near=x),
     "cast_float": lambda x: x,
 }
+functions["var"] = var
+functions |= {name: _with_named_axis(registry[name]) for name in NAMED_AXIS}
 for _name in functions.keys() - {"matmul", "linear"}:  # those two are called most
     functions[_name] = teaching(functions[_name])
 

@@ -4,13 +4,12 @@ import math
 
 from minigrad.array.dtypes import int64
 from minigrad.errors import ArgumentError, DTypeError, ShapeError
-from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import call
 from minigrad.kernels.window import Window, window_of
 from minigrad.ops.base import Structural
 from minigrad.ops.indexing import Take
-from minigrad.ops.operands import constant
+from minigrad.ops.operands import as_variable
 
 THREE = Window((3, 2), (2, 1), (1, 0), (1, 2))
 TWO = Window((2, 2), (2, 2), (0, 0), (1, 1))
@@ -77,7 +76,7 @@ class Largest(Structural):
 
 def _pooled(name, x, kernel, stride, padding):
     """(x, window), checked."""
-    x = x if isinstance(x, Variable) else constant(x, name)
+    x = as_variable(x, name)
     if x.ndim != 4:
         raise ShapeError(f"{name}: wanted images (b, c, h, w)", f"{x.shape}")
     if not x.dtype.is_float:

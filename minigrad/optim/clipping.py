@@ -5,6 +5,7 @@ from array import array as integers
 
 import numpy as np
 
+from minigrad.arguments import flag, number
 from minigrad.array.array import Array
 from minigrad.errors import ArgumentError, ArgumentTypeError, NonFiniteError
 from minigrad.graph.modes import no_grad, state
@@ -43,7 +44,8 @@ def clip_grad_norm_(parameters, max_norm, error_if_nonfinite=True):
     (5.0, [0.6000000238418579, 0.800000011920929])
     """
     found = _with_gradients("clip_grad_norm_", parameters)
-    _limit("clip_grad_norm_", "max_norm", max_norm)
+    max_norm = _limit("clip_grad_norm_", "max_norm", max_norm)
+    error_if_nonfinite = flag("clip_grad_norm_", "error_if_nonfinite", error_if_nonfinite)
     if hooks.clip_grad_norm_ is not None:
         return _by_hook(found, max_norm, hooks.clip_grad_norm_)
     if state.trace is not None and found:
@@ -66,7 +68,8 @@ def clip_grad_norm_per_param_(parameters, max_norm, error_if_nonfinite=True):
         The norms before clipping: a list of floats, one for each parameter that has a gradient.
     """
     found = _with_gradients("clip_grad_norm_per_param_", parameters)
-    _limit("clip_grad_norm_per_param_", "max_norm", max_norm)
+    max_norm = _limit("clip_grad_norm_per_param_", "max_norm", max_norm)
+    error_if_nonfinite = flag("clip_grad_norm_per_param_", "error_if_nonfinite", error_if_nonfinite)
     if state.trace is not None and found:
         name = "clip_grad_norm_per_param_"
         return traced_clipping.clip(name, found, max_norm, error_if_nonfinite, False)
@@ -81,10 +84,10 @@ def clip_grad_norm_per_param_(parameters, max_norm, error_if_nonfinite=True):
 def clip_grad_value_(parameters, max_value):
     """Cuts every element of the gradients to [-max_value, max_value]; NaN stays NaN."""
     found = _with_gradients("clip_grad_value_", parameters)
-    _limit("clip_grad_value_", "max_value", max_value)
+    max_value = _limit("clip_grad_value_", "max_value", max_value)
     with no_grad():
         for _, g in found:
-            g.copy_(functions["clip"](g.detach(), -float(max_value), float(max_value)))
+            g.copy_(functions["clip"](g.detach(), -max_value, max_value))
 
 
 def clip_params_(parameters, low, high):
@@ -97,6 +100,10 @@ def clip_params_(parameters, low, high):
         parameters: a Module, Parameters, or one.
         low, high: numbers, or None for an open side.
     """
+    low, high = (
+        v if v is None else number("clip_params_", name, v)
+        for name, v in (("low", low), ("high", high))
+    )
     if low is not None and high is not None and not low <= high:
         raise ArgumentError("clip_params_: wanted low <= high", f"{low} and {high}")
     for p in _listed("clip_params_", parameters):
@@ -140,10 +147,7 @@ def _with_gradients(name, parameters):
 
 
 def _limit(name, what, value):
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number, Variable)):
-        raise ArgumentTypeError(f"{name}: wanted a number for {what}", f"{value!r}")
-    if not float(value) >= 0.0:
-        raise ArgumentError(f"{name}: wanted {what} of at least 0", f"{value}")
+    return number(name, what, value, 0.0, None)
 
 
 def _call(which, gradients, numbers):

@@ -4,6 +4,7 @@ import copy
 import warnings
 import weakref
 
+from minigrad.arguments import choice, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, OrphanParameterError, ShapeError
 from minigrad.graph import modes
 from minigrad.graph.node import user_place
@@ -35,6 +36,7 @@ class Optimizer:
     kernel: str
     hyperparameters: tuple
     counts_steps = False
+    _scheduled: list | None
 
     def __new__(cls, *args, **kwargs):
         if kwargs:
@@ -43,11 +45,7 @@ class Optimizer:
 
     def __init__(self, parameters, on_orphan, **hyperparameters):
         self.algorithm = type(self).__name__
-        if on_orphan not in ORPHAN_RULES:
-            raise ArgumentError(
-                f"{self.algorithm}: wanted on_orphan 'raise', 'warn' or 'ignore'", f"{on_orphan!r}"
-            )
-        self.on_orphan = on_orphan
+        self.on_orphan = choice(self.algorithm, "on_orphan", on_orphan, ORPHAN_RULES)
         self.state, self._passes, self._seen = {}, None, -1
         self._schedules, self._scheduled = [], None  # weakly, and the rates that they set last
         self.groups = []
@@ -122,6 +120,11 @@ class Optimizer:
                 f"{self.algorithm}.add: wanted a Parameter", f"{type(parameter).__name__}"
             )
         check_trainable(f"{self.algorithm}.add", parameter)
+        group = whole(f"{self.algorithm}.add", "group", group)
+        if not -len(self.groups) <= group < len(self.groups):
+            raise ArgumentError(
+                f"{self.algorithm}.add: wanted one of {len(self.groups)} groups", f"{group}"
+            )
         if any(p is parameter for p in self.parameters):
             raise ArgumentError(
                 f"{self.algorithm}.add: '{parameter.name}' is updated already",
@@ -142,8 +145,7 @@ class Optimizer:
                 starts anew.
         """
         kind = f"{self.algorithm}.replace"
-        if state not in ("keep", "drop"):
-            raise ArgumentError(f"{kind}: wanted state='keep' or 'drop'", f"{state!r}")
+        choice(kind, "state", state, ("keep", "drop"))
         for p in (old, new):
             if not isinstance(p, Parameter):
                 raise ArgumentTypeError(f"{kind}: wanted two Parameters", f"{type(p).__name__}")

@@ -14,6 +14,7 @@ import itertools
 import math
 import weakref
 
+from minigrad.arguments import choice, number, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, StateError
 from minigrad.graph.modes import state
 from minigrad.nn.names import refuse_unknown_arguments
@@ -27,6 +28,8 @@ def cosine(t, steps, peak=1.0, minimum=0.0):
     >>> cosine(0, 10), cosine(10, 10)
     (1.0, 0.0)
     """
+    t, steps = number("cosine", "t", t), number("cosine", "steps", steps, above=0.0)
+    peak, minimum = number("cosine", "peak", peak), number("cosine", "minimum", minimum)
     return minimum + (peak - minimum) * 0.5 * (1.0 + math.cos(math.pi * t / steps))
 
 
@@ -38,6 +41,11 @@ def warmup_cosine(t, warmup, steps, peak=1.0, minimum=0.0):
     >>> [round(warmup_cosine(t, 2, 6), 3) for t in range(8)]
     [0.5, 1.0, 1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
     """
+    t, warmup = number("warmup_cosine", "t", t), number("warmup_cosine", "warmup", warmup)
+    steps = number("warmup_cosine", "steps", steps)
+    peak, minimum = (
+        number("warmup_cosine", name, v) for name, v in (("peak", peak), ("minimum", minimum))
+    )
     if t < warmup:
         return peak * (t + 1) / warmup
     if t >= steps:
@@ -207,26 +215,12 @@ def _check_saved(schedule, saved):
         _check_saved(earlier, its)
 
 
-def _whole(kind, name, value, at_least=1):
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < at_least:
-        raise ArgumentError(
-            f"{kind}: wanted a whole number of at least {at_least} for {name}", value
-        )
-    return value.__index__()
-
-
-def _between(kind, name, value, low, high):
-    if not low <= value <= high:
-        raise ArgumentError(f"{kind}: wanted {name} from {low} to {high}", f"{value}")
-    return float(value)
-
-
 class Constant(Schedule):
     """factor * peak for the first `steps` steps, then peak."""
 
     def __init__(self, optimizer, factor=1.0, steps=0):
-        self.factor = _between("Constant", "factor", factor, 0.0, math.inf)
-        self.steps = _whole("Constant", "steps", steps, 0)
+        self.factor = number("Constant", "factor", factor, 0.0)
+        self.steps = whole("Constant", "steps", steps, 0)
         super().__init__(optimizer)
 
     def rate(self, t, peak):
@@ -238,8 +232,8 @@ class StepDecay(Schedule):
     """peak * factor^(t // every)."""
 
     def __init__(self, optimizer, every, factor=0.1):
-        self.every = _whole("StepDecay", "every", every)
-        self.factor = _between("StepDecay", "factor", factor, 0.0, 1.0)
+        self.every = whole("StepDecay", "every", every, 1)
+        self.factor = number("StepDecay", "factor", factor, 0.0, 1.0)
         super().__init__(optimizer)
 
     def rate(self, t, peak):
@@ -251,7 +245,7 @@ class ExponentialDecay(Schedule):
     """peak * factor^t."""
 
     def __init__(self, optimizer, factor):
-        self.factor = _between("ExponentialDecay", "factor", factor, 0.0, 1.0)
+        self.factor = number("ExponentialDecay", "factor", factor, 0.0, 1.0)
         super().__init__(optimizer)
 
     def rate(self, t, peak):
@@ -263,8 +257,8 @@ class CosineDecay(Schedule):
     """From peak at 0 to minimum at `steps` along half a cosine; beyond, it rises again."""
 
     def __init__(self, optimizer, steps, minimum=0.0):
-        self.steps = _whole("CosineDecay", "steps", steps)
-        self.minimum = _between("CosineDecay", "minimum", minimum, 0.0, math.inf)
+        self.steps = whole("CosineDecay", "steps", steps, 1)
+        self.minimum = number("CosineDecay", "minimum", minimum, 0.0)
         super().__init__(optimizer)
 
     def rate(self, t, peak):
@@ -276,8 +270,8 @@ class LinearWarmup(Schedule):
     """From peak * start at 0 to peak at `steps` in equal steps, then peak."""
 
     def __init__(self, optimizer, steps, start=0.0):
-        self.steps = _whole("LinearWarmup", "steps", steps)
-        self.start = _between("LinearWarmup", "start", start, 0.0, 1.0)
+        self.steps = whole("LinearWarmup", "steps", steps, 1)
+        self.start = number("LinearWarmup", "start", start, 0.0, 1.0)
         super().__init__(optimizer)
 
     def rate(self, t, peak):
@@ -290,9 +284,9 @@ class WarmupCosine(Schedule):
     """Linear to peak in `warmup` steps, then half a cosine to minimum at `steps`."""
 
     def __init__(self, optimizer, warmup, steps, minimum=0.0):
-        self.warmup = _whole("WarmupCosine", "warmup", warmup, 0)
-        self.steps = _whole("WarmupCosine", "steps", steps)
-        self.minimum = _between("WarmupCosine", "minimum", minimum, 0.0, math.inf)
+        self.warmup = whole("WarmupCosine", "warmup", warmup, 0)
+        self.steps = whole("WarmupCosine", "steps", steps, 1)
+        self.minimum = number("WarmupCosine", "minimum", minimum, 0.0)
         if self.warmup >= self.steps:
             raise ArgumentError("WarmupCosine: wanted warmup < steps", f"{warmup} and {steps}")
         super().__init__(optimizer)
@@ -316,12 +310,11 @@ class ReduceOnPlateau(Schedule):
     def __init__(
         self, optimizer, factor=0.1, patience=10, threshold=1e-4, minimum=0.0, mode="min"
     ):  # fmt: skip
-        if mode not in ("min", "max"):
-            raise ArgumentError("ReduceOnPlateau: wanted mode 'min' or 'max'", f"{mode!r}")
-        self.factor = _between("ReduceOnPlateau", "factor", factor, 0.0, 1.0)
-        self.patience = _whole("ReduceOnPlateau", "patience", patience, 0)
-        self.threshold = _between("ReduceOnPlateau", "threshold", threshold, 0.0, 1.0)
-        self.minimum = _between("ReduceOnPlateau", "minimum", minimum, 0.0, math.inf)
+        choice("ReduceOnPlateau", "mode", mode, ("min", "max"))
+        self.factor = number("ReduceOnPlateau", "factor", factor, 0.0, 1.0)
+        self.patience = whole("ReduceOnPlateau", "patience", patience, 0)
+        self.threshold = number("ReduceOnPlateau", "threshold", threshold, 0.0, 1.0)
+        self.minimum = number("ReduceOnPlateau", "minimum", minimum, 0.0)
         self.mode, self.best, self.waited, self.scale = mode, None, 0, 1.0
         super().__init__(optimizer)
 
@@ -333,7 +326,8 @@ class ReduceOnPlateau(Schedule):
         """Takes the value that is watched, such as the loss on held-out data."""
         if state.trace is not None:
             self._later()
-        value, sign = float(value), 1.0 if self.mode == "min" else -1.0
+        value = number("ReduceOnPlateau.step", "value", value, high=None)
+        sign = 1.0 if self.mode == "min" else -1.0
         best = self.best
         if best is None or sign * value < sign * best - self.threshold * abs(best):
             self.best, self.waited = value, 0
@@ -401,7 +395,7 @@ def _parts(optimizer, schedules, milestones):
                 "Sequence: wanted schedules of its own optimizer at step 0, in no other Sequence",
                 f"{schedule!r}",
             )
-    milestones = [_whole("Sequence", "milestones", value) for value in milestones]
+    milestones = [whole("Sequence", "milestones", value, 1) for value in milestones]
     if len(schedules) != len(milestones) + 1 or sorted(set(milestones)) != milestones:
         raise ArgumentError(
             "Sequence: wanted a milestone, each larger than the last, for every schedule but the "

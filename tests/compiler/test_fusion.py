@@ -32,8 +32,13 @@ def loops(plan):
     [
         lambda x: mg.softmax(x, -1),
         lambda x: mg.log_softmax(x, -1),
-        lambda x: mg.exp(x - x.max(-1, True)) / mg.exp(x - x.max(-1, True)).sum(-1, True),
-        lambda x: (x - x.mean(-1, True)) / (x.var(-1, True) + 1e-5).sqrt() * 2.0 + 1.0,
+        lambda x: (
+            mg.exp(x - x.max(axis=-1, keepdims=True))
+            / mg.exp(x - x.max(axis=-1, keepdims=True)).sum(-1, True)
+        ),
+        lambda x: (
+            (x - x.mean(-1, True)) / (x.var(-1, ddof=0, keepdims=True) + 1e-5).sqrt() * 2.0 + 1.0
+        ),
         lambda x: mg.tanh(x * 2.0 + 1.0) * mg.sigmoid(x),
         lambda x: mg.gelu(x).reshape((-1,)) * 2.0,
         lambda x: (x * x).sum(),

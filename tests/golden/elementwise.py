@@ -166,6 +166,8 @@ def reductions():
             keywords = {} if axis is None else {"axis": axis}
             if keepdims:
                 keywords["keepdims"] = True
+            if name in ("var", "std"):
+                keywords["ddof"] = 0
             yield case(
                 f"{name}{suffix}",
                 name,

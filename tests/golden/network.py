@@ -202,8 +202,10 @@ def normalisation():
                 lambda x, w, b, m, v, training=training: functional.batch_norm(
                     x, m.clone(), v.clone(), w, b, training
                 ),
-                ["$x", "$weight", "$bias"],
+                ["$x"],
                 ["mean", "variance"],
+                weight="$weight",
+                bias="$bias",
                 running_mean="$mean",
                 running_var="$variance",
                 training=training,

@@ -117,9 +117,15 @@ def joining():
         [["$a", "$a"]],
     )
     x = {"x": normal(6, 4)}
-    yield case("split_equal", "split", x, lambda x: torch.tensor_split(x, 3), ["$x", 3])
+    yield case("split_equal", "split", x, lambda x: torch.tensor_split(x, 3), ["$x"], sections=3)
     yield case(
-        "split_at", "split", x, lambda x: torch.tensor_split(x, (1, 3), 1), ["$x", [1, 3]], axis=1
+        "split_at",
+        "split",
+        x,
+        lambda x: torch.tensor_split(x, (1, 3), 1),
+        ["$x"],
+        sections=[1, 3],
+        axis=1,
     )
 
 

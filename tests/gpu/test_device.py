@@ -293,7 +293,7 @@ def test_data_that_is_no_variable_goes_where_its_operands_are():
         x + np.ones(2, np.float32), np.ones(2, np.float32) + x, x @ [[1.0], [1.0]], x[[1, 0]],
         mg.cross_entropy(x, [0, 1]), mg.mse(x, np.ones((2, 2), np.float32)),
         mg.where(x > 0.0, [1.0, 2.0], x), mg.concatenate([[[1.0, 1.0]], x]), x + np.float32(1.0),
-        mg.one_hot(mg.zeros((2,), "int64", DEVICE), 3), mg.batch_norm(x, None, None, training=True),
+        mg.one_hot(mg.zeros((2,), "int64", DEVICE), 3), mg.batch_norm(x, training=True),
     ]  # fmt: skip
     assert {y.device for y in results} == {DEVICE}
     layer = mg.nn.Linear(2, 3).to(DEVICE)

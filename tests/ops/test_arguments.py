@@ -59,13 +59,13 @@ BAD = {
     "concatenate scalars": (lambda: mg.concatenate([mg.zeros(())]), errors.ShapeError, "stack"),
     "concatenate axis": (lambda: mg.concatenate([MATRIX], 2), errors.ShapeError, "axis"),
     "stack shapes": (lambda: mg.stack([MATRIX, MATRIX[0]]), errors.ShapeError, "equal shapes"),
-    "split": (lambda: mg.split(MATRIX, 0), errors.ArgumentError, "section"),
-    "split type": (lambda: mg.split(MATRIX, 1.5), errors.ArgumentTypeError, "1.5"),
+    "split": (lambda: mg.split(MATRIX, sections=0), errors.ArgumentError, "section"),
+    "split type": (lambda: mg.split(MATRIX, sections=1.5), errors.ArgumentTypeError, "1.5"),
     "pad pairs": (lambda: mg.pad(MATRIX, ((1, 1),)), errors.ShapeError, "2 pairs"),
     "pad negative": (lambda: mg.pad(MATRIX, -1), errors.ArgumentError, "at least 0"),
     "pad type": (lambda: mg.pad(MATRIX, "ab"), errors.ArgumentTypeError, "pairs"),
     "pad value": (lambda: mg.pad(INTS, 1, 0.5), errors.DTypeError, "int64"),
-    "repeat counts": (lambda: mg.repeat(MATRIX, [1, 2], 1), errors.ShapeError, "3 counts"),
+    "repeat counts": (lambda: mg.repeat(MATRIX, [1, 2], axis=1), errors.ShapeError, "3 counts"),
     "repeat negative": (lambda: mg.repeat(MATRIX, -1), errors.ArgumentError, "at least 0"),
     "repeat type": (lambda: mg.repeat(MATRIX, 1.5), errors.ArgumentTypeError, "1.5"),
     "einsum count": (lambda: mg.einsum("ij,jk", MATRIX), errors.ArgumentError, "2 operands"),
@@ -74,7 +74,9 @@ BAD = {
     "einsum result": (lambda: mg.einsum("ij->ik", MATRIX), errors.ArgumentError, "'ik'"),
     "einsum letters": (lambda: mg.einsum("i1", MATRIX), errors.ArgumentError, "letters"),
     "einsum type": (lambda: mg.einsum(MATRIX), errors.ArgumentTypeError, "equation"),
-    "diagonal": (lambda: mg.diagonal(MATRIX, 1, -1), errors.ShapeError, "different axes"),
+    "diagonal": (
+        lambda: mg.diagonal(MATRIX, axis1=1, axis2=-1), errors.ShapeError, "different axes",
+    ),
     "conv rank": (lambda: mg.conv2d(IMAGES[0], KERNELS), errors.ShapeError, "(b, c, h, w)"),
     "conv channels": (lambda: mg.conv2d(IMAGES[:, :3], KERNELS), errors.ShapeError, "3 channels"),
     "conv groups": (lambda: mg.conv2d(IMAGES, KERNELS, groups=3), errors.ArgumentError, "3 of 4"),
@@ -104,20 +106,21 @@ BAD = {
     "pool padding": (lambda: mg.avg_pool2d(IMAGES, 2, padding=2), errors.ArgumentError, "half"),
     "pool ints": (lambda: mg.max_pool2d(IMAGES.to("int64"), 2), errors.DTypeError, "floats"),
     "pool kernel": (lambda: mg.max_pool2d(IMAGES, 0), errors.ArgumentError, "kernel"),
-    "batch_norm rank": (lambda: mg.batch_norm(MATRIX[0], None, None), errors.ShapeError, "(3,)"),
+    "batch_norm rank": (lambda: mg.batch_norm(MATRIX[0]), errors.ShapeError, "(3,)"),
     "batch_norm weight": (
-        lambda: mg.batch_norm(MATRIX, mg.ones((2,)), None), errors.ShapeError, "weight",
+        lambda: mg.batch_norm(MATRIX, weight=mg.ones((2,))), errors.ShapeError, "weight",
     ),
-    "batch_norm one": (lambda: mg.batch_norm(MATRIX[:1], None, None), errors.ShapeError, "one"),
+    "batch_norm one": (lambda: mg.batch_norm(MATRIX[:1]), errors.ShapeError, "one"),
     "batch_norm half": (
-        lambda: mg.batch_norm(MATRIX, None, None, mg.zeros((3,))), errors.ArgumentError, "neither",
+        lambda: mg.batch_norm(MATRIX, running_mean=mg.zeros((3,)), training=True),
+        errors.ArgumentError, "neither",
     ),
-    "batch_norm ints": (lambda: mg.batch_norm(INTS, None, None), errors.DTypeError, "floats"),
+    "batch_norm ints": (lambda: mg.batch_norm(INTS), errors.DTypeError, "floats"),
     "batch_norm int weight": (
-        lambda: mg.batch_norm(MATRIX, mg.variable([1, 1, 1]), None), errors.DTypeError, "weight",
+        lambda: mg.batch_norm(MATRIX, weight=mg.variable([1, 1, 1])), errors.DTypeError, "weight",
     ),
     "batch_norm momentum": (
-        lambda: mg.batch_norm(MATRIX, None, None, momentum=2.0), errors.ArgumentError, "2.0",
+        lambda: mg.batch_norm(MATRIX, momentum=2.0), errors.ArgumentError, "2.0",
     ),
     "dropout p": (lambda: mg.dropout(MATRIX, 1.5), errors.ArgumentError, "1.5"),
     "dropout ints": (lambda: mg.dropout(INTS, 0.5), errors.DTypeError, "floats"),
@@ -172,6 +175,6 @@ def test_bad_argument_raises_a_clear_error_and_writes_nothing(name):
 def test_batch_norm_that_raises_leaves_running_values():
     mean, var = mg.zeros((3,)), mg.ones((3,))
     with pytest.raises(errors.ShapeError):
-        mg.batch_norm(mg.zeros((1, 3)), None, None, mean, var)
+        mg.batch_norm(mg.zeros((1, 3)), running_mean=mean, running_var=var, training=True)
     assert mean.tolist() == [0.0, 0.0, 0.0]
     assert var.tolist() == [1.0, 1.0, 1.0]

@@ -55,23 +55,23 @@ def test_repeat_and_split_equal_numpy(axis):
     x = mg.variable(a)
     counts = list(range(a.shape[axis]))
     for repeats in (3, 0, counts):
-        got, want = mg.repeat(x, repeats, axis), np.repeat(a, repeats, axis)
+        got, want = mg.repeat(x, repeats, axis=axis), np.repeat(a, repeats, axis)
         assert got.shape == want.shape
         np.testing.assert_array_equal(got.numpy(), want)
     np.testing.assert_array_equal(mg.repeat(x, 2).numpy(), np.repeat(a, 2))
     for sections in (1, 2, 3, 5):
-        parts = mg.split(x, sections, axis)
+        parts = mg.split(x, sections=sections, axis=axis)
         wanted = np.array_split(a, sections, axis)
         assert [p.shape for p in parts] == [w.shape for w in wanted]
         for part, want in zip(parts, wanted, strict=True):
             np.testing.assert_array_equal(part.numpy(), want)
     for cuts in ([1], [0, 2], [2, 1], [9], [-1]):
-        parts = mg.split(x, cuts, axis)
+        parts = mg.split(x, sections=cuts, axis=axis)
         wanted = np.split(a, cuts, axis)
         assert [p.shape for p in parts] == [w.shape for w in wanted]
 
 
-@pytest.mark.parametrize("widths", [1, (1, 2), ((1, 0), (0, 2))])
+@pytest.mark.parametrize("widths", [1, ((1, 2), (1, 2)), ((1, 0), (0, 2))])
 def test_pad_takes_numpys_forms_of_widths(widths):
     a = np.arange(6.0).reshape(2, 3)
     got = mg.pad(mg.variable(a), widths, -1.0)

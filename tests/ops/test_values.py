@@ -157,5 +157,5 @@ def test_sum_of_two_dtypes_follows_the_promotion_rules(dtypes):
 def test_extremes_of_ints_along_the_first_axis(dtype, sign):
     values = (sign * np.arange(1, 13).reshape(3, 4)).astype(dtype)  # no 0 among them
     x = mg.variable(values)
-    assert mg.max(x, 0).tolist() == values.max(0).tolist()
-    assert mg.min(x, 0).tolist() == values.min(0).tolist()
+    assert mg.max(x, axis=0).tolist() == values.max(0).tolist()
+    assert mg.min(x, axis=0).tolist() == values.min(0).tolist()

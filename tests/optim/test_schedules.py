@@ -108,7 +108,7 @@ def test_training_with_a_schedule_steps_by_its_rates():
     [
         (lambda: schedules.StepDecay(3, 1), errors.ArgumentTypeError, "an optimizer"),
         (lambda: schedules.StepDecay(optimizer(1.0), 0), errors.ArgumentError, "every"),
-        (lambda: schedules.StepDecay(optimizer(1.0), 1.5), errors.ArgumentError, "whole number"),
+        (lambda: schedules.StepDecay(optimizer(1.0), 1.5), errors.ArgumentTypeError, "an int"),
         (lambda: schedules.ExponentialDecay(optimizer(1.0), 1.5), errors.ArgumentError, "factor"),
         (lambda: schedules.CosineDecay(optimizer(1.0), 5, -1.0), errors.ArgumentError, "minimum"),
         (lambda: schedules.WarmupCosine(optimizer(1.0), 5, 5), errors.ArgumentError, "warmup <"),

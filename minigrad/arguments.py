@@ -1,0 +1,114 @@
+"""What a person gave as an argument: checks of its type and range, which return it as it is used.
+
+Every public function calls them where arguments come in, so that a mistake raises there, with its
+name, and never further down or not at all. `where` is the function's name for people, `name` the
+argument's. Nothing here takes a bool for a number, nor a number for a bool.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from minigrad.errors import ArgumentError, ArgumentTypeError
+
+BOOLS = (bool, np.bool_)
+
+
+def shown(value):
+    """A value for a message: its beginning, and its type."""
+    if (
+        isinstance(value, int) and value.bit_length() > 200
+    ):  # Python refuses to print very long ones
+        return f"an int of {value.bit_length()} bits"
+    return f"{value!r:.60} of type {type(value).__name__}"
+
+
+def flag(where, name, value, fix=None):
+    """True or False."""
+    if isinstance(value, BOOLS):
+        return bool(value)
+    raise ArgumentTypeError(f"{where}: wanted True or False for {name}", shown(value), fix)
+
+
+def whole(where, name, value, at_least=None, fix=None):
+    """An int."""
+    try:
+        if isinstance(value, BOOLS):
+            raise TypeError
+        number = value.__index__()
+    except (AttributeError, TypeError):
+        raise ArgumentTypeError(f"{where}: wanted an int for {name}", shown(value), fix) from None
+    if at_least is not None and number < at_least:
+        raise ArgumentError(f"{where}: wanted {name} of at least {at_least}", f"{number}", fix)
+    return number
+
+
+def number(
+    where, name, value, low=-math.inf, high: float | None = math.inf, below=math.inf, above=-math.inf
+):  # fmt: skip
+    """A float from low to high, and strictly between above and below; never NaN or infinite.
+
+    high=None lets infinity pass.
+    """
+    given: Any = value
+    if not isinstance(given, (int, float, np.number)) and getattr(given, "size", 0) == 1:
+        given = given.item() if hasattr(given, "item") else given  # of an array or a Variable
+    if isinstance(given, BOOLS) or not isinstance(given, (int, float, np.integer, np.floating)):
+        raise ArgumentTypeError(f"{where}: wanted a number for {name}", shown(value))
+    try:
+        found = float(given)
+    except OverflowError:
+        found = math.inf
+    is_inside = low <= found <= (math.inf if high is None else high) and above < found < below
+    if high is None and found == math.inf:
+        is_inside = low <= found
+    if not is_inside or (high is not None and math.isinf(found)):
+        limits = [
+            text
+            for text, is_there in (
+                (f"at least {low:g}", low > -math.inf),
+                (f"above {above:g}", above > -math.inf),
+                (f"at most {high:g}" if high is not None else "", high not in (None, math.inf)),
+                (f"below {below:g}", below < math.inf),
+            )
+            if is_there
+        ]
+        if len(limits) < 2 and high is not None:
+            limits.append("finite")
+        raise ArgumentError(f"{where}: wanted {name} {' and '.join(limits)}", shown(value))
+    return found
+
+
+def share(where, name, value):
+    """A float from 0 to 1, such as a probability."""
+    return number(where, name, value, 0.0, 1.0)
+
+
+def choice(where, name, value, choices):
+    """One of a few values, most of them texts."""
+    if (isinstance(value, str) or value is None) and value in choices:
+        return value
+    *most, last = [repr(c) for c in choices]
+    raise ArgumentError(f"{where}: wanted {name} {', '.join(most)} or {last}", shown(value))
+
+
+def function(where, name, value: Any, fix=None) -> Any:
+    """Something that can be called."""
+    if callable(value):
+        return value
+    raise ArgumentTypeError(f"{where}: wanted a function for {name}", shown(value), fix)
+
+
+def label(where, value, name="name"):
+    """A text that names something, or None."""
+    if value is None or isinstance(value, str):
+        return value
+    raise ArgumentTypeError(f"{where}: wanted a text for {name}", shown(value))
+
+
+def instance(where, name, value: Any, kind, wanted, fix=None) -> Any:
+    """An object of a kind; `wanted` says it in words."""
+    if isinstance(value, kind):
+        return value
+    raise ArgumentTypeError(f"{where}: wanted {wanted} for {name}", shown(value), fix)

@@ -17,7 +17,7 @@ import minigrad as mg
 from minigrad import errors
 from minigrad.memory.pool import Pool
 
-LAST = 47
+LAST = 48
 
 
 def leaf(values, name=None):
@@ -1148,3 +1148,33 @@ def test_item_47_random_numbers_and_training_are_those_of_the_cpu():
     assert its_drawn == drawn
     assert its_loss == pytest.approx(loss, rel=1e-6)
     np.testing.assert_allclose(its_weight, weight, rtol=1e-5, atol=1e-7)
+
+
+# -- cycles of Python, and Ctrl-C ------------------------------------------------------------------
+
+
+def test_item_48_graphs_of_second_order_go_without_the_garbage_collector():
+    model = Tiny()
+
+    def step():
+        x = leaf(np.ones((5, 3)))
+        u = model.to("float64")(x).tanh()
+        (dx,) = mg.gradients([u.sum()], [x], create_graph=True)
+        ((dx * dx).sum() + u.sum()).backward()
+        model.zero_grad()
+
+    step()
+    gc.collect()
+    bytes_before, nodes_before = mg.memory.stats()["current_bytes"], live_nodes()
+    gc.disable()
+    try:
+        for _ in range(20):
+            step()
+        assert mg.memory.stats()["current_bytes"] == bytes_before
+        assert live_nodes() == nodes_before
+    finally:
+        gc.enable()
+    deep = mg.kernels.expression.symbol("x")
+    for _ in range(20_000):  # far beyond Python's limit of recursion
+        deep = deep + 1.0
+    assert mg.kernels.expression.evaluate(deep, {"x": 0.5}) == 20_000.5

@@ -111,10 +111,13 @@ def capture(function, args=(), kwargs=None, donated=(), device="cpu"):
         if trace.failure is not None and error is not trace.failure:
             raise trace.failure from error
         raise
+    finally:
+        trace.failure = None  # it knows this frame, and so the trace: a cycle
     found.recording.donated = frozenset(trace.value_of(v.array.storage) for v in donated)
     changed = _alive([(reference, error) for reference, *_, error in trace.changed])
     if changed:
-        raise changed[0]
+        trace.changed = []
+        raise changed.pop(0)  # nothing that this frame knows knows it: it would be a cycle
     return found
 
 

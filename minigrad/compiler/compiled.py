@@ -10,7 +10,7 @@ from types import MethodType
 
 from minigrad.compiler import donation
 from minigrad.compiler.failures import after_failure, warn
-from minigrad.compiler.functions import check_function, refuse_options, signature_of
+from minigrad.compiler.functions import check_function, refuse_options, signature_of, weakly
 from minigrad.compiler.gpu.refusals import Unfit
 from minigrad.compiler.guards import Description
 from minigrad.compiler.inspection import Inspection
@@ -267,7 +267,8 @@ class Compiled(Inspection):
             self._causes.compiled(ended - began)
             new.seconds = ended - new.began
         new.check_donations(self.strict)
-        new.wrap(functools.partial(self._failed, new), self.mode == "check")
+        failed = functools.partial(weakly(self._failed), weakref.proxy(new))  # no cycle with `run`
+        new.wrap(failed, self.mode == "check")
         self._to_front(new)
         return new
 

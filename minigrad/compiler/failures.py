@@ -100,7 +100,10 @@ def after_failure(as_usual, trace, status, args, kwargs, storages):
         ("as they were", failure.kept),
     )
     error.args = (error._text(),)
-    raise error
+    try:
+        raise error
+    finally:
+        del error  # it knows this frame, which must not know it: a cycle
 
 
 def warn(text):

@@ -1,6 +1,8 @@
 """What can be compiled, what its arguments are called, and which options `mg.compile` takes."""
 
 import inspect
+import weakref
+from typing import Any
 
 from minigrad.errors import ArgumentTypeError
 from minigrad.nn.names import refuse_unknown_arguments
@@ -64,3 +66,9 @@ def signature_of(function):
         p.name for p in parameters if p.kind in (kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD)
     ]
     return tuple(names), any(p.kind is kinds.VAR_KEYWORD for p in parameters)
+
+
+def weakly(method):
+    """A bound method that does not keep its object alive: for what the object itself holds."""
+    found: Any = weakref.WeakMethod(method)
+    return lambda *arguments: found()(*arguments)

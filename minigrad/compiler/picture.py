@@ -54,6 +54,8 @@ def picture_of(plan, names, title="", before=False):
     with_values = n <= MOST_BOXES and not before
     flow = Flow(units, boxes, plan, names, with_values)
     flow.diagram.caption = " \u00b7 ".join([*caption, *LEGEND])
+    for unit in units:  # which are in lists of their own, or of one another: cycles
+        unit.box, unit.mine = None, []
     return Picture(flow.diagram)
 
 

@@ -1,5 +1,6 @@
 """Recording -> Plan: passes, fusion, memory, text, machine code."""
 
+import functools
 import time
 
 from minigrad.compiler.arena import Arena
@@ -75,6 +76,7 @@ def build(recording, dead_slices=(), n_threads=None):
     return Plan(recording, dead_slices, n_threads)
 
 
+@functools.cache  # once: what ctypes makes for it are reference cycles
 def _find_yield():
     """Makes the system's `let others go first` known to LLVM."""
     import ctypes

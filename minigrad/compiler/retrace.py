@@ -44,7 +44,7 @@ class Comparison:
             self._effects()
             self._links(self.old.link, self.new.link)
         except Difference as found:
-            return found
+            return found.with_traceback(None)  # which holds frames that hold it: a cycle
         return None
 
     def _same(self, what, old, new):

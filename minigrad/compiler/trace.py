@@ -250,7 +250,8 @@ class Trace(Table):
         """Appends what can end the step, with the error that is then raised."""
         name, place = state.running
         place = place or user_place()
-        attributes["error"] = lambda: refusals.stop_error(op, name, attributes, line_of(place))
+        known = dict(attributes)  # not the dict that the function itself is in: a cycle
+        attributes["error"] = lambda: refusals.stop_error(op, name, known, line_of(place))
         self.append(op, (x,), outputs, attributes)
 
     def nonzero(self, x):

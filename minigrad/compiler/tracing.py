@@ -182,8 +182,11 @@ def _traced(step, args, kwargs, description, device):
     stand_ins.check_unchanged()
     stand_ins.check_leaves(found)
     error = found.escaped()
-    if error is not None:
-        raise error
+    try:
+        if error is not None:
+            raise error
+    finally:
+        del error  # it knows this frame, which must not know it: a cycle
     by_base = {id(g.base): g for g in stand_ins.groups}
     groups = [by_base[id(value.storage)] for value in found.recording.arguments]
     members = [stand_ins.member_of[id(v)] for v in found.variables]

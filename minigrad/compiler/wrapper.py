@@ -10,11 +10,14 @@ Ctrl-C comes while the machine code runs: a list in C takes its status, without 
 
 import functools
 import sys
+import weakref
 from array import array as integers
+from typing import Any
 
 from minigrad.array.array import Array, moves, ndarray, unshare
 from minigrad.compiler import donation
 from minigrad.compiler.effect_lines import EffectLines
+from minigrad.compiler.functions import weakly
 from minigrad.compiler.memory_lines import ALONE, MemoryLines
 from minigrad.compiler.program import ARGUMENT
 from minigrad.graph.modes import SLOW, state
@@ -46,19 +49,21 @@ class Wrapper(MemoryLines, EffectLines):
     NO_STORAGE = "type({0}) is not Array or not {0}.is_flat"  # see gradients.is_whole
 
     def __init__(self, binding, failed):
-        self.b, self.plan, self.capture = binding, binding.plan, binding.capture
+        # what it runs has the wrapper, and `run` has the scope: neither may be found from here
+        self.b: Any = weakref.proxy(binding)
+        self.plan, self.capture = binding.plan, binding.capture
         self.device = backend.device_named(self.capture.device)
         self.left, self.known_writes, self.states = [2], [writes.count], {writes.state()}
         self.sync = integers("q", bytes(8 * SYNC))
         self.table = integers("q", bytes(8 * len(self.plan.slots)))
         self.lines, self.made, self.reused = [], set(), []
-        self.scope = dict(binding.description.scope) | {
+        self.scope: dict = dict(binding.description.scope) | {
             "MISS": MISS, "RECHECK": RECHECK, "Array": Array, "Variable": Variable,
             "state": state, "active": backend._active, "writes": writes, "moves": moves,
             "generator": generator, "new": object.__new__, "OURS": OURS,
             "pool": pool, "grow": pool.grow, "getrefcount": sys.getrefcount, "ALONE": ALONE,
             "getframe": sys._getframe, "LEFT": self.left, "WRITES": self.known_writes,
-            "TABLE": self.table, "SYNC": self.sync, "REBIND": self._rebind, "EPOCH": [-1],
+            "TABLE": self.table, "SYNC": self.sync, "REBIND": weakly(self._rebind), "EPOCH": [-1],
             "STEP": self.plan.machine_code[0], "unshare": unshare,
             "copy_buffer": self.device.copy_buffer, "FAILED": failed, "ndarray": ndarray,
             "together": threads.together, "single_threaded": single_threaded,
@@ -70,7 +75,8 @@ class Wrapper(MemoryLines, EffectLines):
             self._slot(k, *what)
         self.text = self._text()
         exec(compile(self.text, f"<the call of {binding.name}>", "exec"), self.scope)
-        self.run = self.scope["run"]
+        scope, self.scope = self.scope, {}
+        self.run = scope.pop("run")
 
     # -- attributes that were set --------------------------------------------------------------
 

@@ -93,19 +93,9 @@ class Interop:
 
     def __array_function__(self, function, types, args, kwargs):
         """NumPy's functions act on the values of Variables outside the graph, and refuse others."""
-
-        def plain(x):
-            if isinstance(x, Interop):
-                if x._requires_grad:
-                    raise GradientError(
-                        f"np.{function.__name__} cannot carry a graph: this requires gradients",
-                        x.describe(),
-                        f"mg.{function.__name__} if there is one, or x.detach()",
-                    )
-                return x.numpy()
-            return type(x)(map(plain, x)) if type(x) in (tuple, list) else x
-
-        return function(*map(plain, args), **{k: plain(v) for k, v in kwargs.items()})
+        name = function.__name__
+        named = {k: _plain(name, v) for k, v in kwargs.items()}
+        return function(*[_plain(name, x) for x in args], **named)
 
     def __dlpack__(self, **kwargs):
         if self._requires_grad:
@@ -212,3 +202,16 @@ class Interop:
             f"pickle: a {type(self).__name__} holds memory of the engine",
             fix="pickle or np.save x.detach().numpy(), and make it anew with mg.variable",
         )
+
+
+def _plain(name, x):
+    """An argument of NumPy's function `name`, with arrays in the place of Variables."""
+    if isinstance(x, Interop):
+        if x._requires_grad:
+            raise GradientError(
+                f"np.{name} cannot carry a graph: this requires gradients",
+                x.describe(),
+                f"mg.{name} if there is one, or x.detach()",
+            )
+        return x.numpy()
+    return type(x)([_plain(name, y) for y in x]) if type(x) in (tuple, list) else x

@@ -69,21 +69,18 @@ def operand_names(program, n_outputs):
 def renamed_outputs(program):
     """Outputs with prefixed symbols, so that a formula's `n` or `j` never meets a loop's."""
     cache = {}
+    return [_renamed(e, cache) for e in program.outputs]
 
-    def visit(e):
-        if not isinstance(e, Expression):
-            return e
-        if e not in cache:
-            cache[e] = (
-                symbol(f"s_{e.args[0]}")
-                if e.op == "symbol"
-                else Expression(e.op, *map(visit, e.args))
-                if e.op != "constant"
-                else e
-            )
-        return cache[e]
 
-    return [visit(e) for e in program.outputs]
+def _renamed(e, cache):
+    if not isinstance(e, Expression) or e.op == "constant":
+        return e
+    if e not in cache:
+        if e.op == "symbol":
+            cache[e] = symbol(f"s_{e.args[0]}")
+        else:
+            cache[e] = Expression(e.op, *[_renamed(a, cache) for a in e.args])
+    return cache[e]
 
 
 START = {"sum": "0", "mean": "0", "prod": "1", "any": "False", "all": "True"}

@@ -191,19 +191,21 @@ def symbols_of(expression):
 
 def evaluate(expression, values):
     """The expression with Variables or numbers for its symbols; shared parts only once."""
-    done = {}
-
-    def visit(e):
-        if e not in done:
-            if e.op == "symbol":
-                done[e] = values[e.args[0]]
-            elif e.op == "constant":
-                done[e] = e.args[0]
-            else:
-                done[e] = call(e.op, *map(visit, e.args))
-        return done[e]
-
-    return visit(expression)
+    done, waiting = {}, [expression]  # no function that calls itself: it would be a cycle of Python
+    while waiting:
+        e = waiting[-1]
+        if e.op == "symbol":
+            done[e] = values[e.args[0]]
+        elif e.op == "constant":
+            done[e] = e.args[0]
+        elif e not in done:
+            missing = [a for a in e.args if a not in done]
+            if missing:
+                waiting += reversed(missing)
+                continue
+            done[e] = call(e.op, *[done[a] for a in e.args])
+        waiting.pop()
+    return done[expression]
 
 
 class Program:

@@ -88,7 +88,7 @@ class Threads:
             error = _error_of(function, last)
             for worker in workers:
                 worker.done.acquire()
-                error = error or worker.error
+                error, worker.error = error or worker.error, None
         except BaseException:  # Ctrl-C
             if woken:  # where each worker stands is not known, so take new ones
                 self._workers = []
@@ -98,7 +98,10 @@ class Threads:
             if taken[-1]:
                 self._busy.release()
         if error is not None:
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # it knows this frame, which must not know it: a cycle
 
     def together(self, function, argument_lists, returned):
         """Runs compiled calls that wait for one another, the first one in the caller.

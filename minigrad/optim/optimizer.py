@@ -246,7 +246,10 @@ class Optimizer:
                 "on_orphan='warn'",
             )
             error.parameters = orphans
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # it knows this frame, which must not know it: a cycle
         if self.on_orphan == "warn":
             for p in self._tracking.unwarned():
                 warnings.warn(

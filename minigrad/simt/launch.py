@@ -1,11 +1,10 @@
 """Running a kernel: arguments become memory, blocks become waves, a wave runs in lock-step."""
 
-import ctypes
-
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from minigrad.errors import ArgumentError, ArgumentTypeError, SimulationError
+from minigrad.memory.host import bytes_at
 from minigrad.simt.arrays import ArrayView, PointerView
 from minigrad.simt.compiler import check_kernel, program
 from minigrad.simt.frame import Wave
@@ -85,7 +84,7 @@ class _Buffers:
         first, past = byte_bounds(array)
         low, high = next(s for s in self.spans if s[0] <= first and past <= s[1])
         if (low, high) not in self.regions:
-            bytes_ = np.frombuffer((ctypes.c_char * (high - low)).from_address(low), np.uint8)
+            bytes_ = bytes_at(low, high - low)
             whole = array.flags.c_contiguous and high - low == array.nbytes
             shape = array.shape if whole else None
             region = self.memory.buffer(bytes_, name, array.flags.writeable, shape=shape)

@@ -154,16 +154,16 @@ class Ordering:
             merge(seen, self.seen.get(lane, {}))
             self.free[lane] = joined(self.free.get(lane), (times, seen))
 
-    def atomic(self, region, byte, lanes_on):
+    def atomic(self, memory, byte, lanes_on):
         """Lanes did an atomic operation on bytes, one after the other."""
         if not self.fenced:
             return
         lanes = self.lanes
         for lane, place in zip(lanes_on.tolist(), byte.tolist(), strict=True):
             block = int(lanes.block[lane])
-            released = self.cells.setdefault((region, place), [])
+            released = self.cells.setdefault((memory, place), [])
             if released:
-                self.seen.setdefault(lane, {})[region, place] = len(released)
+                self.seen.setdefault(lane, {})[memory, place] = len(released)
             free = joined(self.block_free.get(block), self.free.get(lane))
             if free is not None:
                 released.append((lanes.first * lanes.threads + lane, self.time, *free))

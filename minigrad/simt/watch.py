@@ -1,5 +1,6 @@
 """Watching a launch's memory: reads of what nobody has written, and data races, as errors."""
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,10 @@ class Guard:
     """
 
     def __init__(self, watch, region, used=None):
-        self.watch, self.region, self.used = watch, region, used
+        # weak: a region has its guard, and a watch those of shared memory
+        self.watch: Any = weakref.proxy(watch)
+        self.region: Any = weakref.proxy(region)
+        self.used = used
         self.grain = 0  # bytes of a cell: the smallest element that was used so far
         self.shadow: Any = None  # until the first access
         self.filled: Any = None
@@ -113,7 +117,7 @@ class Guard:
         if self.log is not None:
             watch.ordering.keep(self.log, kind, use)
             if kind == ATOMIC:
-                watch.ordering.atomic(self.region, use.cells[:: use.parts] * self.grain, use.some)
+                watch.ordering.atomic(self, use.cells[:: use.parts] * self.grain, use.some)
 
     def forget(self):
         """All blocks of the wave have passed a barrier."""
@@ -188,7 +192,10 @@ class Guard:
         )
         error.other_block, error.other_thread = watch.places(found.thread)
         error.other_line = 0 if their is None else their.line
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # it knows this frame, which must not know it: a cycle
 
 
 _DOES = {READ: "reads it", WRITE: "writes it", ATOMIC: "changes it by an atomic operation"}

@@ -85,6 +85,8 @@ def place(sizes, edges, first=None, last=None, late=False):
             cell.y = y + (room if not cell.above else room / 2)
         y += height + GAP_Y
     width = max((c.x + c.width / 2 for r in ranks for c in r), default=0.0)
+    for cell in itertools.chain(*ranks):  # those of two ranks know each other: cycles
+        cell.above, cell.below = [], []
     return Placed(cells, routes, width, max(0.0, y - GAP_Y))
 
 

@@ -114,24 +114,25 @@ def to_dot(diagram):
     """The DOT language of Graphviz."""
     lines = ["digraph minigrad {", '  node [fontname="monospace", fontsize=11];']
 
-    def write(part, indent):
-        for box in part.boxes:
-            if box.inside is not None:
-                lines.append(f"{indent}subgraph cluster_{box.key} {{")
-                lines.append(f"{indent}  label={_quoted(box.title)}; style=dashed;")
-                write(box.inside, indent + "  ")
-                lines.append(f"{indent}}}")
-            else:
-                label = _quoted("\n".join([box.title, *box.lines]))
-                tooltip = f", tooltip={_quoted(box.tooltip)}" if box.tooltip else ""
-                style = _DOT_STYLE[box.kind]
-                lines.append(f"{indent}{box.key} [label={label}, {style}{tooltip}];")
-
-    write(diagram, "  ")
+    _write_dot(lines, diagram, "  ")
     lines += [f"  {source} -> {target};" for source, target in _ends(diagram)]
     if diagram.caption:
         lines.append(f"  label={_quoted(diagram.caption)};")
     return "\n".join([*lines, "}"]) + "\n"
+
+
+def _write_dot(lines, part, indent):
+    for box in part.boxes:
+        if box.inside is not None:
+            lines.append(f"{indent}subgraph cluster_{box.key} {{")
+            lines.append(f"{indent}  label={_quoted(box.title)}; style=dashed;")
+            _write_dot(lines, box.inside, indent + "  ")
+            lines.append(f"{indent}}}")
+        else:
+            label = _quoted("\n".join([box.title, *box.lines]))
+            tooltip = f", tooltip={_quoted(box.tooltip)}" if box.tooltip else ""
+            style = _DOT_STYLE[box.kind]
+            lines.append(f"{indent}{box.key} [label={label}, {style}{tooltip}];")
 
 
 def _quoted(text):
@@ -156,18 +157,7 @@ def to_mermaid(diagram):
     """A Mermaid flowchart."""
     lines = ["flowchart TD"]
 
-    def write(part, indent):
-        for box in part.boxes:
-            if box.inside is not None:
-                lines.append(f'{indent}subgraph {box.key} ["{_entities(box.title)}"]')
-                write(box.inside, indent + "  ")
-                lines.append(f"{indent}end")
-            else:
-                left, right = _MERMAID_SHAPE[box.kind]
-                label = "<br/>".join(map(_entities, [box.title, *box.lines]))
-                lines.append(f'{indent}{box.key}{left}"{label}"{right}:::{box.kind}')
-
-    write(diagram, "  ")
+    _write_mermaid(lines, diagram, "  ")
     lines += [f"  {source} --> {target}" for source, target in _ends(diagram)]
     lines += [
         "  classDef leaf stroke:#2e9e5b",
@@ -177,6 +167,18 @@ def to_mermaid(diagram):
         "  classDef op stroke:#4c7bd9",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _write_mermaid(lines, part, indent):
+    for box in part.boxes:
+        if box.inside is not None:
+            lines.append(f'{indent}subgraph {box.key} ["{_entities(box.title)}"]')
+            _write_mermaid(lines, box.inside, indent + "  ")
+            lines.append(f"{indent}end")
+        else:
+            left, right = _MERMAID_SHAPE[box.kind]
+            label = "<br/>".join(map(_entities, [box.title, *box.lines]))
+            lines.append(f'{indent}{box.key}{left}"{label}"{right}:::{box.kind}')
 
 
 def _entities(text):

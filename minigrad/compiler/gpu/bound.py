@@ -6,6 +6,9 @@ call is copied into the arena before the launches, and what must end elsewhere o
 The seed and the counter of the random numbers are two numbers in the arena as well.
 """
 
+import weakref
+from typing import Any
+
 import numpy as np
 
 from minigrad.array.array import Array, moves
@@ -24,7 +27,8 @@ class Bound:
     """launches: [[Launch] per region]; scratch_bytes: of what kernels need among themselves."""
 
     def __init__(self, plan):
-        self.plan, self.device = plan, backend.device_named(plan.device)
+        self.plan: Any = weakref.proxy(plan)  # which has this: no cycle
+        self.device = backend.device_named(plan.device)
         self.numbers_at = plan.arena.size
         self.status_at = self.numbers_at + LINE
         size = self.status_at + LINE * (1 + len(plan.checks) // LINE)

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from minigrad.compiler.arena import Arena, lives_of
+from minigrad.compiler.functions import weakly
 from minigrad.compiler.gpu.bound import Bound
 from minigrad.compiler.gpu.bundle import Bundle, bundled
 from minigrad.compiler.gpu.calls import call_of
@@ -54,7 +55,7 @@ class GpuPlan(Outline):
         self.slots = []
         self.bound: Any = None
         self.planning_seconds = self.seconds = time.perf_counter() - began
-        self.machine_code = self.step, ()
+        self.machine_code = weakly(self.step), ()
 
     def _call(self, item):
         kind = {Loop: "loop", Bundle: "loop", MatMul: "product"}.get(type(item), "opaque")
@@ -139,6 +140,7 @@ class GpuArena(Arena):
     def __init__(self, regions, plan):
         self.plan = plan
         super().__init__(regions, ())
+        del self.plan  # which has this: no cycle
 
     def find_lives(self, regions, outside):
         """{Value: (first, last region)}; results live to the end, what is staged from before."""

@@ -1,5 +1,6 @@
 """A device that writes its launches down: what its functions would run, and with which memory."""
 
+import functools
 from typing import Any, NamedTuple
 
 from minigrad.array.array import Array
@@ -96,10 +97,14 @@ class Recording:
     upload = download = copy_bytes = _refuse
 
 
+@functools.cache  # a class is a reference cycle
+def _recording(kind):
+    return type(f"Recorded{kind.__name__}", (Recording, kind), {})
+
+
 def recorder_of(device) -> Any:
     """A device like another one that writes its launches down."""
-    kind = type(device)
-    out = object.__new__(type(f"Recorded{kind.__name__}", (Recording, kind), {}))
+    out = object.__new__(_recording(type(device)))
     out.__dict__.update(device.__dict__)
     out.launches, out._kept, out._free, out._real = [], [], [], device
     return out

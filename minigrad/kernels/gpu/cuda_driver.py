@@ -5,16 +5,14 @@ waits: `synchronize`, or the event of `record`.
 """
 
 import contextlib
-import ctypes
 import importlib
 import os
 import threading
 
-import numpy as np
-
 from minigrad.array.layout import byte_extent
 from minigrad.errors import GpuError
 from minigrad.kernels.gpu import cuda_errors, cuda_state
+from minigrad.memory.host import bytes_at
 
 LEGACY_STREAM = 1  # what DLPack and the array interface call the default stream
 WITHOUT_ASKING = 48 * 1024  # bytes of shared memory that a block gets without a further word
@@ -95,8 +93,7 @@ class Driver:
         with self._explaining("pinned memory of the host"):
             owner = self.core.LegacyPinnedMemoryResource().allocate(nbytes)
         address = int(owner.handle)
-        shown = np.frombuffer((ctypes.c_uint8 * nbytes).from_address(address), np.uint8)
-        return owner, address, shown
+        return owner, address, bytes_at(address, nbytes)
 
     def to_device(self, target, source, nbytes):
         """Copies from an address on the host, which must stay as it is until that is done."""

@@ -1,6 +1,5 @@
 """The device `simt`: every kernel of the GPU, run by the simulator, over memory of the host."""
 
-import ctypes
 import os
 
 import numpy as np
@@ -9,7 +8,7 @@ from minigrad import simt
 from minigrad.array.array import Array
 from minigrad.kernels import backend
 from minigrad.kernels.gpu.device import Gpu
-from minigrad.memory.host import of_the_host
+from minigrad.memory.host import bytes_at, of_the_host
 from minigrad.memory.monitor import register_pool
 from minigrad.memory.pool import Pool
 
@@ -31,9 +30,7 @@ def alone(buffer):
 
     An ndarray that is a view of none: the simulator takes the whole that a view is of.
     """
-    if not buffer.requested:
-        return np.empty(0, np.uint8)
-    return np.frombuffer((ctypes.c_char * buffer.requested).from_address(buffer.address), np.uint8)
+    return bytes_at(buffer.address, buffer.requested)
 
 
 class Simt(Gpu):

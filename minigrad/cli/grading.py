@@ -86,8 +86,22 @@ def write(book: Gradebook, options: argparse.Namespace, *, of_many: bool) -> Non
         path = Path(options.gradescope)
         if of_many:
             path.mkdir(exist_ok=True)
-            path = path / f"{re.sub(r'[^A-Za-z0-9._-]', '_', row.name)}.json"
+            path = path / file_name(book)
         write_atomically(path, content)
+
+
+def file_name(book: Gradebook) -> str:
+    """Return the last row's file name: two names that differ in odd letters get two files."""
+    taken: set[str] = set()
+    name = ""
+    for row in book.rows:
+        plain = re.sub(r"[^A-Za-z0-9._-]", "_", row.name)[:100]
+        name, number = plain, 1
+        while name.casefold() in taken:
+            number += 1
+            name = f"{plain}-{number}"
+        taken.add(name.casefold())
+    return f"{name}.json"
 
 
 def for_gradescope(row: Row, seed: int) -> dict:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from minigrad.grader.folder import CourseError, known_stems
 
-FLAT = re.compile(r"(?P<who>.+?)[_-](?P<stem>\d\d_[a-z0-9_]+?)(?:[-_ ]?\(?\d+\)?)?\.py")
+FLAT = re.compile(r"(?s)(?P<who>.+?)[_-](?P<stem>\d\d_[a-z0-9_]+?)(?:[-_ ]?\(?\d+\)?)?\.py")
 AGAIN = re.compile(r"(?P<stem>\d\d_[a-z0-9_]+?)[-_ ]?\(?\d+\)?\.py")  # 02_graph (1).py
 FOREIGN = {"minigrad", "solutions", "tests", "node_modules", "__MACOSX", "__pycache__"}
 LARGEST = 1_000_000  # bytes
@@ -39,7 +39,7 @@ def find_submissions(folder: Path) -> list[Handed]:
         for place in (".", "exercises")
         for stem in known_stems()
     ):
-        return [search(folder, folder.resolve().name)]
+        return [search(folder, printable(folder.resolve().name))]
     found: dict[str, Handed] = {}
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.name in FOREIGN:
@@ -56,7 +56,15 @@ def find_submissions(folder: Path) -> list[Handed]:
         raise CourseError(
             f"{folder} holds no submissions: neither folders nor files named somebody_NN_slug.py"
         )
+    for one in found.values():
+        one.name = printable(one.name)
     return [found[name] for name in sorted(found, key=str.casefold)]
+
+
+def printable(name: str) -> str:
+    r"""Return a file's name as one line of text: what no terminal prints stands as `\n`, `\x1b`."""
+    text = os.fsencode(name).decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def search(folder: Path, name: str) -> Handed:
@@ -65,8 +73,12 @@ def search(folder: Path, name: str) -> Handed:
     candidates: dict[str, list[Path]] = {}
     again: dict[str, list[Path]] = {}
     known = set(known_stems())
+
+    def unsearched(error: OSError) -> None:
+        handed.notes.append(f"cannot be searched: {error.strerror}")
+
     try:
-        for place, folders, files in os.walk(folder):
+        for place, folders, files in os.walk(folder, onerror=unsearched):
             here = Path(place)
             depth = len(here.relative_to(folder).parts)
             folders[:] = sorted(
@@ -80,7 +92,7 @@ def search(folder: Path, name: str) -> Handed:
                 elif (match := AGAIN.fullmatch(file)) and match["stem"] in known:
                     again.setdefault(match["stem"], []).append(here / file)
     except OSError as error:
-        handed.notes.append(f"cannot be searched: {error}")
+        unsearched(error)
     for stem, paths in again.items():
         if stem not in candidates:  # a platform or a browser numbered it
             candidates[stem] = [max(paths, key=lambda path: (path.lstat().st_mtime, path.name))]
@@ -98,8 +110,11 @@ def add(handed: Handed, stem: str, path: Path, folder: Path) -> None:
     try:
         inside = path.resolve(strict=True).is_relative_to(folder.resolve())
         status = path.stat()
+        if inside and stat.S_ISREG(status.st_mode):
+            path.open("rb").close()
     except (OSError, RuntimeError) as error:
-        handed.notes.append(f"{path.name} cannot be read: {error}")
+        why = getattr(error, "strerror", None) or str(error)
+        handed.notes.append(f"{printable(path.name)} cannot be read: {why}")
         return
     if not inside:
         handed.notes.append(f"{path.name} is a link that leads out of the submission")

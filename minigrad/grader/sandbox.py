@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from minigrad.grader.launcher import GraderError, Server, clean_environment
+from minigrad.grader.launcher import GraderError, Server, clean_environment, remove
 from minigrad.grader.limits import Limits
 from minigrad.grader.wire import Channel, GarbledError
 
@@ -69,6 +69,7 @@ class Worker:
         self.limits = limits or Limits()
         self._server = server
         self._lock = threading.Lock()
+        self._folder = server.new_folder()
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         self._printed_from = 0
         self._last_printed = ""
@@ -76,11 +77,16 @@ class Worker:
         self._process: subprocess.Popen | None = None
         self._status: int | None = None
         self._timed_out = ""
-        self.channel = self._fork() if server.fork else self._spawn()
+        try:
+            self.channel = self._fork() if server.fork else self._spawn()
+        except BaseException:
+            self._output.close()
+            remove(self._folder)
+            raise
         first = {
             "source": source,
             "path": path,
-            "folder": server.folder,
+            "folder": self._folder,
             "limits": self.limits.as_dict(),
             "package": PACKAGE,
             "driver": driver,
@@ -117,7 +123,8 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._output,
-            env=clean_environment(self._server.folder),
+            env=clean_environment(self._folder),
+            cwd=self._folder,
             start_new_session=True,
         )
         assert self._process.stdin is not None
@@ -235,6 +242,7 @@ class Worker:
         if not self._output.closed:
             self._last_printed = self.printed()
             self._output.close()
+        remove(self._folder)
 
 
 class _Watch:

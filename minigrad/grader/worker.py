@@ -31,9 +31,10 @@ def work(read_fd: int, write_fd: int) -> None:
     """Load the file that the first request holds, then answer calls until the channel closes."""
     channel = Channel(read_fd, write_fd)
     first = channel.receive(trusted=True)
-    os.chdir(first["folder"])
     missing = limits_module.apply(limits_module.Limits(**first["limits"]))
     try:
+        os.chdir(first["folder"])
+        os.environ["HOME"] = first["folder"]
         answer_calls = gate.close(first["package"], first["engine"], first["closed"])
         driver = _load_driver(first["driver"])
     except Exception as error:  # no line of the learner's has run: the grader's own fault

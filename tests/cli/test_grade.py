@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,10 @@ from minigrad.cli import grading
 from minigrad.cli.gradebook import Gradebook, Row
 from minigrad.cli.main import main
 from minigrad.cli.submissions import find_submissions
-from minigrad.grader.launcher import GraderError
+from minigrad.grader.folder import load_lesson
+from minigrad.grader.launcher import GraderError, Server
+from minigrad.grader.limits import Limits
+from minigrad.grader.run import grade
 
 ROOT = Path(__file__).parents[2]
 SOLUTION = (ROOT / "solutions" / "00_start.py").read_text()
@@ -206,3 +210,122 @@ def test_table_fits_names_and_says_unknown_points(monkeypatch):
     book = Gradebook(["00_start"], 1)
     line = book.line(Row("x" * 50, fault="gone", missing=["00_start"]), 12, Style(plain=True))
     assert line == "xxxxxxxxxxx…    –       ?   12  NOT GRADED: gone; 00_start.py is missing"
+
+
+# ---- one submission costs its own row and nothing else ------------------------------------------
+
+ODD_NAMES = [
+    "a b",
+    "a_b",
+    "A_b",
+    "-rf",
+    "--help",
+    "o'hara",
+    '"quoted"',
+    "größe я 量",
+    "new\nline",
+    "tab\tand\rreturn",
+    "\x1b[2Jcleared",
+    os.fsdecode(b"not\xffutf8"),
+    "per%cent {brace} $HOME `id` ;",
+    "x" * 200,
+    "back\\slash",
+    "#comment",
+    "con",
+    " blank ",
+]
+
+
+def hand_in(folder, who, text):
+    (path := folder / who / "exercises").mkdir(parents=True)
+    (path / "00_start.py").write_text(text)
+
+
+def test_odd_names_are_rows_of_one_line_each_and_files_of_their_own(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("NO_COLOR", "1")
+    folder, results = tmp_path / "handed in", tmp_path / "results"
+    for name in ODD_NAMES:
+        hand_in(folder, name, SOLUTION)
+    (folder / "flat\nname_00_start.py").write_text(SOLUTION)
+    table = tmp_path / "grades.csv"
+    options = ["--csv", str(table), "--gradescope", str(results), "--json", str(tmp_path / "all")]
+    assert main(["grade", str(folder), *options]) == 0
+    found = rows(tmp_path)
+    n = len(ODD_NAMES) + 1
+    assert len(found) == n
+    assert {row["points"] for row in found.values()} == {"12"}
+    shown = {"new\\nline", "\\x1b[2Jcleared", "not\\xffutf8", "flat\\nname", "größe я 量"}
+    assert shown <= {*found}
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.split()[-3:] == ["12", "12", "12"] for line in lines) == n
+    assert all(line.isprintable() for line in lines)
+    assert len(json.loads((tmp_path / "all").read_text())["submissions"]) == n
+    assert len([*results.iterdir()]) == n
+    assert all(json.loads(path.read_text())["score"] == 12 for path in results.iterdir())
+
+
+LOOP = "while True:\n    pass\n"
+LOOPS_INSIDE = "    while True:\n        pass\n"
+GONE = "import os, shutil\nshutil.rmtree(os.getcwd())\n"
+LOCKED = "import os\nos.makedirs('a/b')\nos.chmod('a/b', 0)\nos.chmod('a', 0)\nos.chmod('.', 0)\n"
+LITTER = (
+    "import os\nassert os.listdir('.') == [], 'litter'\nopen('numpy.py', 'w').write('1 // 0')\n"
+)
+
+
+def test_a_loop_and_a_deleted_folder_cost_their_own_row(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("NO_COLOR", "1")
+    lesson = load_lesson("00_start")
+    for exercise in lesson.exercises.values():
+        monkeypatch.setattr(exercise, "limits", Limits(load_seconds=0.5, call_seconds=0.5))
+    folder = tmp_path / "handed_in"
+    texts = {
+        "a right": SOLUTION,
+        "b loops at import": LOOP + SOLUTION,
+        "c loops": SOLUTION.replace('    return "hello', LOOPS_INSIDE + '    return "hello', 1),
+        "d deletes its folder": GONE + SOLUTION,
+        "e locks its folder": LOCKED + SOLUTION,
+        "f leaves files": LITTER + SOLUTION,
+        "g leaves files": LITTER + SOLUTION,
+        "h right": SOLUTION,
+    }
+    for who, text in texts.items():
+        hand_in(folder, who, text)
+    before = {*os.listdir(tempfile.gettempdir())}
+    assert main(["grade", str(folder), "--csv", str(tmp_path / "grades.csv")]) == 1
+    found = {who: (row["status"], row["points"]) for who, row in rows(tmp_path).items()}
+    assert found.pop("b loops at import") == ("graded", "0")
+    assert found.pop("c loops") == ("graded", "11")
+    assert {*found.values()} == {("graded", "12")}
+    left = {*os.listdir(tempfile.gettempdir())} - before
+    assert [name for name in left if name.startswith("minigrad-")] == []
+
+
+def test_a_file_that_loops_at_import_is_waited_for_once(tmp_path, monkeypatch):
+    lesson = load_lesson("00_start")
+    for exercise in lesson.exercises.values():
+        monkeypatch.setattr(exercise, "limits", Limits(load_seconds=0.2))
+    hand_in(tmp_path, "anna", LOOP + SOLUTION)
+    started, new_folder = [], Server.new_folder
+
+    def counted(server):
+        started.append(server)
+        return new_folder(server)
+
+    monkeypatch.setattr(Server, "new_folder", counted)
+    with Server() as server:
+        result = grade(server, lesson, tmp_path / "anna" / "exercises" / "00_start.py", seed=3)
+    assert len(started) == 1
+    assert {e.first_failure.message.key for e in result.exercises} == {"time"}
+
+
+def test_what_cannot_be_read_says_why_and_is_no_fault(tmp_path, monkeypatch):
+    hand_in(tmp_path, "anna", SOLUTION)
+
+    def refuse(path, *_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    [anna] = find_submissions(tmp_path)
+    assert anna.files == {}
+    assert anna.notes == ["00_start.py cannot be read: Permission denied"]

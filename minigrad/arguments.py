@@ -15,6 +15,17 @@ from minigrad.errors import ArgumentError, ArgumentTypeError
 BOOLS = (bool, np.bool_)
 
 
+class RunTimeNumber:
+    """A number that a compiled step is given anew at each run; see `compiler.numbers`."""
+
+    __slots__ = ()
+
+
+def real(number):
+    """A float; a number of a run stays one."""
+    return number if isinstance(number, RunTimeNumber) else float(number)
+
+
 def shown(value):
     """A value for a message: its beginning, and its type."""
     if (
@@ -45,7 +56,8 @@ def whole(where, name, value, at_least=None, fix=None):
 
 
 def number(
-    where, name, value, low=-math.inf, high: float | None = math.inf, below=math.inf, above=-math.inf
+    where, name, value, low=-math.inf, high: float | None = math.inf,
+    below=math.inf, above=-math.inf,
 ):  # fmt: skip
     """A float from low to high, and strictly between above and below; never NaN or infinite.
 
@@ -57,13 +69,13 @@ def number(
     if isinstance(given, BOOLS) or not isinstance(given, (int, float, np.integer, np.floating)):
         raise ArgumentTypeError(f"{where}: wanted a number for {name}", shown(value))
     try:
-        found = float(given)
+        found = real(given)
     except OverflowError:
         found = math.inf
     is_inside = low <= found <= (math.inf if high is None else high) and above < found < below
     if high is None and found == math.inf:
         is_inside = low <= found
-    if not is_inside or (high is not None and math.isinf(found)):
+    if not is_inside or (high is not None and abs(found) == math.inf):
         limits = [
             text
             for text, is_there in (

@@ -4,6 +4,7 @@ import gc
 from dataclasses import dataclass, field
 from typing import Any
 
+from minigrad.compiler.numbers import without_numbers
 from minigrad.compiler.program import CAPTURED, Recording
 from minigrad.compiler.pullback import Link, Linker, carries_graph
 from minigrad.compiler.refusals import between_error, escaped_error, span_error
@@ -58,6 +59,7 @@ class Capture:
     random_count: by how much the default generator's counter moves.
     device: the name of the device that it was traced for.
     link: what makes its results a part of the graph, or None; see `pullback`.
+    cells: {(Row, dtype)} of the numbers that it reads; see `numbers`.
     """
 
     recording: Recording
@@ -72,6 +74,7 @@ class Capture:
     made: list = field(default_factory=list)
     device: str = "cpu"
     link: Link | None = None
+    cells: dict = field(default_factory=dict)
 
     def escaped(self):
         """The TraceError of values that live on although the trace is over, or None.
@@ -89,7 +92,7 @@ def _alive(found):
     return [value for reference, value in found if reference() is not None]
 
 
-def capture(function, args=(), kwargs=None, donated=(), device="cpu"):
+def capture(function, args=(), kwargs=None, donated=(), device="cpu", numbers=None):
     """Runs function(*args, **kwargs) without computing and returns what it would do: a Capture.
 
     All that the call changes on the way is put back: `.grad`, versions, the generator. Memory is
@@ -98,13 +101,14 @@ def capture(function, args=(), kwargs=None, donated=(), device="cpu"):
     Args:
         donated: the Variables among the arguments whose memory the step may take over.
         device: the name of the device that the program will run on.
+        numbers: the `Numbers` among the arguments.
 
     Raises:
         TraceError: the function does what no program can do.
     """
     kwargs = kwargs or {}
     variables = variables_of(args, kwargs)
-    trace = Trace([v.array for v in variables], device)
+    trace = Trace([v.array for v in variables], device, numbers)
     try:
         found = trace.run(_run, trace, function, args, kwargs, variables)
     except Exception as error:
@@ -130,7 +134,7 @@ def _run(trace, function, args, kwargs, variables):
         raise span_error()
     trace.check_copies()
     results = _Results(trace, variables)
-    structure = mapped(out, results.output)
+    structure = mapped(out, results.output, without_numbers)
     name = getattr(function, "__qualname__", type(function).__name__)
     del out
     shown = set(results.shown)
@@ -149,6 +153,7 @@ def _run(trace, function, args, kwargs, variables):
         idle=_idle(trace, grads, variables, shown),
         random_count=trace.random_count,
         made=trace.made,
+        cells={} if trace.numbers is None else trace.numbers.cells,
         device=trace.name,
     )
     if results.roots:

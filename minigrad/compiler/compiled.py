@@ -14,6 +14,7 @@ from minigrad.compiler.functions import check_function, refuse_options, signatur
 from minigrad.compiler.gpu.refusals import Unfit
 from minigrad.compiler.guards import Description
 from minigrad.compiler.inspection import Inspection
+from minigrad.compiler.numbers import Places
 from minigrad.compiler.pullback import pullbacks, without_freed_graphs
 from minigrad.compiler.retrace import Causes, Comparison, changed_error
 from minigrad.compiler.tracing import traced
@@ -129,6 +130,7 @@ class Compiled(Inspection):
             )
         self.traces, self._runs, self._met, self._causes = [], [], [], Causes()
         self._unfit = set()  # keys of calls that no program can be made for
+        self.places = Places()
         self._lock, self._busy = threading.RLock(), False
         _alive.add(self)
 
@@ -211,7 +213,7 @@ class Compiled(Inspection):
             or backend._active.device is not None
         ):
             return self._as_usual(args, kwargs)
-        described = Description(args, kwargs, self.names, self.is_open)
+        described = self._described(args, kwargs)
         if described.identities not in self._met and len(self._met) < MOST_MET:
             result = self._as_usual(args, kwargs)
             self._met = [met for met in self._met if all(i.reference() is not None for i in met)]
@@ -221,7 +223,7 @@ class Compiled(Inspection):
         if described.key in self._unfit:
             return self._as_usual(args, kwargs)
         try:
-            trace = self._trace(args, kwargs, described)
+            trace = self._trace_numbers(args, kwargs, described)
         except Unfit as error:
             self._leave_eager(described, error.why)
             return self._as_usual(args, kwargs)
@@ -238,6 +240,29 @@ class Compiled(Inspection):
             self._unfit.add(described.key)
 
     # -- tracing -------------------------------------------------------------------------------
+
+    def _described(self, args, kwargs):
+        """The Description of a call; numbers that have changed since the one before move."""
+        described = Description(args, kwargs, self.names, self.is_open, self.places.wanted())
+        if self.places.learn(described.numbers):
+            return self._described(args, kwargs)
+        return described
+
+    def _trace_numbers(self, args, kwargs, described):
+        """A Traced for this call. Where no trace can be made with numbers that move, without."""
+        try:
+            return self._trace(args, kwargs, described)
+        except Unfit:
+            raise
+        except Exception:
+            if not described.moving:
+                raise
+            fixed, self.places.fixed = self.places.fixed, self.places.fixed | {*described.moving}
+            try:
+                return self._trace(args, kwargs, self._described(args, kwargs))
+            except Exception:
+                self.places.fixed = fixed  # they were not the reason
+                raise
 
     def _trace(self, args, kwargs, described):
         """A Traced for this call: an old one, an old program for other arguments, or a new one."""
@@ -275,7 +300,8 @@ class Compiled(Inspection):
     def _compared(self, trace, args, kwargs):
         """Traces again: the function must do what it did. Then runs the program."""
         trace.wrapper.left[0] = 1  # if this call fails, the next one compares
-        described = Description(args, kwargs, self.names, self.is_open)
+        moving = trace.description.moving
+        described = Description(args, kwargs, self.names, self.is_open, moving)
         again = traced(self, args, kwargs, described)
         found = Comparison(trace, again).difference()
         if found is not None:

@@ -28,6 +28,7 @@ from minigrad.ops.operands import InferenceVariable
 SINGLE = (bool, type(None), type(Ellipsis), DType, Enum)  # values that are the same object
 EQUAL = (int, str, bytes, range, np.dtype)
 OTHER = (float, complex, slice, frozenset, set)
+NUMBERS = (int, float, np.float32, np.float64, np.int32, np.int64)  # that may be read at each run
 DEEPEST = 50  # levels of nested arguments
 
 
@@ -87,15 +88,18 @@ class Description:
 
     key: hashable. members: the Variables, in order. lines: checks that leave by `return MISS`, over
     `args` and `kwargs`, with the names in `scope`; each member's Variable is then v0, v1, ..., its
-    Array x0, x1, ... facts: {(where, what): value}. identities: of the objects.
+    Array x0, x1, ... facts: {(where, what): value}. identities: of the objects. numbers: {where:
+    value}; moving: {where: local name} of those that are not compared; see `numbers`.
     """
 
-    def __init__(self, args, kwargs, names=(), is_open=False):
+    def __init__(self, args, kwargs, names=(), is_open=False, moving=()):
         self.members, self.lines = [], []
+        self.numbers, self.moving, self._moving = {}, {}, moving
         self.scope: dict[str, Any] = {"Array": Array}
         self.facts, self.identities, self.parts = {}, [], []
         self._count = 0
-        self._tuple(args, "args", [f"argument {_named(k, names)}" for k in range(len(args))], 0)
+        self.wheres = [f"argument {_named(k, names)}" for k in range(len(args))]
+        self._tuple(args, "args", self.wheres, 0)
         self._keywords(kwargs, is_open)
         self._sharing()
         self.key = tuple(self.parts)
@@ -179,6 +183,13 @@ class Description:
             self._walk(x[key], part, f"{where}[{key!r}]", depth + 1)
 
     def _plain(self, x, name, where):
+        if type(x) in NUMBERS:
+            self.numbers[where] = x
+            if where in self._moving:
+                self.parts.append(type(x))
+                self.moving[where] = name
+                self._check(f"type({name}) is not {self._constant(type(x))}")
+                return
         key = value_key(x)
         self.parts.append(key)
         self.facts[where, "value"] = x

@@ -304,7 +304,11 @@ def _cause(key, values):
             "Variable (mg.stack), or as many items in each call"
         )
     if what == "value" and isinstance(values[0], (int, float)) and type(values[0]) is not bool:
-        return f"{where} is a Python number and changes: {shown}; pass mg.variable({name})"
+        return (
+            f"{where} is a Python number, changes ({shown}), and decides what the step does by its "
+            "value: a branch, a size, an index, a function such as math.exp; each value is a "
+            f"program of its own: decide outside the step, or compute with mg.variable({name})"
+        )
     if what == "value":
         return f"{where} changes: {shown}; each value is a program of its own"
     if what == "object":

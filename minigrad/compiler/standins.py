@@ -108,7 +108,8 @@ class StandIns:
     groups: by Storage. member_of: {id of a stand-in: the Member it stands for}.
     """
 
-    def __init__(self, description, args, kwargs):
+    def __init__(self, description, args, kwargs, numbers=None):
+        self._numbers, self._moving = numbers, description.moving
         self.groups = [Group(members) for members in description.groups]
         self._made, self.member_of = {}, {}
         for group in self.groups:
@@ -117,23 +118,28 @@ class StandIns:
                 if id(x) not in self._made:
                     made = self._made[id(x)] = group.stand_in(member)
                     self.member_of[id(made)] = member
-        self.args = tuple(map(self._tree, args))
-        self.kwargs = {key: self._tree(kwargs[key]) for key in description.order}
+        wheres = description.wheres
+        self.args = tuple(map(self._tree, args, wheres))
+        self.kwargs = {
+            key: self._tree(kwargs[key], f"argument {key!r}") for key in description.order
+        }
         self._before = _tokens((self.args, self.kwargs))
 
-    def _tree(self, tree):
+    def _tree(self, tree, where):
         if isinstance(tree, Variable):
             return self._made[id(tree)]
         if isinstance(tree, dict):
-            values = {key: self._tree(value) for key, value in tree.items()}
+            values = {key: self._tree(value, f"{where}[{key!r}]") for key, value in tree.items()}
             if type(tree) is dict:
                 return values
             new = copy.copy(tree)  # a defaultdict keeps its factory
             new.update(values)
             return new
         if isinstance(tree, (tuple, list)):
-            values = [self._tree(x) for x in tree]
+            values = [self._tree(x, f"{where}[{k}]") for k, x in enumerate(tree)]
             return type(tree)(*values) if hasattr(tree, "_fields") else type(tree)(values)
+        if self._numbers is not None and where in self._moving:
+            return self._numbers.argument(tree, where)
         return tree
 
     def of(self, members):

@@ -43,18 +43,18 @@ def variables_of(*trees):
     return found
 
 
-def mapped(tree, function) -> Any:
-    """The tree with function(leaf) in the place of Variables and Outputs."""
+def mapped(tree, function, plain=lambda x: x) -> Any:
+    """The tree with function(leaf) for Variables and Outputs, plain(leaf) for other leaves."""
     if isinstance(tree, (Variable, Output)):
         return function(tree)
     if type(tree) in (dict, OrderedDict):
-        return type(tree)((key, mapped(value, function)) for key, value in tree.items())
+        return type(tree)((key, mapped(value, function, plain)) for key, value in tree.items())
     if type(tree) in (list, tuple):
-        return type(tree)(mapped(x, function) for x in tree)
+        return type(tree)(mapped(x, function, plain) for x in tree)
     if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return type(tree)(*(mapped(x, function) for x in tree))
+        return type(tree)(*(mapped(x, function, plain) for x in tree))
     if isinstance(tree, PLAIN):
-        return tree
+        return plain(tree)
     raise TraceError(
         "a compiled step: wanted it to return Variables, numbers, strings or None, in tuples, "
         "lists or dicts",

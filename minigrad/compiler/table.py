@@ -4,7 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.array.dtypes import int64
+from minigrad.array.array import Array
+from minigrad.array.dtypes import float32, float64, int64
+from minigrad.compiler.numbers import Number, without_numbers
 from minigrad.compiler.program import Instruction
 from minigrad.graph.modes import state
 from minigrad.graph.node import user_place
@@ -35,6 +37,8 @@ class Table(Copies):
     refuse_reading: Any
     instructions: list
     name: str
+    numbers: Any
+    call: Any
 
     def record(self, op, inputs, outputs, **attributes):
         """Appends an instruction over Arrays and numbers; nothing, if it writes no element."""
@@ -44,8 +48,33 @@ class Table(Copies):
     def append(self, op, inputs, outputs, attributes):
         """Appends an instruction."""
         name, place = state.running
+        if self.numbers is not None:
+            attributes = {key: without_numbers(value) for key, value in attributes.items()}
+            inputs = self._with_numbers(inputs, outputs, attributes)
         refs = tuple(map(self.ref, inputs)), tuple(map(self.ref, outputs))
         self.instructions.append(Instruction(op, *refs, attributes, name, place or user_place()))
+
+    def _with_numbers(self, inputs, outputs, attributes):
+        """The inputs with memory that each run writes in the place of Numbers.
+
+        Such a number is of the type in which the kernel computes, as a number in its text is.
+        """
+        if not any(type(x) is Number for x in inputs):
+            return inputs
+        found, arrays = [], [x for x in (*inputs, *outputs) if isinstance(x, Array)]
+        real = float64 if any(x.dtype is float64 for x in arrays) else float32
+        is_narrow = any(x.dtype.kind == "i" and x.dtype is not int64 for x in outputs)
+        for x in inputs:
+            if type(x) is not Number:
+                found.append(x)
+            elif "program" not in attributes or is_narrow:  # which checks what it stores
+                found.append(without_numbers(x))
+            else:
+                array = self.numbers.array(x, real)
+                self.call(array, x._row.name())
+                rank = len(attributes.get("shape", ()))
+                found.append(array.view((1,) * rank, (0,) * rank))
+        return found
 
     # -- formulas ------------------------------------------------------------------------------
 

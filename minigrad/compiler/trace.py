@@ -13,6 +13,7 @@ from minigrad.array.array import Array, hooks
 from minigrad.array.dtypes import int64
 from minigrad.array.layout import size_of
 from minigrad.compiler import refusals
+from minigrad.compiler.numbers import without_numbers
 from minigrad.compiler.program import (
     ARGUMENT,
     CAPTURED,
@@ -60,9 +61,11 @@ class Trace(Table):
     Args:
         arguments: Arrays that are passed in; those of one Storage are one Value.
         device: the name of the device that the program will run on.
+        numbers: those among the arguments that each run reads; see `numbers`.
     """
 
-    def __init__(self, arguments=(), device="cpu"):
+    def __init__(self, arguments=(), device="cpu", numbers=None):
+        self.numbers = numbers  # Numbers
         self.name, self.nowhere = device, nowhere(device)
         self.real = backend.device_named(device)
         self.instructions = []
@@ -243,7 +246,8 @@ class Trace(Table):
     def ref(self, x):
         """The Ref that an Array is now; a number as Python's own."""
         if isinstance(x, Array):
-            return Ref(self.value_of(x.storage), x.shape, x.strides, x.offset)
+            layout = without_numbers((x.shape, x.strides, x.offset))
+            return Ref(self.value_of(x.storage), *layout)
         return x.item() if isinstance(x, np.generic) else x
 
     def stop(self, op, x, outputs, **attributes):
@@ -267,6 +271,7 @@ class Trace(Table):
 
     def empty(self, shape, dtype):
         """A contiguous Array without memory."""
+        shape = without_numbers(shape)
         value = self._temporary(dtype, size_of(shape))
         array = Array(TraceBuffer(value, self), shape, dtype)
         array.is_flat = False  # the short ways of ops compute at once

@@ -9,6 +9,7 @@ from minigrad.compiler.gpu.plan import build_for_gpu
 from minigrad.compiler.gpu.refusals import check_arguments
 from minigrad.compiler.gpu.wrapper import GpuWrapper
 from minigrad.compiler.gradients import settle
+from minigrad.compiler.numbers import Numbers
 from minigrad.compiler.plan import build
 from minigrad.compiler.program import CAPTURED
 from minigrad.compiler.refusals import OtherDevice
@@ -30,18 +31,20 @@ class Traced:
     passed in. donated: indices of donated argument Values; unused: Members whose memory no result
     could take; copies: {donated index: in how many calls its memory was copied, since somebody
     shared or saw it}; default: the device of new arrays, None for the CPU; moving: see `gradients`;
-    run: see `wrapper`; seconds: of tracing and compiling.
+    run: see `wrapper`; seconds: of tracing and compiling. numbers: see `numbers`, or None.
     """
 
-    def __init__(self, step, description, found, groups, members, donated):
+    def __init__(self, step, description, found, groups, members, donated, numbers=None):
         self.function = step.function
-        self.name, self.key = step.name, (description.key, _modes(), default_device().name)
+        self.numbers = numbers
+        guards = None if numbers is None else numbers.key()
+        self.name, self.key = step.name, (description.key, _modes(), default_device().name, guards)
         self.description, self.capture, self.moving = description, found, settle(found)
         self.groups, self.members = groups, members
         self.donated = [k for k, g in enumerate(groups) if any(m in donated for m in g.members)]
         self.modes, self.identities = _modes(), description.identities
         self.default = backend._active.default
-        self.facts = _facts(description, found)
+        self.facts = _facts(description, found, numbers)
         self.plan: Any = None
         self.wrapper: Any = None
         self.run: Any = None
@@ -171,13 +174,15 @@ def traced(step, args, kwargs, description):
 def _traced(step, args, kwargs, description, device):
     began = time.perf_counter()
     donated = donation.members_of(description, step.donate, step.names) if step.donate else []
-    stand_ins = StandIns(description, args, kwargs)
+    numbers = Numbers(step.places) if description.moving else None
+    stand_ins = StandIns(description, args, kwargs, numbers)
     found = capture(
         step.function,
         stand_ins.args,
         stand_ins.kwargs,
         stand_ins.of(donated),
         device,
+        numbers,
     )
     stand_ins.check_unchanged()
     stand_ins.check_leaves(found)
@@ -198,7 +203,9 @@ def _traced(step, args, kwargs, description, device):
     stand_ins.let_go()
     _check_aliases(found, groups, donated)
     check_arguments(found.recording, groups, device)
-    new = Traced(step, description, found, groups, members, donated)
+    if numbers is not None:
+        numbers.let_go()
+    new = Traced(step, description, found, groups, members, donated, numbers)
     new.began = began
     return new
 
@@ -224,8 +231,10 @@ def _modes():
     return state.path, state.is_inference, state.recording
 
 
-def _facts(description, found):
+def _facts(description, found, numbers):
     facts = dict(description.facts)
+    for leaf in () if numbers is None else numbers.deciding():
+        facts[leaf.where, "value"] = description.numbers[leaf.where]
     facts["the call", "mode (recording, inference)"] = state.recording, state.is_inference
     for effect in found.grads:
         if effect.leaf is not None:

@@ -145,8 +145,10 @@ class Wrapper(MemoryLines, EffectLines):
         self.lines += self.b.description.lines
         self._grads()
         self._aliases()
+        writes = self._numbers()
         add("LEFT[0] -= 1")
         add("if not LEFT[0]: return RECHECK")
+        self.lines += writes
         self._arguments()
         self._memory()
         add("done = []")
@@ -196,6 +198,15 @@ class Wrapper(MemoryLines, EffectLines):
             f"if active.device is not None or active.default is not {default}: return MISS"
         )
         self.lines.append("if writes.count != WRITES[0]: return MISS")
+
+    def _numbers(self):
+        """Adds what computes and compares numbers; gives what writes those that are read."""
+        if self.b.numbers is None:
+            return []
+        names = self.b.description.moving
+        lines, writes = self.b.numbers.lines(self.capture.cells, names, self._constant)
+        self.lines += lines
+        return writes
 
     def _aliases(self):
         """Arguments must not show memory that the step also reaches from outside."""

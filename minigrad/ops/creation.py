@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from minigrad.arguments import instance, label, shown, whole
+from minigrad.arguments import RunTimeNumber, instance, label, shown, whole
 from minigrad.array.dtypes import as_dtype, float32, int64
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_named, device_of, host, moved
 from minigrad.ops.devices import placed
-from minigrad.ops.operands import check_storable, from_data, storable
+from minigrad.ops.operands import check_storable, from_data, of_run, storable
 from minigrad.ops.shape import shape_of
 from minigrad.ops.signatures import teaching
 from minigrad.ops.watching import announce, named
@@ -50,6 +50,8 @@ def _leaf(where, array, requires_grad, name):
 
 
 def _from_data(data, dtype, device):
+    if isinstance(data, RunTimeNumber):
+        return of_run(data, dtype=dtype).array
     if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
         data = _by_dlpack(data)
     found, own, _ = from_data("variable", data)
@@ -147,7 +149,8 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
         raise ArgumentTypeError("full: wanted a number for value", shown(value))
     if dtype is None:
-        dtype = own or (int64 if type(value) is int else from_data("full", value)[1])
+        plain = {int: int64, float: float32}.get(value.__class__)
+        dtype = own or plain or from_data("full", value)[1]
     storable("full", value, as_dtype(dtype))
     array = place.empty(shape, as_dtype(dtype))
     place.fill(array, value)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minigrad.arguments import choice, number, share, whole
+from minigrad.arguments import choice, number, real, share, whole
 from minigrad.array.layout import normalize_axis
 from minigrad.errors import ArgumentTypeError, BoundsError, DTypeError, ShapeError
 from minigrad.graph.probe import check_as
@@ -140,11 +140,11 @@ def cross_entropy(
         )
     check_as("cross_entropy", _check_labels, labels, k, ignore_index)
     if weight is None and ignore_index is None and reduction == "mean" and logits.ndim == 2:
-        return CrossEntropy.apply(logits, labels, float(label_smoothing))
+        return CrossEntropy.apply(logits, labels, real(label_smoothing))
     rows = Reshape.apply(logits, (-1, k)) if logits.ndim != 2 else logits
     column = Reshape.apply(labels, (-1, 1))
     if weight is None and ignore_index is None:
-        loss = CrossEntropyRow.apply(rows, column, float(label_smoothing))
+        loss = CrossEntropyRow.apply(rows, column, real(label_smoothing))
         return _shaped(loss, labels.shape, reduction)
     return _weighted(rows, column, labels.shape, weight, ignore_index, label_smoothing, reduction)
 
@@ -217,7 +217,7 @@ def _weighted(rows, column, shape, weight, ignore_index, smoothing, reduction):
         keep = call("not_equal", column, ignore_index)
     counts = keep.to(rows.dtype)
     if weight is None:
-        loss = where(keep, CrossEntropyRow.apply(rows, label, float(smoothing)), 0.0)
+        loss = where(keep, CrossEntropyRow.apply(rows, label, real(smoothing)), 0.0)
         total = Sum.apply(counts, None, False)
     else:
         if ignore_index is not None:

@@ -1,6 +1,6 @@
 """Batch normalisation and dropout."""
 
-from minigrad.arguments import flag, instance, number, share
+from minigrad.arguments import flag, instance, number, real, share
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from minigrad.graph.modes import no_grad, state
 from minigrad.graph.variable import Variable
@@ -183,7 +183,7 @@ class Dropout(Structural):
         if x.size:
             drawn = device.empty(x.shape, x.dtype)
             device.random(drawn, "uniform", seed, counter)
-            device.elementwise(DROPPED, (x, drawn, float(p), 1.0 / (1.0 - p)), (out,))
+            device.elementwise(DROPPED, (x, drawn, real(p), 1.0 / (1.0 - p)), (out,))
         return out
 
     gradients = (lambda dy, p, seed, counter: Dropout.apply(dy, p, seed, counter),)
@@ -209,7 +209,7 @@ def dropout(x, p=0.5, training=True, generator=None):
     if p == 1.0:
         return e.zero_of(x)
     source = generator or creation.generator
-    return Dropout.apply(x, float(p), *source.draw(x.size))
+    return Dropout.apply(x, real(p), *source.draw(x.size))
 
 
 functions = (batch_norm, dropout)

@@ -5,8 +5,9 @@ import math
 
 import numpy as np
 
+from minigrad.arguments import RunTimeNumber, real
 from minigrad.array.array import View
-from minigrad.array.dtypes import BY_NUMPY, bool_, float32, float64, int64, promote
+from minigrad.array.dtypes import BY_NUMPY, as_dtype, bool_, float32, float64, int64, promote
 from minigrad.errors import (
     ArgumentTypeError,
     DeviceError,
@@ -32,6 +33,8 @@ def constant(value, name="data", near=None):
     near: a Variable on whose device it is made, and whose float dtype Python's floats take; None:
     the default device, and float32.
     """
+    if isinstance(value, RunTimeNumber):
+        return of_run(value, near)
     data, dtype, is_plain = from_data(name, value)
     device = default_device()
     if near is not None:
@@ -180,6 +183,20 @@ def check_storable(name, data, dtype):
             storable(name, number, dtype)
 
 
+def of_run(number, near=None, dtype=None):
+    """A Variable () that holds a RunTimeNumber, of the dtype that such a number makes."""
+    found = float32 if isinstance(number, float) else int64
+    if isinstance(number, np.generic):
+        found = BY_NUMPY[number.dtype]
+    elif near is not None and found is float32 and near.dtype.is_float:
+        found = near.dtype
+    device = default_device() if near is None else device_of(near.array)
+    array = device.empty((), found if dtype is None else as_dtype(dtype))
+    storable("variable", number, array.dtype)
+    device.fill(array, number)
+    return Variable(array)
+
+
 def variables(name, *values):
     """What was given as a list of Variables; data that is none goes where the first one lies."""
     near = first_variable(values)
@@ -238,7 +255,7 @@ def fitting_numbers(name, operands, dtype):
 def as_float(name, number):
     """An int as a float."""
     try:
-        return float(number)
+        return real(number)
     except OverflowError:
         raise DTypeError(
             f"{name}: wanted a number that a float holds", f"an int of {number.bit_length()} bits"
@@ -263,6 +280,9 @@ def storable(name, number, dtype):
             )
     elif dtype.kind == "i":
         low, high = limits(dtype)
+        is_run_time = isinstance(number, RunTimeNumber) and isinstance(number, int)
+        if is_run_time and low <= number <= high:  # which each run asks again
+            return
         if not (math.isfinite(number) and low <= int(number) <= high):
             shown = number if abs(number) < 2**70 or number != number else "one far larger"
             raise DTypeError(

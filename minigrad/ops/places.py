@@ -138,7 +138,7 @@ def _normal(item, x):
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
     if isinstance(item, int) and not isinstance(item, bool):
-        return item
+        return operator.index(item)
     if not isinstance(item, Variable):
         return _from_python(item)
     if item.dtype.is_float:

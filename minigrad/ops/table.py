@@ -5,7 +5,7 @@ One table each. Nothing here computes.
 
 import inspect
 
-from minigrad.arguments import choice, flag, number, whole
+from minigrad.arguments import RunTimeNumber, choice, flag, number, whole
 from minigrad.array.layout import normalize_axes, normalize_axis, size_of
 from minigrad.errors import ArgumentError, ShapeError
 from minigrad.graph import backward
@@ -253,7 +253,8 @@ def power(a, b):
     """a to the power b; common exponents take the op made for them."""
     b = operand(b, "pow", (a,))
     if isinstance(b, (int, float)) and isinstance(a, Variable):
-        quick = {2: unary.Square, 0.5: unary.Sqrt, -1: unary.Reciprocal, -0.5: unary.Rsqrt}.get(b)
+        common = {2: unary.Square, 0.5: unary.Sqrt, -1: unary.Reciprocal, -0.5: unary.Rsqrt}
+        quick = None if isinstance(b, RunTimeNumber) else common.get(b)
         if quick is not None and (a.dtype.is_float or b == 2):
             return quick.apply(a)
     return binary.Pow.apply(a, b)

@@ -41,7 +41,7 @@ class TestValues:
                 np.testing.assert_allclose(
                     step(x, *args, **more).numpy(), f(x, *args, **more).numpy()
                 )
-        assert len(step.traces) == 11
+        assert len(step.traces) == 9  # numbers that have changed are read by one program
 
     def test_nan_is_itself(self):
         step = mg.compile(lambda x, v: x * v)

@@ -204,7 +204,7 @@ def _correlate(i, at, own):
     return OpaqueText("correlate_f4", before, more, x.shape[0], DIRECT)
 
 
-DIRECT = ("lazy", "tiles", "direct")
+DIRECT = ("lazy", "sums", "tiles", "direct")
 _WITH_SCRATCH = {"convolve": _convolve, "correlate": _correlate, "scatter_add": _add}
 _WRITERS = {
     "gather": _gather,

@@ -208,8 +208,9 @@ class StepText:
             "mathematics_f4", "mathematics_f8", "powers", "random_functions", "random", "checks",
             "lazy", "sums", "gather", "scan", "windows", "tiles", "direct",
         )  # fmt: skip
-        found = [name for name in order if name in self.includes]
         has_blas = self.has_products and not self.in_pieces
+        wanted = {*self.includes, *(["sums"] if has_blas else [])}
+        found = [name for name in order if name in wanted]
         return (*found, *(["blas"] if has_blas else []), "step")
 
 

@@ -91,7 +91,7 @@ def gemm(dtype_name):
     if not find_blas():
         return None
     suffix = {"float32": "f4", "float64": "f8"}[dtype_name]
-    return loader.entry(getattr(loader.load_source("blas"), f"gemm_{suffix}"))
+    return loader.entry(getattr(loader.load_source("blas", ("sums",)), f"gemm_{suffix}"))
 
 
 def _matrix(shape, strides):

@@ -6,6 +6,7 @@ from typing import Any
 from minigrad.array.layout import size_of
 from minigrad.kernels import loader, structural
 from minigrad.kernels.expression import IDENTITY
+from minigrad.kernels.sums import BLOCK
 
 PIXELS, TILE = 1024, 16  # as in source/direct.py
 PRODUCTS = 16  # as long as one element of other kernels, about
@@ -24,7 +25,9 @@ def correlation_scratch(shape, kernels, counts, dilation, images):
     vectors = up(oh * wp, 8) // 8
     image = c * hp * wp + up(o, 4) * 8 * vectors
     step = max(1, min(images, CHUNK // max(1, image)))
-    return up(2 * c * kh * kw + step * image + 16 + wp + 16, 16), vectors, step
+    used = up(2 * c * kh * kw + step * image + 16 + wp + 16, 16)
+    totals = 2 * o * c * kh * kw if images > BLOCK * step else 0
+    return up(used + totals, 16), vectors, step
 
 
 def convolution_scratch(kernels, counts, dilation):
@@ -50,7 +53,7 @@ def turned(shape, strides, offset):
 @functools.cache
 def kernel(name):
     """The machine code of a kernel of `source/direct.py`."""
-    module = loader.load_source("direct", ("lazy", "tiles"))
+    module = loader.load_source("direct", ("lazy", "sums", "tiles"))
     return loader.late_entry(getattr(module, name))
 
 

@@ -10,6 +10,7 @@ On a GPU, whose float64 units are few, the sums of blocks are added as a tree in
 
 BLOCK = 512  # numbers that one accumulator of the kernel's type takes
 DENSE = 4096  # numbers side by side in memory, which a vector of accumulators takes
+MET = 1024  # numbers that may meet in one place of a GPU's memory, by atomic additions
 COLUMNS = 1024  # columns whose sums wait together, as in source/sums.py
 
 

@@ -13,6 +13,7 @@ from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import IDENTITY, Program, call, symbol
+from minigrad.kernels.sums import BLOCK
 from minigrad.kernels.window import Window, pair, window_of
 from minigrad.ops.base import Structural
 from minigrad.ops.indexing import as_shape
@@ -20,6 +21,7 @@ from minigrad.ops.linear import check_pair, swapped
 from minigrad.ops.operands import constant, variables
 
 COLUMNS = 1 << 17  # elements of unfolded windows that a thread holds at once: they stay in cache
+BLOCKS = 64  # of a batch at most, of which each sums gradients of kernels by itself
 TRACED = 8  # chunks of a batch in a compiled step, whose program names each one
 SUM = Program(["a", "b"], [symbol("a") + symbol("b")])
 PLAIN = Window((2, 3), (1, 1), (1, 0), (1, 1))
@@ -176,16 +178,21 @@ class ConvWeight(Structural):
             device.correlate(g, x, out, window)
             return out
         chunks = Chunks(device, n, groups * rows, oh * ow, g.dtype)
-        totals = device.empty((chunks.parts, *shape), g.dtype)
+        block = max(BLOCK, -(-n // BLOCKS))  # of images that have a sum of their own (sums.py)
+        totals = device.empty((-(-n // block) + chunks.parts - 1, *shape), g.dtype)
         device.fill(totals, 0.0)
 
         def images(k, a, b, columns):
             device.unfold(images_of(x, a, b), columns, window)
-            falling = as_groups(images_of(g, a, b), groups, o // groups)
-            total = kernels_of(images_of(totals, k, k + 1).view(shape, totals.strides[1:]), groups)
-            every = total.view((b - a, *total.shape), (0, *total.strides))  # a sum over the images
-            right = swapped(as_groups(columns, groups, rows))
-            device.matmul(falling, right, every, accumulate=True)
+            for first in range(a // block * block, b, block):
+                low, high = max(a, first), min(b, first + block)
+                place = first // block + k  # ranges side by side share no sum
+                total = images_of(totals, place, place + 1).view(shape, totals.strides[1:])
+                total = kernels_of(total, groups)
+                every = total.view((high - low, *total.shape), (0, *total.strides))
+                falling = as_groups(images_of(g, low, high), groups, o // groups)
+                right = swapped(as_groups(images_of(columns, low - a, high - a), groups, rows))
+                device.matmul(falling, right, every, accumulate=True)  # a sum over the images
 
         chunks.run(images)
         out = device.empty(shape, g.dtype)

@@ -156,6 +156,30 @@ def test_batch_norm_far_from_zero(way):
     np.testing.assert_allclose(y.var((0, 2, 3)), 1, rtol=2e-5)
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_gradient_of_kernels_over_many_images(stride, way):
+    layer = mg.nn.Conv2d(1, 2, 3, stride=stride, padding=1)
+
+    def gradients(x):
+        (layer(x) * 0.1).sum().backward()
+        found = layer.bias.grad, layer.weight.grad
+        layer.bias.grad = layer.weight.grad = None
+        return found
+
+    n, images = 100_000, tenths(100_000, 1, 4, 4)
+    windows = n * (4 // stride) ** 2
+    bias, weight = way(gradients)(images)
+    near(bias, windows * TENTH)
+    near(weight[:, :, 1, 1], windows * TENTH * TENTH, 3 * BOUND)
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 4), (1, 64), (64, 1)])
+def test_long_products_of_few_elements(m, n, way):
+    a, b = tenths(m, 1_000_000), tenths(1_000_000, n)
+    near(way(mg.matmul)(a, b), 1_000_000 * TENTH * TENTH)
+    near(way(mg.matmul)(tenths(1_000_000, m).T, b), 1_000_000 * TENTH * TENTH)
+
+
 def test_infinities_and_nan_stay_what_they_are(way):
     x = np.full((2_000, 4), 0.1, np.float32)
     x[700, 0] = np.inf

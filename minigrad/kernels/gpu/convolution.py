@@ -64,7 +64,7 @@ class Convolution:
         rows = out.size // o
         taps = self._taps(x.shape, window)
         tiles = -(-o // TILE.rows), -(-rows // TILE.columns)
-        splits, per_split = pieces_of(n * -(-pixels // TILE.depth), tiles[0] * tiles[1])
+        splits, per_split = pieces_of(n * -(-pixels // TILE.depth), TILE.depth, tiles[0] * tiles[1])
         target = out if splits == 1 else self.empty((splits, out.size), out.dtype)
         is_wide = rows % 4 == 0 and target.address % 16 == 0
         operands = (

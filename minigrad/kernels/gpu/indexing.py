@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from minigrad.array.dtypes import int32, int64
+from minigrad.array.dtypes import float32, int32, int64
 from minigrad.kernels.gpu.entries import CODE, blocks_of, entry
+from minigrad.kernels.sums import MET
 
 THREADS = 256
 FEW = 1024  # indices that are cheaper to compare with one another than to write down
@@ -49,8 +50,34 @@ class Indexing:
             self.copy(wide, out)
             return
         blocks, threads = rows_of(outer * m, r)
+        if out.dtype is float32 and m > MET:
+            self._add_shared(source, index, out, blocks, threads)
+            return
         kernel = entry("gpu_indexing", "scatter_add", CODE[out.dtype.name], "T*" + ROWS)
         self.launch(kernel, blocks, threads, (source, index, out, outer, n, m, r))
+
+    def _add_shared(self, source, index, out, blocks, threads):
+        """scatter_add where more rows may meet than one sum of float32 takes (sums.py).
+
+        Each MET of them have a row of their own. Those rows are then added in the same way.
+        """
+        (outer, n, r), m = out.shape, source.shape[1]
+        rows = m // MET
+        counts, used, bases = (self.empty((size,), int32) for size in (n, 1, n))
+        ranks, owners = self.empty((m,), int32), self.empty((rows,), int64)
+        further = self.empty((outer, rows, r), float32)
+        for x in (counts, used, owners, further):  # rows that nobody gets are zeros for target 0
+            self.fill(x, 0)
+        kernel = entry("gpu_indexing", "rank", "i8", "i8* i4* i4* i8")
+        self.launch(kernel, blocks_of(m, THREADS), THREADS, (index, counts, ranks, m))
+        kernel = entry("gpu_indexing", "share_out", "i8", "i4* i4* i4* i8* i8 i8")
+        operands = (counts, used, bases, owners, n, MET)
+        self.launch(kernel, blocks_of(n, THREADS), THREADS, operands)
+        words = "T* i8* i4* i4* T* T*" + " i8" * 6
+        kernel = entry("gpu_indexing", "scatter_add_shared", "f4", words)
+        operands = (source, index, ranks, bases, out, further, outer, n, m, r, rows, MET)
+        self.launch(kernel, blocks, threads, operands)
+        self.scatter_add(further, owners, out)
 
     def put(self, source, index, out):
         """out[o, index[i], :] = source[o, i, :]; of equal indices the last one wins."""

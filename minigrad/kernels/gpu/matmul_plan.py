@@ -18,6 +18,8 @@ SMALL = Tile(64, 64, 16, 4, 4)
 SMALL_8 = Tile(64, 64, 8, 4, 4)  # for elements of 8 bytes
 BUSY = 128  # blocks that keep a GPU busy: about its number of multiprocessors
 LEAST = 8  # steps along k that are worth a block of their own
+LONG = 4096  # products that one sum takes, if the sums of pieces are few
+MOST_PIECES = 1024  # which one thread adds
 MOST_BLOCKS = 65535  # along an axis of the grid, but for the first
 
 
@@ -164,12 +166,17 @@ def plan(p, dtype, a_remainder, b_remainder):
     tile = SMALL if dtype is float32 else SMALL_8
     if whole and min(p.m, p.n) > SMALL.rows and _blocks(p, LARGE) >= BUSY // 2:
         tile = LARGE
-    return Plan(tile, whole, *pieces_of(p.folds * -(-p.k // tile.depth), _blocks(p, tile)))
+    steps = p.folds * -(-p.k // tile.depth)
+    return Plan(tile, whole, *pieces_of(steps, tile.depth, _blocks(p, tile)))
 
 
-def pieces_of(steps, blocks):
-    """(pieces, steps in each) of a sum in so many steps, where a launch has few blocks."""
-    pieces = max(1, min(BUSY // blocks, steps // LEAST))
+def pieces_of(steps, depth, blocks):
+    """(pieces, steps in each) of a sum in so many steps of a depth, by a launch of blocks.
+
+    Few blocks leave a GPU idle, and a long sum in float32 loses accuracy.
+    """
+    long = min(steps * depth // LONG, MOST_PIECES // blocks)
+    pieces = max(1, min(BUSY // blocks, steps // LEAST), long)
     each = -(-steps // pieces)
     return -(-steps // each), each
 

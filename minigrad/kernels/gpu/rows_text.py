@@ -17,6 +17,8 @@ from minigrad.kernels.gpu.row_analysis import analysed
 from minigrad.kernels.gpu.rows_form import row_operands
 from minigrad.kernels.gpu.text import LANES, GpuEmitter, GpuText, Space
 
+RUN = 64  # accesses of a thread along a row that one sum takes
+
 
 def rows_text(program, form):
     """The GpuKernel: (inputs, outputs, n_i rows, n_j columns, sizes and strides).
@@ -88,17 +90,28 @@ class _Writer(ColumnSums):
 
     # -- loops over the row ----------------------------------------------------------------------
 
-    def over(self, indent, write, limit="n"):
-        """A loop over this thread's accesses of a row; write(indent) adds what it does at c."""
+    def over(self, indent, write, limit="n", block=None):
+        """A loop over this thread's accesses of a row; write(indent) adds what it does at c.
+
+        block: lines before and after every RUN accesses of rows that are too long to be kept.
+        """
         text, form = self.text, self.form
         first, step = "lane", form.team
         if form.vector:
             first, step = f"{LANES} * lane", LANES * form.team
         if not form.units:
             text.line(indent, f"c = {first}")
+            before, after = block or ((), ())
+            if block:
+                text.line(indent, f"while c < {limit}:")
+                indent += 1
+                text.line(indent, f"stop = min(c + {RUN * step}, {limit})")
+                text.all_lines(indent, before)
+                limit = "stop"
             text.line(indent, f"while c < {limit}:")
             write(indent + 1)
             text.line(indent + 1, f"c += {step}")
+            text.all_lines(indent, after)
             return
         text.line(indent, f"for u in range({form.units}):")
         text.line(indent + 1, f"c = {first} + {step} * u")
@@ -158,8 +171,11 @@ class _Writer(ColumnSums):
             return []
         return [n for n in used.inputs if n not in self.emitter.registers]
 
-    def _pass(self, used, steps, after=()):
-        """One loop over the row: reads, formulas, what `steps()` makes of them, then `after`."""
+    def _pass(self, used, steps, after=(), block=None):
+        """One loop over the row: reads, formulas, what `steps()` makes of them, then `after`.
+
+        block: as of `over`.
+        """
         text, emitter = self.text, self.emitter
         near = self._near(used)
         for name in near:
@@ -184,7 +200,7 @@ class _Writer(ColumnSums):
             text.all_lines(indent, after)
 
         if lines:
-            self.over(2, write)
+            self.over(2, write, block=block)
         for name in near:
             del emitter.registers[name]
 
@@ -200,10 +216,19 @@ class _Writer(ColumnSums):
             names.append(emitter.new_name())
             gatherings.append(Accumulator(how, "f", real, start))
             text.line(2, f"{names[-1]} = {start}")
+        parts = names
+        block = None
+        if not self.form.units:  # a long row: sums of blocks, and their sum
+            parts = [emitter.new_name() for _ in names]
+            pairs = list(zip(names, parts, gatherings, strict=True))
+            block = (
+                [f"{part} = {gathering.start}" for _, part, gathering in pairs],
+                [f"{name} = {g.combined(name, part)}" for name, part, g in pairs],
+            )
 
         def steps():
             lines = []
-            for e, name, gathering in zip(used.reductions, names, gatherings, strict=True):
+            for e, name, gathering in zip(used.reductions, parts, gatherings, strict=True):
                 value = emitter.value(e.args[0], "f")
                 if not value.isidentifier():
                     fresh = emitter.new_name()
@@ -212,7 +237,7 @@ class _Writer(ColumnSums):
                 lines.append(f"{name} = {gathering.combined(name, value)}")
             return lines
 
-        self._pass(used, steps)
+        self._pass(used, steps, block=block)
         shuffled(2, text, names, gatherings, min(self.form.team, 32))
         if self.form.team > 32:
             self._meet_warps(names, gatherings)

@@ -1,4 +1,4 @@
-"""Convolution without unfolded windows: stride 1, one group, float32; needs tiles.py.
+"""Convolution without unfolded windows: stride 1, one group, float32; needs sums.py and tiles.py.
 
 An image is copied to planes (hp, wp) with their border of zeros. Sums run over whole planes of
 pitch wp, so that a vector may span two rows: the few columns beyond ow are computed and dropped.
@@ -87,7 +87,8 @@ def correlate_f4(
     """total (o, c, kh, kw) = the sums over images start to stop - 1 of g times x's windows.
 
     `step` images are copied at a time, g's lines too, with zeros beyond ow: a NaN or an infinity
-    in x can so reach more of the sums than those that it belongs to.
+    in x can so reach more of the sums than those that it belongs to. After SUMMED times the sums go
+    over to float64 ones behind the rest of the scratch memory.
     """
     g, x, total, places = f4_at(g_at), f4_at(x_at), f4_at(total_at), i8_at(scratch_at)
     hp, wp = oh + (kh - 1) * dh, ow + (kw - 1) * dw
@@ -100,8 +101,21 @@ def correlate_f4(
     zeroed(planes, step * x_image + 16 + wp)  # read beyond the last, times 0: it must be no NaN
     zeroed(rising, step * channels * g_plane)
     zeroed(total, o * taps)
+    used = 2 * taps + step * (x_image + channels * g_plane) + 16 + wp + 16
+    totals = f8_at(scratch_at + 4 * ((used + 15) // 16 * 16))
+    is_long = stop - start > SUMMED * step
+    if is_long:
+        for e in range(o * taps):
+            totals[e] = F8(0)
+    left = SUMMED
     for n in range(start, stop, step):
         count = min(step, stop - n)
+        if left == 0:
+            left = SUMMED
+            for e in range(o * taps):
+                totals[e] += F8(total[e])
+                total[e] = F4(0)
+        left -= 1
         for k in range(count):
             image = moved(x, (n + k) * c * h * w)
             bordered(image, moved(planes, k * x_image), c, h, w, hp, wp, ph, pw)
@@ -120,3 +134,6 @@ def correlate_f4(
                 for m in range(min(4, o - first)):
                     for s in range(min(3, taps - t)):
                         total[(first + m) * taps + t + s] += sums[m * 3 + s]
+    if is_long:
+        for e in range(o * taps):
+            total[e] = F4(totals[e] + F8(total[e]))

@@ -86,21 +86,21 @@ def put_1(source_at, index_at, out_at, outer, n, m, r, start, stop):
 def add_f4(source_at, index_at, out_at, outer, n, m, r, scratch_at, start, stop):
     """out[o, index[i]] += source[o, i] for targets from start to stop - 1, float32.
 
-    When a target has taken BLOCK rows its sum goes over to a row of float64 `totals`, and it begins
-    anew. scratch: an int32 for each target, how many rows are left, and another, which row of the
-    totals is its own; an int64 for each row of the totals, whose it is; the totals. Targets take
-    fewer than BLOCK rows each if scratch_at is 0.
+    A target that has taken SUMMED rows hands its sum to a row of float64 `totals` and begins anew.
+    scratch: an int32 for each target, how many rows are left, and another, which row of the totals
+    is its own; an int64 for each row of the totals, whose it is; the totals. Targets take fewer
+    than SUMMED rows each if scratch_at is 0.
     """
     source, index, out = f4_at(source_at), i8_at(index_at), f4_at(out_at)
     size = stop - start
-    most = min(size, m // BLOCK)
+    most = min(size, m // SUMMED)
     left, places = i4_at(scratch_at), i4_at(scratch_at + 4 * size)
     owners, totals = i8_at(scratch_at + 8 * size), f8_at(scratch_at + 8 * (size + most))
     for o in range(outer):
         used = I8(0)
         if scratch_at != 0:
             for k in range(size):
-                left[k] = I4(BLOCK)
+                left[k] = I4(SUMMED)
         for i in range(m):
             k = index[i]
             if start <= k < stop:
@@ -111,14 +111,14 @@ def add_f4(source_at, index_at, out_at, outer, n, m, r, scratch_at, start, stop)
                     continue
                 rest = left[k - start] - 1
                 left[k - start] = I4(rest)
-                if rest == 0 or rest == BLOCK:
+                if rest == 0 or rest == SUMMED:
                     if rest == 0:
                         places[k - start] = I4(used)
                         owners[used] = k
                         for j in range(r):
                             totals[used * r + j] = F8(0)
                         used += 1
-                    left[k - start] = I4(2 * BLOCK)
+                    left[k - start] = I4(2 * SUMMED)
                     place = I8(places[k - start]) * r
                     for j in range(r):
                         totals[place + j] += F8(out[target + j])

@@ -43,6 +43,50 @@ def scatter_add(source, index, out, outer, n, m, r):
 
 
 @exact_jit
+def rank(index, counts, ranks, m):
+    """ranks[i] = how many equal indices came before; counts[k], 0 before, = how often k is there.
+
+    Which of equal indices comes first differs from run to run.
+    """
+    for i in range(cuda.grid(1), m, cuda.gridsize(1)):
+        ranks[i] = atomic_add(counts, index[i], I4(1))
+
+
+@exact_jit
+def share_out(counts, used, bases, owners, n, most):
+    """Gives a target further rows, one for each `most` sources beyond the first so many.
+
+    They begin at bases[k], and owners of each is k. used[0], 0 before: rows given so far.
+    """
+    for k in range(cuda.grid(1), n, cuda.gridsize(1)):
+        if counts[k] > most:
+            more = (I8(counts[k]) - 1) // most
+            base = I8(atomic_add(used, 0, I4(more)))
+            bases[k] = I4(base)
+            for row in range(base, base + more):
+                owners[row] = I8(k)
+
+
+@exact_jit
+def scatter_add_shared(source, index, ranks, bases, out, further, outer, n, m, r, rows, most):
+    """As scatter_add, at most `most` sources a row: the others go to rows of `further`.
+
+    further: (outer, rows, r), shared out by share_out.
+    """
+    for row in range(first_row(), outer * m, step_of_rows()):
+        o = row // m if outer > 1 else row * 0
+        k, past = index[row - o * m], I8(ranks[row - o * m]) // most
+        if past == 0:
+            target = (o * n + k) * r
+            for j in range(first_along(), r, step_along()):
+                atomic_add(out, target + j, source[row * r + j])
+        else:
+            target = (o * rows + bases[k] + past - 1) * r
+            for j in range(first_along(), r, step_along()):
+                atomic_add(further, target + j, source[row * r + j])
+
+
+@exact_jit
 def last_of_few(index, wins, m):
     """wins[i] = 1 if no place after i has the same index, else 0: by looking at all of them."""
     for i in range(cuda.grid(1), m, cuda.gridsize(1)):

@@ -10,6 +10,7 @@ reach what follows them and nothing else.
 # pyright: reportUndefinedVariable=false
 
 BLOCK, EACH = 256, 8  # threads of a block, elements of a thread
+RUN = 256  # elements that a thread adds to one sum
 ALL = 0xFFFFFFFF  # lanes of a warp
 
 
@@ -53,16 +54,18 @@ def first_of_lane(piece):
 
 @exact_jit
 def cumsum_columns(x, out, outer, n, inner):
-    """Running sums, a thread a sequence."""
+    """Running sums, a thread a sequence; a block of RUN elements adds to the sum before it."""
     for s in range(cuda.grid(1), outer * inner, cuda.gridsize(1)):
         o = s // inner
         at = o * n * inner + s - o * inner
-        total = x[at]
-        out[at] = total
-        for _ in range(1, n):
-            at += inner
-            total += x[at]
-            out[at] = total
+        before = T(0)
+        for start in range(0, n, RUN):
+            total = T(0)
+            for _ in range(start, min(start + RUN, n)):
+                total += x[at]
+                out[at] = before + total
+                at += inner
+            before += total
 
 
 @exact_jit

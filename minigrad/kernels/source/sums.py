@@ -8,7 +8,7 @@ all blocks in float64. On the stack LLVM knows that nobody else has a pointer to
 
 from numba.core import cgutils
 
-BLOCK, COLUMNS = 512, 1024  # as in kernels/sums.py
+SUMMED, COLUMNS = 512, 1024  # as BLOCK and COLUMNS of kernels/sums.py
 
 
 def _on_stack(element):
@@ -39,3 +39,13 @@ def doubles_at(typing, pointer, place):
         return builder.bitcast(at, context.get_value_type(signature.return_type))
 
     return types.CPointer(types.float64)(pointer, types.int64), code
+
+
+@intrinsic
+def address_of(typing, pointer):
+    """The address that a pointer holds."""
+
+    def code(context, builder, signature, arguments):
+        return builder.ptrtoint(arguments[0], context.get_value_type(types.int64))
+
+    return types.int64(pointer), code

@@ -66,6 +66,7 @@ class Recording:
             buffer = min(fitting, key=lambda b: b.nbytes)
             self._free.remove(buffer)
             buffer.owners += 1
+            buffer.requested = max(buffer.requested, need)  # the simulator looks at it
             out = Array(buffer, shape, dtype)
             out.is_flat = False
             return out

@@ -60,6 +60,7 @@ class Row:
         found = self.cells.get(dtype)
         if found is None:
             array = cpu.empty((), dtype)
+            array.buffer.is_foreign = True  # each call writes it: what a graph keeps is a copy
             found = self.cells[dtype] = array, CELLS[dtype].from_address(array.address)
         return found
 

@@ -194,7 +194,7 @@ class Pullback:
         targets: the number of the edge of each result.
     """
 
-    modes, default, function = None, None, None
+    modes, default, function, numbers = None, None, None, None
     donated = identities = unused = members = ()
 
     def __init__(self, name, capture, outputs, kept, targets):

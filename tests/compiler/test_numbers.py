@@ -249,3 +249,16 @@ def test_numbers_of_a_frozen_surrounding_still_raise():
     with pytest.raises(TraceError, match="was frozen then"):
         for t in range(4):
             step(x, t / 10)
+
+
+def test_backward_of_an_earlier_call_has_the_number_of_that_call():
+    w = mg.variable([1.0, 2.0], requires_grad=True)
+    step = mg.compile(lambda x, t: (x * w * t).sum())
+    x = mg.ones(2)
+    for t in FLOATS:
+        step(x, t)
+    first, second = step(x, 2.0), step(x, 3.0)
+    first.backward()
+    assert w.grad.tolist() == [2.0, 2.0]
+    second.backward()
+    assert w.grad.tolist() == [5.0, 5.0]

@@ -1,9 +1,14 @@
 """Gradients that are zero by definition are 0 whatever arrives, also inf and NaN."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import minigrad as mg
+from minigrad.graph.node import Node
+from minigrad.kernels.expression import Expression
+from minigrad.ops.plan import ElementwisePlan
 
 INF, NAN = np.inf, np.nan
 X = np.array([0.3, 1.0, -1.0, 2.5])
@@ -95,12 +100,15 @@ def test_in_a_compiled_step():
             check(name, found)
 
 
-def test_a_formula_that_is_a_number_is_that_number_to_second_order():
-    """Where the gradient of an operation does not depend on dy's value at all."""
-    from minigrad.kernels.expression import call
-
-    dy = mg.variable(DY)
-    assert call("where", False, dy, 2.0).tolist() == [2.0] * 4
+def test_a_gradient_that_is_a_number_is_that_number_whatever_arrives():
+    two = SimpleNamespace(
+        name="two", inputs=("x",), gradient_formulas=(Expression("constant", 2.0),)
+    )
+    plan, (x, dy) = ElementwisePlan(two, 1), leaves()
+    (first,) = plan.backward_graph(Node(plan, (x,)), dy)
+    assert first.tolist() == [2.0] * 4
+    (second,) = mg.gradients([first], [dy], dy=[dy.detach()])
+    assert second.tolist() == [0.0] * 4
 
 
 # -- losses --------------------------------------------------------------------------------------

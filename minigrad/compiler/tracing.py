@@ -21,6 +21,7 @@ from minigrad.errors import TraceError
 from minigrad.graph.modes import state
 from minigrad.kernels import backend
 from minigrad.kernels.backend import default_device
+from minigrad.ops.creation import generator
 
 
 class Traced:
@@ -31,8 +32,11 @@ class Traced:
     passed in. donated: indices of donated argument Values; unused: Members whose memory no result
     could take; copies: {donated index: in how many calls its memory was copied, since somebody
     shared or saw it}; default: the device of new arrays, None for the CPU; moving: see `gradients`;
-    run: see `wrapper`; seconds: of tracing and compiling. numbers: see `numbers`, or None.
+    run: see `wrapper`; seconds: of tracing and compiling. numbers: see `numbers`, or None. draws:
+    whose numbers it draws.
     """
+
+    draws = generator
 
     def __init__(self, step, description, found, groups, members, donated, numbers=None):
         self.function = step.function
@@ -140,7 +144,6 @@ def _make(pullback):
     pullback.plan = pullback.plan or _planned(pullback.capture)
     wrapper = _wrapped(pullback, pullback.failed)
     wrapper.left[0] = 0  # it is never traced again
-    wrapper.scope["generator"] = pullback.draws
     pullback.wrapper, pullback.run = wrapper, wrapper.run
     pullback.seconds = time.perf_counter() - began
     return pullback.run

@@ -28,7 +28,6 @@ from minigrad.kernels import backend
 from minigrad.kernels.blas import single_threaded
 from minigrad.kernels.cpu import cpu
 from minigrad.kernels.threads import threads
-from minigrad.ops.creation import generator
 
 pool = cpu.pool
 MISS, RECHECK = object(), object()
@@ -60,7 +59,7 @@ class Wrapper(MemoryLines, EffectLines):
         self.scope: dict = dict(binding.description.scope) | {
             "MISS": MISS, "RECHECK": RECHECK, "Array": Array, "Variable": Variable,
             "state": state, "active": backend._active, "writes": writes, "moves": moves,
-            "generator": generator, "new": object.__new__, "OURS": OURS,
+            "generator": binding.draws, "new": object.__new__, "OURS": OURS,
             "pool": pool, "grow": pool.grow, "getrefcount": sys.getrefcount, "ALONE": ALONE,
             "getframe": sys._getframe, "LEFT": self.left, "WRITES": self.known_writes,
             "TABLE": self.table, "SYNC": self.sync, "REBIND": weakly(self._rebind), "EPOCH": [-1],

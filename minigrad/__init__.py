@@ -42,6 +42,7 @@ for _name in (
     _NAMES[_name] = "minigrad.ops.creation"
 for _name in ("device", "set_default_device", "get_default_device"):
     _NAMES[_name] = "minigrad.ops.devices"
+_NAMES["set_flush_denormal"] = "minigrad.kernels.denormals"
 for _name in ("arange", "linspace", "eye"):
     _NAMES[_name] = "minigrad.ops.ranges"
 _KNOWN_AS = {  # what people who come from PyTorch and NumPy try first

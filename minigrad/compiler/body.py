@@ -3,7 +3,7 @@
 from minigrad.array.layout import size_of
 from minigrad.compiler.emit import reductions
 from minigrad.compiler.form import ALL, SUMS, Form, kind_of
-from minigrad.kernels.codegen import combine, start_value, stored_as
+from minigrad.kernels.codegen import combine, gathered, start_value, stored_as
 from minigrad.kernels.sums import BLOCK
 
 
@@ -299,7 +299,7 @@ class Body(Form):
         if k in self.columns:
             column = "j - low" if self.form == "tile" else self.flat_column()
             place = f"scratch[{self.columns.index(k) * width} + {column}]"
-            return f"{place} = {place} + {value}"
+            return f"{place} = {gathered('sum', place, value, 'f')}"
         place = f"{t.name}[{t.index}]"
         load = f"({place} != U1(0))" if t.kind.kind == "b" else place
         if not value.isidentifier():
@@ -315,4 +315,4 @@ def _combined(how, total, value, kind, real):
     """One step of a reduction; the largest and smallest by an instruction that keeps NaN."""
     if kind == "f" and how in ("max", "min"):
         return f"{'largest_of' if how == 'max' else 'smallest_of'}({total}, {value})"
-    return combine(how, total, value, kind)
+    return gathered(how, total, value, kind)

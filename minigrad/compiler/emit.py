@@ -44,7 +44,7 @@ class LoopEmitter(Emitter):
             return f"choose({self.value(e.args[0], 'b')}, {a}, {b})"
         if e.op in ("maximum", "minimum") and self.kind(e) == "f":
             a, b = (self.value(x, "f") for x in e.args)
-            return f"{'largest_of' if e.op == 'maximum' else 'smallest_of'}({a}, {b})"
+            return f"choose(({a} {'>' if e.op == 'maximum' else '<'} {b}) | ({a} != {a}), {a}, {b})"
         return super()._code(e)
 
 

@@ -8,15 +8,10 @@ unrolled loop for one: it becomes a loop over a list of numbers, `code`, that sa
 called with what; its text holds each form of call once.
 """
 
-import platform
 from array import array
 
 from minigrad.compiler.invocation import Address, Writer
 
-FLUSHES = platform.machine() in ("x86_64", "AMD64")
-# Moments and gradients of a trained model become denormal numbers, many times slower than zeros:
-# steps flush them (flush to zero, denormals are zero), as XLA's do, and restore the mode.
-FLUSH = 0x8040
 WRITTEN_OUT = 24  # calls up to which a step is written out
 HEAD = 5  # numbers before the arguments of a call: form, next, who, extent, grain
 MEET = 0  # the form of a barrier; its grain: the number of the last check before it
@@ -176,8 +171,7 @@ class StepText:
 
         A later one may have failed already: a thread that is ahead has run it. All leave after it.
         """
-        inside = [*(["write_modes(modes)"] if FLUSHES else []), "return i8_at(status)[0]"]
-        return [f"if 0 < i8_at(status)[0] <= {last}:", *(f"    {x}" for x in inside)]
+        return [f"if 0 < i8_at(status)[0] <= {last}:", "    return i8_at(status)[0]"]
 
     def _whole(self, lines):
         kernels = [
@@ -193,10 +187,7 @@ class StepText:
         if not self.code:
             first = 4 if self.is_random else 2
             head += [f"p{k} = table[{k}]" for k in range(first, len(self.slots))]
-        if FLUSHES:
-            head += ["modes = read_modes(I4(0))", f"write_modes(modes | I4({FLUSH}))"]
-        end = ["write_modes(modes)"] if FLUSHES else []
-        body = "\n".join(f"    {x}" for x in (*head, *lines, *end, "return I8(0)"))
+        body = "\n".join(f"    {x}" for x in (*head, *lines, "return I8(0)"))
         arguments = ["t", "T", "table_at", "code_at", *(["at", "stop"] if self.code else [])]
         types = ",".join(["i8"] * len(arguments))
         step = f'@jit("i8({types})")\ndef step({", ".join(arguments)}):\n{body}\n'

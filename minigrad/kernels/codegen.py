@@ -104,6 +104,15 @@ def combine(how, acc, value, real_kind):
     return f"{value} if {value} {sign} {acc}{nan} else {acc}"
 
 
+def gathered(how, acc, value, kind):
+    """`combine` for loops that become vector code: LLVM may reorder sums and products of floats."""
+    if kind == "f" and how in ("sum", "mean"):
+        return f"plus({acc}, {value})"
+    if kind == "f" and how == "prod":
+        return f"times({acc}, {value})"
+    return combine(how, acc, value, kind)
+
+
 def start_value(how, kind, real, integer="int64"):
     """What a reduction begins with; integer: the type in which one of ints gathers."""
     if how in ("any", "all"):

@@ -203,12 +203,10 @@ class Emitter:
         if op in ("maximum", "minimum"):
             a, b = values
             sign = ">" if op == "maximum" else "<"
-            # NaN wins, as in NumPy: a comparison with NaN is false, so test it apart
-            return (
-                f"{a} if {a} {sign}= {b} or {a} != {a} else {b}"
-                if kind == "f"
-                else (f"{a} if {a} {sign}= {b} else {b}")
-            )
+            # NaN wins, as in NumPy: a comparison with NaN is false, so test it apart. Of equals,
+            # 0 and -0 for two, the second, also as in NumPy.
+            nan = f" or {a} != {a}" if kind == "f" else ""
+            return f"{a} if {a} {sign} {b}{nan} else {b}"
         if op == "neg":
             return f"-{values[0]}"
         if op == "abs":

@@ -7,6 +7,7 @@ import numpy as np
 from minigrad.kernels.codegen import (
     Kernel,
     combine,
+    gathered,
     index_text,
     operand_names,
     renamed_outputs,
@@ -115,14 +116,14 @@ class _Reduction:
             self.kernel.loop(deep + depth, i, f"n_{i}")
         return deep + len(names)
 
-    def _element(self, deep, accumulator):
+    def _element(self, deep, accumulator, join=gathered):
         """One element joins an accumulator."""
         self._lines(deep, self.emitter.lines)
         value = self.value
         if not value.isidentifier():
             self.kernel.line(deep, f"value = {value}")
             value = "value"
-        text = combine(self.how, accumulator, value, self.kind)
+        text = join(self.how, accumulator, value, self.kind)
         self.kernel.line(deep, f"{accumulator} = {text}")
 
     def _blocks(self, deep, size):
@@ -194,7 +195,7 @@ class _Reduction:
         kernel.loop(deep, "j", "n_j")
         load = f"{self.target} != U1(0)" if dtype.kind == "b" else self.target
         kernel.line(deep + 1, f"before = {load}")
-        self._element(deep + 1, "before")
+        self._element(deep + 1, "before", combine)
         kernel.line(deep + 1, f"{self.target} = {stored_as('before', dtype, self.kind)}")
         if self.how == "mean":
             kernel.loop(base, "j", "n_j")

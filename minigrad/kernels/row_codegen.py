@@ -2,6 +2,7 @@
 
 from minigrad.kernels.codegen import (
     Kernel,
+    gathered,
     index_text,
     operand_names,
     renamed_outputs,
@@ -137,7 +138,7 @@ class _Passes:
                 assert e.op in ("row_sum", "row_mean"), f"no code for {e.op}"
                 part = f"{name}_part" if block else name
                 (blocks if block else starts).append(f"{part} = {real}(0)")
-                steps.append(f"{part} = {part} + {value}")
+                steps.append(f"{part} = {gathered('sum', part, value, 'f')}")
                 if block:
                     starts.append(f"{name} = F8(0)")
                     joins.append(f"{name} += F8({part})")

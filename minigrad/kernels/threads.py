@@ -12,6 +12,8 @@ import time
 from operator import methodcaller
 from typing import Any
 
+from minigrad.kernels import denormals
+
 LONGEST_WAIT = 10.0  # seconds for the calls of an interrupted run to end
 AT_ONCE = (False,)  # acquire(False): take a lock if it is free, do not wait
 
@@ -35,17 +37,21 @@ class _Worker:
         self.call: Any = None
         self.error: BaseException | None = None
         self.is_running = False
+        self.mode: int | None = None  # how it computes with subnormal numbers, once it was told
         threading.Thread(target=self._run, daemon=True, name="minigrad-kernel").start()
 
-    def hand(self, function, arguments):
-        """What to call once `wake` is released."""
-        self.call, self.error, self.is_running = (function, arguments), None, True
+    def hand(self, function, arguments, mode):
+        """What to call once `wake` is released, and in which mode of `denormals`."""
+        self.call, self.error, self.is_running = (function, arguments, mode), None, True
 
     def _run(self):
         while True:
             self.wake.acquire()
             try:
-                function, arguments = self.call
+                function, arguments, mode = self.call
+                if mode != self.mode:
+                    denormals.set_mode(mode)
+                    self.mode = mode
                 function(*arguments)
             except BaseException as error:  # handed to the caller, who raises it
                 self.error = error
@@ -82,8 +88,9 @@ class Threads:
                 for arguments in argument_lists:
                     function(*arguments)
                 return
+            mode = denormals.get_mode()
             for worker, arguments in zip(workers, others, strict=True):
-                worker.hand(function, arguments)
+                worker.hand(function, arguments, mode)
             woken += map(_call, [w.wake.release for w in workers])
             error = _error_of(function, last)
             for worker in workers:
@@ -126,8 +133,9 @@ class Threads:
                 workers = self._ready(len(others))
             if workers is None:
                 return False
+            mode = denormals.get_mode()
             for worker, arguments in zip(workers, others, strict=True):
-                worker.hand(function, arguments)
+                worker.hand(function, arguments, mode)
             calls = [w.wake.release for w in workers]
             calls.append(functools.partial(function, *first))
             returned += map(_call, calls)

@@ -14,7 +14,7 @@ class SoftmaxRow(RowWise):
 
     def formula(x):
         exponential = e.exp(x - e.row_max(x))
-        return exponential / e.row_sum(exponential)
+        return exponential * (1.0 / e.row_sum(exponential))
 
     def gradient(dy, y):
         return y * (dy - e.row_sum(dy * y))
@@ -46,16 +46,17 @@ class CrossEntropyRow(RowWise):
     numbers = (0.1,)
 
     def formula(x, label, smoothing):
-        m = e.row_max(x)
-        log_sum = m + e.log(e.row_sum(e.exp(x - m)))
-        chosen = e.row_sum(where(e.equal(e.column_of(x), label), x, 0.0))
-        spread = where(e.equal(smoothing, 0.0), 0.0, smoothing * e.row_mean(x))  # not 0 * infinity
+        centred = x - e.row_max(x)  # first: a common offset of the row must cost no digits
+        log_sum = e.log(e.row_sum(e.exp(centred)))
+        chosen = e.row_sum(where(e.equal(e.column_of(x), label), centred, 0.0))
+        mean = e.row_mean(centred)
+        spread = where(e.equal(smoothing, 0.0), 0.0, smoothing * mean)  # not 0 * infinity
         return log_sum - (1.0 - smoothing) * chosen - spread
 
     def gradient(dy, x, label, smoothing):
         x = where(label < 0, 0.0, x)  # 0 * NaN is NaN
         exponential = e.exp(x - e.row_max(x))
-        soft = exponential / e.row_sum(exponential)
+        soft = exponential * (1.0 / e.row_sum(exponential))
         target = where(e.equal(e.column_of(x), label), 1.0 - smoothing, 0.0)
         classes = e.row_sum(where(e.column_of(x) >= 0, 1.0, 0.0))
         spread = where(e.equal(smoothing, 0.0), 0.0, smoothing / classes)

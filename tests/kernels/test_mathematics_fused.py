@@ -1,4 +1,4 @@
-"""The elementary functions fused with other arithmetic, which the flags let LLVM reorder."""
+"""The elementary functions fused with other arithmetic, also where flags let LLVM reorder it."""
 
 import math
 import re
@@ -11,20 +11,24 @@ from minigrad.kernels import loader
 DTYPES = {"f4": np.dtype(np.float32), "f8": np.dtype(np.float64)}
 NAMES = ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos")
 WIDE = {"f4": np.float64, "f8": np.longdouble}
+LOOSE = """def loose(signature):
+    flags = {"reassoc", "contract", "nsz", "arcp"}
+    return njit(signature, nogil=True, error_model="numpy", fastmath=flags)"""
 
 
 def compiled(text):
-    return loader.load(text, loader.MATHEMATICS).kernel
+    """Under flags that let LLVM reorder everything, as kernels of people may have them."""
+    loose = text.replace("@jit(", "@loose(", 1)
+    return loader.load(f"{LOOSE}\n\n{loose}", loader.MATHEMATICS).kernel
 
 
 def address(array):
     return array.ctypes.data
 
 
-def test_kernels_may_reorder_sums_so_that_these_tests_mean_something():
+def test_kernels_may_skip_the_rounding_of_a_product_and_change_nothing_else():
     flags = loader.load("", ()).FLAGS
-    assert "reassoc" in flags
-    assert not {"nnan", "ninf"} & flags, "NaN and infinities would be undefined"
+    assert flags == {"contract"}
 
 
 @pytest.mark.parametrize("code", DTYPES)

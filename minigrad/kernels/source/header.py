@@ -2,6 +2,7 @@
 
 import math  # noqa: F401 - for the kernels that follow this text
 
+import llvmlite.ir as ir  # noqa: F401 - as above
 import numpy as np
 from numba import njit, types
 from numba.core.compiler import Compiler
@@ -9,7 +10,12 @@ from numba.extending import intrinsic
 
 F4, F8 = np.float32, np.float64
 I4, I8, U1, U4, U8 = np.int32, np.int64, np.uint8, np.uint32, np.uint64
-FLAGS = {"reassoc", "contract", "nsz", "arcp"}  # not nnan, ninf: NaN and infinities must work
+# Kernels compute what their text says, so that a fused kernel gives NaN, infinities and zeros where
+# the kernels give them that it stands for. LLVM may only leave out the rounding of a product to
+# which something is added (`contract`). It may not regroup products and sums (`reassoc`: 0 * x * x
+# would be NaN for a large x), estimate quotients (`arcp`: 1 / 0 would be NaN), forget the sign of
+# a zero (`nsz`). Sums over an array are `plus`: in the order of the text they are no vector code.
+FLAGS = {"contract"}
 
 
 def jit(signature):
@@ -83,3 +89,24 @@ def pointer_to(element):
 f4_at, f8_at = pointer_to(types.float32), pointer_to(types.float64)
 i4_at, i8_at = pointer_to(types.int32), pointer_to(types.int64)
 u1_at, u4_at = pointer_to(types.uint8), pointer_to(types.uint32)
+
+
+def _reordered(instruction):
+    """An operation of floats that LLVM may reorder with others like it: for reductions."""
+
+    @intrinsic
+    def function(typing, a, b):
+        def code(context, builder, signature, arguments):
+            x, y = (
+                context.cast(builder, v, t, signature.return_type)
+                for v, t in zip(arguments, signature.args, strict=True)
+            )
+            return getattr(builder, instruction)(x, y, flags=("reassoc", "contract"))
+
+        common = typing.unify_types(a, b)
+        return common(a, b), code
+
+    return function
+
+
+plus, times = _reordered("fadd"), _reordered("fmul")

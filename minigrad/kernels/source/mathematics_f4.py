@@ -5,8 +5,8 @@ its argument to a short interval, evaluates a polynomial there (tools/fit_polyno
 and undoes the reduction. Rounding to an integer adds and subtracts 1.5 * 2^23; the integer then
 stands in the low bits of the sum. What the errors are: docs/numerics.md.
 
-Kernels may reorder their sums (`reassoc`), which would undo the very steps that make these
-functions accurate. `exact_jit` gives them flags of their own.
+A caller that may reorder its sums (`reassoc`) would undo the very steps that make these functions
+accurate. `exact_jit` gives them flags of their own.
 """
 
 # pyright: reportUndefinedVariable=false
@@ -18,6 +18,12 @@ functions accurate. `exact_jit` gives them flags of their own.
 def power_of_two_f4(n):
     """2^n for an integer n from -126 to 127."""
     return I4(I4(n + I4(127)) << I4(23)).view(F4)
+
+
+@exact_jit
+def signed_as_f4(y, x):
+    """y >= 0 with the sign of x."""
+    return I4(F4(y).view(I4) | I4(F4(x).view(I4) & I4(-0x80000000))).view(F4)
 
 
 @exact_jit
@@ -67,13 +73,13 @@ def expm1_f4(x):
 
 @exact_jit
 def tanh_f4(x):
-    """(e^2a - 1) / (e^2a + 1) of a = |x|, with the sign of x."""
+    """(e^2a - 1) / (e^2a + 1) of a = |x|, with the sign of x; e^2a - 1 as expm1 has it."""
     a = abs(x)
     a = F4(10.0) if a > F4(10.0) else a  # 1 from 9.02 on
-    t = expm1_f4(a + a)
-    y = t / (t + F4(2.0))
-    y = -y if x < F4(0.0) else y
-    return x if abs(x) < F4(1e-4) else y
+    n, m = exp_parts_f4(a + a)
+    power = power_of_two_f4(n)
+    t = m * power + (power - F4(1.0))
+    return signed_as_f4(t / (t + F4(2.0)), x)
 
 
 @exact_jit

@@ -192,7 +192,7 @@ def squares_range(x, n):
     """The sum of squares, in float64."""
     total = F8(0)
     for i in range(n):
-        total += F8(x[i]) * F8(x[i])
+        total = plus(total, F8(x[i]) * F8(x[i]))
     return total
 
 

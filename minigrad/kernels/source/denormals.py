@@ -1,0 +1,44 @@
+"""The calling thread's way with subnormal numbers: bits of the processor's control register.
+
+For x86-64 alone. Flush to zero is for results, denormals are zero for operands.
+"""
+
+# pyright: reportUndefinedVariable=false
+
+from numba.core import cgutils
+
+FLUSH = I8(0x8040)
+
+
+def _control_register(name):
+    """Access to the register of SSE, through a word in memory."""
+
+    @intrinsic
+    def access(typing, word):
+        def code(context, builder, signature, arguments):
+            cell = cgutils.alloca_once_value(builder, arguments[0])
+            pointer = ir.IntType(8).as_pointer()
+            kind = ir.FunctionType(ir.VoidType(), [pointer])
+            function = cgutils.get_or_insert_function(builder.module, kind, name)
+            builder.call(function, [builder.bitcast(cell, pointer)])
+            return builder.load(cell)
+
+        return types.int32(types.int32), code
+
+    return access
+
+
+read = _control_register("llvm.x86.sse.stmxcsr")
+write = _control_register("llvm.x86.sse.ldmxcsr")
+
+
+@jit("i8()")
+def get_mode():
+    """The two bits."""
+    return I8(read(I4(0))) & FLUSH
+
+
+@jit("void(i8)")
+def set_mode(bits):
+    """Sets the two bits, and no other."""
+    write(I4((I8(read(I4(0))) & ~FLUSH) | (bits & FLUSH)))

@@ -59,8 +59,8 @@ class Row:
         """The Array () of a dtype that the program reads, and what writes it."""
         found = self.cells.get(dtype)
         if found is None:
-            array = cpu.empty((), dtype)
-            array.buffer.is_foreign = True  # each call writes it: what a graph keeps is a copy
+            # each call writes it, as NumPy may write what it shares: what a graph keeps is a copy
+            array = cpu.adopt(np.zeros((), dtype.numpy), dtype)
             found = self.cells[dtype] = array, CELLS[dtype].from_address(array.address)
         return found
 

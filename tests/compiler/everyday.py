@@ -128,7 +128,7 @@ def discounted_returns_backwards_in_time(rng):
         for t in reversed(range(N)):
             running = rewards[t] + gamma * running
             returns[t] = running
-        return (returns - returns.mean()) / (returns.var() + 1e-6).sqrt()
+        return (returns - returns.mean()) / (returns.var(ddof=0) + 1e-6).sqrt()
 
     return step, [], [(floats(rng, N), 0.9 + 0.01 * t) for t in range(4)]
 

@@ -56,8 +56,8 @@ def whole(where, name, value, at_least=None, fix=None):
 
 
 def number(
-    where, name, value, low=-math.inf, high: float | None = math.inf,
-    below=math.inf, above=-math.inf,
+    where, name, value, low=-math.inf, high: float | None = math.inf, below=math.inf,
+    above=-math.inf,
 ):  # fmt: skip
     """A float from low to high, and strictly between above and below; never NaN or infinite.
 

@@ -8,6 +8,7 @@ import time
 import weakref
 from types import MethodType
 
+from minigrad.arguments import flag
 from minigrad.compiler import donation
 from minigrad.compiler.failures import after_failure, warn
 from minigrad.compiler.functions import check_function, refuse_options, signature_of, weakly
@@ -121,7 +122,8 @@ class Compiled(Inspection):
         functools.update_wrapper(self, function, updated=())
         self.name = getattr(function, "__qualname__", type(function).__name__)
         self.names, self.is_open = signature_of(function)
-        self.function, self.donate, self.strict = function, donation.checked(donate, self), strict
+        self.function, self.donate = function, donation.checked(donate, self)
+        self.strict = flag("compile", "strict", strict)
         self.mode = os.environ.get("MINIGRAD_COMPILE", "")
         if self.mode not in ("", "0", "1", "check"):
             raise ArgumentError(

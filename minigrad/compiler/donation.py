@@ -251,8 +251,9 @@ def checked(donate, step):
     for which in donate:
         if isinstance(which, bool) or not isinstance(which, (int, str)):
             raise ArgumentTypeError("donate: wanted positions or names", f"{which!r:.60}")
-        known = which in step.names if isinstance(which, str) else which >= 0
-        if not known and not (isinstance(which, str) and step.is_open):
+        is_name = isinstance(which, str)
+        known = which in step.names if is_name else 0 <= which < len(step.names)
+        if not known and not (step.is_open and (is_name or which >= 0)):
             raise ArgumentError(
                 f"donate: '{step.name}' has no such argument",
                 f"{which!r}",

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from minigrad.arguments import function
 from minigrad.errors import ArgumentTypeError, GradientError
 from minigrad.graph.function_plan import FunctionPlan, SelectPlan
 from minigrad.graph.modes import no_grad, state
@@ -133,7 +134,7 @@ def _check_method(cls, name, arguments):
 
 def once_differentiable(backward):
     """Marks a backward that is not itself differentiable: second order through it raises."""
-    backward.is_differentiable_once = True
+    function("once_differentiable", "backward", backward).is_differentiable_once = True
     return backward
 
 

@@ -4,6 +4,7 @@ Graph and arrays are upper layers: the functions here that take Variables only a
 `.array`.
 """
 
+from minigrad.arguments import shown
 from minigrad.errors import ArgumentTypeError
 from minigrad.memory.monitor import (
     MemoryGrowthError as MemoryGrowthError,
@@ -73,6 +74,7 @@ def shares_storage(a, b):
 
 
 def _array(name, x):
-    if not hasattr(x, "array"):
-        raise ArgumentTypeError(f"{name}: wanted two Variables", type(x).__name__)
-    return x.array
+    array = getattr(x, "array", None)
+    if not hasattr(array, "is_alias_of"):
+        raise ArgumentTypeError(f"{name}: wanted two Variables", shown(x))
+    return array

@@ -413,6 +413,7 @@ REASONS = {
     "Variable.bind": "the interception point of formulas, not for people",
     "Variable.write_check": "asked by operations that write, not for people",
     "Variable.describe": "takes nothing",
+    "Variable.item": "takes nothing",
     "debug.Record": "a tuple that records are given as",
     "Optimizer.slots": "for subclasses",
     "Optimizer.slots_of": "for subclasses",
@@ -465,9 +466,7 @@ ALLOWED = {
 }
 TAKEN = {  # which wrong values these are
     ("mg.stack", "xs"): [[3]],
-    **dict.fromkeys(
-        [("mg.GradManager", "callbacks"), ("GradManager.attach", "callbacks")], [print]
-    ),
+    **{key: [print] for key in ALLOWED if key[1] == "callbacks"},
     **{key: ["nonsense"] for key in ALLOWED if key[1] == "name"},
     **{key: [1.5] for key in ALLOWED if key[1] == "momentum"},
     **{key: [None] for key in ALLOWED if key[1] in ("low", "high", "value")},

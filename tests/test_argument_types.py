@@ -24,6 +24,7 @@ OBJECTS = {
     "GradManager": (mg.GradManager, mg.GradManager),
     "Generator": (mg.Generator, mg.Generator),
 }
+OF_GRAPHS = ("backward", "register_hook", "register_post_accumulate_hook")
 MODULES = {
     "mg": mg, "nn": nn, "nn.init": nn.init, "optim": optim, "data": mg.data, "debug": mg.debug,
     "memory": mg.memory,
@@ -80,7 +81,7 @@ def public():
                 continue
             if label == "Plateau" and name not in vars(kind):
                 continue
-            found[f"{label}.{name}"] = (make, name)
+            found[f"{label}.{name}"] = (kinds.leaf if name in OF_GRAPHS else make, name)
     return found
 
 

@@ -4,6 +4,8 @@ Graph and arrays are upper layers: the functions here that take Variables only a
 `.array`.
 """
 
+from typing import Any
+
 from minigrad.arguments import shown
 from minigrad.errors import ArgumentTypeError
 from minigrad.memory.monitor import (
@@ -74,7 +76,7 @@ def shares_storage(a, b):
 
 
 def _array(name, x):
-    array = getattr(x, "array", None)
+    array: Any = getattr(x, "array", None)
     if not hasattr(array, "is_alias_of"):
         raise ArgumentTypeError(f"{name}: wanted two Variables", shown(x))
     return array

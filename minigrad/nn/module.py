@@ -152,6 +152,9 @@ class Module(Registry):
     def load_state_dict(self, values, strict=True):
         """Writes values by name: ids, optimizer state and names stay.
 
+        States of PyTorch's modules load as they are: a tied parameter may come under each of its
+        names, with equal values, and the counts that a batch norm keeps there are left out.
+
         Args:
             values: {name: Variable or ndarray}, as `state_dict` gives them.
             strict: every name must be on both sides; else what fits is loaded.

@@ -3,10 +3,13 @@
 import difflib
 from typing import NamedTuple
 
+import numpy as np
+
 from minigrad.errors import ArgumentTypeError, StateError
 from minigrad.graph.modes import no_grad
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
+from minigrad.kernels.backend import values as values_of
 from minigrad.ops.operands import constant
 
 
@@ -37,35 +40,87 @@ def load_state_dict(module, state, strict=True):
         raise ArgumentTypeError(
             "load_state_dict: wanted a dict of names and values", f"{type(state).__name__}"
         )
-    wanted = entries(module)
-    missing = [name for name in wanted if name not in state]
-    unexpected = [name for name in state if name not in wanted]
-    values = {
-        name: value if isinstance(value, Variable) else constant(value, name)
-        for name, value in state.items()
-        if name in wanted
-    }
-    problems = []
+    wanted, main = entries(module), _main_names(module)
+    names = [str(name) for name in state]
+    given, unexpected = {}, []  # first name of what is loaded -> [(name in the state, value)]
+    for name, value in zip(names, state.values(), strict=True):
+        if main.get(name) in wanted:
+            given.setdefault(main[name], []).append((name, value))
+        elif not _is_counter(name, main):
+            unexpected.append(name)
+    missing = [name for name in wanted if name not in given]
+    problems, values = [], {}
     if strict:
         problems += [f"missing: {name}{_close(name, unexpected)}" for name in missing]
         problems += [f"unexpected: {name}" for name in unexpected]
-    for name, value in values.items():
-        if value.shape != wanted[name].shape:
-            problems.append(f"{name}: shape {value.shape}, the model has {wanted[name].shape}")
-        elif value.dtype.kind != wanted[name].dtype.kind:
-            problems.append(f"{name}: dtype {value.dtype}, the model has {wanted[name].dtype}")
+    for name, found in given.items():
+        known = wanted[name]
+        for said, value in found:
+            value = value if isinstance(value, Variable) else constant(value, said)
+            before = values.setdefault(name, value)
+            if value.shape != known.shape:
+                problems.append(f"{said}: shape {value.shape}, the model has {known.shape}")
+            elif value.dtype.kind != known.dtype.kind:
+                problems.append(f"{said}: dtype {value.dtype}, the model has {known.dtype}")
+            elif value is not before and not _are_equal(value, before):
+                problems.append(
+                    f"{said}: other values than {found[0][0]}, which it is tied to here"
+                )
     if problems:
         raise StateError(
             f"load_state_dict: the state does not fit this {type(module).__name__}; "
             "nothing was written",
             "; ".join(problems),
-            "build the model as it was when the state was saved"
-            + (", or pass strict=False to load what fits by name" if strict else ""),
+            _advice(names, main, strict),
         )
     with no_grad():
         for name, value in values.items():
             wanted[name].copy_(value.detach().to(wanted[name].device))
     return LoadResult(missing, unexpected)
+
+
+def _main_names(module):
+    """{every dotted name: the first one of the same Parameter or Buffer}, of tied ones all."""
+    first, names, stack = {}, {}, [("", module)]
+    while stack:
+        prefix, part = stack.pop()
+        for name, kind in part._members.items():
+            value = getattr(part, name)
+            if kind != "module" and value is not None:
+                path = prefix + name
+                names[path] = value
+        stack += [(f"{prefix}{name}.", child) for name, child in part.named_children()]
+    for found in (module.named_parameters(), module.named_buffers()):
+        first |= {id(value): name for name, value in found}
+    return {name: first.get(id(value), name) for name, value in names.items()}
+
+
+def _is_counter(name, known):
+    """Whether it is the count of batches that PyTorch keeps beside running statistics."""
+    prefix, _, last = name.rpartition(".")
+    beside = f"{prefix}.running_mean" if prefix else "running_mean"
+    return last == "num_batches_tracked" and beside in known
+
+
+def _are_equal(a, b):
+    x, y = values_of(a.array), values_of(b.array)
+    return x.shape == y.shape and bool(np.array_equal(x, y, equal_nan=a.dtype.is_float))
+
+
+def _advice(names, known, strict):
+    """What to do: names that all have one prefix too many come from a model that was wrapped."""
+    for prefix in ("module.", "_orig_mod.", "model."):
+        if (
+            names
+            and all(n.startswith(prefix) for n in names)
+            and not any(n in known for n in names)
+        ):
+            return (
+                f"the names have the prefix of a wrapper: load {{name.removeprefix({prefix!r}): "
+                "value for name, value in state.items()}"
+            )
+    more = ", or pass strict=False to load what fits by name" if strict else ""
+    return f"build the model as it was when the state was saved{more}"
 
 
 def _close(name, others):

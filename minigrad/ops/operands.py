@@ -69,7 +69,7 @@ def from_data(name, data):
         found = np.asarray(data)
     except MinigradError:
         raise
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
         raise ArgumentTypeError(
             f"{name}: wanted numbers, nested lists of equal lengths, or an array", f"{error}"
         ) from None

@@ -95,3 +95,73 @@ def test_tied_parameters_are_saved_once_and_stay_tied():
     state["0.weight"] = mg.ones((3, 3))
     model.load_state_dict(state)
     assert model[1].weight.tolist() == [[1.0] * 3] * 3
+
+
+class Tied(nn.Module):
+    """An embedding whose table is the weight of the head, and a batch norm."""
+
+    def __init__(self):
+        self.table = nn.Embedding(5, 4)
+        self.norm = nn.BatchNorm1d(4)
+        self.head = nn.Linear(4, 5, bias=False)
+        self.head.weight = self.table.weight
+
+    def forward(self, x):
+        return self.head(self.norm(self.table(x)))
+
+
+def state_of_pytorch():
+    """As torch.nn gives it for such a module: both names, and the count of batches."""
+    table = np.arange(20, dtype=np.float32).reshape(5, 4)
+    return {
+        "table.weight": table, "norm.weight": np.full(4, 2.0, np.float32),
+        "norm.bias": np.full(4, 3.0, np.float32), "norm.running_mean": np.zeros(4, np.float32),
+        "norm.running_var": np.ones(4, np.float32), "norm.num_batches_tracked": np.array(7),
+        "head.weight": table,
+    }  # fmt: skip
+
+
+def test_a_state_of_pytorch_with_tied_weights_and_counts_of_batches_loads():
+    model, state = Tied(), state_of_pytorch()
+    assert model.load_state_dict(state) == ([], [])
+    np.testing.assert_array_equal(model.head.weight.numpy(), state["table.weight"])
+    assert model.head.weight is model.table.weight
+    assert model.norm.bias.tolist() == [3.0] * 4
+    del state["table.weight"]  # one of the names is enough, whichever
+    state["head.weight"] = state["head.weight"] + 1
+    assert model.load_state_dict(state) == ([], [])
+    np.testing.assert_array_equal(model.table.weight.numpy(), state["head.weight"])
+    assert model.load_state_dict(model.state_dict()) == ([], [])
+
+
+def test_tied_names_with_other_values_are_refused():
+    model, state = Tied(), state_of_pytorch()
+    before = model.head.weight.numpy().copy()
+    state["head.weight"] = state["head.weight"] + 1
+    with pytest.raises(errors.StateError, match="tied to here"):
+        model.load_state_dict(state)
+    np.testing.assert_array_equal(model.head.weight.numpy(), before)
+
+
+def test_a_count_of_batches_of_nothing_is_unexpected():
+    with pytest.raises(errors.StateError, match="unexpected: table.num_batches_tracked"):
+        Tied().load_state_dict({**state_of_pytorch(), "table.num_batches_tracked": np.array(1)})
+
+
+@pytest.mark.parametrize("prefix", ["module.", "_orig_mod."])
+def test_the_prefix_of_a_wrapper_is_named(prefix):
+    state = {prefix + name: value for name, value in state_of_pytorch().items()}
+    with pytest.raises(errors.StateError, match="removeprefix") as caught:
+        Tied().load_state_dict(state)
+    assert repr(prefix) in str(caught.value)
+    stripped = {name.removeprefix(prefix): value for name, value in state.items()}
+    assert Tied().load_state_dict(stripped) == ([], [])
+
+
+def test_a_module_that_is_there_twice_loads_under_both_names():
+    shared = nn.Linear(2, 2)
+    model = nn.Sequential(shared, nn.ReLU(), shared)
+    values = {"0.weight": np.eye(2, dtype="f4"), "0.bias": np.zeros(2, "f4")}
+    both = values | {name.replace("0.", "2."): v for name, v in values.items()}
+    assert model.load_state_dict(both) == ([], [])
+    assert shared.weight.tolist() == [[1.0, 0.0], [0.0, 1.0]]

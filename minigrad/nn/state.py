@@ -63,9 +63,7 @@ def load_state_dict(module, state, strict=True):
             elif value.dtype.kind != known.dtype.kind:
                 problems.append(f"{said}: dtype {value.dtype}, the model has {known.dtype}")
             elif value is not before and not _are_equal(value, before):
-                problems.append(
-                    f"{said}: other values than {found[0][0]}, which it is tied to here"
-                )
+                problems.append(f"{said}: other values than {found[0][0]}, its tied name")
     if problems:
         raise StateError(
             f"load_state_dict: the state does not fit this {type(module).__name__}; "
@@ -110,11 +108,8 @@ def _are_equal(a, b):
 def _advice(names, known, strict):
     """What to do: names that all have one prefix too many come from a model that was wrapped."""
     for prefix in ("module.", "_orig_mod.", "model."):
-        if (
-            names
-            and all(n.startswith(prefix) for n in names)
-            and not any(n in known for n in names)
-        ):
+        is_wrapped = bool(names) and all(n.startswith(prefix) for n in names)
+        if is_wrapped and not any(n in known for n in names):
             return (
                 f"the names have the prefix of a wrapper: load {{name.removeprefix({prefix!r}): "
                 "value for name, value in state.items()}"

@@ -138,13 +138,13 @@ def test_tied_names_with_other_values_are_refused():
     model, state = Tied(), state_of_pytorch()
     before = model.head.weight.numpy().copy()
     state["head.weight"] = state["head.weight"] + 1
-    with pytest.raises(errors.StateError, match="tied to here"):
+    with pytest.raises(errors.StateError, match="its tied name"):
         model.load_state_dict(state)
     np.testing.assert_array_equal(model.head.weight.numpy(), before)
 
 
 def test_a_count_of_batches_of_nothing_is_unexpected():
-    with pytest.raises(errors.StateError, match="unexpected: table.num_batches_tracked"):
+    with pytest.raises(errors.StateError, match="unexpected: table"):
         Tied().load_state_dict({**state_of_pytorch(), "table.num_batches_tracked": np.array(1)})
 
 

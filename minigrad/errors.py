@@ -153,6 +153,10 @@ class RetraceWarning(UserWarning):
     """A compiled step is traced again and again, which takes far longer than running it."""
 
 
+class CacheWarning(UserWarning):
+    """Compiled kernels cannot be kept on disk: each process will compile them again."""
+
+
 class SeamError(MinigradError, RuntimeError):
     """A learner's part was plugged in where it cannot run."""
 

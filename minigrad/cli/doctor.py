@@ -59,6 +59,9 @@ def kernel_cache() -> Finding:
     """Whether compiled kernels outlive the process."""
     folder = cache_folder()
     asked = os.environ.get("MINIGRAD_CACHE")
+    if not folder.parent.is_dir():
+        what = "compiled kernels can be kept nowhere: each process compiles them again"
+        return Finding(False, what, "set MINIGRAD_CACHE to a folder that you may write")
     is_temporary = Path(tempfile.gettempdir()) in folder.parents
     if is_temporary and (asked is None or Path(asked) not in (folder, *folder.parents)):
         return Finding(
@@ -76,7 +79,7 @@ def kernel_cache() -> Finding:
 def disk() -> Finding:
     """Whether there is room for what is written."""
     places = {cache_folder(), Path.cwd(), Path(tempfile.gettempdir())}
-    tight = [p for p in sorted(places) if shutil.disk_usage(p).free < ENOUGH_BYTES]
+    tight = [p for p in sorted(places) if p.is_dir() and shutil.disk_usage(p).free < ENOUGH_BYTES]
     if tight:
         return Finding(False, f"the disk is nearly full where {tight[0]} is", "free 200 MB there")
     return Finding(True, "there is room on the disk")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,11 +25,34 @@ except ImportError:  # Windows: two processes that save in the same instant may 
 
 VERSION = 1
 EMPTY = {"version": VERSION, "exercises": {}, "predictions": {}, "engine": {}}
+TEXT = str | None
+# Per section what entries hold, and what none is without.
+ENTRIES: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "exercises": (
+        {
+            **dict.fromkeys(("points", "of", "best", "runs", "hints"), int),
+            **dict.fromkeys(("hash", "passed_hash", "when"), TEXT),
+        },
+        set(),
+    ),
+    "predictions": (
+        {"question": str, "right": bool | None},
+        {"question", "said", "measured", "right"},
+    ),
+    "engine": ({}, set()),
+}
 
 
 def load(state: Path) -> dict[str, Any]:
-    """Return what is remembered; a file that cannot be read is set aside, never overwritten."""
-    data = _read(state / "progress.json")
+    """Return what is remembered; a file that cannot be read is set aside, never overwritten.
+
+    Where the system does not let it be read, nothing is remembered for now, which is said.
+    """
+    try:
+        data = _read(state / "progress.json")
+    except OSError as error:
+        sys.stderr.write(f"minigrad: what is remembered cannot be read: {error}\n")
+        return _fresh()
     if data is None:
         with contextlib.suppress(OSError):  # where nothing can be written, nothing is lost either
             _set_aside(state / "progress.json")
@@ -60,13 +84,22 @@ def _read(path: Path) -> dict[str, Any] | None:
         data = json.loads(path.read_text(encoding="utf-8"))
         well_formed = isinstance(data, dict) and data["version"] == VERSION
         well_formed = well_formed and all(isinstance(data[key], type(fresh[key])) for key in fresh)
-        sections = ("exercises", "predictions", "engine")
-        entries = [entry for key in sections for entry in data[key].values()] if well_formed else []
-        return data if well_formed and all(isinstance(entry, dict) for entry in entries) else None
+        return data if well_formed and all(_is_whole(data, key) for key in ENTRIES) else None
     except FileNotFoundError:
         return fresh
-    except (ValueError, KeyError, RecursionError):
+    except (ValueError, KeyError, RecursionError, IsADirectoryError):
         return None
+
+
+def _is_whole(data: dict[str, Any], section: str) -> bool:
+    """Whether every entry of a section has what is read from it, as what it is."""
+    kinds, needed = ENTRIES[section]
+    return all(
+        isinstance(entry, dict)
+        and needed <= entry.keys()
+        and all(isinstance(entry[key], kinds[key]) for key in kinds.keys() & entry.keys())
+        for entry in data[section].values()
+    )
 
 
 def _set_aside(path: Path) -> None:

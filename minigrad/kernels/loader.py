@@ -1,17 +1,22 @@
 """Kernel source text -> a real file named by the hash of all that decides its meaning -> Numba.
 
-The file can be opened, tracebacks show it, and Numba caches the machine code beside it. A change
-of the text, of Numba or of the flags gives another name, so a stale entry can never be used.
+The file can be opened, tracebacks show it, and the machine code is kept beside it. A change of the
+text, of Numba or of the flags gives another name, so a stale entry can never be used; `store.py`
+says what becomes of a damaged one, and of a disk that cannot be written.
 """
 
 import contextlib
 import functools
 import hashlib
-import importlib.util
+import linecache
+import marshal
 import os
 import pathlib
 import sys
 import tempfile
+import types
+
+from minigrad.kernels import store
 
 MATHEMATICS = (
     "mathematics_f4",
@@ -41,16 +46,18 @@ def _candidates():
 
 @functools.cache
 def cache_folder():
-    """The first folder that can be written: $MINIGRAD_CACHE, the user's cache, a temporary one."""
-    for folder in _candidates():
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with tempfile.NamedTemporaryFile(dir=folder):
-                pass
-        except OSError:
-            continue
-        return folder
-    return pathlib.Path(tempfile.mkdtemp(prefix="minigrad-"))
+    """The first folder that can be written: $MINIGRAD_CACHE, the user's cache, a temporary one.
+
+    Where none can, a path at which nothing can be written: kernels live as long as the process.
+    """
+    with contextlib.suppress(OSError):  # no temporary folder either
+        for folder in _candidates():
+            with contextlib.suppress(OSError):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                with tempfile.NamedTemporaryFile(dir=folder):
+                    return folder
+        return pathlib.Path(tempfile.mkdtemp(prefix="minigrad-"))
+    return pathlib.Path(os.devnull, "minigrad")
 
 
 @functools.cache
@@ -94,24 +101,20 @@ def load_source(name, includes=(), header="header"):
 
 def _import(name, text):
     path = cache_folder() / f"{name}.py"
-    if not _holds(path, text):
-        write_whole(path, text.encode())
+    if not _holds(path, text) and not store.put(path, text.encode()):
+        lines = text.splitlines(keepends=True)
+        linecache.cache[str(path)] = len(text), None, lines, str(path)  # for tracebacks
+    module = types.ModuleType(name)
+    module.__file__ = str(path)
+    code = _bytecode(path, text)
+    sys.modules[name] = module  # before it runs: machine code names it
     try:
-        module = _execute(name, path)
-    except Exception:  # a damaged entry of the cache shows in many ways when it is unpickled
-        if not _forget_machine_code(path):
-            raise
-        module = _execute(name, path)
+        exec(code, module.__dict__)
+    except BaseException:
+        del sys.modules[name]
+        raise
     loaded.append(name)
     return module
-
-
-def _forget_machine_code(path):
-    """Deletes what is cached of a kernel file; whether there was something."""
-    files = list(path.parent.glob(f"__pycache__/{path.stem}*"))
-    for file in files:
-        file.unlink(missing_ok=True)
-    return bool(files)
 
 
 def _holds(path, text):
@@ -121,30 +124,17 @@ def _holds(path, text):
         return False
 
 
-def write_whole(path, data):
-    """Writes bytes to a file: another process sees the whole file or none."""
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=".draft-")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-        os.replace(draft, path)
-    except BaseException:
-        pathlib.Path(draft).unlink(missing_ok=True)
-        raise
-
-
-def _execute(name, path):
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # before it runs: Numba looks it up by name when it stores the code
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
+def _bytecode(path, text):
+    """Python's code of a kernel file, which takes longer to compile than to read."""
+    kept = path.with_suffix(".bytecode")
+    data = store.read(kept)
+    if data is not None:
+        code = marshal.loads(data)
+        if code.co_filename == str(path):  # else the folder was moved
+            return code
+    code = compile(text, str(path), "exec", dont_inherit=True)
+    store.write(kept, marshal.dumps(code))
+    return code
 
 
 def entry(function):
@@ -155,10 +145,5 @@ def entry(function):
 def late_entry(kernel):
     """The machine code of a kernel marked `lazy`, compiled for its one signature if need be."""
     if not kernel.overloads:
-        try:
-            kernel.compile(kernel.wanted)
-        except Exception:  # as in `_import`
-            if not _forget_machine_code(pathlib.Path(kernel.py_func.__code__.co_filename)):
-                raise
-            kernel.compile(kernel.wanted)
+        kernel.compile(kernel.wanted)
     return entry(kernel)

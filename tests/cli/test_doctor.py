@@ -4,6 +4,7 @@ import importlib.metadata
 import os
 import stat
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -118,6 +119,12 @@ def test_cache_that_does_not_last_is_reported(monkeypatch, tmp_path):
     assert "MINIGRAD_CACHE" in finding.remedy
     monkeypatch.setenv("MINIGRAD_CACHE", str(tmp_path))
     assert doctor.kernel_cache().fine  # it was asked for
+
+
+def test_cache_that_can_be_written_nowhere_is_reported(monkeypatch):
+    monkeypatch.setattr(doctor, "cache_folder", lambda: Path(os.devnull, "minigrad"))
+    assert "kept nowhere" in doctor.kernel_cache().what
+    assert doctor.disk().what
 
 
 def test_limited_threads_are_named(monkeypatch):

@@ -1,5 +1,7 @@
 """The compiler of CUDA kernels: types, facts, errors, cache. No GPU is needed, nor a driver."""
 
+import errno
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -8,8 +10,8 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.errors import KernelError, MissingLibraryError
-from minigrad.kernels import loader
+from minigrad.errors import CacheWarning, KernelError, MissingLibraryError
+from minigrad.kernels import loader, store
 from minigrad.kernels.gpu import compiler, cuda_cubins
 from minigrad.kernels.gpu.kernel import GpuKernel
 from tests.gpu.needs import compiler_is_needed
@@ -229,14 +231,37 @@ def test_second_time_reads_what_the_first_has_written(folder, monkeypatch):
     assert cuda_cubins.cubin(a_kernel(), SM90) == first
 
 
-@pytest.mark.parametrize("damage", [lambda d: d[:-1], lambda d: b"", lambda d: d[::-1]])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda d: d[:-1],
+        lambda d: b"",
+        lambda d: d[::-1],
+        lambda d: d.replace(b'"spills": 0', b'"spills": 8'),
+        lambda d: d[:-9] + bytes([d[-9] ^ 1]) + d[-8:],
+    ],
+)
 def test_damaged_cubin_is_compiled_again(folder, damage):
     first = cuda_cubins.cubin(a_kernel(), SM90)
-    (path,) = folder.glob("minigrad_cubin_*")
-    path.write_bytes(damage(path.read_bytes()))
+    (path,) = folder.glob("*.cubin")
+    whole = path.read_bytes()
+    path.write_bytes(damage(whole))
+    assert path.read_bytes() != whole
     again = cuda_cubins.cubin(a_kernel(), SM90)
     assert len(again.code) == len(first.code)
-    assert again.registers == first.registers
+    assert (again.registers, again.spills) == (first.registers, first.spills)
+    assert store.read(path) is not None
+
+
+def test_cubin_that_cannot_be_kept_is_used_and_warns(folder, monkeypatch):
+    def full(path, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(store, "write_whole", full)
+    monkeypatch.setitem(store._state, "warned", False)
+    with pytest.warns(CacheWarning, match="No space left") as caught:
+        assert all(cuda_cubins.cubin(a_kernel(), sm).code for sm in (SM90, (8, 0)))
+    assert len(caught) == 1
 
 
 def test_name_of_a_cubin_depends_on_all_that_decides_its_meaning(monkeypatch):

@@ -38,9 +38,14 @@ def test_record_keeps_points_best_and_hash(tmp_path):
         b'{"version": 99}',
         b'{"version": 1, "exercises": 3}',
         b'{"version": 1, "exercises": {"00.hello": 3}, "predictions": {}, "engine": {}}',
+        b'{"version": 1, "exercises": {"00.hello": {"points": "two"}}, "predictions": {},'
+        b' "engine": {}}',
+        b'{"version": 1, "exercises": {"00.hello": {"hash": 2}}, "predictions": {}, "engine": {}}',
+        b'{"version": 1, "exercises": {}, "predictions": {"x": {"riwht": true}}, "engine": {}}',
     ],
-    ids=["empty", "cut", "list", "null", "bytes", "deep", "version", "section", "entry"],
-)
+    ids=["empty", "cut", "list", "null", "bytes", "deep", "version", "section", "entry", "points",
+         "hash", "prediction"],
+)  # fmt: skip
 @pytest.mark.parametrize("first", ["load", "update"])
 def test_unreadable_progress_is_set_aside_and_kept(tmp_path, content, first):
     (tmp_path / "progress.json").write_bytes(content)
@@ -103,6 +108,29 @@ def test_unreadable_progress_that_cannot_be_set_aside_is_not_overwritten(tmp_pat
     with pytest.raises(PermissionError):
         progress.record(tmp_path, result())
     assert (tmp_path / "progress.json").read_text() == "damaged"
+
+
+def test_a_folder_in_the_place_of_progress_is_set_aside(tmp_path):
+    (tmp_path / "progress.json" / "inside").mkdir(parents=True)
+    progress.record(tmp_path, result())
+    assert progress.load(tmp_path)["exercises"]["00.hello"]["points"] == 2
+    (aside,) = tmp_path.glob("progress.json.unreadable-*")
+    assert (aside / "inside").is_dir()
+
+
+def test_progress_that_must_not_be_read_is_said_and_kept(tmp_path, monkeypatch, capsys):
+    progress.record(tmp_path, result())
+
+    def refuse(path, *_, **__):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_text", refuse)
+        assert progress.load(tmp_path)["exercises"] == {}
+        assert "cannot be read: [Errno 13] Permission denied" in capsys.readouterr().err
+        with pytest.raises(PermissionError):
+            progress.record(tmp_path, result())
+    assert progress.load(tmp_path)["exercises"]["00.hello"]["points"] == 2
 
 
 def test_two_processes_that_save_at_once_lose_nothing(tmp_path):

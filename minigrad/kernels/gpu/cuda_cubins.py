@@ -12,7 +12,7 @@ import hashlib
 import json
 import pathlib
 
-from minigrad.kernels import loader
+from minigrad.kernels import loader, store
 from minigrad.kernels.gpu import compiler
 from minigrad.kernels.gpu.compiler import Cubin
 from minigrad.kernels.gpu.cuda_state import version
@@ -28,7 +28,7 @@ def cubin(kernel, capability):
 
 def cubins(kernel, capabilities):
     """The Cubins of a GpuKernel for several compute capabilities: together they take less time."""
-    paths = {c: loader.cache_folder() / f"minigrad_cubin_{digest(kernel, c)}" for c in capabilities}
+    paths = {c: loader.cache_folder() / f"minigrad_{digest(kernel, c)}.cubin" for c in capabilities}
     for capability, path in paths.items():
         kernel.compiled[capability] = kernel.compiled.get(capability) or _read(path)
     lacking = [c for c in capabilities if kernel.compiled[c] is None]
@@ -66,19 +66,15 @@ def _compile(kernel, capabilities, paths):
     )
     for one in made:
         facts = {k: v for k, v in dataclasses.asdict(one).items() if k != "code"}
-        facts["check"] = hashlib.sha256(one.code).hexdigest()
-        whole = json.dumps(facts).encode() + b"\n" + one.code
-        loader.write_whole(paths[one.capability], whole)
+        store.write(paths[one.capability], json.dumps(facts).encode() + b"\n" + one.code)
         kernel.compiled[one.capability] = one
 
 
 def _read(path):
-    try:
-        line, _, code = path.read_bytes().partition(b"\n")
-        facts = json.loads(line)
-        if facts.pop("check") != hashlib.sha256(code).hexdigest():
-            return None
-        facts["capability"] = tuple(facts["capability"])
-        return Cubin(code=code, **facts)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return None  # not there, or not whole
+    data = store.read(path)
+    if data is None:
+        return None
+    line, _, code = data.partition(b"\n")
+    facts = json.loads(line)
+    facts["capability"] = tuple(facts["capability"])
+    return Cubin(code=code, **facts)

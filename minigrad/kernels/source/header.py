@@ -8,6 +8,8 @@ from numba import njit, types
 from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
+from minigrad.kernels.machine_code import kept_jit
+
 F4, F8 = np.float32, np.float64
 I4, I8, U1, U4, U8 = np.int32, np.int64, np.uint8, np.uint32, np.uint64
 # Kernels compute what their text says, so that a fused kernel gives NaN, infinities and zeros where
@@ -19,8 +21,8 @@ FLAGS = {"contract"}
 
 
 def jit(signature):
-    """Compiled at once for one signature, cached beside this file, without the GIL."""
-    return njit(signature, cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
+    """Compiled at once for one signature, kept beside this file, without the GIL."""
+    return kept_jit(signature, nogil=True, error_model="numpy", fastmath=FLAGS)
 
 
 def general(function):

@@ -7,7 +7,7 @@ def lazy(signature):
     """As `jit`, but compiled by `loader.late_entry` when it is first wanted."""
 
     def decorate(function):
-        kernel = njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)(function)
+        kernel = kept_jit(nogil=True, error_model="numpy", fastmath=FLAGS)(function)
         kernel.wanted = signature
         return general(kernel)
 

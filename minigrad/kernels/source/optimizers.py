@@ -15,7 +15,7 @@ AdamW: Loshchilov, Hutter 2019; RMSprop: Tieleman, Hinton 2012, centred: Graves 
 
 ROW = 8
 # Compiled when an optimizer first needs them.
-lazy_jit = njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
+lazy_jit = kept_jit(nogil=True, error_model="numpy", fastmath=FLAGS)
 
 
 @inline_jit

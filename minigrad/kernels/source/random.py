@@ -3,7 +3,7 @@
 # pyright: reportUndefinedVariable=false
 
 # Compiled at the first call, for int64 arguments: few programs need all of these kernels.
-lazy_jit = njit(cache=True, nogil=True, error_model="numpy", fastmath=FLAGS)
+lazy_jit = kept_jit(nogil=True, error_model="numpy", fastmath=FLAGS)
 
 # Each kernel fills elements [start, stop) of a call: first the whole blocks, in a loop that LLVM
 # turns into vector code, then the edge: elements of the blocks that the range cuts at either end.

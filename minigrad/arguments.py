@@ -21,9 +21,14 @@ class RunTimeNumber:
     __slots__ = ()
 
 
+def is_run_number(x: Any) -> bool:
+    """Whether something is a number that a compiled step is given anew at each run."""
+    return isinstance(x, RunTimeNumber)
+
+
 def real(number):
     """A float; a number of a run stays one."""
-    return number if isinstance(number, RunTimeNumber) else float(number)
+    return number if is_run_number(number) else float(number)
 
 
 def shown(value):

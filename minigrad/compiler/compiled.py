@@ -18,6 +18,7 @@ from minigrad.compiler.inspection import Inspection
 from minigrad.compiler.numbers import Places
 from minigrad.compiler.pullback import pullbacks, without_freed_graphs
 from minigrad.compiler.retrace import Causes, Comparison, changed_error
+from minigrad.compiler.surroundings import Surroundings
 from minigrad.compiler.tracing import traced
 from minigrad.compiler.wrapper import MISS, RECHECK
 from minigrad.errors import ArgumentError, ArgumentTypeError
@@ -132,7 +133,7 @@ class Compiled(Inspection):
             )
         self.traces, self._runs, self._met, self._causes = [], [], [], Causes()
         self._unfit = set()  # keys of calls that no program can be made for
-        self.places = Places()
+        self.places, self.surroundings = Places(), Surroundings(function)
         self._lock, self._busy = threading.RLock(), False
         _alive.add(self)
 
@@ -245,10 +246,18 @@ class Compiled(Inspection):
 
     def _described(self, args, kwargs):
         """The Description of a call; numbers that have changed since the one before move."""
-        described = Description(args, kwargs, self.names, self.is_open, self.places.wanted())
+        moving, outside = self.places.wanted(), self._outside(args)
+        described = Description(args, kwargs, self.names, self.is_open, moving, outside)
         if self.places.learn(described.numbers):
             return self._described(args, kwargs)
         return described
+
+    def _outside(self, args):
+        """The numbers that the function finds outside."""
+        places = self.surroundings.places(args)
+        for place in places:
+            place.is_moving = place.is_moving and place.where not in self.places.fixed
+        return places
 
     def _trace_numbers(self, args, kwargs, described):
         """A Traced for this call. Where no trace can be made with numbers that move, without."""
@@ -257,9 +266,10 @@ class Compiled(Inspection):
         except Unfit:
             raise
         except Exception:
-            if not described.moving:
+            moving = {*described.moving, *described.outside}
+            if not moving:
                 raise
-            fixed, self.places.fixed = self.places.fixed, self.places.fixed | {*described.moving}
+            fixed, self.places.fixed = self.places.fixed, self.places.fixed | moving
             try:
                 return self._trace(args, kwargs, self._described(args, kwargs))
             except Exception:
@@ -302,8 +312,9 @@ class Compiled(Inspection):
     def _compared(self, trace, args, kwargs):
         """Traces again: the function must do what it did. Then runs the program."""
         trace.wrapper.left[0] = 1  # if this call fails, the next one compares
-        moving = trace.description.moving
-        described = Description(args, kwargs, self.names, self.is_open, moving)
+        moving = {**trace.description.moving, **trace.description.outside}
+        outside = self._outside(args)
+        described = Description(args, kwargs, self.names, self.is_open, moving, outside)
         again = traced(self, args, kwargs, described)
         found = Comparison(trace, again).difference()
         if found is not None:

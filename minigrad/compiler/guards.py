@@ -29,6 +29,7 @@ SINGLE = (bool, type(None), type(Ellipsis), DType, Enum)  # values that are the 
 EQUAL = (int, str, bytes, range, np.dtype)
 OTHER = (float, complex, slice, frozenset, set)
 NUMBERS = (int, float, np.float32, np.float64, np.int32, np.int64)  # that may be read at each run
+SEEN = (*NUMBERS, bool)  # of what a function finds outside
 DEEPEST = 50  # levels of nested arguments
 
 
@@ -89,10 +90,11 @@ class Description:
     key: hashable. members: the Variables, in order. lines: checks that leave by `return MISS`, over
     `args` and `kwargs`, with the names in `scope`; each member's Variable is then v0, v1, ..., its
     Array x0, x1, ... facts: {(where, what): value}. identities: of the objects. numbers: {where:
-    value}; moving: {where: local name} of those that are not compared; see `numbers`.
+    value}; moving: {where: local name} of those that are not compared; outside: {where: Outside} of
+    the same beside the arguments; see `numbers`.
     """
 
-    def __init__(self, args, kwargs, names=(), is_open=False, moving=()):
+    def __init__(self, args, kwargs, names=(), is_open=False, moving=(), outside=()):
         self.members, self.lines = [], []
         self.numbers, self.moving, self._moving = {}, {}, moving
         self.scope: dict[str, Any] = {"Array": Array}
@@ -101,6 +103,9 @@ class Description:
         self.wheres = [f"argument {_named(k, names)}" for k in range(len(args))]
         self._tuple(args, "args", self.wheres, 0)
         self._keywords(kwargs, is_open)
+        self.outside = {}
+        for place in outside:
+            self._outside(place)
         self._sharing()
         self.key = tuple(self.parts)
 
@@ -167,6 +172,25 @@ class Description:
             self._walk(x.__func__, f"{name}.__func__", where, depth + 1)
         else:
             self._object(x, name, where)
+
+    def _outside(self, place):
+        """A number that the function finds outside; see `surroundings`."""
+        value, where = place.get(), place.where
+        if type(value) not in SEEN:
+            return
+        if type(value) in NUMBERS and (place.is_moving or where in self._moving):
+            self.outside[where] = place
+            self.numbers[where] = value
+            return
+        name, known = self._new(), self._constant(value)
+        self.lines.append(f"{name} = {place.text(self._constant)}")
+        count = len(self.lines)
+        self.parts.append(where)
+        self._plain(value, name, where)
+        self.lines[count:] = [
+            f"if {name} is not {known}:",
+            *(f"    {x}" for x in self.lines[count:]),
+        ]
 
     def _dict(self, x, name, where, depth):
         keys = tuple(x)

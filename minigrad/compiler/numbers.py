@@ -14,6 +14,7 @@ import gc
 import math
 import operator
 import weakref
+from typing import Any
 
 import numpy as np
 
@@ -194,15 +195,14 @@ class Numbers:
 
     # -- the text of a wrapper -----------------------------------------------------------------
 
-    def lines(self, cells, names, constant):
+    def lines(self, cells, names, outside, constant):
         """(lines that compute and compare, or leave by `return MISS`; lines that write memory).
 
-        cells: what the program reads; names: {where: the local name of an argument}; constant(x): a
-        name for an object.
+        cells: what the program reads; names: {where: the local name of an argument}; outside:
+        {where: Outside}; constant(x): a name for an object.
         """
-        self._text, self._names, self._constant = [], {}, constant
-        for where, name in names.items():
-            self._names[where] = name
+        self._text, self._names, self._constant = [], dict(names), constant
+        self._outside = outside
         for row, value in self.guards.items():
             name = self._name(row)
             key = value_key(value)
@@ -229,9 +229,13 @@ class Numbers:
         name = self._names.get(row.where if row.function is None else row)
         if name is None:
             name = self._names[row] = f"n{len(self._names)}"
-            parts = [self._name(x) if type(x) is Row else self._constant(x) for x in row.arguments]
+            of = () if row.function is None else row.arguments
+            parts = [self._name(x) if type(x) is Row else self._constant(x) for x in of]
             sign = SIGNS.get(row.function)
-            if sign:
+            if row.function is None:
+                self._names[row.where] = name
+                text = self._outside[row.where].text(self._constant)
+            elif sign:
                 text = f"{parts[0]} {sign} {parts[1]}"
             else:
                 text = f"{self._constant(row.function)}({', '.join(parts)})"
@@ -331,7 +335,7 @@ for _name, _function in {
     setattr(Number, f"__{_name}__", _deciding(_function))
 
 
-def without_numbers(x):
+def without_numbers(x) -> Any:
     """The value with plain numbers in the place of Numbers, which are compared at each call."""
     if type(x) is Number:
         return x._fixed()

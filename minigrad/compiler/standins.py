@@ -108,7 +108,7 @@ class StandIns:
     groups: by Storage. member_of: {id of a stand-in: the Member it stands for}.
     """
 
-    def __init__(self, description, args, kwargs, numbers=None):
+    def __init__(self, description, args, kwargs, numbers):
         self._numbers, self._moving = numbers, description.moving
         self.groups = [Group(members) for members in description.groups]
         self._made, self.member_of = {}, {}
@@ -138,7 +138,7 @@ class StandIns:
         if isinstance(tree, (tuple, list)):
             values = [self._tree(x, f"{where}[{k}]") for k, x in enumerate(tree)]
             return type(tree)(*values) if hasattr(tree, "_fields") else type(tree)(values)
-        if self._numbers is not None and where in self._moving:
+        if where in self._moving:
             return self._numbers.argument(tree, where)
         return tree
 

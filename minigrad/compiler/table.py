@@ -48,7 +48,7 @@ class Table(Copies):
     def append(self, op, inputs, outputs, attributes):
         """Appends an instruction."""
         name, place = state.running
-        if self.numbers is not None:
+        if self.numbers is not None and self.numbers.kinds:  # there are some
             attributes = {key: without_numbers(value) for key, value in attributes.items()}
             inputs = self._with_numbers(inputs, outputs, attributes)
         refs = tuple(map(self.ref, inputs)), tuple(map(self.ref, outputs))

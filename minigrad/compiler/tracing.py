@@ -15,6 +15,7 @@ from minigrad.compiler.program import CAPTURED
 from minigrad.compiler.refusals import OtherDevice
 from minigrad.compiler.standins import StandIns
 from minigrad.compiler.structure import outputs_of
+from minigrad.compiler.surroundings import replaced
 from minigrad.compiler.trace import HOST
 from minigrad.compiler.wrapper import Wrapper
 from minigrad.errors import TraceError
@@ -32,17 +33,17 @@ class Traced:
     passed in. donated: indices of donated argument Values; unused: Members whose memory no result
     could take; copies: {donated index: in how many calls its memory was copied, since somebody
     shared or saw it}; default: the device of new arrays, None for the CPU; moving: see `gradients`;
-    run: see `wrapper`; seconds: of tracing and compiling. numbers: see `numbers`, or None. draws:
+    run: see `wrapper`; seconds: of tracing and compiling. numbers: see `numbers`. draws:
     whose numbers it draws.
     """
 
     draws = generator
 
-    def __init__(self, step, description, found, groups, members, donated, numbers=None):
+    def __init__(self, step, description, found, groups, members, donated, numbers):
         self.function = step.function
         self.numbers = numbers
-        guards = None if numbers is None else numbers.key()
-        self.name, self.key = step.name, (description.key, _modes(), default_device().name, guards)
+        key = description.key, _modes(), default_device().name, numbers.key()
+        self.name, self.key = step.name, key
         self.description, self.capture, self.moving = description, found, settle(found)
         self.groups, self.members = groups, members
         self.donated = [k for k, g in enumerate(groups) if any(m in donated for m in g.members)]
@@ -177,16 +178,18 @@ def traced(step, args, kwargs, description):
 def _traced(step, args, kwargs, description, device):
     began = time.perf_counter()
     donated = donation.members_of(description, step.donate, step.names) if step.donate else []
-    numbers = Numbers(step.places) if description.moving else None
+    numbers = Numbers(step.places)
     stand_ins = StandIns(description, args, kwargs, numbers)
-    found = capture(
-        step.function,
-        stand_ins.args,
-        stand_ins.kwargs,
-        stand_ins.of(donated),
-        device,
-        numbers,
-    )
+    outside = description.outside.items()
+    with replaced([(p, numbers.argument(p.get(), where)) for where, p in outside]):
+        found = capture(
+            step.function,
+            stand_ins.args,
+            stand_ins.kwargs,
+            stand_ins.of(donated),
+            device,
+            numbers,
+        )
     stand_ins.check_unchanged()
     stand_ins.check_leaves(found)
     error = found.escaped()
@@ -206,8 +209,7 @@ def _traced(step, args, kwargs, description, device):
     stand_ins.let_go()
     _check_aliases(found, groups, donated)
     check_arguments(found.recording, groups, device)
-    if numbers is not None:
-        numbers.let_go()
+    numbers.let_go()
     new = Traced(step, description, found, groups, members, donated, numbers)
     new.began = began
     return new
@@ -236,7 +238,7 @@ def _modes():
 
 def _facts(description, found, numbers):
     facts = dict(description.facts)
-    for leaf in () if numbers is None else numbers.deciding():
+    for leaf in numbers.deciding():
         facts[leaf.where, "value"] = description.numbers[leaf.where]
     facts["the call", "mode (recording, inference)"] = state.recording, state.is_inference
     for effect in found.grads:

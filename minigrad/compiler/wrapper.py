@@ -202,8 +202,8 @@ class Wrapper(MemoryLines, EffectLines):
         """Adds what computes and compares numbers; gives what writes those that are read."""
         if self.b.numbers is None:
             return []
-        names = self.b.description.moving
-        lines, writes = self.b.numbers.lines(self.capture.cells, names, self._constant)
+        names, outside = self.b.description.moving, self.b.description.outside
+        lines, writes = self.b.numbers.lines(self.capture.cells, names, outside, self._constant)
         self.lines += lines
         return writes
 

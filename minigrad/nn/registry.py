@@ -39,7 +39,9 @@ class Registry:
         if before is value and value is not None:
             return  # m.w *= 2 writes in place, and then sets the same object
         is_switch = name == "training" and type(before) is type(value) is bool
-        written(self, f"{type(self).__name__}.{name} = ...", is_switch)
+        is_number = type(value) in (float, int) and type(before) is type(value)
+        number = name if is_number else None
+        written(self, f"{type(self).__name__}.{name} = ...", is_switch, number)
         kind = _kind(value)
         known = self._members.get(name)
         if known and not kind and value is not None:

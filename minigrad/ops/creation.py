@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minigrad.arguments import RunTimeNumber, instance, label, shown, whole
+from minigrad.arguments import instance, is_run_number, label, shown, whole
 from minigrad.array.dtypes import as_dtype, float32, int64
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError
 from minigrad.graph.modes import state
@@ -50,7 +50,7 @@ def _leaf(where, array, requires_grad, name):
 
 
 def _from_data(data, dtype, device):
-    if isinstance(data, RunTimeNumber):
+    if is_run_number(data):
         return of_run(data, dtype=dtype).array
     if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
         data = _by_dlpack(data)

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from minigrad.arguments import RunTimeNumber, real
+from minigrad.arguments import is_run_number, real
 from minigrad.array.array import View
 from minigrad.array.dtypes import BY_NUMPY, as_dtype, bool_, float32, float64, int64, promote
 from minigrad.errors import (
@@ -33,7 +33,7 @@ def constant(value, name="data", near=None):
     near: a Variable on whose device it is made, and whose float dtype Python's floats take; None:
     the default device, and float32.
     """
-    if isinstance(value, RunTimeNumber):
+    if is_run_number(value):
         return of_run(value, near)
     data, dtype, is_plain = from_data(name, value)
     device = default_device()
@@ -280,7 +280,7 @@ def storable(name, number, dtype):
             )
     elif dtype.kind == "i":
         low, high = limits(dtype)
-        is_run_time = isinstance(number, RunTimeNumber) and isinstance(number, int)
+        is_run_time = is_run_number(number) and isinstance(number, int)
         if is_run_time and low <= number <= high:  # which each run asks again
             return
         if not (math.isfinite(number) and low <= int(number) <= high):

@@ -102,9 +102,14 @@ def clipped_policy_ratio(rng):
         clipped = ratio.clip(0.8, 1.2)
         return trained(-mg.minimum(ratio * advantages, clipped * advantages).mean(), w)
 
-    return step, [w], [
-        (floats(rng, N, 3), rng.integers(0, C, N), floats(rng, N), floats(rng, N)) for _ in range(3)
-    ]
+    return (
+        step,
+        [w],
+        [
+            (floats(rng, N, 3), rng.integers(0, C, N), floats(rng, N), floats(rng, N))
+            for _ in range(3)
+        ],
+    )
 
 
 @kind
@@ -116,9 +121,14 @@ def reinforce_with_entropy(rng):
         entropy = -(logp.exp() * logp).sum(axis=1).mean()
         return trained(-(logp[range(N), actions] * returns).mean() - beta * entropy, w)
 
-    return step, [w], [
-        (floats(rng, N, 3), rng.integers(0, C, N), floats(rng, N), 0.1 * 0.9**t) for t in range(5)
-    ]
+    return (
+        step,
+        [w],
+        [
+            (floats(rng, N, 3), rng.integers(0, C, N), floats(rng, N), 0.1 * 0.9**t)
+            for t in range(5)
+        ],
+    )
 
 
 @kind
@@ -420,7 +430,8 @@ def strides_new_axes_and_the_last_element(rng):
     def step(x):
         even, odd = x[:, ::2], x[:, 1::2]
         pairs = even[:, :, None] * odd[:, None, :]
-        return trained((pairs.sum(axis=(1, 2))[:, None] * w).sum() + (x[..., -1] @ x[::-1, 0]) * w[0], w)
+        ends = (x[..., -1] @ x[::-1, 0]) * w[0]
+        return trained((pairs.sum(axis=(1, 2))[:, None] * w).sum() + ends, w)
 
     return step, [w], [(floats(rng, N, 6),) for _ in range(3)]
 
@@ -488,9 +499,7 @@ def mixup_with_a_permutation(rng):
         first, second = mg.cross_entropy(logits, labels), mg.cross_entropy(logits, labels[perm])
         return trained(share * first + (1.0 - share) * second, w)
 
-    return step, [w], [
-        (floats(rng, N, 3), rng.integers(0, C, N), s) for s in (0.3, 0.6, 0.45, 0.8)
-    ]
+    return step, [w], [(floats(rng, N, 3), rng.integers(0, C, N), s) for s in (0.3, 0.6, 0.45, 0.8)]
 
 
 @kind
@@ -565,9 +574,11 @@ def annealed_temperature(rng):
     def step(x, labels, temperature):
         return trained(mg.cross_entropy(x @ w / temperature, labels), w)
 
-    return step, [w], [
-        (floats(rng, N, 3), rng.integers(0, C, N), max(0.5, 0.9**t)) for t in range(6)
-    ]
+    return (
+        step,
+        [w],
+        [(floats(rng, N, 3), rng.integers(0, C, N), max(0.5, 0.9**t)) for t in range(6)],
+    )
 
 
 @kind
@@ -608,6 +619,8 @@ def weights_of_a_sum_that_warms_up(rng):
         optimizer.zero_grad()
         return loss.detach()
 
-    return step, [model], [
-        (floats(rng, N, 3), {"fit": 1.0 - 0.1 * t, "size": 0.01 * t}) for t in range(6)
-    ]
+    return (
+        step,
+        [model],
+        [(floats(rng, N, 3), {"fit": 1.0 - 0.1 * t, "size": 0.01 * t}) for t in range(6)],
+    )

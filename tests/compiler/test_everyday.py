@@ -1,4 +1,4 @@
-"""Small steps as people write them: each compiles, and does what it does uncompiled."""
+"""Small steps as people write them: each compiles once, and does what it does uncompiled."""
 
 import warnings
 
@@ -6,10 +6,17 @@ import numpy as np
 import pytest
 
 import minigrad as mg
+from minigrad.errors import RetraceWarning
 from tests.compiler.everyday import STEPS
 from tests.compiler.twins import check
 
-COMPILED = ()  # by Numba too; the others' programs are interpreted
+COMPILED = (  # by Numba, too; the programs of the others are interpreted
+    "negative_log_likelihood_by_arange",
+    "bandit_counts_of_the_action_taken",
+    "mixup_with_a_permutation",
+    "moving_average_with_bias_correction",
+)
+SIMULATED = (*COMPILED, "moves_of_rows_by_a_table", "causal_attention_by_writing_where_a_mask_says")
 
 
 def twin(name):
@@ -26,13 +33,29 @@ def twin(name):
     return make
 
 
-def check_steps(name, programs=1):
+def check_step(name, calls=7):
     """Eager and compiled, with a RetraceWarning as an error."""
     with warnings.catch_warnings():
-        warnings.simplefilter("error", mg.errors.RetraceWarning)
-        check(twin(name), calls=7, programs=programs)
+        warnings.simplefilter("error", RetraceWarning)
+        check(twin(name), calls)
 
 
 @pytest.mark.parametrize("name", STEPS)
 def test_step_equals_eager(name, interpreted_plans):
-    check_steps(name)
+    check_step(name)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_step_equals_eager_on_a_gpu(name, on_quick):
+    check_step(name, 5)
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_step_equals_eager_as_machine_code(name):
+    check_step(name)
+
+
+@pytest.mark.parametrize("name", SIMULATED)
+def test_step_equals_eager_in_the_simulator(name):
+    with mg.device("simt"):
+        check_step(name, 4)

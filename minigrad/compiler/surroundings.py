@@ -1,0 +1,186 @@
+"""Numbers and bools that a compiled function finds in closures, globals and attributes.
+
+They are looked for in the function's code, and in that of people's functions and methods that it
+names: what a name, or a name with attributes (`self.config.beta`), leads to. Each call compares
+those that are found as it compares numbers among the arguments; see `numbers`. A number that the
+code itself writes (`self.calls += 1`) is left alone: what Python alone does is done while tracing.
+
+What lists, dicts and sets hold, and whatever else a function may reach, stay frozen.
+"""
+
+import dis
+import sysconfig
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+
+from minigrad.compiler.guards import SEEN
+from minigrad.compiler.numbers import Number
+from minigrad.errors import is_ours
+from minigrad.graph.variable import Variable
+from minigrad.graph.writes import writes
+from minigrad.nn.module import Module
+
+MOST_FUNCTIONS = 50
+ELSEWHERE = tuple(sysconfig.get_paths()[k] for k in ("stdlib", "purelib", "platlib"))
+
+
+class Outside:
+    """Where a number is: a cell, or an entry of the dict of a module or an object.
+
+    where: in words; is_moving: whether it is known to change.
+    """
+
+    def __init__(self, holder, key, where, is_moving=False):
+        self.holder, self.key, self.where, self.is_moving = holder, key, where, is_moving
+
+    def get(self):
+        """What is there now, or None."""
+        if type(self.holder) is not CellType:
+            return self.holder.get(self.key)
+        try:
+            return self.holder.cell_contents
+        except ValueError:  # nothing yet
+            return None
+
+    def put(self, value):
+        """Writes it, unseen by those who watch attributes."""
+        if type(self.holder) is CellType:
+            self.holder.cell_contents = value
+        else:
+            self.holder[self.key] = value
+
+    def text(self, constant):
+        """An expression that reads it; constant(x): a name for an object."""
+        name = constant(self.holder)
+        if type(self.holder) is CellType:
+            return f"{name}.cell_contents"
+        return f"{name}.get({self.key!r})"
+
+
+class replaced:
+    """The block in which Numbers stand outside. numbers: [(Outside, Number)]."""
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def __enter__(self):
+        self.before = [place.get() for place, _ in self.numbers]
+        for place, number in self.numbers:
+            place.put(number)
+
+    def __exit__(self, *error):
+        for (place, _), before in zip(self.numbers, self.before, strict=True):
+            if type(place.get()) is Number:
+                place.put(before)
+        self.numbers = []
+
+
+class Walk:
+    """Looks through the code of a function; found: {(id of the holder, key): Outside}."""
+
+    def __init__(self):
+        self.found, self.stored, self.seen = {}, set(), set()
+
+    def outside(self):
+        """What was found, but for what the code writes itself."""
+        return [p for p in self.found.values() if p.key not in self.stored]
+
+    def function(self, f, bound=None, arguments=()):
+        """Looks through a function or method. bound: what its first argument is."""
+        while isinstance(f, MethodType):
+            f, bound = f.__func__, f.__self__
+        if not isinstance(f, FunctionType):
+            inner = getattr(f, "__wrapped__", None) or getattr(f, "func", None)
+            if inner is not None and not isinstance(f, type):
+                self.function(inner, bound, arguments)
+            elif isinstance(f, Module):
+                self.function(type(f).forward, f, arguments)
+            return
+        if (f, id(bound)) in self.seen or len(self.seen) >= MOST_FUNCTIONS:
+            return
+        self.seen.add((f, id(bound)))
+        code = f.__code__
+        cells = dict(zip(code.co_freevars, f.__closure__ or (), strict=True))
+        if code.co_filename.startswith(ELSEWHERE) or is_ours(code.co_filename):
+            for cell in cells.values():  # of a decorator, for one: what it was given
+                content = Outside(cell, "", "").get()
+                if isinstance(content, (FunctionType, MethodType)):
+                    self.function(content)
+            return
+        given = arguments if bound is None else (bound, *arguments)
+        names = code.co_varnames[: code.co_argcount]
+        self._code(code, f.__globals__, cells, dict(zip(names, given, strict=False)))
+
+    def _code(self, code, outer, cells, given):
+        instructions = [i for i in dis.get_instructions(code) if not i.opname.startswith("CACHE")]
+        for k, i in enumerate(instructions):
+            if i.opname in ("STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF"):
+                self.stored.add(i.argval)
+            if i.opname.startswith("LOAD_FAST") or i.opname in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
+                name = i.argval[-1] if isinstance(i.argval, tuple) else i.argval
+                if name in given:
+                    self._chain(given[name], instructions, k + 1)
+                elif name in cells:
+                    self._root(Outside(cells[name], name, f"the outer '{name}'"), instructions, k)
+            elif i.opname in ("LOAD_GLOBAL", "LOAD_NAME") and i.argval in outer:
+                self._root(Outside(outer, i.argval, f"the global '{i.argval}'"), instructions, k)
+        for inner in code.co_consts:
+            if isinstance(inner, CodeType):
+                self._code(inner, outer, cells, given)
+
+    def _root(self, place, instructions, k):
+        value = place.get()
+        if type(value) in SEEN:
+            self.found[id(place.holder), place.key] = place
+        else:
+            self._chain(value, instructions, k + 1)
+
+    def _chain(self, x, instructions, k):
+        """What attributes lead to, from an object on."""
+        while instructions[k].opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            name = instructions[k].argval
+            if isinstance(x, Variable):
+                return
+            own = getattr(x, "__dict__", None)
+            if type(own) is not dict or name not in own:
+                method = None if isinstance(x, type) else getattr(type(x), name, None)
+                if isinstance(method, FunctionType):
+                    self.function(method, x)
+                return
+            if type(own[name]) in SEEN:
+                called = x.__name__ if isinstance(x, ModuleType) else type(x).__name__
+                self.found[id(own), name] = Outside(own, name, f"{called}.{name}")
+                return
+            x, k = own[name], k + 1
+        if isinstance(x, (FunctionType, MethodType, Module)):
+            self.function(x)
+
+
+class Surroundings:
+    """The numbers and bools that one compiled function finds outside."""
+
+    def __init__(self, function):
+        self.function, self._names = function, {}
+
+    def places(self, args):
+        """The Outsides of a call with these positional arguments; each has a name of its own."""
+        walk = Walk()
+        if isinstance(self.function, FunctionType):
+            walk.function(self.function, None, args)
+        else:
+            walk.function(self.function)
+        found = {(id(p.holder), p.key): p for p in walk.outside()}
+        for module, name in writes.numbers():
+            own = vars(module)
+            where = f"{type(module).__name__}.{name}"
+            found[id(own), name] = Outside(own, name, where, is_moving=True)
+        for key, place in found.items():
+            self._name(key, place)
+        return list(found.values())
+
+    def _name(self, key, place):
+        for n in range(1, 1000):
+            name = place.where if n == 1 else f"{place.where} ({n})"
+            owner = self._names.setdefault(name, key)
+            if owner == key:
+                place.where = name
+                return

@@ -37,7 +37,8 @@ for _name in (
     _NAMES[_name] = "minigrad.autograd.functional"
 for _name in (
     "variable", "from_numpy", "from_dlpack", "zeros", "ones", "full", "rand", "randn", "randint",
-    "randperm", "manual_seed", "zeros_like", "ones_like", "full_like", "Generator",
+    "randperm", "manual_seed", "get_rng_state", "set_rng_state", "zeros_like", "ones_like",
+    "full_like", "Generator",
 ):  # fmt: skip
     _NAMES[_name] = "minigrad.ops.creation"
 for _name in ("device", "set_default_device", "get_default_device"):

@@ -4,6 +4,7 @@ import gc
 from dataclasses import dataclass, field
 from typing import Any
 
+from minigrad.compiler.callbacks import Contexts
 from minigrad.compiler.numbers import without_numbers
 from minigrad.compiler.program import CAPTURED, Recording
 from minigrad.compiler.pullback import Link, Linker, carries_graph
@@ -23,7 +24,8 @@ class GradEffect:
     leaf: the Variable, or None if it is the argument number `argument`. before: its `.grad` when
     the step was traced. is_read: whether the program touches the memory of `before`, so that
     `.grad` has to be that very object again. after: None for no gradient, or an Output: kind
-    'captured' with `before` itself for one that was only written in place.
+    'captured' with `before` itself for one that was only written in place. is_set: the step sets it
+    before it looks, so that nothing depends on what was there; `before` is None then.
     """
 
     leaf: Variable | None
@@ -31,6 +33,7 @@ class GradEffect:
     before: Variable | None
     is_read: bool
     after: Output | None
+    is_set: bool = False
 
     @property
     def was_none(self):
@@ -60,6 +63,7 @@ class Capture:
     device: the name of the device that it was traced for.
     link: what makes its results a part of the graph, or None; see `pullback`.
     cells: {(Row, dtype)} of the numbers that it reads; see `numbers`.
+    contexts: of custom Functions that the program calls, or None; see `callbacks`.
     """
 
     recording: Recording
@@ -75,14 +79,19 @@ class Capture:
     device: str = "cpu"
     link: Link | None = None
     cells: dict = field(default_factory=dict)
+    contexts: Contexts | None = None
 
-    def escaped(self):
-        """The TraceError of values that live on although the trace is over, or None.
+    def kept(self):
+        """[(weak reference to an Array, its Value)] of what lives on although the trace is over.
 
         Values that the step returned are no exception: one that is also kept has escaped.
         """
-        values = _alive(self.made)
-        return escaped_error(values) if values else None
+        return [pair for pair in self.made if pair[0]() is not None] if _alive(self.made) else []
+
+    def escaped(self):
+        """The TraceError of values that live on although the trace is over, or None."""
+        kept = self.kept()
+        return escaped_error([value for _, value in kept]) if kept else None
 
 
 def _alive(found):
@@ -92,7 +101,7 @@ def _alive(found):
     return [value for reference, value in found if reference() is not None]
 
 
-def capture(function, args=(), kwargs=None, donated=(), device="cpu", numbers=None):
+def capture(function, args=(), kwargs=None, donated=(), device="cpu", numbers=None, notes=None):
     """Runs function(*args, **kwargs) without computing and returns what it would do: a Capture.
 
     All that the call changes on the way is put back: `.grad`, versions, the generator. Memory is
@@ -102,13 +111,14 @@ def capture(function, args=(), kwargs=None, donated=(), device="cpu", numbers=No
         donated: the Variables among the arguments whose memory the step may take over.
         device: the name of the device that the program will run on.
         numbers: the `Numbers` among the arguments.
+        notes: see `trace.Trace`.
 
     Raises:
         TraceError: the function does what no program can do.
     """
     kwargs = kwargs or {}
     variables = variables_of(args, kwargs)
-    trace = Trace([v.array for v in variables], device, numbers)
+    trace = Trace([v.array for v in variables], device, numbers, notes)
     try:
         found = trace.run(_run, trace, function, args, kwargs, variables)
     except Exception as error:
@@ -155,6 +165,7 @@ def _run(trace, function, args, kwargs, variables):
         made=trace.made,
         cells={} if trace.numbers is None else trace.numbers.cells,
         device=trace.name,
+        contexts=trace.contexts if trace.callbacks else None,
     )
     if results.roots:
         found.link = Linker(trace, name, results, Capture).link()
@@ -209,14 +220,15 @@ class _Results:
     def grad_effects(self):
         """A GradEffect for each leaf that lives on and was looked at or written."""
         effects = []
-        for reference, before in list(self.trace.grads.values()):
+        for reference, before, is_set in list(self.trace.grads.values()):
             leaf = reference()
             if leaf is None or type(leaf.array.storage.buffer) is TraceBuffer:
                 continue  # the step made it
             after = None if leaf._grad is None else self.output(leaf._grad, is_gradient=True)
             k = self.argument_of.get(id(leaf), -1)
+            before = None if is_set else before
             is_read = before is not None and id(before.array.storage) in self.trace.known
-            effects.append(GradEffect(leaf if k < 0 else None, k, before, is_read, after))
+            effects.append(GradEffect(leaf if k < 0 else None, k, before, is_read, after, is_set))
         return effects
 
 

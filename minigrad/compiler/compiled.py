@@ -10,6 +10,7 @@ from types import MethodType
 
 from minigrad.arguments import flag
 from minigrad.compiler import donation
+from minigrad.compiler.callbacks import Notes, Unlearned
 from minigrad.compiler.failures import after_failure, warn
 from minigrad.compiler.functions import check_function, refuse_options, signature_of, weakly
 from minigrad.compiler.gpu.refusals import Unfit
@@ -29,7 +30,7 @@ from minigrad.kernels import backend
 
 MOST_TRACES = 16
 MOST_UNFIT = 64
-MOST_MET = 8  # sets of objects whose first call is eager
+MOST_MET = 8  # sets of objects that are remembered, to know a new one
 
 _alive = weakref.WeakSet()
 
@@ -54,9 +55,9 @@ def compile(f=None, *, donate=(), strict=True, **unknown):
     A decorator, `@mg.compile` or `@mg.compile(donate=...)`, for functions and methods; or
     `mg.compile(f)` of anything that can be called, a Module too.
 
-    The first call runs as usual: errors are the usual ones, and optimizers make their state. The
-    second one is *traced*: f runs once more with values that have no numbers, and what it does is
-    written down, optimised and compiled. From then on a call runs that program, and no Python.
+    The first call is *traced*: f runs with values that have no numbers, and what it does is written
+    down, optimised and compiled. This call and those that follow run that program, and no Python.
+    If the first trace fails, the call runs as usual, and the second one is traced.
 
     What it leaves behind is what f leaves behind: parameters, `.grad`, optimizer state, running
     statistics, random numbers, versions, learning rates of schedules that f steps. A view of an
@@ -132,6 +133,8 @@ class Compiled(Inspection):
                 f"{self.mode!r}",
             )
         self.traces, self._runs, self._met, self._causes = [], [], [], Causes()
+        self._lost = False  # whether a set of objects has died
+        self.notes = Notes()  # of custom Functions that run as usual
         self._unfit = set()  # keys of calls that no program can be made for
         self.places, self.surroundings = Places(), Surroundings(function)
         self._lock, self._busy = threading.RLock(), False
@@ -183,14 +186,22 @@ class Compiled(Inspection):
         if state.trace is not None:
             return self.function(*args, **kwargs)
         if not self.donate:
-            return without_freed_graphs(self.function(*args, **kwargs), args, kwargs)
+            return without_freed_graphs(self._noted(args, kwargs), args, kwargs)
         place = user_place()
         described = Description(args, kwargs, self.names, self.is_open)
         members = donation.members_of(described, self.donate, self.names)
         storages = [m.array.storage for m in members]
-        result = self.function(*args, **kwargs)
+        result = self._noted(args, kwargs)
         result = without_freed_graphs(result, args, kwargs)
         return donation.after_eager(result, storages, self.name, place)
+
+    def _noted(self, args, kwargs):
+        """What the function returns; notes what custom Functions inside it return."""
+        before, state.notes = state.notes, self.notes
+        try:
+            return self.function(*args, **kwargs)
+        finally:
+            state.notes = before
 
     def _again(self, args, kwargs, answer):
         """A call that the program used last does not answer at once."""
@@ -217,23 +228,41 @@ class Compiled(Inspection):
         ):
             return self._as_usual(args, kwargs)
         described = self._described(args, kwargs)
-        if described.identities not in self._met and len(self._met) < MOST_MET:
+        is_first = described.identities not in self._met and len(self._met) < MOST_MET
+        if is_first and self._lost_some():
             result = self._as_usual(args, kwargs)
-            self._met = [met for met in self._met if all(i.reference() is not None for i in met)]
             self._met.append(described.identities)
             warn(self._causes.stranger(self.name, described.identities))
             return result
-        if described.key in self._unfit:
-            return self._as_usual(args, kwargs)
-        try:
-            trace = self._trace_numbers(args, kwargs, described)
-        except Unfit as error:
-            self._leave_eager(described, error.why)
-            return self._as_usual(args, kwargs)
-        answer = trace.run(args, kwargs)
+        trace = None
+        if described.key not in self._unfit:
+            try:
+                trace = self._trace_numbers(args, kwargs, described, is_first)
+            except Unfit as error:
+                self._leave_eager(described, error.why)
+            except Unlearned:  # this call tells
+                pass
+            except Exception:
+                if not is_first:
+                    raise
+        # if the first trace fails, the usual error comes as usual; and what a function makes once,
+        # as a mask or its state, is there at the next call
+        answer = MISS if trace is None else trace.first_run(args, kwargs)
         if answer is MISS or answer is RECHECK:  # another thread set an attribute meanwhile
-            return self._as_usual(args, kwargs)
+            answer = self._as_usual(args, kwargs)
+        if is_first:
+            self._met.append(described.identities)
         return answer
+
+    def _lost_some(self):
+        """Whether objects that the step was called with have died.
+
+        Others may live no longer than their call. Then nobody would use their programs.
+        """
+        alive = [met for met in self._met if all(i.reference() is not None for i in met)]
+        self._lost = self._lost or len(alive) < len(self._met)
+        self._met = alive
+        return self._lost
 
     def _leave_eager(self, described, why):
         """Calls like this one run as usual from now on; says so once."""
@@ -259,11 +288,11 @@ class Compiled(Inspection):
             place.is_moving = place.is_moving and place.where not in self.places.fixed
         return places
 
-    def _trace_numbers(self, args, kwargs, described):
+    def _trace_numbers(self, args, kwargs, described, is_first):
         """A Traced for this call. Where no trace can be made with numbers that move, without."""
         try:
-            return self._trace(args, kwargs, described)
-        except Unfit:
+            return self._trace(args, kwargs, described, is_first)
+        except (Unfit, Unlearned):
             raise
         except Exception:
             moving = {*described.moving, *described.outside}
@@ -271,17 +300,22 @@ class Compiled(Inspection):
                 raise
             fixed, self.places.fixed = self.places.fixed, self.places.fixed | moving
             try:
-                return self._trace(args, kwargs, self._described(args, kwargs))
+                return self._trace(args, kwargs, self._described(args, kwargs), is_first)
             except Exception:
                 self.places.fixed = fixed  # they were not the reason
                 raise
 
-    def _trace(self, args, kwargs, described):
+    def _trace(self, args, kwargs, described, is_first=False):
         """A Traced for this call: an old one, an old program for other arguments, or a new one."""
         self.traces = [t for t in self.traces if t.is_alive]
         began = time.perf_counter()
-        new = traced(self, args, kwargs, described)
+        new = traced(self, args, kwargs, described, is_first)
         self._causes.spent(began, time.perf_counter())
+        if new.kept:
+            new.build()
+            new.check_donations(self.strict)
+            new.wrap(functools.partial(self._failed, new), False)
+            return new
         for old in self.traces:
             is_here = old.capture.device == new.capture.device
             if is_here and Comparison(old, new).difference() is None:
@@ -306,6 +340,8 @@ class Compiled(Inspection):
         new.check_donations(self.strict)
         failed = functools.partial(weakly(self._failed), weakref.proxy(new))  # no cycle with `run`
         new.wrap(failed, self.mode == "check")
+        if is_first and self.mode != "check":
+            new.wrapper.left[0] += 1  # the third call is the first that is compared
         self._to_front(new)
         return new
 

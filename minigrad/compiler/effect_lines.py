@@ -36,7 +36,7 @@ class EffectLines:
             lines.append(f"generator.counter += {self.capture.random_count}")
         for effect in self.capture.grads:
             if effect.after is None:
-                value = "None" if effect.before is not None else None
+                value = "None" if effect.before is not None or effect.is_set else None
             elif effect.after.kind == "captured" and effect.after.variable is effect.before:
                 value = None
             else:
@@ -111,7 +111,8 @@ class EffectLines:
         kept = [f"r{k}" if isinstance(k, int) else self._kept(k) for k in link.kept]
         variables = [f"q{k}" for k in link.outputs]
         parts = [f"({''.join(f'{x}, ' for x in xs)})" for xs in (variables, edges, kept)]
-        drawn = f"(generator.seed, generator.counter - {self.capture.random_count})"
+        contexts = "None" if self.capture.contexts is None else "contexts"
+        drawn = f"(generator.seed, generator.counter - {self.capture.random_count}, {contexts})"
         self.lines.append(f"{self._constant(link.attach)}({', '.join(parts)}, {drawn})")
 
     def _kept(self, value):

@@ -91,6 +91,9 @@ def _gradients(effects):
 def after_failure(as_usual, trace, status, args, kwargs, storages):
     """Runs a step eagerly whose program wrote nothing before check `status` failed, or raises."""
     failure = Failure(trace, status, storages)
+    check = trace.plan.checks[status - 1]
+    if check.op == "callback":
+        raise _raised(check, failure)
     if not failure.updated:
         return as_usual(args, kwargs)
     error = trace.plan.checks[status - 1].attributes["error"]()
@@ -104,6 +107,16 @@ def after_failure(as_usual, trace, status, args, kwargs, storages):
         raise error
     finally:
         del error  # it knows this frame, which must not know it: a cycle
+
+
+def _raised(check, failure):
+    """What a custom Function raised, with a note of what the step had done by then."""
+    error = check.attributes["error"]()
+    check.attributes["call"].raised = None  # it holds frames
+    updated = "; ".join(failure.updated) or "nothing"
+    where = f"in {check.name}, called by a compiled step; {check.line}"
+    error.add_note(f"{where}\nupdated before the error: {updated}; as it was: {failure.kept}")
+    return error
 
 
 def warn(text):

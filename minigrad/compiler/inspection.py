@@ -29,8 +29,8 @@ class Inspection:
         if not self.traces:
             raise ArgumentError(
                 f"'{self.name}' has no program yet",
-                "fewer than two calls that came to their end, with the same objects",
-                "call it twice first",
+                "no call that was traced to its end",
+                "call it first",
             )
         return self.traces[0]
 

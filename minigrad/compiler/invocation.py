@@ -169,6 +169,10 @@ class Writer:
 
     def _opaque(self, call):
         i = call.item.instruction
+        if call.calls_back:
+            self.checks.append(i)
+            addresses = [self.address(r.value, r.offset) for r in (*i.inputs, *i.outputs)]
+            return [Invocation(f"callback({len(self.checks)})", addresses)]
         own = None if call.scratch is None else Own(call, self.n_threads)
         found = opaque_text(i, lambda r: self.address(r.value, r.offset), own)
         self.includes |= set(found.includes) - {"step"}

@@ -47,13 +47,17 @@ class Opaque:
         self.instruction, self.instructions = instruction, [instruction]
         self.reads, self.writes = list(instruction.reads), list(instruction.writes)
         self.stops = instruction.stops
+        self.calls_back = instruction.op == "callback"
 
 
 def conflict(earlier, later):
     """Whether `later` must not run before `earlier`, nor beside it.
 
-    What may stop the step is a border for all writes that are seen outside.
+    What may stop the step is a border for all writes that are seen outside. So is Python, which
+    sees them, and what Python did before.
     """
+    if getattr(earlier, "calls_back", False) and getattr(later, "calls_back", False):
+        return True
     stops = getattr(earlier, "stops", False) or getattr(later, "stops", False)
     if stops and any(not r.value.is_temporary for r in (*earlier.writes, *later.writes)):
         return True

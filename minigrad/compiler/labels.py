@@ -59,6 +59,8 @@ def label(item):
     if type(item) is Opaque:
         i = item.instruction
         what = operation(i)
+        if i.op == "callback":
+            return "Python"
         if i.op == "check":
             a = i.attributes
             limits = f" {a['low']} to {a['high']}" if a.get("what") == "within" else ""

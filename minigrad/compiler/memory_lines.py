@@ -126,7 +126,7 @@ class MemoryLines:
             for e in self.capture.grads
             if e.after is not None
             and e.after.kind == "result"
-            and e.before is not None
+            and (e.is_set or e.before is not None)
             and not e.is_read
             and outputs.count(e.after.index) == 1
             and e.after.index not in self._copied()
@@ -147,7 +147,7 @@ class MemoryLines:
         del self.lines[start:]
         self.reused.append(k)
         self.lines += [
-            f"g{k} = {self._leaf(effect)}._grad; r{k} = g{k}.array",
+            f"g{k} = {self._leaf(effect)}._grad; r{k} = None if g{k} is None else g{k}.array",
             f"if getrefcount(g{k}) == ALONE and getrefcount(r{k}) == ALONE and type(r{k}) is Array "
             f"and r{k}.is_flat and r{k}.buffer.owners == 1:",
             f"    b = r{k}.buffer",

@@ -40,6 +40,8 @@ class Plan(Outline):
         sharing = Sharing(self.items, self.results, recording.donated)
         self.owner, self.refused, self.taken = sharing.owner, sharing.refused, sharing.taken
         n_threads = default_threads() if n_threads is None and has_blas else n_threads or 1
+        if any(i.op == "callback" for i in recording.instructions):
+            n_threads = 1  # Python between the kernels
         self.regions, self.threads = regions_of(self.items, self.owner, n_threads)
         results = {r.value: k for k, r in reversed(list(enumerate(self.results)))}
         self.arena = Arena(self.regions, results)
@@ -57,7 +59,8 @@ class Plan(Outline):
         """(function, what it takes after t, T and the table)."""
         function, code_at = loader.entry(self.module.step), self.code.buffer_info()[0]
         if built.in_pieces:
-            return PythonStep(function, code_at, built.pieces, built.place, self.owner), ()
+            pieces = built.pieces, built.place, self.owner, built.checks
+            return PythonStep(function, code_at, *pieces), ()
         return function, (code_at, 0, len(self.code)) if self.code else (code_at,)
 
     @property

@@ -129,6 +129,7 @@ class Instruction:
             kh kw), the first four of a block zeros; is_turned: upside down, c for o and o for c.
         'convolve': window. Of images and packed kernels, without a bias.
         'correlate': window. The gradient of kernels: of g (n, o, oh, ow) and images.
+        'callback': call. Python, which sees memory outside, too; see `callbacks`.
         'check': what ('within' or 'finite'), low, high; stops the step if it does not hold.
 
     inputs: Refs and Python numbers; outputs: Refs. name: of the operation that a person called, and
@@ -163,7 +164,7 @@ class Instruction:
     @property
     def stops(self):
         """Whether it can end the step early."""
-        return self.op in ("wrap_index", "check")
+        return self.op in ("wrap_index", "check", "callback")
 
     def with_refs(self, function):
         """The same instruction with function(ref) for each Ref."""

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from minigrad.array.array import Array
+from minigrad.compiler.callbacks import Contexts, without_seen
 from minigrad.compiler.program import (
     ARGUMENT,
     CAPTURED,
@@ -101,7 +102,10 @@ class Link:
         return [k for k in self.kept if isinstance(k, int)]
 
     def attach(self, variables, edges, kept, drawn):
-        """Gives the results of one call their node. drawn: seed and counter when it began."""
+        """Gives the results of one call their node.
+
+        drawn: seed and counter when it began, and what custom Functions left on their ctx.
+        """
         node = Node(self, edges, kept, tuple([a.version for a in kept]), None, drawn)
         made = [node]
         for k, x in enumerate(variables):
@@ -213,6 +217,10 @@ class Pullback:
         self.make: Any = None
         self.run: Any = None
         self.draws = SimpleNamespace(seed=0, counter=0)  # in the place of the generator
+        self.contexts = Contexts()
+        for i in capture.recording.instructions:
+            if i.op == "callback":
+                i.attributes = i.attributes["call"].of_call(self.contexts).attributes()
         self.seconds = 0.0
         self._lock = threading.RLock()
         pullbacks.add(self)
@@ -227,7 +235,9 @@ class Pullback:
         operands = [device_of(g).contiguous(g) for g in dys] + [kept[k] for k in self.kept]
         with self._lock:
             run = self.run or self.make(self)
-            self.draws.seed, self.draws.counter = drawn
+            self.draws.seed, self.draws.counter, contexts = drawn
+            if contexts:
+                self.contexts.found = contexts
             found = run(operands, {})
             if type(found) is not tuple:  # one is memory that a hook inside writes
                 found = run([device_of(a).convert(a, a.dtype) for a in operands], {})
@@ -237,7 +247,7 @@ class Pullback:
         return grads
 
     def failed(self, status, *rest):
-        """A check did not hold: raises the usual error."""
+        """A check did not hold, or a custom Function raised: raises the error."""
         raise self.plan.checks[status - 1].attributes["error"]()
 
 
@@ -382,7 +392,7 @@ class Linker:
 
     def _cut(self):
         """What was recorded since the function has returned, taken out of the trace."""
-        instructions = self.trace.instructions[self.start :]
+        instructions = [without_seen(i) for i in self.trace.instructions[self.start :]]
         del self.trace.instructions[self.start :]
         return instructions
 

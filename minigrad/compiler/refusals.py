@@ -49,7 +49,7 @@ WATCHERS = {
     "minigrad.autograd.records": "debug.record_grad_function()",
 }
 FORWARD = vars(Function)["apply"].__func__.__code__
-BACKWARD = FunctionPlan._call.__code__
+BACKWARD = FunctionPlan.called.__code__
 WAYS = {  # the engine's function that the person's line called -> (what it is, what to do)
     "__repr__": ("print or repr", PRINT),
     "__format__": ("an f-string", PRINT),

@@ -4,7 +4,7 @@ import html
 from typing import NamedTuple
 
 from minigrad.compiler.items import MatMul, Opaque
-from minigrad.compiler.labels import ValueNames, label
+from minigrad.compiler.labels import ValueNames, label, place_of
 from minigrad.compiler.memory_plan import MemoryPlan
 from minigrad.compiler.report_text import text_of
 from minigrad.compiler.traffic import instruction_bytes, item_bytes
@@ -58,6 +58,7 @@ class ProgramReport:
         use; peak_after: bytes of the arena, and of results that take no donated memory over;
         arena, separate: bytes of the arena, and what its temporaries would take side by side.
         outside: bytes of parameters, state and arguments that the step touches.
+    callbacks: [(custom Function and its method, file:line)] that run as Python.
     aliases: [Alias]; taken_over: [(temporary, whose memory it takes)]; refused: [Refused].
     donated: [(argument, what became of its memory)].
     device: the name of the one that it runs on. threads: how many it may use.
@@ -103,6 +104,8 @@ class ProgramReport:
         self.calls = sum(f.calls for f in self.forms)
         self.products = sum(f.calls for f in self.forms if f.kind == "product")
         self.opaque = sum(f.calls for f in self.forms if f.kind == "opaque")
+        instructions = plan.recording.instructions
+        self.callbacks = [(i.name, place_of(i.line)) for i in instructions if i.op == "callback"]
         self.epilogues = sum(bool(getattr(item, "epilogue", None)) for item in plan.items)
         self.bytes_after = sum(f.read for f in self.forms), sum(f.written for f in self.forms)
 

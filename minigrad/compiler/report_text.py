@@ -26,6 +26,7 @@ def text_of(r):
         lines += _paragraph(title, text)
     lines += ["", *_table(r)]
     for title, notes in (
+        ("calls back into Python", [f"{name} ({place})" for name, place in r.callbacks]),
         ("written in place", _aliases(r)),
         ("memory reused", [f"{a}: in the place of {b}" for a, b in r.taken_over]),
         ("not reused", [f"{x.other}, for {x.name}: {x.why}" for x in r.refused]),

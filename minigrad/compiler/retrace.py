@@ -141,6 +141,7 @@ class Comparison:
             if x.leaf is not y.leaf or x.argument != y.argument:
                 raise Difference("the leaf whose .grad is used", x.where, y.where)
             self._same(f"whether {y.where}.grad is None before", x.was_none, y.was_none)
+            self._same(f"whether {y.where}.grad is set before it is looked at", x.is_set, y.is_set)
             if x.is_read != y.is_read or (x.is_read and x.before is not y.before):
                 raise Difference(f"{y.where}.grad", "another array", "this one")
             self._same(f"whether {y.where}.grad is None after", x.after is None, y.after is None)

@@ -37,6 +37,7 @@ class Call:
         self.reads, self.writes = list(reads), list(writes)
         self.is_cut, self.owner = False, 0
         self.stops = getattr(item, "stops", False)
+        self.calls_back = getattr(item, "calls_back", False)
         self.kernel = self.scratch = None
         self.partials = []
 

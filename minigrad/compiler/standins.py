@@ -14,6 +14,7 @@ from minigrad.array.layout import is_contiguous
 from minigrad.compiler.tracebuffer import nowhere
 from minigrad.errors import TraceError
 from minigrad.graph.variable import Variable
+from minigrad.kernels.backend import device_of
 
 
 class StandInBuffer:
@@ -72,6 +73,11 @@ class Group:
         """Of its first member."""
         return self.members[0].number
 
+    def copied(self):
+        """A copy of what the members show together."""
+        shown = self.members[0].array.storage.view((self.size,), (1,), self.start)
+        return device_of(shown).convert(shown, shown.dtype)
+
     def forget(self):
         """Lets go of the arguments of the traced call."""
         if not self.is_fixed:
@@ -90,6 +96,13 @@ class Group:
         out = type(x)(array, requires_grad=x._requires_grad, name=x.name)
         out._grad = x._grad
         return out
+
+
+def give_memory(array, source):
+    """Gives an Array without memory, or one whose memory was not written, the bytes of another."""
+    array.buffer = source.buffer
+    source.buffer.owners += 1
+    array.is_flat = array.is_contiguous
 
 
 def _span(array):
@@ -162,17 +175,23 @@ class StandIns:
                 fix="return what is to be appended, and append it outside",
             )
 
-    def let_go(self):
-        """Drops the stand-ins; raises if the function kept one, or a view of one."""
-        alive = [(weakref.ref(g.base), g.where) for g in self.groups if not g.is_fixed]
+    def let_go(self, is_first=False):
+        """Drops the stand-ins; raises if the function kept one, or a view of one.
+
+        One that the first call keeps gets a copy of the argument.
+        """
+        alive = [(weakref.ref(g.base), g) for g in self.groups if not g.is_fixed]
         self.args, self.kwargs, self._made = (), {}, {}
         for group in self.groups:
             group.base = None
         if any(reference() is not None for reference, _ in alive):
             gc.collect()  # what only a circle holds is not kept
-            for reference, where in alive:
-                if reference() is not None:
-                    raise kept_error(where)
+            for reference, group in alive:
+                base = reference()
+                if base is not None and not is_first:
+                    raise kept_error(group.where)
+                if base is not None:
+                    give_memory(base, group.copied())
 
 
 def _tokens(tree):

@@ -42,8 +42,10 @@ class StepText:
         if self.is_random:
             self.slot(("seed",))
             self.slot(("counter",))
-        self.pieces = []  # without BLAS: runs of `code`, and the products between them
-        self.in_pieces = self.has_products and not has_blas
+        # without BLAS, or with callbacks: runs of `code`, and what Python does between them
+        self.pieces, self.has_blas = [], has_blas
+        calls_back = any(c.calls_back for c in calls)
+        self.in_pieces = calls_back or (self.has_products and not has_blas)
         is_short = len(calls) <= WRITTEN_OUT and not self.in_pieces
         lines = self._written_out() if is_short else self._listed()
         self.text = self._whole(lines)
@@ -108,8 +110,10 @@ class StepText:
         forms, start, checks = {}, 0, 0
         for region in self.regions:
             for call, invocations in region:
-                if self.in_pieces and call.kind == "product":
-                    self.pieces += [("code", start, len(self.code)), ("product", call.item)]
+                by_python = call.kind == "product" and not self.has_blas
+                if by_python or call.calls_back:
+                    kind = "callback" if call.calls_back else "product"
+                    self.pieces += [("code", start, len(self.code)), (kind, call.item)]
                     start = len(self.code)
                     continue
                 for x in invocations:
@@ -153,6 +157,8 @@ class StepText:
     def _choose(self, forms, indent):
         """The call of one form, found by halving: few comparisons also where there are many."""
         pad = "    " * indent
+        if not forms:
+            return [pad + "pass"]
         if len(forms) == 1:
             (template, *kinds), _ = forms[0]
             return [pad + template.format(*_cells(kinds), b="b", e="e")]
@@ -199,7 +205,7 @@ class StepText:
             "mathematics_f4", "mathematics_f8", "powers", "random_functions", "random", "checks",
             "lazy", "sums", "gather", "scan", "windows", "tiles", "direct",
         )  # fmt: skip
-        has_blas = self.has_products and not self.in_pieces
+        has_blas = self.has_products and self.has_blas
         wanted = {*self.includes, *(["sums"] if has_blas else [])}
         found = [name for name in order if name in wanted]
         return (*found, *(["blas"] if has_blas else []), "step")

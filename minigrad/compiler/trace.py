@@ -13,6 +13,7 @@ from minigrad.array.array import Array, hooks
 from minigrad.array.dtypes import int64
 from minigrad.array.layout import size_of
 from minigrad.compiler import refusals
+from minigrad.compiler.callbacks import Callbacks, Contexts, Notes
 from minigrad.compiler.numbers import without_numbers
 from minigrad.compiler.program import (
     ARGUMENT,
@@ -55,16 +56,19 @@ class Copy:
         return base is not None and base.version != self.version
 
 
-class Trace(Table):
+class Trace(Table, Callbacks):
     """A device that records a step of this thread, and what the engine tells it on the way.
 
     Args:
         arguments: Arrays that are passed in; those of one Storage are one Value.
         device: the name of the device that the program will run on.
         numbers: those among the arguments that each run reads; see `numbers`.
+        notes: what custom Functions returned when they ran as usual: `callbacks.Notes`.
     """
 
-    def __init__(self, arguments=(), device="cpu", numbers=None):
+    LASTING = (refusals.OtherDevice,)
+
+    def __init__(self, arguments=(), device="cpu", numbers=None, notes=None):
         self.numbers = numbers  # Numbers
         self.name, self.nowhere = device, nowhere(device)
         self.real = backend.device_named(device)
@@ -75,11 +79,12 @@ class Trace(Table):
         self.adopted, self.owned = set(), set()  # ids of Storages over NumPy's memory; of Modules
         self.made = []  # (weak reference to an Array without memory, its Value)
         self.written = {}  # Value -> (Storage, version, written_at) as they were before
-        self.grads = {}  # id of a leaf -> (weak reference to it, its `.grad` before)
+        self.grads = {}  # id of a leaf -> (weak reference to it, its `.grad` before, is_set)
         self.changed = []  # (weak reference to a Variable, node, requires_grad before, error)
         self.actions = []  # (function, Arrays that it writes to, instructions before it, place)
         self.random_count = 0
         self.standing = {}  # id of a Storage -> the Copy of a view that it stands for
+        self.callbacks, self.contexts, self.notes = 0, Contexts(), notes or Notes()
         self.failure = None
         for array in arguments:
             storage = array.storage
@@ -113,7 +118,7 @@ class Trace(Table):
         for storage, version, place in self.written.values():
             storage.version = version
             storage.written_at = place
-        for reference, grad in self.grads.values():
+        for reference, grad, _ in self.grads.values():
             leaf = reference()
             if leaf is not None:
                 leaf._grad = grad
@@ -150,11 +155,11 @@ class Trace(Table):
         value = getattr(array.buffer, "value", None)
         raise self.failed_by(refusals.read_error(array, value, state.running))
 
-    def grad(self, leaf):
-        """Notes the `.grad` of a leaf before it is looked at or set."""
+    def grad(self, leaf, is_set=False):
+        """Notes the `.grad` of a leaf before it is looked at, or set whatever it was."""
         found = self.grads.get(id(leaf))
         if found is None or found[0]() is not leaf:
-            self.grads[id(leaf)] = weakref.ref(leaf), leaf._grad
+            self.grads[id(leaf)] = weakref.ref(leaf), leaf._grad, is_set
 
     def change(self, variable, what):
         """Notes that a Variable gets another node or flag: an error, if it outlives the step."""

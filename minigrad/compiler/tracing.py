@@ -1,20 +1,20 @@
 """One trace of a compiled function: what was captured, for which arguments, and its program."""
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from minigrad.compiler import donation
 from minigrad.compiler.capture import capture
 from minigrad.compiler.gpu.plan import build_for_gpu
-from minigrad.compiler.gpu.refusals import check_arguments
+from minigrad.compiler.gpu.refusals import Unfit, check_arguments
 from minigrad.compiler.gpu.wrapper import GpuWrapper
 from minigrad.compiler.gradients import settle
 from minigrad.compiler.numbers import Numbers
 from minigrad.compiler.plan import build
-from minigrad.compiler.program import CAPTURED
-from minigrad.compiler.refusals import OtherDevice
-from minigrad.compiler.standins import StandIns
-from minigrad.compiler.structure import outputs_of
+from minigrad.compiler.program import CAPTURED, whole
+from minigrad.compiler.refusals import OtherDevice, escaped_error
+from minigrad.compiler.standins import StandIns, give_memory
+from minigrad.compiler.structure import Output, outputs_of
 from minigrad.compiler.surroundings import replaced
 from minigrad.compiler.trace import HOST
 from minigrad.compiler.wrapper import Wrapper
@@ -25,6 +25,13 @@ from minigrad.kernels.backend import default_device
 from minigrad.ops.creation import generator
 
 
+class FirstAnswer(NamedTuple):
+    """What the program of a first call returns if the function keeps values outside."""
+
+    result: Any
+    kept: list
+
+
 class Traced:
     """A program for one kind of arguments.
 
@@ -33,8 +40,9 @@ class Traced:
     passed in. donated: indices of donated argument Values; unused: Members whose memory no result
     could take; copies: {donated index: in how many calls its memory was copied, since somebody
     shared or saw it}; default: the device of new arrays, None for the CPU; moving: see `gradients`;
-    run: see `wrapper`; seconds: of tracing and compiling. numbers: see `numbers`. draws:
-    whose numbers it draws.
+    run: see `wrapper`; seconds: of tracing and compiling. numbers: see `numbers`. draws: whose
+    numbers it draws. kept: [(weak reference to an Array, its result)] of values that the first call
+    leaves outside: its program runs once.
     """
 
     draws = generator
@@ -53,7 +61,7 @@ class Traced:
         self.plan: Any = None
         self.wrapper: Any = None
         self.run: Any = None
-        self.unused, self.copies = [], {}
+        self.unused, self.copies, self.kept = [], {}, []
         self.began = self.seconds = 0.0
         self._next, self._is_checked = 2, False
 
@@ -104,6 +112,25 @@ class Traced:
         self._next *= 2
         self.wrapper.left[0] = distance + 1
 
+    def keep(self, escaped):
+        """Makes values that are kept outside results. escaped: [(weak reference, Value)]."""
+        refs = self.capture.recording.results
+        self.kept = [(reference, len(refs) + k) for k, (reference, _) in enumerate(escaped)]
+        refs += [whole(value) for _, value in escaped]
+        outputs = [Output("result", k) for _, k in self.kept]
+        self.capture.structure = FirstAnswer(self.capture.structure, outputs)
+
+    def first_run(self, args, kwargs):
+        """As `run`; gives memory to what is kept outside."""
+        answer = self.run(args, kwargs)
+        if type(answer) is not FirstAnswer:
+            return answer
+        for (reference, _), v in zip(self.kept, answer.kept, strict=True):
+            array = reference()
+            if array is not None:
+                give_memory(array, v.array)
+        return answer.result
+
     # -- donation ------------------------------------------------------------------------------
 
     def returns(self, index):
@@ -130,6 +157,9 @@ class Traced:
 
 def _planned(found, moving=()):
     """The plan of a Capture. Raises Unfit if the device cannot run it."""
+    calls = [i.name for i in found.recording.instructions if i.op == "callback"]
+    if calls and found.device != HOST:
+        raise Unfit(f"{calls[0]} is Python, and the step computes on {found.device}")
     if found.device == HOST:
         return build(found.recording, found.idle)
     return build_for_gpu(found.recording, found.idle, found.device, moving)
@@ -150,11 +180,14 @@ def _make(pullback):
     return pullback.run
 
 
-def traced(step, args, kwargs, description):
+def traced(step, args, kwargs, description, is_first=False):
     """Runs a compiled step's function under the trace: a Traced without a plan.
 
     The program is for the device of the arguments; of a step that has none, or arguments on the CPU
     alone, for that of the first other memory that it meets; if it meets none, for the default one.
+
+    Args:
+        is_first: whether values that the function keeps outside become results; see `Traced.keep`.
 
     Raises:
         TraceError: it cannot become a program.
@@ -163,7 +196,7 @@ def traced(step, args, kwargs, description):
     found = [d for d in devices if d != HOST]
     device = found[0] if found else HOST
     try:
-        new = _traced(step, args, kwargs, description, device)
+        new = _traced(step, args, kwargs, description, device, is_first)
     except OtherDevice as other:
         if found:
             raise
@@ -172,10 +205,10 @@ def traced(step, args, kwargs, description):
         device = default_device().name
         if devices or device == HOST or new.capture.recording.values(CAPTURED):
             return new
-    return _traced(step, args, kwargs, description, device)
+    return _traced(step, args, kwargs, description, device, is_first)
 
 
-def _traced(step, args, kwargs, description, device):
+def _traced(step, args, kwargs, description, device, is_first):
     began = time.perf_counter()
     donated = donation.members_of(description, step.donate, step.names) if step.donate else []
     numbers = Numbers(step.places)
@@ -189,15 +222,13 @@ def _traced(step, args, kwargs, description, device):
             stand_ins.of(donated),
             device,
             numbers,
+            step.notes,
         )
     stand_ins.check_unchanged()
     stand_ins.check_leaves(found)
-    error = found.escaped()
-    try:
-        if error is not None:
-            raise error
-    finally:
-        del error  # it knows this frame, which must not know it: a cycle
+    escaped = found.kept()
+    if escaped and not is_first:
+        raise escaped_error([value for _, value in escaped])
     by_base = {id(g.base): g for g in stand_ins.groups}
     groups = [by_base[id(value.storage)] for value in found.recording.arguments]
     members = [stand_ins.member_of[id(v)] for v in found.variables]
@@ -206,12 +237,14 @@ def _traced(step, args, kwargs, description, device):
         if not group.is_fixed:
             value.storage = None
     found.variables = []
-    stand_ins.let_go()
+    stand_ins.let_go(is_first)
     _check_aliases(found, groups, donated)
     check_arguments(found.recording, groups, device)
     numbers.let_go()
     new = Traced(step, description, found, groups, members, donated, numbers)
     new.began = began
+    if escaped:
+        new.keep(escaped)
     return new
 
 

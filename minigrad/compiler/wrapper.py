@@ -168,6 +168,8 @@ class Wrapper(MemoryLines, EffectLines):
         storages = ", ".join(
             f"s{g.number}" if not g.is_fixed else self._constant(g.storage) for g in self.b.groups
         )
+        if self.capture.contexts is not None:
+            add(f"contexts = {self._constant(self.capture.contexts.taken)}()")
         add("if done[-1]:")
         for k in self.reused:
             checks = {c for c, results in self.spoilt.items() if k in results}
@@ -245,6 +247,8 @@ class Wrapper(MemoryLines, EffectLines):
                     f"h{k} = h{k}.array",
                     f"if {self.NO_STORAGE.format(f'h{k}')}: return MISS",
                 ]
+            elif effect.is_set:
+                continue
             elif effect.before is None:
                 self.lines.append(f"if {leaf}._grad is not None: return MISS")
             elif effect.is_read:

@@ -107,7 +107,10 @@ class Function:
         ctx = Context(cls.__name__, needs)
         began = [a.array.version if isinstance(a, Variable) else None for a in args]
         with no_grad():
-            result = cls.forward(ctx, *args)
+            if state.trace is None:
+                result = cls.forward(ctx, *args)
+            else:
+                result = state.trace.function_forward(cls, ctx, args)
         outputs = result if isinstance(result, tuple) else (result,)
         for y in outputs:
             if not isinstance(y, Variable):
@@ -116,6 +119,8 @@ class Function:
                     f"{type(y).__name__}",
                     "wrap it: mg.variable(...)",
                 )
+        if state.notes is not None:
+            state.notes.add(cls, ctx, args, outputs, isinstance(result, tuple))
         if not state.recording or not any(needs):
             return result
         _check_method(cls, "backward", "(ctx, *dys)")

@@ -52,6 +52,8 @@ class State(threading.local):
     # what a program cannot do: grad(leaf) before a `.grad` is looked at or set, refuse(what, fix)
     # before Python's own objects are changed, later(action, array) instead of host work
     trace: Any = None
+    # what notes what custom Functions return: a compiled step, of a call that runs as usual
+    notes: Any = None
 
     def update(self):
         """Recomputes `path`."""

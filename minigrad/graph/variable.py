@@ -184,7 +184,7 @@ class Variable(Interop, Flows):
     @grad.setter
     def grad(self, value):
         if state.trace is not None:
-            state.trace.grad(self)
+            state.trace.grad(self, is_set=True)
         if value is None:
             self._grad = None
             return

@@ -245,6 +245,34 @@ def manual_seed(seed):
     generator.manual_seed(seed)
 
 
+@teaching
+def get_rng_state():
+    """The state of the default generator, a pair of ints: save it with a model, to resume a run."""
+    if state.trace is not None:
+        state.trace.refuse(
+            "get_rng_state: inside a compiled step the state is not known", "call it outside"
+        )
+    return generator.seed, generator.counter
+
+
+@teaching
+def set_rng_state(saved):
+    """Gives the default generator a state of `get_rng_state`: the next numbers are those after it.
+
+    >>> import minigrad as mg
+    >>> saved = mg.get_rng_state()
+    >>> x = mg.rand((3,))
+    >>> mg.set_rng_state(saved)
+    >>> mg.rand((3,)).tolist() == x.tolist()
+    True
+    """
+    if len(saved) != 2 or not all(hasattr(n, "__index__") for n in saved):
+        raise ArgumentTypeError("set_rng_state: wanted what get_rng_state() gave", f"{saved!r:.60}")
+    seed, counter = (n.__index__() for n in saved)
+    generator.manual_seed(seed)
+    generator.counter = counter
+
+
 def _random(name, kind, shape, dtype, source, device, low=0, high=0):
     place = placed(device)
     if source is not None:

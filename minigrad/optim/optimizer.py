@@ -269,7 +269,7 @@ class Optimizer:
         for group in self.groups:
             for p in group.parameters:
                 if trace is not None:
-                    trace.grad(p)
+                    trace.grad(p, is_set=True)
                 p._grad = None
 
     # -- saving --------------------------------------------------------------------------------

@@ -170,7 +170,7 @@ def test_gradients_of_arguments():
         x, w = (mg.randn(shape).requires_grad_() for shape in ((3, 4), (4, 2)))
         return wrap(step), [x, w], [(x, w)]
 
-    check(make, 6)
+    check(make, 6, programs=2)  # without gradients, and with them
 
 
 def test_modes():

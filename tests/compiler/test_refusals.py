@@ -37,22 +37,16 @@ class Tools:
         self.other = nn.Parameter([1.0])
 
 
-@mg.kernel
-def doubled(x, out):
-    for i in range(x.size):
-        out.flat[i] = 2.0 * x.flat[i]
+SEEN = mg.zeros((2,))
 
 
 class ByNumpy(mg.Function):
-    """Leaves minigrad in forward."""
+    """Leaves minigrad in forward, after it has written to memory outside."""
 
     @staticmethod
     def forward(ctx, x):
+        SEEN.copy_(x)
         return mg.variable(np.sin(x.numpy()))
-
-    @staticmethod
-    def backward(ctx, dy):
-        return dy
 
 
 class BackByNumpy(mg.Function):
@@ -64,6 +58,7 @@ class BackByNumpy(mg.Function):
 
     @staticmethod
     def backward(ctx, dy):
+        SEEN.add_(1.0)
         return mg.variable(dy.numpy() * 2.0)
 
 
@@ -167,7 +162,6 @@ CASES = {  # what is done -> (the step, part of the message, part of the advice)
     "address": (lambda t, x: (x * 2.0).array.address, "has no memory", "h.copy_(new)"),
     "swallowed": (swallow, "float()", "leave it a Variable"),
     "mask": (lambda t, x: x[x > 0.0], "a mask as an index", "mg.where(mask, x, 0.0)"),
-    "kernel": (lambda t, x: doubled(x), "kernel doubled", "outside the step"),
     "Function": (lambda t, x: ByNumpy.apply(x), "ByNumpy.forward, by x.numpy()", "minigrad"),
     "backward of Function": (in_backward, "BackByNumpy.backward, by x.numpy()", "minigrad"),
     "generator": (lambda t, x: mg.rand((2,), generator=t.generator), "one's own", "default"),

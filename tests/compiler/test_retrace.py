@@ -26,7 +26,7 @@ class TestWhatChanges:
 
         text = until_error(Trainer().step, mg.ones((1,)))
         assert "does something else" in text
-        assert "3.0, and 2.0 when it was traced" in text
+        assert "2.0, and 1.0 when it was traced" in text
         assert "x * float(self.t)  # here" in text
         assert "mg.variable(v)" in text
 

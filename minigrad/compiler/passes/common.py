@@ -3,7 +3,7 @@
 from minigrad.compiler.passes.draft import within
 from minigrad.compiler.program import Instruction, Recording, Ref
 
-WITH_EFFECTS = {"random"}  # two of them are not one
+WITH_EFFECTS = {"random", "callback"}  # two of them are not one
 OF_ERRORS = {"error"}  # attributes that say how an instruction fails, not what it computes
 
 

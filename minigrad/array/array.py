@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.array.layout import contiguous_strides, is_contiguous, size_of
-from minigrad.array.overlap import overlaps
+from minigrad.array.overlap import overlaps, span
 from minigrad.memory.buffer import unpin
 
 
@@ -94,13 +94,29 @@ class Array:
     def is_alias_of(self, other):
         """Whether some byte is shown by both: sure of a no, and mostly exact; see `overlaps`.
 
-        Copy-on-write clones are aliases until the first write.
+        Copy-on-write clones are aliases until the first write. Memory from outside may lie under
+        several Buffers.
         """
-        if self.buffer is not other.buffer or not self.size or not other.size:
+        mine, its = self.buffer, other.buffer
+        if not self.size or not other.size:
             return False
-        if self.dtype.itemsize != other.dtype.itemsize:
-            return True
-        return overlaps(self.layout(), other.layout())
+        if mine is its:
+            distance = 0
+        elif mine.is_foreign and its.is_foreign and self.device == other.device:
+            distance = its.address - mine.address
+        else:
+            return False
+        step, shape, strides, offset = self.dtype.itemsize, *other.layout()
+        if step == other.dtype.itemsize and distance % step == 0:
+            return overlaps(self.layout(), (shape, strides, offset + distance // step))
+        (low, high), (start, stop) = self.bytes_shown(), other.bytes_shown()
+        return mine is its or (low < stop and start < high)
+
+    def bytes_shown(self):
+        """(first, end) of the addresses of what it shows."""
+        low, high, _ = span(self.shape, self.strides)
+        step = self.dtype.itemsize
+        return self.address + low * step, self.address + high * step
 
     def mark_foreign(self):
         """Says that others may write these bytes unseen: saving them copies them."""

@@ -76,7 +76,9 @@ def _write(op, x, others, called):
     kept = before_write([target, *arrays], op.plan(mask).saved_index) if records else None
     arrays = [
         device.convert(a, a.dtype)
-        if isinstance(a, Array) and a.is_alias_of(target) and a.layout() != target.layout()
+        if isinstance(a, Array)
+        and a.is_alias_of(target)
+        and not (a.buffer is target.buffer and a.layout() == target.layout())
         else a
         for a in arrays
     ]

@@ -63,6 +63,43 @@ def test_an_operand_under_another_name_is_saved_as_it_was():
     assert w.grad.tolist() == (before * np.array([1.0, 2.0, 3.0])).tolist()
 
 
+SHIFTED = [
+    (slice(1, None), slice(None, -1), np.int64, np.int64),
+    (slice(None, -1), slice(1, None), np.float64, np.float64),
+    (slice(1, 5), slice(None, 4), np.float32, np.float64),  # bytes of another dtype
+]
+INTO = {
+    "add_": (lambda h, y: h.add_(y), lambda h, y: h + y),
+    "copy_": (lambda h, y: h.copy_(y), lambda h, y: y),
+    "x[:] = y": (lambda h, y: h.__setitem__(slice(None), y), lambda h, y: y),
+    "x[index] = y": (lambda h, y: h.__setitem__([*range(len(h))], y), lambda h, y: y),
+}
+
+
+@pytest.mark.parametrize("name", INTO)
+@pytest.mark.parametrize(("to", "of", "dtype", "other"), SHIFTED)
+def test_memory_of_numpy_that_overlaps_is_read_before_it_is_written(name, to, of, dtype, other):
+    in_place, out_of_place = INTO[name]
+    a = np.arange(10).astype(dtype)
+    h, y = a[to], a.view(other)[of]
+    wanted = out_of_place(h, y.astype(dtype))
+    x, source = mg.from_numpy(h), mg.from_numpy(y)
+    assert mg.memory.is_alias(x, source)
+    if dtype is np.float32 and name == "add_":  # float64 and float32 make float64
+        source, wanted = source.to("float32"), out_of_place(h, y.astype(np.float32))
+    in_place(x, source)
+    np.testing.assert_array_equal(x.numpy(), wanted)
+
+
+def test_memory_of_numpy_that_lies_apart_is_no_alias():
+    a = np.zeros((4, 4))
+    x, y, z = mg.from_numpy(a[:2]), mg.from_numpy(a[2:]), mg.from_numpy(np.zeros(4))
+    assert not mg.memory.is_alias(x, y)
+    assert not mg.memory.is_alias(x, z)
+    assert mg.memory.is_alias(x, mg.from_numpy(a)[1])
+    assert not mg.memory.is_alias(x, mg.from_numpy(a)[2])
+
+
 def test_a_view_that_somebody_else_holds_is_refused_and_one_that_was_the_operand_is_stale():
     x = leaf()
     h = x * x

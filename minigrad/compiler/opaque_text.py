@@ -51,8 +51,7 @@ def scratch_of(i, parts):
     if i.op == "correlate":
         return _totals(i, parts) + _correlation(i, parts)[0]
     if i.op == "scatter_add" and i.outputs[0].dtype is float32:
-        _, n, r = i.outputs[0].shape
-        return scratch_to_add(-(-n // parts), i.inputs[0].shape[1], r)
+        return _sums_by_index(i, parts)[0]
     return 0
 
 
@@ -80,8 +79,15 @@ def _put(i, at):
 
 def _add(i, at, own=None):
     kind = SHORT[i.outputs[0].dtype.name]
-    scratch = [own(0) if own else 0] if kind == "f4" else []
+    scratch = []
+    if kind == "f4":
+        scratch = [own(0), _sums_by_index(i, own.parts)[1]] if own else [0, 0]
     return _to_targets(i, at, f"add_{kind}", scratch)
+
+
+def _sums_by_index(i, parts):
+    _, n, r = i.outputs[0].shape
+    return scratch_to_add(-(-n // parts), i.inputs[0].shape[1], r)
 
 
 def _to_targets(i, at, name, scratch=()):

@@ -73,11 +73,11 @@ class StructuralKernels:
             return
         (outer, n, r), m = out.shape, source.shape[1]
         cuts = ranges(n, source.size)
-        size = scratch_to_add(-(-n // len(cuts)), m, r)
+        size, rows = scratch_to_add(-(-n // len(cuts)), m, r)
         scratch = self.empty((size * len(cuts),), float32) if size else None
         places = (source.address, index.address, out.address, outer, n, m, r)
         own = [scratch.address + 4 * size * k if scratch else 0 for k in range(len(cuts))]
-        run(function, [(*places, at, a, b) for at, (a, b) in zip(own, cuts, strict=True)])
+        run(function, [(*places, at, rows, a, b) for at, (a, b) in zip(own, cuts, strict=True)])
 
     def put(self, source, index, out):
         """out[o, index[i], :] = source[o, i, :]; of equal indices the last one wins."""

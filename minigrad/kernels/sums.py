@@ -15,8 +15,11 @@ COLUMNS = 1024  # columns whose sums wait together, as in source/sums.py
 
 
 def scratch_to_add(n, m, r):
-    """Float32 elements of scratch for sums of m rows of r elements at n targets: see add_f4."""
+    """(float32 elements of scratch, rows of totals) for sums of m rows of r at n targets.
+
+    See add_f4: every SUMMED rows may need a row of totals, of which a third at least stays free.
+    """
     if m <= BLOCK:
-        return 0
-    most = min(n, m // BLOCK)
-    return -(-2 * (n + most * (1 + r)) // 16) * 16
+        return 0, 0
+    size = 1 << (min(n, m // BLOCK) * 3 // 2).bit_length()
+    return -(-(2 * size * (r + 1) + n) // 16) * 16, size

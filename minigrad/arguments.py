@@ -49,6 +49,8 @@ def flag(where, name, value, fix=None):
 
 def whole(where, name, value, at_least=None, fix=None):
     """An int."""
+    if type(value) is int and at_least is None:
+        return value
     try:
         if isinstance(value, BOOLS):
             raise TypeError
@@ -68,6 +70,10 @@ def number(
 
     high=None lets infinity pass.
     """
+    if type(value) is float and value - value == 0.0:  # the usual case, without detours
+        top = math.inf if high is None else high
+        if low <= value <= top and above < value < below:
+            return value
     given: Any = value
     if not isinstance(given, (int, float, np.number)) and getattr(given, "size", 0) == 1:
         given = given.item() if hasattr(given, "item") else given  # of an array or a Variable

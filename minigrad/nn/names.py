@@ -52,7 +52,7 @@ LAYERS = {  # of mg.nn
     "MSELoss": "the function mg.mse(prediction, target)",
     "L1Loss": "(prediction - target).abs().mean()",
     "HuberLoss": "the function mg.huber(prediction, target)",
-    "SmoothL1Loss": "the function mg.huber(prediction, target)",
+    "SmoothL1Loss": "the function mg.huber(prediction, target, delta=beta) / beta",
     "BCEWithLogitsLoss": "the function mg.bce_with_logits(logits, target)",
     "BCELoss": "the function mg.bce_with_logits(logits, target), which takes the sigmoid itself",
     "BatchNorm": "mg.nn.BatchNorm1d or mg.nn.BatchNorm2d",

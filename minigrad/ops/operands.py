@@ -58,10 +58,10 @@ def from_data(name, data):
     int64 or bool.
     """
     kind = type(data)
-    if kind is np.ndarray or isinstance(data, np.generic):
-        return (found := np.asarray(data)), _dtype_of(name, found), False
     if kind is float:
         return np.asarray(data), float32, True
+    if kind is np.ndarray or isinstance(data, np.generic):
+        return (found := np.asarray(data)), _dtype_of(name, found), False
     strong, rank = [], -1
     if kind in (list, tuple):
         strong, rank = _decisive(name, data)
@@ -130,6 +130,9 @@ def _decisive(name, data):
     while level:
         below = []
         for kind in set(map(type, level)):
+            if kind is float:
+                rank = 2
+                continue
             if issubclass(kind, np.generic):
                 rank = max(rank, _rank_of_scalar(kind))
                 strong.update([BY_NUMPY[np.dtype(kind)]] if np.dtype(kind) in BY_NUMPY else [])
@@ -173,6 +176,8 @@ def _refuse_graph(name, x):
 
 def check_storable(name, data, dtype):
     """Raises if a dtype cannot hold one of the numbers of an ndarray that came from a list."""
+    if dtype.is_float and data.dtype == np.float64 and np.vdot(data, data) < 1e76:
+        return  # one call that says of most data that its numbers are moderate
     if data.size and data.dtype != dtype.numpy and dtype.kind in "fi":
         with np.errstate(all="ignore"):
             ends = data.min().item(), data.max().item()

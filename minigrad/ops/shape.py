@@ -132,8 +132,8 @@ def reshape(x, *shape):
 def permute(x, *axes):
     """The axes in another order, a view: permute(x, (2, 0, 1)) or permute(x, 2, 0, 1)."""
     axes = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
-    x = as_variable(x, "permute")
-    return Permute.apply(x, tuple([normalize_axis("permute", axis, x.ndim) for axis in axes]))
+    axes = [a if type(a) is int else whole("permute", "each axis", a) for a in axes]
+    return Permute.apply(x, tuple(axes))
 
 
 def flatten(x, start_axis=0, end_axis=-1):

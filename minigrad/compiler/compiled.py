@@ -70,21 +70,24 @@ def compile(f=None, *, donate=(), strict=True, **unknown):
 
     **What is looked at in each call**, and leads to another program if it is new: how the arguments
     are nested; shapes, strides, dtypes, devices, requires_grad of Variables, which share memory;
-    numbers and strings by value; other objects by identity; whether `.grad` is None; the modes
-    (`no_grad`, `inference`); and whether an attribute of any Module, Parameter, optimizer or
-    GradManager has been set since, or a hook (after train() and eval() in turn, each finds its
-    program again). Pass a number that changes as `mg.variable(number)`. NumPy arrays are refused:
-    `mg.variable(x)` or `mg.from_numpy(x)`.
+    strings by value, and numbers until they change; other objects by identity; whether `.grad` is
+    None; the modes (`no_grad`, `inference`); and whether an attribute of any Module, Parameter,
+    optimizer or GradManager has been set since, or a hook (after train() and eval() in turn, each
+    finds its program again). NumPy arrays are refused: `mg.variable(x)` or `mg.from_numpy(x)`.
 
-    **What is frozen**: every other number, string, NumPy array and object that f finds outside: in
-    globals, closures, attributes of plain objects. Calls 3, 5, 9, 17, ... are traced again and
+    **Numbers that change**, in arguments, closures, globals or attributes that f's code names, cost
+    one more trace: then they are read at each run. What Python decides by them, a branch or a
+    size, leads to another program where it is decided otherwise.
+
+    **What is frozen**: every other string, NumPy array and object that f finds outside, and what
+    lists and dicts hold. Calls 3, 5, 9, 17, ... are traced again and
     compared; a difference raises TraceError with the line and both values. MINIGRAD_COMPILE=check
     does so at each call, MINIGRAD_COMPILE=0 runs f as usual, always; the variable is read when the
     function is compiled.
 
     **What can still escape**: what Python alone does happens when f is traced, and in no other
-    call: printing a string, appending a number to a list, counting calls, writing a file. A number
-    that f finds outside and that changes between calls that are not compared is used as it was.
+    call: printing a string, appending a number to a list, counting calls, writing a file. What is
+    frozen and changes between calls that are not compared is used as it was.
     Keeping a value that f makes (self.h = h) raises TraceError: write it in place
     (self.h.copy_(h)).
 

@@ -8,7 +8,7 @@ from minigrad.errors import ArgumentTypeError
 from minigrad.nn.names import refuse_unknown_arguments
 
 RENAMED = {"donate_argnums": "donate", "donate_argnames": "donate"}  # as JAX calls it
-FROZEN = "leave it out: numbers and strings among the arguments are compared by value at each call"
+FROZEN = "leave it out: strings are compared by value, and numbers until they change"
 NO_OPTIONS = {
     "mode": "leave it out: there is one way to compile",
     "fullgraph": "leave it out: a step is one program, always; what no program can do raises",

@@ -19,6 +19,10 @@ INDEX = (
     "compute the number outside the step and pass it as an argument; x[i] itself takes a Variable "
     "of one int, which each run reads"
 )
+SLICE = (
+    "a slice decides a shape, and a compiled step has fixed ones: x[i + mg.arange(4)] has one, and "
+    "each run reads i; or pass i as a Python int, each value of which has a program of its own"
+)
 BRANCH = (
     "mg.where(condition, a, b) computes both sides and chooses; or compute the condition outside "
     "the step and pass it as an argument"
@@ -61,6 +65,8 @@ WAYS = {  # the engine's function that the person's line called -> (what it is, 
     "__float__": ("float()", NUMBER),
     "__int__": ("int()", NUMBER),
     "__index__": ("a Variable as an index or a size", INDEX),
+    "get_item": ("a Variable in a slice", SLICE),
+    "set_item": ("a Variable in a slice", SLICE),
     "item": ("x.item()", NUMBER),
     "tolist": ("x.tolist()", PRINT),
     "data_ptr": ("x.data_ptr()", "look at addresses outside the step"),

@@ -179,7 +179,7 @@ def put(array, y, place):
 
 def read(x, place):
     """x[place]; of a mask all that the mask runs over."""
-    if place.index is None and place.order is None:
+    if place.index is place.order is None:
         return Slice.apply(x, place.spec)
     if place.spec != tuple((0, 1, n) for n in x.shape):
         x = Slice.apply(x, place.spec)
@@ -208,7 +208,7 @@ def get_item(x, index):
     """
     place = located(x, index)
     y = read(x, place)
-    if state.trace is not None and _is_view(index):
+    if place.index is not None and state.trace is not None and _is_view(index):
         state.trace.stand_in(y.array, x.array)
     return y
 

@@ -19,6 +19,7 @@ from minigrad.kernels.backend import device_of, values
 from minigrad.kernels.expression import Program, call, symbol
 from minigrad.ops.operands import check_operands
 
+WHOLE = slice(None)  # of an axis that an index leaves out
 _FOLD = Program(["a", "n", "b"], [symbol("a") * symbol("n") + symbol("b")])
 _EQUAL = Program(["a", "b"], [call("equal", symbol("a"), symbol("b"))])
 
@@ -104,21 +105,26 @@ def located(x, index, value=None):
             kinds.append("int")
             axis += 1
         elif isinstance(item, slice):
-            spec.append(_sliced(item, shape[axis]))
+            spec.append((0, 1, shape[axis]) if item is WHOLE else _sliced(item, shape[axis]))
             kinds.append("view")
             axis, out = axis + 1, out + 1
         else:
-            covers = item.ndim if _is_mask(item) else 1
-            sizes = shape[axis : axis + covers]
-            if _is_mask(item) and item.shape != sizes:
-                raise ShapeError(
-                    f"index: wanted a mask of shape {sizes}, as the axes from {axis} on of {shape}",
-                    f"{item.shape}",
-                )
-            entries.append((out, max(covers, 1), item, axis))
-            spec += [(0, 1, n) for n in sizes] or [None]  # one bool: an axis of one element
+            covers = 1
+            if item.dtype.kind != "b":
+                spec.append((0, 1, shape[axis]))
+            else:
+                covers = item.ndim
+                sizes = shape[axis : axis + covers]
+                if item.shape != sizes:
+                    raise ShapeError(
+                        f"index: wanted a mask of shape {sizes}, as the axes from {axis} on of "
+                        f"{shape}",
+                        f"{item.shape}",
+                    )
+                spec += [(0, 1, n) for n in sizes] or [None]  # one bool: an axis of one element
+            entries.append((out, covers or 1, item, axis))
             kinds.append("index")
-            axis, out = axis + covers, out + max(covers, 1)
+            axis, out = axis + covers, out + (covers or 1)
     if not entries:
         check_rank("index", out)
         return Place(tuple(spec))
@@ -135,17 +141,15 @@ def _normal(item, x):
 
     A Variable of one int is that int, unless a step is traced: then each run reads it.
     """
-    if item is None or item is Ellipsis or isinstance(item, slice):
+    if item is None or item is Ellipsis or isinstance(item, slice) or type(item) is int:
         return item
-    if isinstance(item, int) and not isinstance(item, bool):
-        return operator.index(item)
     if not isinstance(item, Variable):
         return _from_python(item)
     if item.dtype.is_float:
         raise ArgumentTypeError(
             "index: wanted ints or bools", item.describe(), "convert it: x.to('int64')"
         )
-    if not item.ndim and not is_run_time(item):
+    if not item.array.shape and not is_run_time(item):
         return _from_python(item.item())
     check_operands("index", (x, item))
     return item
@@ -207,7 +211,10 @@ def _without_leaves(items):
 
 def _completed(shape, items):
     """The items with whole slices for the axes left out, after the ellipsis or at the end."""
-    used = sum(0 if i is None or i is Ellipsis else i.ndim if _is_mask(i) else 1 for i in items)
+    used = 0
+    for i in items:
+        if i is not None and i is not Ellipsis:
+            used += 1 if isinstance(i, (int, slice)) or i.dtype.kind != "b" else i.ndim
     dots = [k for k, i in enumerate(items) if i is Ellipsis]
     if len(dots) > 1:
         raise BoundsError("index: wanted one ellipsis (...) at most", f"{len(dots)}")
@@ -215,24 +222,13 @@ def _completed(shape, items):
         raise BoundsError(
             f"index: wanted at most {len(shape)} indices for shape {shape}", f"{used}"
         )
-    whole = [slice(None)] * (len(shape) - used)
+    whole = [WHOLE] * (len(shape) - used)
     if not dots:
         return [*items, *whole]
     return [*items[: dots[0] + 1], *whole, *items[dots[0] + 1 :]]
 
 
-def _is_mask(item):
-    return isinstance(item, (np.ndarray, Variable)) and item.dtype.kind == "b"
-
-
 def _sliced(item, n):
-    if state.trace is not None and _has_variables((item.start, item.stop, item.step)):
-        state.trace.refuse(
-            "a Variable in a slice, x[i : i + 4]: where it ends decides a shape, and a compiled "
-            "step has fixed shapes",
-            "x[i + mg.arange(4)] has one, and each run reads i; or pass i as a Python int, each "
-            "value of which has a program of its own",
-        )
     try:
         start, stop, step = item.indices(n)
     except TypeError:
@@ -254,15 +250,15 @@ def _entry(item, x, axis):
             return Variable(device.nonzero(item.array))
         return wrapped("index", item, x.shape[axis], f"along axis {axis} of shape {x.shape}")
     if item.dtype.kind == "b":
-        places = np.flatnonzero(item)
-    else:
-        n = x.shape[axis]
-        bad = np.flatnonzero((item < -n) | (item >= n))
-        if bad.size:
-            raise _outside("index", item, bad[0], n, f"along axis {axis} of shape {x.shape}")
-        places = item.astype(np.int64)
-        places[places < 0] += n
-    return Variable(device.from_numpy(places, int64))
+        return Variable(device.from_numpy(np.flatnonzero(item), int64))
+    n, where = x.shape[axis], f"along axis {axis} of shape {x.shape}"
+    places = item.astype(np.int64)
+    if state.trace is None:
+        return wrapped("index", Variable(device.from_numpy(places, int64)), n, where)
+    bad = np.flatnonzero((places < -n) | (places >= n))  # a program has no need to look again
+    if bad.size:
+        raise _outside("index", places, bad[0], n, where)
+    return Variable(device.from_numpy(np.where(places < 0, places + n, places), int64))
 
 
 def wrapped(name, index, n, where="", negative=True):
@@ -310,13 +306,14 @@ def _with_index(x, spec, entries, rank, neighbours, value):
     order, first = None, axes[0]
     if not neighbours:
         order, first = (*axes, *(d for d in range(rank) if d not in axes)), 0
-    sizes = viewed(x.shape, (0,) * len(x.shape), 0, spec)[0]
-    if len(entries) == 1 and value is not None and isinstance(entries[0][2], Variable):
+    if value is not None and len(entries) == 1 and isinstance(entries[0][2], Variable):
         mask, after = entries[0][2], rank - len(axes) - first
         if mask.dtype.kind == "b" and (len(value) <= after or value[len(value) - after - 1] == 1):
             return Place(spec, order, first, len(axes), None, mask)
     found = [(a, covers, _entry(item, x, axis)) for a, covers, item, axis in entries]
-    index = found[0][2] if len(found) == 1 else _folded(found, sizes)
+    index = found[0][2]
+    if len(found) > 1:
+        index = _folded(found, viewed(x.shape, (0,) * len(x.shape), 0, spec)[0])
     check_rank("index", rank - len(axes) + index.ndim)
     return Place(spec, order, first, len(axes), index)
 

@@ -254,7 +254,7 @@ def power(a, b):
     b = operand(b, "pow", (a,))
     if isinstance(b, (int, float)) and isinstance(a, Variable):
         common = {2: unary.Square, 0.5: unary.Sqrt, -1: unary.Reciprocal, -0.5: unary.Rsqrt}
-        quick = None if isinstance(b, RunTimeNumber) else common.get(b)
+        quick = None if is_run_number(b) else common.get(b)
         if quick is not None and (a.dtype.is_float or b == 2):
             return quick.apply(a)
     return binary.Pow.apply(a, b)

@@ -64,6 +64,7 @@ class Capture:
     link: what makes its results a part of the graph, or None; see `pullback`.
     cells: {(Row, dtype)} of the numbers that it reads; see `numbers`.
     contexts: of custom Functions that the program calls, or None; see `callbacks`.
+    flags: {number of a Variable among the arguments: the requires_grad that the step sets}.
     """
 
     recording: Recording
@@ -80,6 +81,7 @@ class Capture:
     link: Link | None = None
     cells: dict = field(default_factory=dict)
     contexts: Contexts | None = None
+    flags: dict = field(default_factory=dict)
 
     def kept(self):
         """[(weak reference to an Array, its Value)] of what lives on although the trace is over.
@@ -128,7 +130,9 @@ def capture(function, args=(), kwargs=None, donated=(), device="cpu", numbers=No
     finally:
         trace.failure = None  # it knows this frame, and so the trace: a cycle
     found.recording.donated = frozenset(trace.value_of(v.array.storage) for v in donated)
-    changed = _alive([(reference, error) for reference, *_, error in trace.changed])
+    flagged = [variables[k] for k in found.flags]
+    changed = [(r, error) for r, *_, error in trace.changed if all(r() is not v for v in flagged)]
+    changed = _alive(changed)
     if changed:
         trace.changed = []
         raise changed.pop(0)  # nothing that this frame knows knows it: it would be a cycle
@@ -166,6 +170,7 @@ def _run(trace, function, args, kwargs, variables):
         cells={} if trace.numbers is None else trace.numbers.cells,
         device=trace.name,
         contexts=trace.contexts if trace.callbacks else None,
+        flags=_flags(trace, variables),
     )
     if results.roots:
         found.link = Linker(trace, name, results, Capture).link()
@@ -235,6 +240,16 @@ class _Results:
 def _without_graph(variable):
     """The Variable, or one over the same Array if this one is the output of an op."""
     return variable if variable.node is None else Variable(variable.array)
+
+
+def _flags(trace, variables):
+    """The requires_grad of arguments that the step has set, of leaves."""
+    found = {}
+    for reference, node, before, _ in trace.changed:
+        for k, v in enumerate(variables):
+            if reference() is v and v.node is None and node is None and v._requires_grad != before:
+                found[k] = v._requires_grad
+    return found
 
 
 def _placed(trace):

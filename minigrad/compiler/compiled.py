@@ -27,6 +27,7 @@ from minigrad.graph.modes import state
 from minigrad.graph.node import user_place
 from minigrad.graph.writes import writes
 from minigrad.kernels import backend
+from minigrad.nn import Module
 
 MOST_TRACES = 16
 MOST_UNFIT = 64
@@ -39,7 +40,7 @@ def _renew_locks():
     """In a forked child: a thread that was in a step is not there to come out of it."""
     for step in list(_alive):
         if not step._lock._is_owned():
-            step._lock, step._busy = threading.RLock(), False
+            step._lock, step._inside.is_busy = threading.RLock(), False
     for pullback in list(pullbacks):
         if not pullback._lock._is_owned():
             pullback._lock = threading.RLock()
@@ -111,7 +112,16 @@ def compile(f=None, *, donate=(), strict=True, **unknown):
     refuse_options(unknown)
     if f is None:
         return functools.partial(compile, donate=donate, strict=strict)
-    return Compiled(f, donate, strict)
+    return (CompiledModule if isinstance(f, Module) else Compiled)(f, donate, strict)
+
+
+class Inside:
+    """Whether a thread is inside a call, which has the lock."""
+
+    __slots__ = ("is_busy",)
+
+    def __init__(self):
+        self.is_busy = False
 
 
 class Compiled(Inspection):
@@ -140,7 +150,7 @@ class Compiled(Inspection):
         self.notes = Notes()  # of custom Functions that run as usual
         self._unfit = set()  # keys of calls that no program can be made for
         self.places, self.surroundings = Places(), Surroundings(function)
-        self._lock, self._busy = threading.RLock(), False
+        self._lock, self._inside = threading.RLock(), Inside()
         _alive.add(self)
 
     def __get__(self, instance, owner=None):
@@ -152,10 +162,10 @@ class Compiled(Inspection):
         return getattr(self.function, name)  # of a Module: parameters, train, ...
 
     def __copy__(self):
-        return Compiled(self.function, self.donate, self.strict)
+        return type(self)(self.function, self.donate, self.strict)
 
     def __deepcopy__(self, memo):
-        return Compiled(copy.deepcopy(self.function, memo), self.donate, self.strict)
+        return type(self)(copy.deepcopy(self.function, memo), self.donate, self.strict)
 
     def __reduce_ex__(self, protocol):
         raise ArgumentTypeError(
@@ -170,9 +180,10 @@ class Compiled(Inspection):
 
     def __call__(self, *args, **kwargs):
         with self._lock:
-            if self._busy:  # by itself: from inside, or from a finalizer
+            inside = self._inside
+            if inside.is_busy:  # by itself: from inside, or from a finalizer
                 return self._as_usual(args, kwargs)
-            self._busy = True
+            inside.is_busy = True
             try:
                 runs = self._runs
                 if runs:
@@ -182,7 +193,7 @@ class Compiled(Inspection):
                     return self._again(args, kwargs, out)
                 return self._first(args, kwargs)
             finally:
-                self._busy = False
+                inside.is_busy = False
 
     def _as_usual(self, args, kwargs):
         """The function itself; donated values are spent. Results are as those of a program."""
@@ -378,3 +389,46 @@ class Compiled(Inspection):
     def _failed(self, trace, status, args, kwargs, storages):
         """A check did not hold: the usual error, if nothing has been changed yet."""
         return after_failure(self._as_usual, trace, status, args, kwargs, storages)
+
+
+class CompiledModule(Compiled):
+    """A compiled Module, which behaves like the Module: `net.parameters()`, `net.eval()`, `net[0]`.
+
+    What a method gives as the Module itself comes as the compiled one: `net = net.eval()`.
+    """
+
+    def __getattr__(self, name):
+        found = super().__getattr__(name)
+        if not isinstance(found, MethodType) or found.__self__ is not self.function:
+            return found
+
+        @functools.wraps(found)
+        def method(*args, **kwargs):
+            out = found(*args, **kwargs)
+            return self if out is self.function else out
+
+        return method
+
+    def __setattr__(self, name, value):
+        if name in self.__dict__ or "_inside" not in self.__dict__:  # the last that is made
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self.function, name, value)
+
+    def __delattr__(self, name):
+        delattr(self.function, name)
+
+    def __getitem__(self, index):
+        return self.function[index]
+
+    def __len__(self):
+        return len(self.function)
+
+    def __iter__(self):
+        return iter(self.function)
+
+    def __bool__(self):
+        return True
+
+    def __contains__(self, x):
+        return x in self.function

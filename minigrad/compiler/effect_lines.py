@@ -51,6 +51,8 @@ class EffectLines:
                 ]
             elif value:
                 lines.append(f"{self._leaf(effect)}._grad = {value}")
+        for k, flag in self.capture.flags.items():
+            lines.append(f"v{self.b.members[k].number}._requires_grad = {flag}")
         for action, when in self.capture.actions:
             if when == "after":
                 lines.append(f"{self._constant(action)}()")

@@ -246,9 +246,17 @@ class Pullback:
             grads[target] = g.array
         return grads
 
-    def failed(self, status, *rest):
-        """A check did not hold, or a custom Function raised: raises the error."""
-        raise self.plan.checks[status - 1].attributes["error"]()
+
+def raise_failed(plan, status, *rest):
+    """A check of a pullback did not hold, or a custom Function raised: raises the error."""
+    attributes = plan.checks[status - 1].attributes
+    error = attributes["error"]()
+    if "call" in attributes:
+        attributes["call"].raised = None  # it knows the call: a circle
+    try:
+        raise error
+    finally:
+        del error
 
 
 # -- a trace -------------------------------------------------------------------------------------

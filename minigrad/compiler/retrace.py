@@ -128,6 +128,7 @@ class Comparison:
     def _effects(self):
         a, b = self.old, self.new
         self._tree("what the step returns", a.structure, b.structure)
+        self._same("whether arguments require gradients afterwards", a.flags, b.flags)
         self._same("how far the random numbers move", a.random_count, b.random_count)
         self._same("the number of a schedule's steps", len(a.actions), len(b.actions))
         for (f, when), (g, other) in zip(a.actions, b.actions, strict=True):

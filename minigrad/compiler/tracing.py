@@ -1,5 +1,6 @@
 """One trace of a compiled function: what was captured, for which arguments, and its program."""
 
+import functools
 import time
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from minigrad.compiler.gradients import settle
 from minigrad.compiler.numbers import Numbers
 from minigrad.compiler.plan import build
 from minigrad.compiler.program import CAPTURED, whole
+from minigrad.compiler.pullback import raise_failed
 from minigrad.compiler.refusals import OtherDevice, escaped_error
 from minigrad.compiler.standins import StandIns, give_memory
 from minigrad.compiler.structure import Output, outputs_of
@@ -172,8 +174,8 @@ def _wrapped(binding, failed):
 def _make(pullback):
     """Makes the program of a Pullback, and its wrapper; returns what runs it."""
     began = time.perf_counter()
-    pullback.plan = pullback.plan or _planned(pullback.capture)
-    wrapper = _wrapped(pullback, pullback.failed)
+    plan = pullback.plan = pullback.plan or _planned(pullback.capture)
+    wrapper = _wrapped(pullback, functools.partial(raise_failed, plan))
     wrapper.left[0] = 0  # it is never traced again
     pullback.wrapper, pullback.run = wrapper, wrapper.run
     pullback.seconds = time.perf_counter() - began

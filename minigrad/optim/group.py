@@ -108,6 +108,7 @@ class Group:
 
 def split(name, given):
     """[(sources, own hyperparameters)] from what an optimizer was given."""
+    given = _unwrapped(given)
     if isinstance(given, (Module, Parameter)):
         return [([given], {})]
     given = _listed(name, given)
@@ -128,12 +129,18 @@ def split(name, given):
                 "[{'parameters': model.body, 'learning_rate': 1e-4}, {'parameters': model.head}]",
             )
         own = {k: v for k, v in item.items() if k not in ("parameters", "params")}
-        parameters = item.get("parameters", item.get("params"))
+        parameters = _unwrapped(item.get("parameters", item.get("params")))
         if isinstance(parameters, (Module, Parameter)):
             parameters = [parameters]
         sources = [_source(name, p) for p in _listed(name, parameters)]
         groups.append((sources, own))
     return groups
+
+
+def _unwrapped(given):
+    """The Module of a compiled one; else what was given."""
+    inside = getattr(given, "__wrapped__", None)
+    return inside if isinstance(inside, Module) else given
 
 
 def _listed(name, given):

@@ -1,5 +1,6 @@
 """Compiled functions whose results carry a graph: one node, with a backward program."""
 
+import copy
 import gc
 
 import numpy as np
@@ -396,6 +397,37 @@ class TestGraph:
         with pytest.raises(TraceError, match="carries a graph"):
             step(leaf(3) * 1.0)
 
+    def test_an_argument_comes_to_require_a_gradient_inside(self):
+        def f(x):
+            x.requires_grad = True
+            return (x * x).sum()
+
+        step = mg.compile(f)
+        for k in range(4):
+            x = floats(3, seed=k)
+            for n in range(1, 3):  # the second time it does already
+                step(x).backward()
+                assert x.requires_grad
+                equal(x.grad, 2.0 * n * x.detach())
+
+    def test_an_error_in_backward_is_the_usual_one(self):
+        class Picky(mg.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2.0
+
+            @staticmethod
+            def backward(ctx, dy):
+                index = (dy * 1.0).to("int64")
+                return mg.gather(mg.ones((2, 3)), index.reshape((1, 3)), 0)[0] * dy
+
+        step, w = mg.compile(lambda x: Picky.apply(x)), leaf(3)
+        for _ in range(3):
+            step(w).sum().backward()
+            y = step(w)
+            with pytest.raises(mg.errors.MinigradError, match="index"):
+                y.backward(mg.full((3,), 9.0))
+
     def test_another_leaf_is_found(self):
         ws = [nn.Parameter([1.0]), nn.Parameter([2.0])]
         step = mg.compile(lambda x: (ws[0] * x).sum())
@@ -454,3 +486,41 @@ def test_training(name):
             losses.append(loss.item())
         found.append(losses + model[1].running_mean.tolist())
     np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
+
+
+class TestCompiledModule:
+    def test_it_behaves_like_the_model(self):
+        model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 2))
+        net = mg.compile(model)
+        assert net.eval() is net
+        assert not model[1].training
+        assert net.train() is net
+        assert net[0] is model[0]
+        assert len(net) == 3
+        assert list(net) == list(model)
+        assert net
+        net.training = False
+        assert not model.training
+        model.scale = 2.0
+        net.scale = 3.0
+        assert model.scale == net.scale == 3.0
+        del net.scale
+        assert not hasattr(model, "scale")
+        assert list(net.state_dict()) == list(model.state_dict())
+
+    def test_optimizers_take_it(self):
+        for given in (lambda net: net, lambda net: [{"parameters": net, "learning_rate": 0.5}]):
+            net = mg.compile(nn.Linear(3, 2))
+            optimizer = optim.SGD(given(net), learning_rate=0.5)
+            before = net.bias.numpy().copy()
+            for _ in range(3):
+                net(floats(4, 3)).sum().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            np.testing.assert_allclose(net.bias.numpy(), before - 6.0, rtol=1e-5)
+
+    def test_a_copy_is_a_compiled_model_of_its_own(self):
+        net = mg.compile(nn.Linear(3, 2))
+        other = copy.deepcopy(net)
+        assert other.weight is not net.weight
+        assert other.eval() is other

@@ -272,6 +272,8 @@ def test_requires_grad_of_a_variable_of_the_step():
     captured = capture(step, (x,))
     assert captured.escaped() is None
     assert not captured.grads
-    with pytest.raises(TraceError, match="requires_grad = True"):
-        capture(lambda x: (x.requires_grad_() * w).sum(), (x,))
+    assert capture(lambda x: (x.requires_grad_() * w).sum(), (x,)).flags == {0: True}
     assert not x.requires_grad
+    with pytest.raises(TraceError, match="requires_grad = True"):
+        capture(lambda x: (x * w.requires_grad_()).sum(), (x,))
+    assert not w.requires_grad

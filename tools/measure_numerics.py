@@ -2,6 +2,7 @@
 
     python tools/measure_numerics.py            print the tables
     python tools/measure_numerics.py --write    put them into docs/numerics.md, between its marks
+    python tools/measure_numerics.py --sums     only the table of sums, with or without --write
 
 Errors are in units in the last place of the result, against the same function in a wider type
 (float64 for float32, long double for float64; erf in float64 against math.erf). Times are
@@ -19,10 +20,11 @@ import llvmlite.binding
 import numba
 import numpy as np
 
+import minigrad as mg
 from minigrad.kernels import loader
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "numerics.md"
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+MARKS = "<!-- {}: begin -->", "<!-- {}: end -->"
 TYPES = {"f4": np.dtype(np.float32), "f8": np.dtype(np.float64)}
 N_TIMED, N_CHECKED, ROUNDS = 65_536, 1_000_000, 100
 RANDOM = {  # NumPy's own generator for the same numbers
@@ -136,18 +138,88 @@ def random_table() -> list[str]:
     return lines
 
 
+N_SUMMED = 10_000_000
+SUMS: dict[str, Callable] = {  # of x (n, 2), all 0.1: what it gives for each of n numbers
+    "`x.sum(0)`": lambda x: x.sum(0) / x.shape[0],
+    "`x.reshape((2, n)).sum(1)`": lambda x: x.reshape((2, -1)).sum(1) / x.shape[0],
+    "`x[:, 0].sum()`, strided": lambda x: x[:, 0].sum() / x.shape[0],
+    "`x.mean(0)`": lambda x: x.mean(0),
+    "`mg.norm(x, axis=0)`": lambda x: mg.norm(x, axis=0) / (0.1 * x.shape[0] ** 0.5) * 0.1,
+    "`mg.cumsum(x, 0)`, its last row": lambda x: mg.cumsum(x, 0)[-1] / x.shape[0],
+    "`x[:, 0] @ x[:, 0]`": lambda x: mg.matmul(x[:, 0], x[:, 0]) / x.shape[0] / 0.1,
+}
+
+
+def compiled(function: Callable) -> Callable:
+    """A function whose calls run a compiled program."""
+    step = mg.compile(function)
+
+    def call(*arguments):
+        for _ in range(2):
+            step(*arguments)
+        return step(*arguments)
+
+    return call
+
+
+def by_index(x: mg.Variable) -> mg.Variable:
+    """The gradient of a row that is picked n times."""
+    table = mg.zeros((2, 2))
+    return mg.scatter_add(table, mg.zeros(x.shape, dtype=mg.int64), x, 0)[0] / x.shape[0]
+
+
+def sums_table() -> list[str]:
+    """Relative errors of sums of N_SUMMED times float32 0.1, and of a variance."""
+    lines = ["| float32, n = 10⁷ | eager | compiled | NumPy |", "|---|---|---|---|"]
+    tenth = np.float64(np.float32(0.1))
+    data = np.full((N_SUMMED, 2), 0.1, np.float32)
+    x = mg.variable(data)
+    numpys = {
+        "`x.sum(0)`": lambda: data.sum(0) / N_SUMMED,
+        "`x.mean(0)`": lambda: data.mean(0),
+        "`mg.cumsum(x, 0)`, its last row": lambda: np.cumsum(data, 0)[-1] / N_SUMMED,
+        "`x[:, 0].sum()`, strided": lambda: data[:, 0].sum() / N_SUMMED,
+        "`x.reshape((2, n)).sum(1)`": lambda: data.reshape(2, -1).sum(1) / N_SUMMED,
+        "`x[:, 0] @ x[:, 0]`": lambda: data[:, 0] @ data[:, 0] / N_SUMMED / 0.1,
+    }
+
+    def error(found, wanted):
+        largest = np.max(np.abs(np.asarray(found, np.float64) / wanted - 1))
+        return f"{largest:.0e}" if largest > 1e-8 else "below 1e-08"
+
+    every = {**SUMS, "`mg.scatter_add`, one target": by_index}
+    for name, function in every.items():
+        wanted = tenth**2 / 0.1 if "@" in name else tenth
+        cells = [error(f(x).numpy(), wanted) for f in (function, compiled(function))]
+        cells.append(error(numpys[name](), wanted) if name in numpys else "–")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    for mean in (1000, 10_000):
+        data = np.random.default_rng(0).normal(mean, 1, (N_SUMMED // 10, 3)).astype(np.float32)
+        wanted, x = data.astype(np.float64).var(0), mg.variable(data)
+        ways = (lambda x: x.var(0), compiled(lambda x: x.var(0)))
+        cells = [*(error(f(x).numpy(), wanted) for f in ways), error(data.var(0), wanted)]
+        lines.append(f"| `x.var(0)` of N({mean}, 1), n = 10⁶ | {' | '.join(cells)} |")
+    return lines
+
+
 def main() -> None:
     """Measure, and print or write the tables."""
     processor = llvmlite.binding.get_host_cpu_name()
     machine = f"{platform.system()} {platform.machine()}, {processor}, Python {sys.version_info[0]}"
     machine += f".{sys.version_info[1]}, Numba {numba.__version__}, NumPy {np.__version__}"
-    tables = "\n".join([f"Measured on {machine}.", "", *functions_table(), "", *random_table()])
-    print(tables)
-    if "--write" in sys.argv:
-        page = PAGE.read_text(encoding="utf-8")
-        head, rest = page.split(BEGIN)
-        _, tail = rest.split(END)
-        PAGE.write_text(f"{head}{BEGIN}\n{tables}\n{END}{tail}", encoding="utf-8")
+    measured = f"Measured on {machine}."
+    tables = {"sums": [measured, "", *sums_table()]}
+    if "--sums" not in sys.argv:
+        tables["measured"] = [measured, "", *functions_table(), "", *random_table()]
+    for name, lines in tables.items():
+        text = "\n".join(lines)
+        print(text)
+        if "--write" in sys.argv:
+            page = PAGE.read_text(encoding="utf-8")
+            begin, end = (mark.format(name) for mark in MARKS)
+            head, rest = page.split(begin)
+            _, tail = rest.split(end)
+            PAGE.write_text(f"{head}{begin}\n{text}\n{end}{tail}", encoding="utf-8")
 
 
 if __name__ == "__main__":

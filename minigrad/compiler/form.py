@@ -6,6 +6,7 @@ from minigrad.kernels.codegen import START
 from minigrad.kernels.emitter import OWN
 from minigrad.kernels.sums import BLOCK, DENSE
 
+SMALL = 64  # sizes and strides up to this stand in the text
 TILE = 512  # columns that are summed over all rows at once
 SUMS = ("sum", "mean")
 ALL = ("all", "total")  # of elements, of rows: one number for the whole domain
@@ -111,9 +112,12 @@ class Form:
 
     @property
     def block(self):
-        """Elements along the columns that one accumulator of the kernel's type takes."""
-        steps = self.nest.column_steps[-1]
-        return DENSE if all(s in (0, 1) for s in steps) else BLOCK
+        """Elements along the columns that one accumulator of the kernel's type takes.
+
+        LLVM makes vectors of loops with strides that stand in the text.
+        """
+        is_dense = all(abs(s) <= SMALL for s in self.nest.column_steps[-1])
+        return DENSE if is_dense else BLOCK
 
     @property
     def tile(self):

@@ -8,12 +8,12 @@ kernel works on a range [b, e) of its outermost axis.
 from minigrad.array.layout import collapse, size_of
 from minigrad.compiler.body import Body
 from minigrad.compiler.emit import LoopEmitter, cost, walk
+from minigrad.compiler.form import SMALL
 from minigrad.compiler.kinds import Kinds
 from minigrad.compiler.loop import substitute
 from minigrad.kernels.emitter import OWN, Operand
 from minigrad.kernels.expression import symbol
 
-SMALL = 64  # sizes up to this stand in the text
 CACHE = 1 << 20  # bytes that stay near a core, about
 
 

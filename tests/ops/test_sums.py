@@ -1,8 +1,7 @@
 """Sums of many numbers are accurate along every axis, eager and compiled.
 
 The numbers are all 0.1: rounding then always errs to the same side, so that a sum of millions made
-one by one is off by percents. The bound is that of docs/numerics.md, a block's. NORMAL have a mean
-that is large against their spread.
+one by one is off by percents. The bound is that of docs/numerics.md, a block's.
 """
 
 import numpy as np

@@ -9,6 +9,7 @@ What lists, dicts and sets hold, and whatever else a function may reach, stay fr
 """
 
 import dis
+import functools
 import sysconfig
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 
@@ -74,6 +75,22 @@ class replaced:
         self.numbers = []
 
 
+@functools.lru_cache(256)
+def _instructions(code):
+    """[(what an instruction does, the name that it does it with)], of any version of Python."""
+    found = []
+    for i in dis.get_instructions(code):
+        op, name = i.opname, i.argval
+        if "LOAD_FAST" in op or op in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
+            op, name = "LOAD", name[-1] if isinstance(name, tuple) else name  # two at once
+        elif op in ("LOAD_ATTR", "LOAD_METHOD"):
+            op = "LOAD_ATTR"
+        elif op == "LOAD_NAME":
+            op = "LOAD_GLOBAL"
+        found.append((op, name))
+    return found
+
+
 class Walk:
     """Looks through the code of a function; found: {(id of the holder, key): Outside}."""
 
@@ -89,11 +106,10 @@ class Walk:
         while isinstance(f, MethodType):
             f, bound = f.__func__, f.__self__
         if not isinstance(f, FunctionType):
-            inner = getattr(f, "__wrapped__", None) or getattr(f, "func", None)
-            if inner is not None and not isinstance(f, type):
-                self.function(inner, bound, arguments)
-            elif isinstance(f, Module):
+            if isinstance(f, Module):
                 self.function(type(f).forward, f, arguments)
+            elif isinstance(f, functools.partial):
+                self.function(f.func)
             return
         if (f, id(bound)) in self.seen or len(self.seen) >= MOST_FUNCTIONS:
             return
@@ -111,18 +127,17 @@ class Walk:
         self._code(code, f.__globals__, cells, dict(zip(names, given, strict=False)))
 
     def _code(self, code, outer, cells, given):
-        instructions = [i for i in dis.get_instructions(code) if not i.opname.startswith("CACHE")]
-        for k, i in enumerate(instructions):
-            if i.opname in ("STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF"):
-                self.stored.add(i.argval)
-            if i.opname.startswith("LOAD_FAST") or i.opname in ("LOAD_DEREF", "LOAD_CLASSDEREF"):
-                name = i.argval[-1] if isinstance(i.argval, tuple) else i.argval
+        instructions = _instructions(code)
+        for k, (op, name) in enumerate(instructions):
+            if op in ("STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF"):
+                self.stored.add(name)
+            elif op == "LOAD":
                 if name in given:
                     self._chain(given[name], instructions, k + 1)
                 elif name in cells:
                     self._root(Outside(cells[name], name, f"the outer '{name}'"), instructions, k)
-            elif i.opname in ("LOAD_GLOBAL", "LOAD_NAME") and i.argval in outer:
-                self._root(Outside(outer, i.argval, f"the global '{i.argval}'"), instructions, k)
+            elif op == "LOAD_GLOBAL" and name in outer:
+                self._root(Outside(outer, name, f"the global '{name}'"), instructions, k)
         for inner in code.co_consts:
             if isinstance(inner, CodeType):
                 self._code(inner, outer, cells, given)
@@ -136,8 +151,8 @@ class Walk:
 
     def _chain(self, x, instructions, k):
         """What attributes lead to, from an object on."""
-        while instructions[k].opname in ("LOAD_ATTR", "LOAD_METHOD"):
-            name = instructions[k].argval
+        while instructions[k][0] == "LOAD_ATTR":
+            name = instructions[k][1]
             if isinstance(x, Variable):
                 return
             own = getattr(x, "__dict__", None)

@@ -36,7 +36,7 @@ def twin(name):
 def programs_of(name):
     """One, and one more if a Python number changes: the first program has its first value."""
     *_, calls = STEPS[name](np.random.default_rng(7))
-    numbers = {tuple(x for x in call if isinstance(x, (int, float))) for call in calls}
+    numbers = {repr([x for x in call if not isinstance(x, np.ndarray)]) for call in calls}
     return min(len(numbers), 2)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from minigrad.array.layout import contiguous_strides, is_contiguous, size_of
 from minigrad.array.overlap import overlaps, span
 from minigrad.memory.buffer import unpin
+from minigrad.memory.interrupts import uninterrupted
 
 
 class Array:
@@ -42,6 +43,7 @@ class Array:
         self.shape, self.dtype, self.offset = shape, dtype, 0
         self.strides, self.size, self.is_flat = contiguous_strides(shape), size_of(shape), True
 
+    @uninterrupted
     def __del__(self):
         try:
             buffer = self.buffer
@@ -118,6 +120,7 @@ class Array:
         step = self.dtype.itemsize
         return self.address + low * step, self.address + high * step
 
+    @uninterrupted
     def mark_foreign(self):
         """Says that others may write these bytes unseen: saving them copies them."""
         storage = self.storage
@@ -133,6 +136,7 @@ class View(Array):
 
     __slots__ = ("base", "made_at")
 
+    @uninterrupted
     def __init__(self, array, shape, strides, offset):
         base = array.storage
         try:
@@ -144,6 +148,7 @@ class View(Array):
         self.size = size_of(shape)
         self.is_flat = False  # never the short way: what a view shows may have been written since
 
+    @uninterrupted
     def __del__(self):
         try:
             self.base.views -= 1  # the bytes belong to the base
@@ -162,6 +167,7 @@ class View(Array):
 _new = object.__new__
 
 
+@uninterrupted
 def fresh(buffer, shape, dtype, size):
     """Array(buffer, shape, dtype) without the calls: every operation makes one."""
     array = _new(Array)
@@ -171,6 +177,7 @@ def fresh(buffer, shape, dtype, size):
     return array
 
 
+@uninterrupted
 def prepare_write(array, copy_buffer, place=None):
     """Call before every in-place write: bumps the version and un-shares a copy-on-write Buffer.
 
@@ -214,6 +221,7 @@ class Hooks(threading.local):
 hooks = Hooks()
 
 
+@uninterrupted
 def fork(array):
     """clone() without a copy: a second Storage over the Buffer, copied at a write to either."""
     array.buffer.owners += 1
@@ -225,6 +233,7 @@ def fork(array):
     return clone
 
 
+@uninterrupted
 def unshare(storage, copy_buffer):
     """Gives a Storage a Buffer of its own if it shares one with a clone."""
     if hooks.storage is not None and hooks.storage.write(storage, copy_buffer):
@@ -240,6 +249,7 @@ def unshare(storage, copy_buffer):
 class _Exported:
     """What NumPy holds on to: the Storage stays alive, its Buffer pinned, as long as views live."""
 
+    @uninterrupted
     def __init__(self, array, writable):
         self.array = array.storage
         self.buffer = array.buffer
@@ -253,6 +263,7 @@ class _Exported:
             "data": (array.address, not writable),
         }
 
+    @uninterrupted
     def __del__(self):
         unpin(self.buffer)
 

@@ -10,6 +10,7 @@ from minigrad.graph import modes
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import values as values_of
+from minigrad.memory.interrupts import uninterrupted
 
 
 class detect_anomaly:
@@ -30,12 +31,14 @@ class detect_anomaly:
     ...
     """
 
+    @uninterrupted
     def __enter__(self):
         state.observers = (*state.observers, _check_backward)
         state.op_observers = (*state.op_observers, _check_forward)
         modes.watch(+1)
         return self
 
+    @uninterrupted
     def __exit__(self, *error):
         modes.watch(-1)
         observers, op_observers = list(state.observers), list(state.op_observers)

@@ -14,6 +14,7 @@ from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import IDENTITY
+from minigrad.memory.interrupts import uninterrupted
 
 ALIGN = 16  # elements: every slice starts on a cache line of float32
 
@@ -36,6 +37,7 @@ class ParameterGroup:
         """The members that are still alive, in order."""
         return [p for p in (member() for member in self._members) if p is not None]
 
+    @uninterrupted
     def add(self, parameters):
         """Grows the group: a new buffer, to which the gradients move and `.grad` is bound anew."""
         old = [(p, p._grad) for p in self.parameters]
@@ -58,6 +60,7 @@ class ParameterGroup:
                 p._grad = None
                 self.store(p, grad.array)
 
+    @uninterrupted
     def leave(self):
         """Shrinks to the members that still point here; see `regroup`."""
         kept = [p for p in self.parameters if p.group is not None and p.group[0] is self]
@@ -65,6 +68,7 @@ class ParameterGroup:
         if kept:
             self.add([])
 
+    @uninterrupted
     def destination(self, parameter):
         """The slice where this pass may write a gradient at once; None if it has to accumulate.
 
@@ -102,6 +106,7 @@ class ParameterGroup:
         return f"ParameterGroup({len(self.parameters)} parameters, {self.dtype}[{self.flat.size}])"
 
 
+@uninterrupted
 def join(parameters, group_of=None):
     """Puts parameters without a group into one per dtype and device; returns those groups.
 
@@ -127,6 +132,7 @@ def join(parameters, group_of=None):
     return group_of
 
 
+@uninterrupted
 def regroup(parameters):
     """Moves parameters whose dtype or device has changed out of their groups, into new ones.
 

@@ -21,6 +21,7 @@ from minigrad.graph.versions import given_back, lent
 from minigrad.graph.writes import written
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import IDENTITY
+from minigrad.memory.interrupts import uninterrupted
 
 
 class Span:
@@ -141,6 +142,7 @@ class GradManager:
                 details=[("made at", p.node.line)],
             )
 
+    @uninterrupted
     def record(self):
         """Begins a span; `with gm:` does so and ends it. Returns the manager."""
         if self._span is not None:
@@ -150,6 +152,7 @@ class GradManager:
         state.update()
         return self
 
+    @uninterrupted
     def release(self):
         """Ends the span and drops what it saved: a later backward raises GraphFreedError.
 
@@ -161,9 +164,11 @@ class GradManager:
             state.update()
             span.drop()
 
+    @uninterrupted
     def __enter__(self):
         return self if self._span is not None else self.record()
 
+    @uninterrupted
     def __exit__(self, *error):
         self.release()
 

@@ -11,6 +11,7 @@ from minigrad.graph.modes import state
 from minigrad.graph.node import Node
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import values
+from minigrad.memory.interrupts import uninterrupted
 
 
 def arrays_of(gradient):
@@ -77,10 +78,12 @@ class record_grad_function:
     def __init__(self):
         self.records, self._leaves = [], {}
 
+    @uninterrupted
     def __enter__(self):
         state.observers = (*state.observers, self._observe)
         return self
 
+    @uninterrupted
     def __exit__(self, *error):
         state.observers = tuple(o for o in state.observers if o != self._observe)
         self._leaves = {}  # holds no Variables after the block

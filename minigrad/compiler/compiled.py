@@ -27,6 +27,7 @@ from minigrad.graph.modes import state
 from minigrad.graph.node import user_place
 from minigrad.graph.writes import writes
 from minigrad.kernels import backend
+from minigrad.memory.interrupts import interruptible, ready, uninterrupted
 from minigrad.nn import Module
 
 MOST_TRACES = 16
@@ -179,6 +180,7 @@ class Compiled(Inspection):
     # -- calling -------------------------------------------------------------------------------
 
     def __call__(self, *args, **kwargs):
+        ready()
         with self._lock:
             inside = self._inside
             if inside.is_busy:  # by itself: from inside, or from a finalizer
@@ -195,6 +197,7 @@ class Compiled(Inspection):
             finally:
                 inside.is_busy = False
 
+    @interruptible
     def _as_usual(self, args, kwargs):
         """The function itself; donated values are spent. Results are as those of a program."""
         if state.trace is not None:
@@ -228,6 +231,7 @@ class Compiled(Inspection):
             return self._compared(trace, args, kwargs) if answer is RECHECK else answer
         return self._first(args, kwargs)
 
+    @uninterrupted
     def _to_front(self, trace):
         self.traces = [trace, *(t for t in self.traces if t is not trace)][:MOST_TRACES]
         self._runs = [t.run for t in self.traces]

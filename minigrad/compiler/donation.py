@@ -13,6 +13,7 @@ from minigrad.array.layout import contiguous_strides
 from minigrad.errors import ArgumentError, ArgumentTypeError, DonatedError
 from minigrad.graph.node import place_line
 from minigrad.graph.variable import Variable
+from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn.parameter import Buffer, Parameter
 
 _buffer = Array.__dict__["buffer"]
@@ -23,6 +24,7 @@ class Donated(Array):
 
     __slots__ = ()
 
+    @uninterrupted
     def __del__(self):
         pass  # the bytes belong to somebody else
 
@@ -54,6 +56,7 @@ def can_be_taken(buffer):
     return buffer.owners == 1 and not buffer.pins and not buffer.is_foreign
 
 
+@uninterrupted
 def spend(storage, taker, place, owner=None):
     """Takes a Storage's memory away; it is let go unless it has a new owner, an Array.
 
@@ -73,6 +76,7 @@ def spend(storage, taker, place, owner=None):
     moves.count += 1
 
 
+@uninterrupted
 def moved(storage, taker, place):
     """A new Storage over the memory of one that was donated, which is spent."""
     new = fresh(storage.buffer, storage.shape, storage.dtype, storage.size)
@@ -88,6 +92,7 @@ def _like(storage, buffer, shape):
     return new
 
 
+@uninterrupted
 def claimed(storage, copy_buffer, copies, index):
     """None if the step may write over a Storage's memory, else an Array over a copy of it.
 
@@ -100,6 +105,7 @@ def claimed(storage, copy_buffer, copies, index):
     return _like(storage, copy_buffer(old), storage.shape)
 
 
+@uninterrupted
 def taken(storage, copy, shape, taker, place):
     """The Array of a result that was written over donated memory, or over its `copy`."""
     if copy is None:

@@ -4,7 +4,6 @@ Arrays made while it is active have no memory: a `TraceBuffer` names the Value t
 All other arrays are the step's arguments or were captured; they are known by their Storage.
 """
 
-import contextlib
 import weakref
 
 import numpy as np
@@ -34,6 +33,7 @@ from minigrad.graph.node import user_place
 from minigrad.kernels import backend
 from minigrad.kernels.backend import active, values
 from minigrad.kernels.expression import IDENTITY
+from minigrad.memory.interrupts import block
 from minigrad.ops.creation import generator as default_generator
 
 HOST = "cpu"
@@ -127,7 +127,7 @@ class Trace(Table, Callbacks):
             if variable is not None:
                 variable.node, variable._requires_grad = node, requires_grad
 
-    @contextlib.contextmanager
+    @block
     def paused(self):
         """The block in which this thread computes for real."""
         before, hooks.reading, state.trace = hooks.reading, None, None

@@ -28,6 +28,7 @@ from minigrad.kernels import backend
 from minigrad.kernels.blas import single_threaded
 from minigrad.kernels.cpu import cpu
 from minigrad.kernels.threads import threads
+from minigrad.memory.interrupts import WHOLE
 
 pool = cpu.pool
 MISS, RECHECK = object(), object()
@@ -67,7 +68,7 @@ class Wrapper(MemoryLines, EffectLines):
             "copy_buffer": self.device.copy_buffer, "FAILED": failed, "ndarray": ndarray,
             "together": threads.together, "single_threaded": single_threaded,
             "spend": donation.spend, "moved": donation.moved, "COPIES": binding.copies,
-            "claimed": donation.claimed, "taken": donation.taken,
+            "claimed": donation.claimed, "taken": donation.taken, WHOLE: True,
         }  # fmt: skip
         self.fixed, self.dynamic = [], {}
         for k, what in enumerate(self.plan.slots):

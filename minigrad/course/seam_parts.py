@@ -17,6 +17,7 @@ from minigrad.graph.node import Node
 from minigrad.graph.versions import raise_modified
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.backend import values as values_of
+from minigrad.memory.interrupts import interruptible
 from minigrad.ops.plan import sum_to
 
 
@@ -29,6 +30,7 @@ class Part:
         self.name = getattr(function, "__name__", type(function).__name__)
         self.where = describe_line(code.co_filename, code.co_firstlineno) if code else self.name
 
+    @interruptible
     def __call__(self, *args) -> Any:
         """Runs it; an error of its own gets a line that says where it ran."""
         try:

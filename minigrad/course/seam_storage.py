@@ -7,6 +7,7 @@ import numpy as np
 
 from minigrad.array.array import ndarray
 from minigrad.course.seam_parts import Part
+from minigrad.memory.interrupts import uninterrupted
 
 
 class CopyOnWrite:
@@ -58,11 +59,17 @@ class CopyOnWrite:
             return True
         if not np.array_equal(values, here, equal_nan=True):
             write.refuse("a copy of the same values", "other values")
-        flat = values.reshape(-1).view(np.uint8)
-        new = old.pool.adopt(flat, values.ctypes.data, values.nbytes)
-        new.is_foreign = False  # only the engine writes there
-        storage.buffer = new
-        old.owners -= 1
-        if not old.owners:
-            old.pool.release(old)
+        _put(storage, values)
         return True
+
+
+@uninterrupted
+def _put(storage, values):
+    """Makes an ndarray the memory of a Storage."""
+    old, flat = storage.buffer, values.reshape(-1).view(np.uint8)
+    new = old.pool.adopt(flat, values.ctypes.data, values.nbytes)
+    new.is_foreign = False  # only the engine writes there
+    storage.buffer = new
+    old.owners -= 1
+    if not old.owners:
+        old.pool.release(old)

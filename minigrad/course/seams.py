@@ -22,6 +22,7 @@ from minigrad.course.seam_storage import CopyOnWrite
 from minigrad.errors import SeamError
 from minigrad.graph import modes
 from minigrad.graph.modes import Seams, state
+from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.base import Elementwise, RowWise, registry
 from minigrad.optim.hooks import hooks as optim_hooks
 
@@ -194,6 +195,7 @@ class use:
         self.launches = next((a.launches for s, a in self._fill if s.hook == "row_kernel"), {})
         self._before = []
 
+    @uninterrupted
     def __enter__(self):
         outer = state.seams
         state.seams = Seams()
@@ -211,6 +213,7 @@ class use:
         modes.watch(+1)  # every op takes the way on which the hook points lie
         return self
 
+    @uninterrupted
     def __exit__(self, *error):
         modes.watch(-1)
         for hooks, name, value in self._before.pop():

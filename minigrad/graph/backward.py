@@ -24,6 +24,7 @@ from minigrad.graph.variable import Variable
 from minigrad.graph.versions import check, raise_modified
 from minigrad.graph.writes import hooked
 from minigrad.kernels.backend import device_of
+from minigrad.memory.interrupts import ready, uninterrupted
 
 
 class Pass:
@@ -147,6 +148,7 @@ def run_backward(root, dy, retain_graph, create_graph):
 
 
 def _run_backward(root, dy, retain_graph, create_graph):
+    ready()
     dy = upstream(root, dy)
     leaves = gradients([root], [dy], retain_graph, create_graph, is_committed=not create_graph)
     commit(leaves, [dy.array.storage])
@@ -154,15 +156,20 @@ def _run_backward(root, dy, retain_graph, create_graph):
 
 def commit(leaves, taken=()):
     """Adds gradients to `.grad`. The first one is never an alias of another's, nor of `taken`."""
-    if state.trace is not None:
-        for leaf in leaves:
-            state.trace.grad(leaf)
-    seen = set(taken)
-    for leaf, g in leaves.items():
-        write_grad(leaf, g, seen)
+    _write_grads(leaves, set(taken))
     for leaf in leaves:
         for hook in tuple((leaf.post_hooks or {}).values()):
             hook(leaf)
+
+
+@uninterrupted
+def _write_grads(leaves, seen):
+    """Writes all of them: Ctrl-C finds every `.grad` as it was, or every one new."""
+    if state.trace is not None:
+        for leaf in leaves:
+            state.trace.grad(leaf)
+    for leaf, g in leaves.items():
+        write_grad(leaf, g, seen)
 
 
 def write_grad(leaf, g, seen):
@@ -194,6 +201,7 @@ class Handle:
     def __init__(self, hooks, key, is_lasting=True):
         self._hooks, self._key, self._is_lasting = hooks, key, is_lasting
 
+    @uninterrupted
     def remove(self):
         """Takes the hook away; doing so twice is fine."""
         if self._hooks.pop(self._key, None) is not None and self._is_lasting:
@@ -202,6 +210,7 @@ class Handle:
     def __enter__(self):
         return self
 
+    @uninterrupted
     def __exit__(self, *error):
         self.remove()
 

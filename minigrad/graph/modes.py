@@ -10,6 +10,8 @@ import inspect
 import threading
 from typing import Any
 
+from minigrad.memory.interrupts import SIGINT, default_int_handler, getsignal, ready, uninterrupted
+
 RECORD, NO_GRAD, SLOW, SPAN = 0, 1, 2, 3
 
 
@@ -74,6 +76,7 @@ def note(node):
         span.add(node)
 
 
+@uninterrupted
 def watch(delta):
     """Counts those who must see every op of this thread."""
     state.watchers += delta
@@ -88,13 +91,17 @@ class Mode:
 
     _stack: list
 
+    @uninterrupted
     def __enter__(self):
+        if getsignal(SIGINT) is default_int_handler:
+            ready()
         stack = self.__dict__.setdefault("_stack", [])
         stack.append((state.recording, state.is_inference))
         self._set()
         state.update()
         return self
 
+    @uninterrupted
     def __exit__(self, *error):
         state.recording, state.is_inference = self._stack.pop()
         state.update()

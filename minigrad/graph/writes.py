@@ -3,6 +3,7 @@
 import weakref
 
 from minigrad.graph.modes import state
+from minigrad.memory.interrupts import uninterrupted
 
 
 class Writes:
@@ -22,11 +23,13 @@ class Writes:
         self.count, self.lasting, self.switched = 0, 0, set()
         self._numbers = {}  # (id of a Module, attribute) -> a weak reference to it
 
+    @uninterrupted
     def note(self):
         """One more change that nothing takes back."""
         self.lasting += 1
         self.count += 1  # last: who sees the new number sees the new state
 
+    @uninterrupted
     def switch(self, module):
         """`training` of a Module gets its other value."""
         if id(module) in self.switched:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from minigrad.array.array import Array, hooks, ndarray
 from minigrad.array.dtypes import DType
 from minigrad.errors import DeviceError
+from minigrad.memory.interrupts import uninterrupted
 
 
 class Device(Protocol):
@@ -284,9 +285,11 @@ class active:
     def __init__(self, device):
         self.device = device
 
+    @uninterrupted
     def __enter__(self):
         self.before, _active.device = _active.device, self.device
         return self.device
 
+    @uninterrupted
     def __exit__(self, *error):
         _active.device = self.before

@@ -13,6 +13,7 @@ from minigrad.kernels import loader
 from minigrad.kernels.own_matmul import own_matmul
 from minigrad.kernels.own_matmul import state as own_state
 from minigrad.kernels.own_matmul import use_own as use_own
+from minigrad.memory.interrupts import uninterrupted
 
 
 @functools.cache
@@ -50,6 +51,7 @@ class SingleThreaded:
         self._lock, self._before = threading.Lock(), 1
         self._inside = set()  # threads; one that Ctrl-C threw out leaves with its next block
 
+    @uninterrupted
     def __enter__(self):
         with self._lock:
             is_first = not self._inside
@@ -60,6 +62,7 @@ class SingleThreaded:
                     _counts("set")(1)
         return self
 
+    @uninterrupted
     def __exit__(self, *error):
         with self._lock:
             if len(self._inside) == 1 and self._before != 1:

@@ -13,6 +13,7 @@ from minigrad.kernels.direct import DirectConvolution
 from minigrad.kernels.row_programs import RowPrograms
 from minigrad.kernels.structural import StructuralKernels
 from minigrad.memory.host import of_the_host
+from minigrad.memory.interrupts import uninterrupted
 from minigrad.memory.monitor import register_pool
 from minigrad.memory.pool import Pool
 
@@ -31,6 +32,7 @@ class Cpu(RowPrograms, StructuralKernels, DirectConvolution, Copies):
         self.pool = Pool("cpu", of_the_host)
         register_pool(self.pool)
 
+    @uninterrupted
     def empty(self, shape, dtype):
         """A new contiguous Array with undefined elements."""
         size = size_of(shape)
@@ -60,6 +62,7 @@ class Cpu(RowPrograms, StructuralKernels, DirectConvolution, Copies):
             return self.convert(x, x.dtype)
         return fork(x)
 
+    @uninterrupted
     def copy_buffer(self, old):
         """A Buffer with the same bytes: the copy of copy-on-write."""
         new = self.pool.take(old.requested)
@@ -75,6 +78,7 @@ class Cpu(RowPrograms, StructuralKernels, DirectConvolution, Copies):
         ndarray(out)[...] = data
         return out
 
+    @uninterrupted
     def adopt(self, data, dtype):
         """An Array over the memory of an ndarray in C order, shared with it."""
         flat = data.reshape(-1).view(np.uint8)

@@ -17,6 +17,7 @@ import tempfile
 import types
 
 from minigrad.kernels import store
+from minigrad.memory.interrupts import uninterrupted
 
 MATHEMATICS = (
     "mathematics_f4",
@@ -71,7 +72,10 @@ def source(name):
 def _versions():
     import llvmlite  # only with the first kernel: importing minigrad stays quick
     import numba
+    from numba.core.compiler_lock import global_compiler_lock
 
+    for name in ("__enter__", "__exit__"):  # Ctrl-C there would keep the lock for ever
+        uninterrupted(getattr(type(global_compiler_lock), name))
     python = ".".join(map(str, sys.version_info[:3]))
     return f"python {python}, numba {numba.__version__}, llvmlite {llvmlite.__version__}"
 

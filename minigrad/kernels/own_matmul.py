@@ -12,6 +12,7 @@ import numpy as np
 
 from minigrad.kernels import loader
 from minigrad.kernels.threads import threads
+from minigrad.memory.interrupts import uninterrupted
 
 SPLIT = 1 << 20  # multiplications from which the rows are cut into one range a thread
 
@@ -26,10 +27,12 @@ state = _State()
 class use_own:
     """Matrix products of floats on this thread run on our own kernel while the block lasts."""
 
+    @uninterrupted
     def __enter__(self):
         self.before, state.is_used = state.is_used, True
         return self
 
+    @uninterrupted
     def __exit__(self, *error):
         state.is_used = self.before
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from minigrad.memory.interrupts import uninterrupted
+
 PAGE = 4096  # bytes
 ALIGNMENT = 64  # bytes: one cache line, and the widest vector register
 
@@ -42,6 +44,7 @@ class Buffer:
         return f"Buffer({self.nbytes} bytes at {self.address:#x}, {state})"
 
 
+@uninterrupted
 def unpin(buffer):
     """One outside user less: after the last one, nobody writes bytes of ours unseen."""
     buffer.pins -= 1

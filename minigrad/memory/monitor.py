@@ -11,6 +11,7 @@ from typing import NamedTuple
 from minigrad.arguments import whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, MinigradError
 from minigrad.memory.buffer import blocks
+from minigrad.memory.interrupts import uninterrupted
 
 POISON = 0xFF  # every byte set: NaN as a float, -1 as a signed integer, 255 as uint8 or bool
 
@@ -171,12 +172,14 @@ class timeline:
     def __init__(self, device="cpu"):
         self.device, self.events = pool_of(device).device, []
 
+    @uninterrupted
     def __enter__(self):
         pool_of(self.device).watch(self._record)
         probe.watch(+1)
         self._names, self._numbers = {}, itertools.count()
         return self
 
+    @uninterrupted
     def __exit__(self, *error):
         probe.watch(-1)
         pool_of(self.device).unwatch(self._record)
@@ -230,6 +233,7 @@ class assert_no_growth(contextlib.ContextDecorator):
         self.nbytes = whole("assert_no_growth", "nbytes", nbytes, 0)
         self.device = pool_of(device).device
 
+    @uninterrupted
     def __enter__(self):
         self._before = probe.live_nodes()
         self._known = {id(n) for n in self._before}
@@ -273,10 +277,12 @@ class copy_on_saved_write(contextlib.ContextDecorator):
     [6.0]
     """
 
+    @uninterrupted
     def __enter__(self):
         probe.save_copies(+1)
         return self
 
+    @uninterrupted
     def __exit__(self, *error):
         probe.save_copies(-1)
 
@@ -290,10 +296,12 @@ class poison(contextlib.ContextDecorator):
     def __init__(self, device="cpu"):
         self.device = pool_of(device).device
 
+    @uninterrupted
     def __enter__(self):
         pool_of(self.device).watch(_fill)
         return self
 
+    @uninterrupted
     def __exit__(self, *error):
         pool_of(self.device).unwatch(_fill)
 

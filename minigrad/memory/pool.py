@@ -25,6 +25,7 @@ from minigrad.memory.buffer import (
     blocks,
     round_up,
 )
+from minigrad.memory.interrupts import ready, uninterrupted
 
 SMALL = 1 << 20  # requests up to here share segments; larger ones get a segment of their own
 SMALL_SEGMENT = 2 << 20
@@ -70,6 +71,7 @@ class Pool:
         # for all but the short way: pop from a bin and append to it are steps that nobody divides
         self.lock = threading.RLock()
 
+    @uninterrupted
     def take(self, requested):
         """A buffer of at least `requested` bytes, with one owner."""
         home = self.homes.get(requested)
@@ -84,6 +86,7 @@ class Pool:
             self.peak_bytes = self.current_bytes
         return buffer
 
+    @uninterrupted
     def adopt(self, owner, address, nbytes):
         """A Buffer over memory that belongs to somebody else; not counted in the statistics."""
         segment = Segment(owner, address, nbytes, is_small=False)
@@ -92,13 +95,16 @@ class Pool:
         buffer.home = Outside(self, 0)
         return buffer
 
+    @uninterrupted
     def release(self, buffer):
         """Takes a buffer back whose last owner has let go."""
         self.current_bytes -= buffer.nbytes
         buffer.home.append(buffer)
 
+    @uninterrupted
     def home_of(self, requested):
         """The bin for requests of a size; it is the same one for good."""
+        ready()
         nbytes = round_up(requested)
         with self.lock:
             home = self.bins.get(nbytes)
@@ -111,8 +117,10 @@ class Pool:
             self.homes[requested] = home
         return home
 
+    @uninterrupted
     def grow(self, home, requested):
         """A buffer for a bin that is empty: a free block, split if too large, or new memory."""
+        ready()
         with self.lock:
             return self._grow(home, requested)
 
@@ -156,6 +164,7 @@ class Pool:
             bisect.insort(free, (rest, right.address, right))
         return block
 
+    @uninterrupted
     def flush(self):
         """Moves every ready buffer from its bin to the free blocks, merged with free neighbours."""
         with self.lock:
@@ -222,11 +231,13 @@ class Pool:
             details=[("held by", name) for name in names],
         )
 
+    @uninterrupted
     def in_use(self):
         """The buffers that somebody owns."""
         with self.lock:
             return [block for segment in self.segments for block in blocks(segment) if block.owners]
 
+    @uninterrupted
     def trim(self):
         """Gives every segment without a used block back. Returns the bytes released."""
         with self.lock:
@@ -248,6 +259,7 @@ class Pool:
                 released += segment.nbytes
         return released
 
+    @uninterrupted
     def set_limit(self, nbytes):
         """At most so many bytes reserved from the system from now on; None: no limit."""
         if nbytes is not None:
@@ -255,6 +267,7 @@ class Pool:
         self.trim()
         self.limit = None if nbytes is None else int(nbytes)
 
+    @uninterrupted
     def watch(self, watcher):
         """Calls watcher(kind, buffer) for every alloc and free until `unwatch`."""
         with self.lock:
@@ -262,6 +275,7 @@ class Pool:
             for home in self.bins.values():
                 home.__class__ = WatchedBin
 
+    @uninterrupted
     def unwatch(self, watcher):
         """Ends `watch`."""
         with self.lock:

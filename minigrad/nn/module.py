@@ -5,6 +5,7 @@ from minigrad.autograd.groups import regroup
 from minigrad.errors import ArgumentTypeError, DTypeError
 from minigrad.graph.backward import Handle
 from minigrad.graph.writes import written
+from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn import copies, state
 from minigrad.nn.names import NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import changes
@@ -13,6 +14,15 @@ from minigrad.ops.devices import one_target
 from minigrad.ops.signatures import explained, fails_at_the_call, teaching
 
 _hooked = set()  # not empty once any module has had a hook: till then calls need not look for one
+
+
+@uninterrupted
+def _put(new):
+    """Gives all of several Variables other Arrays, or none."""
+    for x, array in new:
+        x.array, x._grad = array, None
+    regroup([x for x, _ in new])
+    changes.note()
 
 
 class Module(Registry):
@@ -56,6 +66,7 @@ class Module(Registry):
                 out = out if other is None else other
         return out
 
+    @uninterrupted
     def register_forward_hook(self, hook):
         """Calls hook(module, inputs, output) after each call of the module, to look or to change.
 
@@ -88,6 +99,7 @@ class Module(Registry):
 
     # -- modes ---------------------------------------------------------------------------------
 
+    @uninterrupted
     def train(self, mode=True):
         """Training behaviour (dropout, batch statistics) of this module and all below."""
         mode = flag(f"{type(self).__name__}.train", "mode", mode)
@@ -102,12 +114,14 @@ class Module(Registry):
         """
         return self.train(False)
 
+    @uninterrupted
     def requires_grad_(self, value=True):
         """Freezes (False) or thaws all parameters. Returns self."""
         for p in self.parameters():
             p.requires_grad = value
         return self
 
+    @uninterrupted
     def zero_grad(self, **unknown):
         """Sets every `.grad` to None. Takes no arguments."""
         if unknown:
@@ -129,14 +143,12 @@ class Module(Registry):
                 f"{dtype}",
             )
         written(self, f"{type(self).__name__}.to({str(place or dtype)!r})")
-        changed = []
+        new = []
         for x in (*self.parameters(), *self.buffers()):
             array = x.detach().to(place or dtype).array if place or x.dtype.is_float else x.array
             if array is not x.array:
-                x.array, x._grad = array, None
-                changed.append(x)
-        regroup(changed)
-        changes.note()
+                new.append((x, array))
+        _put(new)
         return self
 
     # -- state and copies ----------------------------------------------------------------------

@@ -8,6 +8,7 @@ import weakref
 
 from minigrad.graph.modes import state
 from minigrad.graph.writes import writes
+from minigrad.memory.interrupts import uninterrupted
 
 
 class Changes:
@@ -18,6 +19,7 @@ class Changes:
     def __init__(self):
         self.count = 0
 
+    @uninterrupted
     def note(self, dead=None):
         """One more change. Also called when a module dies, with its weak reference.
 

@@ -12,6 +12,7 @@ from minigrad.graph.modes import no_grad
 from minigrad.graph.variable import Variable
 from minigrad.graph.writes import written
 from minigrad.kernels.backend import device_of
+from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn.ownership import add_owner, is_owned, path, remove_owner
 from minigrad.ops.operands import constant
 
@@ -185,11 +186,13 @@ class _Edit:
     def __init__(self, parameter):
         self._parameter, self._mode = parameter, no_grad()
 
+    @uninterrupted
     def __enter__(self):
         self._version = self._parameter.version
         self._mode.__enter__()
         return self._parameter.detach()
 
+    @uninterrupted
     def __exit__(self, kind, *error):
         self._mode.__exit__(kind, *error)
         if kind is None and self._parameter.version == self._version:

@@ -7,6 +7,7 @@ from minigrad.errors import ArgumentError, ArgumentTypeError, GradientError
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.graph.writes import written
+from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn.hidden import refuse_hidden
 from minigrad.nn.names import ARGUMENTS, MEMBERS, NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import add_owner, changes, reference, remove_owner
@@ -23,6 +24,7 @@ class Registry:
     _owners: list
     _reference: object
 
+    @uninterrupted
     def __new__(cls, *args, **kwargs):
         if kwargs:
             refuse_unknown_arguments(cls.__name__, cls.__init__, kwargs, ARGUMENTS, NO_ARGUMENTS)
@@ -34,6 +36,7 @@ class Registry:
 
     # -- attributes ----------------------------------------------------------------------------
 
+    @uninterrupted
     def __setattr__(self, name, value: Any):
         before = self.__dict__.get(name)
         if before is value and value is not None:
@@ -71,6 +74,7 @@ class Registry:
         self._members[name] = kind
         changes.note()
 
+    @uninterrupted
     def __delattr__(self, name):
         written(self, f"del {type(self).__name__}.{name}")
         known = self._members.pop(name, None)

@@ -10,6 +10,7 @@ from minigrad.graph.modes import no_grad
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.backend import values as values_of
+from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.operands import constant
 
 
@@ -71,10 +72,17 @@ def load_state_dict(module, state, strict=True):
             "; ".join(problems),
             _advice(names, main, strict),
         )
-    with no_grad():
-        for name, value in values.items():
-            wanted[name].copy_(value.detach().to(wanted[name].device))
+    new = [(wanted[name], v.detach().to(wanted[name].device)) for name, v in values.items()]
+    _write(new)
     return LoadResult(missing, unexpected)
+
+
+@uninterrupted
+def _write(new):
+    """Writes all values, or none."""
+    with no_grad():
+        for x, value in new:
+            x.copy_(value)
 
 
 def _main_names(module):

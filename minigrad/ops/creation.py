@@ -8,6 +8,7 @@ from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError
 from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_named, device_of, host, moved
+from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.devices import placed
 from minigrad.ops.operands import check_storable, from_data, of_run, storable
 from minigrad.ops.shape import shape_of
@@ -212,6 +213,7 @@ class Generator:
     def __init__(self, seed=0):
         self.manual_seed(seed)
 
+    @uninterrupted
     def manual_seed(self, seed):
         """Starts the sequence of a seed anew."""
         seed = whole("manual_seed", "seed", seed)
@@ -223,6 +225,7 @@ class Generator:
         self.seed, self.counter = seed & (2**63 - 1), 0
         return self
 
+    @uninterrupted
     def fill(self, array, kind, low=0, high=0):
         """Fills an Array with the next numbers: uniform, normal or integers."""
         device_of(array).random(array, kind, *self.draw(array.size), low, high)

@@ -13,6 +13,7 @@ from minigrad.kernels.backend import (
     device_names,
 )
 from minigrad.kernels.expression import call
+from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.base import Structural
 from minigrad.ops.shape import Cast
 
@@ -176,11 +177,13 @@ class device(contextlib.ContextDecorator):
     def __repr__(self):
         return f"mg.device({self.name!r})"
 
+    @uninterrupted
     def __enter__(self):
         _refuse_trace()
         is_usual = self._device.name == "cpu"
         self._before.append(backend.set_default(None if is_usual else self._device))
         return self
 
+    @uninterrupted
     def __exit__(self, *error):
         backend.set_default(self._before.pop())

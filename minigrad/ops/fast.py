@@ -11,6 +11,7 @@ from minigrad.array.array import Array
 from minigrad.graph.modes import NO_GRAD, SLOW, SPAN, note, state
 from minigrad.graph.node import OURS, Node, next_serial
 from minigrad.graph.variable import Variable
+from minigrad.memory.interrupts import uninterrupted_alone
 from minigrad.ops.plan import like
 
 _new = object.__new__
@@ -23,6 +24,7 @@ def make_binary(op):
     savers = {mask: _saver(index) for mask, index in saves.items()}
     getframe = sys._getframe
 
+    @uninterrupted_alone  # memory that was taken has an owner some lines later
     def binary(a, b):
         if type(b) is not Variable:
             return apply(a, b) if _is_operand(b) else NotImplemented

@@ -9,6 +9,7 @@ from minigrad.graph.node import Node, user_place
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import Program, call, symbol, where
+from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.base import Structural
 from minigrad.ops.inplace import check_recorded, writable
 from minigrad.ops.operands import check_operands, constant, storable
@@ -224,6 +225,7 @@ def _is_view(index):
 
 
 @named
+@uninterrupted
 def set_item(x, index, value):
     """x[index] = value, in place: value broadcasts to x[index] and is converted to x's dtype.
 

@@ -11,6 +11,7 @@ from minigrad.graph.probe import run_as
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import zero_of
+from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops import binary
 from minigrad.ops.base import Elementwise
 from minigrad.ops.operands import check_operands, fitting_numbers, operand, storable
@@ -43,6 +44,7 @@ def write(op, x, *others, called=None):
     return _write(op, x, others, called)
 
 
+@uninterrupted
 def _write(op, x, others, called):
     name = called or f"{op.name} in place"
     others = [operand(o, name, (x,)) for o in others]
@@ -183,6 +185,7 @@ def zero_(x):
     return write(CopyOf, x, 0.0 if x.dtype.is_float else 0, called="zero_")
 
 
+@uninterrupted
 def apply_(x, program, *others):
     """x = program(x, *others) in place, unrecorded: for optimizers and parameter clipping."""
     device = device_of(x.array)

@@ -11,6 +11,7 @@ from minigrad.graph.node import Node
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import IDENTITY, Expression, Program, call, evaluate, symbols_of
+from minigrad.memory.interrupts import uninterrupted
 
 _new = object.__new__
 
@@ -64,6 +65,7 @@ def sum_to(array, shape, dtype=None):
     return sum_program(device_of(array), IDENTITY, (array,), array.shape, shape, dtype)
 
 
+@uninterrupted
 def like(x):
     """An uninitialised Array like x, which must be flat: without calls, for the short ways."""
     home = x.buffer.home

@@ -13,6 +13,7 @@ from minigrad.graph.node import user_place
 from minigrad.graph.variable import Variable
 from minigrad.kernels.backend import device_named, device_of, set_values, values
 from minigrad.kernels.optimizers import kernel
+from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn import Module
 from minigrad.ops.table import functions
 from minigrad.optim import traced_clipping
@@ -85,9 +86,7 @@ def clip_grad_value_(parameters, max_value):
     """Cuts every element of the gradients to [-max_value, max_value]; NaN stays NaN."""
     found = _with_gradients("clip_grad_value_", parameters)
     max_value = _limit("clip_grad_value_", "max_value", max_value)
-    with no_grad():
-        for _, g in found:
-            g.copy_(functions["clip"](g.detach(), -max_value, max_value))
+    _cut([g for _, g in found], -max_value, max_value)
 
 
 def clip_params_(parameters, low, high):
@@ -106,9 +105,14 @@ def clip_params_(parameters, low, high):
     )
     if low is not None and high is not None and not low <= high:
         raise ArgumentError("clip_params_: wanted low <= high", f"{low} and {high}")
-    for p in _listed("clip_params_", parameters):
-        with no_grad():
-            p.copy_(functions["clip"](p.detach(), low, high))
+    _cut(_listed("clip_params_", parameters), low, high)
+
+
+@uninterrupted
+def _cut(targets, low, high):
+    with no_grad():
+        for x in targets:
+            x.copy_(functions["clip"](x.detach(), low, high))
 
 
 def _listed(name, parameters):
@@ -203,6 +207,7 @@ def _together(norms):
     return most * math.sqrt(sum((n / most) ** 2 for n in norms))
 
 
+@uninterrupted
 def _scale(found, factors):
     place = user_place()
     for _, g in found:
@@ -232,9 +237,13 @@ def _raise_nonfinite(name, found, norms):
 def _by_hook(found, max_norm, function):
     copies = [values(g.array).flatten() for _, g in found]
     norm = function(copies, max_norm)
-    place = user_place()
+    _write(found, copies, user_place())
+    return float(norm)
+
+
+@uninterrupted
+def _write(found, copies, place):
     for (_, g), clipped in zip(found, copies, strict=True):
         if not np.array_equal(values(g.array).reshape(-1), clipped, equal_nan=True):
             device_of(g.array).prepare_write(g.array, place)
             set_values(g.array, clipped.reshape(g.shape))
-    return float(norm)

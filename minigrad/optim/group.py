@@ -9,6 +9,7 @@ from minigrad.graph.modes import state
 from minigrad.graph.variable import Variable
 from minigrad.graph.writes import written
 from minigrad.kernels.backend import host
+from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn import Module, Parameter
 
 MOST_NUMBERS = 8  # of a group's hyperparameters, as the kernels read them
@@ -48,6 +49,7 @@ class Group:
             )
         return values[name]
 
+    @uninterrupted
     def __setattr__(self, name, value):
         if name in ("parameters", "sources"):
             self.__dict__[name] = value

@@ -8,6 +8,7 @@ from minigrad.errors import SeamError
 from minigrad.graph.node import user_place
 from minigrad.kernels.backend import device_of, set_values
 from minigrad.kernels.backend import values as values_of
+from minigrad.memory.interrupts import uninterrupted
 
 
 def updated_by_hook(optimizer, update):
@@ -17,6 +18,7 @@ def updated_by_hook(optimizer, update):
     """
     if optimizer.algorithm not in getattr(update, "algorithms", (optimizer.algorithm,)):
         return False
+    found = []
     for group in optimizer.groups:
         hyperparameters = group.as_dict()
         for p in group.parameters:
@@ -41,14 +43,17 @@ def updated_by_hook(optimizer, update):
                     f"update: non-finite values for '{p.name}' from a finite gradient",
                     f"{values[~np.isfinite(values)][:3]}",
                 )
-            _write(p.array, values)
-            for name, value in state.items():
-                _write(kept[name].array, value)
+            found.append((p.array, values))
+            found += [(kept[name].array, value) for name, value in state.items()]
             if "step" in kept:
-                _write(kept["step"].array, np.array(given["step"]))
+                found.append((kept["step"].array, np.array(given["step"])))
+    _write(found, user_place())
     return True
 
 
-def _write(array, values):
-    device_of(array).prepare_write(array, user_place())
-    set_values(array, values.reshape(array.shape))
+@uninterrupted
+def _write(found, place):
+    """Updates all parameters, or none."""
+    for array, values in found:
+        device_of(array).prepare_write(array, place)
+        set_values(array, values.reshape(array.shape))

@@ -9,6 +9,7 @@ from minigrad.errors import ArgumentError, ArgumentTypeError, OrphanParameterErr
 from minigrad.graph import modes
 from minigrad.graph.node import user_place
 from minigrad.graph.writes import written
+from minigrad.memory.interrupts import ready, uninterrupted
 from minigrad.nn import Parameter
 from minigrad.nn.names import NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import changes
@@ -113,6 +114,7 @@ class Optimizer:
         self._sync()
         return [p for group in self.groups for p in group.parameters]
 
+    @uninterrupted
     def add(self, parameter, group=0):
         """Updates one more parameter from now on, with fresh state; group: index of its group."""
         if not isinstance(parameter, Parameter):
@@ -135,6 +137,7 @@ class Optimizer:
         self._seen = -1
         self._sync()
 
+    @uninterrupted
     def replace(self, old, new, state="keep"):
         """Updates `new` in the place of `old`.
 
@@ -169,6 +172,7 @@ class Optimizer:
         self._seen = -1
         self._sync()
 
+    @uninterrupted
     def _sync(self):
         """Looks again at the modules it follows, if any module has changed since."""
         if self._seen != changes.count:
@@ -189,6 +193,7 @@ class Optimizer:
             OrphanParameterError: a parameter was part of a module and is not any more, so that
                 training it would change nothing, or its state was lost with it.
         """
+        ready()
         if self._seen != changes.count:
             self._sync()
         if self._tracking.orphans:
@@ -199,6 +204,11 @@ class Optimizer:
         if modes.state.trace is not None:
             traced.step(self, place)
             return
+        self._update(place)
+
+    @uninterrupted
+    def _update(self, place):
+        """Updates all parameters, or none."""
         if self._passes is None or not all(p.prepare(place) for p in self._passes):
             self._passes = self._plan()
             for p in self._passes:
@@ -218,6 +228,7 @@ class Optimizer:
             pass_of(self.kernel, dtype, device, found) for (dtype, device), found in rows.items()
         ]
 
+    @uninterrupted
     def state_for(self, parameter, group):
         """The state of a parameter, made or converted if need be; None where nothing is kept."""
         slots = self.slots(group)
@@ -265,6 +276,10 @@ class Optimizer:
             refuse_unknown_arguments("zero_grad", lambda: None, unknown, {}, NO_ARGUMENTS)
         if self._seen != changes.count:
             self._sync()
+        self._drop_grads()
+
+    @uninterrupted
+    def _drop_grads(self):
         trace = modes.state.trace
         for group in self.groups:
             for p in group.parameters:

@@ -8,6 +8,7 @@ from minigrad.graph.modes import no_grad
 from minigrad.graph.variable import Variable
 from minigrad.graph.writes import written
 from minigrad.kernels.backend import device_of
+from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.base import constant
 from minigrad.optim.state import problems, refuse
 
@@ -62,11 +63,25 @@ def load_state_dict(optimizer, saved):
                 found += problems(name, p, values[name], slots, optimizer.counts_steps)
     if found:
         refuse(kind, found)
+    _take(optimizer, chosen, by_name, values)
+    known = {n for g in saved["groups"] for n in g["names"]} | set(values)
+    stale = sorted(known - set(by_name))
+    if stale:
+        warnings.warn(
+            f"{kind}.load_state_dict: left out what nothing is updated under: {', '.join(stale)}",
+            stacklevel=3,
+        )
+    return LoadResult([name for name in by_name if name not in values], stale)
+
+
+@uninterrupted
+def _take(optimizer, chosen, by_name, values):
+    """Writes all of it, or nothing."""
     for group, hyperparameters in chosen:
         for name, value in hyperparameters.items():
             setattr(group, name, value)
     optimizer._scheduled = [group.learning_rate for group in optimizer.groups]
-    written(optimizer, f"{kind}.load_state_dict")
+    written(optimizer, f"{optimizer.algorithm}.load_state_dict")
     optimizer.state.clear()
     optimizer.forget_plan()
     group_of = {p.id: group for group in optimizer.groups for p in group.parameters}
@@ -76,14 +91,6 @@ def load_state_dict(optimizer, saved):
                 state = optimizer.state_for(p, group_of[p.id])
                 if state is not None:
                     state.take(values[name])
-    known = {n for g in saved["groups"] for n in g["names"]} | set(values)
-    stale = sorted(known - set(by_name))
-    if stale:
-        warnings.warn(
-            f"{kind}.load_state_dict: left out what nothing is updated under: {', '.join(stale)}",
-            stacklevel=3,
-        )
-    return LoadResult([name for name in by_name if name not in values], stale)
 
 
 def _groups(optimizer, saved):

@@ -17,6 +17,7 @@ import weakref
 from minigrad.arguments import choice, number, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, StateError
 from minigrad.graph.modes import state
+from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn.names import refuse_unknown_arguments
 from minigrad.optim.names import NO_SCHEDULE_ARGUMENTS, SCHEDULE_ARGUMENTS
 from minigrad.optim.optimizer import Optimizer
@@ -111,6 +112,7 @@ class Schedule:
         """The learning rate at step t."""
         raise NotImplementedError
 
+    @uninterrupted
     def step(self):
         """One step further: sets the learning rates. In a compiled step: around each run of it."""
         if self._ended:
@@ -129,6 +131,7 @@ class Schedule:
             )
         state.trace.later(self.step, [group._array for group in self.optimizer.groups])
 
+    @uninterrupted
     def _apply(self, chain, t):
         """Sets the rates that a chain says when this schedule is at t."""
         rates = list(chain[0].peaks)
@@ -143,6 +146,7 @@ class Schedule:
             )
         self._set(rates)
 
+    @uninterrupted
     def _let_go(self, some):
         """Sets the rates that the chain says without some of it, unless they were set by hand."""
         chain, groups = self._chain(), self.optimizer.groups
@@ -153,6 +157,7 @@ class Schedule:
                     rates = [schedule.rate(schedule.t, peak) for peak in rates]
             self._set(rates)
 
+    @uninterrupted
     def _set(self, rates):
         optimizer = self.optimizer
         rates = [optimizer.checked("learning_rate", rate) for rate in rates]
@@ -168,6 +173,7 @@ class Schedule:
             **({"before": before} if before else {}),
         }  # fmt: skip
 
+    @uninterrupted
     def load_state_dict(self, saved):
         """Goes on where the saved one was, and sets the learning rates."""
         _check_saved(self, saved)
@@ -322,6 +328,7 @@ class ReduceOnPlateau(Schedule):
         """The learning rate now."""
         return max(peak * self.scale, min(self.minimum, peak))
 
+    @uninterrupted
     def step(self, value):  # pyright: ignore[reportIncompatibleMethodOverride] - as PyTorch
         """Takes the value that is watched, such as the loss on held-out data."""
         if state.trace is not None:

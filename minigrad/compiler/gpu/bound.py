@@ -19,6 +19,7 @@ from minigrad.compiler.inplace import rooted
 from minigrad.compiler.program import Ref
 from minigrad.kernels import backend
 from minigrad.kernels.gpu.graph import replayable
+from minigrad.memory.interrupts import interruptible, ready, uninterrupted
 
 LINE = 64  # bytes: each part of the arena begins at such a multiple
 
@@ -70,6 +71,7 @@ class Bound:
 
     # -- launches ------------------------------------------------------------------------------
 
+    @interruptible
     def bind(self):
         """Writes the launches down, anew if memory from outside has moved since."""
         if self._epoch == moves.count:
@@ -111,6 +113,7 @@ class Bound:
 
     # -- running -------------------------------------------------------------------------------
 
+    @uninterrupted
     def run(self, sources, returned, targets, numbers):
         """Runs the program: 0, or the number of the check that did not hold.
 
@@ -120,6 +123,7 @@ class Bound:
             targets: per result an Array of its size.
             numbers: (seed, counter) of the random numbers.
         """
+        ready()
         self.bind()
         copy, plan = self.device.copy_flat, self.plan
         for value, source in zip(plan.staged, sources, strict=True):

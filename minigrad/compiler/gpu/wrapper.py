@@ -6,7 +6,6 @@ program, which copies them; results are new Arrays, which it copies into.
 
 import functools
 
-from minigrad.compiler.gpu.interrupts import Deferred
 from minigrad.compiler.wrapper import Wrapper
 
 
@@ -77,10 +76,8 @@ class GpuWrapper(Wrapper):
         return count
 
     def _launch(self):
-        self.scope["Deferred"] = Deferred
         return [
-            "with Deferred():",
-            "    done += map(STEP, (sources,), (returned,), (targets,), "
+            "done += map(STEP, (sources,), (returned,), (targets,), "
             "((generator.seed, generator.counter),))",
         ]
 

@@ -6,7 +6,6 @@ needs a GPU or a driver. The names that `source/gpu_cuda.py` takes from here (`c
 are looked up at their first use, since importing them takes half a second.
 """
 
-import contextlib
 import functools
 import importlib.util
 import re
@@ -15,6 +14,7 @@ import types as python_types
 from dataclasses import dataclass
 
 from minigrad.errors import KernelError, MissingLibraryError, describe_line
+from minigrad.memory.interrupts import block
 
 INSTALL = 'pip install "minigrad[cuda]" (CUDA 13), or "minigrad[cuda12]" for an older driver'
 PACKAGES = {"numba_cuda": "numba-cuda", "cuda": "cuda-core"}  # by what is imported
@@ -109,7 +109,7 @@ def __getattr__(name):
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-@contextlib.contextmanager
+@block
 def _target(capability):
     """Numba asks the driver for what GPU a device function is compiled; here we say it."""
     with _lock:

@@ -21,6 +21,7 @@ from minigrad.array.layout import is_contiguous, size_of
 from minigrad.errors import ArgumentTypeError, DTypeError, GpuError
 from minigrad.kernels.gpu.cuda_driver import LEGACY_STREAM
 from minigrad.memory.buffer import unpin
+from minigrad.memory.interrupts import uninterrupted
 
 NO_WAITING = -1
 KDLCUDA = 2
@@ -33,12 +34,14 @@ class Lent:
     side's, as a number.
     """
 
+    @uninterrupted
     def __init__(self, driver, array, stream):
         array.mark_foreign()
         self.driver, self.stream = driver, stream
         self.array, self.buffer = array.storage, array.buffer
         self.buffer.pins += 1
 
+    @uninterrupted
     def __del__(self):
         if self.stream != NO_WAITING:
             with contextlib.suppress(
@@ -54,6 +57,7 @@ class Borrowed:
     def __init__(self, driver, *owners):
         self.driver, self.owners = driver, owners
 
+    @uninterrupted
     def __del__(self):
         with contextlib.suppress(GpuError):  # as above
             self.driver.let_wait(LEGACY_STREAM)

@@ -19,6 +19,7 @@ from minigrad.kernels.gpu.programs import GpuPrograms
 from minigrad.kernels.gpu.random import Random
 from minigrad.kernels.gpu.scan import Scan
 from minigrad.kernels.gpu.windows import Windows
+from minigrad.memory.interrupts import uninterrupted
 
 _x, _low, _high = map(symbol, ("x", "low", "high"))
 WITHIN = Program(
@@ -71,6 +72,7 @@ class Gpu(
 
     # -- memory ----------------------------------------------------------------------------------
 
+    @uninterrupted
     def empty(self, shape, dtype):
         """A new contiguous Array with undefined elements."""
         out = Array(self.pool.take(size_of(shape) * dtype.itemsize), shape, dtype)
@@ -86,6 +88,7 @@ class Gpu(
                 f"move it: x.to({self.name!r})",
             )
 
+    @uninterrupted
     def copy_buffer(self, old):
         """A Buffer with the same bytes: the copy of copy-on-write."""
         new = self.pool.take(old.requested)

@@ -9,6 +9,7 @@ from typing import Any
 
 from minigrad.kernels.gpu.cuda_errors import explaining
 from minigrad.kernels.gpu.cuda_matmul import Cublas
+from minigrad.memory.interrupts import block, uninterrupted
 
 
 class Launches:
@@ -66,13 +67,14 @@ class Graph:
         with explaining("replaying launches"):
             self.graph.launch(self.driver.stream)
 
+    @uninterrupted
     def __del__(self):
         library = getattr(self, "library", None)
         if library is not None:
             library.library.destroy(library.handle)
 
 
-@contextlib.contextmanager
+@block
 def _writing(driver, builder, library):
     """The block in which this thread's launches are written into a graph."""
     here = driver.here

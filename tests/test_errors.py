@@ -344,8 +344,6 @@ ROWS = [
     ("donate_what_is_not_there", lambda s: mg.compile(mg.exp, donate="y"), ArgumentError),
     ("compiled_numpy_array", lambda s: mg.compile(mg.exp)(np.ones(3)), TraceError),
     ("compiled_iterator", lambda s: mg.compile(list)(iter([s.x])), TraceError),
-    ("compiled_result_with_a_graph", lambda s: twice(lambda x: s.x * x, s.matrix), TraceError),
-    ("compiled_argument_with_a_graph", lambda s: twice(mg.exp, s.y), TraceError),
     ("compiled_branch", lambda s: twice(lambda v: v if v.sum() > 0 else -v, s.v), TraceError),
     ("compiled_item", lambda s: twice(lambda v: v.sum().item(), s.v), TraceError),
     ("compiled_kept_value", lambda s: twice(lambda v, h=[]: h.append(v * 2.0), s.v), TraceError),

@@ -17,7 +17,7 @@ import minigrad as mg
 from minigrad import errors
 from minigrad.memory.pool import Pool
 
-LAST = 48
+LAST = 50
 
 
 def leaf(values, name=None):
@@ -1178,3 +1178,69 @@ def test_item_48_graphs_of_second_order_go_without_the_garbage_collector():
     for _ in range(20_000):  # far beyond Python's limit of recursion
         deep = deep + 1.0
     assert mg.kernels.expression.evaluate(deep, {"x": 0.5}) == 20_000.5
+
+
+# -- compiled functions and what is around them ----------------------------------------------------
+
+
+def test_item_49_backward_of_a_compiled_model_outside_of_it():
+    model = mg.nn.Sequential(mg.nn.Linear(4, 3), mg.nn.Tanh())
+    net, x = mg.compile(model), mg.randn((5, 4))
+    (model(x) ** 2.0).sum().backward()
+    wanted = [p.grad.numpy().copy() for p in model.parameters()]
+    for _ in range(3):
+        for p in model.parameters():
+            p.grad = None
+        y = net(x)
+        (y**2.0).sum().backward()
+        for p, g in zip(model.parameters(), wanted, strict=True):
+            np.testing.assert_allclose(p.grad.numpy(), g, rtol=1e-5, atol=1e-6)
+        with pytest.raises(errors.GraphFreedError):
+            y.sum().backward()
+        y = net(x)
+        with mg.no_grad():
+            x.mul_(1.0)
+        with pytest.raises(errors.SavedValueModifiedError):
+            y.sum().backward()
+
+
+def test_item_49_the_loss_of_a_whole_step_carries_no_graph_at_any_call():
+    w = mg.nn.Parameter([1.0, 2.0])
+
+    @mg.compile
+    def step(x):
+        loss = (w * x).sum()
+        loss.backward()
+        return loss
+
+    for _ in range(3):
+        loss = step(mg.ones((2,)))
+        assert loss.node is None
+        assert not loss.requires_grad
+
+
+def test_item_50_a_resumed_run_is_the_same_bit_for_bit():
+    def make():
+        model = mg.nn.Sequential(mg.nn.Linear(6, 5), mg.nn.Dropout(0.2), mg.nn.Linear(5, 3))
+        optimizer = mg.optim.Adam(model, 0.01)
+
+        @mg.compile
+        def step(x):
+            loss = mg.cross_entropy(model(x), [0, 1, 2, 0])
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss
+
+        return model, optimizer, lambda k: step(mg.variable(np.eye(4, 6, k, dtype="f4"))).item()
+
+    model, optimizer, step = make()
+    for k in range(3):
+        step(k)
+    saved = model.state_dict(), optimizer.state_dict(), mg.get_rng_state()
+    wanted = [step(k) for k in range(3, 6)]
+    model, optimizer, step = make()
+    model.load_state_dict(saved[0])
+    optimizer.load_state_dict(saved[1])
+    mg.set_rng_state(saved[2])
+    assert [step(k) for k in range(3, 6)] == wanted

@@ -109,7 +109,12 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_training(name):
-    check(CASES[name], programs=2 if "without end" in name else 1)  # without gradients, and with
+    check(CASES[name], programs=programs_of(name))
+
+
+def programs_of(name):
+    """How many programs a case needs: where gradients add up, one for the first ones."""
+    return 2 if "without end" in name else 1
 
 
 def test_groups_schedule_and_a_moving_average():

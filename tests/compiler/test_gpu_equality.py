@@ -19,7 +19,7 @@ from tests.compiler.twins import check, elements, run
 @pytest.mark.parametrize("name", cases.CASES)
 def test_training(name):
     with mg.device(QUICK.name):
-        (step,) = check(cases.CASES[name], 9)
+        (step,) = check(cases.CASES[name], 9, programs=cases.programs_of(name))
     assert step.traces[0].plan.device == QUICK.name
 
 

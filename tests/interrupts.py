@@ -8,6 +8,7 @@ Ctrl-C must not tear, every single one.
 """
 
 import dis
+import functools
 import gc
 import inspect
 import signal
@@ -54,6 +55,17 @@ def interrupted(k, file, function, *arguments):
 CALLS = {code for name, code in dis.opmap.items() if name.startswith("CALL")}
 RESUME = dis.opmap.get("RESUME")
 LOOKED_PAST = ("importlib", "/numba/", "/llvmlite/", "/_pytest/", "/pluggy/")  # not the engine's
+
+
+@functools.cache
+def guarded(code, at):
+    """Where an instruction's exceptions are handled.
+
+    Python looks as a part of a call; we come with the next instruction. Where that is handled
+    elsewhere, as at the end of a block, we cannot do as Python does, and leave it out.
+    """
+    entries = dis._parse_exception_table(code)  # pyright: ignore - nothing public tells
+    return [entry.target for entry in entries if entry.start <= at < entry.end]
 
 
 class Attempt:
@@ -116,7 +128,10 @@ class Attempt:
             if last is None:
                 looks = text[now] == RESUME and frame.f_code.co_flags & inspect.CO_GENERATOR
             else:
-                looks = text[last] in CALLS or now < last
+                looks = now < last or (
+                    text[last] in CALLS
+                    and guarded(frame.f_code, last) == guarded(frame.f_code, now)
+                )
             if looks:
                 self._reached(frame)
         return self._inside
@@ -280,6 +295,7 @@ def main(arguments):
     """
     from tests.memory.interrupt_scenarios import SCENARIOS
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it is ignored
     names = [a for a in arguments if not a.startswith("-")]
     stride = 1 if "--all" in arguments else 97
     tried = bad = 0

@@ -7,6 +7,7 @@ float64; memory by counts of bytes and nodes, never by time.
 import gc
 import json
 import re
+import signal
 import threading
 import weakref
 
@@ -15,9 +16,10 @@ import pytest
 
 import minigrad as mg
 from minigrad import errors
+from minigrad.graph import backward, modes
 from minigrad.memory.pool import Pool
 
-LAST = 50
+LAST = 51
 
 
 def leaf(values, name=None):
@@ -1180,10 +1182,36 @@ def test_item_48_graphs_of_second_order_go_without_the_garbage_collector():
     assert mg.kernels.expression.evaluate(deep, {"x": 0.5}) == 20_000.5
 
 
+def test_item_49_an_interrupted_backward_writes_every_gradient_or_none(monkeypatch):
+    model, x, write, state = Tiny(), mg.ones((2, 3)), backward.write_grad, modes.state
+    handler, before = signal.getsignal(signal.SIGINT), (state.recording, state.path)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    count = len(list(model.parameters()))
+    try:
+        for k in range(count):
+            loss, left = model(x).sum(), [k]
+
+            def write_grad(*arguments, left=left):
+                write(*arguments)
+                left[0] -= 1
+                if left[0] == -1:
+                    signal.raise_signal(signal.SIGINT)
+
+            monkeypatch.setattr(backward, "write_grad", write_grad)
+            with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - it may wait for the next call
+                loss.backward()
+                len("here it comes")
+            assert sum(p.grad is not None for p in model.parameters()) in (0, count), k
+            assert (state.recording, state.path) == before
+            model.zero_grad()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
 # -- compiled functions and what is around them ----------------------------------------------------
 
 
-def test_item_49_backward_of_a_compiled_model_outside_of_it():
+def test_item_50_backward_of_a_compiled_model_outside_of_it():
     model = mg.nn.Sequential(mg.nn.Linear(4, 3), mg.nn.Tanh())
     net, x = mg.compile(model), mg.randn((5, 4))
     (model(x) ** 2.0).sum().backward()
@@ -1204,7 +1232,7 @@ def test_item_49_backward_of_a_compiled_model_outside_of_it():
             y.sum().backward()
 
 
-def test_item_49_the_loss_of_a_whole_step_carries_no_graph_at_any_call():
+def test_item_50_the_loss_of_a_whole_step_carries_no_graph_at_any_call():
     w = mg.nn.Parameter([1.0, 2.0])
 
     @mg.compile
@@ -1219,7 +1247,7 @@ def test_item_49_the_loss_of_a_whole_step_carries_no_graph_at_any_call():
         assert not loss.requires_grad
 
 
-def test_item_50_a_resumed_run_is_the_same_bit_for_bit():
+def test_item_51_a_resumed_run_is_the_same_bit_for_bit():
     def make():
         model = mg.nn.Sequential(mg.nn.Linear(6, 5), mg.nn.Dropout(0.2), mg.nn.Linear(5, 3))
         optimizer = mg.optim.Adam(model, 0.01)

@@ -1,7 +1,6 @@
 """Ctrl-C and errors in the middle of a compiled call on a GPU: what is left is right."""
 
 import signal
-import threading
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ import pytest
 import minigrad as mg
 from minigrad import optim
 from minigrad.compiler.gpu import bound
-from minigrad.compiler.gpu.interrupts import Deferred
 from minigrad.ops.creation import generator
 from tests.compiler.quick_gpu import QuickGpu
 from tests.compiler.twins import elements
@@ -87,7 +85,6 @@ def test_an_interrupted_call_is_done_whole(on_quick, interrupts, monkeypatch):
         assert left(model, optimizer) == left(same_model, same_optimizer), k
         k += 1
     assert k > 5
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_numbers_of_the_host_that_did_not_arrive_are_copied_again(on_quick, monkeypatch):
@@ -134,19 +131,3 @@ def test_a_program_that_cannot_be_bound_leaves_nothing(on_quick, interrupts, mon
     assert left(model, optimizer) != before
     for p, old in zip(model.parameters(), kept, strict=True):
         assert not np.array_equal(elements(p), elements(old))
-
-
-def test_only_the_main_thread_has_ctrl_c_to_wait_for(interrupts):
-    def look():
-        with Deferred():
-            found.append(signal.getsignal(signal.SIGINT))
-
-    found = []
-    other = threading.Thread(target=look)
-    other.start()
-    other.join()
-    assert found == [signal.default_int_handler]
-    for ignored in (signal.SIG_IGN, signal.SIG_DFL):
-        signal.signal(signal.SIGINT, ignored)
-        look()
-        assert found[-1] is signal.getsignal(signal.SIGINT) is ignored

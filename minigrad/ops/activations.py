@@ -10,7 +10,7 @@ SQRT_HALF = 0.7071067811865476
 
 
 class Relu(Elementwise):
-    """max(x, 0); NaN stays NaN.  (...) -> (...).  Its derivative at 0 is 0 here."""
+    """max(x, 0); NaN stays NaN.  (...) -> (...).  Its derivative at 0 is 0 here, at NaN 1."""
 
     samples = SHAPES
     takes_bool = False
@@ -19,7 +19,7 @@ class Relu(Elementwise):
         return e.maximum(x, 0)
 
     def gradient(dy, y):
-        return where(y > 0.0, dy, 0.0)
+        return where(y <= 0.0, 0.0, dy)
 
 
 class LeakyRelu(Elementwise):
@@ -37,17 +37,20 @@ class LeakyRelu(Elementwise):
 
 
 class Elu(Elementwise):
-    """x above 0, alpha (e^x - 1) below (Clevert et al. 2015).  (...) -> (...)."""
+    """x above 0, alpha (e^x - 1) below (Clevert et al. 2015).  (...) -> (...).
+
+    Its derivatives at 0 are those from the left.
+    """
 
     samples = SHAPES
     numbers = (1.3,)
     result = "real"
 
     def formula(x, alpha):
-        return where(x > 0.0, x, alpha * e.expm1(e.minimum(x, 0.0)))
+        return where(x > 0.0, x, alpha * e.expm1(where(x > 0.0, 0.0, x)))
 
     def gradient(dy, x, alpha):
-        return where(x > 0.0, dy, dy * alpha * e.exp(e.minimum(x, 0.0)))
+        return where(x > 0.0, dy, dy * alpha * e.exp(where(x > 0.0, 0.0, x)))
 
 
 class Gelu(Elementwise):

@@ -73,7 +73,8 @@ class Div(Elementwise):
 class Pow(Elementwise):
     """a to the power b, broadcast.  (...), (...) -> (...).
 
-    With a = 0 the gradient of b is 0 for b >= 0, and the gradient of a is 0 for b = 0.
+    Of a = 0 the gradient of b is 0 for b >= 0. For b = 0 the result is 1, so the gradient of a is
+    0, whatever a is.
     """
 
     samples = SHAPES
@@ -101,13 +102,22 @@ class Pow(Elementwise):
         return e.power(a, b)
 
     def gradient(dy, a, b, y):
-        da = where(e.equal(b, 0.0), 0.0, dy * b * e.power(a, b - 1.0))
-        log_a = e.log(where(e.equal(a, 0.0), 1.0, a))
-        return da, dy * y * log_a
+        # For b = 0 the slope is 0, and its own slope with respect to b is 1 / a: an a^(b - 1) of an
+        # extreme a would make 0 times infinity of both.
+        flat = e.equal(b, 0.0)
+        ordinary = e.logical_and(e.absolute(a) > 1e-30, e.absolute(a) < 1e30)
+        level = where(ordinary, dy, 0.0) * b / where(ordinary, a, 1.0)
+        da = where(flat, level, dy * b * e.power(a, where(flat, 1.0, b) - 1.0))
+        is_zero = e.equal(a, 0.0)
+        slope = y * e.log(where(is_zero, 1.0, a))
+        return da, dy * where(e.logical_and(is_zero, b < 0.0), -y, slope)
 
 
 class Maximum(Elementwise):
-    """The larger of two, NaN if one is.  (...), (...) -> (...).  A tie gives each half of dy."""
+    """The larger of two, NaN if one is.  (...), (...) -> (...).  A tie gives each half of dy.
+
+    If one is NaN, both get dy. Of 0 and -0 the second is taken.
+    """
 
     samples = SHAPES
 
@@ -115,12 +125,15 @@ class Maximum(Elementwise):
         return e.maximum(a, b)
 
     def gradient(dy, a, b):
-        half = where(e.equal(a, b), 0.5 * dy, 0.0)
-        return half + where(a > b, dy, 0.0), half + where(b > a, dy, 0.0)
+        share = where(e.equal(a, b), 0.5 * dy, dy)
+        return where(a < b, 0.0, share), where(b < a, 0.0, share)
 
 
 class Minimum(Elementwise):
-    """The smaller of two, NaN if one is.  (...), (...) -> (...).  A tie gives each half of dy."""
+    """The smaller of two, NaN if one is.  (...), (...) -> (...).  A tie gives each half of dy.
+
+    If one is NaN, both get dy. Of 0 and -0 the second is taken.
+    """
 
     samples = SHAPES
 
@@ -128,8 +141,8 @@ class Minimum(Elementwise):
         return e.minimum(a, b)
 
     def gradient(dy, a, b):
-        half = where(e.equal(a, b), 0.5 * dy, 0.0)
-        return half + where(a < b, dy, 0.0), half + where(b < a, dy, 0.0)
+        share = where(e.equal(a, b), 0.5 * dy, dy)
+        return where(a > b, 0.0, share), where(b > a, 0.0, share)
 
 
 class Where(Elementwise):

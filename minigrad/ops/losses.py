@@ -31,7 +31,9 @@ class BceWithLogits(Elementwise):
     result = "real"
 
     def formula(x, t):
-        return e.maximum(x, 0.0) - x * t + e.log1p(e.exp(-e.absolute(x)))
+        share = where(x > 0.0, 1.0 - t, -t)
+        linear = where(e.equal(share, 0.0), 0.0, x * share)  # 0 also of an infinite x
+        return linear + e.log1p(e.exp(-e.absolute(x)))
 
     def gradient(dy, x, t):
         return dy * (e.sigmoid(x) - t), -dy * x

@@ -3,6 +3,7 @@
 from minigrad.array.dtypes import bool_, float32, int64
 from minigrad.array.layout import normalize_axes
 from minigrad.errors import ShapeError
+from minigrad.graph.variable import Variable
 from minigrad.kernels import expression as e
 from minigrad.kernels.backend import device_of
 from minigrad.kernels.expression import IDENTITY, Program, call, symbol, where
@@ -134,9 +135,13 @@ def products_of_others(x, axes):
 def _others(x):
     n = x.shape[-1]
     if n <= 1:
-        return x * 0.0 + 1.0
+        out = device_of(x.array).empty(x.shape, x.dtype)
+        device_of(x.array).fill(out, 1.0)
+        return Variable(out)
     half = n // 2
     left, right = x[..., :half], x[..., half : 2 * half]
+    if n == 2:
+        return concatenate([right, left], -1)
     pairs = left * right
     if n % 2:
         last = x[..., 2 * half :]
@@ -150,7 +155,7 @@ def _others(x):
 class Max(Structural):
     """The largest value over axes, NaN if there is one.  (...), axis -> (...) without the axes.
 
-    Ties share the gradient equally.
+    Ties share the gradient equally, and so do NaN. Which of 0 and -0 is taken is not said.
     """
 
     samples = [((3, 4),), ((2, 3, 4),), ((),), ((1,),)]
@@ -167,7 +172,7 @@ class Max(Structural):
 class Min(Structural):
     """The smallest value over axes, NaN if there is one.  (...), axis -> (...) without the axes.
 
-    Ties share the gradient equally.
+    Ties share the gradient equally, and so do NaN. Which of 0 and -0 is taken is not said.
     """
 
     samples = [((3, 4),), ((2, 3, 4),), ((),), ((1,),)]
@@ -182,8 +187,9 @@ class Min(Structural):
 
 
 def among_ties(dy, x, y, x_shape, axis, keepdims):
-    """dy shared by the elements that equal y."""
-    mask = call("equal", x.detach(), spread(y, x_shape, axis, keepdims).detach())
+    """dy shared by the elements that equal y; if y is NaN, by those that are NaN."""
+    x, y = x.detach(), spread(y, x_shape, axis, keepdims).detach()
+    mask = call("logical_or", call("equal", x, y), call("not_equal", x, x))
     count = call("sum", mask, axis, keepdims).to(dy.dtype)
     return where(mask, spread(dy / count, x_shape, axis, keepdims), 0.0)
 
@@ -227,7 +233,10 @@ class Var(Structural):
 
 
 class Norm(Structural):
-    """Euclidean norm over axes.  (...), axis -> (...) without the axes.  The gradient at 0 is 0."""
+    """Euclidean norm over axes.  (...), axis -> (...) without the axes.
+
+    Its gradients at 0 are 0, to every order.
+    """
 
     samples = [((3, 4),), ((2, 3, 4),), ((1,),)]
 
@@ -241,16 +250,25 @@ class Norm(Structural):
 
     gradients = (
         lambda dy, x, y, x_shape, axis, keepdims: (
-            x * spread(where(y > 0.0, dy / where(y > 0.0, y, 1.0), 0.0), x_shape, axis, keepdims)
+            x * spread(_inverse(dy, y), x_shape, axis, keepdims)
         ),
     )
+
+
+def _inverse(dy, y):
+    """dy / y, and 0 where y is 0, to every order."""
+    is_zero = call("equal", y, 0.0)
+    return where(is_zero, 0.0, dy / where(is_zero, 1.0, y))
 
 
 ROOT = Program(["x"], [e.sqrt(symbol("x"))])
 
 
 class LogSumExpRow(RowWise):
-    """log sum exp along the last axis, without overflow.  (..., n) -> (..., 1)."""
+    """log sum exp along the last axis, without overflow.  (..., n) -> (..., 1).
+
+    The gradients of a row that is -inf throughout are 0.
+    """
 
     samples = [((3, 4),), ((2, 3, 4),), ((5,),), ((2, 1),)]
     keeps_row = False
@@ -261,5 +279,8 @@ class LogSumExpRow(RowWise):
         safe = where(e.equal(m - m, 0.0), m, 0.0)  # an infinite maximum must not become NaN
         return safe + e.log(e.row_sum(e.exp(x - safe)))
 
-    def gradient(dy, x, y):
-        return dy * e.exp(x - where(e.equal(y - y, 0.0), y, 0.0))
+    def gradient(dy, x):  # exp(x - y) would have the rounding of y as its error
+        m = e.row_max(x)
+        exponential = e.exp(x - where(e.equal(m - m, 0.0), m, 0.0))
+        total = e.row_sum(exponential)
+        return dy * exponential * (1.0 / where(e.equal(total, 0.0), 1.0, total))

@@ -57,10 +57,11 @@ class CrossEntropyRow(RowWise):
         x = where(label < 0, 0.0, x)  # 0 * NaN is NaN
         exponential = e.exp(x - e.row_max(x))
         soft = exponential * (1.0 / e.row_sum(exponential))
-        target = where(e.equal(e.column_of(x), label), 1.0 - smoothing, 0.0)
-        classes = e.row_sum(where(e.column_of(x) >= 0, 1.0, 0.0))
+        # numbers stand beside values of x's dtype: alone they would be float32
+        rest = where(e.equal(e.column_of(x), label), soft - (1.0 - smoothing), soft)
+        classes = e.row_sum(where(e.column_of(x) >= 0, 1.0, soft))
         spread = where(e.equal(smoothing, 0.0), 0.0, smoothing / classes)
-        return dy * (soft - target - spread)
+        return dy * (rest - spread)
 
 
 class LayerNormRow(RowWise):

@@ -209,8 +209,11 @@ def var(x, axis=None, *, ddof=None, correction=None, keepdims=False):
 
 
 def std(x, axis=None, *, ddof=None, correction=None, keepdims=False):
-    """Standard deviation, the root of `var`, with its arguments.  (...), axis -> (...)."""
-    return unary.Sqrt.apply(_variance("std", x, axis, ddof, correction, keepdims))
+    """Standard deviation, the root of `var`, with its arguments.  (...), axis -> (...).
+
+    The gradients of equal values, where it is 0, are 0.
+    """
+    return unary.RootOfSquares.apply(_variance("std", x, axis, ddof, correction, keepdims))
 
 
 def _variance(name, x, axis, ddof, correction, keepdims):

@@ -31,7 +31,7 @@ class Abs(Elementwise):
         return e.absolute(x)
 
     def gradient(dy, x):
-        return where(x > 0.0, dy, where(x < 0.0, -dy, 0.0))
+        return where(e.equal(x, 0.0), 0.0, where(x < 0.0, -dy, dy))
 
 
 class Sign(Elementwise):
@@ -74,16 +74,33 @@ class Sqrt(Elementwise):
         return dy * 0.5 / y
 
 
-class Rsqrt(Elementwise):
-    """1 / sqrt(x).  (...) -> (...)."""
+class RootOfSquares(Elementwise):
+    """sqrt(x) of what is a sum of squares.  (...) -> (...).  Its derivative at 0 is 0 here.
+
+    So the standard deviation of equal values has the gradient 0, as their norm has, and not 0 times
+    infinity.
+    """
 
     samples = SHAPES
     domain = (0.1, 4.0)
     result = "real"
 
     def formula(x):
-        # 1 / sqrt(x) LLVM would estimate in float32, with NaN at 0 and infinity
-        return where(x > 0.0, e.sqrt(1.0 / x), 1.0 / where(e.equal(x, 0.0), x, float("nan")))
+        return e.sqrt(x)
+
+    def gradient(dy, y):
+        return where(e.equal(y, 0.0), 0.0, dy * 0.5 / where(e.equal(y, 0.0), 1.0, y))
+
+
+class Rsqrt(Elementwise):
+    """1 / sqrt(x): infinite at 0, NaN below.  (...) -> (...)."""
+
+    samples = SHAPES
+    domain = (0.1, 4.0)
+    result = "real"
+
+    def formula(x):
+        return 1.0 / e.sqrt(x)
 
     def gradient(dy, y):
         return dy * -0.5 * y * y * y

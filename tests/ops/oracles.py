@@ -213,6 +213,7 @@ ORACLES = {
     "sign": np.sign,
     "square": lambda x: x * x,
     "sqrt": np.sqrt,
+    "root_of_squares": np.sqrt,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "reciprocal": lambda x: 1 / x,
     "exp": np.exp,

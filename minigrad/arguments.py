@@ -26,7 +26,7 @@ def is_run_number(x: Any) -> bool:
     return isinstance(x, RunTimeNumber)
 
 
-def real(number):
+def real(number: Any) -> float:
     """A float; a number of a run stays one."""
     return number if is_run_number(number) else float(number)
 

@@ -4,7 +4,6 @@ from minigrad.array.layout import size_of
 from minigrad.compiler.emit import reductions
 from minigrad.compiler.form import ALL, SUMS, Form, kind_of
 from minigrad.kernels.codegen import combine, gathered, start_value, stored_as
-from minigrad.kernels.sums import BLOCK
 
 
 class Body(Form):
@@ -102,25 +101,25 @@ class Body(Form):
                 place = f"{name}[{slot * self.width} + j]"
                 self.line(indent, f"for j in range({count}): {place} = {kind}(0)")
         if self.totals_at is not None:
-            self.line(indent, f"left = {BLOCK}")
+            self.line(indent, f"left = {self.row_block}")
 
     def _loop_rows(self, indent, count):
         """Heads of the loops over the rows; the indent within.
 
-        With totals the last one goes over blocks of at most BLOCK rows. Before more than that have
-        come together, the sums of `count` columns join their totals.
+        With totals the last one goes over blocks of at most `row_block` rows. Before more than that
+        have come together, the sums of `count` columns join their totals.
         """
         spans = ["0, " + size for size in self.row_sizes]
         if self.form != "tile" and spans:
             spans[0] = "b, e"
         for d, (name, span) in enumerate(zip(self.row_names, spans, strict=True)):
             if d == len(spans) - 1 and self.totals_at is not None:
-                self.line(indent, f"for start in range({span}, {BLOCK}):")
+                self.line(indent, f"for start in range({span}, {self.row_block}):")
                 indent += 1
-                self.line(indent, f"stop = min(start + {BLOCK}, {span.split(', ')[1]})")
+                self.line(indent, f"stop = min(start + {self.row_block}, {span.split(', ')[1]})")
                 self.line(indent, "if left < stop - start:")
                 self._add_to_totals(indent + 1, count)
-                self.line(indent + 1, f"left = {BLOCK}")
+                self.line(indent + 1, f"left = {self.row_block}")
                 self.line(indent, "left -= stop - start")
                 span = "start, stop"
             self.line(indent, f"for {name} in range({span.removeprefix('0, ')}):")

@@ -6,6 +6,7 @@ from minigrad.kernels.codegen import START
 from minigrad.kernels.emitter import OWN
 from minigrad.kernels.sums import BLOCK, DENSE
 
+NARROW = 32  # columns below which LLVM makes vectors of several rows
 SMALL = 64  # sizes and strides up to this stand in the text
 TILE = 512  # columns that are summed over all rows at once
 SUMS = ("sum", "mean")
@@ -53,7 +54,7 @@ class Form:
             scratched = all(
                 self._scratched(k) for k, o in enumerate(self.outputs) if o.mode == "columns"
             )
-            fits = len(self.nest.columns) == 1 and self.n_columns >= 32
+            fits = len(self.nest.columns) == 1 and self.n_columns >= NARROW
             if scratched and fits and not self.modes & {*ALL}:
                 return "tile"
         return "rows"
@@ -78,7 +79,7 @@ class Form:
         self.width = self.tile if self.form == "tile" else self.n_columns
         self.scratch_elements = self.width * (len(self.columns) + len(self.kept))
         self.totals_at = None
-        if self.columns and size_of(self.nest.rows) > BLOCK:
+        if self.columns and size_of(self.nest.rows) > self.row_block:
             self.totals_at = -(-self.scratch_elements // 16) * 16
             self.scratch_elements = self.totals_at + 2 * self.width * len(self.columns)
         self.partial = []
@@ -118,6 +119,12 @@ class Form:
         """
         is_dense = all(abs(s) <= SMALL for s in self.nest.column_steps[-1])
         return DENSE if is_dense else BLOCK
+
+    @property
+    def row_block(self):
+        """Rows that one accumulator of the kernel's type takes; of few columns, its vector."""
+        is_narrow = self.n_columns < NARROW and len(self.nest.rows) == 1
+        return DENSE if is_narrow and not self.depth else BLOCK
 
     @property
     def tile(self):

@@ -10,7 +10,7 @@ import inspect
 import threading
 from typing import Any
 
-from minigrad.memory.interrupts import SIGINT, default_int_handler, getsignal, ready, uninterrupted
+from minigrad.memory.interrupts import ready, uninterrupted
 
 RECORD, NO_GRAD, SLOW, SPAN = 0, 1, 2, 3
 
@@ -93,8 +93,7 @@ class Mode:
 
     @uninterrupted
     def __enter__(self):
-        if getsignal(SIGINT) is default_int_handler:
-            ready()
+        ready()
         stack = self.__dict__.setdefault("_stack", [])
         stack.append((state.recording, state.is_inference))
         self._set()

@@ -24,7 +24,9 @@ def find_blas():
     """
     if os.environ.get("MINIGRAD_BLAS") == "numpy":
         return None
-    import llvmlite.binding as llvm  # with the first matrix product: importing minigrad stays quick
+    loader.hold_over_forks()
+    with loader.lock:  # around what is imported, see there
+        import llvmlite.binding as llvm  # with the first product: importing minigrad stays quick
 
     root = os.path.dirname(os.path.dirname(np.__file__))
     for folder in (os.path.join(root, "numpy.libs"), os.path.join(root, "numpy", ".dylibs")):

@@ -9,8 +9,8 @@ system.
 
 import bisect
 import ctypes
-import os
 import threading
+import time
 import weakref
 
 from minigrad.arguments import number
@@ -25,24 +25,47 @@ from minigrad.memory.buffer import (
     blocks,
     round_up,
 )
+from minigrad.memory.forks import Held, hold
 from minigrad.memory.interrupts import ready, uninterrupted
 
 SMALL = 1 << 20  # requests up to here share segments; larger ones get a segment of their own
 SMALL_SEGMENT = 2 << 20
+LONGEST_WAIT = 1.0  # seconds, that a fork waits for threads inside a pool
 MOST_BINS = 4096  # remembered request sizes; more than any fixed-shape program uses
 
 
 _pools = weakref.WeakSet()
 
 
-def _renew_locks():
-    """In a forked child: the thread that held a lock is not there to let go of it."""
-    for pool in _pools:
-        pool._renew_lock()
+class _AllLocks:
+    """Those of all pools, to be held over a fork: their lists are changed in several steps."""
+
+    def __init__(self):
+        self.taken = threading.local()
+
+    def acquire(self, timeout):
+        """Takes all or none; whether it did."""
+        self.taken.locks = []
+        until = time.monotonic() + timeout
+        for pool in list(_pools):
+            if not pool.lock.acquire(timeout=max(0.0, until - time.monotonic())):
+                self.release()
+                return False
+            self.taken.locks.append(pool.lock)
+        return True
+
+    def release(self):
+        """Lets go of what this thread took."""
+        while self.taken.locks:
+            self.taken.locks.pop().release()
+
+    def _at_fork_reinit(self):
+        """In the child of a fork that did not wait any longer."""
+        for pool in _pools:
+            pool._renew_lock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_locks)
+hold(Held(_AllLocks(), LONGEST_WAIT))
 
 
 class Pool:

@@ -14,12 +14,16 @@ import types as python_types
 from dataclasses import dataclass
 
 from minigrad.errors import KernelError, MissingLibraryError, describe_line
+from minigrad.kernels.loader import LONGEST_COMPILATION, hold_over_forks
+from minigrad.memory.forks import Held, hold
 from minigrad.memory.interrupts import block
 
 INSTALL = 'pip install "minigrad[cuda]" (CUDA 13), or "minigrad[cuda12]" for an older driver'
 PACKAGES = {"numba_cuda": "numba-cuda", "cuda": "cuda-core"}  # by what is imported
 
 _lock = threading.RLock()  # around what is patched while a kernel is compiled
+hold_over_forks()
+hold(Held(_lock, LONGEST_COMPILATION))
 
 
 @dataclass(frozen=True)

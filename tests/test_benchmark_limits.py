@@ -45,3 +45,12 @@ def test_flush_makes_denormals_zero():
     )
     assert last_line(["-W", "ignore", "-c", script], 1) == "True"
     assert denormals.FLUSH == 1 << 15 | 1 << 6  # FTZ and DAZ
+
+
+def test_flush_makes_denormals_zero_in_compiled_steps():
+    script = (
+        "from benchmarks import denormals; done = denormals.flush(); import minigrad as mg; "
+        "step = mg.compile(lambda x: x * 1.5); x = mg.full((9,), 1e-40); step(x); "
+        "print(done == (not step(x).numpy().any()))"
+    )
+    assert last_line(["-W", "ignore", "-c", script], 1) == "True"

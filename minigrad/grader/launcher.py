@@ -33,7 +33,8 @@ def remove(folder: str) -> None:
 
     def allow(_: Any, path: str, __: Any) -> None:
         with contextlib.suppress(OSError):
-            os.chmod(os.path.dirname(path), 0o700)
+            if path != folder:  # what is around the folder is not the worker's
+                os.chmod(os.path.dirname(path), 0o700)
             if os.path.isdir(path) and not os.path.islink(path):
                 os.chmod(path, 0o700)
                 shutil.rmtree(path, ignore_errors=True)

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from minigrad.errors import ArgumentError, ArgumentTypeError, SimulationError
-from minigrad.memory.host import bytes_at
+from minigrad.simt.addresses import bytes_at
 from minigrad.simt.arrays import ArrayView, PointerView
 from minigrad.simt.compiler import check_kernel, program
 from minigrad.simt.frame import Wave

@@ -12,7 +12,7 @@ import threading
 from minigrad.array.layout import byte_extent
 from minigrad.errors import GpuError
 from minigrad.kernels.gpu import cuda_errors, cuda_state
-from minigrad.memory.host import bytes_at
+from minigrad.simt.addresses import bytes_at
 
 LEGACY_STREAM = 1  # what DLPack and the array interface call the default stream
 WITHOUT_ASKING = 48 * 1024  # bytes of shared memory that a block gets without a further word

@@ -8,9 +8,10 @@ from minigrad import simt
 from minigrad.array.array import Array
 from minigrad.kernels import backend
 from minigrad.kernels.gpu.device import Gpu
-from minigrad.memory.host import bytes_at, of_the_host
+from minigrad.memory.host import of_the_host
 from minigrad.memory.monitor import register_pool
 from minigrad.memory.pool import Pool
+from minigrad.simt.addresses import bytes_at
 
 
 def bytes_of(buffer, count=None):

@@ -1,0 +1,20 @@
+"""Memory at an address, as NumPy shows it."""
+
+import numpy as np
+
+
+class _Bytes:
+    """Memory at an address, as NumPy takes it over."""
+
+    def __init__(self, address, nbytes):
+        self.__array_interface__ = {
+            "version": 3, "shape": (nbytes,), "typestr": "|u1", "data": (address, False),
+        }  # fmt: skip
+
+
+def bytes_at(address, nbytes):
+    """An ndarray of uint8 over memory that somebody else keeps; a view of no other ndarray.
+
+    (A ctypes array has a class for each size, and a class is a reference cycle.)
+    """
+    return np.asarray(_Bytes(address, nbytes)) if nbytes else np.empty(0, np.uint8)

@@ -21,7 +21,7 @@ from minigrad.errors import (
     ShapeError,
     TraceError,
 )
-from minigrad.graph.function import Context, protected
+from minigrad.graph.function import Context
 from minigrad.graph.function_plan import FunctionPlan
 from minigrad.graph.modes import no_grad
 from minigrad.graph.variable import Variable, written_line
@@ -172,8 +172,11 @@ class ForwardCall(Callback):
             result = self.cls.forward(ctx, *arguments)
         results = result if isinstance(result, tuple) else (result,)
         self._check(results, ctx)
-        kept = [None if v is None else protected(v.array) for v in ctx._to_save]
-        versions = [None if a is None else a.version for a in kept]
+        kept, versions = [], []
+        for v, array, version in ctx._to_save:
+            kept.append(array)
+            is_copy = array is not None and array is not v.array
+            versions.append(array.version if is_copy else version)
         for name in ("_to_save", "_dirty", "_non_differentiable"):
             ctx.__dict__[name] = ()
         self.contexts.found[self.number] = ctx, kept, versions

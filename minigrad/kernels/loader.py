@@ -8,8 +8,10 @@ says what becomes of a damaged one, and of a disk that cannot be written.
 import contextlib
 import functools
 import hashlib
+import importlib
 import linecache
 import marshal
+import operator
 import os
 import pathlib
 import sys
@@ -75,6 +77,22 @@ def source(name):
     return path.read_text(encoding="utf-8")
 
 
+OF_COMPILERS = {  # their locks and destructors: Ctrl-C there would keep a lock for ever, or be lost
+    "numba.core.compiler_lock": ("_CompilerLock.__enter__", "_CompilerLock.__exit__"),
+    "llvmlite.binding.ffi": (
+        "_LLVMLock.__enter__", "_LLVMLock.__exit__", "_lib_fn_wrapper.__call__",
+        "OutputString.__del__", "ObjectRef.__del__",
+    ),
+}  # fmt: skip
+
+
+def _mark_locks():
+    for module, names in OF_COMPILERS.items():
+        for name in names:
+            with contextlib.suppress(AttributeError):  # in another version
+                uninterrupted(operator.attrgetter(name)(importlib.import_module(module)))
+
+
 @functools.cache
 def hold_over_forks():
     """Before `lock` is taken for the first time."""
@@ -96,8 +114,7 @@ def _versions():
     if (foreign := getattr(llvm.ffi.lib, "_lock", None)) is not None:
         locks.append(foreign._lock)
     hold(*(Held(one, LONGEST_COMPILATION) for one in locks))
-    for name in ("__enter__", "__exit__"):  # Ctrl-C there would keep the lock for ever
-        uninterrupted(getattr(type(global_compiler_lock), name))
+    _mark_locks()
     python = ".".join(map(str, sys.version_info[:3]))
     return f"python {python}, numba {numba.__version__}, llvmlite {llvmlite.__version__}"
 

@@ -123,7 +123,7 @@ MUTANTS = [
     ),
     Mutant(
         "Softplus",
-        "written_after",
+        "written",
         softplus(
             (
                 "e = mg.exp(-mg.abs(x))",
@@ -190,7 +190,7 @@ MUTANTS = [
                 "x -= m",
                 "y = mg.log(mg.sum(mg.exp(x), axis=axis)) + mg.squeeze(m, axis)",
                 "ctx.axis = axis",
-                "ctx.save_for_backward(x)",
+                "ctx.save_for_backward(x * 1.0)",
                 "return y",
             ),
             (

@@ -89,13 +89,13 @@ class Mode:
     def _set(self):
         raise NotImplementedError
 
-    _stack: list
+    def __init__(self):
+        self._stack = []
 
     @uninterrupted
     def __enter__(self):
         ready()
-        stack = self.__dict__.setdefault("_stack", [])
-        stack.append((state.recording, state.is_inference))
+        self._stack.append((state.recording, state.is_inference))
         self._set()
         state.update()
         return self

@@ -81,6 +81,7 @@ class WatchedBin(Bin):
 
     __slots__ = ()
 
+    @uninterrupted
     def pop(self, index=-1):
         try:
             buffer = super().pop(index)
@@ -89,6 +90,7 @@ class WatchedBin(Bin):
         self.pool.report("alloc", buffer)
         return buffer
 
+    @uninterrupted
     def append(self, buffer):
         self.pool.report("free", buffer)
         super().append(buffer)

@@ -53,7 +53,7 @@ class TestOften:
     def test_numbers(self):
         step = mg.compile(lambda x, lr: x * math.exp(lr))
         caught = self.warned(step, [((mg.ones((1,)),), {"lr": k / 10}) for k in range(8)])
-        assert "'lr' is a Python number, changes (0.1, 0.2, 0.3, ...)" in str(caught[0].message)
+        assert "'lr' is a Python number, changes (0.0, 0.1, 0.2, ...)" in str(caught[0].message)
         assert "mg.variable(lr)" in str(caught[0].message)
 
     def test_objects(self):

@@ -150,7 +150,7 @@ def test_numbers_of_modules_are_one_program_however_deep():
         model.train(k % 2 == 0)
         model[1][0].temperature = 2.0 + k
         step(X)
-    assert len(step.traces) == 2
+    assert len(step.traces) == 3
 
 
 def test_other_attributes_of_modules_lead_to_a_new_trace_as_before():

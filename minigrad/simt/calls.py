@@ -9,7 +9,7 @@ from minigrad.simt import functions, intrinsics
 from minigrad.simt.declared import dynamic_array, local_array, shared_array
 from minigrad.simt.language import PATHS, Intrinsic, call_of, nearest
 from minigrad.simt.masks import NUMBERS, Misuse, describe
-from minigrad.simt.names import MISSING, as_dtype, constant, device_function
+from minigrad.simt.names import MISSING, as_dtype, constant, device_function, is_pythons
 from minigrad.simt.part import Part
 
 
@@ -40,7 +40,7 @@ class Calls(Part):
             return self._method(node)
         if isinstance(found, Intrinsic):
             return self._intrinsic(found, node, wanted)
-        dtype = as_dtype(found) if found not in (int, float, bool) else None
+        dtype = as_dtype(found) if not is_pythons(found) else None
         if dtype is not None and not isinstance(found, str):
             return self._cast(node, dtype)
         try:
@@ -157,8 +157,8 @@ class Calls(Part):
         found = self.scope.static(node)
         if isinstance(node, ast.Constant):
             found = node.value
-        is_pythons = type(found) is type and found in (int, float, bool)  # Numba takes none of them
-        dtype = None if found is MISSING or is_pythons else as_dtype(found)
+        # Numba takes none of Python's types
+        dtype = None if found is MISSING or is_pythons(found) else as_dtype(found)
         if dtype is None:
             raise self.source.refuse(
                 node,

@@ -11,7 +11,7 @@ import numpy as np
 from minigrad.simt.faults import no_zero
 from minigrad.simt.frame import decide
 from minigrad.simt.masks import DEAD, Misuse, merge, split
-from minigrad.simt.names import MISSING, as_dtype, constant
+from minigrad.simt.names import MISSING, as_dtype, constant, is_pythons
 from minigrad.simt.part import Part
 from minigrad.simt.promotion import BINARY, UNARY, truth
 
@@ -50,7 +50,7 @@ class Expressions(Part):
         if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
             value = self.folded(node.args[0])
             found = MISSING if value is MISSING else self.scope.static(node.func)
-            dtype = None if found is MISSING or found in (int, float, bool) else as_dtype(found)
+            dtype = None if found is MISSING or is_pythons(found) else as_dtype(found)
             if dtype is not None and isinstance(value, np.generic):
                 with np.errstate(all="ignore"):
                     return value.astype(dtype)

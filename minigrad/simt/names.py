@@ -25,6 +25,11 @@ def is_cuda_module(value):
     return isinstance(value, types.ModuleType) and value.__name__.startswith(_CUDA_MODULES)
 
 
+def is_pythons(value):
+    """Whether a value is one of Python's types of numbers itself: a dtype may be equal to one."""
+    return any(value is kind for kind in (int, float, bool))
+
+
 def as_dtype(value):
     """The dtype that a NumPy or Numba type, a dtype or its name stands for; None if it is none."""
     if isinstance(value, np.dtype):

@@ -19,7 +19,8 @@ UNARY = (
     "tanh", "sigmoid", "erf", "relu", "leaky_relu", "elu", "gelu", "silu", "softplus", "sign",
 )  # fmt: skip
 BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "pow")
-ALONG_ROWS = ("sum", "mean", "prod", "max", "min", "var", "std", "norm", "cumsum", "logsumexp")
+ALONG_ROWS = ("sum", "mean", "prod", "max", "min", "norm", "cumsum", "logsumexp")
+SPREADS = ("var", "std")
 LABELS = np.arange(len(ROWS)) % 3
 
 
@@ -32,6 +33,7 @@ def pairs(a, b):
 CASES = {name: ([WIDE], lambda mg, x, n=name: getattr(mg, n)(x)) for name in UNARY}
 CASES |= {name: (pairs(FEW, FEW), lambda mg, a, b, n=name: getattr(mg, n)(a, b)) for name in BINARY}
 CASES |= {name: ([ROWS], lambda mg, x, n=name: getattr(mg, n)(x, axis=1)) for name in ALONG_ROWS}
+CASES |= {name: ([ROWS], lambda mg, x, n=name: getattr(mg, n)(x, 1, ddof=0)) for name in SPREADS}
 CASES |= {f"power {b}": ([WIDE], lambda mg, x, b=b: x**b) for b in EXPONENTS}
 CASES |= {f"base {a}": ([WIDE], lambda mg, x, a=a: a**x) for a in BASES}
 CASES |= {

@@ -59,7 +59,7 @@ class CrossEntropyRow(RowWise):
         soft = exponential * (1.0 / e.row_sum(exponential))
         # numbers stand beside values of x's dtype: alone they would be float32
         rest = where(e.equal(e.column_of(x), label), soft - (1.0 - smoothing), soft)
-        classes = e.row_sum(where(e.column_of(x) >= 0, 1.0, soft))
+        classes = e.row_sum(where(e.column_of(x) >= 0, 1.0, x))
         spread = where(e.equal(smoothing, 0.0), 0.0, smoothing / classes)
         return dy * (rest - spread)
 

@@ -313,6 +313,8 @@ SPECIAL |= {
     "nn.ModuleDict": {"modules": ("dict", dict), "named": None},
     "nn.Sequential": {"modules": ("object", nn.ReLU)},
     "nn.ModuleList": {"modules": ("object", nn.ReLU)},
+    "mg.set_flush_denormal": {"mode": ("flag", lambda: False)},
+    "mg.set_rng_state": {"saved": ("ints", lambda: (0, 0))},
     "nn.init.kaiming_uniform_": {"mode": ("choice", lambda: "fan_in")},
     "nn.init.kaiming_normal_": {"mode": ("choice", lambda: "fan_in")},
     "nn.init.default_": {"weight": ("object", x34), "bias": ("object", lambda: grid(3))},

@@ -7,6 +7,7 @@ threads take over their caller's mode for the time of a call.
 import functools
 import platform
 
+from minigrad.arguments import flag
 from minigrad.kernels import loader
 
 IS_KNOWN = platform.machine() in ("x86_64", "AMD64")
@@ -46,5 +47,5 @@ def set_flush_denormal(mode):
     >>> tiny = mg.variable([1e-310]) * 1.0
     >>> supported = mg.set_flush_denormal(False)
     """
-    set_mode(FLUSH if mode else 0)
+    set_mode(FLUSH if flag("set_flush_denormal", "mode", mode) else 0)
     return IS_KNOWN

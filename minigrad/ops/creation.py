@@ -269,9 +269,10 @@ def set_rng_state(saved):
     >>> mg.rand((3,)).tolist() == x.tolist()
     True
     """
-    if len(saved) != 2 or not all(hasattr(n, "__index__") for n in saved):
+    is_pair = isinstance(saved, (tuple, list)) and len(saved) == 2
+    if not is_pair:
         raise ArgumentTypeError("set_rng_state: wanted what get_rng_state() gave", f"{saved!r:.60}")
-    seed, counter = (n.__index__() for n in saved)
+    seed, counter = (whole("set_rng_state", "saved", n) for n in saved)
     generator.manual_seed(seed)
     generator.counter = counter
 

@@ -175,8 +175,9 @@ class ForwardCall(Callback):
         kept, versions = [], []
         for v, array, version in ctx._to_save:
             kept.append(array)
-            is_copy = array is not None and array is not v.array
-            versions.append(array.version if is_copy else version)
+            if array is not None and v is not None and array is not v.array:
+                version = array.version  # a copy's own
+            versions.append(version)
         for name in ("_to_save", "_dirty", "_non_differentiable"):
             ctx.__dict__[name] = ()
         self.contexts.found[self.number] = ctx, kept, versions

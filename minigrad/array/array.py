@@ -114,6 +114,14 @@ class Array:
         (low, high), (start, stop) = self.bytes_shown(), other.bytes_shown()
         return mine is its or (low < stop and start < high)
 
+    def shares_foreign_bytes(self, others):
+        """The first of other Storages that shows some of the same memory from outside, or None."""
+        if self.is_foreign:
+            for other in others:
+                if other is not self and self.is_alias_of(other):
+                    return other
+        return None
+
     def bytes_shown(self):
         """(first, end) of the addresses of what it shows."""
         low, high, _ = span(self.shape, self.strides)

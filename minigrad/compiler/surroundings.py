@@ -1,11 +1,13 @@
 """Numbers and bools that a compiled function finds in closures, globals and attributes.
 
 They are looked for in the function's code, and in that of people's functions and methods that it
-names: what a name, or a name with attributes (`self.config.beta`), leads to. Each call compares
-those that are found as it compares numbers among the arguments; see `numbers`. A number that the
-code itself writes (`self.calls += 1`) is left alone: what Python alone does is done while tracing.
+names: what a name, or a name with attributes and constant keys (`self.config.beta`,
+`config["rates"][0]`), leads to. Each call compares those that are found as it compares numbers
+among the arguments; see `numbers`. A number that the code itself writes (`self.calls += 1`) is left
+alone: what Python alone does is done while tracing.
 
-What lists, dicts and sets hold, and whatever else a function may reach, stay frozen.
+What loops and computed keys find in lists, dicts and sets, and whatever else a function may reach,
+stay frozen.
 """
 
 import dis
@@ -25,7 +27,7 @@ ELSEWHERE = tuple(sysconfig.get_paths()[k] for k in ("stdlib", "purelib", "platl
 
 
 class Outside:
-    """Where a number is: a cell, or an entry of the dict of a module or an object.
+    """Where a number is: a cell, or an entry of a list or dict, also of a module's or an object's.
 
     where: in words; is_moving: whether it is known to change.
     """
@@ -35,11 +37,10 @@ class Outside:
 
     def get(self):
         """What is there now, or None."""
-        if type(self.holder) is not CellType:
-            return self.holder.get(self.key)
+        holder = self.holder
         try:
-            return self.holder.cell_contents
-        except ValueError:  # nothing yet
+            return holder.cell_contents if type(holder) is CellType else holder[self.key]
+        except (ValueError, LookupError):  # nothing is there yet, or no longer
             return None
 
     def put(self, value):
@@ -54,7 +55,14 @@ class Outside:
         name = constant(self.holder)
         if type(self.holder) is CellType:
             return f"{name}.cell_contents"
+        if type(self.holder) is list:
+            return f"({name}[{self.key}] if {has_entry(self.key)} <= len({name}) else None)"
         return f"{name}.get({self.key!r})"
+
+
+def has_entry(k):
+    """How long a list must be to have an entry k."""
+    return k + 1 if k >= 0 else -k
 
 
 class replaced:
@@ -87,6 +95,10 @@ def _instructions(code):
             op = "LOAD_ATTR"
         elif op == "LOAD_NAME":
             op = "LOAD_GLOBAL"
+        elif op == "LOAD_SMALL_INT":
+            op = "LOAD_CONST"
+        elif op == "BINARY_OP" and i.argrepr == "[]":  # from Python 3.14 on
+            op = "BINARY_SUBSCR"
         found.append((op, name))
     return found
 
@@ -131,9 +143,15 @@ class Walk:
         for k, (op, name) in enumerate(instructions):
             if op in ("STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF"):
                 self.stored.add(name)
+            elif op == "STORE_SUBSCR" and instructions[k - 1][0] == "LOAD_CONST":
+                self.stored.add(instructions[k - 1][1])
             elif op == "LOAD":
                 if name in given:
-                    self._chain(given[name], instructions, k + 1)
+                    if type(given[name]) not in (
+                        dict,
+                        list,
+                    ):  # numbers among the arguments are known
+                        self._chain(given[name], name, instructions, k + 1)
                 elif name in cells:
                     self._root(Outside(cells[name], name, f"the outer '{name}'"), instructions, k)
             elif op == "LOAD_GLOBAL" and name in outer:
@@ -147,25 +165,35 @@ class Walk:
         if type(value) in SEEN:
             self.found[id(place.holder), place.key] = place
         else:
-            self._chain(value, instructions, k + 1)
+            self._chain(value, place.key, instructions, k + 1)
 
-    def _chain(self, x, instructions, k):
-        """What attributes lead to, from an object on."""
-        while instructions[k][0] == "LOAD_ATTR":
-            name = instructions[k][1]
-            if isinstance(x, Variable):
-                return
-            own = getattr(x, "__dict__", None)
-            if type(own) is not dict or name not in own:
-                method = None if isinstance(x, type) else getattr(type(x), name, None)
-                if isinstance(method, FunctionType):
-                    self.function(method, x)
-                return
-            if type(own[name]) in SEEN:
+    def _chain(self, x, words, instructions, k):
+        """What attributes and constant keys lead to, from an object on. words: what leads to it."""
+        while not isinstance(x, Variable):
+            op, key = instructions[k]
+            if op == "LOAD_ATTR":
+                holder, step = getattr(x, "__dict__", None), 1
+                if type(holder) is not dict or key not in holder:
+                    method = None if isinstance(x, type) else getattr(type(x), key, None)
+                    if isinstance(method, FunctionType):
+                        self.function(method, x)
+                    return
                 called = x.__name__ if isinstance(x, ModuleType) else type(x).__name__
-                self.found[id(own), name] = Outside(own, name, f"{called}.{name}")
+                words = f"{called}.{key}"
+            elif op == "LOAD_CONST" and instructions[k + 1][0] == "BINARY_SUBSCR":
+                holder, step, words = x, 2, f"{words}[{key!r}]"
+                if type(x) is list:
+                    if type(key) is not int or has_entry(key) > len(x):
+                        return
+                elif type(x) is not dict or key not in x:
+                    return
+            else:
+                break
+            value, k = holder[key], k + step
+            if type(value) in SEEN:
+                self.found[id(holder), key] = Outside(holder, key, words)
                 return
-            x, k = own[name], k + 1
+            x = value
         if isinstance(x, (FunctionType, MethodType, Module)):
             self.function(x)
 

@@ -251,20 +251,40 @@ def _traced(step, args, kwargs, description, device, is_first):
 
 
 def _check_aliases(found, groups, donated):
-    """Raises if an argument's memory is also reached from outside, and is written either way."""
+    """Raises if memory that the step writes is also reached in another way.
+
+    Either an argument's memory is reached from outside, too, or memory from outside the engine
+    (mg.from_numpy) lies under two Storages.
+    """
     captured = {v.storage: v for v in found.recording.values("captured")}
+    reached = [*(g.storage for g in groups), *captured]
     for value, group in zip(found.recording.arguments, groups, strict=True):
-        other = captured.get(group.storage)
-        if group.is_fixed or other is None:
-            continue
         is_donated = any(m in donated for m in group.members)
-        if is_donated or value in found.written or other in found.written:
+        is_written = value in found.written
+        other = None if group.is_fixed else captured.get(group.storage)
+        if other is not None and (is_donated or is_written or other in found.written):
             what = "is donated" if is_donated else "is written in place"
             raise TraceError(
                 f"{group.where} {what}, and the compiled step also reaches its memory from outside",
                 f"{value.dtype}[{value.size}]",
                 "use the argument or the outside name in the step, not both; or pass a clone",
             )
+        if is_written or is_donated:
+            _check_foreign(group.where, group.storage, reached)
+    for storage, value in captured.items():
+        if value in found.written:
+            _check_foreign(value.name or "memory from outside", storage, reached)
+
+
+def _check_foreign(where, storage, reached):
+    other = storage.shares_foreign_bytes(reached)
+    if other is not None:
+        raise TraceError(
+            f"{where} is written in place, and the compiled step also reaches its bytes through "
+            "another array of mg.from_numpy",
+            f"{storage.dtype}[{storage.size}] and {other.dtype}[{other.size}]",
+            "copy one of them: mg.variable(a) instead of mg.from_numpy(a)",
+        )
 
 
 def _modes():

@@ -215,6 +215,9 @@ class Wrapper(MemoryLines, EffectLines):
         moving = self.b.moving
         values = [v for v in self.capture.recording.values("captured") if v not in moving]
         captured = {v.storage for v in values}
+        names = [f"s{g.number}" for g in self.b.groups if not g.is_fixed]
+        foreign = [s for s in captured if s.is_foreign]
+        names += map(self._constant, foreign)
         written = {v.storage for v in values if v in self._written()}
         for k, value in enumerate(self.capture.recording.arguments):
             group = self.b.groups[k]
@@ -228,9 +231,21 @@ class Wrapper(MemoryLines, EffectLines):
             if against:
                 name = self._constant(frozenset(against))
                 self.lines.append(f"if s{group.number} in {name}: return MISS")
+            if len(names) > 1 and value in self._written():
+                self._apart(f"s{group.number}", names)
             if donated:
                 n = group.number
                 self.lines.append(f"if x{n}.size != s{n}.size: return MISS")
+        for storage in foreign:
+            if storage in written:
+                self._apart(self._constant(storage), names)
+
+    def _apart(self, name, others):
+        """What is written shares no bytes from outside, which may lie under several Storages."""
+        self.lines.append(
+            f"if {name}.buffer.is_foreign and "
+            f"{name}.shares_foreign_bytes(({', '.join(others)},)) is not None: return MISS"
+        )
 
     def _leaf(self, effect):
         if effect.leaf is not None:

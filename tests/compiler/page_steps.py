@@ -74,7 +74,7 @@ def changed():
 
     @mg.compile
     def step(x):
-        return x * scale[0]
+        return x * sum(scale)
 
     for k in range(4):
         scale[0] = 1.0 + k

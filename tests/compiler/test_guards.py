@@ -114,3 +114,36 @@ class TestVariables:
         step = mg.compile(lambda x: x + h)
         for x in (h, h, h, mg.zeros((3,)), h[:], h):
             np.testing.assert_array_equal(step(x).numpy(), x.numpy() + 1)
+
+
+@pytest.mark.parametrize("is_outside", [False, True])
+def test_foreign_bytes_under_two_arrays_are_not_written(is_outside):
+    one, two = np.arange(8, dtype="f4"), np.arange(8, dtype="f4")
+    last = mg.from_numpy(one[:6])
+
+    @mg.compile
+    @mg.no_grad()
+    def step(x, y):
+        x = last if is_outside else x
+        x.mul_(2.0)
+        return x + y
+
+    def call(y):
+        return step(mg.ones(()) if is_outside else mg.from_numpy(one[:6]), mg.from_numpy(y))
+
+    for k in range(1, 4):
+        assert call(two[2:]).tolist() == [2**k * a + a + 2 for a in range(6)]
+    before = one.copy()
+    for _ in range(2):
+        with pytest.raises(TraceError, match="its bytes through another array"):
+            call(one[2:])
+    assert one.tolist() == before.tolist()
+
+
+def test_foreign_bytes_under_two_arrays_may_be_read():
+    tokens = np.arange(8, dtype="f4")
+    step = mg.compile(lambda x, y: x * y)
+    for _ in range(3):
+        got = step(mg.from_numpy(tokens[:-1]), mg.from_numpy(tokens[1:]))
+        assert got.tolist() == (tokens[:-1] * tokens[1:]).tolist()
+    assert len(step.traces) == 1

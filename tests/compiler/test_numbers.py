@@ -242,9 +242,9 @@ def test_two_compiled_functions_and_copies_keep_their_numbers_apart():
         assert step(x, 3.0 * k).item() == 3.0 * k
 
 
-def test_numbers_in_a_list_outside_are_frozen_and_a_change_raises():
+def test_numbers_that_a_loop_finds_in_a_list_are_frozen_and_a_change_raises():
     scale = [1.0]
-    step = mg.compile(lambda x, t: x * scale[0] * t)
+    step = mg.compile(lambda x, t: x * sum(scale) * t)
     x = mg.ones((1,))
     for t in (0.1, 0.2):
         step(x, t)

@@ -189,3 +189,58 @@ def test_errors_of_a_step_leave_numbers_outside_as_they_were():
             step(x)
         assert type(rate) is float
         assert is_near(step(mg.ones((2, 2))), 2 * rate)
+
+
+def test_entries_of_dicts_and_lists_that_the_code_names_are_one_program():
+    config = {"loss": {"beta": 1.0}, "rates": [1.0, 2.0], 3: 1.0}
+
+    class Work:
+        def __init__(self):
+            self.config = config
+
+        @mg.compile
+        def step(self, x):
+            scale = x * self.config["loss"]["beta"] * config["rates"][-1] * config[3]
+            return scale if config.get("never") is None else x
+
+    work = Work()
+    for k in range(20):
+        config["loss"]["beta"], config["rates"][1], config[3] = 0.9**k, 1.0 + k, 2.0 + k
+        assert is_near(work.step(X), 0.9**k * (1.0 + k) * (2.0 + k))
+    assert len(Work.step.traces) == 2  # one with the first values
+
+
+def test_an_entry_that_is_gone_raises_as_python_does():
+    scales, names = [1.0, 2.0], {"a": 1.0}
+    step = mg.compile(lambda x: x * scales[1] * names["a"])
+    assert is_near(step(X), 2.0)
+    scales.pop()
+    with pytest.raises(IndexError):
+        step(X)
+    scales.append(3.0)
+    assert is_near(step(X), 3.0)
+    del names["a"]
+    with pytest.raises(KeyError):
+        step(X)
+
+
+def test_entries_that_the_step_counts_are_left_alone():
+    counts = {"calls": 0, "rate": 1.0}
+
+    @mg.compile
+    def step(x):
+        counts["calls"] = counts["calls"] + 1
+        return x * counts["rate"]
+
+    for k in range(6):
+        counts["rate"] = 1.0 + k
+        assert is_near(step(X), 1.0 + k)
+    assert 1 <= counts["calls"] < 6
+    assert len(step.traces) == 2
+
+
+def test_entries_of_arguments_are_numbers_among_the_arguments():
+    step = mg.compile(lambda x, config: x * config["rate"])
+    for k in range(6):
+        assert is_near(step(X, {"rate": 1.0 + k}), 1.0 + k)
+    assert len(step.traces) == 2

@@ -117,6 +117,18 @@ def reductions(results, level):
     return found
 
 
+def _count(e, n, kind):
+    """What makes a sum a mean.
+
+    The mean of equal numbers is that number, so that a row of them has no deviations: a quotient,
+    for which the next pass has to wait. The mean of products needs no such care, and 1 / n is
+    computed once for all rows.
+    """
+    if e.op != "row_mean":
+        return ""
+    return f" * ({kind}(1) / {n})" if e.args[0].op == "mul" else f" / {n}"
+
+
 class _Passes:
     """Writes the passes over a row. block: see rows_text."""
 
@@ -142,9 +154,9 @@ class _Passes:
                 if block:
                     starts.append(f"{name} = F8(0)")
                     joins.append(f"{name} += F8({part})")
-                count = f" / {'F8' if block else real}(n_j)" if e.op == "row_mean" else ""
-                if block or count:
-                    ends.append(f"{name} = {real}({name}{count})")
+                if block or e.op == "row_mean":
+                    kind = "F8" if block else real
+                    ends.append(f"{name} = {real}({name}{_count(e, f'{kind}(n_j)', kind)})")
             emitter.row_names[e] = name
         for e, o in kept.items():
             steps.append(f"{o.name}[{o.index}] = {emitter.names[e]}")

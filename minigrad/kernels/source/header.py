@@ -103,7 +103,7 @@ def _reordered(instruction):
                 context.cast(builder, v, t, signature.return_type)
                 for v, t in zip(arguments, signature.args, strict=True)
             )
-            return getattr(builder, instruction)(x, y, flags=("reassoc",))
+            return getattr(builder, instruction)(x, y, flags=("contract", "reassoc"))
 
         common = typing.unify_types(a, b)
         return common(a, b), code

@@ -15,7 +15,7 @@ from minigrad.compiler.kinds import Kinds
 from minigrad.compiler.piece import Output
 from minigrad.compiler.program import Ref
 from minigrad.kernels.emitter import REAL_ONLY
-from minigrad.kernels.expression import Expression, symbol, symbols_of
+from minigrad.kernels.expression import Expression, substitute, symbol, symbols_of
 
 MOST_ARRAYS = 28  # of one kernel: beyond that LLVM runs out of registers for addresses
 MOST_NODES = 400
@@ -284,16 +284,3 @@ def real_of(piece):
     numbers += [e.args[0] for e in formulas if e.op == "constant"]
     is_real = any(isinstance(x, float) for x in numbers) or any(e.op in REAL_ONLY for e in formulas)
     return "float32" if is_real else None
-
-
-def substitute(e, mapping, cache):
-    """The formula with other expressions for its symbols."""
-    if e.op == "symbol":
-        return mapping[e.args[0]]
-    if e.op == "constant":
-        return e
-    found = cache.get(e)
-    if found is None:
-        args = [substitute(a, mapping, cache) for a in e.args]
-        found = cache[e] = Expression(e.op, *args)
-    return found

@@ -10,9 +10,8 @@ from minigrad.compiler.body import Body
 from minigrad.compiler.emit import LoopEmitter, cost, walk
 from minigrad.compiler.form import SMALL
 from minigrad.compiler.kinds import Kinds
-from minigrad.compiler.loop import substitute
 from minigrad.kernels.emitter import OWN, Operand
-from minigrad.kernels.expression import symbol
+from minigrad.kernels.expression import substitute, symbol
 
 CACHE = 1 << 20  # bytes that stay near a core, about
 

@@ -7,10 +7,10 @@ inputs, costs more to write and to read back than to compute twice.
 from minigrad.array.layout import size_of
 from minigrad.compiler.emit import cost
 from minigrad.compiler.items import touch
-from minigrad.compiler.loop import MOST_ARRAYS, Loop, substitute
+from minigrad.compiler.loop import MOST_ARRAYS, Loop
 from minigrad.compiler.program import Ref
 from minigrad.kernels.emitter import OWN
-from minigrad.kernels.expression import symbol, symbols_of
+from minigrad.kernels.expression import substitute, symbol, symbols_of
 
 LARGE = 1 << 18  # bytes of a temporary from which memory is the cost: beyond the second cache
 CHEAP = 12  # additions' worth of arithmetic for an element

@@ -6,7 +6,7 @@ nothing would vectorise.
 """
 
 from minigrad.kernels.emitter import POINTER_OF, TYPE_OF, Emitter, Operand, real_type
-from minigrad.kernels.expression import Expression, symbol
+from minigrad.kernels.expression import substitute, symbol
 
 
 class Kernel:
@@ -68,19 +68,8 @@ def operand_names(program, n_outputs):
 
 def renamed_outputs(program):
     """Outputs with prefixed symbols, so that a formula's `n` or `j` never meets a loop's."""
-    cache = {}
-    return [_renamed(e, cache) for e in program.outputs]
-
-
-def _renamed(e, cache):
-    if not isinstance(e, Expression) or e.op == "constant":
-        return e
-    if e not in cache:
-        if e.op == "symbol":
-            cache[e] = symbol(f"s_{e.args[0]}")
-        else:
-            cache[e] = Expression(e.op, *[_renamed(a, cache) for a in e.args])
-    return cache[e]
+    mapping, cache = {n: symbol(f"s_{n}") for n in program.inputs}, {}
+    return [substitute(e, mapping, cache) for e in program.outputs]
 
 
 START = {"sum": "0", "mean": "0", "prod": "1", "any": "False", "all": "True"}

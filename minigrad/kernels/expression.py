@@ -208,6 +208,19 @@ def evaluate(expression, values):
     return done[expression]
 
 
+def substitute(e, mapping, cache):
+    """The formula with other expressions for its symbols."""
+    if e.op == "symbol":
+        return mapping[e.args[0]]
+    if e.op == "constant":
+        return e
+    found = cache.get(e)
+    if found is None:
+        args = [substitute(a, mapping, cache) for a in e.args]
+        found = cache[e] = Expression(e.op, *args)
+    return found
+
+
 class Program:
     """Formulas over named inputs: what one kernel computes.
 

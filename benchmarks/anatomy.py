@@ -19,11 +19,11 @@ from benchmarks.process import limit_processors
 from benchmarks.rows import chosen
 from benchmarks.tables import quantity, table
 from minigrad.array.array import Array, ndarray
-from minigrad.compiler.compiled import compile as compiled
-from minigrad.compiler.labels import label
-from minigrad.compiler.step_text import StepText
-from minigrad.kernels import loader
-from minigrad.kernels.blas import single_threaded
+from minigrad.compiler.call.compiled import compile as compiled
+from minigrad.compiler.cpu.step_text import StepText
+from minigrad.compiler.program.labels import label
+from minigrad.devices import loader
+from minigrad.devices.cpu.blas import single_threaded
 
 RESULTS = Path(__file__).with_name("results") / "anatomy.md"
 STEPS = ("mlp-64-32-10", "recurrent-step", "cnn-step", "transformer-step")

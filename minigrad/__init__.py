@@ -17,17 +17,17 @@ _MODULES = {
 }  # fmt: skip
 _MODULES |= {"debug": "minigrad.autograd.debug", "functional": "minigrad.autograd.functional"}
 _NAMES = {
-    "Variable": "minigrad.graph.variable",
-    "Function": "minigrad.graph.function",
+    "Variable": "minigrad.tape.variable",
+    "Function": "minigrad.tape.function",
     "kernel": "minigrad.ops.custom",
-    "once_differentiable": "minigrad.graph.function",
-    "no_grad": "minigrad.graph.modes",
-    "enable_grad": "minigrad.graph.modes",
-    "inference": "minigrad.graph.modes",
-    "is_recording": "minigrad.graph.modes",
-    "GradManager": "minigrad.autograd.manager",
+    "once_differentiable": "minigrad.tape.function",
+    "no_grad": "minigrad.tape.modes",
+    "enable_grad": "minigrad.tape.modes",
+    "inference": "minigrad.tape.modes",
+    "is_recording": "minigrad.tape.modes",
+    "GradManager": "minigrad.tape.manager",
     "use": "minigrad.course.seams",
-    "compile": "minigrad.compiler.compiled",
+    "compile": "minigrad.compiler.call.compiled",
 }
 for _name in ("float32", "float64", "int32", "int64", "uint8", "bool_"):
     _NAMES[_name] = "minigrad.array.dtypes"
@@ -43,7 +43,7 @@ for _name in (
     _NAMES[_name] = "minigrad.ops.creation"
 for _name in ("device", "set_default_device", "get_default_device"):
     _NAMES[_name] = "minigrad.ops.devices"
-_NAMES["set_flush_denormal"] = "minigrad.kernels.denormals"
+_NAMES["set_flush_denormal"] = "minigrad.devices.denormals"
 for _name in ("arange", "linspace", "eye"):
     _NAMES[_name] = "minigrad.ops.ranges"
 _KNOWN_AS = {  # what people who come from PyTorch and NumPy try first

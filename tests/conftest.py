@@ -12,10 +12,10 @@ LONGEST = (  # these take a minute or more: begun first, so that no process is l
     "compiler/test_interrupts.py",
     "compiler/test_equality.py",
     "test_benchmark_workloads.py",
-    "gpu/test_cubins.py",
-    "gpu/test_texts_compile.py",
+    "devices/gpu/test_cubins.py",
+    "devices/gpu/test_texts_compile.py",
     "ops/test_devices.py",
-    "gpu/test_device_training.py",
+    "devices/gpu/test_device_training.py",
     "grader/test_checks.py",
     "grader/test_attacks.py",
     "simt/test_machine_random.py",
@@ -30,6 +30,6 @@ def pytest_collection_modifyitems(items):
 
 def pytest_terminal_summary(terminalreporter):
     """One line about the kernels, if the engine was used at all."""
-    loader = sys.modules.get("minigrad.kernels.loader")
+    loader = sys.modules.get("minigrad.devices.loader")
     if loader is not None and loader.loaded:
         terminalreporter.write_line(f"kernels loaded: {len(loader.loaded)}")

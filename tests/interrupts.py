@@ -14,10 +14,10 @@ import inspect
 import signal
 import sys
 
-from minigrad.graph.modes import state
-from minigrad.kernels import backend
+from minigrad.devices import backend
 from minigrad.memory import interrupts
 from minigrad.memory.buffer import Bin, blocks
+from minigrad.tape.modes import state
 
 
 def interrupted(k, file, function, *arguments):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import minigrad as mg
-from minigrad.kernels.gpu import compiler
+from minigrad.devices.gpu import compiler
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -28,7 +28,7 @@ from minigrad.errors import (
     ShapeError,
     TraceError,
 )
-from minigrad.graph.modes import state
+from minigrad.tape.modes import state
 
 
 class Scene:

@@ -21,7 +21,7 @@ import os, signal, sys, threading, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # of forks with threads
 import minigrad as mg
 from minigrad import nn
-from minigrad.kernels import loader
+from minigrad.devices import loader
 
 SECONDS = 60  # of a child; a new kernel takes one second, on a busy machine several
 

@@ -310,7 +310,7 @@ def test_names_of_other_libraries_on_a_variable_say_what_they_are_called_here(na
 
 
 def test_hints_name_what_exists():
-    from minigrad.graph.variable import KNOWN_AS
+    from minigrad.tape.variable import KNOWN_AS
 
     assert not [name for name in KNOWN_AS if hasattr(mg.ones((2,)), name)]
     assert not [name for name in mg._KNOWN_AS if hasattr(mg, name)]

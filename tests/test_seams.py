@@ -12,7 +12,7 @@ import minigrad as mg
 from minigrad import errors
 from minigrad.course.adapters import as_update
 from minigrad.course.seams import SEAMS
-from minigrad.graph.modes import state
+from minigrad.tape.modes import state
 
 STEPS = 6
 

@@ -16,8 +16,8 @@ import pytest
 
 import minigrad as mg
 from minigrad import errors
-from minigrad.graph import backward, modes
 from minigrad.memory.pool import Pool
+from minigrad.tape import backward, modes
 
 LAST = 51
 
@@ -868,7 +868,7 @@ def test_item_37_record_grad_function_gives_ordered_records_json_and_dot():
     assert dot.startswith("digraph")
     assert '"x"' in dot
     assert dot.count("->") == 4
-    from minigrad.graph.modes import state
+    from minigrad.tape.modes import state
 
     assert state.observers == ()
     (x * x).sum().backward()

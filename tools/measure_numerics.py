@@ -21,7 +21,7 @@ import numba
 import numpy as np
 
 import minigrad as mg
-from minigrad.kernels import loader
+from minigrad.devices import loader
 
 PAGE = pathlib.Path(__file__).parents[1] / "docs" / "numerics.md"
 MARKS = "<!-- {}: begin -->", "<!-- {}: end -->"

@@ -5,8 +5,8 @@ import sys
 import time
 
 from benchmarks.gpu import ahead, bandwidth, check, launches, products, report, sanitizer, steps
-from minigrad.kernels import backend
-from minigrad.kernels.gpu import cuda_state
+from minigrad.devices import backend
+from minigrad.devices.gpu.driver import state as cuda_state
 
 SECTIONS = {
     "Bandwidth": bandwidth.rows,

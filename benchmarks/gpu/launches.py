@@ -4,8 +4,9 @@ import ctypes
 
 import minigrad as mg
 from benchmarks.gpu.timing import Row, seconds_to_ask
-from minigrad.kernels.gpu import compiler, cuda_cubins
-from minigrad.kernels.gpu.kernel import gpu_kernel
+from minigrad.devices.gpu import compiler
+from minigrad.devices.gpu.driver import cubins as cuda_cubins
+from minigrad.devices.gpu.kernel import gpu_kernel
 
 TEXT = """
 def kernel(x, y, out, n):

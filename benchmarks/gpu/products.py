@@ -2,7 +2,7 @@
 
 import minigrad as mg
 from benchmarks.gpu.timing import Row, seconds_on_gpu
-from minigrad.kernels.gpu import cuda_matmul
+from minigrad.devices.gpu.driver import matmul as cuda_matmul
 
 SHAPES = ((512, 512, 512), (1024, 1024, 1024), (4096, 4096, 4096), (128, 784, 512), (64, 8192, 64))
 

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from benchmarks import machine
-from minigrad.kernels.gpu import cuda_matmul, cuda_state
+from minigrad.devices.gpu.driver import matmul as cuda_matmul
+from minigrad.devices.gpu.driver import state as cuda_state
 
 RESULTS = Path(__file__).parents[1] / "results" / "gpu.md"
 PACKAGES = (

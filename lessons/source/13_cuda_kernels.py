@@ -22,7 +22,7 @@ import minigrad as mg
 from minigrad import cuda
 from minigrad.course import check, light, load, needs, predict, scrub
 from minigrad.course.l13_cuda_kernels.drawing import draw_grid, draw_moment, draw_orders, one_order
-from minigrad.simt.orders import run_in_some_order
+from minigrad.simt.watch.orders import run_in_some_order
 
 # %% [markdown]
 # ## 1. Say what one thread does

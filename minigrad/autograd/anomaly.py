@@ -5,12 +5,12 @@ import math
 import numpy as np
 
 from minigrad.autograd.records import arrays_of
+from minigrad.devices.backend import values as values_of
 from minigrad.errors import NonFiniteError, user_line
-from minigrad.graph import modes
-from minigrad.graph.modes import state
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import values as values_of
 from minigrad.memory.interrupts import uninterrupted
+from minigrad.tape import modes
+from minigrad.tape.modes import state
+from minigrad.tape.variable import Variable
 
 
 class detect_anomaly:

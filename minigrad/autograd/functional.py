@@ -18,14 +18,14 @@ from minigrad.autograd.traced import (
     or_zeros,
     paired,
 )
+from minigrad.devices.backend import device_of
+from minigrad.devices.backend import values as values_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError
-from minigrad.graph.backward import upstream
-from minigrad.graph.modes import enable_grad, state
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.backend import values as values_of
 from minigrad.ops.signatures import teaching
 from minigrad.ops.table import functions
+from minigrad.tape.backward import upstream
+from minigrad.tape.modes import enable_grad, state
+from minigrad.tape.variable import Variable
 
 
 @teaching

@@ -7,6 +7,7 @@ must equal <u, f(x + e v) - f(x - e v)> / 2e. A wrong entry of J is missed with 
 import numpy as np
 
 from minigrad.arguments import function, number, whole
+from minigrad.devices.backend import values as values_of
 from minigrad.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -14,12 +15,11 @@ from minigrad.errors import (
     GradcheckError,
     GradientError,
 )
-from minigrad.graph.backward import gradients as backward_gradients
-from minigrad.graph.modes import enable_grad
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import values as values_of
 from minigrad.ops.creation import variable
 from minigrad.ops.signatures import teaching
+from minigrad.tape.backward import gradients as backward_gradients
+from minigrad.tape.modes import enable_grad
+from minigrad.tape.variable import Variable
 
 EPSILON = 1e-6
 MOST_ENTRIES = 512  # looked at for the table, chosen at random beyond that

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minigrad.graph.function_plan import Pack
-from minigrad.graph.modes import state
-from minigrad.graph.node import Node
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import values
+from minigrad.devices.backend import values
 from minigrad.memory.interrupts import uninterrupted
+from minigrad.tape.function_plan import Pack
+from minigrad.tape.modes import state
+from minigrad.tape.node import Node
+from minigrad.tape.variable import Variable
 
 
 def arrays_of(gradient):

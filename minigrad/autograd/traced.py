@@ -4,13 +4,13 @@ What the functional transforms share.
 """
 
 from minigrad.array.array import Array
+from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError, ShapeError
-from minigrad.graph.backward import gradients as backward_gradients
-from minigrad.graph.modes import enable_grad, state
-from minigrad.graph.node import Node
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_of
 from minigrad.ops.operands import constant, first_variable
+from minigrad.tape.backward import gradients as backward_gradients
+from minigrad.tape.modes import enable_grad, state
+from minigrad.tape.node import Node
+from minigrad.tape.variable import Variable
 
 
 def gradients_at(pairs, xs, create_graph=False, retain_graph=False):

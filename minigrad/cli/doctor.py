@@ -16,12 +16,12 @@ from typing import Any
 from minigrad import __version__
 from minigrad.cli.findings import Finding, kernel, package, python_version, setup_command
 from minigrad.course.source import PACKAGE, SHIPPED, is_checkout
+from minigrad.devices.gpu.driver import state as cuda_state
+from minigrad.devices.loader import cache_folder
 from minigrad.grader import progress
 from minigrad.grader.folder import CourseError, CourseFolder, find_folder, known_stems
 from minigrad.grader.launcher import GraderError, Server, can_fork
 from minigrad.grader.sandbox import Ended, Worker
-from minigrad.kernels.gpu import cuda_state
-from minigrad.kernels.loader import cache_folder
 
 ENOUGH_BYTES = 200_000_000
 THREAD_LIMITS = (

@@ -6,9 +6,9 @@ from collections import Counter
 from minigrad.array.layout import contiguous_strides
 from minigrad.course.seam_parts import Part
 from minigrad.cuda.jit import Kernel
+from minigrad.devices.backend import device_of
 from minigrad.errors import SeamError
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_of
+from minigrad.tape.variable import Variable
 
 THREADS = 128  # of a block; a block does a row
 # Per kernel that `mg.use(kernels={...})` takes, the operation in whose place it runs.

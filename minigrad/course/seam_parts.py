@@ -11,14 +11,14 @@ import numpy as np
 
 from minigrad.array.array import Array
 from minigrad.course import objects
+from minigrad.devices.backend import device_of
+from minigrad.devices.backend import values as values_of
 from minigrad.errors import SavedValueModifiedError, SeamError, describe_line
-from minigrad.graph.flow import add_gradients
-from minigrad.graph.node import Node
-from minigrad.graph.versions import raise_modified
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.backend import values as values_of
 from minigrad.memory.interrupts import interruptible
 from minigrad.ops.plan import sum_to
+from minigrad.tape.flow import add_gradients
+from minigrad.tape.node import Node
+from minigrad.tape.versions import raise_modified
 
 
 class Part:

@@ -20,11 +20,11 @@ from minigrad.course.seam_parts import (
 )
 from minigrad.course.seam_storage import CopyOnWrite
 from minigrad.errors import SeamError
-from minigrad.graph import modes
-from minigrad.graph.modes import Seams, state
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.base import Elementwise, RowWise, registry
 from minigrad.optim.hooks import hooks as optim_hooks
+from minigrad.tape import modes
+from minigrad.tape.modes import Seams, state
 
 
 class Seam(NamedTuple):

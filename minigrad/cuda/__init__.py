@@ -53,10 +53,10 @@ from minigrad.cuda.inspection import inspect as inspect
 from minigrad.cuda.jit import Kernel as Kernel
 from minigrad.cuda.jit import jit as jit
 from minigrad.cuda.jit import synchronize as synchronize
-from minigrad.kernels.gpu.cuda_matmul import choose as matmul_backend  # noqa: F401 - public
-from minigrad.kernels.gpu.cuda_state import is_available as is_available
-from minigrad.kernels.gpu.cuda_state import why_not as why_not
-from minigrad.simt.language import cuda as _language
+from minigrad.devices.gpu.driver.matmul import choose as matmul_backend  # noqa: F401 - public
+from minigrad.devices.gpu.driver.state import is_available as is_available
+from minigrad.devices.gpu.driver.state import why_not as why_not
+from minigrad.simt.language.language import cuda as _language
 
 globals().update({name: value for name, value in vars(_language).items() if name != "path"})
 

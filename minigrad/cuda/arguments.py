@@ -8,11 +8,11 @@ from numpy.lib.array_utils import byte_bounds
 
 from minigrad.array.array import ndarray
 from minigrad.cuda.writes import written
+from minigrad.devices import backend
 from minigrad.errors import ArgumentTypeError, DeviceError, GradientError
-from minigrad.graph.modes import state
-from minigrad.graph.node import user_place
-from minigrad.graph.variable import Variable
-from minigrad.kernels import backend
+from minigrad.tape.modes import state
+from minigrad.tape.node import user_place
+from minigrad.tape.variable import Variable
 
 NUMBERS = (bool, int, float, np.generic)
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from minigrad.array.array import Array
 from minigrad.array.dtypes import DType
+from minigrad.devices import backend, loader
+from minigrad.devices.gpu import compiler
 from minigrad.errors import NotInCudaError
-from minigrad.kernels import backend, loader
-from minigrad.kernels.gpu import compiler
-from minigrad.simt.language import Intrinsic
-from minigrad.simt.names import MISSING, Scope
-from minigrad.simt.source import Source
+from minigrad.simt.language.language import Intrinsic
+from minigrad.simt.language.names import MISSING, Scope
+from minigrad.simt.language.source import Source
 
 AS_THEY_ARE = np.float32, np.float16, np.uint64  # no Python number has their bytes
 

@@ -3,8 +3,8 @@
 from minigrad.cuda import arguments
 from minigrad.cuda.jit import Kernel, Launch
 from minigrad.errors import ArgumentTypeError
-from minigrad.simt.counts import Counts
-from minigrad.simt.report import text
+from minigrad.simt.counts.counts import Counts
+from minigrad.simt.watch.report import text
 from minigrad.viz.access import page, pictures
 
 
@@ -12,7 +12,7 @@ class Report:
     """What `inspect` returns: JupyterLab shows it with pictures, `print` as text.
 
     Attributes:
-        counts: the numbers, a `minigrad.simt.counts.Counts`.
+        counts: the numbers, a `minigrad.simt.counts.counts.Counts`.
         launch: what was inspected.
         pictures: one per access, [AccessPicture], in the order of the lines: `.to_svg()`.
     """

@@ -13,15 +13,15 @@ import numpy as np
 
 from minigrad import simt
 from minigrad.cuda import arguments, compiled
+from minigrad.devices import backend
 from minigrad.errors import (
     ArgumentError,
     ArgumentTypeError,
     SimulationError,
     describe_line,
 )
-from minigrad.graph.modes import state
-from minigrad.kernels import backend
 from minigrad.simt.launch import BLOCK_LIMITS, THREAD_LIMITS, THREADS, extents
+from minigrad.tape.modes import state
 
 MOST_SHARED = 232_448  # bytes: the largest block's share on any GPU of today
 
@@ -229,5 +229,5 @@ def synchronize():
 
     Faults of kernels on the GPU show here.
     """
-    if "minigrad.kernels.gpu.cuda" in sys.modules:  # else nothing was asked of a GPU
+    if "minigrad.devices.gpu.cuda" in sys.modules:  # else nothing was asked of a GPU
         backend.device_named("cuda").synchronize()

@@ -8,9 +8,9 @@ import ast
 import functools
 
 from minigrad.errors import MinigradError
-from minigrad.simt.language import Intrinsic
-from minigrad.simt.names import Scope, device_function
-from minigrad.simt.source import Source
+from minigrad.simt.language.language import Intrinsic
+from minigrad.simt.language.names import Scope, device_function
+from minigrad.simt.language.source import Source
 
 
 @functools.lru_cache(maxsize=256)

@@ -71,14 +71,16 @@ class Gate:
         if name == LANGUAGE:
             return importlib.util.spec_from_loader(name, KernelLanguage())
         place = os.path.join(self.package, *name.split(".")[1:])
-        if name == MACHINE:
-            file, folders = os.path.join(place, "__init__.py"), [place]
-            return importlib.util.spec_from_file_location(
-                name, file, submodule_search_locations=folders
-            )
-        if name == ERRORS or (name.startswith(f"{MACHINE}.") and os.path.isfile(f"{place}.py")):
+        if name != ERRORS and name != MACHINE and not name.startswith(f"{MACHINE}."):
+            return None
+        if os.path.isfile(f"{place}.py"):
             return importlib.util.spec_from_file_location(name, f"{place}.py")
-        return None
+        file = os.path.join(place, "__init__.py")
+        if not os.path.isfile(file):
+            return None
+        return importlib.util.spec_from_file_location(
+            name, file, submodule_search_locations=[place]
+        )
 
 
 class KernelLanguage(importlib.abc.Loader):
@@ -86,7 +88,7 @@ class KernelLanguage(importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Fill the module with the names, and with a `jit`."""
-        language = importlib.import_module(f"{MACHINE}.language").cuda
+        language = importlib.import_module(f"{MACHINE}.language.language").cuda
         vars(module).update(vars(language))
         vars(module)["jit"] = jit
 
@@ -102,11 +104,9 @@ def jit(function: Any = None, *, device: bool = False, **_: Any) -> Any:
 
 def opened_files(package: str) -> list[str]:
     """Return the files of minigrad that a plain exercise may open."""
-    machine = os.path.join(package, "simt")
     found = [os.path.join(package, *name) for name in (("course", "objects.py"), ("errors.py",))]
-    for folder in (machine, os.path.join(machine, "__pycache__")):
-        if os.path.isdir(folder):
-            found += [os.path.join(folder, name) for name in os.listdir(folder)]
+    for folder, _, names in os.walk(os.path.join(package, "simt")):
+        found += [os.path.join(folder, name) for name in names]
     return found
 
 
@@ -142,7 +142,7 @@ def _keep_compiled_kernels(environment: dict[str, str]) -> None:
     """Let the engine find the kernels that the user's own processes have compiled."""
     here = {name: os.environ.get(name) for name in environment}
     os.environ.update(environment)
-    folder = importlib.import_module("minigrad.kernels.loader").cache_folder()
+    folder = importlib.import_module("minigrad.devices.loader").cache_folder()
     for name, value in here.items():
         if value is None:
             del os.environ[name]

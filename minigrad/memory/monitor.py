@@ -17,7 +17,7 @@ POISON = 0xFF  # every byte set: NaN as a float, -1 as a signed integer, 255 as 
 
 
 class Probe:
-    """What the graph tells the memory; replaced by `minigrad.graph` when it is imported."""
+    """What the graph tells the memory; replaced by `minigrad.tape` when it is imported."""
 
     watching = saving_copies = 0  # how many asked for it in this thread's blocks
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from minigrad.arguments import number, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
-from minigrad.graph.variable import Variable
 from minigrad.ops.base import constant
+from minigrad.tape.variable import Variable
 
 
 def size(layer, name, value, at_least=1):

@@ -3,11 +3,11 @@
 import copy
 from typing import Any
 
+from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentTypeError, GradientError
-from minigrad.graph.modes import no_grad
-from minigrad.kernels.backend import device_of
 from minigrad.nn.parameter import Buffer, Parameter
 from minigrad.nn.registry import INTERNAL, Registry
+from minigrad.tape.modes import no_grad
 
 OF_VIEW = {"_source", "_seen", "training"}  # what a view has of its own
 _view_types = {}

@@ -9,9 +9,9 @@ from typing import Any
 
 from minigrad.arguments import choice, instance, number
 from minigrad.errors import ShapeError
-from minigrad.graph.modes import no_grad
-from minigrad.graph.variable import Variable
 from minigrad.ops.creation import rand, randn
+from minigrad.tape.modes import no_grad
+from minigrad.tape.variable import Variable
 
 GAINS = {
     "linear": 1.0,

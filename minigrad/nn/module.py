@@ -1,10 +1,7 @@
 """Module: part of a model."""
 
 from minigrad.arguments import flag
-from minigrad.autograd.groups import regroup
 from minigrad.errors import ArgumentTypeError, DTypeError
-from minigrad.graph.backward import Handle
-from minigrad.graph.writes import written
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn import copies, state
 from minigrad.nn.names import NO_ARGUMENTS, refuse_unknown_arguments
@@ -12,6 +9,9 @@ from minigrad.nn.ownership import changes
 from minigrad.nn.registry import Registry
 from minigrad.ops.devices import one_target
 from minigrad.ops.signatures import explained, fails_at_the_call, teaching
+from minigrad.tape.backward import Handle
+from minigrad.tape.groups import regroup
+from minigrad.tape.writes import written
 
 _hooked = set()  # not empty once any module has had a hook: till then calls need not look for one
 

@@ -6,9 +6,9 @@ parameter still part of a living module?
 
 import weakref
 
-from minigrad.graph.modes import state
-from minigrad.graph.writes import writes
 from minigrad.memory.interrupts import uninterrupted
+from minigrad.tape.modes import state
+from minigrad.tape.writes import writes
 
 
 class Changes:

@@ -7,14 +7,14 @@ from typing import Any
 from minigrad.arguments import flag, label
 from minigrad.arguments import function as checked_function
 from minigrad.array.array import Array
+from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentTypeError, DTypeError, GradientError, ShapeError
-from minigrad.graph.modes import no_grad
-from minigrad.graph.variable import Variable
-from minigrad.graph.writes import written
-from minigrad.kernels.backend import device_of
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn.ownership import add_owner, is_owned, path, remove_owner
 from minigrad.ops.operands import constant
+from minigrad.tape.modes import no_grad
+from minigrad.tape.variable import Variable
+from minigrad.tape.writes import written
 
 NAME: Any = Variable.name  # the descriptors that Parameter's own stand before
 REQUIRES_GRAD: Any = Variable.requires_grad

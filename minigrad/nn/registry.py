@@ -4,14 +4,14 @@ from typing import Any
 
 from minigrad.arguments import instance
 from minigrad.errors import ArgumentError, ArgumentTypeError, GradientError
-from minigrad.graph.modes import state
-from minigrad.graph.variable import Variable
-from minigrad.graph.writes import written
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn.hidden import refuse_hidden
 from minigrad.nn.names import ARGUMENTS, MEMBERS, NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import add_owner, changes, reference, remove_owner
 from minigrad.nn.parameter import Buffer, Parameter
+from minigrad.tape.modes import state
+from minigrad.tape.variable import Variable
+from minigrad.tape.writes import written
 
 INTERNAL = {"_forward_hooks", "_members", "_owners", "_reference", "_walked", "training"}
 

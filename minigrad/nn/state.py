@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from minigrad.devices.backend import device_of
+from minigrad.devices.backend import values as values_of
 from minigrad.errors import ArgumentTypeError, StateError
-from minigrad.graph.modes import no_grad
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.backend import values as values_of
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.operands import constant
+from minigrad.tape.modes import no_grad
+from minigrad.tape.variable import Variable
 
 
 class LoadResult(NamedTuple):

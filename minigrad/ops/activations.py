@@ -1,7 +1,7 @@
 """Elementwise activation functions."""
 
-from minigrad.kernels import expression as e
-from minigrad.kernels.expression import where
+from minigrad.formulas import expression as e
+from minigrad.formulas.expression import where
 from minigrad.ops.base import Elementwise
 from minigrad.ops.unary import SHAPES
 

@@ -12,12 +12,10 @@ import numpy as np
 from minigrad.arguments import flag
 from minigrad.array.array import Array
 from minigrad.array.dtypes import bool_
+from minigrad.devices.backend import device_named, device_of
 from minigrad.errors import ArgumentError, DTypeError, ShapeError
-from minigrad.graph.modes import state
-from minigrad.graph.variable import Variable
-from minigrad.kernels import expression as e
-from minigrad.kernels.backend import device_named, device_of
-from minigrad.kernels.expression import Program, call, symbol
+from minigrad.formulas import expression as e
+from minigrad.formulas.expression import Program, call, symbol
 from minigrad.ops.base import Structural
 from minigrad.ops.linear import matmul_arrays, swapped
 from minigrad.ops.operands import check_operands, variables
@@ -25,6 +23,8 @@ from minigrad.ops.plan import sum_to
 from minigrad.ops.rows import SoftmaxRow
 from minigrad.ops.shape import swap_last
 from minigrad.ops.structural_plan import StructuralPlan
+from minigrad.tape.modes import state
+from minigrad.tape.variable import Variable
 
 FAR = -1e30  # of a score that must not count: its exponential is 0, and no NaN can come of it
 CAUSAL = "causal"

@@ -6,17 +6,17 @@ import itertools
 from minigrad.array.array import Array, View
 from minigrad.array.dtypes import bool_, float32, int64, promote
 from minigrad.array.layout import broadcast_shapes, check_rank
+from minigrad.devices.backend import device_of
 from minigrad.errors import ShapeError
-from minigrad.graph.function import Function, protected
-from minigrad.graph.modes import SLOW, SPAN, note, state
-from minigrad.graph.node import Node
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.expression import Program, symbol
+from minigrad.formulas.expression import Program, symbol
 from minigrad.ops.operands import check_operands, constant, first_variable, fitting_numbers, operand
 from minigrad.ops.plan import ElementwisePlan, RowPlan
 from minigrad.ops.structural_plan import StructuralPlan
 from minigrad.ops.watching import announced
+from minigrad.tape.function import Function, protected
+from minigrad.tape.modes import SLOW, SPAN, note, state
+from minigrad.tape.node import Node
+from minigrad.tape.variable import Variable
 
 registry = {}  # every op by its name
 

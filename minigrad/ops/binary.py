@@ -1,10 +1,10 @@
 """Elementwise operations of two and three inputs, broadcast."""
 
 from minigrad.array.array import Array
+from minigrad.devices.backend import device_of, values
 from minigrad.errors import ArgumentError
-from minigrad.kernels import expression as e
-from minigrad.kernels.backend import device_of, values
-from minigrad.kernels.expression import where
+from minigrad.formulas import expression as e
+from minigrad.formulas.expression import where
 from minigrad.ops.base import Elementwise
 
 SHAPES = [

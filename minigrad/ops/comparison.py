@@ -3,8 +3,8 @@
 import numpy as np
 
 from minigrad.arguments import flag, number
+from minigrad.devices.backend import values
 from minigrad.errors import ShapeError
-from minigrad.kernels.backend import values
 from minigrad.ops.operands import check_operands, variables
 
 

@@ -1,9 +1,9 @@
 """einsum by permute, reshape, matmul and sum; diagonals."""
 
 from minigrad.array.layout import normalize_axis, size_of
+from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.expression import call
+from minigrad.formulas.expression import call
 from minigrad.ops.base import Structural
 from minigrad.ops.operands import as_variable, variables
 

@@ -8,17 +8,17 @@ which each one's gradients are the other two. Only x and w are saved; windows ar
 import math
 
 from minigrad.arguments import whole
+from minigrad.devices.backend import device_of
+from minigrad.devices.cpu.window import Window, pair, window_of
 from minigrad.errors import ArgumentError, DTypeError, ShapeError
-from minigrad.graph.modes import state
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.expression import IDENTITY, Program, call, symbol
-from minigrad.kernels.sums import BLOCK
-from minigrad.kernels.window import Window, pair, window_of
+from minigrad.formulas.expression import IDENTITY, Program, call, symbol
+from minigrad.formulas.sums import BLOCK
 from minigrad.ops.base import Structural
 from minigrad.ops.indexing import as_shape
 from minigrad.ops.linear import check_pair, swapped
 from minigrad.ops.operands import constant, variables
+from minigrad.tape.modes import state
+from minigrad.tape.variable import Variable
 
 COLUMNS = 1 << 17  # elements of unfolded windows that a thread holds at once: they stay in cache
 BLOCKS = 64  # of a batch at most, of which each sums gradients of kernels by itself

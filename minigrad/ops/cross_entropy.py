@@ -1,7 +1,7 @@
 """The mean cross entropy of class indices as one operation: almost every classifier's loss."""
 
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.expression import IDENTITY, Program, evaluate, symbol
+from minigrad.devices.backend import device_of
+from minigrad.formulas.expression import IDENTITY, Program, evaluate, symbol
 from minigrad.ops.base import Structural
 from minigrad.ops.rows import CrossEntropyRow
 

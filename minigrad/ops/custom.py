@@ -9,6 +9,7 @@ import textwrap
 import numpy as np
 
 from minigrad.array.array import ndarray
+from minigrad.devices.backend import device_of
 from minigrad.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -18,11 +19,10 @@ from minigrad.errors import (
     ShapeError,
 )
 from minigrad.errors import describe_line as describe
-from minigrad.graph.function import Function, once_differentiable
-from minigrad.graph.modes import state
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_of
 from minigrad.ops.operands import constant, first_variable
+from minigrad.tape.function import Function, once_differentiable
+from minigrad.tape.modes import state
+from minigrad.tape.variable import Variable
 
 
 class Kernel:

@@ -3,19 +3,19 @@
 import contextlib
 
 from minigrad.array.dtypes import DTYPES, DType, find_dtype
-from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError
-from minigrad.graph.modes import state
-from minigrad.kernels import backend
-from minigrad.kernels.backend import (
+from minigrad.devices import backend
+from minigrad.devices.backend import (
     chosen_default,
     default_device,
     device_named,
     device_names,
 )
-from minigrad.kernels.expression import call
+from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError
+from minigrad.formulas.expression import call
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.base import Structural
 from minigrad.ops.shape import Cast
+from minigrad.tape.modes import state
 
 DTYPE_NAMES = tuple(d.name for d in DTYPES)
 ANY_TARGET = f"to: wanted a dtype, {', '.join(DTYPE_NAMES)}, or the name of a device"

@@ -8,11 +8,11 @@ import sys
 from typing import Any
 
 from minigrad.array.array import Array
-from minigrad.graph.modes import NO_GRAD, SLOW, SPAN, note, state
-from minigrad.graph.node import OURS, Node, next_serial
-from minigrad.graph.variable import Variable
 from minigrad.memory.interrupts import uninterrupted_alone
 from minigrad.ops.plan import like
+from minigrad.tape.modes import NO_GRAD, SLOW, SPAN, note, state
+from minigrad.tape.node import OURS, Node, next_serial
+from minigrad.tape.variable import Variable
 
 _new = object.__new__
 

@@ -6,7 +6,7 @@ from minigrad.arguments import whole
 from minigrad.array.dtypes import as_dtype, float32
 from minigrad.array.layout import contiguous_strides, normalize_axes, normalize_axis
 from minigrad.errors import ArgumentTypeError, DTypeError, ShapeError
-from minigrad.kernels.expression import call
+from minigrad.formulas.expression import call
 from minigrad.ops.indexing import Slice, Take, TakeAdjoint
 from minigrad.ops.operands import as_variable, constant, variables
 from minigrad.ops.places import wrapped

@@ -3,18 +3,18 @@
 import numpy as np
 
 from minigrad.array.layout import contiguous_strides, reshape_strides, size_of
+from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentTypeError, ShapeError
-from minigrad.graph.modes import state
-from minigrad.graph.node import Node, user_place
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.expression import Program, call, symbol, where
+from minigrad.formulas.expression import Program, call, symbol, where
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.base import Structural
 from minigrad.ops.inplace import check_recorded, writable
 from minigrad.ops.operands import check_operands, constant, storable
 from minigrad.ops.places import Place, is_run_time, located, region_shape, view_of, viewed, winners
 from minigrad.ops.watching import announce, named
+from minigrad.tape.modes import state
+from minigrad.tape.node import Node, user_place
+from minigrad.tape.variable import Variable
 
 CHOOSE = Program(["m", "y", "x"], [where(symbol("m"), symbol("y"), symbol("x"))])
 

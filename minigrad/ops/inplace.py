@@ -4,19 +4,19 @@ import gc
 
 from minigrad.array.array import Array, View
 from minigrad.array.layout import broadcast_shapes
+from minigrad.devices.backend import device_of
 from minigrad.errors import DTypeError, InPlaceError, ShapeError
-from minigrad.graph.modes import SLOW, state
-from minigrad.graph.node import user_place
-from minigrad.graph.probe import run_as
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.expression import zero_of
+from minigrad.formulas.expression import zero_of
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops import binary
 from minigrad.ops.base import Elementwise
 from minigrad.ops.operands import check_operands, fitting_numbers, operand, storable
 from minigrad.ops.signatures import teaching
 from minigrad.ops.watching import announce
+from minigrad.tape.modes import SLOW, state
+from minigrad.tape.node import user_place
+from minigrad.tape.probe import run_as
+from minigrad.tape.variable import Variable
 
 OUT_OF_PLACE = {"add": "x = x + y", "sub": "x = x - y", "mul": "x = x * y", "div": "x = x / y"}
 

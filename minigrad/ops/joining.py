@@ -8,17 +8,17 @@ import numpy as np
 from minigrad.arguments import shown, whole
 from minigrad.array.dtypes import promote
 from minigrad.array.layout import check_rank, normalize_axis
+from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
-from minigrad.graph.modes import state
-from minigrad.graph.node import Node
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.expression import call
+from minigrad.formulas.expression import call
 from minigrad.ops.base import Operation, Structural
 from minigrad.ops.indexing import Slice, Take
 from minigrad.ops.operands import as_variable, check_operands, constant, storable, variables
 from minigrad.ops.signatures import ADVICE
 from minigrad.ops.watching import announced
+from minigrad.tape.modes import state
+from minigrad.tape.node import Node
+from minigrad.tape.variable import Variable
 
 
 class Concatenate(Operation):

@@ -2,9 +2,9 @@
 
 from minigrad.array.dtypes import int64, promote
 from minigrad.array.layout import broadcast_shapes, contiguous_strides
+from minigrad.devices.backend import device_of
 from minigrad.errors import DTypeError, ShapeError
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.expression import IDENTITY, call
+from minigrad.formulas.expression import IDENTITY, call
 from minigrad.ops.base import Structural
 from minigrad.ops.operands import variables
 from minigrad.ops.shape import swap_last

@@ -4,18 +4,18 @@ import numpy as np
 
 from minigrad.arguments import choice, number, real, share, whole
 from minigrad.array.layout import normalize_axis
+from minigrad.devices.backend import device_of
+from minigrad.devices.backend import values as values_of
 from minigrad.errors import ArgumentTypeError, BoundsError, DTypeError, ShapeError
-from minigrad.graph.probe import check_as
-from minigrad.kernels import expression as e
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.backend import values as values_of
-from minigrad.kernels.expression import call, where
+from minigrad.formulas import expression as e
+from minigrad.formulas.expression import call, where
 from minigrad.ops.base import Elementwise
 from minigrad.ops.cross_entropy import CrossEntropy
 from minigrad.ops.operands import constant, variables
 from minigrad.ops.reduction import Mean, Sum
 from minigrad.ops.rows import CrossEntropyRow, LogSoftmaxRow
 from minigrad.ops.shape import Reshape
+from minigrad.tape.probe import check_as
 
 PAIRS = [((3, 4), (3, 4)), ((5,), ())]
 

@@ -1,17 +1,17 @@
 """Batch normalisation and dropout."""
 
 from minigrad.arguments import flag, instance, number, real, share
+from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
-from minigrad.graph.modes import no_grad, state
-from minigrad.graph.variable import Variable
-from minigrad.kernels import expression as e
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.expression import Program, call, symbol
+from minigrad.formulas import expression as e
+from minigrad.formulas.expression import Program, call, symbol
 from minigrad.ops import creation
 from minigrad.ops.base import Structural
 from minigrad.ops.inplace import apply_
 from minigrad.ops.operands import as_variable
 from minigrad.ops.reduction import Mean, Var
+from minigrad.tape.modes import no_grad, state
+from minigrad.tape.variable import Variable
 
 x_, m_, v_, w_, b_, dy_ = map(symbol, ("x", "m", "v", "w", "b", "dy"))
 eps_, s_, t_, n_ = map(symbol, ("eps", "s", "t", "n"))

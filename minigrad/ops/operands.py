@@ -8,6 +8,7 @@ import numpy as np
 from minigrad.arguments import is_run_number, real
 from minigrad.array.array import View
 from minigrad.array.dtypes import BY_NUMPY, as_dtype, bool_, float32, float64, int64, promote
+from minigrad.devices.backend import default_device, device_of
 from minigrad.errors import (
     ArgumentTypeError,
     DeviceError,
@@ -16,9 +17,8 @@ from minigrad.errors import (
     InPlaceError,
     MinigradError,
 )
-from minigrad.graph.modes import state
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import default_device, device_of
+from minigrad.tape.modes import state
+from minigrad.tape.variable import Variable
 
 
 class InferenceVariable(Variable):

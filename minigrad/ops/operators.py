@@ -3,7 +3,7 @@
 import numpy as np
 
 from minigrad.errors import DTypeError
-from minigrad.graph.variable import Variable
+from minigrad.tape.variable import Variable
 
 
 def operator(op, is_reflected=False):

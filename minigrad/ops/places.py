@@ -11,13 +11,13 @@ import numpy as np
 
 from minigrad.array.dtypes import bool_, int64
 from minigrad.array.layout import broadcast_shapes, check_rank, contiguous_strides, size_of
+from minigrad.devices.backend import device_of, values
 from minigrad.errors import ArgumentError, ArgumentTypeError, BoundsError, ShapeError
-from minigrad.graph.modes import state
-from minigrad.graph.probe import check_as
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_of, values
-from minigrad.kernels.expression import Program, call, symbol
+from minigrad.formulas.expression import Program, call, symbol
 from minigrad.ops.operands import check_operands
+from minigrad.tape.modes import state
+from minigrad.tape.probe import check_as
+from minigrad.tape.variable import Variable
 
 WHOLE = slice(None)  # of an axis that an index leaves out
 _FOLD = Program(["a", "n", "b"], [symbol("a") * symbol("n") + symbol("b")])

@@ -6,12 +6,12 @@ included. Higher orders: the same trees, walked with Variables.
 
 from minigrad.array.array import Array
 from minigrad.array.layout import broadcast_shapes, contiguous_strides
-from minigrad.graph.modes import state
-from minigrad.graph.node import Node
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.expression import IDENTITY, Expression, Program, call, evaluate, symbols_of
+from minigrad.devices.backend import device_of
+from minigrad.formulas.expression import IDENTITY, Expression, Program, call, evaluate, symbols_of
 from minigrad.memory.interrupts import uninterrupted
+from minigrad.tape.modes import state
+from minigrad.tape.node import Node
+from minigrad.tape.variable import Variable
 
 _new = object.__new__
 

@@ -7,11 +7,11 @@ import numpy as np
 from minigrad.arguments import number, shown
 from minigrad.array.dtypes import as_dtype, float32, int64
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfMemoryError
-from minigrad.graph.variable import Variable
 from minigrad.ops.creation import count_of
 from minigrad.ops.devices import placed
 from minigrad.ops.operands import as_float, from_data
 from minigrad.ops.watching import named
+from minigrad.tape.variable import Variable
 
 
 def _made(name, make):

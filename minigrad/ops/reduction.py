@@ -2,14 +2,14 @@
 
 from minigrad.array.dtypes import bool_, float32, int64
 from minigrad.array.layout import normalize_axes
+from minigrad.devices.backend import device_of
 from minigrad.errors import ShapeError
-from minigrad.graph.variable import Variable
-from minigrad.kernels import expression as e
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.expression import IDENTITY, Program, call, symbol, where
+from minigrad.formulas import expression as e
+from minigrad.formulas.expression import IDENTITY, Program, call, symbol, where
 from minigrad.ops.base import RowWise, Structural
 from minigrad.ops.joining import concatenate
 from minigrad.ops.plan import sum_to
+from minigrad.tape.variable import Variable
 
 SHAPES = [((3, 4),), ((2, 3, 4),), ((),), ((0, 3),), ((1,),)]
 SQUARE = Program(["x"], [symbol("x") * symbol("x")])

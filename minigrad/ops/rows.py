@@ -1,7 +1,7 @@
 """Operations along rows: softmax, normalisations, cross entropy. Formulas, so they fuse."""
 
-from minigrad.kernels import expression as e
-from minigrad.kernels.expression import where
+from minigrad.formulas import expression as e
+from minigrad.formulas.expression import where
 from minigrad.ops.base import RowWise
 
 ROWS = [((3, 4),), ((2, 3, 5),), ((6,),), ((2, 1),)]

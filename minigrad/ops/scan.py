@@ -2,8 +2,8 @@
 
 from minigrad.array.dtypes import int64
 from minigrad.array.layout import normalize_axis
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.expression import call
+from minigrad.devices.backend import device_of
+from minigrad.formulas.expression import call
 from minigrad.ops.base import Structural
 from minigrad.ops.reduction import not_empty
 

@@ -12,9 +12,9 @@ from minigrad.array.layout import (
     reshape_strides,
     size_of,
 )
+from minigrad.devices.backend import device_of
 from minigrad.errors import ShapeError
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.expression import call
+from minigrad.formulas.expression import call
 from minigrad.ops.base import Structural
 from minigrad.ops.operands import as_variable
 

@@ -2,11 +2,11 @@
 
 import inspect
 
-from minigrad.graph.modes import state
-from minigrad.graph.node import Node
-from minigrad.graph.variable import Variable
-from minigrad.kernels.expression import call
+from minigrad.formulas.expression import call
 from minigrad.ops.plan import saved_variable, sum_to
+from minigrad.tape.modes import state
+from minigrad.tape.node import Node
+from minigrad.tape.variable import Variable
 
 
 def _takes_out(function):

@@ -8,8 +8,6 @@ import inspect
 from minigrad.arguments import choice, flag, is_run_number, number, whole
 from minigrad.array.layout import normalize_axes, normalize_axis, size_of
 from minigrad.errors import ArgumentError, ShapeError
-from minigrad.graph import backward
-from minigrad.graph.variable import FUNCTIONS, Variable
 from minigrad.ops import (
     activations,
     attention,
@@ -37,6 +35,8 @@ from minigrad.ops.fast import make_binary, make_unary
 from minigrad.ops.operands import InferenceVariable, as_variable, constant, operand, variables
 from minigrad.ops.operators import logical_operator, operator
 from minigrad.ops.signatures import check_count, teaching
+from minigrad.tape import backward
+from minigrad.tape.variable import FUNCTIONS, Variable
 
 _ = binary, unary, backward  # loading them fills the registry and completes Variable
 

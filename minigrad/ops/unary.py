@@ -1,7 +1,7 @@
 """Elementwise operations of one input."""
 
-from minigrad.kernels import expression as e
-from minigrad.kernels.expression import where
+from minigrad.formulas import expression as e
+from minigrad.formulas.expression import where
 from minigrad.ops.base import Elementwise
 
 SHAPES = [((3, 4),), ((),), ((0,),), ((1,),)]

@@ -2,11 +2,11 @@
 
 import functools
 
-from minigrad.graph.modes import SLOW, note, state
-from minigrad.graph.node import user_place
-from minigrad.graph.probe import run_as
 from minigrad.ops.operands import InferenceVariable
 from minigrad.ops.signatures import teaching
+from minigrad.tape.modes import SLOW, note, state
+from minigrad.tape.node import user_place
+from minigrad.tape.probe import run_as
 
 
 def announced(cls, args, variables, attributes):

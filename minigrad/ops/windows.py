@@ -3,10 +3,10 @@
 import math
 
 from minigrad.array.dtypes import int64
+from minigrad.devices.backend import device_of
+from minigrad.devices.cpu.window import Window, window_of
 from minigrad.errors import ArgumentError, DTypeError, ShapeError
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.expression import call
-from minigrad.kernels.window import Window, window_of
+from minigrad.formulas.expression import call
 from minigrad.ops.base import Structural
 from minigrad.ops.indexing import Take
 from minigrad.ops.operands import as_variable

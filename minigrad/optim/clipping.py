@@ -7,17 +7,17 @@ import numpy as np
 
 from minigrad.arguments import flag, number
 from minigrad.array.array import Array
+from minigrad.devices.backend import device_named, device_of, set_values, values
+from minigrad.devices.cpu.optimizers import kernel
 from minigrad.errors import ArgumentError, ArgumentTypeError, NonFiniteError
-from minigrad.graph.modes import no_grad, state
-from minigrad.graph.node import user_place
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_named, device_of, set_values, values
-from minigrad.kernels.optimizers import kernel
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn import Module
 from minigrad.ops.table import functions
 from minigrad.optim import traced_clipping
 from minigrad.optim.hooks import hooks
+from minigrad.tape.modes import no_grad, state
+from minigrad.tape.node import user_place
+from minigrad.tape.variable import Variable
 
 
 def clip_grad_norm_(parameters, max_norm, error_if_nonfinite=True):

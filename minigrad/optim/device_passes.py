@@ -1,6 +1,6 @@
 """Steps of parameters on devices other than the CPU: one launch updates several of them."""
 
-from minigrad.kernels.backend import device_named
+from minigrad.devices.backend import device_named
 
 
 class DevicePass:

@@ -1,4 +1,4 @@
-"""Optimizer steps as formulas, with the arithmetic of `kernels/source/optimizers.py`.
+"""Optimizer steps as formulas, with the arithmetic of `devices/source/optimizers.py`.
 
 For steps that are written down as a program. A rule of STEPS takes Arrays p and g, the
 ParameterState, and rates, which say how the learning rate is known: `of` and `keep` in a dtype,
@@ -7,8 +7,8 @@ ParameterState, and rates, which say how the learning rate is known: `of` and `k
 
 import functools
 
-from minigrad.kernels import expression as e
-from minigrad.kernels.expression import Program, symbol, where
+from minigrad.formulas import expression as e
+from minigrad.formulas.expression import Program, symbol, where
 
 p_, g_, b_, m_, v_, s_, a_, t_ = map(symbol, ("p", "g", "b", "m", "v", "s", "a", "t"))
 rate_, momentum_, decay_, keep_ = map(symbol, ("rate", "momentum", "decay", "keep"))

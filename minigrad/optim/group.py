@@ -4,13 +4,13 @@ from typing import Any
 
 from minigrad.array.array import Array, ndarray
 from minigrad.array.dtypes import float64
+from minigrad.devices.backend import host
 from minigrad.errors import ArgumentError, ArgumentTypeError
-from minigrad.graph.modes import state
-from minigrad.graph.variable import Variable
-from minigrad.graph.writes import written
-from minigrad.kernels.backend import host
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn import Module, Parameter
+from minigrad.tape.modes import state
+from minigrad.tape.variable import Variable
+from minigrad.tape.writes import written
 
 MOST_NUMBERS = 8  # of a group's hyperparameters, as the kernels read them
 

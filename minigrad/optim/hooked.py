@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.devices.backend import device_of, set_values
+from minigrad.devices.backend import values as values_of
 from minigrad.errors import SeamError
-from minigrad.graph.node import user_place
-from minigrad.kernels.backend import device_of, set_values
-from minigrad.kernels.backend import values as values_of
 from minigrad.memory.interrupts import uninterrupted
+from minigrad.tape.node import user_place
 
 
 def updated_by_hook(optimizer, update):

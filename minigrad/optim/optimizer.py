@@ -6,9 +6,6 @@ import weakref
 
 from minigrad.arguments import choice, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, OrphanParameterError, ShapeError
-from minigrad.graph import modes
-from minigrad.graph.node import user_place
-from minigrad.graph.writes import written
 from minigrad.memory.interrupts import ready, uninterrupted
 from minigrad.nn import Parameter
 from minigrad.nn.names import NO_ARGUMENTS, refuse_unknown_arguments
@@ -22,6 +19,9 @@ from minigrad.optim.names import KNOWN_AS
 from minigrad.optim.passes import pass_of
 from minigrad.optim.state import ParameterState
 from minigrad.optim.tracking import Tracking
+from minigrad.tape import modes
+from minigrad.tape.node import user_place
+from minigrad.tape.writes import written
 
 ORPHAN_RULES = ("raise", "warn", "ignore")
 

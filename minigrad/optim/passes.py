@@ -3,8 +3,8 @@
 from array import array as integers
 
 from minigrad.array.array import Array
-from minigrad.kernels.backend import device_of
-from minigrad.kernels.optimizers import (
+from minigrad.devices.backend import device_of
+from minigrad.devices.cpu.optimizers import (
     COUNTERS,
     HYPERPARAMETERS,
     PARAMETER,
@@ -14,7 +14,7 @@ from minigrad.kernels.optimizers import (
     STATE,
     kernel,
 )
-from minigrad.kernels.threads import threads
+from minigrad.devices.threads import threads
 from minigrad.optim.device_passes import DevicePass
 
 SPLIT = 1 << 17  # elements from which the work is shared by threads

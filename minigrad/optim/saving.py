@@ -3,14 +3,14 @@
 import warnings
 from typing import NamedTuple
 
+from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentTypeError, StateError
-from minigrad.graph.modes import no_grad
-from minigrad.graph.variable import Variable
-from minigrad.graph.writes import written
-from minigrad.kernels.backend import device_of
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.base import constant
 from minigrad.optim.state import problems, refuse
+from minigrad.tape.modes import no_grad
+from minigrad.tape.variable import Variable
+from minigrad.tape.writes import written
 
 
 class LoadResult(NamedTuple):

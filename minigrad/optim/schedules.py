@@ -16,11 +16,11 @@ import weakref
 
 from minigrad.arguments import choice, number, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, StateError
-from minigrad.graph.modes import state
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn.names import refuse_unknown_arguments
 from minigrad.optim.names import NO_SCHEDULE_ARGUMENTS, SCHEDULE_ARGUMENTS
 from minigrad.optim.optimizer import Optimizer
+from minigrad.tape.modes import state
 
 
 def cosine(t, steps, peak=1.0, minimum=0.0):

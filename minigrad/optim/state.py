@@ -2,9 +2,9 @@
 
 from minigrad.array.dtypes import float64
 from minigrad.array.layout import contiguous_strides
+from minigrad.devices.backend import device_of
 from minigrad.errors import StateError
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_of
+from minigrad.tape.variable import Variable
 
 ALIGN = 16  # elements: each slot starts on a cache line of float32
 COUNTERS = 8

@@ -5,10 +5,10 @@ are numbers of the program.
 """
 
 from minigrad.array.dtypes import float64
-from minigrad.graph.modes import state as modes
-from minigrad.graph.probe import run_as
-from minigrad.kernels.backend import default_device
+from minigrad.devices.backend import default_device
 from minigrad.optim.formulas import FACTORS, KEEP, STEPS
+from minigrad.tape.modes import state as modes
+from minigrad.tape.probe import run_as
 
 
 class _Rates:

@@ -3,14 +3,14 @@
 import functools
 
 from minigrad.array.dtypes import float32, float64
+from minigrad.devices.backend import default_device
 from minigrad.errors import NonFiniteError
-from minigrad.graph.modes import state
-from minigrad.graph.node import place_line, user_place
-from minigrad.graph.probe import run_as
-from minigrad.graph.variable import Variable
-from minigrad.kernels import expression as e
-from minigrad.kernels.backend import default_device
-from minigrad.kernels.expression import Program, call, symbol, where
+from minigrad.formulas import expression as e
+from minigrad.formulas.expression import Program, call, symbol, where
+from minigrad.tape.modes import state
+from minigrad.tape.node import place_line, user_place
+from minigrad.tape.probe import run_as
+from minigrad.tape.variable import Variable
 
 MOST = 16  # numbers that one formula adds up
 x_, f_, t_, most_ = map(symbol, ("x", "f", "t", "most"))

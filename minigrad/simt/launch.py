@@ -4,14 +4,14 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from minigrad.errors import ArgumentError, ArgumentTypeError, SimulationError
-from minigrad.simt.addresses import bytes_at
-from minigrad.simt.arrays import ArrayView, PointerView
-from minigrad.simt.compiler import check_kernel, program
-from minigrad.simt.frame import Wave
-from minigrad.simt.lanes import Lanes
-from minigrad.simt.masks import describe
-from minigrad.simt.memory import Memory
-from minigrad.simt.names import constant
+from minigrad.simt.language.compiler import check_kernel, program
+from minigrad.simt.language.names import constant
+from minigrad.simt.machine.addresses import bytes_at
+from minigrad.simt.machine.arrays import ArrayView, PointerView
+from minigrad.simt.machine.frame import Wave
+from minigrad.simt.machine.lanes import Lanes
+from minigrad.simt.machine.masks import describe
+from minigrad.simt.watch.memory import Memory
 
 WAVE = 32768  # lanes: enough to hide what a NumPy call costs, few enough for the cache
 THREAD_LIMITS, BLOCK_LIMITS = (1024, 1024, 64), (2**31 - 1, 65535, 65535)

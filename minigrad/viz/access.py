@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minigrad.simt.counts import Access
-from minigrad.simt.lanes import WARP
-from minigrad.simt.report import cost, remarks, size
-from minigrad.simt.traffic import BANKS, SECTOR, WORD
+from minigrad.simt.counts.counts import Access
+from minigrad.simt.counts.traffic import BANKS, SECTOR, WORD
+from minigrad.simt.machine.lanes import WARP
+from minigrad.simt.watch.report import cost, remarks, size
 
 WIDTH, LEFT, CELL = 720, 56, 20  # pixels; CELL: of a lane, and of a bank
 ROW, PER_ROW = 34, 16  # the height of a row, and how many sectors stand in it

@@ -1,9 +1,9 @@
 """From Variables to a Diagram: one box an operation, leaf or input, repeated blocks as groups."""
 
 from minigrad.array.array import Array
-from minigrad.graph.function_plan import SelectPlan
-from minigrad.graph.node import Node
-from minigrad.kernels.backend import values
+from minigrad.devices.backend import values
+from minigrad.tape.function_plan import SelectPlan
+from minigrad.tape.node import Node
 from minigrad.viz.diagram import Box, Diagram
 from minigrad.viz.folding import Repeat, folded
 from minigrad.viz.units import format_bytes, format_shape, joined_name, plural

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from minigrad.graph.node import Node
+from minigrad.tape.node import Node
 
 LONGEST_BLOCK = 512  # operations
 FULL_DRAWING = 150  # operations up to which only long repetitions are folded

@@ -4,8 +4,8 @@ import html
 import pathlib
 
 from minigrad.errors import ArgumentError, ArgumentTypeError
-from minigrad.graph.order import ordered
-from minigrad.graph.variable import Variable
+from minigrad.tape.order import ordered
+from minigrad.tape.variable import Variable
 from minigrad.viz.builder import build_diagram
 from minigrad.viz.svg import to_svg
 from minigrad.viz.text import to_dot, to_mermaid, to_text

@@ -7,7 +7,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import errors
-from minigrad.graph.modes import state
+from minigrad.tape.modes import state
 from tests.functions import Two
 
 

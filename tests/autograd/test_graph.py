@@ -13,9 +13,9 @@ from numpy.polynomial import Polynomial
 
 import minigrad as mg
 from minigrad import errors
-from minigrad.graph.node import Node
-from minigrad.graph.order import find_cycle, ordered
 from minigrad.memory.monitor import pool_of
+from minigrad.tape.node import Node
+from minigrad.tape.order import find_cycle, ordered
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.autograd.groups import ParameterGroup, join
 from minigrad.errors import (
     ArgumentTypeError,
     DTypeError,
@@ -15,6 +14,7 @@ from minigrad.errors import (
     GraphFreedError,
     ShapeError,
 )
+from minigrad.tape.groups import ParameterGroup, join
 
 
 def leaf(*values, **kwargs):

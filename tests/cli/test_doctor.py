@@ -10,8 +10,8 @@ import pytest
 
 from minigrad.cli import doctor, findings
 from minigrad.cli.main import main
+from minigrad.devices.gpu.driver import state as cuda_state
 from minigrad.grader.launcher import GraderError
-from minigrad.kernels.gpu import cuda_state
 
 
 def lines_of(capsys):

@@ -6,8 +6,11 @@ import pathlib
 import re
 import textwrap
 
-from minigrad.compiler import epilogue as attached
-from minigrad.compiler import passes, schedule, skinny, step_text
+from minigrad.compiler import passes
+from minigrad.compiler.cpu import schedule, step_text
+from minigrad.compiler.cpu.plan import build
+from minigrad.compiler.fuse import epilogue as attached
+from minigrad.compiler.fuse import skinny
 from minigrad.compiler.gpu import bundle
 from minigrad.compiler.passes.common import share_common
 from minigrad.compiler.passes.constants import fold_constants
@@ -16,8 +19,7 @@ from minigrad.compiler.passes.dead import eliminate_dead
 from minigrad.compiler.passes.localise import localise
 from minigrad.compiler.passes.printing import show
 from minigrad.compiler.passes.sketch import Sketch, view
-from minigrad.compiler.plan import build
-from minigrad.compiler.report import ProgramReport
+from minigrad.compiler.report.report import ProgramReport
 from minigrad.errors import MinigradError
 from tests.compiler import page_steps as examples
 from tests.pages import filled, write_or_print

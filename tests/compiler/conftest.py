@@ -3,7 +3,7 @@
 import pytest
 
 import minigrad as mg
-from minigrad.compiler import tracing
+from minigrad.compiler.call import tracing
 from tests.compiler.interpreted import InterpretedPlan
 from tests.compiler.quick_gpu import QUICK
 

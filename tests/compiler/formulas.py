@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from minigrad.kernels.expression import COMPARISONS, LOGIC
+from minigrad.formulas.expression import COMPARISONS, LOGIC
 
 
 def stored(value, dtype):

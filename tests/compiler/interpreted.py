@@ -8,7 +8,7 @@ import ctypes
 
 import numpy as np
 
-from minigrad.compiler.program import CONSTANT
+from minigrad.compiler.program.program import CONSTANT
 from tests.compiler.interpreter import Stopped, execute, values_of
 
 

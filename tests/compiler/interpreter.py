@@ -13,9 +13,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from minigrad.array.array import Array, ndarray
 from minigrad.array.layout import byte_extent
-from minigrad.compiler.program import TEMPORARY, Recording, Ref
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_named
+from minigrad.compiler.program.program import TEMPORARY, Recording, Ref
+from minigrad.devices.backend import device_named
+from minigrad.tape.variable import Variable
 from tests.compiler.formulas import Formula, stored
 
 POISON = 0x7B  # fills temporaries: what is read before it is written shows

@@ -8,9 +8,9 @@ and replayed, copies in and out, effects.
 import inspect
 
 from minigrad.array.array import Array
-from minigrad.kernels import backend
-from minigrad.kernels.cpu import cpu
-from minigrad.kernels.gpu.simt import Simt
+from minigrad.devices import backend
+from minigrad.devices.cpu.device import cpu
+from minigrad.devices.gpu.simt import Simt
 from minigrad.memory.pool import Pool
 
 

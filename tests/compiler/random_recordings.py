@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from minigrad.array.dtypes import bool_, float32, float64, int64
 from minigrad.array.layout import contiguous_strides, size_of
-from minigrad.compiler.program import (
+from minigrad.compiler.program.program import (
     ARGUMENT,
     CAPTURED,
     TEMPORARY,
@@ -15,8 +15,8 @@ from minigrad.compiler.program import (
     Value,
     whole,
 )
-from minigrad.kernels import expression as e
-from minigrad.kernels.expression import IDENTITY, Program, symbol
+from minigrad.formulas import expression as e
+from minigrad.formulas.expression import IDENTITY, Program, symbol
 
 A, B = symbol("a"), symbol("b")
 UNARY = [

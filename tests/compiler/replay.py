@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from minigrad.array.array import unshare
-from minigrad.compiler.capture import capture
-from minigrad.compiler.structure import mapped
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import device_named
+from minigrad.compiler.trace.capture import capture
+from minigrad.compiler.trace.structure import mapped
+from minigrad.devices.backend import device_named
 from minigrad.ops.creation import generator
+from minigrad.tape.variable import Variable
 from tests.compiler.interpreter import execute, memory_of, write_back
 
 

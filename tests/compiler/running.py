@@ -4,8 +4,8 @@ from array import array
 
 import numpy as np
 
-from minigrad.compiler.plan import build
-from minigrad.kernels.threads import threads
+from minigrad.compiler.cpu.plan import build
+from minigrad.devices.threads import threads
 from tests.compiler.interpreter import memory_of
 
 

@@ -6,13 +6,13 @@ in a random order, as threads may run them; a product with an epilogue runs bloc
 
 import numpy as np
 
-from minigrad.compiler.arena import Arena
-from minigrad.compiler.domain import rows_of
-from minigrad.compiler.fuse import fuse
-from minigrad.compiler.inplace import Sharing, rooted
-from minigrad.compiler.items import MatMul
-from minigrad.compiler.loop import Loop
-from minigrad.compiler.schedule import regions_of
+from minigrad.compiler.cpu.schedule import regions_of
+from minigrad.compiler.fuse.arena import Arena
+from minigrad.compiler.fuse.fuse import fuse
+from minigrad.compiler.fuse.inplace import Sharing, rooted
+from minigrad.compiler.fuse.loop import Loop
+from minigrad.compiler.program.domain import rows_of
+from minigrad.compiler.program.items import MatMul
 from tests.compiler.formulas import Formula, stored
 from tests.compiler.interpreter import Step, view
 

@@ -5,13 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minigrad.array.dtypes import float32
-from minigrad.compiler.arena import Arena
-from minigrad.compiler.domain import refine, spread
-from minigrad.compiler.fuse import fuse
-from minigrad.compiler.inplace import Sharing
-from minigrad.compiler.items import conflict
-from minigrad.compiler.program import TEMPORARY, Value, whole
-from minigrad.compiler.schedule import regions_of
+from minigrad.compiler.cpu.schedule import regions_of
+from minigrad.compiler.fuse.arena import Arena
+from minigrad.compiler.fuse.fuse import fuse
+from minigrad.compiler.fuse.inplace import Sharing
+from minigrad.compiler.program.domain import refine, spread
+from minigrad.compiler.program.items import conflict
+from minigrad.compiler.program.program import TEMPORARY, Value, whole
 from tests.compiler.random_recordings import recordings
 
 
@@ -48,7 +48,7 @@ def test_calls_that_run_side_by_side_touch_nothing_in_common(made):
     recording, _ = made
     items = fuse(recording)
     sharing = Sharing(items, recording.results)
-    import minigrad.compiler.schedule as schedule
+    import minigrad.compiler.cpu.schedule as schedule
 
     worth, schedule.SHARED = schedule.SHARED, 0
     try:

@@ -5,10 +5,10 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn, optim
-from minigrad.compiler.capture import capture
-from minigrad.compiler.program import ARGUMENT, CAPTURED, TEMPORARY
-from minigrad.compiler.structure import Output
-from minigrad.kernels.cpu import cpu
+from minigrad.compiler.program.program import ARGUMENT, CAPTURED, TEMPORARY
+from minigrad.compiler.trace.capture import capture
+from minigrad.compiler.trace.structure import Output
+from minigrad.devices.cpu.device import cpu
 from tests.compiler.interpreter import memory_of, run
 from tests.compiler.replay import replay, run_captured
 

@@ -5,10 +5,10 @@ import pytest
 import minigrad as mg
 from minigrad import nn, optim
 from minigrad.array.array import hooks
-from minigrad.compiler import capture, trace
-from minigrad.graph.modes import state
-from minigrad.kernels import backend
+from minigrad.compiler.trace import capture, trace
+from minigrad.devices import backend
 from minigrad.ops.creation import generator
+from minigrad.tape.modes import state
 from tests.interrupts import interrupted
 
 

@@ -4,7 +4,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn, optim
-from minigrad.compiler.capture import capture
+from minigrad.compiler.trace.capture import capture
 from minigrad.errors import TraceError
 
 pytestmark = pytest.mark.usefixtures("interpreted_plans")

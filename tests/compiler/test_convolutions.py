@@ -5,9 +5,9 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn
-from minigrad.compiler import schedule
-from minigrad.compiler.capture import capture
-from minigrad.compiler.plan import build
+from minigrad.compiler.cpu import schedule
+from minigrad.compiler.cpu.plan import build
+from minigrad.compiler.trace.capture import capture
 from tests.compiler.replay import run_captured
 from tests.compiler.running import Run
 from tests.compiler.twins import check

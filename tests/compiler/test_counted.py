@@ -5,12 +5,12 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn, optim
-from minigrad.compiler.capture import capture
-from minigrad.compiler.fuse import fuse
+from minigrad.compiler.cpu.schedule import Call
+from minigrad.compiler.fuse.fuse import fuse
 from minigrad.compiler.passes.sketch import Sketch
-from minigrad.compiler.report import _summed
-from minigrad.compiler.schedule import Call
-from minigrad.compiler.traffic import instruction_bytes
+from minigrad.compiler.program.traffic import instruction_bytes
+from minigrad.compiler.report.report import _summed
+from minigrad.compiler.trace.capture import capture
 from minigrad.optim.formulas import _rmsprop
 from tests.compiler.formulas import Formula
 from tests.compiler.replay import replay

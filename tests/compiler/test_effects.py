@@ -5,9 +5,9 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn, optim
-from minigrad.compiler.capture import capture
-from minigrad.compiler.program import CONSTANT
-from minigrad.compiler.structure import Output
+from minigrad.compiler.program.program import CONSTANT
+from minigrad.compiler.trace.capture import capture
+from minigrad.compiler.trace.structure import Output
 from minigrad.errors import NonFiniteError
 from tests.compiler.interpreter import Stopped, run
 from tests.compiler.replay import replay, run_captured

@@ -11,7 +11,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn, optim
-from minigrad.compiler import schedule
+from minigrad.compiler.cpu import schedule
 from minigrad.errors import BoundsError, MinigradError, NonFiniteError
 from tests.compiler.networks import mlp, rows
 from tests.compiler.twins import left_behind, same

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from minigrad.compiler import schedule
+from minigrad.compiler.cpu import schedule
 from tests.compiler.random_programs import programs
 from tests.compiler.twins import check
 

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 import minigrad as mg
-from minigrad.compiler.capture import capture
+from minigrad.compiler.trace.capture import capture
 from minigrad.errors import TraceError
 
 

@@ -5,10 +5,10 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn
-from minigrad.compiler.capture import capture
-from minigrad.compiler.items import MatMul, Opaque
-from minigrad.compiler.loop import Loop
-from minigrad.compiler.plan import build
+from minigrad.compiler.cpu.plan import build
+from minigrad.compiler.fuse.loop import Loop
+from minigrad.compiler.program.items import MatMul, Opaque
+from minigrad.compiler.trace.capture import capture
 from tests.compiler.interpreter import execute, memory_of
 from tests.compiler.running import Run
 
@@ -257,8 +257,8 @@ def test_updates_come_as_early_as_they_may_so_gradients_do_not_live_together():
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize("block", [1 << 18, 64 * 160])
 def test_bias_and_activation_are_an_epilogue_of_the_product(monkeypatch, n_threads, block):
-    monkeypatch.setattr("minigrad.compiler.schedule.SHARED", 0)
-    monkeypatch.setattr("minigrad.compiler.epilogue.BLOCK", block)
+    monkeypatch.setattr("minigrad.compiler.cpu.schedule.SHARED", 0)
+    monkeypatch.setattr("minigrad.compiler.fuse.epilogue.BLOCK", block)
     layer, norm, x = nn.Linear(40, 160), nn.LayerNorm(160), variable(150, 40)
 
     def f(x):

@@ -68,7 +68,7 @@ def test_random_programs(device):
 @pytest.fixture
 def watched(monkeypatch):
     """The simulator searches for data races, and whatever else a kernel may do wrong."""
-    from minigrad.kernels.backend import device_named
+    from minigrad.devices.backend import device_named
 
     monkeypatch.setattr(device_named("simt"), "watch", True)
 

@@ -10,15 +10,16 @@ import pytest
 import minigrad as mg
 from minigrad import optim
 from minigrad.compiler.gpu.recorder import Launch
+from minigrad.devices.gpu.driver import graph
+from minigrad.devices.gpu.driver import matmul as cuda_matmul
+from minigrad.devices.gpu.kernel import gpu_kernel
 from minigrad.errors import GpuError
-from minigrad.kernels.gpu import cuda_matmul, graph
-from minigrad.kernels.gpu.kernel import gpu_kernel
 from tests.compiler import test_equality as cases
 from tests.compiler.networks import mlp, rows
 from tests.compiler.test_gpu_equality import small
 from tests.compiler.twins import check, elements
-from tests.gpu import doubles
-from tests.gpu.doubles import FakeCublas
+from tests.devices.gpu import doubles
+from tests.devices.gpu.doubles import FakeCublas
 
 
 class GraphDriver(doubles.DoubleDriver):

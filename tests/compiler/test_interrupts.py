@@ -9,7 +9,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn
-from minigrad.kernels.threads import threads
+from minigrad.devices.threads import threads
 from minigrad.ops.creation import generator
 from tests.interrupts import interrupted
 

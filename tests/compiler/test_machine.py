@@ -14,7 +14,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn, optim
-from minigrad.kernels.threads import threads
+from minigrad.devices.threads import threads
 
 ROWS, COLUMNS = 256, 512
 
@@ -150,7 +150,7 @@ def test_a_failing_check():
 PROGRAM = """
 import json, sys
 import minigrad as mg
-from minigrad.kernels import loader
+from minigrad.devices import loader
 mg.manual_seed(0)
 w = mg.nn.Parameter([1.0, 2.0, 3.0])
 @mg.compile

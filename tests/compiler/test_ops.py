@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.compiler.capture import capture
-from minigrad.kernels.cpu import cpu
+from minigrad.compiler.trace.capture import capture
+from minigrad.devices.cpu.device import cpu
 from tests.compiler.replay import run_captured
 from tests.ops.cells import arranged, call, cells, draw, public_ops, samples
 from tests.ops.test_gradients import DIFFERENTIABLE, problem
 
 OPS = public_ops()
-REFUSED = "move"  # a step runs on one device: tests/gpu/test_device.py
+REFUSED = "move"  # a step runs on one device: tests/devices/gpu/test_device.py
 RUN = [cell for cell, why in cells() if why is None and cell.op != REFUSED]
 WIDE = {"float32": 1e-5, "float64": 1e-9}  # Adam's and the interpreter's exp are not NumPy's
 

@@ -11,7 +11,7 @@ from minigrad.compiler.passes.constants import fold_constants
 from minigrad.compiler.passes.dead import eliminate_dead
 from minigrad.compiler.passes.printing import show
 from minigrad.compiler.passes.sketch import Sketch, transposed, view
-from minigrad.kernels.expression import Program, exp, symbol, where
+from minigrad.formulas.expression import Program, exp, symbol, where
 from tests.compiler.outcomes import becomes, stays
 
 

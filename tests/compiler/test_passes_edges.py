@@ -9,7 +9,7 @@ from minigrad.compiler.passes.constants import fold_constants
 from minigrad.compiler.passes.dead import eliminate_dead
 from minigrad.compiler.passes.regions import through
 from minigrad.compiler.passes.sketch import Sketch, view
-from minigrad.kernels.expression import maximum, minimum, symbol
+from minigrad.formulas.expression import maximum, minimum, symbol
 from tests.compiler.outcomes import stays
 
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from minigrad.array.layout import size_of
 from minigrad.compiler.passes import simplify
 from minigrad.compiler.passes.printing import show
-from minigrad.compiler.program import CAPTURED, Ref
-from minigrad.kernels.expression import IDENTITY, Program, maximum
+from minigrad.compiler.program.program import CAPTURED, Ref
+from minigrad.formulas.expression import IDENTITY, Program, maximum
 from tests.compiler import random_recordings
 from tests.compiler.outcomes import outcome, same
 from tests.compiler.random_recordings import A, B

@@ -5,9 +5,9 @@ import xml.etree.ElementTree as ET
 import pytest
 
 import minigrad as mg
+from minigrad.compiler.cpu.plan import build
 from minigrad.compiler.passes.sketch import Sketch
-from minigrad.compiler.picture import picture_of
-from minigrad.compiler.plan import build
+from minigrad.compiler.report.picture import picture_of
 from minigrad.viz.layout import place
 from tests.compiler.page_steps import training
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import minigrad as mg
-from minigrad.compiler import schedule, step_text
-from minigrad.compiler.capture import capture
-from minigrad.kernels.threads import threads
+from minigrad.compiler.cpu import schedule, step_text
+from minigrad.compiler.trace.capture import capture
+from minigrad.devices.threads import threads
 from tests.compiler.interpreter import execute
 from tests.compiler.random_recordings import recordings
 from tests.compiler.running import Run

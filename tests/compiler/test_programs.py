@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import minigrad as mg
 from minigrad import errors
-from minigrad.compiler.capture import capture
+from minigrad.compiler.trace.capture import capture
 from tests.compiler.replay import run_captured
 
 VIEWS = (

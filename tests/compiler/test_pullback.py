@@ -14,7 +14,7 @@ from minigrad.errors import (
     SavedValueModifiedError,
     TraceError,
 )
-from minigrad.graph.node import live_nodes
+from minigrad.tape.node import live_nodes
 
 pytestmark = pytest.mark.usefixtures("interpreted_plans")
 

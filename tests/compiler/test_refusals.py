@@ -5,7 +5,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn, optim
-from minigrad.compiler.capture import capture
+from minigrad.compiler.trace.capture import capture
 from minigrad.errors import MinigradError, TraceError
 from minigrad.ops.creation import generator
 

@@ -5,12 +5,12 @@ import re
 import pytest
 
 import minigrad as mg
-from minigrad.compiler.memory_plan import MemoryPlan
+from minigrad.compiler.cpu.plan import build
 from minigrad.compiler.passes.sketch import Sketch
-from minigrad.compiler.plan import build
-from minigrad.compiler.program import CONSTANT, TEMPORARY
-from minigrad.compiler.report import ProgramReport
-from minigrad.compiler.traffic import distinct, instruction_bytes, lives, peak
+from minigrad.compiler.program.program import CONSTANT, TEMPORARY
+from minigrad.compiler.program.traffic import distinct, instruction_bytes, lives, peak
+from minigrad.compiler.report.memory_plan import MemoryPlan
+from minigrad.compiler.report.report import ProgramReport
 from minigrad.errors import ArgumentError
 from tests.compiler.page_steps import adam, training
 

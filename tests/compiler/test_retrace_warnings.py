@@ -7,7 +7,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn
-from minigrad.compiler import retrace
+from minigrad.compiler.trace import retrace
 from minigrad.errors import RetraceWarning
 from tests.compiler.raising import until_error
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
-from minigrad.compiler import epilogue, loop, recompute, schedule, skinny
+from minigrad.compiler.cpu import schedule
+from minigrad.compiler.fuse import epilogue, loop, recompute, skinny
 from minigrad.compiler.passes import simplify
 from minigrad.compiler.passes.printing import show
-from minigrad.compiler.program import CAPTURED, Ref
+from minigrad.compiler.program.program import CAPTURED, Ref
 from tests.compiler import random_recordings, test_passes_random
 from tests.compiler.interpreter import execute
 from tests.compiler.simulated import Simulation, is_fused

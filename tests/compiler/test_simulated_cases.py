@@ -5,12 +5,13 @@ import random
 import numpy as np
 import pytest
 
-from minigrad.compiler import epilogue, loop, recompute, schedule, skinny
-from minigrad.compiler.fuse import fuse
-from minigrad.compiler.inplace import Sharing
-from minigrad.compiler.loop import Loop
+from minigrad.compiler.cpu import schedule
+from minigrad.compiler.fuse import epilogue, loop, recompute, skinny
+from minigrad.compiler.fuse.fuse import fuse
+from minigrad.compiler.fuse.inplace import Sharing
+from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.passes.sketch import Sketch, transposed, view
-from minigrad.kernels.expression import Program, symbol
+from minigrad.formulas.expression import Program, symbol
 from tests.compiler.interpreter import execute
 from tests.compiler.simulated import Simulation
 

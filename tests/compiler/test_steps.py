@@ -5,8 +5,8 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn, optim
-from minigrad.compiler.capture import capture
-from minigrad.kernels.cpu import cpu
+from minigrad.compiler.trace.capture import capture
+from minigrad.devices.cpu.device import cpu
 from minigrad.ops.creation import generator
 from tests.compiler.replay import replay
 

@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 
 import minigrad as mg
-from minigrad.graph.variable import Variable
-from minigrad.kernels.backend import values
+from minigrad.devices.backend import values
 from minigrad.nn import Module
 from minigrad.ops.creation import generator
 from minigrad.optim import Optimizer, Schedule
+from minigrad.tape.variable import Variable
 
 
 def elements(x):

@@ -12,10 +12,10 @@ import minigrad as mg
 from minigrad import cuda, simt
 from minigrad.array.array import Array
 from minigrad.cuda import atomic_add, compiled, grid, load4
+from minigrad.devices.gpu import compiler
 from minigrad.errors import DeviceError, KernelError, NotInCudaError
-from minigrad.kernels.gpu import compiler
 from tests.cuda.kernels import half
-from tests.gpu.doubles import doubled
+from tests.devices.gpu.doubles import doubled
 
 f4 = np.float32
 MORE = f4(3)

@@ -9,9 +9,9 @@ import pytest
 
 import minigrad as mg
 from minigrad.cuda.compiled import translated
+from minigrad.devices.gpu import compiler
 from minigrad.errors import NotInCudaError, SimulationError
-from minigrad.kernels.gpu import compiler
-from minigrad.simt import functions
+from minigrad.simt.language import functions
 from tests.simt.programs import define
 
 BITS = np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.left_shift, np.right_shift

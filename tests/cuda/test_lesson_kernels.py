@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from minigrad.cuda.compiled import translated
-from minigrad.kernels.gpu import compiler
+from minigrad.devices.gpu import compiler
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions" / "13_cuda_kernels.py"
 pytestmark = pytest.mark.skipif(

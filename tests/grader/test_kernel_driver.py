@@ -8,7 +8,7 @@ import numpy as np
 from minigrad.course.l13_cuda_kernels.driver import launched, told
 from minigrad.course.l13_cuda_kernels.launching import Counted, one_line, plain
 from minigrad.errors import KernelError
-from minigrad.simt.language import cuda
+from minigrad.simt.language.language import cuda
 
 f4 = np.float32
 

@@ -62,8 +62,8 @@ def test_kernel_calls_a_device_function_in_a_plain_exercise(exercise, server):
 @pytest.mark.parametrize(
     "line",
     [
-        "import minigrad.kernels",
-        "import minigrad.kernels.gpu.programs",
+        "import minigrad.devices",
+        "import minigrad.devices.gpu.elementwise.programs",
         "from minigrad.cuda.inspection import inspect",
         "import minigrad.simt.nothing",
         "import minigrad.course.l13_cuda_kernels",
@@ -77,6 +77,6 @@ def test_nothing_else_of_minigrad_is_there(exercise, server, line):
 def test_sources_of_the_engines_kernels_cannot_be_opened(exercise, server):
     reads = (
         "from minigrad import cuda\nimport minigrad.simt as simt\n"
-        "path = simt.__file__.replace('simt/__init__', 'kernels/gpu/kernel')\nopen(path).read()"
+        "path = simt.__file__.replace('simt/__init__', 'devices/gpu/kernel')\nopen(path).read()"
     )
     assert message_key(graded(server, exercise, KERNEL.format(imports=reads))) == "closed"

@@ -7,7 +7,7 @@ import numpy as np
 
 import minigrad as mg
 from minigrad import nn, optim
-from minigrad.graph.backward import commit
+from minigrad.tape.backward import commit
 from tests.interrupts import Scenario
 
 SCENARIOS = {}

@@ -15,7 +15,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import optim
-from minigrad.kernels import backend, loader
+from minigrad.devices import backend, loader
 from minigrad.memory import interrupts
 from tests.interrupts import broken, modes
 from tests.memory.interrupt_scenarios import SCENARIOS

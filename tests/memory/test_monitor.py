@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.graph.modes import state
 from minigrad.memory.monitor import Event, Probe, probe, register_probe
+from minigrad.tape.modes import state
 
 
 def test_timeline_pairs_allocs_with_frees_and_names_ops_lines_and_buffers():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.kernels.backend import device_named
+from minigrad.devices.backend import device_named
 from tests.ops.cells import RANDOM, arranged, device_cells, draw, public_ops, samples
 from tests.ops.test_gradients import DIFFERENTIABLE, problem
 from tests.ops.test_values import check

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minigrad as mg
-from minigrad.kernels import blas, structural
-from minigrad.kernels.window import Window
+from minigrad.devices.cpu import blas, structural
+from minigrad.devices.cpu.window import Window
 from minigrad.ops import convolution
 from tests.ops import numeric, oracles
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.kernels import structural
+from minigrad.devices.cpu import structural
 from minigrad.ops.creation import Generator
 
 DRAWS = {

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.kernels.sums import BLOCK
-from minigrad.kernels.threads import threads
+from minigrad.devices.threads import threads
+from minigrad.formulas.sums import BLOCK
 
 TENTH = float(np.float32(0.1))
 BOUND = (BLOCK + 1) * 2.0**-24

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.kernels import programs, structural
-from minigrad.kernels.threads import threads
+from minigrad.devices.cpu import programs, structural
+from minigrad.devices.threads import threads
 from tests.ops.cells import RANDOM, arranged, call, draw, public_ops, samples
 from tests.ops.test_values import check
 

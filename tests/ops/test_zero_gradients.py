@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.graph.node import Node
-from minigrad.kernels.expression import Expression
+from minigrad.formulas.expression import Expression
 from minigrad.ops.plan import ElementwisePlan
+from minigrad.tape.node import Node
 
 INF, NAN = np.inf, np.nan
 X = np.array([0.3, 1.0, -1.0, 2.5])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import minigrad as mg
 from minigrad import nn
-from minigrad.kernels.threads import threads
+from minigrad.devices.threads import threads
 from minigrad.optim.passes import GRAIN, cut
 
 _spec = importlib.util.spec_from_file_location("reference", Path(__file__).parent / "reference.py")

@@ -69,7 +69,7 @@ class Both:
     """
 
     def __init__(self, blocks, threads, per_wave, exact, global_bytes):
-        from minigrad.simt.memory import Memory
+        from minigrad.simt.watch.memory import Memory
 
         self.grid, self.threads, self.per_wave = blocks, threads, per_wave
         self.memory = Memory("kernel", exact=exact)
@@ -79,7 +79,7 @@ class Both:
         self.sites = {}
 
     def begin(self, first):
-        from minigrad.simt.lanes import Lanes
+        from minigrad.simt.machine.lanes import Lanes
 
         blocks = min(self.per_wave, self.grid - first)
         self.lanes = Lanes((self.grid, 1, 1), (self.threads, 1, 1), first, blocks)
@@ -91,7 +91,7 @@ class Both:
             region_guard.full = True  # other tests look at initialisation
 
     def site(self, line):
-        from minigrad.simt.memory import Site
+        from minigrad.simt.watch.memory import Site
 
         return self.sites.setdefault(line, Site("kernel.py", line, 0, f"x[{line}]", "kernel"))
 

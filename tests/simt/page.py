@@ -5,8 +5,8 @@ import pathlib
 import numpy as np
 
 from minigrad import cuda
-from minigrad.simt import loops
-from minigrad.simt.ordering import MOST_LOGGED
+from minigrad.simt.language import loops
+from minigrad.simt.watch.ordering import MOST_LOGGED
 from tests.pages import filled, write_or_print
 from tests.simt.faults import FAULTS
 from tests.simt.planted import found, line_of, marked, runs_clean

@@ -69,7 +69,7 @@ def x_and_out(n, m=None, seed=0):
 def found(case):
     """The error of a planted fault, or None. Endless loops are given up early."""
     limits = {"LOOP_LIMIT": 2000, "LOOP_SECONDS": 0.0, "SPIN_LIMIT": 200}
-    with mock.patch.multiple("minigrad.simt.loops", **limits):
+    with mock.patch.multiple("minigrad.simt.language.loops", **limits):
         try:
             simt.launch(case.kernel, case.blocks, case.threads, case.arguments(), case.shared)
         except SimulationError as error:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from minigrad import simt
-from minigrad.simt.language import cuda
+from minigrad.simt.language.language import cuda
 
 _numbers = itertools.count()
 

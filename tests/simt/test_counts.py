@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from minigrad import cuda, simt
-from minigrad.simt import traffic
-from minigrad.simt.counts import Counts
-from minigrad.simt.lanes import Lanes
+from minigrad.simt.counts import traffic
+from minigrad.simt.counts.counts import Counts
+from minigrad.simt.machine.lanes import Lanes
 
 f4 = np.float32
 

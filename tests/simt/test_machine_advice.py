@@ -11,7 +11,7 @@ from minigrad.errors import (
     OutOfBoundsError,
     SimulationError,
 )
-from minigrad.simt.language import cuda as language
+from minigrad.simt.language.language import cuda as language
 from tests.simt.programs import define
 
 

@@ -92,7 +92,7 @@ def kernel(out):
 
         return kernel
 
-    from minigrad.simt.language import cuda
+    from minigrad.simt.language.language import cuda
 
     for step in (3, 4):
         simt.launch(make(step), 1, 6, (out,))
@@ -227,7 +227,7 @@ def kernel(p, q):
     a, b, c, d = load4(p, i)
     store4(q, i, d, c, b, a)
 """
-    from minigrad.simt.language import load4, store4
+    from minigrad.simt.language.language import load4, store4
 
     x, out = np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
     space = define(text, load4=load4, store4=store4)

@@ -14,7 +14,7 @@ from minigrad.errors import (
     SimulationError,
     UninitializedReadError,
 )
-from minigrad.simt.language import cuda
+from minigrad.simt.language.language import cuda
 from tests.simt.programs import define
 
 

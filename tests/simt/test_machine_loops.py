@@ -5,7 +5,7 @@ from unittest import mock
 import pytest
 
 from minigrad.errors import ArgumentError, EndlessLoopError
-from minigrad.simt import loops
+from minigrad.simt.language import loops
 from tests.simt.test_machine_errors import run
 
 
@@ -52,7 +52,7 @@ def test_an_interrupted_launch_names_the_line_once():
         raise KeyboardInterrupt
 
     body = "    for k in range(3):\n        if k > 1:\n            print(k)"
-    writes = mock.patch("minigrad.simt.functions.sys.stdout.write", stop)
+    writes = mock.patch("minigrad.simt.language.functions.sys.stdout.write", stop)
     with writes, pytest.raises(KeyboardInterrupt) as caught:
         run(body)
     (note,) = caught.value.__notes__

@@ -8,8 +8,8 @@ import pytest
 from numba import types
 from numba.cuda.descriptor import cuda_target
 
-from minigrad.simt.functions import PLAIN
-from minigrad.simt.promotion import BINARY, UNARY, result_dtype
+from minigrad.simt.language.functions import PLAIN
+from minigrad.simt.machine.promotion import BINARY, UNARY, result_dtype
 from tests.simt.programs import define, simt
 
 KINDS = (

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from minigrad.errors import DivergentBarrierError, EndlessLoopError, KernelError
-from minigrad.simt import orders
-from minigrad.simt.language import cuda
-from minigrad.simt.orders import run_in_some_order
+from minigrad.simt.language.language import cuda
+from minigrad.simt.watch import orders
+from minigrad.simt.watch.orders import run_in_some_order
 
 THREADS = 64
 

@@ -14,11 +14,11 @@ import numpy as np
 from minigrad.array.array import Array, moves
 from minigrad.array.dtypes import bool_, int64, uint8
 from minigrad.array.layout import contiguous_strides
+from minigrad.compiler.fuse.inplace import rooted
 from minigrad.compiler.gpu.recorder import recorder_of
-from minigrad.compiler.inplace import rooted
-from minigrad.compiler.program import Ref
-from minigrad.kernels import backend
-from minigrad.kernels.gpu.graph import replayable
+from minigrad.compiler.program.program import Ref
+from minigrad.devices import backend
+from minigrad.devices.gpu.driver.graph import replayable
 from minigrad.memory.interrupts import interruptible, ready, uninterrupted
 
 LINE = 64  # bytes: each part of the arena begins at such a multiple

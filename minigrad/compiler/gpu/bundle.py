@@ -6,14 +6,14 @@ counts steps in float64 stays apart from what updates float32.
 """
 
 from minigrad.array.layout import contiguous_strides
+from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.gpu.fuse import is_by_rows
-from minigrad.compiler.items import conflict
-from minigrad.compiler.loop import Loop
-from minigrad.compiler.program import Ref
-from minigrad.kernels.emitter import TYPE_OF, Operand
-from minigrad.kernels.expression import symbols_of
-from minigrad.kernels.gpu.kernel import gpu_kernel
-from minigrad.kernels.gpu.text import GpuEmitter
+from minigrad.compiler.program.items import conflict
+from minigrad.compiler.program.program import Ref
+from minigrad.devices.gpu.kernel import gpu_kernel
+from minigrad.devices.gpu.text import GpuEmitter
+from minigrad.formulas.emitter import TYPE_OF, Operand
+from minigrad.formulas.expression import symbols_of
 
 MANY = 8  # Loops of a launch
 SMALL = 1 << 16  # elements of a Loop: a larger one is better early, when its gradient is complete

@@ -5,14 +5,14 @@ An item that is one instruction is the call that was written down. A Loop of sev
 """
 
 from minigrad.array.layout import size_of
+from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.gpu.bundle import THREADS, Bundle, Part, kernel_of
 from minigrad.compiler.gpu.fuse import is_alone, is_by_rows
 from minigrad.compiler.gpu.random_text import launch_random
-from minigrad.compiler.items import MatMul
-from minigrad.compiler.loop import Loop
-from minigrad.compiler.program import Ref
-from minigrad.kernels.emitter import TYPE_OF
-from minigrad.kernels.expression import (
+from minigrad.compiler.program.items import MatMul
+from minigrad.compiler.program.program import Ref
+from minigrad.formulas.emitter import TYPE_OF
+from minigrad.formulas.expression import (
     Program,
     absolute,
     call,

@@ -9,14 +9,14 @@ order of its own among the blocks.
 from dataclasses import replace
 
 from minigrad.array.layout import collapse
-from minigrad.compiler.emit import walk
-from minigrad.compiler.fuse import checks_first, place, without_unread
-from minigrad.compiler.hoist import hoist
-from minigrad.compiler.items import MatMul, Opaque
-from minigrad.compiler.loop import Loop
-from minigrad.compiler.piece import copy_of, piece_of
-from minigrad.compiler.program import Instruction
-from minigrad.kernels.expression import (
+from minigrad.compiler.fuse.fuse import checks_first, place, without_unread
+from minigrad.compiler.fuse.hoist import hoist
+from minigrad.compiler.fuse.loop import Loop
+from minigrad.compiler.fuse.piece import copy_of, piece_of
+from minigrad.compiler.program.items import MatMul, Opaque
+from minigrad.compiler.program.program import Instruction
+from minigrad.formulas.emit import walk
+from minigrad.formulas.expression import (
     COMPARISONS,
     ROW_REDUCTIONS,
     Program,

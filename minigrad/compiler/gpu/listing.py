@@ -1,8 +1,8 @@
 """step.source() of a GPU's program: its calls, the kernels that they launch, and their texts."""
 
-from minigrad.compiler.labels import label
-from minigrad.compiler.listing import PLACE, WIDTH, cut, line_of_call
-from minigrad.compiler.report import form_of
+from minigrad.compiler.program.labels import label
+from minigrad.compiler.report.listing import PLACE, WIDTH, cut, line_of_call
+from minigrad.compiler.report.report import form_of
 from minigrad.viz.units import plural
 
 

@@ -6,20 +6,20 @@ What runs is decided without touching a GPU; `bound.Bound` gives the calls memor
 import time
 from typing import Any
 
-from minigrad.compiler.arena import Arena, lives_of
-from minigrad.compiler.functions import weakly
+from minigrad.compiler.cpu.outline import Outline
+from minigrad.compiler.cpu.schedule import Call
+from minigrad.compiler.fuse.arena import Arena, lives_of
+from minigrad.compiler.fuse.inplace import Sharing, rooted
+from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.gpu.bound import Bound
 from minigrad.compiler.gpu.bundle import Bundle, bundled
 from minigrad.compiler.gpu.calls import call_of
 from minigrad.compiler.gpu.fuse import fuse_for_gpu, without_wraps
 from minigrad.compiler.gpu.refusals import check_host_values
-from minigrad.compiler.inplace import Sharing, rooted
-from minigrad.compiler.items import MatMul
-from minigrad.compiler.loop import Loop
-from minigrad.compiler.outline import Outline
 from minigrad.compiler.passes import simplify
-from minigrad.compiler.program import ARGUMENT, CAPTURED
-from minigrad.compiler.schedule import Call
+from minigrad.compiler.program.items import MatMul
+from minigrad.compiler.program.program import ARGUMENT, CAPTURED
+from minigrad.compiler.trace.functions import weakly
 
 
 class GpuPlan(Outline):

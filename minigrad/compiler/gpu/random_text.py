@@ -3,9 +3,9 @@
 A launch that is written down cannot hold them as numbers: they are others at each call.
 """
 
-from minigrad.kernels import loader
-from minigrad.kernels.emitter import TYPE_OF
-from minigrad.kernels.gpu.kernel import gpu_kernel
+from minigrad.devices import loader
+from minigrad.devices.gpu.kernel import gpu_kernel
+from minigrad.formulas.emitter import TYPE_OF
 
 THREADS = 128
 MOST_BLOCKS = 1 << 16

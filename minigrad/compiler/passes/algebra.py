@@ -9,10 +9,10 @@ of -0.0, so it stays; x + -0.0 goes. x * 0 stays as well: it is NaN for an infin
 import math
 
 from minigrad.array.dtypes import float32, int64
-from minigrad.compiler.kinds import Kinds
 from minigrad.compiler.passes.arithmetic import real_of, result
-from minigrad.compiler.program import Instruction, Ref
-from minigrad.kernels.expression import IDENTITY, Expression, Program, symbol, symbols_of
+from minigrad.compiler.program.program import Instruction, Ref
+from minigrad.formulas.expression import IDENTITY, Expression, Program, symbol, symbols_of
+from minigrad.formulas.kinds import Kinds
 
 
 def is_copy(i):

@@ -6,9 +6,9 @@ kernel: those are our own polynomials, and what they give must not depend on who
 
 import numpy as np
 
-from minigrad.compiler.program import Ref
-from minigrad.kernels.emitter import REAL_ONLY
-from minigrad.kernels.expression import COMPARISONS, LOGIC
+from minigrad.compiler.program.program import Ref
+from minigrad.formulas.emitter import REAL_ONLY
+from minigrad.formulas.expression import COMPARISONS, LOGIC
 
 EXACT_SUM = 1 << 24  # integers up to here are float32 numbers, in whatever order they are summed
 
@@ -79,7 +79,7 @@ def result(e, numbers, real):
         numbers: per symbol a Python number.
         real: NumPy's float32 or float64, in which the kernel computes.
 
-    >>> from minigrad.kernels.expression import symbol, exp
+    >>> from minigrad.formulas.expression import symbol, exp
     >>> x = symbol("x")
     >>> result(x * 0.1 + 1, {"x": 0.1}, np.float32), result(exp(x), {"x": 0.1}, np.float32)
     (np.float32(1.01), None)

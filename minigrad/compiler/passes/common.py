@@ -1,7 +1,7 @@
 """Common subexpressions: what was computed before is not computed again."""
 
 from minigrad.compiler.passes.draft import within
-from minigrad.compiler.program import Instruction, Recording, Ref
+from minigrad.compiler.program.program import Instruction, Recording, Ref
 
 WITH_EFFECTS = {"random", "callback"}  # two of them are not one
 OF_ERRORS = {"error"}  # attributes that say how an instruction fails, not what it computes

@@ -7,8 +7,8 @@ from minigrad.array.layout import size_of
 from minigrad.compiler.passes.algebra import is_copy, simpler
 from minigrad.compiler.passes.arithmetic import filled, real_of, reduced, result, stored
 from minigrad.compiler.passes.regions import Intervals, interval
-from minigrad.compiler.program import Instruction, Recording, Ref
-from minigrad.kernels.expression import IDENTITY, symbols_of
+from minigrad.compiler.program.program import Instruction, Recording, Ref
+from minigrad.formulas.expression import IDENTITY, symbols_of
 
 TAKES_NUMBERS = {"elementwise", "rows", "reduce"}
 

@@ -4,8 +4,8 @@ from minigrad.array.layout import expand_strides
 from minigrad.compiler.passes.algebra import is_copy
 from minigrad.compiler.passes.draft import Draft, within
 from minigrad.compiler.passes.regions import shows_same, through
-from minigrad.compiler.program import Ref
-from minigrad.kernels.blas import readable
+from minigrad.compiler.program.program import Ref
+from minigrad.devices.cpu.blas import readable
 
 FORMULAS = {"elementwise", "rows", "reduce"}
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from minigrad.array.overlap import span
 from minigrad.compiler.passes.regions import Intervals, interval, meets_interval, shows_same
-from minigrad.compiler.program import Recording
+from minigrad.compiler.program.program import Recording
 
 
 def eliminate_dead(recording, dead_slices=()):

@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right, insort
 from operator import itemgetter
 
-from minigrad.compiler.program import Recording, Ref
+from minigrad.compiler.program.program import Recording, Ref
 
 POSITION = itemgetter(0)
 

@@ -7,7 +7,7 @@ drops it (zero_grad at its end, or at the beginning of the next), nothing outsid
 from bisect import bisect_right
 
 from minigrad.compiler.passes.regions import Intervals, interval, shows_same
-from minigrad.compiler.program import TEMPORARY, Recording, Value
+from minigrad.compiler.program.program import TEMPORARY, Recording, Value
 
 
 def localise(recording, dead_slices=()):

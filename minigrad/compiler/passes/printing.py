@@ -1,7 +1,7 @@
 """A Recording as readable lines: for reports, lessons and error messages."""
 
-from minigrad.compiler.program import ARGUMENT, CAPTURED, Ref
-from minigrad.kernels.expression import Expression
+from minigrad.compiler.program.program import ARGUMENT, CAPTURED, Ref
+from minigrad.formulas.expression import Expression
 
 WIDEST = 70  # characters of a formula; a longer one is shown by the name of its operation
 SOURCE_COLUMN = 56

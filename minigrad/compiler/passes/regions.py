@@ -94,7 +94,7 @@ def through(ref, base, other):
 
     base: contiguous, all of its Value.
 
-    >>> from minigrad.compiler.program import Ref
+    >>> from minigrad.compiler.program.program import Ref
     >>> base, other = Ref("t", (3, 4), (4, 1)), Ref("x", (3, 4), (1, 3), 100)
     >>> through(Ref("t", (4, 2), (1, 4), 4), base, other)[1:]
     ((4, 2), (3, 1), 101)

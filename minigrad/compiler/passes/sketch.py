@@ -2,7 +2,7 @@
 
 from minigrad.array.dtypes import as_dtype
 from minigrad.array.layout import broadcast_shapes, contiguous_strides, size_of
-from minigrad.compiler.program import (
+from minigrad.compiler.program.program import (
     ARGUMENT,
     CAPTURED,
     TEMPORARY,
@@ -12,7 +12,7 @@ from minigrad.compiler.program import (
     Value,
     whole,
 )
-from minigrad.kernels.expression import IDENTITY, Program, call, symbol
+from minigrad.formulas.expression import IDENTITY, Program, call, symbol
 
 
 class Sketch:

@@ -4,7 +4,7 @@ import gc
 from typing import Any
 
 import minigrad
-from minigrad.graph import node as graph_node
+from minigrad.tape import node as graph_node
 
 mg: Any = minigrad  # its names appear when they are asked for first
 

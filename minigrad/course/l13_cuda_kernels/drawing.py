@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.simt.orders import Moment, run_in_some_order
+from minigrad.simt.watch.orders import Moment, run_in_some_order
 
 BLOCKS = ("#3b6fd4", "#e0812c", "#3f9a5f", "#8a5cc2")
 IDLE = "#d5d9e0"

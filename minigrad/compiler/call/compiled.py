@@ -1,0 +1,438 @@
+"""mg.compile: a function whose calls run as one program."""
+
+import copy
+import functools
+import os
+import threading
+import time
+import weakref
+from types import MethodType
+
+from minigrad.arguments import flag
+from minigrad.compiler.call.failures import after_failure, warn
+from minigrad.compiler.call.inspection import Inspection
+from minigrad.compiler.call.tracing import traced
+from minigrad.compiler.call.wrapper import MISS, RECHECK
+from minigrad.compiler.gpu.refusals import Unfit
+from minigrad.compiler.trace import donation
+from minigrad.compiler.trace.callbacks import Notes, Unlearned
+from minigrad.compiler.trace.functions import check_function, refuse_options, signature_of, weakly
+from minigrad.compiler.trace.guards import Description
+from minigrad.compiler.trace.numbers import Places
+from minigrad.compiler.trace.pullback import pullbacks, without_freed_graphs
+from minigrad.compiler.trace.retrace import Causes, Comparison, changed_error
+from minigrad.compiler.trace.surroundings import Surroundings
+from minigrad.devices import backend
+from minigrad.errors import ArgumentError, ArgumentTypeError
+from minigrad.memory.interrupts import interruptible, ready, uninterrupted
+from minigrad.nn import Module
+from minigrad.tape.modes import state
+from minigrad.tape.node import user_place
+from minigrad.tape.writes import writes
+
+MOST_TRACES = 16
+MOST_UNFIT = 64
+MOST_MET = 8  # sets of objects that are remembered, to know a new one
+
+_alive = weakref.WeakSet()
+
+
+def _renew_locks():
+    """In a forked child: a thread that was in a step is not there to come out of it."""
+    for step in list(_alive):
+        if not step._lock._is_owned():
+            step._lock, step._inside.is_busy = threading.RLock(), False
+    for pullback in list(pullbacks):
+        if not pullback._lock._is_owned():
+            pullback._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
+
+
+def compile(f=None, *, donate=(), strict=True, **unknown):
+    """Makes one program of all that a function does with Variables: a whole training step.
+
+    A decorator, `@mg.compile` or `@mg.compile(donate=...)`, for functions and methods; or
+    `mg.compile(f)` of anything that can be called, a Module too.
+
+    The first call is *traced*: f runs with values that have no numbers, and what it does is written
+    down, optimised and compiled. This call and those that follow run that program, and no Python.
+    If the first trace fails, the call runs as usual, and the second one is traced.
+
+    What it leaves behind is what f leaves behind: parameters, `.grad`, optimizer state, running
+    statistics, random numbers, versions, learning rates of schedules that f steps. A view of an
+    argument, or of another result, comes as a copy. A result that can be differentiated when f
+    returns is the output of one node, whose backward is a program, too: `mg.compile(model)` and
+    `loss.backward()` outside work. The loss of a whole step, `backward` and `optimizer.step()`
+    included, carries no graph; such steps are fastest. While somebody looks on (a timeline, anomaly
+    detection, records, `mg.use`), or another device is active, f runs as usual. A program runs on
+    the device of its arguments, or of what it finds outside; on `cuda` it is made of CUDA graphs.
+
+    **What is looked at in each call**, and leads to another program if it is new: how the arguments
+    are nested; shapes, strides, dtypes, devices, requires_grad of Variables, which share memory;
+    strings by value, and numbers until they change; other objects by identity; whether `.grad` is
+    None; the modes (`no_grad`, `inference`); and whether an attribute of any Module, Parameter,
+    optimizer or GradManager has been set since, or a hook (after train() and eval() in turn, each
+    finds its program again). NumPy arrays are refused: `mg.variable(x)` or `mg.from_numpy(x)`.
+
+    **Numbers that change**, in arguments, closures, globals or attributes that f's code names, cost
+    one more trace: then they are read at each run. What Python decides by them, a branch or a
+    size, leads to another program where it is decided otherwise.
+
+    **What is frozen**: every other string, NumPy array and object that f finds outside, and what
+    lists and dicts hold. Calls 3, 5, 9, 17, ... are traced again and
+    compared; a difference raises TraceError with the line and both values. MINIGRAD_COMPILE=check
+    does so at each call, MINIGRAD_COMPILE=0 runs f as usual, always; the variable is read when the
+    function is compiled.
+
+    **What can still escape**: what Python alone does happens when f is traced, and in no other
+    call: printing a string, appending a number to a list, counting calls, writing a file. What is
+    frozen and changes between calls that are not compared is used as it was.
+    Keeping a value that f makes (self.h = h) raises TraceError: write it in place
+    (self.h.copy_(h)).
+
+    Args:
+        f: the function.
+        donate: positions or names of arguments whose memory results may take over. Using such a
+            value, or a view of it, after the call raises DonatedError; a clone stays valid.
+        strict: whether a donation that no result can use raises.
+
+    Raises:
+        TraceError: f does what no program can do, or something else than before.
+
+    >>> import minigrad as mg
+    >>> @mg.compile
+    ... def distance(x, y):
+    ...     return ((x - y) * (x - y)).sum().sqrt()
+    >>> a, b = mg.variable([0.0, 0.0]), mg.variable([3.0, 4.0])
+    >>> [distance(a, b).item() for _ in range(3)]
+    [5.0, 5.0, 5.0]
+    """
+    refuse_options(unknown)
+    if f is None:
+        return functools.partial(compile, donate=donate, strict=strict)
+    return (CompiledModule if isinstance(f, Module) else Compiled)(f, donate, strict)
+
+
+class Inside:
+    """Whether a thread is inside a call, which has the lock."""
+
+    __slots__ = ("is_busy",)
+
+    def __init__(self):
+        self.is_busy = False
+
+
+class Compiled(Inspection):
+    """A compiled function; see `mg.compile`.
+
+    traces: the programs it has, the one used last first; see `tracing.Traced`.
+    """
+
+    def __init__(self, function, donate=(), strict=True):
+        if isinstance(function, Compiled):
+            raise ArgumentTypeError("compile: this function is compiled already", function.name)
+        check_function(function)
+        functools.update_wrapper(self, function, updated=())
+        self.name = getattr(function, "__qualname__", type(function).__name__)
+        self.names, self.is_open = signature_of(function)
+        self.function, self.donate = function, donation.checked(donate, self)
+        self.strict = flag("compile", "strict", strict)
+        self.mode = os.environ.get("MINIGRAD_COMPILE", "")
+        if self.mode not in ("", "0", "1", "check"):
+            raise ArgumentError(
+                "MINIGRAD_COMPILE: wanted 0 (run as usual), check (compare at each call) or 1",
+                f"{self.mode!r}",
+            )
+        self.traces, self._runs, self._met, self._causes = [], [], [], Causes()
+        self._lost = False  # whether a set of objects has died
+        self.notes = Notes()  # of custom Functions that run as usual
+        self._unfit = set()  # keys of calls that no program can be made for
+        self.places, self.surroundings = Places(), Surroundings(function)
+        self._lock, self._inside = threading.RLock(), Inside()
+        _alive.add(self)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else MethodType(self, instance)
+
+    def __getattr__(self, name):
+        if name.startswith("__") or "function" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self.function, name)  # of a Module: parameters, train, ...
+
+    def __copy__(self):
+        return type(self)(self.function, self.donate, self.strict)
+
+    def __deepcopy__(self, memo):
+        return type(self)(copy.deepcopy(self.function, memo), self.donate, self.strict)
+
+    def __reduce_ex__(self, protocol):
+        raise ArgumentTypeError(
+            f"pickle: '{self.name}' is compiled for the objects of this process",
+            fix="pickle what it is made of, and compile again",
+        )
+
+    def __repr__(self):
+        return f"<compiled {self.name}: {len(self.traces)} programs>"
+
+    # -- calling -------------------------------------------------------------------------------
+
+    def __call__(self, *args, **kwargs):
+        ready()
+        with self._lock:
+            inside = self._inside
+            if inside.is_busy:  # by itself: from inside, or from a finalizer
+                return self._as_usual(args, kwargs)
+            inside.is_busy = True
+            try:
+                runs = self._runs
+                if runs:
+                    out = runs[0](args, kwargs)
+                    if out is not MISS and out is not RECHECK:
+                        return out
+                    return self._again(args, kwargs, out)
+                return self._first(args, kwargs)
+            finally:
+                inside.is_busy = False
+
+    @interruptible
+    def _as_usual(self, args, kwargs):
+        """The function itself; donated values are spent. Results are as those of a program."""
+        if state.trace is not None:
+            return self.function(*args, **kwargs)
+        if not self.donate:
+            return without_freed_graphs(self._noted(args, kwargs), args, kwargs)
+        place = user_place()
+        described = Description(args, kwargs, self.names, self.is_open)
+        members = donation.members_of(described, self.donate, self.names)
+        storages = [m.array.storage for m in members]
+        result = self._noted(args, kwargs)
+        result = without_freed_graphs(result, args, kwargs)
+        return donation.after_eager(result, storages, self.name, place)
+
+    def _noted(self, args, kwargs):
+        """What the function returns; notes what custom Functions inside it return."""
+        before, state.notes = state.notes, self.notes
+        try:
+            return self.function(*args, **kwargs)
+        finally:
+            state.notes = before
+
+    def _again(self, args, kwargs, answer):
+        """A call that the program used last does not answer at once."""
+        for k, trace in enumerate(list(self.traces)):
+            if answer is MISS and (trace.wrapper.recognises() or k):
+                answer = trace.run(args, kwargs)
+            if answer is MISS:
+                continue
+            self._to_front(trace)
+            return self._compared(trace, args, kwargs) if answer is RECHECK else answer
+        return self._first(args, kwargs)
+
+    @uninterrupted
+    def _to_front(self, trace):
+        self.traces = [trace, *(t for t in self.traces if t is not trace)][:MOST_TRACES]
+        self._runs = [t.run for t in self.traces]
+
+    def _first(self, args, kwargs):
+        """A call that no program answers."""
+        if (
+            state.trace is not None  # inside another compiled step: a part of its program
+            or self.mode == "0"
+            or state.watchers
+            or backend._active.device is not None
+        ):
+            return self._as_usual(args, kwargs)
+        described = self._described(args, kwargs)
+        is_first = described.identities not in self._met and len(self._met) < MOST_MET
+        if is_first and self._lost_some():
+            result = self._as_usual(args, kwargs)
+            self._met.append(described.identities)
+            warn(self._causes.stranger(self.name, described.identities))
+            return result
+        trace = None
+        if described.key not in self._unfit:
+            try:
+                trace = self._trace_numbers(args, kwargs, described, is_first)
+            except Unfit as error:
+                self._leave_eager(described, error.why)
+            except Unlearned:  # this call tells
+                pass
+            except Exception:
+                if not is_first:
+                    raise
+        # if the first trace fails, the usual error comes as usual; and what a function makes once,
+        # as a mask or its state, is there at the next call
+        answer = MISS if trace is None else trace.first_run(args, kwargs)
+        if answer is MISS or answer is RECHECK:  # another thread set an attribute meanwhile
+            answer = self._as_usual(args, kwargs)
+        if is_first:
+            self._met.append(described.identities)
+        return answer
+
+    def _lost_some(self):
+        """Whether objects that the step was called with have died.
+
+        Others may live no longer than their call. Then nobody would use their programs.
+        """
+        alive = [met for met in self._met if all(i.reference() is not None for i in met)]
+        self._lost = self._lost or len(alive) < len(self._met)
+        self._met = alive
+        return self._lost
+
+    def _leave_eager(self, described, why):
+        """Calls like this one run as usual from now on; says so once."""
+        if not self._unfit:
+            warn(f"'{self.name}' is not compiled and runs as usual: {why}")
+        if len(self._unfit) < MOST_UNFIT:
+            self._unfit.add(described.key)
+
+    # -- tracing -------------------------------------------------------------------------------
+
+    def _described(self, args, kwargs):
+        """The Description of a call; numbers that have changed since the one before move."""
+        moving, outside = self.places.wanted(), self._outside(args)
+        described = Description(args, kwargs, self.names, self.is_open, moving, outside)
+        if self.places.learn(described.numbers):
+            return self._described(args, kwargs)
+        return described
+
+    def _outside(self, args):
+        """The numbers that the function finds outside."""
+        places = self.surroundings.places(args)
+        for place in places:
+            place.is_moving = place.is_moving and place.where not in self.places.fixed
+        return places
+
+    def _trace_numbers(self, args, kwargs, described, is_first):
+        """A Traced for this call. Where no trace can be made with numbers that move, without."""
+        try:
+            return self._trace(args, kwargs, described, is_first)
+        except (Unfit, Unlearned):
+            raise
+        except Exception:
+            moving = {*described.moving, *described.outside}
+            if not moving:
+                raise
+            fixed, self.places.fixed = self.places.fixed, self.places.fixed | moving
+            try:
+                return self._trace(args, kwargs, self._described(args, kwargs), is_first)
+            except Exception:
+                self.places.fixed = fixed  # they were not the reason
+                raise
+
+    def _trace(self, args, kwargs, described, is_first=False):
+        """A Traced for this call: an old one, an old program for other arguments, or a new one."""
+        self.traces = [t for t in self.traces if t.is_alive]
+        began = time.perf_counter()
+        new = traced(self, args, kwargs, described, is_first)
+        self._causes.spent(began, time.perf_counter())
+        if new.kept:
+            new.build()
+            new.check_donations(self.strict)
+            new.wrap(functools.partial(self._failed, new), False)
+            return new
+        for old in self.traces:
+            is_here = old.capture.device == new.capture.device
+            if is_here and Comparison(old, new).difference() is None:
+                if self._causes.are_costly():
+                    self._warn(new)
+                if old.is_for(new):
+                    old.renew()
+                    self._to_front(old)
+                    return old
+                new.take(old)
+                if old.key == new.key:
+                    self.traces = [t for t in self.traces if t is not old]
+                new.seconds = old.seconds
+                break
+        else:
+            self._warn(new)
+            began = time.perf_counter()
+            new.build()
+            ended = time.perf_counter()
+            self._causes.compiled(ended - began)
+            new.seconds = ended - new.began
+        new.check_donations(self.strict)
+        failed = functools.partial(weakly(self._failed), weakref.proxy(new))  # no cycle with `run`
+        new.wrap(failed, self.mode == "check")
+        if is_first and self.mode != "check":
+            new.wrapper.left[0] += 1  # the third call is the first that is compared
+        self._to_front(new)
+        return new
+
+    def _compared(self, trace, args, kwargs):
+        """Traces again: the function must do what it did. Then runs the program."""
+        trace.wrapper.left[0] = 1  # if this call fails, the next one compares
+        moving = {**trace.description.moving, **trace.description.outside}
+        outside = self._outside(args)
+        described = Description(args, kwargs, self.names, self.is_open, moving, outside)
+        again = traced(self, args, kwargs, described)
+        found = Comparison(trace, again).difference()
+        if found is not None:
+            self.traces = [t for t in self.traces if t is not trace]
+            self._runs = [t.run for t in self.traces]
+            raise changed_error(self.name, found)
+        trace.count_on()
+        answer = trace.run(args, kwargs)
+        if answer is MISS or answer is RECHECK:
+            return self._as_usual(args, kwargs)
+        return answer
+
+    def _warn(self, new):
+        changed = any(
+            old.key == new.key and old.wrapper.known_writes[0] != writes.count
+            for old in self.traces
+        )
+        more = {("a Module", "attributes"): writes.count if changed else None}
+        self._causes.add(new.facts | more)
+        warn(self._causes.sentence(self.name))
+
+    def _failed(self, trace, status, args, kwargs, storages):
+        """A check did not hold: the usual error, if nothing has been changed yet."""
+        return after_failure(self._as_usual, trace, status, args, kwargs, storages)
+
+
+class CompiledModule(Compiled):
+    """A compiled Module, which behaves like the Module: `net.parameters()`, `net.eval()`, `net[0]`.
+
+    What a method gives as the Module itself comes as the compiled one: `net = net.eval()`.
+    """
+
+    def __getattr__(self, name):
+        found = super().__getattr__(name)
+        if not isinstance(found, MethodType) or found.__self__ is not self.function:
+            return found
+
+        @functools.wraps(found)
+        def method(*args, **kwargs):
+            out = found(*args, **kwargs)
+            return self if out is self.function else out
+
+        return method
+
+    def __setattr__(self, name, value):
+        if name in self.__dict__ or "_inside" not in self.__dict__:  # the last that is made
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self.function, name, value)
+
+    def __delattr__(self, name):
+        delattr(self.function, name)
+
+    def __getitem__(self, index):
+        return self.function[index]
+
+    def __len__(self):
+        return len(self.function)
+
+    def __iter__(self):
+        return iter(self.function)
+
+    def __bool__(self):
+        return True
+
+    def __contains__(self, x):
+        return x in self.function

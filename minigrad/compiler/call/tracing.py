@@ -1,0 +1,302 @@
+"""One trace of a compiled function: what was captured, for which arguments, and its program."""
+
+import functools
+import time
+from typing import Any, NamedTuple
+
+from minigrad.compiler.call.gpu_wrapper import GpuWrapper
+from minigrad.compiler.call.wrapper import Wrapper
+from minigrad.compiler.cpu.plan import build
+from minigrad.compiler.gpu.plan import build_for_gpu
+from minigrad.compiler.gpu.refusals import Unfit, check_arguments
+from minigrad.compiler.program.program import CAPTURED, whole
+from minigrad.compiler.trace import donation
+from minigrad.compiler.trace.capture import capture
+from minigrad.compiler.trace.gradients import settle
+from minigrad.compiler.trace.numbers import Numbers
+from minigrad.compiler.trace.pullback import raise_failed
+from minigrad.compiler.trace.refusals import OtherDevice, escaped_error
+from minigrad.compiler.trace.standins import StandIns, give_memory
+from minigrad.compiler.trace.structure import Output, outputs_of
+from minigrad.compiler.trace.surroundings import replaced
+from minigrad.compiler.trace.trace import HOST
+from minigrad.devices import backend
+from minigrad.devices.backend import default_device
+from minigrad.errors import TraceError
+from minigrad.ops.creation import generator
+from minigrad.tape.modes import state
+
+
+class FirstAnswer(NamedTuple):
+    """What the program of a first call returns if the function keeps values outside."""
+
+    result: Any
+    kept: list
+
+
+class Traced:
+    """A program for one kind of arguments.
+
+    key: what must be equal for it to be used; facts: the same in words. capture: what was traced;
+    plan: the program. groups: a standins.Group per argument Value; members: a Member per Variable
+    passed in. donated: indices of donated argument Values; unused: Members whose memory no result
+    could take; copies: {donated index: in how many calls its memory was copied, since somebody
+    shared or saw it}; default: the device of new arrays, None for the CPU; moving: see `gradients`;
+    run: see `wrapper`; seconds: of tracing and compiling. numbers: see `numbers`. draws: whose
+    numbers it draws. kept: [(weak reference to an Array, its result)] of values that the first call
+    leaves outside: its program runs once.
+    """
+
+    draws = generator
+
+    def __init__(self, step, description, found, groups, members, donated, numbers):
+        self.function = step.function
+        self.numbers = numbers
+        key = description.key, _modes(), default_device().name, numbers.key()
+        self.name, self.key = step.name, key
+        self.description, self.capture, self.moving = description, found, settle(found)
+        self.groups, self.members = groups, members
+        self.donated = [k for k, g in enumerate(groups) if any(m in donated for m in g.members)]
+        self.modes, self.identities = _modes(), description.identities
+        self.default = backend._active.default
+        self.facts = _facts(description, found, numbers)
+        self.plan: Any = None
+        self.wrapper: Any = None
+        self.run: Any = None
+        self.unused, self.copies, self.kept = [], {}, []
+        self.began = self.seconds = 0.0
+        self._next, self._is_checked = 2, False
+
+    @property
+    def is_alive(self):
+        """Whether the objects that it was traced for are there."""
+        return all(i.reference() is not None for i in self.identities)
+
+    def is_for(self, other):
+        """Whether it answers the same calls as another trace, which does the same."""
+        return self.key == other.key and all(
+            a.storage is b.storage
+            for a, b in zip(self.groups, other.groups, strict=True)
+            if a.is_fixed
+        )
+
+    def renew(self):
+        """A tracing, since attributes were set, has found this program: it holds with them too."""
+        self.wrapper.learn()
+        if self.wrapper.left[0] == 1:  # it would be compared now, which has just been done
+            self.count_on()
+
+    def take(self, other):
+        """Uses the program of another trace that does the same."""
+        self.plan, self.capture, self.moving = other.plan, other.capture, other.moving
+
+    def build(self):
+        """Makes the program. Raises Unfit if the device cannot run it."""
+        self.plan = _planned(self.capture, self.moving)
+        link = self.capture.link
+        for pullback in link.pullbacks.values() if link is not None else ():
+            pullback.make = _make
+            if self.capture.device != HOST:  # only now the step can still run as usual
+                pullback.plan = _planned(pullback.capture)
+
+    def wrap(self, failed, is_checked):
+        """Makes the wrapper. is_checked: trace again at every call; failed: see Wrapper."""
+        wrapper = _wrapped(self, failed)
+        self.wrapper, self.run, self._is_checked = wrapper, wrapper.run, is_checked
+        for member in self.members:  # what was passed in the traced call is not kept
+            member.forget()
+        for group in self.groups:
+            group.forget()
+
+    def count_on(self):
+        """After a comparison: when the next one is due, at calls 2, 4, 8, ... of this program."""
+        distance = 1 if self._is_checked else self._next
+        self._next *= 2
+        self.wrapper.left[0] = distance + 1
+
+    def keep(self, escaped):
+        """Makes values that are kept outside results. escaped: [(weak reference, Value)]."""
+        refs = self.capture.recording.results
+        self.kept = [(reference, len(refs) + k) for k, (reference, _) in enumerate(escaped)]
+        refs += [whole(value) for _, value in escaped]
+        outputs = [Output("result", k) for _, k in self.kept]
+        self.capture.structure = FirstAnswer(self.capture.structure, outputs)
+
+    def first_run(self, args, kwargs):
+        """As `run`; gives memory to what is kept outside."""
+        answer = self.run(args, kwargs)
+        if type(answer) is not FirstAnswer:
+            return answer
+        for (reference, _), v in zip(self.kept, answer.kept, strict=True):
+            array = reference()
+            if array is not None:
+                give_memory(array, v.array)
+        return answer.result
+
+    # -- donation ------------------------------------------------------------------------------
+
+    def returns(self, index):
+        """Whether the step returns the Variable of an argument Value itself, written in place."""
+        members = {
+            k for k, m in enumerate(self.members) if any(m is x for x in self.groups[index].members)
+        }
+        return any(
+            o.kind == "argument" and o.index in members for o in outputs_of(self.capture.structure)
+        )
+
+    def check_donations(self, strict):
+        """Raises, if strict, where no result takes the memory of a donated argument."""
+        taken = {value.index for value in self.plan.taken.values()}
+        unused = [k for k in self.donated if k not in taken and not self.returns(k)]
+        self.unused = [self.groups[k].members[0] for k in unused]
+        if self.unused and strict:
+            argument = self.capture.recording.arguments[unused[0]]
+            reasons = [why for _, owner, why in self.plan.refused if owner is argument]
+            size_or_dtype = "its size or dtype differs"
+            why = next((w for w in reasons if w != size_or_dtype), "")
+            raise donation.unused_error(self.unused, self.plan.results, why)
+
+
+def _planned(found, moving=()):
+    """The plan of a Capture. Raises Unfit if the device cannot run it."""
+    calls = [i.name for i in found.recording.instructions if i.op == "callback"]
+    if calls and found.device != HOST:
+        raise Unfit(f"{calls[0]} is Python, and the step computes on {found.device}")
+    if found.device == HOST:
+        return build(found.recording, found.idle)
+    return build_for_gpu(found.recording, found.idle, found.device, moving)
+
+
+def _wrapped(binding, failed):
+    return (Wrapper if binding.capture.device == HOST else GpuWrapper)(binding, failed)
+
+
+def _make(pullback):
+    """Makes the program of a Pullback, and its wrapper; returns what runs it."""
+    began = time.perf_counter()
+    plan = pullback.plan = pullback.plan or _planned(pullback.capture)
+    wrapper = _wrapped(pullback, functools.partial(raise_failed, plan))
+    wrapper.left[0] = 0  # it is never traced again
+    pullback.wrapper, pullback.run = wrapper, wrapper.run
+    pullback.seconds = time.perf_counter() - began
+    return pullback.run
+
+
+def traced(step, args, kwargs, description, is_first=False):
+    """Runs a compiled step's function under the trace: a Traced without a plan.
+
+    The program is for the device of the arguments; of a step that has none, or arguments on the CPU
+    alone, for that of the first other memory that it meets; if it meets none, for the default one.
+
+    Args:
+        is_first: whether values that the function keeps outside become results; see `Traced.keep`.
+
+    Raises:
+        TraceError: it cannot become a program.
+    """
+    devices = [m.array.device for m in description.members]
+    found = [d for d in devices if d != HOST]
+    device = found[0] if found else HOST
+    try:
+        new = _traced(step, args, kwargs, description, device, is_first)
+    except OtherDevice as other:
+        if found:
+            raise
+        device = other.found
+    else:
+        device = default_device().name
+        if devices or device == HOST or new.capture.recording.values(CAPTURED):
+            return new
+    return _traced(step, args, kwargs, description, device, is_first)
+
+
+def _traced(step, args, kwargs, description, device, is_first):
+    began = time.perf_counter()
+    donated = donation.members_of(description, step.donate, step.names) if step.donate else []
+    numbers = Numbers(step.places)
+    stand_ins = StandIns(description, args, kwargs, numbers)
+    outside = description.outside.items()
+    with replaced([(p, numbers.argument(p.get(), where)) for where, p in outside]):
+        found = capture(
+            step.function,
+            stand_ins.args,
+            stand_ins.kwargs,
+            stand_ins.of(donated),
+            device,
+            numbers,
+            step.notes,
+        )
+    stand_ins.check_unchanged()
+    stand_ins.check_leaves(found)
+    escaped = found.kept()
+    if escaped and not is_first:
+        raise escaped_error([value for _, value in escaped])
+    by_base = {id(g.base): g for g in stand_ins.groups}
+    groups = [by_base[id(value.storage)] for value in found.recording.arguments]
+    members = [stand_ins.member_of[id(v)] for v in found.variables]
+    for value, group in zip(found.recording.arguments, groups, strict=True):
+        value.name = value.name or group.where
+        if not group.is_fixed:
+            value.storage = None
+    found.variables = []
+    stand_ins.let_go(is_first)
+    _check_aliases(found, groups, donated)
+    check_arguments(found.recording, groups, device)
+    numbers.let_go()
+    new = Traced(step, description, found, groups, members, donated, numbers)
+    new.began = began
+    if escaped:
+        new.keep(escaped)
+    return new
+
+
+def _check_aliases(found, groups, donated):
+    """Raises if memory that the step writes is also reached in another way.
+
+    Either an argument's memory is reached from outside, too, or memory from outside the engine
+    (mg.from_numpy) lies under two Storages.
+    """
+    captured = {v.storage: v for v in found.recording.values("captured")}
+    reached = [*(g.storage for g in groups), *captured]
+    for value, group in zip(found.recording.arguments, groups, strict=True):
+        is_donated = any(m in donated for m in group.members)
+        is_written = value in found.written
+        other = None if group.is_fixed else captured.get(group.storage)
+        if other is not None and (is_donated or is_written or other in found.written):
+            what = "is donated" if is_donated else "is written in place"
+            raise TraceError(
+                f"{group.where} {what}, and the compiled step also reaches its memory from outside",
+                f"{value.dtype}[{value.size}]",
+                "use the argument or the outside name in the step, not both; or pass a clone",
+            )
+        if is_written or is_donated:
+            _check_foreign(group.where, group.storage, reached)
+    for storage, value in captured.items():
+        if value in found.written:
+            _check_foreign(value.name or "memory from outside", storage, reached)
+
+
+def _check_foreign(where, storage, reached):
+    other = storage.shares_foreign_bytes(reached)
+    if other is not None:
+        raise TraceError(
+            f"{where} is written in place, and the compiled step also reaches its bytes through "
+            "another array of mg.from_numpy",
+            f"{storage.dtype}[{storage.size}] and {other.dtype}[{other.size}]",
+            "copy one of them: mg.variable(a) instead of mg.from_numpy(a)",
+        )
+
+
+def _modes():
+    return state.path, state.is_inference, state.recording
+
+
+def _facts(description, found, numbers):
+    facts = dict(description.facts)
+    for leaf in numbers.deciding():
+        facts[leaf.where, "value"] = description.numbers[leaf.where]
+    facts["the call", "mode (recording, inference)"] = state.recording, state.is_inference
+    for effect in found.grads:
+        if effect.leaf is not None:
+            facts[effect.where, "whether .grad is None"] = effect.was_none
+    return facts

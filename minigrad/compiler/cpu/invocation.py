@@ -1,0 +1,220 @@
+"""One line of a step: a call with its arguments, however the step is written down."""
+
+from typing import NamedTuple
+
+from minigrad.array.dtypes import float64
+from minigrad.compiler.cpu.opaque_text import OwnPart, opaque_text
+from minigrad.compiler.fuse.epilogue import rows_of_block, tile_text
+from minigrad.compiler.program.program import Value
+from minigrad.devices.cpu.blas import plan as product_plan
+from minigrad.formulas.emitter import POINTER_OF, TYPE_OF
+
+
+class Address(NamedTuple):
+    """A place in memory: bytes from the begin of a Value."""
+
+    value: Value
+    place: int
+
+
+class Invocation(NamedTuple):
+    """A statement with holes.
+
+    template: text with {0}, {1}, ... for the arguments, and {b}, {e} for the range of the thread.
+    arguments: Addresses and ints. extent, grain: what the range is cut from.
+    """
+
+    template: str
+    arguments: list
+    extent: int = 0
+    grain: int = 1
+
+
+class Writer:
+    """Makes the Invocations of calls; functions: texts of kernels, each with its name."""
+
+    def __init__(self, n_threads, owner):
+        self.n_threads, self._owner = n_threads, owner
+        self.functions, self.includes, self.checks = {}, set(), []
+        self.tiles = {}  # texts of products with an epilogue -> names
+
+    def of(self, call):
+        """The Invocations of a Call."""
+        return getattr(self, f"_{call.kind}")(call)
+
+    def address(self, value, offset=0):
+        """Where an element of a Value lies."""
+        return Address(self._owner.get(value, value), offset * value.dtype.itemsize)
+
+    def _name(self, text):
+        """The name of a kernel: equal texts are one function."""
+        name = self.functions.get(text)
+        if name is None:
+            name = self.functions[text] = f"kernel{len(self.functions)}"
+        return name
+
+    def _loop(self, call):
+        holes = self._kernel_holes(call)
+        kernel = call.kernel
+        text = f"{self._name(kernel.text)}({', '.join([*holes.texts, '{b}', '{e}'])})"
+        return [Invocation(text, holes.values, kernel.extent, max(1, kernel.grain))]
+
+    def _kernel_holes(self, call, first=0):
+        """The arguments of a call's kernel, but for its range."""
+        kernel, holes = call.kernel, Holes(first)
+        self.includes |= set(kernel.includes)
+        for value, offset in kernel.pointers:
+            holes.add(f"{POINTER_OF[value.dtype.name]}({{}})", self.address(value, offset))
+        for partial in call.partials:
+            holes.add("f8_at({} + 64 * t)", self.address(partial))
+        if call.scratch is not None:
+            at, pointer = self.address(call.scratch), POINTER_OF[call.scratch.dtype.name]
+            if call.is_cut:
+                step = self._scratch_step(call) * call.scratch.dtype.itemsize
+                holes.add(f"{pointer}({{}} + {{}} * t)", at, step)
+            else:
+                holes.add(f"{pointer}({{}})", at)
+        for n in kernel.numbers:
+            holes.add("{}", n)
+        return holes
+
+    def _tile(self, call, plan):
+        """A product in blocks of rows, each followed by the epilogue's kernel."""
+        item, kernel = call.item, call.kernel
+        (m, n, k, lda, ldb, ldc, ta, tb), _, ((i, j, o),) = plan
+        kind = TYPE_OF[item.out.dtype.name].lower()
+        name = self._name(kernel.text)
+        tile = tile_text(kernel, name, kind, 1 if kernel.extent == m else n)
+        tile = self.tiles.setdefault(tile, f"tile{len(self.tiles)}")
+        holes = Holes()
+        for x, offset in ((item.a, i), (item.b, j), (item.out, o)):
+            holes.add("{}", self.address(x.value, x.offset + offset))
+        for number in (n, k, lda, ldb, ldc, ta, tb, rows_of_block(n)):
+            holes.add("{}", number)
+        more = self._kernel_holes(call, len(holes.values))
+        text = f"{tile}({', '.join([*holes.texts, *more.texts, '{b}', '{e}'])})"
+        return Invocation(text, [*holes.values, *more.values], m, 16)
+
+    def _scratch_step(self, call):
+        return call.scratch.size // self.n_threads
+
+    def _finish(self, call):
+        """What threads have summed, added up."""
+        if call.kernel is None:
+            return [self._finish_opaque(call)]
+        found, partials = [], iter(call.partials)
+        for what, k, slot, count in call.kernel.partial:
+            o, holes = call.item.outputs[k], Holes()
+            if what == "all":
+                kind, pointer = TYPE_OF[o.value.dtype.name], POINTER_OF[o.value.dtype.name]
+                holes.add(f"{pointer}({{}})[0]", self.address(o.value, o.offset))
+                holes.add("{}", self.address(next(partials)))
+                holes.add("{}", count)
+                target, *rest = holes.texts
+                text = f"{target} = {kind}(total({rest[0]}, T, {rest[1]}))"
+                found.append(Invocation(text, holes.values))
+                continue
+            n, totals = call.kernel.columns, call.kernel.totals_at
+            stride = next((s for s in reversed(o.strides) if s), 1)
+            out = self.address(o.value, o.offset)
+            size, sums = call.scratch.dtype.itemsize, call.scratch.dtype
+            place = slot * n * size
+            if totals is not None:
+                place, sums = size * totals + 8 * slot * n, float64
+            found.append(self._add_columns(call, (place, sums), out, stride, n, count))
+        return found
+
+    def _finish_opaque(self, call):
+        """The one output, of parts at the begin of each thread's scratch."""
+        (out,) = call.item.writes
+        sums = 0, call.scratch.dtype
+        return self._add_columns(call, sums, self.address(out.value, out.offset), 1, out.size, 1)
+
+    def _add_columns(self, call, sums, out, stride, n, count):
+        """out[j * stride] = the sum over threads of column j.
+
+        sums: how far into a thread's scratch its own ones lie, and their dtype.
+        """
+        holes, (place, dtype) = Holes(), sums
+        pointer = POINTER_OF[call.scratch.dtype.name]
+        step = self._scratch_step(call) * call.scratch.dtype.itemsize
+        holes.add(f"{POINTER_OF[dtype.name]}({{}})", Address(call.scratch, place))
+        holes.add("{}", step // dtype.itemsize)
+        holes.texts.append("T")
+        holes.add(f"{pointer}({{}})", out)
+        for x in (stride, n, count):
+            holes.add("{}", x)
+        return Invocation(f"add_columns({', '.join(holes.texts)})", holes.values)
+
+    def _product(self, call):
+        item = call.item
+        a, b, out = item.a, item.b, item.out
+        plan = product_plan(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)
+        assert plan is not None, "fusion copies what BLAS cannot read"
+        numbers, inner, offsets = plan
+        if call.kernel is not None:
+            return [self._tile(call, plan)]
+        part = "t, T" if call.is_cut else "0, 1"
+        found = []
+        for places in offsets:
+            holes = Holes()
+            for x, o in zip((a, b, out), places, strict=True):
+                holes.add("{}", self.address(x.value, x.offset + o))
+            for n in (*numbers, -1 if item.accumulate else 0, *inner):
+                holes.add("{}", n)
+            kind = TYPE_OF[out.dtype.name].lower()
+            text = f"product_{kind}({part}, {', '.join(holes.texts)})"
+            found.append(Invocation(text, holes.values))
+        return found
+
+    def _opaque(self, call):
+        i = call.item.instruction
+        if call.calls_back:
+            self.checks.append(i)
+            addresses = [self.address(r.value, r.offset) for r in (*i.inputs, *i.outputs)]
+            return [Invocation(f"callback({len(self.checks)})", addresses)]
+        own = None if call.scratch is None else Own(call, self.n_threads)
+        found = opaque_text(i, lambda r: self.address(r.value, r.offset), own)
+        self.includes |= set(found.includes) - {"step"}
+        holes = Holes()
+        for x in found.before:
+            holes.add("{} + {} * t", *x) if type(x) is OwnPart else holes.add("{}", x)
+        before, more = ", ".join(holes.texts), Holes(len(holes.values))
+        if found.is_check:
+            self.checks.append(i)
+            holes.add("{}", len(self.checks))
+            text = f"if {found.function}({before}) >= 0: i8_at(status)[0] = {holes.texts[-1]}"
+            return [Invocation(text, holes.values)]
+        for x in found.after:
+            more.add("{}", x) if isinstance(x, int) else more.texts.append(x)
+        if i.op == "random":
+            more.texts[-1] = "counter + {" + str(len(holes.values) + len(more.values)) + "}"
+            more.values.append(i.attributes["counter"])
+        texts = ", ".join([before, "{b}", "{e}", *more.texts])
+        values = [*holes.values, *more.values]
+        return [Invocation(f"{found.function}({texts})", values, found.extent)]
+
+
+class Own:
+    """own(elements): the place so far into the scratch of the thread that runs a call."""
+
+    def __init__(self, call, n_threads):
+        self.parts, self.scratch = n_threads if call.is_cut else 1, call.scratch
+        self.step = self.scratch.nbytes // self.parts
+
+    def __call__(self, elements):
+        place = Address(self.scratch, elements * self.scratch.dtype.itemsize)
+        return OwnPart(place, self.step) if self.parts > 1 else place
+
+
+class Holes:
+    """Numbers the holes of a template."""
+
+    def __init__(self, first=0):
+        self.first, self.texts, self.values = first, [], []
+
+    def add(self, text, *values):
+        """Text with a hole {} for each value."""
+        numbers = range(self.first + len(self.values), self.first + len(self.values) + len(values))
+        self.texts.append(text.format(*(f"{{{n}}}" for n in numbers)))
+        self.values += values

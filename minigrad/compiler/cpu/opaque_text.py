@@ -1,0 +1,229 @@
+"""Calls of hand-written kernels in a step: their arguments, and which axis threads may share."""
+
+import itertools
+from typing import Any, NamedTuple
+
+from minigrad.array.dtypes import float32
+from minigrad.array.layout import size_of
+from minigrad.devices.cpu import direct
+from minigrad.formulas.emitter import TYPE_OF
+from minigrad.formulas.sums import scratch_to_add
+
+SHORT = {name: text.lower() for name, text in TYPE_OF.items()} | {"bool": "u1"}
+
+
+BY_INDEX = ("lazy", "sums", "gather")
+
+
+class OwnPart(NamedTuple):
+    """A place in scratch: of thread 0, and bytes from one thread's to the next one's."""
+
+    begin: Any
+    step: int
+
+
+class OpaqueText:
+    """before, after: arguments around the range [b, e) of `extent`, as texts; function: its name.
+
+    includes: the files of `devices/source` that it stands in. is_check: whether it returns the
+    first place that is wrong, or -1.
+    """
+
+    def __init__(self, function, before, after, extent, includes, is_check=False):
+        self.function, self.before, self.after = function, before, after
+        self.extent, self.includes, self.is_check = extent, includes, is_check
+
+
+def opaque_text(i, at, own=None):
+    """The OpaqueText of an instruction.
+
+    at(Ref): the text of its address; own(elements): the OwnPart so far into the thread's scratch,
+    for what `scratch_of` says needs some.
+    """
+    return _WRITERS[i.op](i, at) if own is None else _WITH_SCRATCH[i.op](i, at, own)
+
+
+def scratch_of(i, parts):
+    """Float32 elements of scratch that each of so many threads needs."""
+    if i.op == "convolve":
+        sizes = _sizes(i, i.inputs[0], i.outputs[0])
+        return direct.convolution_scratch(*sizes[1:])
+    if i.op == "correlate":
+        return _totals(i, parts) + _correlation(i, parts)[0]
+    if i.op == "scatter_add" and i.outputs[0].dtype is float32:
+        return _sums_by_index(i, parts)[0]
+    return 0
+
+
+def work_of(i):
+    """Multiplications and additions of a convolution; 0 of another instruction."""
+    if i.op == "convolve":
+        return 2 * i.inputs[0].shape[1] * size_of(i.attributes["window"].kernel) * i.outputs[0].size
+    if i.op == "correlate":
+        return 2 * i.inputs[0].size * size_of(i.outputs[0].shape[1:])
+    return 0
+
+
+def _gather(i, at):
+    (x, index), (out,) = i.inputs, i.outputs
+    (outer, n, r), m = x.shape, out.shape[1]
+    size = out.dtype.itemsize
+    before = [at(x), at(index), at(out), outer, n, m, r]
+    return OpaqueText(f"gather_{size}", before, [], m, BY_INDEX)
+
+
+def _put(i, at):
+    out = i.outputs[0]
+    return _to_targets(i, at, f"put_{out.dtype.itemsize}")
+
+
+def _add(i, at, own=None):
+    kind = SHORT[i.outputs[0].dtype.name]
+    scratch = []
+    if kind == "f4":
+        scratch = [own(0), _sums_by_index(i, own.parts)[1]] if own else [0, 0]
+    return _to_targets(i, at, f"add_{kind}", scratch)
+
+
+def _sums_by_index(i, parts):
+    _, n, r = i.outputs[0].shape
+    return scratch_to_add(-(-n // parts), i.inputs[0].shape[1], r)
+
+
+def _to_targets(i, at, name, scratch=()):
+    (source, index), (out,) = i.inputs, i.outputs
+    (outer, n, r), m = out.shape, source.shape[1]
+    before = [at(source), at(index), at(out), outer, n, m, r, *scratch]
+    return OpaqueText(name, before, [], n, BY_INDEX)
+
+
+def _wrap(i, at):
+    (index,), (out,) = i.inputs, i.outputs
+    before = [at(index), at(out), index.size, i.attributes["n"]]
+    name = f"wrap_{index.dtype.itemsize}"
+    return OpaqueText(name, before, [], 0, BY_INDEX, is_check=True)
+
+
+def _check(i, at):
+    (x,) = i.inputs
+    if i.attributes["what"] == "within":
+        before = [at(x), x.size, i.attributes["low"], i.attributes["high"]]
+        return OpaqueText("first_outside_i8", before, [], 0, ("checks",), is_check=True)
+    name = f"first_nonfinite_{SHORT[x.dtype.name]}"
+    return OpaqueText(name, [at(x), x.size], [], 0, ("step",), is_check=True)
+
+
+def _along(name):
+    def writer(i, at):
+        (x,), (out,) = i.inputs, i.outputs
+        axis, shape = i.attributes["axis"], x.shape
+        outer, n, inner = size_of(shape[:axis]), shape[axis], size_of(shape[axis + 1 :])
+        more = [int(i.attributes["is_max"])] if name == "arg" else []
+        before = [at(x), at(out), outer, n, inner]
+        kind = SHORT[x.dtype.name]
+        return OpaqueText(f"{name}_{kind}", before, more, inner, ("lazy", "sums", "scan"))
+
+    return writer
+
+
+def _argsort(i, at):
+    (x,), (out, other) = i.inputs, i.outputs
+    return OpaqueText("argsort_f8", [at(x), at(out), at(other), x.size], [], 1, ("lazy", "scan"))
+
+
+def _random(i, at):
+    (out,) = i.outputs
+    kind = i.attributes["kind"]
+    limits = [i.attributes["low"], i.attributes["high"]] if kind == "integers" else []
+    name = f"random_{kind}_{SHORT[out.dtype.name]}"
+    more = [*limits, "seed", "counter"]  # the counter: of the run, plus the instruction's own
+    includes = ("mathematics_f4", "mathematics_f8", "powers", "random_functions", "random")
+    return OpaqueText(name, [at(out)], more, out.size, includes)
+
+
+def _unfold(i, at):
+    (x,), (out,), window = i.inputs, i.outputs, i.attributes["window"]
+    (n, c, h, w), counts = x.shape, window.counts(x.shape[2:])
+    more = [c, h, w, *counts, *itertools.chain(*window), out.strides[1], out.strides[0]]
+    name = f"unfold_{x.dtype.itemsize}"
+    return OpaqueText(name, [at(x), at(out)], more, n * c, ("lazy", "sums", "windows"))
+
+
+def _fold(i, at):
+    (columns,), (out,), window = i.inputs, i.outputs, i.attributes["window"]
+    (n, c, h, w), counts = out.shape, window.counts(out.shape[2:])
+    more = [c, h, w, *counts, *itertools.chain(*window), columns.strides[1], columns.strides[0]]
+    name = f"fold_{SHORT[out.dtype.name]}"
+    return OpaqueText(name, [at(columns), at(out)], more, n * c, ("lazy", "sums", "windows"))
+
+
+def _largest(i, at):
+    (x,), (out,), window = i.inputs, i.outputs, i.attributes["window"]
+    (n, c, h, w), counts = x.shape, window.counts(x.shape[2:])
+    more = [h, w, *counts, *itertools.chain(*window)]
+    name = f"largest_{SHORT[x.dtype.name]}"
+    return OpaqueText(name, [at(x), at(out)], more, n * c, ("lazy", "sums", "windows"))
+
+
+def _pack(i, at):
+    (w,), (out,) = i.inputs, i.outputs
+    shape, strides, offset = w.layout()
+    if i.attributes["is_turned"]:
+        shape, strides, offset = direct.turned(shape, strides, offset)
+    before = [at(w._replace(offset=offset)), 0, at(out)]
+    return OpaqueText("pack_f4", before, [*shape, *strides], out.shape[0], DIRECT)
+
+
+def _sizes(i, x, y):
+    """(shape of images, shape of kernels, windows, dilation)."""
+    window = i.attributes["window"]
+    return x.shape, (y.shape[1], x.shape[1], *window.kernel), y.shape[2:], window.dilation
+
+
+def _geometry(i, x, y):
+    (_, *images), (o, _, *kernel), counts, dilation = _sizes(i, x, y)
+    return [*images, o, *counts, *kernel, *i.attributes["window"].padding, *dilation]
+
+
+def _convolve(i, at, own):
+    (x, packed), (out,) = i.inputs, i.outputs
+    before = [at(x), at(packed), at(out), own(0)]
+    return OpaqueText("convolve_f4", before, _geometry(i, x, out), x.shape[0], DIRECT)
+
+
+def _totals(i, parts):
+    """Elements of scratch for what a thread of several has summed."""
+    return direct.up(i.outputs[0].size, 16) if parts > 1 else 0
+
+
+def _correlation(i, parts):
+    (g, x), n = i.inputs, i.inputs[0].shape[0]
+    return direct.correlation_scratch(*_sizes(i, x, g), -(-n // parts))
+
+
+def _correlate(i, at, own):
+    (g, x), (out,) = i.inputs, i.outputs
+    parts = own.parts
+    total = own(0) if parts > 1 else at(out)
+    before = [at(g), at(x), total, own(_totals(i, parts))]
+    more = [*_geometry(i, x, g), _correlation(i, parts)[2]]
+    return OpaqueText("correlate_f4", before, more, x.shape[0], DIRECT)
+
+
+DIRECT = ("lazy", "sums", "tiles", "direct")
+_WITH_SCRATCH = {"convolve": _convolve, "correlate": _correlate, "scatter_add": _add}
+_WRITERS = {
+    "gather": _gather,
+    "scatter_add": _add,
+    "put": _put,
+    "wrap_index": _wrap,
+    "check": _check,
+    "cumsum": _along("cumsum"),
+    "arg_reduce": _along("arg"),
+    "argsort": _argsort,
+    "random": _random,
+    "unfold": _unfold,
+    "fold": _fold,
+    "largest": _largest,
+    "pack": _pack,
+}

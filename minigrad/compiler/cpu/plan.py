@@ -1,0 +1,93 @@
+"""Recording -> Plan: passes, fusion, memory, text, machine code."""
+
+import functools
+import time
+
+from minigrad.compiler.cpu.outline import Outline
+from minigrad.compiler.cpu.schedule import default_threads, regions_of
+from minigrad.compiler.cpu.step_text import StepText
+from minigrad.compiler.cpu.without_blas import PythonStep
+from minigrad.compiler.fuse.arena import Arena
+from minigrad.compiler.fuse.fuse import fuse
+from minigrad.compiler.fuse.inplace import Sharing
+from minigrad.compiler.passes import simplify
+from minigrad.devices import loader
+from minigrad.devices.cpu.blas import find_blas
+
+
+class Plan(Outline):
+    """A compiled step.
+
+    step(t, T, table_at): runs the part of thread t of T; see `step_text`. It returns 0, or k if
+    checks[k - 1] failed. machine_code: (function, what it takes after these three), for those who
+    must not run bytecode.
+    slots: what the table of int64 holds: ('sync',): the address of 128 zeroed bytes; ('arena',
+    nbytes); (kind, Value) for captured memory, arguments and constants; ('result', k); ('seed',)
+    and ('counter',) of the random numbers.
+    device: "cpu". threads: how many it may use; the table is the same for all of them.
+    """
+
+    device = "cpu"
+
+    def __init__(self, recording, dead_slices=(), n_threads=None):
+        began = time.perf_counter()
+        self.before = recording
+        recording, self.passes = simplify(recording, dead_slices)
+        self.recording, self.results = recording, recording.results
+        has_products = any(i.op == "matmul" for i in recording.instructions)
+        has_blas = not has_products or find_blas() is not None
+        self.items = fuse(recording, has_blas)
+        sharing = Sharing(self.items, self.results, recording.donated)
+        self.owner, self.refused, self.taken = sharing.owner, sharing.refused, sharing.taken
+        n_threads = default_threads() if n_threads is None and has_blas else n_threads or 1
+        if any(i.op == "callback" for i in recording.instructions):
+            n_threads = 1  # Python between the kernels
+        self.regions, self.threads = regions_of(self.items, self.owner, n_threads)
+        results = {r.value: k for k, r in reversed(list(enumerate(self.results)))}
+        self.arena = Arena(self.regions, results)
+        built = StepText(self.regions, self.arena, self.threads, results, self.owner, has_blas)
+        self.text, self.slots, self.checks = built.text, built.slots, built.checks
+        self.kernels, self.code = built.functions, built.code
+        self.has_products = built.has_products
+        self.planning_seconds = time.perf_counter() - began
+        _find_yield()
+        self.module = loader.load(built.text, built.ordered_includes())
+        self.machine_code = self._bound(built)
+        self.seconds = time.perf_counter() - began
+
+    def _bound(self, built):
+        """(function, what it takes after t, T and the table)."""
+        function, code_at = loader.entry(self.module.step), self.code.buffer_info()[0]
+        if built.in_pieces:
+            pieces = built.pieces, built.place, self.owner, built.checks
+            return PythonStep(function, code_at, *pieces), ()
+        return function, (code_at, 0, len(self.code)) if self.code else (code_at,)
+
+    @property
+    def from_cache(self):
+        """Whether machine code came from the disk cache."""
+        return bool(self.module.step.stats.cache_hits)
+
+    def step(self, t, T, table_at):
+        """Runs the part of thread t of T."""
+        function, more = self.machine_code
+        return function(t, T, table_at, *more)
+
+
+def build(recording, dead_slices=(), n_threads=None):
+    """The Plan of a recording; n_threads: at most so many (default: all that kernels may use)."""
+    return Plan(recording, dead_slices, n_threads)
+
+
+@functools.cache  # once: what ctypes makes for it are reference cycles
+def _find_yield():
+    """Makes the system's `let others go first` known to LLVM."""
+    import ctypes
+
+    import llvmlite.binding as llvm
+
+    if hasattr(ctypes, "windll"):
+        function = ctypes.windll.kernel32.SwitchToThread  # pyright: ignore - Windows alone has it
+    else:
+        function = ctypes.CDLL(None).sched_yield
+    llvm.add_symbol("minigrad_yield", ctypes.cast(function, ctypes.c_void_p).value)

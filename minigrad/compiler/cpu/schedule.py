@@ -1,0 +1,178 @@
+"""Calls, and who makes them when: regions of calls that threads may run side by side.
+
+Between two regions the threads meet at a barrier. Within one, big calls are cut into a range for
+each thread, and small ones are given to whoever has the least to do.
+"""
+
+from typing import Any
+
+from minigrad.array.dtypes import by_name, float32, float64
+from minigrad.compiler.cpu.opaque_text import scratch_of, work_of
+from minigrad.compiler.fuse.inplace import rooted
+from minigrad.compiler.fuse.loop import Loop
+from minigrad.compiler.program.items import MatMul, Opaque, conflict
+from minigrad.compiler.program.program import TEMPORARY, Value, whole
+from minigrad.devices.threads import threads as pool
+from minigrad.formulas.loop_text import loop_text
+
+WORTH = 4000  # nanoseconds on one core from which a call is cut
+FLOPS = 80  # a nanosecond on one core, about: products
+WINDOW_FLOPS = 40  # the same of convolutions without unfolding
+SHARED = 300_000  # nanoseconds of a step from which it is worth 50,000 or more to wake threads
+
+
+class Call:
+    """One call of the step: what it touches, who runs it.
+
+    kind: 'loop', 'product', 'opaque' or 'finish' (puts together what threads have summed).
+    is_cut: all threads run it, each on its range; owner: else the thread that does.
+    """
+
+    kernel: Any
+    scratch: Any
+    table: Any  # of a GPU's plan: the call of the device's table
+
+    def __init__(self, kind, item, reads, writes, ns):
+        self.kind, self.item, self.ns = kind, item, ns
+        self.reads, self.writes = list(reads), list(writes)
+        self.is_cut, self.owner = False, 0
+        self.stops = getattr(item, "stops", False)
+        self.calls_back = getattr(item, "calls_back", False)
+        self.kernel = self.scratch = None
+        self.partials = []
+
+
+def estimate(item):
+    """Nanoseconds on one core."""
+    if type(item) is MatMul:
+        more = estimate(item.epilogue) if item.epilogue else 0
+        return item.flops / FLOPS + 300 + more
+    if type(item) is Loop:
+        return loop_text(item, False).ns
+    if type(item) is Opaque:
+        moved = sum(r.size for r in (*item.reads, *item.writes))
+        return moved + work_of(item.instruction) / WINDOW_FLOPS + 50
+    raise AssertionError(type(item))
+
+
+def regions_of(items, owner, n_threads):
+    """([[Call]], threads): n_threads, or 1 if the step is too small to wake them."""
+    costs = [estimate(item) for item in items]
+    if sum(costs) < SHARED or n_threads < 2:
+        n_threads = 1
+    regions, current = [], []
+    for item, ns in zip(items, costs, strict=True):
+        for call in _calls(item, ns, owner, n_threads):
+            if current and (n_threads == 1 or any(conflict(x, call) for x in current)):
+                regions.append(current)
+                current = []
+            current.append(call)
+    if current:
+        regions.append(current)
+    for region in regions:
+        _share(region, n_threads)
+    return regions, n_threads
+
+
+def _calls(item, ns, owner, n):
+    reads, writes = ([rooted(r, owner) for r in refs] for refs in (item.reads, item.writes))
+    if type(item) is Opaque:
+        return _opaque_calls(item, ns, (reads, writes), n)
+    if type(item) is MatMul:
+        return _product_calls(item, ns, (reads, writes), owner, n)
+    kernel = loop_text(_rooted_loop(item, owner), n > 1 and ns > WORTH)
+    call = Call("loop", item, reads, writes, ns)
+    call.kernel, call.is_cut = kernel, kernel.grain > 0
+    calls = [call]
+    _give_scratch(call, n)
+    if kernel.partial:
+        finish = Call("finish", item, [], [], 50)
+        finish.kernel, finish.scratch = kernel, call.scratch
+        if call.scratch is not None:
+            finish.reads.append(whole(call.scratch))
+        for what, k, _, _ in kernel.partial:
+            if what == "all":
+                partial = Value(TEMPORARY, float64, 8 * n, name="partial")
+                call.partials.append(partial)
+                call.writes.append(whole(partial))
+                finish.reads.append(whole(partial))
+            o = item.outputs[k]
+            finish.writes += [w for w in writes if w.value is owner.get(o.value, o.value)]
+        finish.partials = call.partials
+        calls.append(finish)
+    return calls
+
+
+def _product_calls(item, ns, refs, owner, n):
+    """A product, with its epilogue in blocks of rows if the kernel's range can be one of rows."""
+    reads, writes = refs
+    call = Call("product", item, reads, writes, ns)
+    call.is_cut = n > 1 and ns > WORTH
+    if item.epilogue is None:
+        return [call]
+    kernel = loop_text(_rooted_loop(item.epilogue, owner), True)
+    rows, columns = item.out.shape
+    if kernel.extent in (rows, rows * columns) and kernel.grain:
+        call.kernel = kernel
+        _give_scratch(call, n)
+        return [call]
+    alone = MatMul(item.instruction, item.a, item.b, item.out)
+    return [x for part in (alone, item.epilogue) for x in _calls(part, estimate(part), owner, n)]
+
+
+def _give_scratch(call, n):
+    """Working memory for each thread that runs the call's kernel."""
+    kernel = call.kernel
+    if kernel.scratch:
+        size = -(-kernel.scratch // 16) * 16 * (n if call.is_cut else 1)
+        call.scratch = Value(TEMPORARY, by_name(kernel.real), size, name="scratch")
+        call.writes.append(whole(call.scratch))
+
+
+def _opaque_calls(item, ns, refs, n):
+    """A hand-written kernel, cut into ranges; convolutions, of images, have scratch memory."""
+    (reads, writes), i = refs, item.instruction
+    call = Call("opaque", item, reads, writes, ns)
+    parts = n if ns > WORTH and not call.stops else 1
+    call.is_cut = parts > 1
+    size = scratch_of(i, parts)
+    if not size:
+        return [call]
+    call.scratch = Value(TEMPORARY, float32, size * parts, name="scratch")
+    scratch = whole(call.scratch)
+    call.writes.append(scratch)
+    if i.op != "correlate" or not call.is_cut:
+        return [call]
+    call.writes = [scratch]  # in which each thread sums on its own
+    finish = Call("finish", item, [scratch], refs[1], 50)
+    finish.scratch = call.scratch
+    return [call, finish]
+
+
+def _rooted_loop(loop, owner):
+    """The loop as its memory is: with the owners in the place of what took their memory over."""
+    if not any(o.value in owner for o in loop.outputs) and not any(
+        v in owner for v, _, _ in loop.loads
+    ):
+        return loop
+    view = object.__new__(Loop)
+    view.__dict__.update(loop.__dict__)
+    view.loads = {(owner.get(v, v), o, s): e for (v, o, s), e in loop.loads.items()}
+    view.outputs = [o._replace(value=owner.get(o.value, o.value)) for o in loop.outputs]
+    return view
+
+
+def _share(region, n):
+    """Gives each call that is not cut to the thread that has least to do."""
+    busy = [0.0] * n
+    for call in region:
+        if call.is_cut:
+            busy = [b + call.ns / n for b in busy]
+        else:
+            call.owner = busy.index(min(busy))
+            busy[call.owner] += call.ns
+
+
+def default_threads():
+    """How many threads a step may use."""
+    return pool.count

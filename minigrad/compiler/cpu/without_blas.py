@@ -1,0 +1,106 @@
+"""A step that goes through Python: runs of the generated code, and what Python does between them.
+
+Products where BLAS has no symbol, which NumPy multiplies, and custom Functions that need numbers.
+The kernels between two of these are one run of the code, over its part of the list.
+"""
+
+import ctypes
+
+import numpy as np
+
+from minigrad.compiler.cpu.invocation import Address
+
+
+class PythonStep:
+    """step(t, T, table_at) over `pieces`: ('code', from, to), ('product' or 'callback', item).
+
+    place: Address -> (index in the table, bytes from there). checks: the plan's, among which
+    callbacks have their numbers.
+    """
+
+    def __init__(self, function, code_at, pieces, place, owner, checks=()):
+        self.function, self.code_at = function, code_at
+        self.pieces = []
+        for what, *rest in pieces:
+            if what == "product":
+                self.pieces.append(_Product(rest[0], place, owner))
+            elif what == "callback":
+                number = 1 + next(k for k, i in enumerate(checks) if i is rest[0].instruction)
+                self.pieces.append(_Callback(rest[0].instruction, number, place, owner))
+            elif rest[0] < rest[1]:
+                self.pieces.append(tuple(rest))
+
+    def __call__(self, t, T, table_at):
+        for piece in self.pieces:
+            if isinstance(piece, _Product):
+                piece.run(table_at)
+                continue
+            if isinstance(piece, _Callback):
+                status = piece.run(table_at)
+                if status:
+                    return status
+                continue
+            status = self.function(t, T, table_at, self.code_at, *piece)
+            if status:
+                return status
+        return 0
+
+
+class _Product:
+    """One matrix product over addresses."""
+
+    def __init__(self, item, place, owner):
+        self.accumulate = item.accumulate
+        self.operands = [_operand(r, place, owner) for r in (item.a, item.b, item.out)]
+
+    def run(self, table_at):
+        """out = a @ b, or out += a @ b, summed over batch axes of stride 0 in out."""
+        a, b, out = (_array(table_at, *x) for x in self.operands)
+        if not self.accumulate:
+            np.matmul(a, b, out=out)
+            return
+        products = np.matmul(a, b).reshape(-1, *out.shape[-2:])
+        for index, product in zip(np.ndindex(*out.shape[:-2]), products, strict=True):
+            out[index] += product
+
+
+class _Callback:
+    """One call of a custom Function. An exception ends the step, as a check that fails."""
+
+    def __init__(self, instruction, number, place, owner):
+        self.call, self.number = instruction.attributes["call"], number
+        self.inputs, self.outputs = (
+            [_operand(r, place, owner) for r in refs]
+            for refs in (instruction.inputs, instruction.outputs)
+        )
+
+    def run(self, table_at):
+        """0, or the number of the check."""
+        inputs, outputs = ([_array(table_at, *x) for x in xs] for xs in (self.inputs, self.outputs))
+        try:
+            self.call.run(inputs, outputs)
+        except BaseException as error:  # Ctrl-C too: whoever called the step gets it
+            self.call.raised = error
+            return self.number
+        return 0
+
+
+def _operand(r, place, owner):
+    size = r.dtype.itemsize
+    slot, at = place(Address(owner.get(r.value, r.value), r.offset * size))
+    return slot, at, r.shape, tuple(s * size for s in r.strides), r.dtype.numpy.str
+
+
+class _Memory:
+    """What NumPy asks of memory that it does not own."""
+
+    def __init__(self, address, shape, strides, kind):
+        self.__array_interface__ = {
+            "version": 3, "shape": shape, "strides": strides, "typestr": kind,
+            "data": (address, False),
+        }  # fmt: skip
+
+
+def _array(table_at, slot, at, shape, strides, kind):
+    base = ctypes.c_int64.from_address(table_at + 8 * slot).value
+    return np.asarray(_Memory(base + at, shape, strides, kind))

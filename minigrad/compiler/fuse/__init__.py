@@ -1,0 +1,1 @@
+"""Fusion: instructions joined into loops, and memory shared among values."""

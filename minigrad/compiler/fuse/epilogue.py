@@ -1,0 +1,83 @@
+"""What follows a matrix product row by row is done while its rows are in the cache.
+
+Bias and activation after a linear layer, the norm after a residual, the update after the gradient
+of a weight: each thread multiplies a block of rows and goes over it at once, with no barrier
+between.
+"""
+
+from minigrad.compiler.fuse.loop import Loop
+from minigrad.compiler.program.domain import rows_of, spread
+from minigrad.compiler.program.items import MatMul, conflict, touch
+
+WORTH = 1 << 14  # elements of a product from which blocks pay
+FEWEST = 64  # rows
+REACH = 8  # items that a Loop may be moved up
+BLOCK = 1 << 18  # elements of a block, about: smaller ones cost BLAS more than the cache gives
+
+
+def attach(items):
+    """The items, with Loops that follow a product made its epilogue."""
+    order = []
+    for item in items:
+        if type(item) is Loop:
+            product = _product_for(item, order)
+            if product is not None:
+                product.epilogue = item
+                continue
+        order.append(item)
+    return order
+
+
+def _product_for(loop, order):
+    """The nearest earlier product whose rows the Loop may follow, or None."""
+    for earlier in order[: -REACH - 1 : -1]:
+        if type(earlier) is MatMul and follows(loop, earlier):
+            return earlier
+        if conflict(earlier, loop):
+            return None
+    return None
+
+
+def follows(loop, product):
+    """Whether a Loop can run on the rows [b, e) of a product as soon as they are there."""
+    out = product.out
+    if product.epilogue is not None or product.accumulate or len(out.shape) != 2:
+        return False
+    m, n = out.shape
+    if m < FEWEST or m * n < WORTH or loop.size != m * n:
+        return False
+    rows = rows_of(loop.dims, n)
+    if rows is None or loop.rows not in (None, rows):
+        return False
+    if any(o.mode not in ("store", "row") for o in loop.outputs):
+        return False
+    if touch(loop.writes, (product.a, product.b)):
+        return False
+    head, tail = loop.dims[:rows], loop.dims[rows:]
+    natural = (*spread((m,), out.strides[:1], head), *spread((n,), out.strides[1:], tail))
+    mine = [place for place in loop.loads if place[0] is out.value]
+    return mine == [(out.value, out.offset, natural)]
+
+
+def rows_of_block(n):
+    """How many rows of n elements are multiplied before the epilogue goes over them."""
+    return max(FEWEST, BLOCK // n // 16 * 16)
+
+
+def tile_text(kernel, kernel_name, kind, per_row):
+    """The text of a function that multiplies block by block, each followed by a kernel.
+
+    per_row: elements of the kernel's range for each row of the product.
+    """
+    count = kernel.text[: kernel.text.index(":")].count(",") - 1  # but b and e
+    more = [f"x{k}" for k in range(count)]
+    size = {"f4": 4, "f8": 8}[kind]
+    arguments = ["a", "b", "c", "n", "k", "lda", "ldb", "ldc", "ta", "tb", "rows", *more]
+    scale = "" if per_row == 1 else " * n"
+    return f"""def {{name}}({", ".join(arguments)}, low, high):
+    for r in range(low, high, rows):
+        s = min(r + rows, high)
+        gemm_{kind}(a + {size} * r * (1 if ta else lda), b, c + {size} * r * ldc, s - r, n, k, lda,
+                ldb, ldc, ta, tb, 0, 1, 0, 0, 0)
+        {kernel_name}({", ".join([*more, f"r{scale}", f"s{scale}"])})
+"""

@@ -1,0 +1,127 @@
+"""Fusion: instructions become Loops, matrix products and calls, as few as possible.
+
+Instructions are taken in order. One that computes formulas joins the nearest earlier Loop that has
+something it reads, if it may be moved up to it: if nothing between writes what it reads, or touches
+what it writes.
+"""
+
+from minigrad.array.layout import contiguous_strides
+from minigrad.compiler.fuse.epilogue import attach
+from minigrad.compiler.fuse.hoist import hoist
+from minigrad.compiler.fuse.loop import Loop
+from minigrad.compiler.fuse.piece import copy_of, piece_of
+from minigrad.compiler.fuse.recompute import recompute
+from minigrad.compiler.fuse.skinny import MOST, as_formula
+from minigrad.compiler.program.items import MatMul, Opaque, conflict
+from minigrad.compiler.program.program import TEMPORARY, Instruction, Ref, Value
+from minigrad.devices.cpu.blas import readable
+
+REACH = 48  # items that an instruction may be moved up
+
+
+def fuse(recording, has_blas=True):
+    """The items of a recording, in an order in which they may run."""
+    items = []
+    for i in checks_first(recording.instructions):
+        if i.op == "matmul" and not i.inputs[0].shape[-1]:  # sums of nothing
+            if i.attributes.get("accumulate"):
+                continue
+            i = copy_of(0.0 if i.outputs[0].dtype.is_float else 0, i.outputs[0])
+        elif i.op == "matmul":
+            i = along_memory(i, items)
+        piece = as_formula(i) if i.op == "matmul" else piece_of(i)
+        if piece is not None:
+            if piece.size:
+                place(piece, items)
+        elif i.op == "matmul":
+            _place_product(i, items)
+        else:
+            items.append(Opaque(i))
+    items = without_unread(items, recording.results)
+    recompute(items)
+    items = hoist(without_unread(items, recording.results))
+    return attach(items) if has_blas else items
+
+
+def place(piece, items, limit=None):
+    """Adds a piece to the nearest Loop that takes it, or as a Loop of its own; limit: see Loop."""
+    alone = Loop(piece, limit)
+    for item in items[: -REACH - 1 : -1]:
+        if type(item) is Loop and item.add(piece, connected=True):
+            return
+        if conflict(item, alone):
+            break
+    items.append(alone)
+
+
+def _place_product(i, items):
+    out, accumulate = i.outputs[0], bool(i.attributes.get("accumulate"))
+    if not out.size:
+        return
+    a, b = (_for_blas(x, items) for x in i.inputs)
+    if readable(out.shape, out.strides) and out.strides[-1] == 1:
+        items.append(MatMul(i, a, b, out, accumulate))
+        return
+    target = fresh(out)
+    if accumulate:
+        place(piece_of(copy_of(out, target)), items)
+    items.append(MatMul(i, a, b, target, accumulate))
+    place(piece_of(copy_of(target, out)), items)
+
+
+def fresh(ref, name="copy"):
+    """A new contiguous temporary like a Ref."""
+    return Ref(
+        Value(TEMPORARY, ref.dtype, ref.size, name=name), ref.shape, contiguous_strides(ref.shape)
+    )
+
+
+def along_memory(i, items):
+    """A product with a small inner side whose long operand lies across memory: that one is turned.
+
+    It is read once for every row of the result: gathering it each time would cost more.
+    """
+    a, b = i.inputs
+    if as_formula(i) is None or a.shape[1] > MOST or a.shape[0] < 8 or b.strides[1] == 1:
+        return i
+    copy = fresh(b)
+    place(piece_of(copy_of(b, copy)), items)
+    return Instruction(i.op, (a, copy), i.outputs, i.attributes, i.name, i.place)
+
+
+def _for_blas(x, items):
+    """An operand that BLAS can read: itself, or a copy."""
+    if not isinstance(x, Ref):
+        raise AssertionError(f"a product of {x}")
+    if readable(x.shape, x.strides):
+        return x
+    copy = fresh(x)
+    place(piece_of(copy_of(x, copy)), items)
+    return copy
+
+
+def without_unread(items, results):
+    """Leaves out what Loops store in temporaries that nobody loads later."""
+    live, kept = {r.value for r in results}, []
+    for item in reversed(items):
+        if type(item) is Loop:
+            outputs = [o for o in item.outputs if not o.value.is_temporary or o.value in live]
+            if not outputs:
+                continue
+            item.keep(outputs)
+        live |= {r.value for r in item.reads}
+        kept.append(item)
+    return kept[::-1]
+
+
+def checks_first(instructions):
+    """Moves checks of what is there from the beginning to it: then nothing is changed yet."""
+    written, early, rest = set(), [], []
+    for i in instructions:
+        is_check = i.stops and not i.outputs
+        if is_check and not any(r.value.is_temporary or r.value in written for r in i.reads):
+            early.append(i)
+        else:
+            rest.append(i)
+        written |= {r.value for r in i.writes}
+    return early + rest

@@ -1,0 +1,40 @@
+"""Updates as early as they may be: a gradient that its update has read needs no memory any more.
+
+The optimizer comes last in a step, so that all gradients live together at the end of backward. But
+an update waits only for its gradient and for the last read of the old parameter.
+"""
+
+from minigrad.compiler.fuse.loop import Loop
+from minigrad.compiler.program.items import conflict
+
+FEW = 8  # elements
+
+
+def hoist(items):
+    """The items, with Loops that end more temporaries than they begin moved up."""
+    last = {}
+    for t, item in enumerate(items):
+        for r in item.reads:
+            last[r.value] = t
+    order = []
+    for t, item in enumerate(items):
+        if type(item) is not Loop or not _frees(item, last, t):
+            order.append(item)
+            continue
+        k = len(order)
+        while k and not conflict(order[k - 1], item):
+            k -= 1
+        order.insert(k, item)
+    return order
+
+
+def _frees(loop, last, t):
+    """Whether a Loop ends the life of temporaries and begins none, or is of a few numbers alone.
+
+    The latter are steps counted and rates computed, which the updates wait for.
+    """
+    if loop.size <= FEW and not any(v.is_temporary for v, _, _ in loop.loads):
+        return True
+    if any(o.value.is_temporary for o in loop.outputs):
+        return False
+    return any(v.is_temporary and last[v] == t for v, _, _ in loop.loads)

@@ -1,0 +1,79 @@
+"""What is cheap to compute again is not kept: a Loop computes it anew where another one stored it.
+
+A large temporary that comes from small operands, such as the hidden layer of a network with four
+inputs, costs more to write and to read back than to compute twice.
+"""
+
+from minigrad.array.layout import size_of
+from minigrad.compiler.fuse.loop import MOST_ARRAYS, Loop
+from minigrad.compiler.program.items import touch
+from minigrad.compiler.program.program import Ref
+from minigrad.formulas.emit import cost
+from minigrad.formulas.emitter import OWN
+from minigrad.formulas.expression import substitute, symbol, symbols_of
+
+LARGE = 1 << 18  # bytes of a temporary from which memory is the cost: beyond the second cache
+CHEAP = 12  # additions' worth of arithmetic for an element
+
+
+def recompute(items):
+    """Replaces loads of large temporaries by their formulas, in place, where that is cheaper."""
+    made = {}  # Value -> (index of the Loop, its Output)
+    for t, item in enumerate(items):
+        if type(item) is Loop:
+            for key in list(item.loads):
+                if key[0] in made:
+                    _replace(items, t, item, key, *made[key[0]])
+        for r in item.writes:
+            made.pop(r.value, None)  # written again: what it was before is another matter
+        if type(item) is Loop:
+            for o in item.outputs:
+                if o.mode == "store" and o.value.is_temporary and o.value.nbytes >= LARGE:
+                    made[o.value] = t, o
+
+
+def _replace(items, t, loop, key, source, output):
+    maker = items[source]
+    if maker.dims != loop.dims or (output.offset, output.strides) != key[1:]:
+        return
+    if output.formula.depth or output.value.dtype.name != loop.real or maker.real != loop.real:
+        return
+    if cost([output.formula], OWN) > CHEAP:
+        return
+    used = symbols_of(output.formula)
+    needs = [place for place, e in maker.loads.items() if e.args[0] in used]
+    moved = sum(_bytes(place, loop.dims) for place in needs)
+    if 4 * moved > output.value.nbytes:
+        return
+    refs = [Ref(v, maker.dims, s, o) for v, o, s in needs]
+    if any(touch(refs, item.writes) for item in items[source : t + 1]):
+        return
+    new = [place for place in needs if place not in loop.loads]
+    if len(loop.loads) - 1 + len(new) + len(loop.outputs) > MOST_ARRAYS:
+        return
+    _write_in(loop, key, output, maker, needs)
+
+
+def _bytes(place, dims):
+    """Bytes of what a place shows, each element once."""
+    value, _, strides = place
+    return value.dtype.itemsize * size_of(n for n, s in zip(dims, strides, strict=True) if s)
+
+
+def _write_in(loop, key, output, maker, needs):
+    """The loop with the formula in the place of the load."""
+    old = loop.loads.pop(key)
+    count = max((int(e.args[0][1:]) for e in (*loop.loads.values(), old)), default=-1) + 1
+    mapping = {}
+    for place in needs:
+        e = loop.loads.get(place)
+        if e is None:
+            mark = "f" if place[0].dtype.is_float else "n"
+            e = loop.loads[place] = symbol(f"{mark}{count}")
+            loop.kinds.declare(e, place[0].dtype)
+            count += 1
+        mapping[maker.loads[place].args[0]] = e
+    formula = substitute(output.formula, mapping, {})
+    anew = {e.args[0]: e for e in loop.loads.values()} | {old.args[0]: formula}
+    cache = {}
+    loop.outputs = [o._replace(formula=substitute(o.formula, anew, cache)) for o in loop.outputs]

@@ -1,0 +1,75 @@
+"""What a program moves and holds: bytes read and written, and the most that is alive at once."""
+
+from minigrad.array.layout import size_of
+from minigrad.compiler.program.items import MatMul
+
+
+def distinct(ref):
+    """Bytes of the elements that a Ref shows, each once: broadcast ones are read once.
+
+    >>> from minigrad.compiler.passes.sketch import Sketch
+    >>> from minigrad.compiler.program.program import Ref
+    >>> row = Sketch().argument((4,))
+    >>> distinct(row), distinct(Ref(row.value, (8, 4), (0, 1)))
+    (16, 16)
+    """
+    moving = (n for n, s in zip(ref.shape, ref.strides, strict=True) if s or not n)
+    return size_of(tuple(moving)) * ref.dtype.itemsize
+
+
+def instruction_bytes(i):
+    """(read, written) by one instruction on its own."""
+    return _bytes(i.op, i.reads, i.writes)
+
+
+def item_bytes(item):
+    """(read, written) by one call of a plan: what it keeps in registers is not moved."""
+    reads = item.reads
+    if type(item) is MatMul and item.epilogue:  # which reads the product while it is in the cache
+        product = item.out.value
+        reads = [r for r in reads if r.value is not product]
+        reads += [item.out] if item.accumulate else []
+    op = item.instruction.op if hasattr(item, "instruction") else "loop"
+    return _bytes(op, reads, item.writes)
+
+
+def _bytes(op, reads, writes):
+    if op == "gather":  # of what it picks from, as much as it picks
+        picked = sum(map(distinct, writes))
+        return picked + sum(map(distinct, reads[1:])), picked
+    if op in ("scatter_add", "put"):  # of what it writes to, as much as it has
+        given = distinct(reads[0])
+        return given * (1 + (op == "scatter_add")) + distinct(reads[1]), given
+    return sum(map(distinct, set(reads))), sum(map(distinct, set(writes)))
+
+
+def lives(recording):
+    """{temporary Value: (first, last)} numbers of instructions: results live to the end.
+
+    As eager execution has it: made by the instruction that first writes it, freed after the last
+    that touches it.
+    """
+    found = {}
+    for t, i in enumerate(recording.instructions):
+        for r in (*i.reads, *i.writes):
+            if r.value.is_temporary:
+                found[r.value] = found.get(r.value, (t, t))[0], t
+    end = max(0, len(recording.instructions) - 1)
+    for r in recording.results:
+        if r.value in found:
+            found[r.value] = found[r.value][0], end
+    return found
+
+
+def peak(lifetimes):
+    """(bytes, when): the most bytes alive at once, of {Value: (first, last)}."""
+    changes = {}
+    for value, (first, last) in lifetimes.items():
+        changes[first] = changes.get(first, 0) + value.nbytes
+        changes[last + 1] = changes.get(last + 1, 0) - value.nbytes
+    now, most, when = 0, 0, 0
+    for t in sorted(changes):
+        now += changes[t]
+        if now > most:
+            most, when = now, t
+    return most, when

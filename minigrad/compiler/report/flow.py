@@ -1,0 +1,154 @@
+"""Who reads what from whom, as a Diagram: the edges of a compiled step's picture.
+
+What is read comes from above: arguments, parameters and state as leaves, values that an earlier
+call has made with their sizes. What is written outside of the step's own memory is marked.
+"""
+
+from minigrad.compiler.program.labels import short_argument
+from minigrad.compiler.program.program import ARGUMENT, CONSTANT
+from minigrad.compiler.program.traffic import distinct
+from minigrad.viz.diagram import Box, Diagram
+from minigrad.viz.units import format_bytes
+
+MOST_LINES = 6  # names in one box
+
+
+class Flow:
+    """The Diagram of units: who reads what from whom, seen from box to box.
+
+    with_values: whether values are drawn, each with its size, between who makes and who reads them.
+    """
+
+    def __init__(self, units, boxes, plan, names, with_values):
+        self.names, self.owner, self.with_values = names, plan.owner, with_values
+        self.results = {r.value: k for k, r in enumerate(plan.results)}
+        self.diagram, self.writers = Diagram(late=True), {}
+        self.readers = {}  # (box, Value that it wrote) -> {box that reads it}
+        outside = {unit: [] for unit in boxes}
+        for unit in units:
+            outside[unit.box] += self._inputs(unit)
+            for r in unit.writes:
+                self.writers.setdefault(r.value, []).append((r, unit.box))
+        boxes = self._ordered(units, boxes)
+        for k, unit in enumerate(boxes):
+            unit.key = f"n{k}"
+            self._leaves(unit, outside[unit])
+            box = Box(unit.key, unit.kind, self._title(unit), list(unit.lines), unit.tooltip)
+            box.times = unit.times
+            self.diagram.boxes.append(box)
+        self._edges()
+        for unit in boxes:
+            self._outputs(unit)
+
+    def _title(self, unit):
+        return f"{unit.times} x {unit.title}" if unit.times > 1 else unit.title
+
+    def _inputs(self, unit):
+        """Notes who wrote what the unit reads; the Refs that come from outside."""
+        outside = []
+        for r in dict.fromkeys(unit.reads):
+            found = False
+            for written, by in reversed(self.writers.get(r.value, ())):
+                if written.overlaps(r):
+                    found = True
+                    if by is not unit.box:
+                        self.readers.setdefault((by, r.value), {})[unit.box] = None
+                    if distinct(written) >= distinct(r):
+                        break
+            if not found and not r.value.is_temporary:
+                outside.append(r)
+        return outside
+
+    def _ordered(self, units, boxes):
+        """The boxes in an order along which edges lead forward; others are dropped.
+
+        A box that stands for several calls is where the first of them is; or the last, if nobody
+        reads what they make: an optimizer's.
+        """
+        at = {}
+        read = {by for by, _ in self.readers}
+        for t, unit in enumerate(units):
+            if unit.box not in at or unit.box not in read:
+                at[unit.box] = t
+        kept = {}
+        for (by, value), found in self.readers.items():
+            later = {box: None for box in found if at[by] < at[box]}
+            if later:
+                kept[by, value] = later
+        self.readers = kept
+        return sorted(boxes, key=at.__getitem__)
+
+    def _edges(self):
+        """Edges from units to readers; with values, those of the same readers in one box."""
+        if not self.with_values:
+            for (by, _), units in self.readers.items():
+                for unit in units:
+                    self.diagram.connect(by.key, unit.key)
+            return
+        together = {}
+        for (by, value), units in self.readers.items():
+            key = by, tuple(units), value.is_temporary
+            together.setdefault(key, []).append(value)
+        for n, ((by, units, is_temporary), values) in enumerate(together.items()):
+            key, sizes, lines = f"v{n}", self._written(by, values), []
+            if not is_temporary:
+                lines.append("in place")
+            elif len(values) == 1 and values[0] in self.owner:
+                lines.append(f"over {self.names(self.owner[values[0]])}")
+            name = self.names(values[0]) if len(values) == 1 else f"{len(values)} values,"
+            kind = "value" if is_temporary else "alias"
+            self.diagram.boxes.append(Box(key, kind, f"{name} {format_bytes(sizes)}", lines))
+            self.diagram.connect(by.key, key)
+            for unit in units:
+                self.diagram.connect(key, unit.key)
+
+    def _written(self, unit, values):
+        written = dict.fromkeys(w for x in unit.mine for w in x.writes)
+        return sum(distinct(w) for w in written if w.value in values)
+
+    def _leaves(self, unit, refs):
+        """Boxes for what a unit reads from outside: arguments, and what the step captured."""
+        for is_argument, kind in ((True, "constant"), (False, "leaf")):
+            mine = {}
+            for r in dict.fromkeys(refs):
+                v = r.value
+                if (v.kind == ARGUMENT) == is_argument and v.kind != CONSTANT:
+                    mine[v] = mine.get(v, 0) + distinct(r)
+            if not mine:
+                continue
+            names = [short_argument(v) if is_argument else self.names(v) for v in mine]
+            total = format_bytes(sum(mine.values()))
+            key = f"{unit.key}{kind[0]}"
+            if len(mine) == 1:
+                box = Box(key, kind, names[0], [total])
+            else:
+                box = Box(key, kind, f"{len(mine)} arrays", [total, *_few(names)])
+            self.diagram.boxes.append(box)
+            self.diagram.connect(key, unit.key)
+
+    def _outputs(self, unit):
+        """Boxes for what a unit leaves outside, if no other unit goes on with it."""
+        results, others = {}, {}
+        for r in dict.fromkeys(w for x in unit.mine for w in x.writes):
+            v, is_read = r.value, (unit, r.value) in self.readers
+            if v in self.results:
+                results[v] = distinct(r)
+            elif not v.is_temporary and not is_read:
+                others[v] = others.get(v, 0) + distinct(r)
+        for text, values in (("result", results), ("in place", others)):
+            if not values:
+                continue
+            key = f"{unit.key}{text[0]}"
+            names, total = list(map(self.names, values)), format_bytes(sum(values.values()))
+            if len(names) == 1:
+                box = Box(key, "alias", names[0], [f"{text}, {total}"])
+            else:
+                box = Box(key, "alias", f"{len(names)} arrays", [f"{text}, {total}", *_few(names)])
+            self.diagram.boxes.append(box)
+            self.diagram.connect(unit.key, key)
+
+
+def _few(names):
+    shown = names if len(names) <= MOST_LINES else names[: MOST_LINES - 1]
+    more = [f"and {len(names) - len(shown)} more"] if len(shown) < len(names) else []
+    return [*shown, *more]

@@ -1,0 +1,158 @@
+"""step.graph(): a program as a picture, one box for each call, or for each instruction before."""
+
+from minigrad.compiler.program.labels import label, operation
+from minigrad.compiler.report.flow import Flow
+from minigrad.compiler.report.report import form_of
+from minigrad.formulas.expression import Expression
+from minigrad.viz.picture import Picture
+from minigrad.viz.units import format_bytes, format_shape, plural
+
+MOST_BOXES = 60  # calls, or instructions, of a picture that shows each
+MOST_LINES = 6  # of one box
+LEGEND = (
+    "blue: generated kernels",
+    "purple: matrix products",
+    "teal: hand-written kernels",
+    "green: read",
+    "orange: results, and what is written in place",
+)
+
+
+class Unit:
+    """A call or an instruction: what it reads and writes.
+
+    form: what those that may share a box have in common; box: the first of them; times: how many.
+    """
+
+    def __init__(self, kind, title, lines, instructions, reads, writes, form):
+        self.kind, self.title, self.lines, self.form = kind, title, lines, form
+        self.tooltip = "\n".join(dict.fromkeys(i.line for i in instructions if i.line))
+        self.reads, self.writes, self.times = list(reads), list(writes), 1
+        self.box, self.mine = self, [self]
+
+    def take(self, other):
+        """Stands for one more."""
+        self.times += 1
+        other.box = self
+        self.mine.append(other)
+
+
+def picture_of(plan, names, title="", before=False):
+    """The Picture of a plan; before: of the instructions before they were fused."""
+    units = _instructions(plan) if before else _calls(plan)
+    n = len(units)
+    what = plural(n, "instruction" if before else "call")
+    caption = [f"{title}: {what}" if title else what]
+    if n > MOST_BOXES:
+        boxes = _by_form(units)
+        caption.append(
+            f"folded: {plural(len(boxes), 'box', 'boxes')}, what has one form in one; "
+            "edges that lead back are left out"
+        )
+    else:
+        boxes = units if before else _side_by_side(units)
+    with_values = n <= MOST_BOXES and not before
+    flow = Flow(units, boxes, plan, names, with_values)
+    flow.diagram.caption = " \u00b7 ".join([*caption, *LEGEND])
+    for unit in units:  # which are in lists of their own, or of one another: cycles
+        unit.box, unit.mine = None, []
+    return Picture(flow.diagram)
+
+
+# -- units -------------------------------------------------------------------------------------
+
+
+def _calls(plan):
+    found = []
+    for region in plan.regions:
+        for call in region:
+            if call.kind == "finish":
+                continue
+            item, (function, kind, *_) = call.item, form_of(call, plan.kernels)
+            lines = [function]
+            if len(item.instructions) > 1:
+                lines += _listed(item.instructions)
+            found.append(
+                Unit(
+                    "op" if kind == "loop" else kind,
+                    label(item),
+                    lines,
+                    item.instructions,
+                    item.reads,
+                    item.writes,
+                    (function, label(item)),
+                )
+            )
+    return found
+
+
+def _listed(instructions):
+    """One line for each operation, with its count."""
+    counts = {}
+    for i in instructions:
+        counts[_operation(i)] = counts.get(_operation(i), 0) + 1
+    lines = [f"{n} x {text}" if n > 1 else text for text, n in counts.items()]
+    if len(lines) > MOST_LINES:
+        lines = [*lines[: MOST_LINES - 1], f"and {len(lines) - MOST_LINES + 1} more"]
+    return lines
+
+
+def _operation(i):
+    """`relu: maximum`: an operation, and the function or kernel that it comes down to, if one."""
+    name, inner, program = operation(i), i.op, i.attributes.get("program")
+    if program is not None:
+        e = program.outputs[0]
+        is_one = (
+            len(program.outputs) == 1
+            and i.op != "rows"
+            and all(a.op in ("symbol", "constant") for a in e.args if isinstance(a, Expression))
+        )
+        inner = i.attributes.get("how") or (e.op if is_one else name)
+    inner = {"symbol": "copy", "constant": "fill"}.get(inner, inner)
+    return name if inner == name else f"{name}: {inner}"
+
+
+def _instructions(plan):
+    where = {}
+    for region in plan.regions:
+        for call in region:
+            if call.kernel is not None:  # of a product it is the epilogue's
+                loop = getattr(call.item, "epilogue", None) or call.item
+                where |= dict.fromkeys(loop.instructions, plan.kernels[call.kernel.text])
+    found = []
+    for i in plan.recording.instructions:
+        is_loop = i.op in ("elementwise", "rows", "reduce")
+        kind = "product" if i.op == "matmul" else "op" if is_loop else "opaque"
+        lines = [
+            f"{format_shape(r.shape, r.dtype)} {format_bytes(r.nbytes)}" for r in i.outputs[:2]
+        ]
+        lines += [f"in {where[i]}"] if i in where else []
+        found.append(
+            Unit(kind, _operation(i), lines, [i], i.reads, i.writes, (_operation(i), *lines))
+        )
+    return found
+
+
+def _side_by_side(units):
+    """Neighbours of one form that do not need one another, as one."""
+    found = []
+    for unit in units:
+        if (
+            found
+            and found[-1].form == unit.form
+            and not any(w.overlaps(r) for x in found[-1].mine for w in x.writes for r in unit.reads)
+        ):
+            found[-1].take(unit)
+        else:
+            found.append(unit)
+    return found
+
+
+def _by_form(units):
+    found = {}
+    for unit in units:
+        if unit.form in found:
+            found[unit.form].take(unit)
+        else:
+            found[unit.form] = unit
+    return list(found.values())

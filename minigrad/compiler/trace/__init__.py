@@ -1,0 +1,1 @@
+"""Tracing: a step runs once on Variables without memory, and its operations are recorded."""

@@ -1,0 +1,348 @@
+"""Custom Functions that need numbers, in a step: calls back into Python, between runs of code.
+
+A `mg.Function` whose forward or backward asks for elements (NumPy, `if`, `@mg.kernel`) cannot be
+written down as instructions. It becomes one instruction, `callback`: when the program comes there,
+Python runs the method with Variables of its own, copies of what the program holds. What a forward
+saves is kept as it was then, with its ctx, for the backward of the same call.
+
+How many outputs a forward has, their shapes and dtypes must be known while the step is traced. They
+are noted when it runs as usual, at the first call or at the first one with other shapes.
+"""
+
+from typing import Any, NamedTuple
+
+from minigrad.array.dtypes import as_dtype
+from minigrad.compiler.program.program import Instruction, whole
+from minigrad.compiler.trace.guards import is_plain, value_key
+from minigrad.devices.backend import device_of, values
+from minigrad.devices.cpu.device import cpu
+from minigrad.errors import (
+    ArgumentTypeError,
+    DTypeError,
+    SavedValueModifiedError,
+    ShapeError,
+    TraceError,
+)
+from minigrad.tape.function import Context
+from minigrad.tape.function_plan import FunctionPlan
+from minigrad.tape.modes import no_grad
+from minigrad.tape.variable import Variable, written_line
+
+
+class Unlearned(TraceError):
+    """A Function that has never run with such arguments: this call runs as usual, and notes it."""
+
+
+class Result(NamedTuple):
+    """An output of a forward, as noted."""
+
+    shape: tuple
+    dtype: object
+    is_differentiable: bool
+
+
+class Notes:
+    """What custom Functions gave when they ran as usual: {call: (Results, is_tuple, materializes)}.
+
+    A call is the class, shapes and dtypes of Variables, and the other arguments.
+    """
+
+    def __init__(self):
+        self.found = {}
+
+    def add(self, cls, ctx, args, outputs, is_tuple):
+        """Notes what a forward returned."""
+        results = tuple(
+            Result(
+                y.shape,
+                y.dtype,
+                y.dtype.is_float and not any(y is z for z in ctx._non_differentiable),
+            )
+            for y in outputs
+        )
+        is_dirty = bool(ctx._dirty)
+        self.found[_call_key(cls, args)] = results, is_tuple, ctx.materializes, is_dirty
+
+    def of(self, cls, args):
+        """What was noted of such a call. Raises Unlearned."""
+        found = self.found.get(_call_key(cls, args))
+        if found is None:
+            raise Unlearned(f"{cls.__name__}.forward has not run with arguments like these")
+        return found
+
+
+def _call_key(cls, args):
+    return cls, tuple(map(_argument_key, args))
+
+
+def _argument_key(x):
+    if isinstance(x, Variable):
+        return Variable, x.shape, x.dtype, x.requires_grad
+    return value_key(x) if is_plain(x) else (type(x), id(x))
+
+
+class Contexts:
+    """The ctx of each callback of the call that runs: {number: ctx}."""
+
+    def __init__(self):
+        self.found = {}
+
+    def taken(self):
+        """Hands them over."""
+        found, self.found = self.found, {}
+        return found
+
+
+def without_seen(i):
+    """A callback that reads its arguments alone; another instruction itself."""
+    if i.op != "callback":
+        return i
+    count = sum(x is _INPUT for x in i.attributes["call"].arguments)
+    return Instruction(i.op, i.inputs[:count], i.outputs, i.attributes, i.name, i.place)
+
+
+class Callback:
+    """A part of the two kinds of calls. raised: what the last call raised.
+
+    `numbers` say which arguments are inputs of the instruction; the others are `constants`.
+    """
+
+    def __init__(self, cls, method, arguments):
+        self.cls, self.method, self.name = cls, method, f"{cls.__name__}.{method}"
+        self.arguments = list(arguments)  # Variables became None
+        self.raised = None
+
+    def key(self):
+        """What makes two of them the same."""
+        constants = tuple(None if x is None else _argument_key(x) for x in self.arguments)
+        return self.cls, self.method, constants
+
+    def __eq__(self, other):
+        return type(other) is type(self) and self.key() == other.key()
+
+    __hash__ = None  # pyright: ignore - two traces compare them, nobody looks them up
+
+    def attributes(self):
+        """Of the instruction."""
+        return {"call": self, "error": lambda: self.raised}
+
+    def of_call(self, contexts):
+        """The same for another holder of contexts: the pullback's."""
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__, contexts=contexts)
+        return new
+
+    def run(self, inputs, outputs):
+        """Calls it with ndarrays over the program's memory, and writes the outputs."""
+        given = iter(inputs)  # and then memory outside
+        arguments = [_own(next(given)) if x is _INPUT else x for x in self.arguments]
+        results = self.call(arguments)
+        for array, y in zip(outputs, results, strict=True):
+            array[...] = 0 if y is None else values(y.array)
+
+    def call(self, arguments):
+        """Runs the method; returns a Variable, or None for zeros, per output."""
+        raise NotImplementedError
+
+
+_INPUT = object()
+
+
+def _own(array):
+    """A copy of the program's memory: a Function may keep it."""
+    return Variable(cpu.from_numpy(array, as_dtype(array.dtype.name)))
+
+
+class ForwardCall(Callback):
+    """A forward. number: of its ctx in contexts; wanted: Results; is_tuple, materializes."""
+
+    def __init__(self, cls, arguments, needs, wanted, number, contexts):
+        super().__init__(cls, "forward", arguments)
+        self.needs, self.wanted, self.number, self.contexts = needs, wanted, number, contexts
+
+    def key(self):
+        return (*super().key(), self.needs, self.wanted, self.number)
+
+    def call(self, arguments):
+        ctx = Context(self.cls.__name__, self.needs)
+        for x, need in zip(arguments, self.needs, strict=True):
+            if need:
+                x._requires_grad = True
+        with no_grad():
+            result = self.cls.forward(ctx, *arguments)
+        results = result if isinstance(result, tuple) else (result,)
+        self._check(results, ctx)
+        kept, versions = [], []
+        for v, array, version in ctx._to_save:
+            kept.append(array)
+            if array is not None and v is not None and array is not v.array:
+                version = array.version  # a copy's own
+            versions.append(version)
+        for name in ("_to_save", "_dirty", "_non_differentiable"):
+            ctx.__dict__[name] = ()
+        self.contexts.found[self.number] = ctx, kept, versions
+        return results
+
+    def _check(self, results, ctx):
+        for y in results:
+            if not isinstance(y, Variable):
+                raise ArgumentTypeError(
+                    f"{self.name}: wanted a Variable or a tuple of Variables",
+                    f"{type(y).__name__}",
+                    "wrap it: mg.variable(...)",
+                )
+        what = f"{self.name} in a compiled step: wanted what it gave when the step was traced,"
+        if len(results) != len(self.wanted):
+            raise ShapeError(f"{what} {len(self.wanted)} outputs", f"{len(results)}", PADDED)
+        for k, (y, want) in enumerate(zip(results, self.wanted, strict=True)):
+            if y.shape != want.shape:
+                raise ShapeError(f"{what} shape {want.shape} of output {k}", f"{y.shape}", PADDED)
+            if y.dtype is not want.dtype:
+                raise DTypeError(f"{what} {want.dtype} of output {k}", f"{y.dtype}", PADDED)
+        if ctx._dirty:
+            raise TraceError(f"{self.name}: mark_dirty in a compiled step", fix=DIRTY)
+
+
+PADDED = "the shapes of a program are fixed: pad to one size, or call the Function outside the step"
+DIRTY = "write out of place, or call the Function outside the step"
+
+
+class BackwardCall(Callback):
+    """A backward. arguments: dys, then saved values if the forward is a part of the program.
+
+    number: of the ctx in contexts, or None with `ctx` of the trace. wanted: per argument of
+    forward (shape, dtype, device), or None; targets: those that gradients are written of.
+    """
+
+    def __init__(self, plan, arguments, dys, targets, contexts):
+        super().__init__(plan.cls, "backward", arguments)
+        self.number = getattr(plan.ctx, "callback", None)
+        self.ctx = plan.ctx if self.number is None else None
+        self.wanted, self.outputs, self.dys = plan.wanted, plan.outputs, dys
+        self.targets, self.contexts = targets, contexts
+
+    def key(self):
+        return (*super().key(), self.number, self.dys, tuple(self.targets), tuple(self.wanted))
+
+    def call(self, arguments):
+        dys, saved = arguments[: self.dys], arguments[self.dys :]
+        ctx = self.ctx
+        if self.number is not None:
+            ctx, kept, versions = self.contexts.found[self.number]
+            for k, (value, version) in enumerate(zip(kept, versions, strict=True)):
+                if value is not None and value.version != version:
+                    _raise_modified(self.cls, k, value)
+            saved = [None if a is None else Variable(a) for a in kept]
+        plan = FunctionPlan(self.cls, ctx, (), self.wanted, self.outputs)
+        with no_grad():
+            grads = plan.called(dys, saved)
+            checked = [plan._checked(k, g) for k, g in enumerate(grads)]
+        return [checked[k] for k in self.targets]
+
+
+def _raise_modified(cls, k, array):
+    raise SavedValueModifiedError(
+        f"{cls.__name__} saved value {k} ({array.dtype}{list(array.shape)}) for backward, and it "
+        "was written to in place before backward used it",
+        fix="write out of place, or after backward",
+        details=[("written at", written_line(array))],
+    )
+
+
+class Mark:
+    """How far a trace was, to go back there. None of the rest may have changed meanwhile."""
+
+    def __init__(self, trace):
+        self.trace = trace
+        self.instructions, self.random = len(trace.instructions), trace.random_count
+        self.failure, self.rest = trace.failure, self._rest()
+
+    def _rest(self):
+        trace = self.trace
+        versions = {v: storage.version for v, (storage, *_) in trace.written.items()}
+        return versions, len(trace.grads), len(trace.changed), len(trace.actions)
+
+    def go_back(self, error):
+        """Forgets what was written down since, if it was given up by this refusal alone."""
+        trace = self.trace
+        is_refusal = isinstance(error, TraceError) and trace.failure is error
+        if not is_refusal or isinstance(error, trace.LASTING) or self.rest != self._rest():
+            return False
+        del trace.instructions[self.instructions :]
+        trace.random_count, trace.failure = self.random, self.failure
+        return True
+
+
+class Callbacks:
+    """The part of a Trace that writes custom Functions down."""
+
+    LASTING: tuple
+    instructions: list
+    callbacks: int
+    contexts: Contexts
+    written: dict
+    notes: Notes
+    empty: Any
+    append: Any
+    refuse: Any
+    failed_by: Any
+
+    def function_forward(self, cls, ctx, args):
+        """What cls.forward returns: traced, or as a callback."""
+        mark = Mark(self)
+        try:
+            return cls.forward(ctx, *args)
+        except TraceError as error:
+            if not mark.go_back(error):
+                raise
+        wanted, is_tuple, materializes, is_dirty = self._noted(cls, args)
+        if is_dirty:
+            self.refuse(f"{cls.__name__}.forward needs numbers, and writes to its input", DIRTY)
+        number = self.callbacks
+        self.callbacks += 1
+        arguments = [_INPUT if isinstance(x, Variable) else x for x in args]
+        call = ForwardCall(cls, arguments, ctx.needs_input_grad, wanted, number, self.contexts)
+        outputs = [self.empty(w.shape, w.dtype) for w in wanted]
+        inputs = [x.array for x in args if isinstance(x, Variable)]
+        self._call_back(call, inputs, outputs)
+        results = tuple(map(Variable, outputs))
+        for name in ("_to_save", "_dirty"):
+            ctx.__dict__[name] = ()
+        plain = [y for y, w in zip(results, wanted, strict=True) if not w.is_differentiable]
+        ctx.__dict__["_non_differentiable"] = tuple(plain)
+        ctx.materializes, ctx.callback = materializes, number
+        return results if is_tuple else results[0]
+
+    def _noted(self, cls, args):
+        try:
+            return self.notes.of(cls, args)
+        except Unlearned as error:
+            raise self.failed_by(error) from None
+
+    def function_backward(self, plan, dys, saved):
+        """The gradients of a Function's backward: traced, or as a callback."""
+        ctx = plan.ctx
+        if not hasattr(ctx, "callback"):
+            mark = Mark(self)
+            try:
+                return plan.called(dys, saved)
+            except TraceError as error:
+                if not mark.go_back(error):
+                    raise
+        given = [*dys, *saved]
+        targets = [k for k, need in enumerate(ctx.needs_input_grad) if need]
+        arguments = [x if x is None else _INPUT for x in given]
+        call = BackwardCall(plan, arguments, len(dys), targets, self.contexts)
+        outputs = [self.empty(*plan.wanted[k][:2]) for k in targets]
+        self._call_back(call, [x.array for x in given if x is not None], outputs)
+        ctx.has_left_graph = True
+        found = dict(zip(targets, map(Variable, outputs), strict=True))
+        return tuple(found.get(k) for k in range(len(plan.wanted)))
+
+    def _call_back(self, call, inputs, outputs):
+        """Appends the instruction."""
+        inputs = [device_of(a).contiguous(a) for a in inputs]
+        self.append("callback", inputs, outputs, call.attributes())
+        seen = tuple(whole(v) for v in self.written)  # Python may look at what was written outside
+        self.instructions[-1].inputs += seen
+        self.instructions[-1].name = call.name

@@ -1,0 +1,288 @@
+"""A function run once under the trace: its Recording, what it returns, what it leaves behind."""
+
+import gc
+from dataclasses import dataclass, field
+from typing import Any
+
+from minigrad.compiler.program.program import CAPTURED, Recording
+from minigrad.compiler.trace.callbacks import Contexts
+from minigrad.compiler.trace.numbers import without_numbers
+from minigrad.compiler.trace.pullback import Link, Linker, carries_graph
+from minigrad.compiler.trace.refusals import between_error, escaped_error, span_error
+from minigrad.compiler.trace.structure import Output, mapped, variables_of
+from minigrad.compiler.trace.trace import Trace
+from minigrad.compiler.trace.tracebuffer import TraceBuffer
+from minigrad.ops.operands import InferenceVariable
+from minigrad.tape.modes import state
+from minigrad.tape.variable import Variable
+
+
+@dataclass(eq=False)
+class GradEffect:
+    """What a step does to the `.grad` of one leaf.
+
+    leaf: the Variable, or None if it is the argument number `argument`. before: its `.grad` when
+    the step was traced. is_read: whether the program touches the memory of `before`, so that
+    `.grad` has to be that very object again. after: None for no gradient, or an Output: kind
+    'captured' with `before` itself for one that was only written in place. is_set: the step sets it
+    before it looks, so that nothing depends on what was there; `before` is None then.
+    """
+
+    leaf: Variable | None
+    argument: int
+    before: Variable | None
+    is_read: bool
+    after: Output | None
+    is_set: bool = False
+
+    @property
+    def was_none(self):
+        """Whether there was no gradient when the step began."""
+        return self.before is None
+
+    @property
+    def where(self):
+        """The leaf, in words."""
+        if self.leaf is None:
+            return f"argument {self.argument}"
+        return f"'{self.leaf.name}'" if self.leaf.name else self.leaf.describe()
+
+
+@dataclass(eq=False)
+class Capture:
+    """A traced call of a function.
+
+    recording: the instructions, and Refs of the results.
+    structure: what the function returned, with an Output for each Variable.
+    grads: a GradEffect for each leaf whose `.grad` the step looked at or set.
+    variables: those among the arguments, in order; values: the argument's Value of each.
+    written: {captured or argument Value: how many versions one call counts}.
+    actions: [(function, 'before' or 'after')]: work of the host around each run.
+    idle: [(Value, offset, size)] of flat gradient buffers that nobody may read after the step.
+    random_count: by how much the default generator's counter moves.
+    device: the name of the device that it was traced for.
+    link: what makes its results a part of the graph, or None; see `pullback`.
+    cells: {(Row, dtype)} of the numbers that it reads; see `numbers`.
+    contexts: of custom Functions that the program calls, or None; see `callbacks`.
+    flags: {number of a Variable among the arguments: the requires_grad that the step sets}.
+    """
+
+    recording: Recording
+    structure: Any
+    grads: list = field(default_factory=list)
+    variables: list = field(default_factory=list)
+    values: list = field(default_factory=list)
+    written: dict = field(default_factory=dict)
+    actions: list = field(default_factory=list)
+    idle: list = field(default_factory=list)
+    random_count: int = 0
+    made: list = field(default_factory=list)
+    device: str = "cpu"
+    link: Link | None = None
+    cells: dict = field(default_factory=dict)
+    contexts: Contexts | None = None
+    flags: dict = field(default_factory=dict)
+
+    def kept(self):
+        """[(weak reference to an Array, its Value)] of what lives on although the trace is over.
+
+        Values that the step returned are no exception: one that is also kept has escaped.
+        """
+        return [pair for pair in self.made if pair[0]() is not None] if _alive(self.made) else []
+
+    def escaped(self):
+        """The TraceError of values that live on although the trace is over, or None."""
+        kept = self.kept()
+        return escaped_error([value for _, value in kept]) if kept else None
+
+
+def _alive(found):
+    """The second of each pair whose weak reference is alive, circles of garbage aside."""
+    if any(reference() is not None for reference, _ in found):
+        gc.collect()  # what only a circle holds is not kept
+    return [value for reference, value in found if reference() is not None]
+
+
+def capture(function, args=(), kwargs=None, donated=(), device="cpu", numbers=None, notes=None):
+    """Runs function(*args, **kwargs) without computing and returns what it would do: a Capture.
+
+    All that the call changes on the way is put back: `.grad`, versions, the generator. Memory is
+    not touched at all; only an optimizer's state that is missing is made.
+
+    Args:
+        donated: the Variables among the arguments whose memory the step may take over.
+        device: the name of the device that the program will run on.
+        numbers: the `Numbers` among the arguments.
+        notes: see `trace.Trace`.
+
+    Raises:
+        TraceError: the function does what no program can do.
+    """
+    kwargs = kwargs or {}
+    variables = variables_of(args, kwargs)
+    trace = Trace([v.array for v in variables], device, numbers, notes)
+    try:
+        found = trace.run(_run, trace, function, args, kwargs, variables)
+    except Exception as error:
+        if trace.failure is not None and error is not trace.failure:
+            raise trace.failure from error
+        raise
+    finally:
+        trace.failure = None  # it knows this frame, and so the trace: a cycle
+    found.recording.donated = frozenset(trace.value_of(v.array.storage) for v in donated)
+    flagged = [variables[k] for k in found.flags]
+    changed = [(r, error) for r, *_, error in trace.changed if all(r() is not v for v in flagged)]
+    changed = _alive(changed)
+    if changed:
+        trace.changed = []
+        raise changed.pop(0)  # nothing that this frame knows knows it: it would be a cycle
+    return found
+
+
+def _run(trace, function, args, kwargs, variables):
+    spans = state.spans
+    out = function(*args, **kwargs)
+    if trace.failure is not None:
+        raise trace.failure
+    if state.spans != spans:
+        raise span_error()
+    trace.check_copies()
+    results = _Results(trace, variables)
+    structure = mapped(out, results.output, without_numbers)
+    name = getattr(function, "__qualname__", type(function).__name__)
+    del out
+    shown = set(results.shown)
+    grads = results.grad_effects()
+    found = Capture(
+        Recording(trace.instructions, trace.arguments, results.refs),
+        structure,
+        grads=grads,
+        variables=variables,
+        values=[trace.value_of(v.array.storage) for v in variables],
+        written={
+            value: storage.version - version
+            for value, (storage, version, _) in trace.written.items()
+        },
+        actions=_placed(trace),
+        idle=_idle(trace, grads, variables, shown),
+        random_count=trace.random_count,
+        made=trace.made,
+        cells={} if trace.numbers is None else trace.numbers.cells,
+        device=trace.name,
+        contexts=trace.contexts if trace.callbacks else None,
+        flags=_flags(trace, variables),
+    )
+    if results.roots:
+        found.link = Linker(trace, name, results, Capture).link()
+        if trace.failure is not None:
+            raise trace.failure
+        found.random_count = trace.random_count
+    return found
+
+
+class _Results:
+    """Numbers the results of a step; each is a whole, contiguous Value of its own.
+
+    roots: {number: Variable} of those that carry a graph.
+    """
+
+    def __init__(self, trace, variables):
+        self.trace = trace
+        self.argument_of = {id(v): k for k, v in reversed(list(enumerate(variables)))}
+        self.refs, self.index_of, self.held, self.roots = [], {}, [], {}
+        self.shown = set()  # captured Values that the caller gets to see
+
+    def output(self, variable, is_gradient=False):
+        """The Output of a Variable that the step returns or leaves as a gradient."""
+        k = self.argument_of.get(id(variable))
+        if k is not None:
+            return Output("argument", k)
+        array = variable.array
+        value = self.trace.value_of(array.storage)
+        is_linked = not is_gradient and carries_graph(variable)
+        if value.kind == CAPTURED and not is_linked:
+            self.shown.add(value)
+            return Output("captured", variable=_without_graph(variable))
+        key = id(array), is_linked
+        found = self.index_of.get(key)
+        if found is None:
+            found = self.index_of[key] = len(self.refs)
+            if is_linked:
+                self.roots[found] = variable
+            self.held.append(array)  # an id must stay its own
+            self.refs.append(self._whole(array))
+        is_number = getattr(variable, "is_number", False)
+        is_inferred = type(variable) is InferenceVariable
+        return Output("result", found, None, is_number, is_inferred, is_linked)
+
+    def _whole(self, array):
+        ref = self.trace.ref(array)
+        is_free = all(ref.value is not r.value for r in self.refs)
+        if ref.value.is_temporary and ref.covers() and is_free:
+            return ref
+        return self.trace.ref(self.trace.convert(array, array.dtype))
+
+    def grad_effects(self):
+        """A GradEffect for each leaf that lives on and was looked at or written."""
+        effects = []
+        for reference, before, is_set in list(self.trace.grads.values()):
+            leaf = reference()
+            if leaf is None or type(leaf.array.storage.buffer) is TraceBuffer:
+                continue  # the step made it
+            after = None if leaf._grad is None else self.output(leaf._grad, is_gradient=True)
+            k = self.argument_of.get(id(leaf), -1)
+            before = None if is_set else before
+            is_read = before is not None and id(before.array.storage) in self.trace.known
+            effects.append(GradEffect(leaf if k < 0 else None, k, before, is_read, after, is_set))
+        return effects
+
+
+def _without_graph(variable):
+    """The Variable, or one over the same Array if this one is the output of an op."""
+    return variable if variable.node is None else Variable(variable.array)
+
+
+def _flags(trace, variables):
+    """The requires_grad of arguments that the step has set, of leaves."""
+    found = {}
+    for reference, node, before, _ in trace.changed:
+        for k, v in enumerate(variables):
+            if reference() is v and v.node is None and node is None and v._requires_grad != before:
+                found[k] = v._requires_grad
+    return found
+
+
+def _placed(trace):
+    """The host's actions, each before the program or after it."""
+    placed = []
+    for action, arrays, position, place in trace.actions:
+        values = {trace.value_of(array.storage) for array in arrays}
+        touching = [
+            k
+            for k, i in enumerate(trace.instructions)
+            if any(r.value in values for r in (*i.reads, *i.writes))
+        ]
+        if not touching or position > touching[-1]:
+            placed.append((action, "after"))
+        elif position <= touching[0]:
+            placed.append((action, "before"))
+        else:
+            raise between_error(place)
+    return placed
+
+
+def _idle(trace, grads, variables, shown):
+    """Slices of flat gradient buffers whose parameters have no gradient before and after.
+
+    shown: Values that the step returns, parts of which are looked at then.
+    """
+    found = []
+    for effect in grads:
+        leaf = variables[effect.argument] if effect.leaf is None else effect.leaf
+        if effect.before is None and effect.after is None and leaf.group is not None:
+            group, k = leaf.group
+            value = trace.known.get(id(group.flat))
+            if value is not None and value not in shown:
+                view = group.slices[k][0]
+                found.append((value, view.offset, view.size))
+    return found

@@ -1,0 +1,268 @@
+"""Donated arguments: their memory goes to the step, and every later use of them raises.
+
+A Storage whose memory is gone changes its class to `Donated`, so that views, detached Variables
+and values saved for backward, which all ask the Storage for its Buffer, raise as well. A
+copy-on-write clone is another Storage over the same Buffer and stays valid: a Buffer that others
+own or look at is copied before it is handed over.
+"""
+
+from collections.abc import Iterable
+
+from minigrad.array.array import Array, fresh, moves
+from minigrad.array.layout import contiguous_strides
+from minigrad.errors import ArgumentError, ArgumentTypeError, DonatedError
+from minigrad.memory.interrupts import uninterrupted
+from minigrad.nn.parameter import Buffer, Parameter
+from minigrad.tape.node import place_line
+from minigrad.tape.variable import Variable
+
+_buffer = Array.__dict__["buffer"]
+
+
+class Donated(Array):
+    """A Storage without memory. `written_at`: (who took it, the user's place, what it keeps)."""
+
+    __slots__ = ()
+
+    @uninterrupted
+    def __del__(self):
+        pass  # the bytes belong to somebody else
+
+    @property
+    def buffer(self):
+        """Raises DonatedError."""
+        raise donated_error(self)
+
+
+def donated_error(storage):
+    """The error of a use of donated memory."""
+    taker, place, _ = storage.written_at
+    return DonatedError(
+        f"a value was used whose memory has been donated to the compiled step '{taker}'",
+        f"{storage.dtype}, {storage.size} elements",
+        "use what the step returned; clone it before (y = x.clone()) to keep a copy of the old "
+        "values; or leave it out of donate=",
+        details=[("donated at", place_line(place))],
+    )
+
+
+def is_donated(array):
+    """Whether the memory of an Array is gone."""
+    return type(array.storage) is Donated
+
+
+def can_be_taken(buffer):
+    """Whether nobody else owns a Buffer, knows its address or may write it."""
+    return buffer.owners == 1 and not buffer.pins and not buffer.is_foreign
+
+
+@uninterrupted
+def spend(storage, taker, place, owner=None):
+    """Takes a Storage's memory away; it is let go unless it has a new owner, an Array.
+
+    What NumPy looks at stays as long as NumPy does, which holds the Storage.
+    """
+    buffer = storage.buffer
+    if owner is None and buffer.pins:
+        owner = fresh(buffer, storage.shape, storage.dtype, storage.size)
+    if owner is None:
+        buffer.owners -= 1
+        if not buffer.owners:
+            buffer.home.pool.release(buffer)
+    _buffer.__delete__(storage)
+    storage.is_flat = False
+    storage.written_at = taker, place, owner if buffer.pins else None
+    storage.__class__ = Donated
+    moves.count += 1
+
+
+@uninterrupted
+def moved(storage, taker, place):
+    """A new Storage over the memory of one that was donated, which is spent."""
+    new = fresh(storage.buffer, storage.shape, storage.dtype, storage.size)
+    new.is_flat = storage.is_flat
+    spend(storage, taker, place, new)
+    return new
+
+
+def _like(storage, buffer, shape):
+    """An Array over a Buffer, of the elements of a Storage."""
+    new = fresh(buffer, shape, storage.dtype, storage.size)
+    new.is_flat = storage.is_flat or storage.device == "cpu"
+    return new
+
+
+@uninterrupted
+def claimed(storage, copy_buffer, copies, index):
+    """None if the step may write over a Storage's memory, else an Array over a copy of it.
+
+    copies: {index of the argument Value: how often it had to be copied}.
+    """
+    old = storage.buffer
+    if can_be_taken(old):
+        return None
+    copies[index] = copies.get(index, 0) + 1
+    return _like(storage, copy_buffer(old), storage.shape)
+
+
+@uninterrupted
+def taken(storage, copy, shape, taker, place):
+    """The Array of a result that was written over donated memory, or over its `copy`."""
+    if copy is None:
+        copy = _like(storage, storage.buffer, shape)
+        spend(storage, taker, place, copy)
+    else:
+        copy.shape, copy.strides = shape, contiguous_strides(shape)
+        spend(storage, taker, place)
+    return copy
+
+
+def check_member(member, described):
+    """Raises if a Variable cannot be donated. described: the Description that it belongs to."""
+    x, storage = member.variable, member.array.storage
+    what = f"donate: {member.where}"
+    if type(storage) is Donated:
+        raise donated_error(storage)
+    if isinstance(x, (Parameter, Buffer)):
+        raise ArgumentError(
+            f"{what} is a {type(x).__name__}, which models and optimizers hold on to",
+            x.describe(),
+            "a step may write it in place as it is; donate values that nobody needs afterwards",
+        )
+    if x._requires_grad:
+        raise ArgumentError(
+            f"{what} requires gradients: a graph or an optimizer may hold on to it",
+            x.describe(),
+            "pass x.detach() of a value that nobody needs afterwards",
+        )
+    for other in described.members:
+        if other is not member and other.array.storage is storage:
+            raise ArgumentError(
+                f"{what} and {other.where} show the same memory: it can be given away once",
+                x.describe(),
+                "pass a clone in one of the two places: x.clone()",
+            )
+    if not (member.array.is_contiguous and member.array.size == storage.size):
+        raise ArgumentError(
+            f"{what} shows a part of its memory, or in another order",
+            f"{x.describe()} of {storage.size} elements",
+            "donate the whole, or pass a copy: mg.variable(x)",
+        )
+
+
+def members_of(described, donate, names):
+    """The Members that `donate` names: positions and names of arguments, with all they hold."""
+    found = []
+    for which in donate:
+        if isinstance(which, int):
+            prefix = f"argument {which}"
+            more = f"argument {names[which]!r}" if which < len(names) else None
+        else:
+            prefix = f"argument {which!r}"
+            more = f"argument {names.index(which)}" if which in names else None
+        mine = [
+            m for m in described.members if _is_below(m.where, prefix) or _is_below(m.where, more)
+        ]
+        if not mine:
+            raise ArgumentError(
+                f"donate: wanted a Variable as {prefix}, or some inside it",
+                f"{len(described.members)} Variables in all: "
+                + ", ".join(m.where for m in described.members),
+                "positions count from 0, self included; names are those of the parameters",
+            )
+        found += [m for m in mine if m not in found]
+    for member in found:
+        check_member(member, described)
+    return found
+
+
+def _is_below(where, prefix):
+    return prefix is not None and (
+        where == prefix or where.startswith((f"{prefix} ", f"{prefix}["))
+    )
+
+
+def replaced(tree, function):
+    """A tree of results with function(variable) for its Variables, each once."""
+    if isinstance(tree, Variable):
+        return function(tree)
+    if isinstance(tree, dict):
+        for key in tree:
+            tree[key] = replaced(tree[key], function)
+        return tree
+    if isinstance(tree, list):
+        tree[:] = [replaced(x, function) for x in tree]
+        return tree
+    if isinstance(tree, tuple):
+        values = [replaced(x, function) for x in tree]
+        return type(tree)(*values) if hasattr(tree, "_fields") else tuple(values)
+    return tree
+
+
+def after_eager(result, storages, taker, place):
+    """What a step that ran eagerly returns, its donated Storages spent.
+
+    A result that shows donated memory (x.add_(y); return x) gets it.
+    """
+    new = {}
+
+    def handed_over(x):
+        storage = x.array.storage
+        if not any(storage is s for s in storages) and storage not in new:
+            return x
+        if storage not in new:
+            new[storage] = moved(storage, taker, place)
+        over, a = new[storage], x.array
+        is_whole = a.is_contiguous and a.size == over.size
+        if is_whole and a.shape == over.shape:
+            return type(x)(over, name=x.name)
+        return type(x)(over.view(a.shape, a.strides, a.offset), name=x.name)
+
+    result = replaced(result, handed_over)
+    for storage in storages:
+        if storage not in new:
+            spend(storage, taker, place)
+    return result
+
+
+def unused_error(unused, results, why=""):
+    """The error of donations that no result can use.
+
+    Args:
+        unused: Members. results: Refs of what the step returns. why: the planner's reason why a
+            result of the size and dtype of the first could not take it, if there is such a one.
+    """
+    made = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results) or "none"
+    first = unused[0]
+    more = f" (and {len(unused) - 1} more)" if len(unused) > 1 else ""
+    a = first.array
+    if not any(r.size == a.size and r.dtype is a.dtype for r in results):
+        why = "fits no result by size and dtype"
+    elif why:
+        why = f"cannot be written over by a result: {why}"
+    else:
+        why = "is not needed: other donated values are in the place of the results of its size"
+    return ArgumentError(
+        f"donate: {first.where}{more} {why}; nothing was run",
+        f"{a.dtype}{list(a.shape)}; the results: {made}",
+        "leave it out of donate=, or compile with strict=False, where its memory goes back to the "
+        "pool after the call",
+    )
+
+
+def checked(donate, step):
+    """Positions and names to donate, as a tuple; raises if the function has no such argument."""
+    is_one = isinstance(donate, str) or not isinstance(donate, Iterable)
+    donate = (donate,) if is_one else tuple(donate)
+    for which in donate:
+        if isinstance(which, bool) or not isinstance(which, (int, str)):
+            raise ArgumentTypeError("donate: wanted positions or names", f"{which!r:.60}")
+        is_name = isinstance(which, str)
+        known = which in step.names if is_name else 0 <= which < len(step.names)
+        if not known and not (step.is_open and (is_name or which >= 0)):
+            raise ArgumentError(
+                f"donate: '{step.name}' has no such argument",
+                f"{which!r}",
+                f"its arguments: {', '.join(step.names)}; positions count from 0",
+            )
+    return donate

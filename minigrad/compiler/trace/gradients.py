@@ -1,0 +1,49 @@
+"""Gradients that a step finds in `.grad`: which may be other objects at the next call.
+
+A gradient that the step replaces, or that it adds to, is found through its leaf at each call. One
+that is a slice of a flat buffer stays the same object, and is guarded as such. So no trace keeps
+the gradients of the call that was traced.
+"""
+
+from minigrad.array.array import Array
+from minigrad.compiler.trace.structure import outputs_of
+from minigrad.tape.variable import Variable
+
+PRESENT = object()  # in the place of a gradient that need not be known, only be there
+
+
+def settle(found):
+    """Puts PRESENT into a Capture for gradients that may change; {Value: number of its GradEffect}.
+
+    The Values are those whose memory is found through a leaf.
+    """
+    returned = [o.variable for o in outputs_of(found.structure) if o.kind == "captured"]
+    captured = {id(v.storage): v for v in found.recording.values("captured")}
+    moving = {}
+    for k, effect in enumerate(found.grads):
+        before, after = effect.before, effect.after
+        if before is None or any(before is x for x in returned):
+            continue
+        if effect.is_read:
+            array = before.array
+            value = captured.get(id(array))
+            if not is_whole(array) or value is None:
+                continue
+            moving[value], value.storage = k, None
+        if after is not None and after.variable is before:
+            effect.after = after._replace(variable=PRESENT)
+        effect.before = PRESENT
+    return moving
+
+
+def is_whole(array):
+    """Whether an Array is a Storage that nobody else writes."""
+    return type(array) is Array and (array.is_flat or array.device != "cpu")
+
+
+def same_variable(old, new):
+    """Whether two captured Variables, or PRESENT, show the same."""
+    if not isinstance(old, Variable) or not isinstance(new, Variable):
+        return old is new
+    a, b = old.array, new.array
+    return a.storage is b.storage and a.layout() == b.layout()

@@ -1,0 +1,344 @@
+"""Python's numbers that change from call to call: read at each run, as a Variable would be.
+
+A number among the arguments is at first compared by value, as everything that decides what a step
+does. Where a second value comes, a learning rate or a temperature, the step is traced with a
+`Number` in its place, which computes as the number would and writes down how. Each call of the
+program then computes the same in Python, and writes what formulas read into memory of one element.
+
+What Python decides by a number (`if t < 100`, a size, an index, `math.exp(t)`) is compared at each
+call, as the outcome that it had: another outcome is another program.
+"""
+
+import ctypes
+import gc
+import math
+import operator
+import weakref
+from typing import Any
+
+import numpy as np
+
+from minigrad.arguments import RunTimeNumber
+from minigrad.array.dtypes import float32, float64, int64
+from minigrad.compiler.trace.guards import is_plain, value_key
+from minigrad.devices.cpu.device import cpu
+from minigrad.errors import TraceError
+from minigrad.tape.modes import state
+
+KINDS = (int, float, np.floating, np.integer)  # not bool
+FIXED = (int, float, complex, str, bool, bytes)  # what a guard can compare
+CELLS = {float32: ctypes.c_float, float64: ctypes.c_double, int64: ctypes.c_int64}
+SIGNS = {
+    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/",
+    operator.floordiv: "//", operator.mod: "%", operator.pow: "**",
+    operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=",
+    operator.eq: "==", operator.ne: "!=",
+}  # fmt: skip
+SHOWN = {"dtype", "ndim", "shape", "size", "itemsize", "strides"}  # the same for each value
+
+
+def is_number(x):
+    """Whether a value is of a kind that can be read at each run: int64 holds it, or a float."""
+    if not isinstance(x, KINDS) or isinstance(x, (bool, RunTimeNumber)):
+        return False
+    return not isinstance(x, (int, np.integer)) or -(2**63) <= x < 2**63
+
+
+class Row:
+    """How a number is computed: a function of Rows and constants, or, without one, an argument.
+
+    The Rows of one compiled function are there once each, so that their memory stays the same.
+    """
+
+    __slots__ = ("arguments", "cells", "function", "where")
+
+    def __init__(self, function, arguments, where=""):
+        self.function, self.arguments, self.where = function, arguments, where
+        self.cells = {}
+
+    def cell(self, dtype):
+        """The Array () of a dtype that the program reads, and what writes it."""
+        found = self.cells.get(dtype)
+        if found is None:
+            # each call writes it, as NumPy may write what it shares: what a graph keeps is a copy
+            array = cpu.adopt(np.zeros((), dtype.numpy), dtype)
+            found = self.cells[dtype] = array, CELLS[dtype].from_address(array.address)
+        return found
+
+    def name(self):
+        """For people: the name of the argument, or of those that it is computed from."""
+        return ", ".join(sorted(leaf.where for leaf in self.leaves()))
+
+    def leaves(self):
+        """The arguments that it is computed from."""
+        if self.function is None:
+            return {self}
+        rows = [x for x in self.arguments if type(x) is Row]
+        return {leaf for row in rows for leaf in row.leaves()}
+
+
+class Places:
+    """The numbers that a compiled function is given: which of them have changed.
+
+    moving: where those are that have; fixed: where a trace has failed with one.
+    """
+
+    def __init__(self):
+        self.moving, self.fixed = set(), set()
+        self._last, self._rows = {}, {}
+
+    def learn(self, numbers):
+        """Notes what came, {where: value}; whether something moves that did not."""
+        before = len(self.moving)
+        for where, value in numbers.items():
+            key = value_key(value)
+            if self._last.setdefault(where, key) != key:
+                self.moving.add(where)
+        return len(self.moving) > before
+
+    def wanted(self):
+        """Where numbers are to be read at each run."""
+        return self.moving - self.fixed
+
+    def row(self, function, arguments, where=""):
+        """The Row of a computation."""
+        parts = tuple(x if type(x) is Row else value_key(x) for x in arguments)
+        key = function, parts, where
+        found = self._rows.get(key)
+        if found is None:
+            found = self._rows[key] = Row(function, arguments, where)
+        return found
+
+
+class Numbers:
+    """The numbers of one trace.
+
+    cells: {(Row, dtype)} that the program reads; guards: {Row: the value that it had}; kinds: {Row:
+    the type that it had}.
+    """
+
+    def __init__(self, places):
+        self.places = places
+        self.cells, self.guards, self.kinds = {}, {}, {}
+        self._alive = []
+
+    def argument(self, value, where):
+        """The Number in the place of an argument."""
+        return self._made(self.places.row(None, (type(value),), where), value)
+
+    def computed(self, function, arguments):
+        """function(*arguments), some of them Numbers: a Number, or a value that is guarded."""
+        plain = [x._value if type(x) is Number else x for x in arguments]
+        value = function(*plain)
+        if not all(type(x) is Number or is_plain(x) for x in arguments):
+            for x in arguments:  # with an ndarray, for one
+                if type(x) is Number:
+                    self.fixed(x)
+            return value
+        row = self.places.row(
+            function, tuple(x._row if type(x) is Number else x for x in arguments)
+        )
+        return self._made(row, value)
+
+    def _made(self, row, value):
+        if isinstance(value, (bool, np.bool_)) or not is_number(value):
+            if is_plain(value):
+                self.guards[row] = value
+                return value
+            raise TypeError(f"a number that changes became {type(value).__name__}")
+        self.kinds[row] = type(value)
+        number = Number(self, row, value)
+        self._alive.append(weakref.ref(number))
+        return number
+
+    def decided(self, function, arguments):
+        """function(*arguments), plain values but for Numbers; compared at each call from now on."""
+        row = self.places.row(
+            function, tuple(x._row if type(x) is Number else x for x in arguments)
+        )
+        value = function(*(x._value if type(x) is Number else x for x in arguments))
+        self.guards[row] = value
+        return value
+
+    def fixed(self, number):
+        """The value of a Number, which is compared at each call from now on."""
+        self.guards[number._row] = number._value
+        return number._value
+
+    def array(self, number, real):
+        """The Array () that a program reads for a Number. real: the dtype in which it computes."""
+        dtype = real if isinstance(number._value, (float, np.floating)) else int64
+        self.cells[number._row, dtype] = None
+        return number._row.cell(dtype)[0]
+
+    def deciding(self):
+        """The arguments by whose values something was decided."""
+        return {leaf for row in self.guards for leaf in row.leaves()}
+
+    def let_go(self):
+        """Raises if a Number outlives its trace, where later calls would not renew it."""
+        alive = [r for r in self._alive if r() is not None]
+        if alive:
+            gc.collect()
+            for reference in alive:
+                found = reference()
+                if found is not None:
+                    raise TraceError(
+                        f"a number computed from {found._row.name()} is kept by the compiled step, "
+                        "where later calls would not renew it",
+                        fix="return it, and keep what the call returns",
+                    )
+
+    def key(self):
+        """What must be equal for the trace to hold, beside the description of the arguments."""
+        return frozenset((row, value_key(value)) for row, value in self.guards.items())
+
+    # -- the text of a wrapper -----------------------------------------------------------------
+
+    def lines(self, cells, names, outside, constant):
+        """(lines that compute and compare, or leave by `return MISS`; lines that write memory).
+
+        cells: what the program reads; names: {where: the local name of an argument}; outside:
+        {where: Outside}; constant(x): a name for an object.
+        """
+        self._text, self._names, self._constant = [], dict(names), constant
+        self._outside = outside
+        for row, value in self.guards.items():
+            name = self._name(row)
+            key = value_key(value)
+            if type(value) in (int, str, bool):
+                kind = constant(type(value))
+                test = f"type({name}) is not {kind} or {name} != {constant(value)}"
+            else:
+                test = f"{constant(value_key)}({name}) != {constant(key)}"
+            self._text.append(f"if {test}: return MISS")
+        writes = []
+        for row, dtype in cells:
+            name = self._name(row)
+            if dtype is int64:
+                self._text.append(f"if not -{2**63} <= {name} < {2**63}: return MISS")
+                name = f"int({name})"
+            writes.append(f"{constant(row.cell(dtype)[1])}.value = {name}")
+        if not self._text:
+            return [], writes
+        checks = [f"    {line}" for line in self._text]
+        errors = constant((ArithmeticError, TypeError, ValueError))
+        return ["try:", *checks, f"except {errors}: return MISS"], writes
+
+    def _name(self, row):
+        name = self._names.get(row.where if row.function is None else row)
+        if name is None:
+            name = self._names[row] = f"n{len(self._names)}"
+            of = () if row.function is None else row.arguments
+            parts = [self._name(x) if type(x) is Row else self._constant(x) for x in of]
+            sign = SIGNS.get(row.function)
+            if row.function is None:
+                self._names[row.where] = name
+                text = self._outside[row.where].text(self._constant)
+            elif sign:
+                text = f"{parts[0]} {sign} {parts[1]}"
+            else:
+                text = f"{self._constant(row.function)}({', '.join(parts)})"
+            self._text.append(f"{name} = {text}")
+            kind = self.kinds.get(row)
+            if kind is not None:
+                self._text.append(f"if type({name}) is not {self._constant(kind)}: return MISS")
+        return name
+
+
+def _computing(function, is_turned=False):
+    def method(self, *others):
+        if not self._is_live():
+            arguments = (self._value, *others)
+            return function(*(reversed(arguments) if is_turned else arguments))
+        for x in others:
+            if x is not None and not isinstance(x, (int, float, complex, np.generic)):
+                return NotImplemented
+        arguments = (*reversed(others), self) if is_turned else (self, *others)
+        return self._numbers.computed(function, arguments)
+
+    return method
+
+
+def _deciding(function):
+    """A method whose result is compared at each call, and not the number itself."""
+
+    def method(self, *others):
+        if not self._is_live() or not all(map(is_plain, others)):
+            return function(self._fixed(), *others)
+        return self._numbers.decided(function, (self, *others))
+
+    return method
+
+
+def _item(x):
+    return x.item()
+
+
+class Number(RunTimeNumber):
+    """In the place of a Python number while a step is traced.
+
+    It says that it is of the number's class, as code asks by isinstance whether it has a number.
+    What arithmetic and NumPy's functions make of it are such Numbers, too. Whatever else asks for
+    the value gets it, and each call then compares it.
+    """
+
+    __slots__ = ("__weakref__", "_numbers", "_row", "_value")
+
+    def __init__(self, numbers, row, value):
+        self._numbers, self._row, self._value = numbers, row, value
+
+    __class__ = property(lambda self: type(self._value))  # type: ignore[assignment]
+
+    def _is_live(self):
+        """Whether its trace is the one that runs."""
+        return state.trace is not None and state.trace.numbers is self._numbers
+
+    def _fixed(self):
+        return self._numbers.fixed(self) if self._is_live() else self._value
+
+    def item(self):
+        """The Python number."""
+        return self._numbers.computed(_item, (self,)) if self._is_live() else self._value.item()
+
+    def __getattr__(self, name):
+        found = getattr(self._value, name)  # an AttributeError says nothing of the value
+        return found if name in SHOWN else getattr(self._fixed(), name)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self._fixed(), dtype)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **more):
+        if method == "__call__" and not more and self._is_live():
+            return self._numbers.computed(ufunc, inputs)
+        plain = [x._fixed() if type(x) is Number else x for x in inputs]
+        return getattr(ufunc, method)(*plain, **more)
+
+    def __reduce__(self):
+        return self._fixed().__reduce__()
+
+
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+    _function = getattr(operator, _name)
+    setattr(Number, f"__{_name}__", _computing(_function))
+    setattr(Number, f"__r{_name}__", _computing(_function, is_turned=True))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "pos", "abs"):
+    setattr(Number, f"__{_name}__", _computing(getattr(operator, _name)))
+for _name, _function in {
+    "round": round, "trunc": math.trunc, "floor": math.floor, "ceil": math.ceil,
+}.items():  # fmt: skip
+    setattr(Number, f"__{_name}__", _computing(_function))
+for _name, _function in {
+    "bool": bool, "int": int, "float": float, "complex": complex, "index": operator.index,
+    "hash": hash, "str": str, "repr": repr, "format": format,
+}.items():  # fmt: skip
+    setattr(Number, f"__{_name}__", _deciding(_function))
+
+
+def without_numbers(x) -> Any:
+    """The value with plain numbers in the place of Numbers, which are compared at each call."""
+    if type(x) is Number:
+        return x._fixed()
+    if type(x) is tuple and any(isinstance(y, (Number, tuple)) for y in x):
+        return tuple(map(without_numbers, x))
+    return x

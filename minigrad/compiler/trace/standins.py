@@ -1,0 +1,221 @@
+"""What a traced function gets in the place of its arguments: Variables without memory.
+
+So a function that also reaches an argument's memory from outside (self.h) is seen to do so, one
+that keeps an argument is found out, and the program knows an argument by its number alone: a slice
+of a data set is the same as any other slice.
+"""
+
+import copy
+import gc
+import weakref
+
+from minigrad.array.array import Array
+from minigrad.array.layout import is_contiguous
+from minigrad.compiler.trace.tracebuffer import nowhere
+from minigrad.devices.backend import device_of
+from minigrad.errors import TraceError
+from minigrad.tape.variable import Variable
+
+
+class StandInBuffer:
+    """In the place of an argument's bytes."""
+
+    __slots__ = (
+        "home", "is_foreign", "nbytes", "owners", "pins", "pool", "requested", "where",
+    )  # fmt: skip
+
+    def __init__(self, nbytes, where, device):
+        self.home = self.pool = nowhere(device)
+        self.owners, self.pins, self.nbytes, self.requested = 1, 0, 0, nbytes
+        self.is_foreign, self.where = False, where
+
+    @property
+    def address(self):
+        """There is none: raises TraceError."""
+        raise kept_error(self.where)
+
+    segment = address
+
+
+def kept_error(where):
+    """The error of an argument that somebody kept."""
+    return TraceError(
+        f"{where} is kept by the compiled step, where later calls would not renew it",
+        fix="write it in place into an array from outside: self.last.copy_(x), or return it",
+    )
+
+
+class Group:
+    """The members that show one Storage. low: the first element they show, from member 0's offset.
+
+    base: what stands for that Storage. is_fixed: Parameters stand for themselves.
+    """
+
+    def __init__(self, members):
+        self.members, first = members, members[0]
+        self.is_fixed = any(m.is_fixed for m in members)
+        self.storage = first.array.storage
+        spans = [_span(m.array) for m in members]
+        start = min(s[0] for s in spans)
+        self.low, self.size = start - first.array.offset, max(s[1] for s in spans) - start
+        self.where = first.where
+        if self.is_fixed:
+            self.base = self.storage
+            return
+        dtype = first.array.dtype
+        buffer = StandInBuffer(self.size * dtype.itemsize, self.where, self.storage.device)
+        self.base = Array(buffer, (self.size,), dtype)
+        self.base.is_flat = False  # the short ways of ops compute at once
+        self.start = start
+
+    @property
+    def number(self):
+        """Of its first member."""
+        return self.members[0].number
+
+    def copied(self):
+        """A copy of what the members show together."""
+        shown = self.members[0].array.storage.view((self.size,), (1,), self.start)
+        return device_of(shown).convert(shown, shown.dtype)
+
+    def forget(self):
+        """Lets go of the arguments of the traced call."""
+        if not self.is_fixed:
+            self.storage = None
+
+    def stand_in(self, member):
+        """A Variable in the place of a member."""
+        if self.is_fixed:
+            return member.variable
+        a, x = member.array, member.variable
+        if len(self.members) == 1 and a.size == self.size and is_contiguous(a.shape, a.strides):
+            array = self.base
+            array.shape, array.strides = a.shape, a.strides
+        else:
+            array = self.base.view(a.shape, a.strides, a.offset - self.start)
+        out = type(x)(array, requires_grad=x._requires_grad, name=x.name)
+        out._grad = x._grad
+        return out
+
+
+def give_memory(array, source):
+    """Gives an Array without memory, or one whose memory was not written, the bytes of another."""
+    array.buffer = source.buffer
+    source.buffer.owners += 1
+    array.is_flat = array.is_contiguous
+
+
+def _span(array):
+    """(first, one beyond the last) element of the Storage that an Array shows."""
+    low = high = array.offset
+    if not array.size:
+        return low, low
+    for n, s in zip(array.shape, array.strides, strict=True):
+        low, high = low + min(0, (n - 1) * s), high + max(0, (n - 1) * s)
+    return low, high + 1
+
+
+class StandIns:
+    """The arguments of a call with stand-ins: `args` and `kwargs`.
+
+    groups: by Storage. member_of: {id of a stand-in: the Member it stands for}.
+    """
+
+    def __init__(self, description, args, kwargs, numbers):
+        self._numbers, self._moving = numbers, description.moving
+        self.groups = [Group(members) for members in description.groups]
+        self._made, self.member_of = {}, {}
+        for group in self.groups:
+            for member in group.members:
+                x = member.variable
+                if id(x) not in self._made:
+                    made = self._made[id(x)] = group.stand_in(member)
+                    self.member_of[id(made)] = member
+        wheres = description.wheres
+        self.args = tuple(map(self._tree, args, wheres))
+        self.kwargs = {
+            key: self._tree(kwargs[key], f"argument {key!r}") for key in description.order
+        }
+        self._before = _tokens((self.args, self.kwargs))
+
+    def _tree(self, tree, where):
+        if isinstance(tree, Variable):
+            return self._made[id(tree)]
+        if isinstance(tree, dict):
+            values = {key: self._tree(value, f"{where}[{key!r}]") for key, value in tree.items()}
+            if type(tree) is dict:
+                return values
+            new = copy.copy(tree)  # a defaultdict keeps its factory
+            new.update(values)
+            return new
+        if isinstance(tree, (tuple, list)):
+            values = [self._tree(x, f"{where}[{k}]") for k, x in enumerate(tree)]
+            return type(tree)(*values) if hasattr(tree, "_fields") else type(tree)(values)
+        if where in self._moving:
+            return self._numbers.argument(tree, where)
+        return tree
+
+    def of(self, members):
+        """The stand-ins of some Members."""
+        return [self._made[id(m.variable)] for m in members]
+
+    def check_leaves(self, found):
+        """Raises if backward inside the function reached an argument that carries a graph."""
+        members = [self.member_of[id(v)] for v in found.variables]
+        for effect in found.grads:
+            if effect.leaf is None and members[effect.argument].variable.node is not None:
+                raise _graph_error(members[effect.argument])
+
+    def check_unchanged(self):
+        """Raises if the function changed a list or dict among its arguments."""
+        if _tokens((self.args, self.kwargs)) != self._before:
+            raise TraceError(
+                "the compiled step changes a list or dict that is passed to it; a program changes "
+                "arrays alone",
+                fix="return what is to be appended, and append it outside",
+            )
+
+    def let_go(self, is_first=False):
+        """Drops the stand-ins; raises if the function kept one, or a view of one.
+
+        One that the first call keeps gets a copy of the argument.
+        """
+        alive = [(weakref.ref(g.base), g) for g in self.groups if not g.is_fixed]
+        self.args, self.kwargs, self._made = (), {}, {}
+        for group in self.groups:
+            group.base = None
+        if any(reference() is not None for reference, _ in alive):
+            gc.collect()  # what only a circle holds is not kept
+            for reference, group in alive:
+                base = reference()
+                if base is not None and not is_first:
+                    raise kept_error(group.where)
+                if base is not None:
+                    give_memory(base, group.copied())
+
+
+def _tokens(tree):
+    """The tree as a flat list of types, keys and ids of leaves."""
+    found, stack = [], [tree]
+    while stack:
+        x = stack.pop()
+        if isinstance(x, dict):
+            found += (dict, *x)
+            stack += x.values()
+        elif isinstance(x, (tuple, list)):
+            found += (type(x), len(x))
+            stack += x
+        else:
+            found.append(id(x))
+    return found
+
+
+def _graph_error(member):
+    node = member.variable.node
+    return TraceError(
+        f"{member.where} carries a graph, and backward inside the compiled step would go on there",
+        f"the output of {node.op}",
+        "pass x.detach(), or compute it inside the step; or return the loss and call backward "
+        "outside",
+        details=[("made at", node.line)],
+    )

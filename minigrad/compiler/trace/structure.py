@@ -1,0 +1,75 @@
+"""Arguments and results as trees: tuples, lists and dicts, with Variables as leaves."""
+
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minigrad.array.dtypes import DType
+from minigrad.errors import TraceError
+from minigrad.tape.variable import Variable
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, DType)
+
+
+class Output(NamedTuple):
+    """Where a Variable that the step returns comes from.
+
+    kind: 'result' (number `index` of the recording's results), 'argument' (the Variable number
+    `index` that was passed in, the object itself) or 'captured' (`variable`, the object itself).
+    is_number: a result of one element that is handed out as a Python number. is_inferred: it was
+    computed under `mg.inference()`. is_linked: it carries the graph's node for the call.
+    """
+
+    kind: str
+    index: int = -1
+    variable: Variable | None = None
+    is_number: bool = False
+    is_inferred: bool = False
+    is_linked: bool = False
+
+
+def variables_of(*trees):
+    """The Variables in arguments, in order; one that stands there twice is there twice."""
+    found, stack = [], list(reversed(trees))
+    while stack:
+        x = stack.pop()
+        if isinstance(x, Variable):
+            found.append(x)
+        elif isinstance(x, dict):
+            stack += reversed(x.values())
+        elif isinstance(x, (tuple, list)):
+            stack += reversed(x)
+    return found
+
+
+def mapped(tree, function, plain=lambda x: x) -> Any:
+    """The tree with function(leaf) for Variables and Outputs, plain(leaf) for other leaves."""
+    if isinstance(tree, (Variable, Output)):
+        return function(tree)
+    if type(tree) in (dict, OrderedDict):
+        return type(tree)((key, mapped(value, function, plain)) for key, value in tree.items())
+    if type(tree) in (list, tuple):
+        return type(tree)(mapped(x, function, plain) for x in tree)
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(mapped(x, function, plain) for x in tree))
+    if isinstance(tree, PLAIN):
+        return plain(tree)
+    raise TraceError(
+        "a compiled step: wanted it to return Variables, numbers, strings or None, in tuples, "
+        "lists or dicts",
+        type(tree).__name__,
+        "return the Variables that it is made of",
+    )
+
+
+def outputs_of(tree):
+    """The Outputs in what a step returns."""
+    if isinstance(tree, Output):
+        yield tree
+    elif isinstance(tree, dict):
+        for x in tree.values():
+            yield from outputs_of(x)
+    elif isinstance(tree, (tuple, list)):
+        for x in tree:
+            yield from outputs_of(x)

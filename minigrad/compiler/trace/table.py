@@ -1,0 +1,229 @@
+"""The device table that writes each call down as an instruction: what it means, see `Device`."""
+
+from typing import Any
+
+import numpy as np
+
+from minigrad.array.array import Array
+from minigrad.array.dtypes import float32, float64, int64
+from minigrad.compiler.program.program import Instruction
+from minigrad.compiler.trace.numbers import Number, without_numbers
+from minigrad.devices.cpu.copies import Copies
+from minigrad.devices.cpu.direct import border, pays
+from minigrad.formulas.expression import Program, call, logical_and, logical_or, symbol, where
+from minigrad.tape.modes import state
+from minigrad.tape.node import user_place
+
+SEED = object()  # what ops are given as the seed of the default generator's numbers
+ADD = Program(["a", "b"], [symbol("a") + symbol("b")])
+_x, _i, _y, _j = map(symbol, ("x", "i", "y", "j"))
+_is_tie = logical_and(call("equal", _x, _y), call("less", _i, _j))
+BEFORE = Program(["x", "i", "y", "j"], [where(logical_or(call("less", _x, _y), _is_tie), 1, 0)])
+
+
+def _flat(index):
+    """A contiguous index as (m,)."""
+    return index.view((index.size,), (1,))
+
+
+class Table(Copies):
+    """The functions of the device that would compute."""
+
+    ref: Any  # of the trace: the Ref of an Array, or a number as it is
+    empty: Any
+    from_numpy: Any
+    stop: Any
+    refuse: Any
+    refuse_reading: Any
+    instructions: list
+    name: str
+    numbers: Any
+    call: Any
+
+    def record(self, op, inputs, outputs, **attributes):
+        """Appends an instruction over Arrays and numbers; nothing, if it writes no element."""
+        if any(out.size for out in outputs):
+            self.append(op, inputs, outputs, attributes)
+
+    def append(self, op, inputs, outputs, attributes):
+        """Appends an instruction."""
+        name, place = state.running
+        if self.numbers is not None and self.numbers.kinds:  # there are some
+            attributes = {key: without_numbers(value) for key, value in attributes.items()}
+            inputs = self._with_numbers(inputs, outputs, attributes)
+        refs = tuple(map(self.ref, inputs)), tuple(map(self.ref, outputs))
+        self.instructions.append(Instruction(op, *refs, attributes, name, place or user_place()))
+
+    def _with_numbers(self, inputs, outputs, attributes):
+        """The inputs with memory that each run writes in the place of Numbers.
+
+        Such a number is of the type in which the kernel computes, as a number in its text is.
+        """
+        if not any(type(x) is Number for x in inputs):
+            return inputs
+        found, arrays = [], [x for x in (*inputs, *outputs) if isinstance(x, Array)]
+        real = float64 if any(x.dtype is float64 for x in arrays) else float32
+        is_narrow = any(x.dtype.kind == "i" and x.dtype is not int64 for x in outputs)
+        for x in inputs:
+            if type(x) is not Number:
+                found.append(x)
+            elif "program" not in attributes or is_narrow:  # which checks what it stores
+                found.append(without_numbers(x))
+            else:
+                array = self.numbers.array(x, real)
+                self.call(array, x._row.name())
+                rank = len(attributes.get("shape", ()))
+                found.append(array.view((1,) * rank, (0,) * rank))
+        return found
+
+    # -- formulas ------------------------------------------------------------------------------
+
+    def elementwise(self, program, inputs, outputs):
+        """outputs = program(inputs), broadcast to the outputs' shape."""
+        self.record("elementwise", inputs, outputs, program=program)
+
+    def reduce(self, program, how, inputs, out, shape, axes):
+        """out = how over axes of one formula."""
+        self.record("reduce", inputs, (out,), program=program, how=how, shape=shape, axes=axes)
+
+    def rows(self, program, modes, inputs, outputs, shape):
+        """Formulas with row reductions."""
+        self.record("rows", inputs, outputs, program=program, modes=modes, shape=shape)
+
+    def share(self, x):
+        """clone(): a copy here; if neither side is written, a pass removes it."""
+        return self.convert(x, x.dtype)
+
+    # -- products, indices, scans ----------------------------------------------------------------
+
+    def matmul(self, a, b, out, bias=None, accumulate=False):
+        """out = a @ b (+ bias); of ints in int64."""
+        result = out
+        if not out.dtype.is_float:
+            a, b = (x if x.dtype is int64 else self.convert(x, int64) for x in (a, b))
+            result = out if out.dtype is int64 else self.empty(out.shape, int64)
+        self.record("matmul", (a, b), (result,), accumulate=accumulate)
+        if bias is not None:
+            self.record("elementwise", (result, bias), (result,), program=ADD)
+        if result is not out:
+            self.copy(result, out)
+
+    def gather(self, x, index, out):
+        """out[o, i, :] = x[o, index[i], :]."""
+        self.record("gather", (x, _flat(index)), (out,))
+
+    def scatter_add(self, source, index, out):
+        """out[o, index[i], :] += source[o, i, :]."""
+        self.record("scatter_add", (source, _flat(index)), (out,))
+
+    def put(self, source, index, out):
+        """out[o, index[i], :] = source[o, i, :]."""
+        self.record("put", (source, _flat(index)), (out,))
+
+    def wrap_index(self, index, n, out):
+        """out = index counted from the front; the program stops if one lies outside."""
+        self.stop("wrap_index", index, (out,), n=n)
+        return -1
+
+    def all_within(self, x, low, high):
+        """True: the program stops if an element lies outside."""
+        if x.size:
+            self.stop("check", x, (), what="within", low=low, high=high)
+        return True
+
+    def check_finite(self, x, error):
+        """The program stops and raises error() if an element of x is NaN or infinite."""
+        self.append(
+            "check", (x,), (), {"what": "finite", "low": None, "high": None, "error": error}
+        )
+
+    def cumsum(self, x, out, axis):
+        """out = running sums of x along an axis; x is contiguous and of out's dtype."""
+        x = self.contiguous(x if x.dtype is out.dtype else self.convert(x, out.dtype))
+        self.record("cumsum", (x,), (out,), axis=axis)
+
+    def arg_reduce(self, x, out, axis, is_max):
+        """out = the place of the largest or smallest element along an axis; x is contiguous."""
+        x = self.contiguous(x if x.dtype.is_float else self.convert(x, int64))
+        self.record("arg_reduce", (x,), (out,), axis=axis, is_max=is_max)
+
+    def item(self, x):
+        """Raises: no element is known."""
+        self.refuse_reading(x)
+
+    def argsort(self, x, out):
+        """out = the places of the elements of x (n,) in ascending order.
+
+        A GPU counts for each element those that come before it: a kernel for so rare a thing would
+        not pay.
+        """
+        n = x.size
+        if self.name == "cpu":
+            self.record("argsort", (x,), (out, self.empty((n,), int64)))
+            return
+        order = self.from_numpy(np.arange(n), int64)
+        rank = self.empty((n,), int64)
+        other = (x.view((1, n), (0, 1)), order.view((1, n), (0, 1)))
+        own = (x.view((n, 1), (1, 0)), order.view((n, 1), (1, 0)))
+        self.reduce(BEFORE, "sum", (*other, *own), rank, (n, n), (1,))
+        self.put(order.view((1, n, 1), (n, 1, 1)), rank, out.view((1, n, 1), (n, 1, 1)))
+
+    # -- random numbers, windows, ranges ---------------------------------------------------------
+
+    def random(self, array, kind, seed, counter, low=0, high=0):
+        """Fills an Array; `counter` counts from where the run finds the default generator."""
+        if seed is not SEED:
+            self.refuse_generator()
+        self.record("random", (), (array,), kind=kind, low=low, high=high, counter=counter)
+
+    def refuse_generator(self):
+        """Raises: only the default generator moves on when a program runs."""
+        self.refuse(
+            "random numbers of a generator of one's own inside a compiled step",
+            "use the default generator (mg.manual_seed, outside the step), or draw outside and "
+            "pass the numbers as an argument",
+        )
+
+    def unfold(self, x, out, window):
+        """out = the windows of x as columns."""
+        self.record("unfold", (x,), (out,), window=window)
+
+    def fold(self, columns, out, window):
+        """out = the sum of columns at the places they were unfolded from."""
+        self.record("fold", (columns,), (out,), window=window)
+
+    def convolves(self, what, dtype, shape, kernels, window):
+        """Whether it takes no longer than products of unfolded windows: as eager execution."""
+        return self.name == "cpu" and pays(what, dtype, shape, kernels, window)
+
+    def convolve(self, x, w, bias, out, window):
+        """out = the cross-correlation of x with w; the bias fuses with what follows."""
+        self._convolve(x, w, False, out, window)
+        row = bias.view((1, bias.size, 1, 1), (0, bias.strides[0], 0, 0))
+        self.record("elementwise", (out, row), (out,), program=ADD)
+
+    def convolve_back(self, g, w, out, window):
+        """out = the gradient of images: a convolution of g with the kernels upside down."""
+        self._convolve(g, w, True, out, border(window))
+
+    def _convolve(self, x, w, is_turned, out, window):
+        blocks, rows = -(-out.shape[1] // 4), x.shape[1] * w.shape[2] * w.shape[3]
+        packed = self.empty((blocks, 4 * (1 + rows)), w.dtype)
+        self.record("pack", (w,), (packed,), is_turned=is_turned)
+        self.record("convolve", (x, packed), (out,), window=window)
+
+    def correlate(self, g, x, out, window):
+        """out = the gradient of kernels."""
+        self.record("correlate", (g, x), (out,), window=window)
+
+    def largest(self, x, out, window):
+        """out = where the first largest element of each window lies."""
+        self.record("largest", (x,), (out,), window=window)
+
+    def side_by_side(self, function, count, work):
+        """function(0, 0, count): who runs the program cuts it."""
+        function(0, 0, count)
+
+    def parts(self, count, work):
+        """One range."""
+        return 1

@@ -1,0 +1,50 @@
+"""What stands for memory while a step is traced: buffers without bytes, and their pool."""
+
+import functools
+
+from minigrad.compiler.trace import refusals
+
+
+class _Nowhere:
+    """The pool, and the bin, of buffers without memory. device: whose they would be."""
+
+    current_bytes = 0
+    is_outside = False
+
+    def __init__(self, device):
+        self.device = device
+
+    @property
+    def pool(self):
+        """The pool of the bin."""
+        return self
+
+    def append(self, buffer):
+        """A buffer that is let go goes nowhere."""
+
+
+@functools.cache
+def nowhere(device):
+    """The pool of buffers without memory on a device, by its name."""
+    return _Nowhere(device)
+
+
+class TraceBuffer:
+    """What an Array that a trace has made holds in the place of bytes: a Value of the program."""
+
+    __slots__ = (
+        "home", "is_foreign", "nbytes", "owners", "pins", "pool", "requested", "trace", "value",
+    )  # fmt: skip
+
+    def __init__(self, value, trace):
+        self.value, self.trace = value, trace
+        self.home = self.pool = trace.nowhere
+        self.owners, self.pins, self.nbytes, self.is_foreign = 1, 0, 0, False
+        self.requested = value.nbytes
+
+    @property
+    def address(self):
+        """There is none: raises TraceError."""
+        raise self.trace.failed_by(refusals.outside_error(self.value))
+
+    segment = address

@@ -1,0 +1,3 @@
+"""Devices: each offers the same table of functions over Arrays."""
+
+from minigrad.devices import backend as backend

@@ -1,0 +1,1 @@
+"""The CPU: kernels that Numba compiles, over ranges that threads share; products by BLAS."""

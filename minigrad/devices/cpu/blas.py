@@ -1,0 +1,209 @@
+"""Matrix products on the CPU: NumPy's own BLAS by symbol, or else np.matmul."""
+
+import ctypes
+import functools
+import glob
+import os
+import threading
+
+import numpy as np
+
+from minigrad.array.array import ndarray
+from minigrad.devices import loader
+from minigrad.devices.cpu.own_matmul import own_matmul
+from minigrad.devices.cpu.own_matmul import state as own_state
+from minigrad.devices.cpu.own_matmul import use_own as use_own
+from minigrad.memory.interrupts import uninterrupted
+
+
+@functools.cache
+def find_blas():
+    """NumPy's OpenBLAS, its gemm made known to LLVM under our names; None if it was not found.
+
+    No SciPy and no second pool of threads: it is the library that NumPy has loaded already.
+    """
+    if os.environ.get("MINIGRAD_BLAS") == "numpy":
+        return None
+    loader.hold_over_forks()
+    with loader.lock:  # around what is imported, see there
+        import llvmlite.binding as llvm  # with the first product: importing minigrad stays quick
+
+    root = os.path.dirname(os.path.dirname(np.__file__))
+    for folder in (os.path.join(root, "numpy.libs"), os.path.join(root, "numpy", ".dylibs")):
+        for path in sorted(glob.glob(os.path.join(folder, "*openblas*"))):
+            library = ctypes.CDLL(path)
+            found = [getattr(library, f"scipy_cblas_{t}gemm64_", None) for t in "sd"]
+            if all(found):
+                for name, function in zip("sd", found, strict=True):
+                    assert function is not None
+                    address = ctypes.cast(function, ctypes.c_void_p).value
+                    llvm.add_symbol(f"minigrad_{name}gemm", address)
+                return library
+    return None
+
+
+class SingleThreaded:
+    """Products run on the calling thread alone while the block lasts, in the whole process.
+
+    For work that is cut over our own threads already: two pools that wait for one another are many
+    times slower than either on a busy machine.
+    """
+
+    def __init__(self):
+        self._lock, self._before = threading.Lock(), 1
+        self._inside = set()  # threads; one that Ctrl-C threw out leaves with its next block
+
+    @uninterrupted
+    def __enter__(self):
+        with self._lock:
+            is_first = not self._inside
+            self._inside.add(threading.get_ident())
+            if is_first:
+                self._before = _counts("get")()
+                if self._before != 1:
+                    _counts("set")(1)
+        return self
+
+    @uninterrupted
+    def __exit__(self, *error):
+        with self._lock:
+            if len(self._inside) == 1 and self._before != 1:
+                _counts("set")(self._before)
+            self._inside.discard(threading.get_ident())
+
+    def renew(self):
+        """In a forked child: no other thread is inside, and none will let go of the lock."""
+        self._lock = threading.Lock()
+        if self._inside and self._before != 1:
+            _counts("set")(self._before)
+        self._inside.clear()
+
+
+@functools.cache
+def _counts(what):
+    """OpenBLAS' function that gets or sets how many threads it uses."""
+    return getattr(find_blas(), f"scipy_openblas_{what}_num_threads64_", lambda *count: 1)
+
+
+single_threaded = SingleThreaded()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=single_threaded.renew)
+
+
+@functools.cache
+def gemm(dtype_name):
+    """The compiled gemm of a dtype, or None without BLAS symbols."""
+    if not find_blas():
+        return None
+    suffix = {"float32": "f4", "float64": "f8"}[dtype_name]
+    return loader.entry(getattr(loader.load_source("blas", ("sums",)), f"gemm_{suffix}"))
+
+
+def _matrix(shape, strides):
+    """(leading dimension, transposed) of the last two axes as BLAS wants them, or None."""
+    (m, n), (s, t) = shape[-2:], strides[-2:]
+    if (t == 1 or n == 1) and (m == 1 or s >= max(n, 1)):
+        return (s if m > 1 else max(n, 1)), 0
+    if (s == 1 or m == 1) and (n == 1 or t >= max(m, 1)):
+        return (t if n > 1 else max(m, 1)), 1
+    return None
+
+
+def readable(shape, strides):
+    """Whether BLAS can read the last two axes as they lie, transposed or not."""
+    return _matrix(shape, strides) is not None
+
+
+@functools.lru_cache(maxsize=4096)
+def plan(a_shape, a_strides, b_shape, b_strides, c_shape, c_strides):
+    """How to call gemm for these layouts: None if an operand has to be copied first.
+
+    Returns (m, n, k, lda, ldb, ldc, ta, tb), then per call the size of one batch loop with its
+    steps, then the remaining batch indices as element offsets.
+    """
+    a, b, c = (
+        _matrix(*x) for x in ((a_shape, a_strides), (b_shape, b_strides), (c_shape, c_strides))
+    )
+    if a is None or b is None or c is None or c[1]:
+        return None
+    m, k, n = a_shape[-2], a_shape[-1], b_shape[-1]
+    batch = c_shape[:-2]
+    steps = [_steps(x, y, batch) for x, y in ((a_shape, a_strides), (b_shape, b_strides))]
+    steps.append(c_strides[:-2])
+    numbers = (m, n, k, a[0], b[0], c[0], a[1], b[1])
+    if not batch:
+        return numbers, (1, 0, 0, 0), ((0, 0, 0),)
+    inner = (batch[-1], *(s[-1] for s in steps))
+    offsets = tuple(
+        tuple(sum(i * s for i, s in zip(index, step, strict=False)) for step in steps)
+        for index in np.ndindex(*batch[:-1])
+    )
+    return numbers, inner, offsets
+
+
+def _steps(shape, strides, batch):
+    pad = len(batch) - (len(shape) - 2)
+    return (0,) * pad + tuple(
+        0 if n == 1 else s for n, s in zip(shape[:-2], strides[:-2], strict=True)
+    )
+
+
+def matmul(a, b, out, bias=None, contiguous=None, accumulate=False):
+    """out = a @ b (+ bias) over Arrays of one float dtype, at least two axes each.
+
+    Args:
+        bias: an Array (n,), contiguous, or None.
+        contiguous: copies an Array to C order; used for an operand whose strides BLAS cannot take.
+        accumulate: add to what `out` holds; batch axes of stride 0 in it are summed over.
+    """
+    if own_state.is_used:
+        start = "out" if accumulate else "zero" if bias is None else bias
+        own_matmul(a, b, out, contiguous, start)
+        return
+    function = gemm(out.dtype.name)
+    if function is None or not out.size or not a.shape[-1]:
+        _with_numpy(a, b, out, bias, accumulate)  # also an empty sum: zeros, or nothing at all
+        return
+    how = plan(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)
+    if how is None:
+        _piecewise(a, b, out, bias, contiguous, accumulate)
+        return
+    numbers, inner, offsets = how
+    size = out.dtype.itemsize
+    a_at, b_at, c_at = a.address, b.address, out.address
+    row = -1 if accumulate else 0 if bias is None else bias.address
+    for i, j, k in offsets:
+        function(a_at + size * i, b_at + size * j, c_at + size * k, *numbers, row, *inner)
+
+
+def _with_numpy(a, b, out, bias, accumulate):
+    target = ndarray(out)
+    if accumulate:
+        for index, product in zip(
+            np.ndindex(*out.shape[:-2]),
+            np.matmul(ndarray(a), ndarray(b)).reshape(-1, *out.shape[-2:]),
+            strict=True,
+        ):
+            target[index] += product
+        return
+    np.matmul(ndarray(a), ndarray(b), out=target)
+    if bias is not None:
+        target += ndarray(bias)
+
+
+def _piecewise(a, b, out, bias, contiguous, accumulate):
+    """One matrix at a time, copying those that BLAS cannot read: never a whole batch."""
+    if len(out.shape) == 2:
+        fix = [x if _matrix(x.shape, x.strides) else contiguous(x) for x in (a, b)]
+        matmul(fix[0], fix[1], out, bias, None, accumulate)
+        return
+    for i in range(out.shape[0]):
+        left, right, target = (_part(x, i, len(out.shape)) for x in (a, b, out))
+        matmul(left, right, target, bias, contiguous, accumulate)
+
+
+def _part(x, i, rank):
+    if len(x.shape) < rank:
+        return x
+    step = 0 if x.shape[0] == 1 else x.strides[0]
+    return x.view(x.shape[1:], x.strides[1:], x.offset + i * step)

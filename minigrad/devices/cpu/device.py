@@ -1,0 +1,103 @@
+"""The CPU: generated Numba kernels over addresses, memory from a Pool, BLAS."""
+
+import functools
+
+import numpy as np
+
+from minigrad.array.array import Array, fork, ndarray
+from minigrad.array.dtypes import int64
+from minigrad.array.layout import size_of
+from minigrad.devices import backend, loader
+from minigrad.devices.cpu import blas
+from minigrad.devices.cpu.copies import Copies
+from minigrad.devices.cpu.direct import DirectConvolution
+from minigrad.devices.cpu.row_programs import RowPrograms
+from minigrad.devices.cpu.structural import StructuralKernels
+from minigrad.memory.host import of_the_host
+from minigrad.memory.interrupts import uninterrupted
+from minigrad.memory.monitor import register_pool
+from minigrad.memory.pool import Pool
+
+
+@functools.cache
+def _first_outside():
+    return loader.entry(loader.load_source("checks").first_outside_i8)
+
+
+class Cpu(RowPrograms, StructuralKernels, DirectConvolution, Copies):
+    """The device table (see `backend.Device`) on the CPU."""
+
+    name = "cpu"
+
+    def __init__(self):
+        self.pool = Pool("cpu", of_the_host)
+        register_pool(self.pool)
+
+    @uninterrupted
+    def empty(self, shape, dtype):
+        """A new contiguous Array with undefined elements."""
+        size = size_of(shape)
+        return Array(self.pool.take(size * dtype.itemsize), shape, dtype)
+
+    def matmul(self, a, b, out, bias=None, accumulate=False):
+        """out = a @ b (+ bias); one dtype, at least two axes each, batch axes broadcast."""
+        if out.dtype.is_float:
+            blas.matmul(a, b, out, bias, self.contiguous, accumulate)
+            return
+        wide = [self.convert(x, int64) for x in (a, b)]
+        result = self.convert(out, int64) if out.dtype is not int64 else out
+        np.matmul(*map(ndarray, wide), out=ndarray(result))
+        if bias is not None:
+            product = ndarray(result)
+            product += ndarray(bias)
+        if result is not out:
+            self.copy(result, out)
+
+    def share(self, x):
+        """clone(): a Storage over the same Buffer, to be copied at the first write to either.
+
+        Copies at once what is pinned, and a view of under half its Buffer.
+        """
+        buffer = x.buffer
+        if buffer.pins or 2 * x.nbytes < buffer.requested or not x.is_flat:
+            return self.convert(x, x.dtype)
+        return fork(x)
+
+    @uninterrupted
+    def copy_buffer(self, old):
+        """A Buffer with the same bytes: the copy of copy-on-write."""
+        new = self.pool.take(old.requested)
+        start = old.address - old.segment.address
+        target = new.address - new.segment.address
+        size = old.requested
+        new.segment.owner[target : target + size] = old.segment.owner[start : start + size]
+        return new
+
+    def from_numpy(self, data, dtype):
+        """A new Array with a copy of an ndarray."""
+        out = self.empty(data.shape, dtype)
+        ndarray(out)[...] = data
+        return out
+
+    @uninterrupted
+    def adopt(self, data, dtype):
+        """An Array over the memory of an ndarray in C order, shared with it."""
+        flat = data.reshape(-1).view(np.uint8)
+        buffer = self.pool.adopt(flat, data.__array_interface__["data"][0], data.nbytes)
+        out = Array(buffer, data.shape, dtype)
+        out.is_flat = False  # the short ways of ops do not look at is_foreign
+        return out
+
+    def all_within(self, x, low, high):
+        """Whether every element of an integer Array is in [low, high]."""
+        if x.dtype is not int64 or not x.is_contiguous:
+            x = self.convert(x, int64)
+        return _first_outside()(x.address, x.size, low, high) < 0
+
+    def item(self, x):
+        """The one element, as a Python number."""
+        return ndarray(x).item()
+
+
+cpu = Cpu()
+backend.register(cpu)

@@ -1,0 +1,148 @@
+"""Convolution without unfolded windows, on the CPU: where it can, and its memory."""
+
+import functools
+from typing import Any
+
+from minigrad.array.layout import size_of
+from minigrad.devices import loader
+from minigrad.devices.cpu import structural
+from minigrad.formulas.expression import IDENTITY
+from minigrad.formulas.sums import BLOCK
+
+PIXELS, TILE = 1024, 16  # as in source/direct.py
+PRODUCTS = 16  # as long as one element of other kernels, about
+CHUNK = 1 << 15  # elements of images that correlate copies at once: they stay in cache
+
+
+def up(count, to):
+    """count, rounded up to a multiple."""
+    return -(-count // to) * to
+
+
+def correlation_scratch(shape, kernels, counts, dilation, images):
+    """(elements of scratch, vectors of a plane, images at once) of `correlate`."""
+    (_, c, _, _), (o, _, kh, kw), (oh, ow), (dh, dw) = shape, kernels, counts, dilation
+    hp, wp = oh + (kh - 1) * dh, ow + (kw - 1) * dw
+    vectors = up(oh * wp, 8) // 8
+    image = c * hp * wp + up(o, 4) * 8 * vectors
+    step = max(1, min(images, CHUNK // max(1, image)))
+    used = up(2 * c * kh * kw + step * image + 16 + wp + 16, 16)
+    totals = 2 * o * c * kh * kw if images > BLOCK * step else 0
+    return up(used + totals, 16), vectors, step
+
+
+def convolution_scratch(kernels, counts, dilation):
+    """Elements of scratch of `convolve`."""
+    (_, c, kh, kw), (oh, ow), (dh, dw) = kernels, counts, dilation
+    hp, wp = oh + (kh - 1) * dh, ow + (kw - 1) * dw
+    sums = 4 * (max(1, PIXELS // wp) * wp + TILE)
+    return up(2 * c * kh * kw + c * hp * wp + TILE + wp + sums, 16)
+
+
+def border(window):
+    """The window with which `convolve` computes the gradient of images from turned kernels."""
+    sizes = zip(window.kernel, window.padding, window.dilation, strict=True)
+    return window._replace(padding=tuple(d * (k - 1) - p for k, p, d in sizes))
+
+
+def turned(shape, strides, offset):
+    """The layout of kernels (o, c, kh, kw) as (c, o, kh, kw), each upside down."""
+    (o, c, kh, kw), (a, b, s, t) = shape, strides
+    return (c, o, kh, kw), (b, a, -s, -t), offset + (kh - 1) * s + (kw - 1) * t
+
+
+@functools.cache
+def kernel(name):
+    """The machine code of a kernel of `source/direct.py`."""
+    module = loader.load_source("direct", ("lazy", "sums", "tiles"))
+    return loader.late_entry(getattr(module, name))
+
+
+@functools.lru_cache(maxsize=1024)
+def pays(what, dtype, shape, kernels, window):
+    """Whether it takes no longer than products of unfolded windows. Measured on one processor.
+
+    It computes more than is needed: lines are kw - 1 longer, channels come in fours, kernels'
+    places in threes. Unfolding is long beside the products where there are few channels o.
+    """
+    (n, c, h, width), (o, of_w, kh, kw) = shape, kernels
+    (ph, pw), (dh, dw) = window.padding, window.dilation
+    fits = ph <= dh * (kh - 1) and pw <= dw * (kw - 1)
+    if not fits or c != of_w or window.stride != (1, 1) or dtype.name != "float32":
+        return False
+    if not min(n, c, o):
+        return False
+    oh, ow = window.counts(shape[2:])
+    if what == "input":
+        products = up(c, 4) / c * h * (width + (kw - 1) * dw) / (oh * ow)
+    else:
+        products = up(o, 4) / o * (ow + (kw - 1) * dw) / ow
+    if what == "kernels":
+        _, vectors, step = correlation_scratch(shape, kernels, (oh, ow), (dh, dw), n)
+        to_add = 10 / (vectors * step)  # the lanes, at the end
+        products *= up(c * kh * kw, 3) / (c * kh * kw) * (1 + to_add)
+    return products < 1.25 + 9 / o
+
+
+class DirectConvolution:
+    """The functions of the device table for convolutions of stride 1, one group, float32."""
+
+    empty: Any  # of the device
+    reduce: Any
+
+    def convolves(self, what, dtype, shape, kernels, window):
+        """Whether it takes no longer than products of unfolded windows.
+
+        what: "output" (convolve), "input" (convolve_back) or "kernels" (correlate). shape: of the
+        images (n, c, h, w); kernels: (o, c / groups, kh, kw).
+        """
+        return pays(what, dtype, shape, kernels, window)
+
+    def convolve_back(self, g, w, out, window):
+        """out (n, c, h, w) = the sums of g times the kernels at the windows it was made of."""
+        w = w.view(*turned(w.shape, w.strides, w.offset))
+        self.convolve(g, w, None, out, border(window))
+
+    def convolve(self, x, w, bias, out, window):
+        """out = the cross-correlation of images with kernels (any strides), plus a bias or None."""
+        (n, c, h, width), (o, _, kh, kw) = x.shape, w.shape
+        (oh, ow), (ph, pw), (dh, dw) = out.shape[2:], window.padding, window.dilation
+        blocks = up(o, 4) // 4
+        packed = self.empty((blocks, 4 * (1 + c * kh * kw)), x.dtype)
+        kernel("pack_f4")(
+            w.address, 0 if bias is None else bias.address, packed.address, 0, blocks,
+            o, c, kh, kw, *w.strides,
+        )  # fmt: skip
+        size = convolution_scratch(w.shape, (oh, ow), window.dilation)
+        parts = structural.ranges(n, out.size * c * kh * kw // PRODUCTS)
+        scratch = self.empty((len(parts), size), x.dtype)
+        more = (c, h, width, o, oh, ow, kh, kw, ph, pw, dh, dw)
+        calls = [
+            (x.address, packed.address, out.address, scratch.address + k * size * 4, a, b, *more)
+            for k, (a, b) in enumerate(parts)
+        ]
+        structural.run(kernel("convolve_f4"), calls)
+
+    def correlate(self, g, x, out, window):
+        """out (o, c, kh, kw) = the sums of g times the windows of x: the gradient of kernels."""
+        (n, o, oh, ow), (_, c, h, width), (kh, kw) = g.shape, x.shape, out.shape[2:]
+        (ph, pw), (dh, dw) = window.padding, window.dilation
+        parts = structural.ranges(n, g.size * c * kh * kw // PRODUCTS)
+        images = -(-n // len(parts))
+        size, _, step = correlation_scratch(x.shape, out.shape, (oh, ow), (dh, dw), images)
+        scratch = self.empty((len(parts), size), x.dtype)
+        totals = self.empty((len(parts), *out.shape), x.dtype) if len(parts) > 1 else out
+        more = (c, h, width, o, oh, ow, kh, kw, ph, pw, dh, dw, step)
+        calls = [
+            (
+                g.address,
+                x.address,
+                totals.address + 4 * k * size_of(out.shape),
+                scratch.address + 4 * k * size,
+                *(a, b, *more),
+            )
+            for k, (a, b) in enumerate(parts)
+        ]
+        structural.run(kernel("correlate_f4"), calls)
+        if totals is not out:
+            self.reduce(IDENTITY, "sum", (totals,), out, totals.shape, (0,))

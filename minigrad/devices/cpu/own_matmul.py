@@ -1,0 +1,93 @@
+"""Our own blocked matrix product, to be read and measured beside BLAS.
+
+with use_own():
+    y = a @ b          # on this thread, without BLAS
+"""
+
+import functools
+import itertools
+import threading
+
+import numpy as np
+
+from minigrad.devices import loader
+from minigrad.devices.threads import threads
+from minigrad.memory.interrupts import uninterrupted
+
+SPLIT = 1 << 20  # multiplications from which the rows are cut into one range a thread
+
+
+class _State(threading.local):
+    is_used = False
+
+
+state = _State()
+
+
+class use_own:
+    """Matrix products of floats on this thread run on our own kernel while the block lasts."""
+
+    @uninterrupted
+    def __enter__(self):
+        self.before, state.is_used = state.is_used, True
+        return self
+
+    @uninterrupted
+    def __exit__(self, *error):
+        state.is_used = self.before
+
+
+@functools.cache
+def kernel(dtype_name):
+    """The machine code of the product of a dtype."""
+    name = {"float32": "blocked_f4", "float64": "blocked_f8"}[dtype_name]
+    return loader.entry(getattr(loader.load_source("matmul"), name))
+
+
+def own_matmul(a, b, out, contiguous, start):
+    """out = start + a @ b over Arrays of one float dtype, batch axes broadcast.
+
+    a may have any strides; rows of b and out must be contiguous, so b is copied where they are not,
+    one matrix at a time.
+
+    Args:
+        contiguous: copies an Array to C order.
+        start: what each element begins with: 'zero', 'out' (its value so far) or an Array (n,).
+    """
+    batch = out.shape[:-2]
+    for index in np.ndindex(*batch):
+        left, right, target = (_matrix(x, index, len(batch)) for x in (a, b, out))
+        if right.strides[1] != 1 and right.shape[1] > 1:
+            right = contiguous(right)
+        _product(left, right, target, start)
+
+
+def _matrix(x, index, rank):
+    """One matrix of a batch; axes that are missing or of size 1 are broadcast."""
+    mine = index[rank - (len(x.shape) - 2) :]
+    offset = x.offset
+    for i, n, s in zip(mine, x.shape, x.strides, strict=False):
+        offset += 0 if n == 1 else i * s
+    return x.view(x.shape[-2:], x.strides[-2:], offset)
+
+
+def _product(a, b, c, start):
+    (m, k), n, size = a.shape, b.shape[1], c.dtype.itemsize
+    row = {"zero": 0, "out": -1}.get(start, 0) if isinstance(start, str) else start.address
+    numbers = (n, k, a.strides[0], a.strides[1], b.strides[0], c.strides[0], row)
+    parts = min(threads.count, max(1, m // 4)) if m * n * k >= SPLIT else 1
+    cuts = [m * p // parts // 4 * 4 for p in range(parts)] + [m]
+    calls = [
+        (
+            a.address + first * a.strides[0] * size,
+            b.address,
+            c.address + first * c.strides[0] * size,
+            last - first,
+            *numbers,
+        )
+        for first, last in itertools.pairwise(cuts)
+    ]
+    if len(calls) == 1:
+        kernel(c.dtype.name)(*calls[0])
+    else:
+        threads.run(kernel(c.dtype.name), calls)

@@ -1,0 +1,192 @@
+"""Programs on the CPU: the kernel and the loops for operands of any layout, remembered.
+
+row_programs.py has those that reduce along rows.
+"""
+
+import itertools
+from typing import Any
+
+from minigrad.array.array import Array
+from minigrad.array.layout import collapse, expand_strides, size_of
+from minigrad.devices import loader
+from minigrad.devices.cpu.binding import by_stride, kind_of, remember, stride_class
+from minigrad.devices.threads import threads
+from minigrad.formulas.codegen import elementwise_text
+from minigrad.formulas.reduce_codegen import reduce_text
+from minigrad.formulas.sums import BLOCK
+
+SPLIT = 1 << 17  # elements from which a kernel is cut into one range a thread
+
+
+class Call:
+    """A kernel bound to layouts: its code, the integers after the operands, how it may be cut.
+
+    steps: bytes by which each operand moves along `grain` places of the outermost loop; None: not
+    to be cut. It is cut at multiples of grain.
+    """
+
+    __slots__ = ("entry", "extra", "grain", "size", "steps", "units", "work")
+
+    def __init__(self, entry, extra, work, steps, grain=1):
+        self.entry, self.extra, self.work, self.steps = entry, extra, work, steps
+        self.size, self.grain = extra[0] if extra else 0, grain
+        self.units = -(-self.size // grain)
+
+    def run(self, operands):
+        """Runs it on addresses and scalars."""
+        if self.work < SPLIT or self.steps is None or threads.count == 1:
+            self.entry(*operands, *self.extra)
+            return
+        threads.run(self.entry, self.calls(operands, min(threads.count, self.units)))
+
+    def calls(self, operands, parts):
+        """The arguments of the parts that it is cut into."""
+        cuts = [self.units * p // parts for p in range(parts + 1)]
+        return [
+            (
+                *(x + a * s for x, s in zip(operands, self.steps, strict=True)),
+                min(b * self.grain, self.size) - a * self.grain,
+                *self.extra[1:],
+            )
+            for a, b in itertools.pairwise(cuts)
+        ]
+
+
+def is_in_place(inputs, outputs):
+    """Whether the first output is the first input.
+
+    Its kernel then reads and writes through one pointer: through two, every vector loop would find
+    at run time that they overlap, and go element by element.
+    """
+    return bool(inputs) and inputs[0] is outputs[0]
+
+
+class Programs:
+    """The functions of the device table that run generated kernels."""
+
+    contiguous: Any  # of the device
+
+    def elementwise(self, program, inputs, outputs):
+        """outputs = program(inputs), broadcast to the shape of the outputs.
+
+        inputs: Arrays, and Python numbers for scalars. Reads happen before writes element by
+        element, so an output may be one of the inputs.
+        """
+        operands, in_place = (*inputs, *outputs), is_in_place(inputs, outputs)
+        key = tuple(
+            [(x.shape, x.strides, x.dtype) if isinstance(x, Array) else type(x) for x in operands]
+        )
+        if in_place:
+            key = ("in place", *key)
+        bound = program.layouts.get(key)
+        if bound is None:
+            bound = self._bind_elementwise(program, key, operands, outputs[0].shape, in_place)
+        bound.run([x.address if isinstance(x, Array) else x for x in operands])
+        entries = program.entry_in_place if in_place else program.entry
+        if entries[outputs[0].dtype.index] is None:
+            self._keep_entry(program, operands, entries, in_place)
+
+    def _keep_entry(self, program, operands, entries, in_place):
+        """Remembers the flat kernel of one dtype for callers that check the layout themselves."""
+        dtype = operands[-1].dtype
+        kinds = tuple([dtype] * len(operands))
+        found = program.kernels.get((kinds, 0, None, in_place))
+        if found is not None:
+            entries[dtype.index] = found
+
+    def _bind_elementwise(self, program, key, operands, shape, in_place):
+        arrays = [x for x in operands if isinstance(x, Array)]
+        kinds = tuple(map(kind_of, operands))
+        flat = all(x.shape == shape and x.is_contiguous for x in arrays)
+        if flat:
+            how = (kinds, 0, None, in_place)
+            entry = self._kernel(program, how, elementwise_text, *how)
+            steps = [x.dtype.itemsize if isinstance(x, Array) else 0 for x in operands]
+            work = size_of(shape)
+            return remember(program, key, Call(entry, (work,), work, steps))
+        layouts = [expand_strides(x.shape, x.strides, shape) for x in arrays]
+        dims, strides = collapse(shape, layouts)
+        dims, strides = by_stride(dims, strides, len(arrays) - 1)
+        dims, strides = dims or [1], strides or [[1] * len(arrays)]
+        inner = tuple(stride_class(s) for s in strides[-1])
+        how = (kinds, len(dims), inner, in_place)
+        entry = self._kernel(program, how, elementwise_text, *how)
+        extra = (*dims, *(s[k] for k in range(len(arrays)) for s in strides))
+        call = Call(entry, extra, size_of(dims), self._steps(operands, strides[0]))
+        return remember(program, key, call)
+
+    def _steps(self, operands, strides):
+        moves = iter(strides)
+        return [next(moves) * x.dtype.itemsize if isinstance(x, Array) else 0 for x in operands]
+
+    def _kernel(self, program, key, writer, *arguments):
+        entry = program.kernels.get(key)
+        if entry is None:
+            text, includes = writer(program, *arguments)
+            entry = program.kernels[key] = loader.entry(loader.load(text, includes).kernel)
+        return entry
+
+    def reduce(self, program, how, inputs, out, shape, axes):
+        """out = how over axes of program(inputs), one formula.
+
+        how: sum, mean, prod, max, min, any, all. shape: what the inputs broadcast to; out: an Array
+        of that shape without the reduced axes.
+        """
+        operands = (*inputs, out)
+        key = (
+            how,
+            shape,
+            axes,
+            *((x.shape, x.strides, x.dtype) if isinstance(x, Array) else type(x) for x in operands),
+        )
+        bound = program.layouts.get(key)
+        if bound is None:
+            bound = remember(program, key, self._bind_reduce(program, how, operands, shape, axes))
+        bound.run([x.address if isinstance(x, Array) else x for x in operands])
+
+    def _bind_reduce(self, program, how, operands, shape, axes):
+        *inputs, out = operands
+        arrays = [x for x in inputs if isinstance(x, Array)]
+        layouts = [expand_strides(x.shape, x.strides, shape) for x in arrays]
+        kept_strides = iter(out.strides)
+        layouts.append(tuple(0 if d in axes else next(kept_strides) for d in range(len(shape))))
+        kept, reduced = [], []
+        for wanted, target in ((False, kept), (True, reduced)):
+            chosen = [d for d in range(len(shape)) if (d in axes) == wanted]
+            dims, strides = collapse(
+                [shape[d] for d in chosen], [[x[d] for d in chosen] for x in layouts]
+            )
+            target += (
+                zip(*by_stride(dims, strides, 0), strict=True)
+                if arrays
+                else zip(dims, strides, strict=True)
+            )
+        last_kept = kept[-1] if kept else None
+        last_reduced = reduced[-1] if reduced else None
+        keeps_inner = bool(
+            last_kept
+            and arrays
+            and (last_reduced is None or abs(last_kept[1][0]) < abs(last_reduced[1][0]))
+        )
+        inner_loop = kept.pop() if keeps_inner else None
+        if not keeps_inner and not reduced:
+            reduced = [(1, [0] * len(layouts))]
+        order = [*kept, *reduced, *([inner_loop] if inner_loop else [])]
+        dims, strides = [n for n, _ in order], [s for _, s in order]
+        inner = tuple(map(stride_class, strides[-1]))
+        if not keeps_inner:
+            inner = (*inner[:-1], 0)  # the output does not move in the innermost loop
+        kinds = tuple(map(kind_of, operands))
+        form = "register"
+        if keeps_inner:
+            is_sum = how in ("sum", "mean") and out.dtype.is_float
+            is_long = is_sum and size_of(n for n, _ in reduced) > BLOCK
+            form = "columns" if is_long else "output"
+        key = (how, kinds, len(kept), len(reduced), form, inner)
+        entry = self._kernel(program, key, reduce_text, *key)
+        extra = [*dims]
+        for k in range(len(arrays)):
+            extra += [s[k] for s in strides]
+        extra += [s[-1] for _, s in kept] + ([inner_loop[1][-1]] if inner_loop else [])
+        steps = self._steps(operands, strides[0]) if kept else None
+        return Call(entry, tuple(extra), size_of(dims), steps)

@@ -1,0 +1,191 @@
+"""The CPU's hand-written kernels: indices, scans, random numbers, windows."""
+
+import functools
+import itertools
+from typing import Any
+
+import numpy as np
+
+from minigrad.array.array import ndarray
+from minigrad.array.dtypes import float32, int64
+from minigrad.array.layout import size_of
+from minigrad.devices import loader
+from minigrad.devices.cpu import blas
+from minigrad.devices.threads import threads
+from minigrad.formulas.sums import scratch_to_add
+
+SPLIT = 1 << 16  # elements from which a kernel is cut into one range a thread
+TYPE_OF = {"float32": "f4", "float64": "f8", "int32": "i4", "int64": "i8", "uint8": "u1"}
+
+
+@functools.cache
+def kernel(source, name):
+    """The machine code of a kernel of one of the files in `source/`."""
+    return loader.late_entry(getattr(loader.load_source(source, ("lazy", "sums")), name))
+
+
+@functools.cache
+def random_kernel(name):
+    """A kernel of `source/random.py`."""
+    return getattr(loader.load_source("random", loader.RANDOM), name)
+
+
+def ranges(count, work):
+    """[(0, count)], or one range a thread if the work (in elements) is worth it."""
+    parts = 1 if work < SPLIT else max(1, min(threads.count, count))
+    return list(itertools.pairwise(count * p // parts for p in range(parts + 1)))
+
+
+def run(function, calls):
+    """Calls a kernel with each list of arguments, side by side if there are several."""
+    if len(calls) == 1:
+        function(*calls[0])
+    else:
+        threads.run(function, calls)
+
+
+class StructuralKernels:
+    """The functions of the device table that are no programs of formulas (see `backend.Device`)."""
+
+    def gather(self, x, index, out):
+        """out[o, i, :] = x[o, index[i], :]."""
+        (outer, n, r), m, size = x.shape, out.shape[1], out.dtype.itemsize
+        function = kernel("gather", f"gather_{size}")
+        if outer > m:  # many small picks: cut the outer axis
+            calls = [
+                (
+                    x.address + a * n * r * size,
+                    index.address,
+                    out.address + a * m * r * size,
+                    *(b - a, n, m, r, 0, m),
+                )
+                for a, b in ranges(outer, out.size)
+            ]
+        else:
+            places = (x.address, index.address, out.address, outer, n, m, r)
+            calls = [(*places, a, b) for a, b in ranges(m, out.size)]
+        run(function, calls)
+
+    def scatter_add(self, source, index, out):
+        """out[o, index[i], :] += source[o, i, :], in the order of i."""
+        function = kernel("gather", f"add_{TYPE_OF[out.dtype.name]}")
+        if out.dtype is not float32:
+            self._to_targets(function, source, index, out)
+            return
+        (outer, n, r), m = out.shape, source.shape[1]
+        cuts = ranges(n, source.size)
+        size, rows = scratch_to_add(-(-n // len(cuts)), m, r)
+        scratch = self.empty((size * len(cuts),), float32) if size else None
+        places = (source.address, index.address, out.address, outer, n, m, r)
+        own = [scratch.address + 4 * size * k if scratch else 0 for k in range(len(cuts))]
+        run(function, [(*places, at, rows, a, b) for at, (a, b) in zip(own, cuts, strict=True)])
+
+    def put(self, source, index, out):
+        """out[o, index[i], :] = source[o, i, :]; of equal indices the last one wins."""
+        self._to_targets(kernel("gather", f"put_{out.dtype.itemsize}"), source, index, out)
+
+    def _to_targets(self, function, source, index, out):
+        (outer, n, r), m = out.shape, source.shape[1]
+        places = (source.address, index.address, out.address, outer, n, m, r)
+        run(function, [(*places, a, b) for a, b in ranges(n, source.size)])
+
+    def wrap_index(self, index, n, out):
+        """out = index, counted from the end where negative.
+
+        Returns the first place in C order that lies outside -n to n - 1, or -1.
+        """
+        function = kernel("gather", f"wrap_{index.dtype.itemsize}")
+        return function(index.address, out.address, index.size, n)
+
+    def nonzero(self, x):
+        """The places in C order of the elements that are not 0: an Array (m,) of int64."""
+        return self.from_numpy(np.flatnonzero(ndarray(x)), int64)
+
+    def cumsum(self, x, out, axis):
+        """out = running sums of x along an axis; out contiguous, in x's dtype or int64."""
+        x = self.contiguous(x if x.dtype is out.dtype else self.convert(x, out.dtype))
+        self._along("cumsum", x, out, axis)
+
+    def arg_reduce(self, x, out, axis, is_max):
+        """out = the place of the first largest (or smallest) element along an axis, int64."""
+        x = self.contiguous(x if x.dtype.is_float else self.convert(x, int64))
+        self._along("arg", x, out, axis, int(is_max))
+
+    def _along(self, name, x, out, axis, *more):
+        if not x.size:
+            return
+        shape, size = x.shape, x.dtype.itemsize
+        outer, n, inner = size_of(shape[:axis]), shape[axis], size_of(shape[axis + 1 :])
+        function = kernel("scan", f"{name}_{TYPE_OF[x.dtype.name]}")
+        out_row = out.size // max(1, outer) * out.dtype.itemsize
+        if outer > 1:
+            calls = [
+                (
+                    x.address + a * n * inner * size,
+                    out.address + a * out_row,
+                    *(b - a, n, inner, 0, inner, *more),
+                )
+                for a, b in ranges(outer, x.size)
+            ]
+        else:
+            places = (x.address, out.address, outer, n, inner)
+            calls = [(*places, a, b, *more) for a, b in ranges(inner, x.size)]
+        run(function, calls)
+
+    def argsort(self, x, out):
+        """out = the places of the elements of a flat x in ascending order; equal ones in theirs."""
+        ndarray(out)[...] = np.argsort(ndarray(x), kind="stable")
+
+    def random(self, array, kind, seed, counter, low=0, high=0):
+        """Fills a contiguous Array: 'uniform' [0, 1), 'normal', or 'integers' low to high - 1."""
+        if kind == "integers":
+            function, more = random_kernel("random_integers_i8"), (low, high)
+        else:
+            function, more = random_kernel(f"random_{kind}_{TYPE_OF[array.dtype.name]}"), ()
+        calls = [
+            (array.address, a, b, *more, seed, counter) for a, b in ranges(array.size, array.size)
+        ]
+        run(function, calls)
+
+    def side_by_side(self, function, count, work):
+        """function(k, a, b) for the k-th range of a to b - 1 within count."""
+        calls = [(k, a, b) for k, (a, b) in enumerate(ranges(count, work))]
+        if len(calls) == 1:
+            function(*calls[0])
+            return
+        with blas.single_threaded:
+            threads.run(function, calls)
+
+    def parts(self, count, work):
+        """How many ranges side_by_side makes."""
+        return len(ranges(count, work))
+
+    def unfold(self, x, out, window):
+        """out = the windows of x as columns."""
+        (n, c, h, w), oh_ow = x.shape, window.counts(x.shape[2:])
+        function = kernel("windows", f"unfold_{x.dtype.itemsize}")
+        more = (c, h, w, *oh_ow, *itertools.chain(*window), out.strides[1], out.strides[0])
+        calls = [(x.address, out.address, a, b, *more) for a, b in ranges(n * c, out.size)]
+        run(function, calls)
+
+    def fold(self, columns, out, window):
+        """out = the sum of columns at the places they were unfolded from."""
+        (n, c, h, w), oh_ow = out.shape, window.counts(out.shape[2:])
+        function = kernel("windows", f"fold_{TYPE_OF[out.dtype.name]}")
+        more = (c, h, w, *oh_ow, *itertools.chain(*window), columns.strides[1], columns.strides[0])
+        work = columns.size
+        calls = [(columns.address, out.address, a, b, *more) for a, b in ranges(n * c, work)]
+        run(function, calls)
+
+    def largest(self, x, out, window):
+        """out = where in the flattened x the largest element of each window lies, int64."""
+        (n, c, h, w), oh_ow = x.shape, window.counts(x.shape[2:])
+        function = kernel("windows", f"largest_{TYPE_OF[x.dtype.name]}")
+        more = (h, w, *oh_ow, *itertools.chain(*window))
+        calls = [(x.address, out.address, a, b, *more) for a, b in ranges(n * c, x.size)]
+        run(function, calls)
+
+    empty: Any  # these the other parts of the device give
+    contiguous: Any
+    convert: Any
+    from_numpy: Any

@@ -1,0 +1,51 @@
+"""Whether arithmetic flushes subnormal numbers to zero, which is a mode of each thread.
+
+A kernel computes in the mode of the thread that called it, eager or compiled, and the pool's
+threads take over their caller's mode for the time of a call.
+"""
+
+import functools
+import platform
+
+from minigrad.arguments import flag
+from minigrad.devices import loader
+
+IS_KNOWN = platform.machine() in ("x86_64", "AMD64")
+FLUSH = 0x8040  # of x86-64: flush to zero, denormals are zero
+
+
+@functools.cache
+def _access():
+    module = loader.load_source("denormals")
+    return loader.entry(module.get_mode), loader.entry(module.set_mode)
+
+
+def get_mode():
+    """The mode of the calling thread: FLUSH, 0, or a part of FLUSH; 0 where it is not known."""
+    return _access()[0]() if IS_KNOWN else 0
+
+
+def set_mode(mode):
+    """Makes what `get_mode` returned, perhaps in another thread, the mode of the calling thread."""
+    if IS_KNOWN:
+        _access()[1](mode)
+
+
+def set_flush_denormal(mode):
+    """Whether the calling thread flushes subnormal numbers to zero, as torch.set_flush_denormal.
+
+    Values of a model that was trained for long may become subnormal, and many processors compute
+    those 10 to 100 times slower than others. Eager kernels and compiled steps follow the mode, and
+    so do NumPy and Python's own arithmetic in the same thread; the threads that minigrad starts
+    follow whoever they work for, those of the BLAS library keep the mode that they started in.
+
+    Returns:
+        Whether the processor supports it: x86-64 does. Elsewhere nothing changes.
+
+    >>> import minigrad as mg
+    >>> supported = mg.set_flush_denormal(True)
+    >>> tiny = mg.variable([1e-310]) * 1.0
+    >>> supported = mg.set_flush_denormal(False)
+    """
+    set_mode(FLUSH if flag("set_flush_denormal", "mode", mode) else 0)
+    return IS_KNOWN

@@ -1,0 +1,255 @@
+"""The one file that knows a CUDA compiler: a kernel's function -> the machine code of one GPU.
+
+Numba (the package numba-cuda) turns the function into PTX, nvJitLink turns that into a *cubin*:
+code for one compute capability, such as (9, 0), that a driver loads without compiling. Neither
+needs a GPU or a driver. The names that `source/gpu_cuda.py` takes from here (`cuda`, `types`, ...)
+are looked up at their first use, since importing them takes half a second.
+"""
+
+import functools
+import importlib.util
+import re
+import threading
+import types as python_types
+from dataclasses import dataclass
+
+from minigrad.devices.loader import LONGEST_COMPILATION, hold_over_forks
+from minigrad.errors import KernelError, MissingLibraryError, describe_line
+from minigrad.memory.forks import Held, hold
+from minigrad.memory.interrupts import block
+
+INSTALL = 'pip install "minigrad[cuda]" (CUDA 13), or "minigrad[cuda12]" for an older driver'
+PACKAGES = {"numba_cuda": "numba-cuda", "cuda": "cuda-core"}  # by what is imported
+
+_lock = threading.RLock()  # around what is patched while a kernel is compiled
+hold_over_forks()
+hold(Held(_lock, LONGEST_COMPILATION))
+
+
+@dataclass(frozen=True)
+class Cubin:
+    """A kernel's machine code for one compute capability, and what the assembler said of it.
+
+    Attributes:
+        code: the cubin, an ELF file.
+        name: of the kernel in it.
+        capability: (major, minor) of the GPUs that run it.
+        registers: of each thread; a multiprocessor has 65,536.
+        spills: bytes stored and loaded because the registers did not suffice.
+        stack: bytes of local memory of each thread: spills, local arrays.
+        shared: bytes of static shared memory of each block.
+        barriers: different barriers used.
+        doubles: how often `.f64` occurs in the PTX: float64 arithmetic, loads, stores.
+    """
+
+    code: bytes
+    name: str
+    capability: tuple
+    registers: int
+    spills: int
+    stack: int
+    shared: int
+    barriers: int
+    doubles: int
+
+    @property
+    def most_threads(self):
+        """The largest block that the registers of a multiprocessor allow (whole warps)."""
+        each_warp = 32 * -(-self.registers // 8) * 8  # registers are given to warps in 256s
+        return min(1024, 65536 // max(each_warp, 1) * 32)
+
+
+def missing():
+    """The first package of the CUDA compiler that is not installed, or None."""
+    for module, package in PACKAGES.items():
+        if importlib.util.find_spec(module) is None:
+            return package
+    return None
+
+
+@functools.cache
+def names():
+    """What the compiler is made of, imported once and put right."""
+    absent = missing()
+    if absent is not None:
+        raise MissingLibraryError(
+            "compiling CUDA kernels: a package is missing", absent, f"{INSTALL}; or device='simt'"
+        )
+    import numpy as np
+
+    if not hasattr(np, "row_stack"):  # NumPy 2.5 dropped it; numba-cuda asks for it by name
+        np.__dict__["row_stack"] = np.vstack
+    from llvmlite import ir
+    from numba import config, cuda, types
+
+    if vars(config)["ENABLE_CUDASIM"]:
+        raise MissingLibraryError(
+            "compiling CUDA kernels: Numba's own simulator is switched on instead of its compiler",
+            "NUMBA_ENABLE_CUDASIM=1",
+            "unset that variable and start Python again; minigrad's simulator is device='simt'",
+        )
+    from numba.cuda import compiler, dispatcher, nvvmutils
+    from numba.cuda.core.errors import NumbaTypeError  # pyright: ignore[reportMissingImports] - an extra
+    from numba.cuda.extending import intrinsic  # pyright: ignore[reportMissingImports] - an extra
+
+    return {
+        "NumbaTypeError": NumbaTypeError,
+        "compiler": compiler,
+        "cuda": cuda,
+        "dispatcher": dispatcher,
+        "intrinsic": intrinsic,
+        "ir": ir,
+        "nvvmutils": nvvmutils,
+        "types": types,
+    }
+
+
+LAZY = ("NumbaTypeError", "compiler", "cuda", "dispatcher", "intrinsic", "ir", "nvvmutils", "types")
+
+
+def __getattr__(name):
+    if name in LAZY:
+        return names()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+@block
+def _target(capability):
+    """Numba asks the driver for what GPU a device function is compiled; here we say it."""
+    with _lock:
+        dispatcher = names()["dispatcher"]
+        asked = dispatcher.get_current_device
+        dispatcher.get_current_device = lambda: python_types.SimpleNamespace(
+            compute_capability=capability
+        )
+        try:
+            yield
+        finally:
+            dispatcher.get_current_device = asked
+
+
+def numba_types(signature):
+    """The argument types of a kernel's signature: one word each, `f4*` for a pointer."""
+    types = names()["types"]
+    elements = {
+        "f4": types.float32,
+        "f8": types.float64,
+        "i4": types.int32,
+        "i8": types.int64,
+        "u1": types.uint8,
+        "u4": types.uint32,
+    }
+    pointers = {f"{word}*": types.CPointer(element) for word, element in elements.items()}
+    return [(elements | pointers)[word] for word in signature.split()]
+
+
+def array_type(dtype, ndim, is_contiguous):
+    """Numba's type of an array argument; dtype: NumPy's."""
+    from numba.np.numpy_support import from_dtype  # as in `names`
+
+    types = names()["types"]
+    return types.Array(from_dtype(dtype), ndim, "C" if is_contiguous else "A")
+
+
+def compile_function(function, arguments, capabilities, bounds=None):
+    """The Cubins of a kernel's function, one for each kind of GPU.
+
+    Args:
+        function: a Python function with the names of `source/gpu_cuda.py`, or of `numba.cuda`.
+        arguments: Numba types, one an argument.
+        capabilities: (major, minor) of each kind.
+        bounds: the most threads of a block, where the kernel is to be compiled for that many.
+
+    Raises:
+        KernelError: what Numba or the assembler cannot compile, with the kernel's line.
+    """
+    known = names()
+    try:
+        with _target(capabilities[0]):
+            # cuda.compile in two steps: types and LLVM's code are the same for all GPUs, and most
+            # of the work
+            library, _ = known["compiler"]._compile_pyfunc_with_fixup(
+                function,
+                known["types"].void(*arguments),
+                device=False,
+                cc=capabilities[0],
+                abi="numba",
+                launch_bounds=bounds,
+            )
+            texts = [library.get_asm_str(cc=capability) for capability in capabilities]
+    except MissingLibraryError:
+        raise
+    except Exception as error:  # Numba's own, and whatever escapes from it
+        raise explained(error, function, arguments) from None
+    name = function.__name__
+    return [
+        link(ptx, capability, name) for ptx, capability in zip(texts, capabilities, strict=True)
+    ]
+
+
+def link(ptx, capability, called="kernel"):
+    """The Cubin of PTX text with one kernel."""
+    core = importlib.import_module("cuda.core")  # its names depend on the CUDA that is installed
+    entry = re.search(r"\.entry\s+([\w$]+)", ptx)
+    assert entry is not None, "PTX of a kernel has an entry"
+    _check_alignment(ptx, called)
+    options = core.LinkerOptions(arch="sm_{}{}".format(*capability), ptxas_options=["-v"])
+    linker = core.Linker(core.ObjectCode.from_ptx(ptx.encode()), options=options)
+    try:
+        code = bytes(linker.link("cubin").code)
+    except Exception as error:  # nvJitLink's
+        log = linker.get_error_log().strip() or str(error)
+        raise KernelError(f"kernel {called}: the assembler refused it", log) from None
+    log = linker.get_info_log()
+    return Cubin(
+        code=code,
+        name=entry.group(1),
+        capability=tuple(capability),
+        registers=_number(r"Used (\d+) registers", log),
+        spills=sum(map(int, re.findall(r"(\d+) bytes spill", log))),
+        stack=_number(r"(\d+) bytes stack frame", log),
+        shared=sum(map(int, re.findall(r"\.shared .*\[(\d+)\];", ptx))),
+        barriers=_number(r"used (\d+) barriers", log),
+        doubles=ptx.count(".f64"),
+    )
+
+
+def _check_alignment(ptx, called):
+    """Wide accesses of shared memory need arrays that lie on 16 bytes: a GPU faults otherwise."""
+    alignments = [int(n) for n in re.findall(r"\.shared \.align (\d+)", ptx)]
+    if re.search(r"(ld|st)\.shared\.v[24]", ptx) and min(alignments, default=16) < 16:
+        raise KernelError(
+            f"kernel {called}: shared memory is read or written four elements at once, and an "
+            f"array of it lies on a multiple of {min(alignments)} bytes only",
+            fix="cuda.shared.array(shape, dtype, alignment=16), of every shared array",
+        )
+
+
+def _number(pattern, log):
+    found = re.search(pattern, log)
+    if found is None:
+        raise KernelError(f"the assembler's report lacks {pattern!r}", log)
+    return int(found.group(1))
+
+
+def explained(error, function, arguments):
+    """A KernelError with the line of the kernel and the compiler's one telling sentence."""
+    text = str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
+    skip = ("Failed in", "During", "File", "def ", "<source", "^", "- ", "[")
+    plain = [line for line in lines if not line.startswith(skip)] or lines
+    rejected = [line for line in plain if line.startswith("NumbaTypeError: ")]
+    sentence = rejected[0].partition(": ")[2] if rejected else plain[0]
+    code = function.__code__
+    places = re.findall(r'File "([^"]+)", line (\d+)', text)
+    mine = [int(number) for name, number in places if code.co_filename.endswith(name)]
+    shown = ", ".join(f"{n}: {t}" for n, t in zip(code.co_varnames, arguments, strict=False))
+    out = KernelError(
+        f"kernel {function.__name__}: Numba cannot compile it for a GPU: {sentence}",
+        shown,
+        "loops, numbers, arrays and device functions compile; lists, dicts, strings and most "
+        "libraries do not. The whole text of Numba is in .full of this error",
+        where=describe_line(code.co_filename, mine[0] if mine else code.co_firstlineno),
+    )
+    out.full = text
+    return out

@@ -1,0 +1,25 @@
+"""The device `cuda`: importing this starts the GPU, or raises DeviceError where there is none."""
+
+from minigrad.devices import backend
+from minigrad.devices.gpu.driver import state as cuda_state
+from minigrad.devices.gpu.driver.device import Cuda
+from minigrad.devices.gpu.driver.driver import Driver
+from minigrad.errors import DeviceError, MinigradError
+
+
+def start():
+    """The device on the GPU that the driver names first."""
+    found = cuda_state.hindrance()
+    if found is not None:
+        raise DeviceError("there is no device 'cuda' here", found.what, found.remedy)
+    try:
+        return Cuda(Driver())
+    except MinigradError:
+        raise
+    except Exception as error:  # whatever the driver's packages raise
+        what = f"{type(error).__name__}: {error}"
+        raise DeviceError("the GPU does not start", what, "see what nvidia-smi says") from error
+
+
+device = start()
+backend.register(device)

@@ -1,0 +1,166 @@
+"""A GPU, real or simulated: the device table written once, over launches and copies of bytes."""
+
+import abc
+from typing import Any
+
+import numpy as np
+
+from minigrad.array.array import Array, View, fork
+from minigrad.array.dtypes import bool_
+from minigrad.array.layout import byte_extent, size_of
+from minigrad.devices.cpu.copies import Copies
+from minigrad.devices.gpu.elementwise.programs import GpuPrograms
+from minigrad.devices.gpu.indexing import Indexing
+from minigrad.devices.gpu.optimizers import Updates
+from minigrad.devices.gpu.product.convolution import Convolution
+from minigrad.devices.gpu.product.matmul import Matmul
+from minigrad.devices.gpu.random import Random
+from minigrad.devices.gpu.scan import Scan
+from minigrad.devices.gpu.windows import Windows
+from minigrad.errors import DeviceError
+from minigrad.formulas.expression import Program, call, logical_and, symbol
+from minigrad.memory.interrupts import uninterrupted
+
+_x, _low, _high = map(symbol, ("x", "low", "high"))
+WITHIN = Program(
+    ["x", "low", "high"],
+    [logical_and(call("less_equal", _low, _x), call("less_equal", _x, _high))],
+)
+
+
+class Gpu(
+    GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Updates, Copies, abc.ABC
+):
+    """The device table (see `backend.Device`) of what runs CUDA kernels.
+
+    A subclass says what memory is (`pool`, and how it is written, read and copied) and how a kernel
+    is run (`launch`). Its Arrays are never `is_flat`: the short ways of ops call code of the CPU.
+    """
+
+    name: str
+    pool: Any
+
+    # -- what a subclass gives -------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def launch(self, kernel, blocks, threads, operands, shared=0):
+        """Runs a GpuKernel.
+
+        Args:
+            kernel: a GpuKernel.
+            blocks, threads: ints, or tuples of up to three.
+            operands: in the order of its signature: Arrays of this device (a pointer to their first
+                element), ints and floats.
+            shared: bytes of dynamic shared memory.
+        """
+
+    @abc.abstractmethod
+    def upload(self, data, buffer):
+        """Writes flat bytes, an ndarray of uint8, to the beginning of a Buffer."""
+
+    @abc.abstractmethod
+    def download(self, buffer, first, count):
+        """`count` bytes of a Buffer from byte `first` on: an ndarray of uint8 of its own."""
+
+    @abc.abstractmethod
+    def copy_bytes(self, source, target, count):
+        """Copies the first bytes of a Buffer to the beginning of another one."""
+
+    @abc.abstractmethod
+    def copy_flat(self, source, target):
+        """Copies a contiguous Array to another one of its dtype and size."""
+
+    # -- memory ----------------------------------------------------------------------------------
+
+    @uninterrupted
+    def empty(self, shape, dtype):
+        """A new contiguous Array with undefined elements."""
+        out = Array(self.pool.take(size_of(shape) * dtype.itemsize), shape, dtype)
+        out.is_flat = False
+        return out
+
+    def check_here(self, x):
+        """Raises DeviceError if an Array's memory belongs to another device."""
+        if x.buffer.pool is not self.pool:
+            raise DeviceError(
+                f"wanted arrays on {self.name}, the device that computes",
+                f"{x.dtype}{list(x.shape)} on {x.device}",
+                f"move it: x.to({self.name!r})",
+            )
+
+    @uninterrupted
+    def copy_buffer(self, old):
+        """A Buffer with the same bytes: the copy of copy-on-write."""
+        new = self.pool.take(old.requested)
+        self.copy_bytes(old, new, old.requested)
+        return new
+
+    def share(self, x):
+        """clone(): a Storage over the same Buffer, to be copied at the first write to either.
+
+        Copies at once what is pinned or foreign, and views.
+        """
+        buffer = x.buffer
+        if buffer.pins or buffer.is_foreign or type(x) is View:
+            return self.convert(x, x.dtype)
+        self.check_here(x)
+        return fork(x)
+
+    # -- from and to the host --------------------------------------------------------------------
+
+    def from_numpy(self, data, dtype):
+        """A new Array with a copy of an ndarray."""
+        out = self.empty(data.shape, dtype)
+        if data.size:
+            whole = np.ascontiguousarray(data.astype(dtype.numpy, copy=False))
+            self.upload(whole.reshape(-1).view(np.uint8), out.buffer)
+        return out
+
+    def to_numpy(self, x):
+        """The elements as an ndarray of its own, on the host."""
+        self.check_here(x)
+        step = x.dtype.itemsize
+        first, last = byte_extent(x.shape, x.strides, x.offset, step)
+        if first == last:
+            return np.empty(x.shape, x.dtype.numpy)
+        data = self.download(x.buffer, first, last - first)
+        strides = tuple(s * step for s in x.strides)
+        return np.ndarray(x.shape, x.dtype.numpy, data, x.offset * step - first, strides)
+
+    def item(self, x):
+        """The one element, as a Python number."""
+        return self.to_numpy(x).item()
+
+    def dlpack(self, x, **kwargs):
+        """A DLPack capsule over an Array's memory: raises where other libraries cannot read it."""
+        raise self.not_outside(x)
+
+    def dlpack_device(self):
+        """DLPack's (kind, number) of this device."""
+        raise self.not_outside()
+
+    def not_outside(self, x=None):
+        """The error of memory that no other library can read."""
+        return DeviceError(
+            f"other libraries cannot read memory of {self.name}",
+            None if x is None else f"{x.dtype}{list(x.shape)} on {x.device}",
+            "export a copy: x.to('cpu')",
+        )
+
+    # -- what the kernels do ---------------------------------------------------------------------
+
+    def all_within(self, x, low, high):
+        """Whether every element of an integer Array is in [low, high]."""
+        if not x.size:
+            return True
+        out, axes = self.empty((), bool_), tuple(range(len(x.shape)))
+        self.reduce(WITHIN, "all", (x, int(low), int(high)), out, x.shape, axes)
+        return bool(self.item(out))
+
+    def side_by_side(self, function, count, work):
+        """function(0, 0, count): a GPU works side by side within a kernel."""
+        function(0, 0, count)
+
+    def parts(self, count, work):
+        """One: see side_by_side."""
+        return 1

@@ -1,0 +1,1 @@
+"""A real GPU: the CUDA driver, its memory, stream, graphs and cuBLAS."""

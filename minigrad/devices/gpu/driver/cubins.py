@@ -1,0 +1,80 @@
+"""Cubins of the engine's kernels: compiled at most once for each kind of GPU, kept on disk.
+
+A file is named by the hash of all that decides its meaning: the kernel's text, the header, the
+included files, the argument types, the compute capability and the compiler: its versions, and how
+`compiler.py` calls it. So it is never stale; it is written whole or not at all, and one that is
+damaged is compiled anew. Where the cubin is there, Numba's CUDA target is not even imported.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import pathlib
+
+from minigrad.devices import loader, store
+from minigrad.devices.gpu import compiler
+from minigrad.devices.gpu.compiler import Cubin
+from minigrad.devices.gpu.driver.state import version
+
+PARTS = ("numba", "numba-cuda", "llvmlite", "nvidia-nvvm", "nvidia-nvjitlink", "cuda-core")
+PARTS_12 = ("nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12")  # of CUDA 12, whose nvcc holds NVVM
+
+
+def cubin(kernel, capability):
+    """The Cubin of a GpuKernel for a compute capability (major, minor)."""
+    return kernel.compiled.get(capability) or cubins(kernel, [capability])[0]
+
+
+def cubins(kernel, capabilities):
+    """The Cubins of a GpuKernel for several compute capabilities: together they take less time."""
+    paths = {c: loader.cache_folder() / f"minigrad_{digest(kernel, c)}.cubin" for c in capabilities}
+    for capability, path in paths.items():
+        kernel.compiled[capability] = kernel.compiled.get(capability) or _read(path)
+    lacking = [c for c in capabilities if kernel.compiled[c] is None]
+    if lacking:
+        _compile(kernel, lacking, paths)
+    return [kernel.compiled[c] for c in capabilities]
+
+
+@functools.cache
+def compiler_versions():
+    """The versions of everything that turns a kernel into a cubin, as one text."""
+    return ", ".join(f"{part} {version(part)}" for part in (*PARTS, *PARTS_12))
+
+
+@functools.cache
+def _compiler_text():
+    return pathlib.Path(compiler.__file__).read_text(encoding="utf-8")
+
+
+def digest(kernel, capability):
+    """The name of a cubin: a hash of all that decides its meaning."""
+    whole = [kernel.text, kernel.signature, "sm_{}{}".format(*capability), compiler_versions()]
+    whole += [loader.source(name) for name in ("gpu_cuda", *kernel.includes)]
+    whole.append(_compiler_text())
+    return hashlib.sha256("\0".join(whole).encode()).hexdigest()[:24]
+
+
+def _compile(kernel, capabilities, paths):
+    function = kernel.for_compiler()
+    made = compiler.compile_function(
+        function,
+        compiler.numba_types(kernel.signature),
+        capabilities,
+        function.__globals__.get("MOST_THREADS"),  # a kernel may say how large its blocks get
+    )
+    for one in made:
+        facts = {k: v for k, v in dataclasses.asdict(one).items() if k != "code"}
+        store.write(paths[one.capability], json.dumps(facts).encode() + b"\n" + one.code)
+        kernel.compiled[one.capability] = one
+
+
+def _read(path):
+    data = store.read(path)
+    if data is None:
+        return None
+    line, _, code = data.partition(b"\n")
+    facts = json.loads(line)
+    facts["capability"] = tuple(facts["capability"])
+    return Cubin(code=code, **facts)

@@ -1,0 +1,146 @@
+"""Memory of the GPU shared with other libraries: DLPack and `__cuda_array_interface__`, both ways.
+
+Both sides keep their own streams. Whoever takes an array over has its stream wait for what the
+other's was asked to do before; what both do to it later is for the caller to order, as among all
+libraries. Whoever lets go of an array by DLPack lets its memory be used again, so there we wait
+once more, which the protocol does not do:
+
+- Lent memory that comes back: our stream waits for the one that the other library named, and the
+  host for the whole GPU where that is not the default stream. Not if it asked for no waiting (-1).
+- Memory of others that we let go: their default stream waits for ours. Who works on another stream
+  calls `mg.cuda.synchronize()` before the last Variable over such memory goes.
+"""
+
+import contextlib
+import weakref
+from typing import Any
+
+from minigrad.array.array import Array
+from minigrad.array.dtypes import BY_NUMPY
+from minigrad.array.layout import is_contiguous, size_of
+from minigrad.devices.gpu.driver.driver import LEGACY_STREAM
+from minigrad.errors import ArgumentTypeError, DTypeError, GpuError
+from minigrad.memory.buffer import unpin
+from minigrad.memory.interrupts import uninterrupted
+
+NO_WAITING = -1
+KDLCUDA = 2
+
+
+class Lent:
+    """What another library holds on to: the Storage stays alive, its Buffer pinned, until it goes.
+
+    The other side may write: autograd copies such values whenever it saves them. stream: the other
+    side's, as a number.
+    """
+
+    @uninterrupted
+    def __init__(self, driver, array, stream):
+        array.mark_foreign()
+        self.driver, self.stream = driver, stream
+        self.array, self.buffer = array.storage, array.buffer
+        self.buffer.pins += 1
+
+    @uninterrupted
+    def __del__(self):
+        if self.stream != NO_WAITING:
+            with contextlib.suppress(
+                GpuError
+            ):  # it is lost, or a fork's: there is nothing to order
+                self.driver.wait_for(self.stream)
+        unpin(self.buffer)
+
+
+class Borrowed:
+    """Holds memory of another library until we let go of it."""
+
+    def __init__(self, driver, *owners):
+        self.driver, self.owners = driver, owners
+
+    @uninterrupted
+    def __del__(self):
+        with contextlib.suppress(GpuError):  # as above
+            self.driver.let_wait(LEGACY_STREAM)
+
+
+class Exchange:
+    """A part of the device table: Arrays of the GPU for others, and others' as Arrays."""
+
+    driver: Any
+    pool: Any
+    convert: Any
+    prepare_write: Any
+
+    def cuda_array_interface(self, array):
+        """The dict of `__cuda_array_interface__`, version 3; the caller keeps the Array alive.
+
+        The memory counts as foreign while the Array lives, since nothing tells when the other side
+        is done.
+        """
+        self.prepare_write(array)  # counts as one: autograd cannot see theirs
+        array.mark_foreign()
+        array.buffer.pins += 1  # while the Storage lives: nobody says that the pointer is gone
+        weakref.finalize(array.storage, unpin, array.buffer).atexit = False
+        step = array.dtype.itemsize
+        return {
+            "version": 3,
+            "shape": tuple(array.shape),
+            "typestr": array.dtype.numpy.str,
+            "strides": tuple(s * step for s in array.strides),
+            "data": (array.address if array.size else 0, False),
+            "stream": int(self.driver.stream.handle),
+        }
+
+    def dlpack_device(self):
+        """(kind, number) of the device in DLPack's words."""
+        return KDLCUDA, self.driver.number
+
+    def dlpack(self, array, stream=None, **options):
+        """A capsule of the Array's memory.
+
+        stream: the other side's, as a number; None or 1 is the default stream, -1: do not wait.
+        """
+        self.prepare_write(array)  # as above
+        if any(step < 0 for step in array.strides):  # which DLPack has, and most libraries lack
+            array = self.convert(array, array.dtype)
+        stream = LEGACY_STREAM if stream is None else stream
+        if stream != NO_WAITING:
+            self.driver.let_wait(stream)
+        view = self.driver.view(Lent(self.driver, array, stream), array)
+        return view.__dlpack__(stream=NO_WAITING, **options)
+
+    def adopt_view(self, data):
+        """An Array over the memory of an object that speaks either protocol, shared with it.
+
+        Raises:
+            DTypeError: an element type that minigrad lacks.
+            ArgumentTypeError: memory that is not the GPU's, or not in C order; an array of a graph.
+        """
+        kind = type(data).__name__
+        if getattr(data, "requires_grad", False):  # which PyTorch's own DLPack refuses too
+            raise ArgumentTypeError("wanted an array without a graph", kind, "t.detach()")
+        view = self.driver.view_of(data)
+        if not view.is_device_accessible or view.device_id != self.driver.number:
+            raise ArgumentTypeError("wanted an array on the GPU that minigrad uses", kind)
+        if view.readonly:
+            raise ArgumentTypeError("wanted an array that may be written", kind, "copy it first")
+        wanted = "wanted an element type that minigrad has"
+        try:
+            found = view.dtype
+        except (NotImplementedError, TypeError) as error:  # bfloat16, and what NumPy lacks
+            raise DTypeError(wanted, f"{kind}: {error}") from None
+        dtype = BY_NUMPY.get(found)
+        if dtype is None:
+            raise DTypeError(wanted, f"{found} of {kind}")
+        shape = tuple(view.shape)
+        if view.strides is not None and not is_contiguous(shape, view.strides):
+            raise ArgumentTypeError(
+                "wanted an array in C order, without gaps",
+                f"{kind} of shape {shape} with strides {tuple(view.strides)}",
+                "make it contiguous first, such as t.contiguous() of PyTorch",
+            )
+        owner = Borrowed(self.driver, view, data)
+        buffer = self.pool.adopt(owner, view.ptr, size_of(shape) * dtype.itemsize)
+        out = Array(buffer, shape, dtype)
+        out.is_flat = False
+        return out

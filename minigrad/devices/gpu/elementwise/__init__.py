@@ -1,0 +1,1 @@
+"""Kernels that compute element by element."""

@@ -1,0 +1,203 @@
+"""The text of elementwise kernels.
+
+Few elements: one a thread, so that as many threads as possible share the waiting. Many: a block
+takes chunks of THREADS * copies elements, one after the other: loads first, all of them,
+then the formulas, then the stores. So a thread has several accesses under way at once, and an
+output may be an input. Where all operands allow it, an access is of four elements. What is left at
+the end, less than a chunk, goes element by element: neighbouring threads take neighbouring
+elements.
+"""
+
+from typing import NamedTuple
+
+from minigrad.devices.gpu.text import (
+    DENSE,
+    LANES,
+    GpuEmitter,
+    GpuText,
+    Space,
+    inputs_read,
+    zero,
+)
+from minigrad.formulas.codegen import operand_names, renamed_outputs
+from minigrad.formulas.emitter import Operand, real_type
+
+THREADS = 256
+
+
+class ElementwiseForm(NamedTuple):
+    """What decides the text of a program's kernel.
+
+    Attributes:
+        kinds: per input and output its DType, or 'f' / 'i' for a scalar.
+        layouts: per array the number of its layout.
+        classes: per layout its stride class: see `text.Space`.
+        rank: dimensions left after neighbours were merged.
+        vector: whether accesses are of four elements.
+        copies: elements of a thread in a chunk, a multiple of 4 where accesses are of four; 1: no
+            chunks, one element at a time.
+        narrow: whether indices and strides fit in 32 bits.
+    """
+
+    kinds: tuple
+    layouts: tuple
+    classes: tuple
+    rank: int
+    vector: bool
+    copies: int
+    narrow: bool
+
+
+def elementwise_text(program, form):
+    """The GpuKernel of a program: (inputs, outputs, n, sizes and strides)."""
+    writer = _Writer(program, form)
+    writer.text.argument("n")
+    writer.space = Space("e", form.rank, form.classes)
+    if form.rank > 1 or any(kind == 2 for kind in form.classes):
+        writer.text.space(writer.space)
+    if form.copies == 1:
+        writer.single()
+    else:
+        writer.chunks(form)
+    return writer.text.made(writer.emitter)
+
+
+class ElementWriter:
+    """What writers of kernels share that compute outputs element by element.
+
+    form: has `kinds`, `layouts` and `classes` as ElementwiseForm, and `narrow`.
+
+    Attributes:
+        text, emitter: of the kernel; arguments for inputs and outputs are there.
+        layout: {name of an array: number of its layout}.
+        read: Operands of the inputs that formulas read and that vary.
+        results: [(formula, Operand)] of the outputs.
+        constants: lines of values that are the same for all elements: they go before the loop.
+    """
+
+    def __init__(self, program, form):
+        names, outs = operand_names(program, len(program.outputs))
+        everything = [*names, *outs]
+        real = real_type(program, form.kinds)
+        self.text, self.constants = GpuText(real, form.narrow), []
+        self.text.operands(everything, form.kinds)
+        numbers = iter(form.layouts)
+        kinds = list(zip(everything, form.kinds, strict=True))
+        self.layout = {n: next(numbers) for n, k in kinds if not isinstance(k, str)}
+        operands = [
+            Operand(n, k, None, False)
+            if isinstance(k, str)
+            else Operand(n, k, "0", form.classes[self.layout[n]] is not None)
+            for n, k in kinds
+        ]
+        formulas = renamed_outputs(program)
+        self.emitter = GpuEmitter(operands, real)
+        read = [n for n in inputs_read(formulas) if n in self.layout]
+        self.read = [o for o in operands if o.name in read and o.varies]
+        self.results = list(zip(formulas, operands[len(names) :], strict=True))
+
+    def values(self, registers):
+        """(lines, texts of the outputs) of one element whose inputs wait in registers."""
+        emitter = self.emitter
+        emitter.start_pass()
+        emitter.registers = registers
+        texts = [emitter.stored(e, o.kind) for e, o in self.results]
+        self.constants += emitter.row
+        return emitter.lines, texts
+
+
+class _Writer(ElementWriter):
+    """Writes what a thread does with its elements of a chunk."""
+
+    space: Space
+
+    def _offset(self, offsets, name):
+        return offsets[self.layout[name]]
+
+    def single(self):
+        """One element at a time, all threads of the launch side by side."""
+        text, emitter = self.text, self.emitter
+        body = len(text.lines)
+        text.line(1, "while i < n:")
+        offsets = text.coordinates(2, self.space, "i")
+        for name, o in emitter.operands.items():
+            if o.varies:
+                emitter.operands[name] = o._replace(index=self._offset(offsets, name))
+        lines, texts = self.values({})
+        text.all_lines(2, lines)
+        for (_, o), value in zip(self.results, texts, strict=True):
+            text.line(2, f"{o.name}[{self._offset(offsets, o.name)}] = {value}")
+        text.line(2, "i += cuda.gridsize(1)")
+        text.lines[body:body] = ["    " + x for x in ("i = cuda.grid(1)", *self.constants)]
+
+    def chunks(self, form):
+        """Chunk after chunk; the last one, if it is not whole, element by element."""
+        text, chunk = self.text, THREADS * form.copies
+        body = len(text.lines)
+        text.line(1, "while first < n:")
+        if form.vector:
+            text.line(2, f"if first + {chunk} <= n:")
+            self.vectors(3, form.copies // LANES)
+            text.line(2, "else:")
+            self.elements(3, form.copies)
+        else:
+            self.elements(2, form.copies)
+        text.line(2, f"first += I8(cuda.gridDim.x) * I8({chunk})")
+        begin = ["t = U4(cuda.threadIdx.x)", f"first = I8(cuda.blockIdx.x) * I8({chunk})"]
+        text.lines[body:body] = ["    " + x for x in (*begin, *self.constants)]
+
+    def vectors(self, indent, units):
+        """Four elements an access; the chunk is whole."""
+        text, offsets = self.text, []
+        for u in range(units):
+            text.line(indent, f"i{u} = first + {LANES} * (t + {u * THREADS})")
+            offsets.append(text.coordinates(indent, self.space, f"i{u}", f"_{u}"))
+        for u in range(units):
+            for o in self.read:
+                place = self._offset(offsets[u], o.name)
+                if self.space.classes[self.layout[o.name]] in DENSE:
+                    parts = ", ".join(f"v{u}_{lane}_{o.name}" for lane in range(LANES))
+                    text.line(indent, f"{parts} = load4({o.name}, {place})")
+                else:  # the four elements are one
+                    text.line(indent, f"v{u}_{o.name} = {o.name}[{place}]")
+        stores = []
+        for u in range(units):
+            columns = []
+            for lane in range(LANES):
+                registers = {
+                    o.name: f"v{u}_{lane}_{o.name}"
+                    if self.space.classes[self.layout[o.name]] in DENSE
+                    else f"v{u}_{o.name}"
+                    for o in self.read
+                }
+                lines, texts = self.values(registers)
+                text.all_lines(indent, lines)
+                columns.append(texts)
+            for k, (_, o) in enumerate(self.results):
+                values = ", ".join(texts[k] for texts in columns)
+                place = self._offset(offsets[u], o.name)
+                stores.append(f"store4({o.name}, {place}, {values})")
+        text.all_lines(indent, stores)
+
+    def elements(self, indent, copies):
+        """One element an access; those from n on are passed over."""
+        text, offsets = self.text, []
+        for c in range(copies):
+            text.line(indent, f"i{c} = first + t + {c * THREADS}")
+            text.line(indent, f"here{c} = i{c} < n")
+            offsets.append(text.coordinates(indent, self.space, f"i{c}", f"_{c}"))
+        for c in range(copies):
+            for o in self.read:
+                place = self._offset(offsets[c], o.name)
+                text.line(
+                    indent, f"v{c}_{o.name} = {o.name}[{place}] if here{c} else {zero(o.kind)}"
+                )
+        stores = []
+        for c in range(copies):
+            lines, texts = self.values({o.name: f"v{c}_{o.name}" for o in self.read})
+            text.all_lines(indent, lines)
+            stores.append(f"if here{c}:")
+            for (_, o), value in zip(self.results, texts, strict=True):
+                place = self._offset(offsets[c], o.name)
+                stores.append(f"    {o.name}[{place}] = {value}")
+        text.all_lines(indent, stores)

@@ -1,0 +1,143 @@
+"""The text of elementwise kernels of which an input lies turned: its rows are the outputs' columns.
+
+Neighbouring threads write neighbouring elements of the outputs; of a turned input these lie far
+apart. So a block takes a tile of SIDE x SIDE elements: its threads read turned inputs along *their*
+rows, lay them down in shared memory, meet, and go on along the outputs' rows. A row there is longer
+than needed by a bank, so that neither way has bank conflicts.
+"""
+
+from typing import NamedTuple
+
+from minigrad.devices.gpu.elementwise.text import THREADS, ElementWriter
+from minigrad.devices.gpu.text import Space, zero
+from minigrad.formulas.emitter import TYPE_OF
+
+SIDE = 32  # rows and columns of a tile: a warp takes one
+COPIES = SIDE * SIDE // THREADS  # elements of a thread in a tile
+TURNED = 4  # a stride class: 1 along the rows, anything along the columns
+MOST_TURNED = 4  # inputs: four tiles of float64 are 33 KiB of shared memory, of at most 48
+
+
+class TurnedForm(NamedTuple):
+    """What decides the text of a program's kernel.
+
+    Attributes:
+        kinds, layouts: as in ElementwiseForm.
+        classes: per layout None where it does not move at all, TURNED, or its stride class along
+            the columns.
+        rank: dimensions left after neighbours were merged, at least two; the last two are the rows
+            and the columns of tiles.
+        narrow: whether indices and strides fit in 32 bits.
+    """
+
+    kinds: tuple
+    layouts: tuple
+    classes: tuple
+    rank: int
+    narrow: bool
+
+
+def turned_text(program, form):
+    """The GpuKernel: (inputs, outputs, tiles, rows, columns, sizes and strides of tiles, steps).
+
+    steps: per layout that moves its stride along the rows, unless it is TURNED, and its stride
+    along the columns, unless its class says that.
+    """
+    writer = _Writer(program, form)
+    writer.write()
+    return writer.text.made(writer.emitter)
+
+
+def _pitch(o):
+    """Elements from one row of an input's shared tile to the next: a bank has four bytes."""
+    return SIDE + max(1, 4 // o.kind.itemsize)
+
+
+def _shared(o):
+    """The line that declares an input's shared tile."""
+    return f"tile_{o.name} = cuda.shared.array({SIDE * _pitch(o)}, {TYPE_OF[o.kind.name]})"
+
+
+def _deep(c):
+    """The text of how deep in the tile a thread's c-th element lies: in which row, or column."""
+    return f"(deep + {c * SIDE // COPIES})" if c else "deep"
+
+
+class _Writer(ElementWriter):
+    """Writes what a block does with its tiles."""
+
+    def __init__(self, program, form):
+        super().__init__(program, form)
+        text, self.form = self.text, form
+        for name in ("tiles", "rows", "columns"):
+            text.argument(name, text.word)
+        moving = [None if kind is None else 2 for kind in form.classes]
+        self.space = Space("b", form.rank, tuple(moving))  # of tiles
+        text.space(self.space)
+        self.turned = [o for o in self.read if form.classes[self.layout[o.name]] == TURNED]
+        for k, kind in enumerate(form.classes):
+            if kind not in (None, TURNED):
+                text.argument(f"row_{k}", text.word)
+            if kind in (2, TURNED):
+                text.argument(f"column_{k}", text.word)
+
+    def write(self):
+        """All of the kernel."""
+        text, last = self.text, self.form.rank - 1
+        body = len(text.lines)
+        text.line(1, "while tile < tiles:")
+        for k, place in text.coordinates(2, self.space, "tile").items():
+            text.line(2, f"at{k} = {place}")
+        text.line(2, f"tall = rows - b{last - 1} * {SIDE}")  # what is left of both from here on
+        text.line(2, f"wide = columns - b{last} * {SIDE}")
+        self._load()
+        for c in range(COPIES):
+            for o in self.turned:  # rows of the shared tile are columns of the outputs
+                place = f"{_deep(c)} * {_pitch(o)} + lane"
+                text.line(2, f"tile_{o.name}[{place}] = v{c}_{o.name}")
+        text.line(2, "cuda.syncthreads()")
+        self._results()
+        text.line(2, "cuda.syncthreads()")  # before the next tile is laid down there
+        text.line(2, f"tile = {text.index}(tile + cuda.gridDim.x)")
+        begin = [
+            *map(_shared, self.turned),
+            "t = I4(cuda.threadIdx.x)",
+            f"lane, deep = I4(t & {SIDE - 1}), I4(t // {SIDE})",
+            f"tile = {text.index}(cuda.blockIdx.x)",
+        ]
+        text.lines[body:body] = ["    " + x for x in (*begin, *self.constants)]
+
+    def _place(self, o, c):
+        """The text of a thread's c-th element of an operand."""
+        k = self.layout[o.name]
+        kind, deep = self.form.classes[k], _deep(c)
+        if kind == TURNED:
+            return f"at{k} + lane + {deep} * column_{k}"
+        column = ("", " + lane", f" + lane * column_{k}")[kind]
+        return f"at{k} + {deep} * row_{k}{column}"
+
+    def _load(self):
+        """Reads all elements of the thread, before any is used; 0 where the tile overhangs."""
+        text = self.text
+        for c in range(COPIES):
+            deep = _deep(c)
+            text.line(2, f"here{c} = lane < wide and {deep} < tall")
+            text.line(2, f"turned{c} = lane < tall and {deep} < wide")
+            for o in self.read:
+                here = "turned" if o in self.turned else "here"
+                value = f"{o.name}[{self._place(o, c)}]"
+                text.line(2, f"v{c}_{o.name} = {value} if {here}{c} else {zero(o.kind)}")
+
+    def _results(self):
+        """Formulas and stores."""
+        text, stores = self.text, []
+        for c in range(COPIES):
+            for o in self.turned:
+                place = f"lane * {_pitch(o)} + {_deep(c)}"
+                text.line(2, f"v{c}_{o.name} = tile_{o.name}[{place}]")
+            lines, texts = self.values({o.name: f"v{c}_{o.name}" for o in self.read})
+            text.all_lines(2, lines)
+            stores.append(f"if here{c}:")
+            for (_, o), value in zip(self.results, texts, strict=True):
+                stores.append(f"    {o.name}[{self._place(o, c)}] = {value}")
+        text.all_lines(2, stores)

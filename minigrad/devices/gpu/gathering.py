@@ -1,0 +1,58 @@
+"""How the threads of a GPU gather values into one: the operation, its start, shuffles in a warp."""
+
+from typing import NamedTuple
+
+from minigrad.devices.gpu.text import WARP, GpuEmitter
+from minigrad.formulas.codegen import combine, operand_names, renamed_outputs, start_value
+from minigrad.formulas.emitter import Operand
+from minigrad.formulas.reduce_codegen import limits
+
+
+class Accumulator(NamedTuple):
+    """How values are gathered. kind: 'f', 'i', or 'b' for truth values as int32 0 or 1."""
+
+    how: str
+    kind: str
+    type: str
+    start: str
+
+    def combined(self, a, b):
+        """The text of two partial results as one."""
+        if self.kind == "b":
+            return f"I4({a} {'|' if self.how == 'any' else '&'} {b})"
+        return combine(self.how, a, b, self.kind)
+
+
+def accumulator(how, kind, dtype, real):
+    """The Accumulator of formulas of a kind ('f', 'i' or 'b') into a dtype."""
+    if how == "mean":
+        kind = "f"
+    if kind == "b" and how in ("sum", "prod"):
+        kind = "i"
+    if how in ("any", "all") or kind == "b":
+        how = {"max": "any", "min": "all"}.get(how, how)
+        return Accumulator(how, "b", "I4", f"I4({int(how == 'all')})")
+    start = start_value(how, kind, real)
+    if kind == "i" and how in ("max", "min") and dtype.kind == "i":
+        least, most = limits(dtype)
+        start = f"I8({least if how == 'max' else most})"
+        if least == -(2**63) and how == "max":  # no literal: its digits alone overflow
+            start = f"I8({least + 1} - 1)"
+    return Accumulator(how, kind, real if kind == "f" else "I8", start)
+
+
+def formula_kind(program, kinds, real):
+    """'f', 'i' or 'b': of a program's one formula."""
+    names, _ = operand_names(program, 1)
+    operands = [Operand(n, k, "0", True) for n, k in zip(names, kinds, strict=False)]
+    return GpuEmitter(operands, real).kind(renamed_outputs(program)[0])
+
+
+def shuffled(indent, text, names, accumulators, team):
+    """Every thread of a team within a warp gets what all of them gathered."""
+    step = team // 2
+    while step:
+        for name, a in zip(names, accumulators, strict=True):
+            text.line(indent, f"other = cuda.shfl_xor_sync({WARP:#x}, {name}, {step})")
+            text.line(indent, f"{name} = {a.combined(name, 'other')}")
+        step //= 2

@@ -1,0 +1,132 @@
+"""Indexing on a GPU: rows that are picked, added to and overwritten by index."""
+
+from typing import Any
+
+from minigrad.array.dtypes import float32, int32, int64
+from minigrad.devices.gpu.entries import CODE, blocks_of, entry
+from minigrad.formulas.sums import MET
+
+THREADS = 256
+FEW = 1024  # indices that are cheaper to compare with one another than to write down
+MOVED = {1: "u1", 4: "i4", 8: "i8"}  # how copies see an element of so many bytes
+ROWS = " i8*" + " T*" + " i8" * 4
+
+
+def rows_of(count, length, threads=THREADS):
+    """(blocks, threads) for a kernel over so many rows of a length, both along and across rows.
+
+    Threads lie along a row, as many as it has elements; where there are few rows, blocks do too.
+    """
+    along = 1
+    while along < min(length, threads):
+        along *= 2
+    blocks = blocks_of(count, threads // along)
+    return (blocks, blocks_of(length, along, max(1, 1024 // blocks))), (along, threads // along)
+
+
+class Indexing:
+    """Indexing functions of the device table (see `backend.Device`)."""
+
+    def gather(self, x, index, out):
+        """out[o, i, :] = x[o, index[i], :]."""
+        (outer, n, r), m = x.shape, out.shape[1]
+        if not out.size:
+            return
+        code = MOVED[out.dtype.itemsize]
+        is_wide = r % 4 == 0 and all(a.address % 16 == 0 for a in (x, out))
+        name = "gather_wide" if is_wide else "gather"
+        blocks, threads = rows_of(outer * m, r // 4 if is_wide else r)
+        kernel = entry("gpu_indexing", name, code, "T*" + ROWS)
+        self.launch(kernel, blocks, threads, (x, index, out, outer, n, m, r))
+
+    def scatter_add(self, source, index, out):
+        """out[o, index[i], :] += source[o, i, :]; floats in an order that may differ each time."""
+        (outer, n, r), m = out.shape, source.shape[1]
+        if not source.size:
+            return
+        if out.dtype.itemsize == 1:  # no atomic operation on bytes: modulo 2^32, then modulo 2^8
+            wide = self.convert(out, int32)
+            self.scatter_add(self.convert(source, int32), index, wide)
+            self.copy(wide, out)
+            return
+        blocks, threads = rows_of(outer * m, r)
+        if out.dtype is float32 and m > MET:
+            self._add_shared(source, index, out, blocks, threads)
+            return
+        kernel = entry("gpu_indexing", "scatter_add", CODE[out.dtype.name], "T*" + ROWS)
+        self.launch(kernel, blocks, threads, (source, index, out, outer, n, m, r))
+
+    def _add_shared(self, source, index, out, blocks, threads):
+        """scatter_add where more rows may meet than one sum of float32 takes (sums.py).
+
+        Each MET of them have a row of their own. Those rows are then added in the same way.
+        """
+        (outer, n, r), m = out.shape, source.shape[1]
+        rows = m // MET
+        counts, used, bases = (self.empty((size,), int32) for size in (n, 1, n))
+        ranks, owners = self.empty((m,), int32), self.empty((rows,), int64)
+        further = self.empty((outer, rows, r), float32)
+        for x in (counts, used, owners, further):  # rows that nobody gets are zeros for target 0
+            self.fill(x, 0)
+        kernel = entry("gpu_indexing", "rank", "i8", "i8* i4* i4* i8")
+        self.launch(kernel, blocks_of(m, THREADS), THREADS, (index, counts, ranks, m))
+        kernel = entry("gpu_indexing", "share_out", "i8", "i4* i4* i4* i8* i8 i8")
+        operands = (counts, used, bases, owners, n, MET)
+        self.launch(kernel, blocks_of(n, THREADS), THREADS, operands)
+        words = "T* i8* i4* i4* T* T*" + " i8" * 6
+        kernel = entry("gpu_indexing", "scatter_add_shared", "f4", words)
+        operands = (source, index, ranks, bases, out, further, outer, n, m, r, rows, MET)
+        self.launch(kernel, blocks, threads, operands)
+        self.scatter_add(further, owners, out)
+
+    def put(self, source, index, out):
+        """out[o, index[i], :] = source[o, i, :]; of equal indices the last one wins."""
+        (outer, n, r), m = out.shape, source.shape[1]
+        if not source.size:
+            return
+        blocks, threads = rows_of(outer * m, r)
+        kernel = entry(
+            "gpu_indexing", "put", MOVED[out.dtype.itemsize], "T* i8* i4* T*" + " i8" * 4
+        )
+        wins = self._last_of_equals(index, m, n)
+        self.launch(kernel, blocks, threads, (source, index, wins, out, outer, n, m, r))
+
+    def _last_of_equals(self, index, m, n):
+        """(m,) int32: 1 where no later place has the same index, else 0."""
+        wins = self.empty((m,), int32)
+        if m <= FEW:
+            kernel = entry("gpu_indexing", "last_of_few", "i8", "i8* i4* i8")
+            self.launch(kernel, blocks_of(m, 64), 64, (index, wins, m))
+            return wins
+        place = self.empty((n,), int32)
+        self.fill(place, -1)
+        blocks = blocks_of(m, THREADS)
+        kernel = entry("gpu_indexing", "latest", "i8", "i8* i4* i8")
+        self.launch(kernel, blocks, THREADS, (index, place, m))
+        kernel = entry("gpu_indexing", "is_latest", "i8", "i8* i4* i4* i8")
+        self.launch(kernel, blocks, THREADS, (index, place, wins, m))
+        return wins
+
+    def wrap_index(self, index, n, out):
+        """out = index, counted from the end where negative.
+
+        Returns the first place in C order that lies outside -n to n - 1, or -1. Waits for the GPU.
+        """
+        count = index.size
+        if not count:
+            return -1
+        outside = self.empty((1,), int64)
+        self.fill(outside, count)
+        kernel = entry("gpu_indexing", "wrap", CODE[index.dtype.name], "T* i8* i8* i8 i8")
+        operands = (self.contiguous(index), out, outside, count, n)
+        self.launch(kernel, blocks_of(count, THREADS), THREADS, operands)
+        first = self.item(outside)
+        return -1 if first == count else first
+
+    launch: Any  # these the device gives
+    empty: Any
+    contiguous: Any
+    convert: Any
+    copy: Any
+    fill: Any
+    item: Any

@@ -1,0 +1,47 @@
+"""A CUDA kernel before anybody runs it: its text, the files it needs, what its arguments are."""
+
+from minigrad.devices import loader
+
+_made: dict = {}
+
+
+class GpuKernel:
+    """One kernel, for the simulator and for the compiler.
+
+    Attributes:
+        text: Python source that defines `kernel`; it may call what the headers
+            `source/gpu_simt.py` and `source/gpu_cuda.py` and the included files define.
+        signature: one word an argument: `f4*` is a pointer, `f4` a number; f4 f8 i4 i8 u1 u4.
+        includes: names of files in `source/`, each seeing those before it.
+    """
+
+    __slots__ = ("_simulated", "compiled", "includes", "signature", "text")
+
+    def __init__(self, text, signature, includes):
+        self.text, self.signature, self.includes = text, signature, includes
+        self._simulated = None
+        self.compiled = {}  # the compiler's: by compute capability
+
+    def simulated(self):
+        """The function that the simulator runs."""
+        if self._simulated is None:
+            self._simulated = loader.load(self.text, self.includes, "gpu_simt").kernel
+        return self._simulated
+
+    def for_compiler(self):
+        """The function that Numba's CUDA target compiles."""
+        return loader.load(self.text, self.includes, "gpu_cuda").kernel
+
+
+def gpu_kernel(text, signature, includes=()):
+    """The kernel of a text; the same one for the same text."""
+    key = (text, signature, tuple(includes))
+    found = _made.get(key)
+    if found is None:
+        found = _made[key] = GpuKernel(text, signature, tuple(includes))
+    return found
+
+
+def made():
+    """All kernels made in this process so far: what a check of all of them goes through."""
+    return list(_made.values())

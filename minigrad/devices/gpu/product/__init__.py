@@ -1,0 +1,1 @@
+"""Kernels of matrix products, and of convolutions as products."""

@@ -1,0 +1,98 @@
+"""Matrix products on a GPU by our own kernels: any strides, broadcast batches, sums over them.
+
+Results do not depend on the order in which blocks run.
+"""
+
+from typing import Any
+
+from minigrad.array.dtypes import int64
+from minigrad.array.layout import expand_strides
+from minigrad.devices.gpu.entries import CODE, blocks_of, entry
+from minigrad.devices.gpu.product.matmul_plan import calls
+from minigrad.devices.gpu.product.matmul_text import BIAS
+
+
+def add_splits(device, parts, added, out, splits, numbers=None):
+    """The second pass: see `source/gpu_matmul.py`. numbers: those after count there.
+
+    Without numbers: all of out is one contiguous matrix, and nothing is added.
+    """
+    count = parts.size // splits
+    kernel = entry("gpu_matmul", "add_splits", CODE[out.dtype.name], "T* T* T*" + " i8" * 9)
+    numbers = numbers or (1, count, 1, 0, 0, 0, 0)
+    operands = (parts, added, out, splits, count, *numbers)
+    device.launch(kernel, blocks_of(count, 256), 256, operands)
+
+
+class Matmul:
+    """Matrix products of the device table (see `backend.Device`)."""
+
+    def matmul(self, a, b, out, bias=None, accumulate=False):
+        """out = a @ b (+ bias); one dtype, at least two axes each, batch axes broadcast.
+
+        accumulate: add to what a float `out` holds, summing over its batch axes of stride 0.
+        """
+        if not out.size:
+            return
+        if not out.dtype.is_float:
+            self._of_integers(a, b, out, bias)
+        elif not a.shape[-1]:
+            self._empty_sum(out, bias, accumulate)
+        elif out.strides[-1] != 1 and out.shape[-1] > 1:
+            self._scattered(a, b, out, bias, accumulate)
+        else:
+            self._product(a, b, out, bias, accumulate)
+
+    def _of_integers(self, a, b, out, bias):
+        """In int64, converted to what out is, as the CPU does."""
+        a, b = (x if x.dtype is int64 else self.convert(x, int64) for x in (a, b))
+        result = out
+        if out.dtype is not int64 or (out.strides[-1] != 1 and out.shape[-1] > 1):
+            result = self.empty(out.shape, int64)
+        if not a.shape[-1]:
+            self._empty_sum(result, bias, False)
+        else:
+            self._product(a, b, result, bias and self.convert(bias, int64), False)
+        if result is not out:
+            self.copy(result, out)
+
+    def _empty_sum(self, out, bias, accumulate):
+        if not accumulate:
+            self.fill(out, 0) if bias is None else self.copy(bias, out)
+
+    def _scattered(self, a, b, out, bias, accumulate):
+        """Through an Array whose rows are contiguous, where those of out are not."""
+        sizes = tuple(1 if s == 0 else n for n, s in zip(out.shape, out.strides, strict=True))
+        once = out.view((*sizes[:-2], *out.shape[-2:]), out.strides)
+        dense = self.convert(once, out.dtype) if accumulate else self.empty(once.shape, out.dtype)
+        strides = expand_strides(once.shape, dense.strides, out.shape)
+        self._product(a, b, dense.view(out.shape, strides), bias, accumulate)
+        self.copy(dense, once)
+
+    def _product(self, a, b, out, bias, accumulate):
+        remainders = a.address % 16, b.address % 16, out.address % 16
+        if bias is not None:
+            bias = self.contiguous(bias)
+        layouts = (a.shape, a.strides), (b.shape, b.strides), (out.shape, out.strides)
+        of_bias = None if bias is None else bias.address % 16
+        for call in calls(*layouts, out.dtype, remainders, of_bias, accumulate):
+            left, right, target = (
+                x.view((), (), x.offset + at) if at else x
+                for x, at in ((a, call.a_at), (b, call.b_at), (out, call.out_at))
+            )
+            added = bias if call.mode == BIAS else target
+            if call.splits == 1:
+                operands = (left, right, added, target, *call.numbers)
+                self.launch(call.kernel, call.grid, call.threads, operands)
+                continue
+            parts = self.empty((call.splits, call.piece), out.dtype)
+            operands = (left, right, parts, parts, *call.numbers)
+            self.launch(call.kernel, call.grid, call.threads, operands)
+            add_splits(self, parts, added, target, call.splits, call.second)
+
+    launch: Any  # these the device gives
+    empty: Any
+    contiguous: Any
+    convert: Any
+    copy: Any
+    fill: Any

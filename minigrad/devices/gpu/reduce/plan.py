@@ -1,0 +1,208 @@
+"""How a reduction is launched: which threads take what, in one stage or two."""
+
+from typing import NamedTuple
+
+from minigrad.array.array import Array
+from minigrad.array.dtypes import bool_, by_name, int64
+from minigrad.array.layout import collapse, contiguous_strides, expand_strides, size_of
+from minigrad.devices.cpu.binding import by_stride, kind_of
+from minigrad.devices.gpu.binding import (
+    MOST_BLOCKS,
+    Launch,
+    classes_of,
+    fits,
+    is_aligned,
+    kernel_of,
+    numbered,
+    power_above,
+    up,
+)
+from minigrad.devices.gpu.gathering import accumulator, formula_kind
+from minigrad.devices.gpu.reduce.text import THREADS, ReduceForm, reduce_text
+from minigrad.devices.gpu.text import DENSE, LANES, SMALL, operations, space_numbers
+from minigrad.formulas.emitter import real_type
+from minigrad.formulas.expression import IDENTITY
+
+ENOUGH = 1 << 18  # threads that fill a large GPU: 132 multiprocessors of 2,048
+PER_THREAD = 16  # elements at least, before a row is cut into parts for more threads
+DEPTH = 4  # elements at least for each of the threads that meet across rows
+SHORT = 1024  # elements of a row up to which a part of a warp takes it
+LONG = 16  # operations from which a thread has fewer accesses under way
+
+
+class Stage(NamedTuple):
+    """One launch of a reduction; scratch: (shape, dtype) of the output if it is temporary."""
+
+    launch: Launch
+    scratch: tuple | None
+
+
+class Sides(NamedTuple):
+    """The kept and the reduced dimensions: sizes, and per array its strides over them."""
+
+    kept: tuple
+    kept_strides: list
+    reduced: tuple
+    reduced_strides: list
+
+
+def sides_of(operands, shape, axes):
+    """The Sides of a reduction, in the order of memory of its largest input."""
+    *inputs, out = operands
+    arrays = [x for x in inputs if isinstance(x, Array)]
+    layouts = [expand_strides(x.shape, x.strides, shape) for x in arrays]
+    kept_strides = iter(out.strides)
+    layouts.append(tuple(0 if d in axes else next(kept_strides) for d in range(len(shape))))
+    largest = max(range(len(arrays)), key=lambda k: arrays[k].size) if arrays else 0
+    found = []
+    for wanted in (False, True):
+        chosen = [d for d in range(len(shape)) if (d in axes) == wanted]
+        dims, strides = collapse(
+            [shape[d] for d in chosen], [[x[d] for d in chosen] for x in layouts]
+        )
+        dims, strides = by_stride(dims, strides, largest)
+        dims, strides = dims or [1], strides or [[0] * len(layouts)]
+        found += [tuple(dims), list(zip(*strides, strict=True))]
+    return Sides(*found), largest
+
+
+def plan(program, how, operands, shape, axes):
+    """The Stages of a reduction; none where nothing is kept."""
+    sides, largest = sides_of(operands, shape, axes)
+    if not size_of(sides.kept):
+        return ()
+    aligned = is_aligned([x for x in operands[:-1] if isinstance(x, Array)])
+    kinds = tuple(map(kind_of, operands))
+    return _stages(program, how, kinds, sides, largest, aligned, size_of(sides.reduced))
+
+
+def _stages(program, how, kinds, sides, largest, aligned, count, may_split=True):
+    """count: what a mean is divided by. may_split: whether there may be two stages."""
+    rows, length = size_of(sides.kept), size_of(sides.reduced)
+    layouts, numbers = numbered(
+        [(*k, *r) for k, r in zip(sides.kept_strides, sides.reduced_strides, strict=True)]
+    )
+    split = len(sides.kept)
+    kept, reduced = [x[:split] for x in layouts], [x[split:] for x in layouts]
+    kept_classes, reduced_classes = classes_of(sides.kept, kept), classes_of(sides.reduced, reduced)
+    across = is_across(sides, largest)
+    vector = not across and aligned and _vectors(sides, kept, reduced, reduced_classes, numbers)
+    width = LANES if vector else 1
+    inner = sides.kept[-1]
+    team, parts = _shares(rows, length, width, across, inner)
+    if not may_split:
+        team, parts = (_deep(rows, length, inner) if across else team), 1
+    step = team * width
+    part = up(up(length, parts), step) * step if parts > 1 else length
+    parts = max(1, up(length, part)) if length else 1
+    narrow = fits(sides.kept, kept) and fits(sides.reduced, reduced) and rows * parts < SMALL
+    dtype = _scratch_dtype(program, how, kinds) if parts > 1 else kinds[-1]
+    form = ReduceForm(
+        how="sum" if parts > 1 and how == "mean" else how,  # divided in the second stage alone
+        kinds=(*kinds[:-1], dtype),
+        layouts=numbers,
+        kept=(len(sides.kept), kept_classes),
+        reduced=(len(sides.reduced), reduced_classes),
+        across=across,
+        team=team,
+        vector=vector,
+        ragged=vector and length % LANES != 0,
+        units=_units(length, step, width, program),
+        partial=parts > 1,
+        narrow=narrow,
+    )
+    kernel = kernel_of(program, ("gpu reduce", form), reduce_text)
+    extra = (
+        *(rows, length, part, float(count)),
+        *space_numbers(sides.kept, kept, kept_classes, narrow),
+        *space_numbers(sides.reduced, reduced, reduced_classes, narrow),
+    )
+    blocks = min(up(rows, THREADS // team), MOST_BLOCKS)
+    launch = Launch(kernel, (blocks, parts), THREADS, extra)
+    if parts == 1:
+        return (Stage(launch, None),)
+    return (
+        Stage(launch, ((parts, rows), dtype)),
+        *_stages(
+            IDENTITY,
+            how,
+            (dtype, kinds[-1]),
+            Sides(
+                sides.kept,
+                [contiguous_strides(sides.kept), sides.kept_strides[-1]],
+                (parts,),
+                [(rows,), (0,)],
+            ),
+            0,
+            True,
+            count,
+            may_split=False,
+        ),
+    )
+
+
+def is_across(sides, largest):
+    """Whether rows lie closer to each other than the elements of a row."""
+    row, element = sides.kept_strides[largest][-1], sides.reduced_strides[largest][-1]
+    return row != 0 and size_of(sides.reduced) > 1 and abs(row) < abs(element)
+
+
+def _vectors(sides, kept, reduced, classes, numbers):
+    """Whether rows can be read four elements at a time."""
+    if len(sides.reduced) > 1 and sides.reduced[-1] % LANES:
+        return False
+    several = size_of(sides.kept) > 1
+    for number in set(numbers[:-1]):
+        if classes[number] in DENSE:
+            outer = (*reduced[number][:-1], *(kept[number] if several else ()))
+            if any(s % LANES for s in outer):
+                return False
+        elif any(reduced[number]) and reduced[number][-1] != 0:
+            return False
+    found = [classes[number] in DENSE for number in numbers[:-1]]
+    return any(found)
+
+
+def _shares(rows, length, width, across, inner):
+    """(threads of a team, parts of a row)."""
+    units = max(1, up(length, width))
+    if across:
+        beside = min(32, power_above(inner))  # rows that a warp's threads take side by side
+        team = min(THREADS // beside, power_above(up(units, DEPTH)))
+        while team > 1 and rows * team // 2 >= ENOUGH:
+            team //= 2
+    elif units * width <= SHORT and (rows * 32 >= ENOUGH // 2 or units <= 32):
+        team = min(32, power_above(up(units, 2)))
+    elif units > 32:
+        team = THREADS
+    else:
+        team = 32
+    blocks = up(rows, THREADS // team)
+    wanted = up(ENOUGH // THREADS, blocks)
+    parts = max(1, min(wanted, length // (team * PER_THREAD)))
+    return team, parts if blocks * THREADS < ENOUGH else 1
+
+
+def _deep(rows, length, inner):
+    """Threads that meet across rows where parts of rows do: as many as there is something for.
+
+    Eight neighbouring rows fill a sector of memory, 32 bytes.
+    """
+    beside = min(32, power_above(inner))
+    team = min(THREADS // beside, power_above(up(length, DEPTH)))
+    while beside > 8 and team * DEPTH < length and rows * team < ENOUGH:
+        beside, team = beside // 2, team * 2
+    return team
+
+
+def _units(length, step, width, program):
+    """Accesses of a thread under way at once."""
+    most = 2 if width > 1 or operations(program) > LONG else 4
+    return min(most, power_above(max(1, length // step)))
+
+
+def _scratch_dtype(program, how, kinds):
+    """The dtype of partial results."""
+    real = real_type(program, kinds)
+    kind = accumulator(how, formula_kind(program, kinds, real), kinds[-1], real).kind
+    return {"b": bool_, "i": int64, "f": by_name("float64" if real == "F8" else "float32")}[kind]

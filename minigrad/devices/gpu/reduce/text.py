@@ -1,0 +1,249 @@
+"""The text of reductions: every kept element has a row of elements that become one.
+
+*along*: neighbouring threads take neighbouring elements of a row. A team of 1 to 32 threads, part
+of a warp, or a whole block reduces a row: each thread what it meets, then the team by shuffles, the
+warps of a block through shared memory.
+
+*across*: neighbouring threads take neighbouring rows, where these lie side by side in memory. A
+block is `team` threads deep, and these meet in shared memory.
+
+Few rows leave a GPU idle: then a row is cut into parts (the second axis of the grid), whose results
+go to a temporary array that another launch reduces. Sums have as many partial sums as threads, each
+of a bounded number of elements, added as trees: float32 is enough, and every run gives the same.
+"""
+
+from typing import NamedTuple
+
+from minigrad.devices.gpu.gathering import accumulator, formula_kind, shuffled
+from minigrad.devices.gpu.text import (
+    DENSE,
+    LANES,
+    GpuEmitter,
+    GpuText,
+    Space,
+    inputs_read,
+)
+from minigrad.formulas.codegen import operand_names, renamed_outputs, stored_as
+from minigrad.formulas.emitter import TYPE_OF, Operand, real_type
+
+THREADS = 256
+
+
+class ReduceForm(NamedTuple):
+    """What decides the text of a reduction.
+
+    Attributes:
+        how: sum, mean, prod, max, min, any or all.
+        kinds: per input and for the output its DType, or 'f' / 'i' for a scalar.
+        layouts: per array the number of its layout.
+        kept, reduced: (rank, classes) of the Spaces of kept and of reduced dimensions.
+        across: whether neighbouring threads take neighbouring rows.
+        team: threads that share a row: a power of two up to 32, or THREADS; across, any up to it.
+        vector: whether rows are read in accesses of four elements (along only).
+        ragged: whether, then, a row may end with fewer than four.
+        units: accesses of a thread under way at once.
+        partial: whether the output is a temporary array of parts.
+        narrow: whether indices and strides fit in 32 bits.
+    """
+
+    how: str
+    kinds: tuple
+    layouts: tuple
+    kept: tuple
+    reduced: tuple
+    across: bool
+    team: int
+    vector: bool
+    ragged: bool
+    units: int
+    partial: bool
+    narrow: bool
+
+
+def reduce_text(program, form):
+    """The GpuKernel: (inputs, output, rows, length, part, count, sizes and strides).
+
+    part: elements of a row for one place along the second axis of the grid. count: what a mean is
+    divided by.
+    """
+    names, outs = operand_names(program, 1)
+    everything, real = [*names, *outs], real_type(program, form.kinds)
+    text = GpuText(real, form.narrow)
+    text.operands(everything, form.kinds)
+    for name in ("rows", "length", "part"):
+        text.argument(name, text.word)
+    text.argument("count", real.lower())
+    numbers = iter(form.layouts)
+    layout = {
+        n: next(numbers)
+        for n, k in zip(everything, form.kinds, strict=True)
+        if not isinstance(k, str)
+    }
+    writer = _Writer(text, form, layout, everything)
+    out = writer.emitter.operands["out0"]
+    gathered = accumulator(form.how, formula_kind(program, form.kinds, real), out.kind, real)
+    writer.write(renamed_outputs(program)[0], out, gathered)
+    return text.made(writer.emitter)
+
+
+class _Writer:
+    """Writes a reduction."""
+
+    def __init__(self, text, form, layout, everything):
+        self.text, self.form, self.layout = text, form, layout
+        self.kept, self.reduced = Space("k", *form.kept), Space("r", *form.reduced)
+        text.space(self.kept)
+        text.space(self.reduced)
+        operands = []
+        for n, k in zip(everything, form.kinds, strict=True):
+            if isinstance(k, str):
+                operands.append(Operand(n, k, None, False))
+            else:
+                moves = self.reduced.classes[layout[n]] is not None
+                operands.append(Operand(n, k, f"at{layout[n]}", moves))
+        self.emitter = GpuEmitter(operands, text.real)
+        self.emitter.condition = "length > 0"  # an empty row has no elements to read ahead
+        self.constants = []  # lines of values that are the same along a row
+
+    def write(self, formula, out, gathered):
+        """All of the kernel."""
+        text, form = self.text, self.form
+        each = THREADS // form.team  # rows of a block
+        if form.team == THREADS or form.across:
+            text.line(1, f"shared = cuda.shared.array({self._shared()}, {gathered.type})")
+        text.line(1, "t = U4(cuda.threadIdx.x)")
+        if form.across:
+            text.line(1, f"lane = t // {each}")
+            text.line(1, f"mine = t % {each}")
+        else:
+            text.line(1, f"lane = t % {form.team}")
+            text.line(1, f"mine = t // {form.team}")
+        text.line(1, f"begin = {text.index}(cuda.blockIdx.y * part)")
+        text.line(1, f"end = {text.index}(min(begin + part, length))")
+        text.line(1, f"base = {text.index}(cuda.blockIdx.x * {each})")
+        text.line(1, "while base < rows:")
+        text.line(2, f"k = {text.index}(base + mine)")
+        text.line(2, "inside = k < rows")
+        text.line(2, f"k = k if inside else {text.index}(rows - 1)")  # warps stay whole
+        offsets = text.coordinates(2, self.kept, "k")
+        for number, place in offsets.items():
+            text.line(2, f"at{number} = {place}")
+        total = self._gather(formula, gathered)
+        if form.across:
+            self._meet(total, gathered, each)
+        else:
+            shuffled(2, text, [total], [gathered], min(form.team, 32))
+            if form.team == THREADS:
+                self._meet_warps(total, gathered)
+        text.line(2, "if inside and lane == 0:")
+        place = f"at{self.layout['out0']}"
+        if form.partial:
+            place = "cuda.blockIdx.y * rows + k"
+        text.line(3, f"out0[{place}] = {self._finished(total, out.kind, gathered)}")
+        text.line(2, f"base = {text.index}(base + cuda.gridDim.x * {each})")
+
+    def _shared(self):
+        return THREADS if self.form.across else THREADS // 32
+
+    def _finished(self, total, dtype, gathered):
+        """The text of the result as an element of the output."""
+        if gathered.kind == "b":
+            one = "U1" if dtype.kind == "b" else TYPE_OF[dtype.name]
+            return f"{one}(1) if {total} != I4(0) else {one}(0)"
+        if self.form.how == "mean":
+            total = f"{total} / count"
+        return stored_as(total, dtype, gathered.kind)
+
+    def _gather(self, formula, gathered):
+        """The loops over a row; the name of what this thread gathered."""
+        text, form = self.text, self.form
+        width = LANES if form.vector else 1
+        parts = [f"total{c}" for c in range(form.units * width)]
+        step = form.team * width
+        body = len(text.lines)
+        for name in parts:
+            text.line(2, f"{name} = {gathered.start}")
+        first = f"begin + lane * {width}" if width > 1 else "begin + lane"
+        text.line(2, f"r = {text.index}({first})")
+        if form.units > 1:
+            text.line(2, f"while r + {(form.units - 1) * step + width - 1} < end:")
+            self._units(3, formula, gathered, parts, form.units, form.vector)
+            text.line(3, f"r = {text.index}(r + {form.units * step})")
+        text.line(2, f"while r + {width - 1} < end:" if width > 1 else "while r < end:")
+        self._units(3, formula, gathered, parts[:width], 1, form.vector)
+        text.line(3, f"r = {text.index}(r + {step})")
+        if form.ragged:
+            text.line(2, f"r = {text.index}(end - end % {LANES} + lane)")
+            text.line(2, "while r < end:")
+            self._units(3, formula, gathered, parts[:1], 1, False)
+            text.line(3, f"r = {text.index}(r + {form.team})")
+        text.lines[body:body] = ["        " + line for line in self.constants]
+        while len(parts) > 1:
+            half = len(parts) // 2
+            for a, b in zip(parts[:half], parts[half:], strict=True):
+                text.line(2, f"{a} = {gathered.combined(a, b)}")
+            parts = parts[:half]
+        return parts[0]
+
+    def _units(self, indent, formula, gathered, parts, units, vector):
+        """Accesses first, then each element joins a partial result."""
+        text, emitter = self.text, self.emitter
+        read = [emitter.operands[n] for n in inputs_read([formula])]
+        read = [o for o in read if o.index is not None and o.varies]
+        loaded = []
+        for u in range(units):
+            index = "r"
+            if u:
+                index = f"r_{u}"
+                step = self.form.team * (LANES if vector else 1) * u
+                text.line(indent, f"{index} = {text.index}(r + {step})")
+            offsets = text.coordinates(indent, self.reduced, index, f"_{u}")
+            for o in read:
+                number = self.layout[o.name]
+                place = f"at{number} + {offsets[number]}"
+                if vector and self.reduced.classes[number] in DENSE:
+                    names = [f"v{u}_{lane}_{o.name}" for lane in range(LANES)]
+                    text.line(indent, f"{', '.join(names)} = load4({o.name}, {place})")
+                else:
+                    names = [f"v{u}_{o.name}"] * LANES
+                    text.line(indent, f"{names[0]} = {o.name}[{place}]")
+                loaded.append((u, o.name, names))
+        each = LANES if vector else 1
+        for c, part in enumerate(parts):
+            registers = {n: names[c % each] for u, n, names in loaded if u == c // each}
+            emitter.start_pass()
+            emitter.registers = registers
+            value = emitter.value(formula, gathered.kind)
+            self.constants += emitter.row
+            text.all_lines(indent, emitter.lines)
+            if gathered.kind == "b":
+                value = f"(I4(1) if {value} else I4(0))"
+            if not value.isidentifier():
+                text.line(indent, f"value = {value}")
+                value = "value"
+            text.line(indent, f"{part} = {gathered.combined(part, value)}")
+
+    def _meet(self, total, gathered, each):
+        """The threads of a column become one, by halves."""
+        text, half = self.text, THREADS // 2
+        if each == THREADS:
+            return
+        text.line(2, f"shared[t] = {total}")
+        text.line(2, "cuda.syncthreads()")
+        while half >= each:
+            text.line(2, f"if t < {half}:")
+            text.line(3, f"mate = shared[t + {half}]")
+            text.line(3, f"{total} = {gathered.combined(total, 'mate')}")
+            text.line(3, f"shared[t] = {total}")
+            text.line(2, "cuda.syncthreads()")
+            half //= 2
+
+    def _meet_warps(self, total, gathered):
+        """What the warps of a block gathered becomes one, in every thread."""
+        text, warps = self.text, THREADS // 32
+        text.line(2, "if t % 32 == 0:")
+        text.line(3, f"shared[t // 32] = {total}")
+        text.line(2, "cuda.syncthreads()")
+        text.line(2, f"{total} = shared[t % {warps}]")
+        shuffled(2, text, [total], [gathered], warps)
+        text.line(2, "cuda.syncthreads()")  # before the next row writes there

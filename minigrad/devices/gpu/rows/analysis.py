@@ -1,0 +1,79 @@
+"""What the passes of a row kernel read, and what is worth keeping in registers between them."""
+
+from typing import NamedTuple
+
+from minigrad.formulas.emitter import OWN
+from minigrad.formulas.row_codegen import parts, reductions
+
+
+class Pass(NamedTuple):
+    """One pass over a row.
+
+    Attributes:
+        reductions: the row reductions it makes; none in the last pass, which writes the outputs.
+        inputs: names of the inputs whose elements it reads.
+        first_kept: values that it computes and later passes read.
+    """
+
+    reductions: list
+    inputs: list
+    first_kept: list
+
+
+class Passes(list):
+    """The Passes of a kernel. kept_inputs: names of the inputs that several of them read."""
+
+    kept_inputs: list
+
+
+def analysed(emitter, results, keeps):
+    """The Passes of formulas.
+
+    Args:
+        emitter: of the kernel.
+        results: (formula, operand, mode) per output.
+        keeps: whether values may be kept.
+    """
+    depth = max((e.depth for e, _, _ in results), default=0)
+    levels = [reductions(results, level) for level in range(1, depth + 1)]
+    roots = [[e.args[0] for e in found] for found in levels]
+    roots.append([e for e, _, mode in results if mode != "row"])
+    costly = _costly(emitter, roots) if keeps else []
+    passes, known = Passes(), []
+    for k, wanted in enumerate(roots):
+        first = [e for e in costly if e not in known and _meets(e, wanted, known)]
+        inputs = {
+            p.args[0]
+            for root in wanted
+            for p in parts(root, known)
+            if p.op == "symbol" and emitter.varies(p) and p not in known
+        }
+        passes.append(Pass(levels[k] if k < depth else [], sorted(inputs), first))
+        known += first
+    seen = [name for used in passes for name in used.inputs]
+    passes.kept_inputs = sorted({n for n in seen if seen.count(n) > 1}) if keeps else []
+    return passes
+
+
+def _meets(e, wanted, known):
+    return any(e in parts(root, known) for root in wanted)
+
+
+def _costly(emitter, roots):
+    """The costly values that more than one pass needs, outermost alone, in order of appearance."""
+    counts = {}
+    for wanted in roots:
+        for p in dict.fromkeys(p for root in wanted for p in parts(root)):
+            if p.op in OWN and emitter.varies(p):
+                counts[p] = counts.get(p, 0) + 1
+    several = [p for p, count in counts.items() if count > 1]
+    inside = {q for p in several for q in parts(p) if q is not p}
+    return [p for p in several if p not in inside]
+
+
+def words_kept(passes, emitter, results):
+    """32-bit registers per element of a row that a thread needs for what it keeps."""
+    real = 2 if emitter.real == "F8" else 1
+    words = sum(max(1, emitter.operands[n].kind.itemsize // 4) for n in passes.kept_inputs)
+    words += real * sum(len(used.first_kept) for used in passes)
+    return words + real * sum(mode == "columns" for _, _, mode in results)

@@ -1,0 +1,293 @@
+"""The text of row kernels: passes over a row, one per nesting level of row reductions.
+
+A team of threads takes a row: 1 to 32 threads, part of a warp, or a whole block. Neighbouring
+threads take neighbouring elements. Where a row is short enough, each thread keeps in registers what
+several passes need (*kept*): inputs, and exponentials and the like. So memory is read once. Longer
+rows are read again in every pass, from the caches.
+
+Local arrays with loops of constant length are how registers are written here: the compiler unrolls
+the loops, and nothing of the arrays is left.
+"""
+
+from minigrad.devices.gpu.gathering import Accumulator, shuffled
+from minigrad.devices.gpu.reduce.column_sums_text import ColumnSums
+from minigrad.devices.gpu.rows.analysis import analysed
+from minigrad.devices.gpu.rows.form import row_operands
+from minigrad.devices.gpu.text import LANES, GpuEmitter, GpuText, Space
+from minigrad.formulas.codegen import renamed_outputs
+from minigrad.formulas.emitter import TYPE_OF, real_type
+
+RUN = 64  # accesses of a thread along a row that one sum takes
+
+
+def rows_text(program, form):
+    """The GpuKernel: (inputs, outputs, n_i rows, n_j columns, sizes and strides).
+
+    The output of a sum over rows is a temporary array (teams of the launch, n_j).
+    """
+    operands, real = row_operands(program, form), real_type(program, form.kinds)
+    text = GpuText(real, form.narrow)
+    text.operands([o.name for o in operands], form.kinds)
+    text.argument("n_i", text.word)
+    text.argument("n_j", text.word)
+    space = Space("i", *form.rows)
+    text.space(space)
+    for number, kind in enumerate(form.columns):
+        if kind == 2:
+            text.argument(f"j_step_{number}", text.word)
+    emitter = GpuEmitter(operands, real)
+    emitter.condition = "here" if form.guards_rows else None
+    outputs = operands[len(program.inputs) :]
+    results = list(zip(renamed_outputs(program), outputs, form.modes, strict=True))
+    writer = _Writer(text, form, emitter, results)
+    writer.write(space)
+    return text.made(emitter)
+
+
+class _Writer(ColumnSums):
+    """Writes a row kernel."""
+
+    def __init__(self, text, form, emitter, results):
+        self.text, self.form, self.emitter, self.results = text, form, emitter, results
+        self.passes = analysed(emitter, results, form.units > 0)
+        self.summed = [o for _, o, mode in results if mode == "columns"]
+        self.kept = {}  # values that wait in registers: text of their element
+        self.shared = 0  # arrays of shared memory so far
+        self.local = {}  # arrays declared: name and line
+
+    def array(self, name, size, kind):
+        """Declares an array of registers."""
+        self.local[name] = f"    {name} = cuda.local.array({size}, {kind})"
+
+    def write(self, space):
+        """All of the kernel."""
+        text, form = self.text, self.form
+        body, size = len(text.lines), form.units * form.width
+        text.line(1, "t = U4(cuda.threadIdx.x)")
+        text.line(1, f"lane = t % {form.team}")
+        text.line(1, f"mine = t // {form.team}")
+        self.begin_columns(size)
+        text.line(1, f"base = {text.index}(cuda.blockIdx.x * {form.each})")
+        text.line(1, "while base < n_i:")
+        text.line(2, f"i = {text.index}(base + mine)")
+        if form.guards_rows:
+            text.line(2, "here = i < n_i")
+            text.line(2, "n = n_j if here else 0")
+        elif not form.whole:
+            text.line(2, "n = n_j")
+        for number, place in text.coordinates(2, space, "i").items():
+            text.line(2, f"at{number} = {place}")
+        if size:
+            self._load_kept(size)
+        for level, used in enumerate(self.passes[:-1]):
+            self._reduce(used, level)
+        self._store(self.passes[-1])
+        if self.shared:
+            text.line(2, "cuda.syncthreads()")  # before the next row writes there
+        text.line(2, f"base = {text.index}(base + cuda.gridDim.x * {form.each})")
+        self.end_columns(size)
+        text.lines[body:body] = self.local.values()
+
+    # -- loops over the row ----------------------------------------------------------------------
+
+    def over(self, indent, write, limit="n", block=None):
+        """A loop over this thread's accesses of a row; write(indent) adds what it does at c.
+
+        block: lines before and after every RUN accesses of rows that are too long to be kept.
+        """
+        text, form = self.text, self.form
+        first, step = "lane", form.team
+        if form.vector:
+            first, step = f"{LANES} * lane", LANES * form.team
+        if not form.units:
+            text.line(indent, f"c = {first}")
+            before, after = block or ((), ())
+            if block:
+                text.line(indent, f"while c < {limit}:")
+                indent += 1
+                text.line(indent, f"stop = min(c + {RUN * step}, {limit})")
+                text.all_lines(indent, before)
+                limit = "stop"
+            text.line(indent, f"while c < {limit}:")
+            write(indent + 1)
+            text.line(indent + 1, f"c += {step}")
+            text.all_lines(indent, after)
+            return
+        text.line(indent, f"for u in range({form.units}):")
+        text.line(indent + 1, f"c = {first} + {step} * u")
+        if form.whole:
+            write(indent + 1)
+        else:
+            text.line(indent + 1, f"if c < {limit}:")
+            write(indent + 2)
+
+    def _elements(self, indent, lines):
+        """A loop over the elements of one access: j is the column, e the place in registers."""
+        text, form = self.text, self.form
+        if form.vector:
+            text.line(indent, f"for v in range({LANES}):")
+            text.line(indent + 1, "j = c + v")
+            if form.units:
+                text.line(indent + 1, f"e = {LANES} * u + v")
+            text.all_lines(indent + 1, lines)
+        else:
+            text.line(indent, "j = c")
+            if form.units:
+                text.line(indent, "e = u")
+            text.all_lines(indent, lines)
+
+    def _load(self, indent, name, array, place):
+        """An access of an input at c into an array from a place on."""
+        text, o = self.text, self.emitter.operands[name]
+        if not self.form.vector:
+            text.line(indent, "j = c")
+            text.line(indent, f"{array}[{place}] = {name}[{o.index}]")
+            return
+        parts = [f"part{lane}" for lane in range(LANES)]
+        text.line(indent, f"{', '.join(parts)} = load4({name}, {o.index.replace(' + j', ' + c')})")
+        for lane, part in enumerate(parts):
+            begin = f"{place} + {lane}" if place else str(lane)
+            text.line(indent, f"{array}[{begin}] = {part}")
+
+    def _load_kept(self, size):
+        """Reads the inputs that several passes need: all accesses under way before any is used."""
+        names = self.passes.kept_inputs
+        for name in names:
+            kind = self.emitter.operands[name].kind
+            self.array(f"kept_{name}", size, TYPE_OF[kind.name])
+            self.emitter.registers[name] = f"kept_{name}[e]"
+
+        def write(indent):
+            place = f"{LANES} * u" if self.form.vector else "u"
+            for name in names:
+                self._load(indent, name, f"kept_{name}", place)
+
+        if names:
+            self.over(2, write)
+
+    def _near(self, used):
+        """The inputs that one pass alone reads, in accesses of four."""
+        if not self.form.vector:
+            return []
+        return [n for n in used.inputs if n not in self.emitter.registers]
+
+    def _pass(self, used, steps, after=(), block=None):
+        """One loop over the row: reads, formulas, what `steps()` makes of them, then `after`.
+
+        block: as of `over`.
+        """
+        text, emitter = self.text, self.emitter
+        near = self._near(used)
+        for name in near:
+            kind = emitter.operands[name].kind
+            self.array(f"near_{name}", LANES, TYPE_OF[kind.name])
+            emitter.registers[name] = f"near_{name}[v]"
+        emitter.start_pass()
+        emitter.names.update(self.kept)
+        closing = steps()
+        for e in used.first_kept:
+            name = f"kept{len(self.kept)}"
+            self.array(name, self.form.units * self.form.width, emitter.real)
+            closing.insert(0, f"{name}[e] = {emitter.value(e)}")
+            self.kept[e] = f"{name}[e]"
+        lines = [*emitter.lines, *closing]
+        text.all_lines(2, emitter.row)
+
+        def write(indent):
+            for name in near:
+                self._load(indent, name, f"near_{name}", "")
+            self._elements(indent, lines)
+            text.all_lines(indent, after)
+
+        if lines:
+            self.over(2, write, block=block)
+        for name in near:
+            del emitter.registers[name]
+
+    # -- passes ----------------------------------------------------------------------------------
+
+    def _reduce(self, used, level):
+        """The row reductions of one level."""
+        text, emitter, names, gatherings = self.text, self.emitter, [], []
+        real = emitter.real
+        for e in used.reductions:
+            how = {"row_max": "max", "row_sum": "sum", "row_mean": "sum"}[e.op]
+            start = f"{real}(-math.inf)" if how == "max" else f"{real}(0)"
+            names.append(emitter.new_name())
+            gatherings.append(Accumulator(how, "f", real, start))
+            text.line(2, f"{names[-1]} = {start}")
+        parts = names
+        block = None
+        if not self.form.units:  # a long row: sums of blocks, and their sum
+            parts = [emitter.new_name() for _ in names]
+            pairs = list(zip(names, parts, gatherings, strict=True))
+            block = (
+                [f"{part} = {gathering.start}" for _, part, gathering in pairs],
+                [f"{name} = {g.combined(name, part)}" for name, part, g in pairs],
+            )
+
+        def steps():
+            lines = []
+            for e, name, gathering in zip(used.reductions, parts, gatherings, strict=True):
+                value = emitter.value(e.args[0], "f")
+                if not value.isidentifier():
+                    fresh = emitter.new_name()
+                    lines.append(f"{fresh} = {value}")
+                    value = fresh
+                lines.append(f"{name} = {gathering.combined(name, value)}")
+            return lines
+
+        self._pass(used, steps, block=block)
+        shuffled(2, text, names, gatherings, min(self.form.team, 32))
+        if self.form.team > 32:
+            self._meet_warps(names, gatherings)
+        for e, name in zip(used.reductions, names, strict=True):
+            if e.op == "row_mean":
+                text.line(2, f"{name} = {name} / {real}(n_j)")
+            emitter.row_names[e] = name
+
+    def _meet_warps(self, names, gatherings):
+        """What the warps of a block gathered becomes one, in every thread."""
+        text, warps = self.text, self.form.team // 32
+        arrays = [f"shared{self.shared + k}" for k in range(len(names))]
+        self.shared += len(names)
+        for array in arrays:
+            self.local[array] = f"    {array} = cuda.shared.array({warps}, {self.emitter.real})"
+        text.line(2, "if t % 32 == 0:")
+        for name, array in zip(names, arrays, strict=True):
+            text.line(3, f"{array}[t // 32] = {name}")
+        text.line(2, "cuda.syncthreads()")
+        for name, array in zip(names, arrays, strict=True):
+            text.line(2, f"{name} = {array}[t % {warps}]")
+        shuffled(2, text, names, gatherings, warps)
+
+    def _store(self, used):
+        """The outputs."""
+        text, form, emitter = self.text, self.form, self.emitter
+        rows, after = [], []
+
+        def steps():
+            lines = []
+            for k, (e, o, mode) in enumerate(self.results):
+                if mode == "columns":
+                    self.add_to_columns(o, emitter.value(e, "f"), lines, after)
+                    continue
+                value = emitter.stored(e, o.kind)
+                if mode == "row":
+                    rows.append(f"{o.name}[{o.index}] = {value}")
+                elif form.vector:
+                    self.array(f"near_{o.name}", LANES, TYPE_OF[o.kind.name])
+                    lines.append(f"near_{o.name}[v] = {value}")
+                    four = ", ".join(f"near_{o.name}[{lane}]" for lane in range(LANES))
+                    after.append(f"store4({o.name}, {o.index.replace(' + j', ' + c')}, {four})")
+                else:
+                    lines.append(f"value{k} = {value}")
+                    after.append(f"{o.name}[{o.index}] = value{k}")
+            return lines
+
+        self._pass(used, steps, after)
+        if rows:
+            if form.alias:  # others may still read what is written here
+                text.line(2, "cuda.syncthreads()" if form.team > 32 else "cuda.syncwarp()")
+            text.line(2, "if lane == 0 and here:" if form.guards_rows else "if lane == 0:")
+            text.all_lines(3, rows)

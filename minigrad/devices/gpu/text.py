@@ -1,0 +1,203 @@
+"""What the texts of all generated GPU kernels share: arguments, statements, index arithmetic.
+
+A kernel loops over one number, the place of an element in C order. Where an operand is strided,
+this number is taken apart into one coordinate a dimension, and the operand's offset is the sum of
+coordinates times strides. Operands of equal strides share a *layout*, and so the arithmetic.
+"""
+
+from typing import NamedTuple
+
+from minigrad.devices.gpu.kernel import gpu_kernel
+from minigrad.formulas.codegen import Kernel
+from minigrad.formulas.emitter import TYPE_OF, Emitter, is_below_maximum
+from minigrad.formulas.expression import ROW_REDUCTIONS, Expression, symbols_of
+
+SMALL = 2**31 - 2**20  # sizes below it leave room for a step beyond the end in 32 bits
+WARP = 0xFFFFFFFF  # all 32 threads of a warp
+LANES = 4  # elements of one vector access
+IN_ORDER = 3  # a stride class: the offset is the index itself
+DENSE = (1, IN_ORDER)  # stride classes of neighbours that lie side by side
+
+
+class Space(NamedTuple):
+    """The coordinates that one index runs over, as the text knows them.
+
+    Attributes:
+        name: of the index; the beginning of the names of its sizes and strides.
+        rank: how many dimensions.
+        classes: per layout its stride class along the last dimension (0, 1, 2), IN_ORDER where it
+            lies in C order, or None where it does not move at all.
+    """
+
+    name: str
+    rank: int
+    classes: tuple
+
+
+def division(n):
+    """(multiplier, shift) by which `quotient` of gpu_programs.py divides by n, 1 <= n < 2^31.
+
+    Granlund and Montgomery, "Division by invariant integers using multiplication" (1994).
+
+    >>> division(10)
+    (2576980378, 4)
+    """
+    shift = (n - 1).bit_length()
+    return (2**32 * (2**shift - n)) // n + 1, shift
+
+
+def space_numbers(dims, layouts, classes, narrow):
+    """The arguments of a Space: those that `GpuText.space` declares.
+
+    Args:
+        dims: sizes, the last one innermost.
+        layouts: per layout its strides over dims; classes: as in Space.
+    """
+    numbers = []
+    for n in dims[1:]:
+        numbers += [n, *division(n)] if narrow else [n]
+    for strides, kind in zip(layouts, classes, strict=True):
+        if kind not in (None, IN_ORDER):
+            numbers += strides
+    return numbers
+
+
+def operations(program):
+    """How many different operations a program's formulas hold."""
+    seen, stack = set(), list(program.outputs)
+    while stack:
+        e = stack.pop()
+        if e not in seen and e.op not in ("symbol", "constant"):
+            seen.add(e)
+            stack += [a for a in e.args if isinstance(a, Expression)]
+    return len(seen)
+
+
+def inputs_read(outputs):
+    """The names of the symbols that formulas read, sorted."""
+    return sorted(set().union(*map(symbols_of, outputs)))
+
+
+def zero(dtype):
+    """The text of a 0 of an Array's element type."""
+    return f"{TYPE_OF[dtype.name]}(0)"
+
+
+class GpuText(Kernel):
+    """Collects the arguments and lines of a GPU kernel.
+
+    narrow: indices and strides have 32 bits, else 64.
+    """
+
+    def __init__(self, real, narrow):
+        super().__init__()
+        self.real, self.narrow = real, narrow
+        self.word, self.index = ("i4", "I4") if narrow else ("i8", "I8")
+
+    def operands(self, names, kinds):
+        """Arguments for arrays (pointers) and scalars; floats have the kernel's real type."""
+        for name, kind in zip(names, kinds, strict=True):
+            if isinstance(kind, str):
+                self.argument(name, self.real.lower() if kind == "f" else "i8")
+            else:
+                self.argument(name, f"{TYPE_OF[kind.name].lower()}*")
+
+    def all_lines(self, indent, texts):
+        """Adds lines."""
+        for text in texts:
+            self.line(indent, text)
+
+    def space(self, space):
+        """Arguments for the sizes and strides of a Space: see `space_numbers`."""
+        for d in range(1, space.rank):
+            self.argument(f"n_{space.name}{d}", self.word)
+            if self.narrow:
+                self.argument(f"multiplier_{space.name}{d}", "u4")
+                self.argument(f"shift_{space.name}{d}", "u4")
+        for k, kind in enumerate(space.classes):
+            if kind not in (None, IN_ORDER):
+                for d in range(space.rank):
+                    self.argument(f"{space.name}{d}_step_{k}", self.word)
+
+    def coordinates(self, indent, space, index, suffix=""):
+        """Lines that take an index apart; then {layout: text of its offset}."""
+        rest = index
+        names = [f"{space.name}{d}{suffix}" for d in range(space.rank)]
+        for d in reversed(range(1, space.rank)):
+            here, size = names[d], f"n_{space.name}{d}"
+            above = names[0] if d == 1 else f"{here}_above"
+            if self.narrow:
+                divided = f"quotient({rest}, multiplier_{space.name}{d}, shift_{space.name}{d})"
+            else:
+                divided = f"I8(U8({rest}) // U8({size}))"
+            self.line(indent, f"{above} = {divided}")
+            self.line(indent, f"{here} = {self.index}({rest} - {above} * {size})")
+            rest = above
+        if space.rank == 1:
+            names = [index]
+        offsets = {}
+        for k, kind in enumerate(space.classes):
+            parts = [index] if kind == IN_ORDER else []
+            if kind not in (None, IN_ORDER):
+                outer = range(space.rank - 1)
+                parts = [f"{names[d]} * {space.name}{d}_step_{k}" for d in outer]
+                if kind == 1:
+                    parts.append(names[-1])
+                elif kind == 2:
+                    parts.append(f"{names[-1]} * {space.name}{space.rank - 1}_step_{k}")
+            offsets[k] = " + ".join(parts) or "0"
+        return offsets
+
+    def made(self, emitter):
+        """The GpuKernel."""
+        head = f"def kernel({', '.join(self.arguments)}):"
+        includes = set(emitter.includes)
+        if any("quotient(" in line for line in self.lines):
+            includes.add("gpu_programs")
+        body = "\n".join([head, *self.lines]) + "\n"
+        return gpu_kernel(body, " ".join(self.types), tuple(sorted(includes)))
+
+
+def is_sum_of_softmax(e):
+    """Whether e is between 1 and the length of a row: its inverse serves a whole row well."""
+    if e.op != "row_sum" or not isinstance(e.args[0], Expression) or e.args[0].op != "exp":
+        return False
+    return is_below_maximum(e.args[0].args[0])
+
+
+class GpuEmitter(Emitter):
+    """Statements for formulas; elements may wait in variables instead of in memory.
+
+    Row reductions are floats, also those of ints.
+
+    Attributes:
+        registers: {operand: text of its element}.
+        condition: the text of when elements that do not vary may be read, or None.
+    """
+
+    def __init__(self, operands, real):
+        super().__init__(operands, real)
+        self.registers = {}
+        self.condition: str | None = None
+
+    def element(self, operand):
+        """The text of an operand's element."""
+        found = self.registers.get(operand.name)
+        if found is not None:
+            return found
+        text = super().element(operand)
+        if self.condition is None or operand.varies:
+            return text
+        return f"({text} if {self.condition} else {zero(operand.kind)})"
+
+    def _kind(self, e):
+        return "f" if e.op in ROW_REDUCTIONS else super()._kind(e)
+
+    def _code(self, e):
+        if e.op in ("floor", "ceil", "round") and self.kind(e) == "f":
+            self.includes.add("gpu_programs")
+            return f"{e.op}_{self.real.lower()}({self.value(e.args[0], 'f')})"
+        if e.op == "div" and self.varies(e.args[0]) and is_sum_of_softmax(e.args[1]):
+            inverse = Expression("div", Expression("constant", 1.0), e.args[1])
+            return f"{self.value(e.args[0], 'f')} * {self.value(inverse, 'f')}"
+        return super()._code(e)

@@ -1,0 +1,49 @@
+"""Windows on a GPU: as columns, their sums, their largest elements."""
+
+import itertools
+from typing import Any
+
+from minigrad.devices.gpu.entries import CODE, entry
+from minigrad.devices.gpu.indexing import MOVED, rows_of
+
+SIZES = " i8" * 16
+
+
+class Windows:
+    """Functions of the device table for convolution and pooling (see `backend.Device`)."""
+
+    columns = 1 << 24  # elements of unfolded windows at once, where convolutions need them
+
+    def unfold(self, x, out, window):
+        """out = the windows of x as columns, 0 where they overhang."""
+        sizes = self._sizes(x, window)
+        taps = x.shape[1] * window.kernel[0] * window.kernel[1]
+        kernel = entry("gpu_windows", "unfold", MOVED[x.dtype.itemsize], "T* T*" + SIZES)
+        blocks, threads = rows_of(x.shape[0] * taps, sizes[4] * sizes[5])
+        operands = (x, out, *sizes, out.strides[1], out.strides[0])
+        self._over_windows(kernel, blocks, threads, operands, out)
+
+    def fold(self, columns, out, window):
+        """out = the sum of columns at the places they were unfolded from."""
+        (n, c, h, w), sizes = out.shape, self._sizes(out, window)
+        kernel = entry("gpu_windows", "fold", CODE[out.dtype.name], "T* T*" + SIZES)
+        blocks, threads = rows_of(n * c, h * w)
+        operands = (columns, out, *sizes, columns.strides[1], columns.strides[0])
+        self._over_windows(kernel, blocks, threads, operands, out)
+
+    def largest(self, x, out, window):
+        """out = where in the flattened x the first largest element of each window lies, int64."""
+        (n, c), sizes = x.shape[:2], self._sizes(x, window)
+        kernel = entry("gpu_windows", "largest", CODE[x.dtype.name], "T* i8*" + " i8" * 14)
+        blocks, threads = rows_of(n * c, sizes[4] * sizes[5])
+        self._over_windows(kernel, blocks, threads, (x, out, *sizes), out)
+
+    def _sizes(self, images, window):
+        """images, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw."""
+        return (*images.shape, *window.counts(images.shape[2:]), *itertools.chain(*window))
+
+    def _over_windows(self, kernel, blocks, threads, operands, out):
+        if out.size:
+            self.launch(kernel, blocks, threads, operands)
+
+    launch: Any  # the device gives it

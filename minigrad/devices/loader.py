@@ -1,0 +1,198 @@
+"""Kernel source text -> a real file named by the hash of all that decides its meaning -> Numba.
+
+The file can be opened, tracebacks show it, and the machine code is kept beside it. A change of the
+text, of Numba or of the flags gives another name, so a stale entry can never be used; `store.py`
+says what becomes of a damaged one, and of a disk that cannot be written.
+"""
+
+import contextlib
+import functools
+import hashlib
+import importlib
+import linecache
+import marshal
+import operator
+import os
+import pathlib
+import sys
+import tempfile
+import types
+
+from minigrad.devices import store
+from minigrad.memory.forks import Held, PoliteLock, hold
+from minigrad.memory.interrupts import uninterrupted
+
+MATHEMATICS = (
+    "mathematics_f4",
+    "mathematics_f8",
+    "powers",
+)  # source files, to be included together
+RANDOM = (*MATHEMATICS, "random_functions")
+
+LONGEST_COMPILATION = 60.0  # seconds; a fork waits for no more
+
+# Around all that loads kernels, and so around Numba's own first import: a module that another
+# thread is importing at a fork is locked in the child, too.
+lock = PoliteLock()
+
+_modules = {}
+loaded = []  # names of the modules loaded, in order: how many kernels a process needed
+
+
+def _candidates():
+    chosen = os.environ.get("MINIGRAD_CACHE")
+    if chosen:
+        yield pathlib.Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    if base:
+        yield pathlib.Path(base) / "minigrad"
+    with contextlib.suppress(RuntimeError):  # no HOME and no entry in the password database
+        yield pathlib.Path.home() / ".cache" / "minigrad"
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    shared = pathlib.Path(tempfile.gettempdir()) / f"minigrad-{user}"
+    if not shared.exists() or shared.stat().st_uid == user or not hasattr(os, "getuid"):
+        yield shared  # made by somebody else, it could hold anybody's code
+
+
+@functools.cache
+def cache_folder():
+    """The first folder that can be written: $MINIGRAD_CACHE, the user's cache, a temporary one.
+
+    Where none can, a path at which nothing can be written: kernels live as long as the process.
+    """
+    with contextlib.suppress(OSError):  # no temporary folder either
+        for folder in _candidates():
+            with contextlib.suppress(OSError):
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                with tempfile.NamedTemporaryFile(dir=folder):
+                    return folder
+        return pathlib.Path(tempfile.mkdtemp(prefix="minigrad-"))
+    return pathlib.Path(os.devnull, "minigrad")
+
+
+@functools.cache
+def source(name):
+    """The text of a file in `source/`."""
+    path = pathlib.Path(__file__).parent / "source" / f"{name}.py"
+    return path.read_text(encoding="utf-8")
+
+
+OF_COMPILERS = {  # their locks and destructors: Ctrl-C there would keep a lock for ever, or be lost
+    "numba.core.compiler_lock": ("_CompilerLock.__enter__", "_CompilerLock.__exit__"),
+    "llvmlite.binding.ffi": (
+        "_LLVMLock.__enter__", "_LLVMLock.__exit__", "_lib_fn_wrapper.__call__",
+        "OutputString.__del__", "ObjectRef.__del__",
+    ),
+}  # fmt: skip
+
+
+def _mark_locks():
+    for module, names in OF_COMPILERS.items():
+        for name in names:
+            with contextlib.suppress(AttributeError):  # in another version
+                uninterrupted(operator.attrgetter(name)(importlib.import_module(module)))
+
+
+@functools.cache
+def hold_over_forks():
+    """Before `lock` is taken for the first time."""
+    # Numba logs. Whoever forks takes logging's lock, too: after this one, if it is registered
+    # before it, or else two threads would wait for one another.
+    import logging  # noqa: F401
+
+    hold(Held(lock, LONGEST_COMPILATION))
+
+
+@functools.cache
+def _versions():
+    import llvmlite  # only with the first kernel: importing minigrad stays quick
+    import llvmlite.binding as llvm
+    import numba
+    from numba.core.compiler_lock import global_compiler_lock
+
+    locks = [lock, global_compiler_lock._lock]
+    if (foreign := getattr(llvm.ffi.lib, "_lock", None)) is not None:
+        locks.append(foreign._lock)
+    hold(*(Held(one, LONGEST_COMPILATION) for one in locks))
+    _mark_locks()
+    python = ".".join(map(str, sys.version_info[:3]))
+    return f"python {python}, numba {numba.__version__}, llvmlite {llvmlite.__version__}"
+
+
+def load(text, includes=(), header="header"):
+    """The module of kernel source `text`, after a header and an import of the included files.
+
+    The included files are modules of their own, so that their functions are compiled once in a
+    process and not once for every kernel that calls them. Each sees those before it. header: the
+    file of `source/` that says for what the text is compiled.
+    """
+    key = (header, text, *includes)
+    if key in _modules:
+        return _modules[key]
+    hold_over_forks()
+    with lock:
+        if key in _modules:  # by another thread, meanwhile
+            return _modules[key]
+        parts = [f"# Generated by minigrad for {_versions()}. Safe to delete.\n", source(header)]
+        for k, name in enumerate(includes):
+            parts.append(f"from {load_source(name, includes[:k], header).__name__} import *")
+        whole = "\n\n".join([*parts, text])
+        digest = hashlib.sha256(whole.encode()).hexdigest()[:20]
+        module = _modules[key] = _import(f"minigrad_kernel_{digest}", whole)
+        return module
+
+
+def load_source(name, includes=(), header="header"):
+    """The module of a hand-written kernel file in `source/`."""
+    return load(source(name), includes, header)
+
+
+def _import(name, text):
+    path = cache_folder() / f"{name}.py"
+    if not _holds(path, text) and not store.put(path, text.encode()):
+        lines = text.splitlines(keepends=True)
+        linecache.cache[str(path)] = len(text), None, lines, str(path)  # for tracebacks
+    module = types.ModuleType(name)
+    module.__file__ = str(path)
+    code = _bytecode(path, text)
+    sys.modules[name] = module  # before it runs: machine code names it
+    try:
+        exec(code, module.__dict__)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    loaded.append(name)
+    return module
+
+
+def _holds(path, text):
+    try:
+        return path.read_bytes() == text.encode()
+    except OSError:
+        return False
+
+
+def _bytecode(path, text):
+    """Python's code of a kernel file, which takes longer to compile than to read."""
+    kept = path.with_suffix(".bytecode")
+    data = store.read(kept)
+    if data is not None:
+        code = marshal.loads(data)
+        if code.co_filename == str(path):  # else the folder was moved
+            return code
+    code = compile(text, str(path), "exec", dont_inherit=True)
+    store.write(kept, marshal.dumps(code))
+    return code
+
+
+def entry(function):
+    """The machine code of a kernel, called without Numba's dispatcher (180 against 300 ns)."""
+    return next(iter(function.overloads.values())).entry_point
+
+
+def late_entry(kernel):
+    """The machine code of a kernel marked `lazy`, compiled for its one signature if need be."""
+    with lock:
+        if not kernel.overloads:
+            kernel.compile(kernel.wanted)
+    return entry(kernel)

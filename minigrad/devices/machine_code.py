@@ -1,0 +1,75 @@
+"""Numba's machine code of kernels on disk: a file for each function and signature.
+
+Numba has a cache of its own, which fails for good on a damaged file and on a full disk, and runs
+code in which a bit has flipped. This one takes its place, at the same point of its dispatchers.
+Only kernel files import this module: it takes Numba with it.
+"""
+
+import hashlib
+import pathlib
+import pickle
+from typing import Any
+
+from numba import njit
+from numba.core import typeinfer
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+from minigrad.devices import store
+
+VERSION = 1  # of what a file holds
+
+
+class MachineCode(NullCache):
+    """What a dispatcher asks for machine code before it compiles.
+
+    A file is named by the hash of all that decides its meaning. The kernel's file is named by its
+    text, its flags and all versions; so function, signature and processor are what is left.
+    """
+
+    def __init__(self, function):
+        code = function.__code__
+        self.file = pathlib.Path(code.co_filename)
+        self.known_as = f"{self.file.stem}.{function.__qualname__}".replace("<locals>.", "")
+        cells = [cell.cell_contents for cell in function.__closure__ or ()]
+        self.meaning = VERSION, code.co_firstlineno, code.co_code, dumps(cells) if cells else b""
+
+    @property
+    def cache_path(self):
+        return str(self.file.parent)
+
+    def _path(self, signature, processor):
+        whole = repr((*self.meaning, signature, processor.magic_tuple()))
+        digest = hashlib.sha256(whole.encode()).hexdigest()[:16]
+        return self.file.with_name(f"{self.known_as}.{digest}.code")
+
+    def load_overload(self, sig, target_context):
+        target_context.refresh()
+        data = store.read(self._path(sig, target_context.codegen()))
+        if data is None:
+            return None
+        try:
+            return CompileResult._rebuild(target_context, *pickle.loads(data))
+        except Exception:  # of something that this process has not: compile it
+            return None
+
+    def save_overload(self, sig, data):
+        if data.library.has_dynamic_globals or any(not one.can_cache for one in data.lifted):
+            return
+        store.write(self._path(sig, data.codegen), dumps(data._reduce()))
+
+
+def kept_jit(signature=None, **options):
+    """Numba's njit with `cache=True`, kept here. With a signature it is compiled at once."""
+
+    def decorate(function):
+        kernel: Any = njit(**options)(function)
+        kernel._cache = MachineCode(function)
+        if signature is not None:
+            with typeinfer.register_dispatcher(kernel):
+                kernel.compile(signature)
+                kernel.disable_compile()
+        return kernel
+
+    return decorate

@@ -1,0 +1,114 @@
+"""The beginning of every generated kernel file: pointers, types, flags."""
+
+import math  # noqa: F401 - for the kernels that follow this text
+
+import llvmlite.ir as ir  # noqa: F401 - as above
+import numpy as np
+from numba import njit, types
+from numba.core.compiler import Compiler
+from numba.extending import intrinsic
+
+from minigrad.devices.machine_code import kept_jit
+
+F4, F8 = np.float32, np.float64
+I4, I8, U1, U4, U8 = np.int32, np.int64, np.uint8, np.uint32, np.uint64
+# Kernels compute what their text says, so that a fused kernel gives NaN, infinities and zeros where
+# the kernels give them that it stands for. LLVM may only leave out the rounding of a product to
+# which something is added (`contract`). It may not regroup products and sums (`reassoc`: 0 * x * x
+# would be NaN for a large x), estimate quotients (`arcp`: 1 / 0 would be NaN), forget the sign of
+# a zero (`nsz`). Sums over an array are `plus`: in the order of the text they are no vector code.
+FLAGS = {"contract"}
+
+
+def jit(signature):
+    """Compiled at once for one signature, kept beside this file, without the GIL."""
+    return kept_jit(signature, nogil=True, error_model="numpy", fastmath=FLAGS)
+
+
+def general(function):
+    """Makes callers take its code for int64 where they pass a constant.
+
+    Numba would compile it once more for each constant: types tell 2 from 3.
+    """
+    template = function.get_call_template
+
+    def get_call_template(args, kws):
+        names = {name: types.unliteral(a) for name, a in kws.items()}
+        return template([types.unliteral(a) for a in args], names)
+
+    function.get_call_template = get_call_template
+    return function
+
+
+inline_jit = njit(inline="always", error_model="numpy", fastmath=FLAGS)
+# For functions whose accuracy depends on the order of their operations. LLVM inlines them, and each
+# instruction keeps these flags; with no flags stated Numba would hand them those of the caller.
+exact_jit = njit(
+    error_model="numpy",
+    fastmath={"contract"},
+    forceinline=True,
+    nogil=True,
+    no_cfunc_wrapper=True,  # only compiled code calls these: without wrappers they compile faster
+    no_cpython_wrapper=True,
+)
+
+
+class Restrict(Compiler):
+    """Promises LLVM that no two pointers among a function's arguments overlap (`noalias`)."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.state.flags.noalias = True
+
+
+# For the body of a kernel: a function of typed pointers that a kernel made by `jit` calls with
+# f4_at(address) and so on. LLVM would else compare all the arrays at run time before it takes the
+# vector loop, and does not even write that loop when they are many. An array that is read and
+# written has to be one argument.
+restrict_jit = njit(
+    error_model="numpy",
+    fastmath=FLAGS,
+    nogil=True,
+    no_cfunc_wrapper=True,
+    no_cpython_wrapper=True,
+    pipeline_class=Restrict,
+)
+
+
+def pointer_to(element):
+    """address -> typed pointer; p[i] is one load or store, with no bounds and no wrap-around."""
+
+    @intrinsic
+    def at(typing, address):
+        def code(context, builder, signature, arguments):
+            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+        return types.CPointer(element)(types.int64), code
+
+    return at
+
+
+f4_at, f8_at = pointer_to(types.float32), pointer_to(types.float64)
+i4_at, i8_at = pointer_to(types.int32), pointer_to(types.int64)
+u1_at, u4_at = pointer_to(types.uint8), pointer_to(types.uint32)
+
+
+def _reordered(instruction):
+    """An operation of floats that LLVM may reorder with others like it: for reductions."""
+
+    @intrinsic
+    def function(typing, a, b):
+        def code(context, builder, signature, arguments):
+            x, y = (
+                context.cast(builder, v, t, signature.return_type)
+                for v, t in zip(arguments, signature.args, strict=True)
+            )
+            return getattr(builder, instruction)(x, y, flags=("contract", "reassoc"))
+
+        common = typing.unify_types(a, b)
+        return common(a, b), code
+
+    return function
+
+
+plus, times = _reordered("fadd"), _reordered("fmul")

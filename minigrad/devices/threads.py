@@ -1,0 +1,190 @@
+"""A small pool of threads for kernels that are big enough to be cut into ranges.
+
+Kernels release the GIL. Numba's own threading layers are not used: OpenMP dies after a fork, and
+workqueue aborts when two threads enter it. This pool is made anew in a forked child.
+"""
+
+import functools
+import os
+import sys
+import threading
+import time
+from operator import methodcaller
+from typing import Any
+
+from minigrad.devices import denormals
+
+LONGEST_WAIT = 10.0  # seconds for the calls of an interrupted run to end
+AT_ONCE = (False,)  # acquire(False): take a lock if it is free, do not wait
+
+
+def _count():
+    chosen = os.environ.get("MINIGRAD_THREADS")
+    if chosen and chosen.isdigit():
+        return max(1, int(chosen))
+    if hasattr(os, "sched_getaffinity"):
+        return min(8, len(os.sched_getaffinity(0)))
+    return min(8, os.cpu_count() or 1)
+
+
+class _Worker:
+    """A thread that sleeps on a lock until it is given a call."""
+
+    def __init__(self):
+        self.wake, self.done = threading.Lock(), threading.Lock()
+        self.wake.acquire()
+        self.done.acquire()
+        self.call: Any = None
+        self.error: BaseException | None = None
+        self.is_running = False
+        self.mode: int | None = None  # how it computes with subnormal numbers, once it was told
+        threading.Thread(target=self._run, daemon=True, name="minigrad-kernel").start()
+
+    def hand(self, function, arguments, mode):
+        """What to call once `wake` is released, and in which mode of `denormals`."""
+        self.call, self.error, self.is_running = (function, arguments, mode), None, True
+
+    def _run(self):
+        while True:
+            self.wake.acquire()
+            try:
+                function, arguments, mode = self.call
+                if mode != self.mode:
+                    denormals.set_mode(mode)
+                    self.mode = mode
+                function(*arguments)
+            except BaseException as error:  # handed to the caller, who raises it
+                self.error = error
+            self.call, self.is_running = None, False
+            self.done.release()
+
+
+class Threads:
+    """`run(function, argument_lists)` calls them side by side, the last one in the caller.
+
+    Ctrl-C raises its exception when a call has returned, before what it returned is kept. So lists
+    note, in C, that the pool is taken and that workers are awake: `taken += map(...)`.
+    """
+
+    def __init__(self, count=None):
+        self.count = count or _count()
+        self._workers = []
+        self._busy = threading.Lock()
+
+    def run(self, function, argument_lists):
+        """Returns when every call has. One caller at a time uses the workers; others run alone.
+
+        The first exception of a call is raised when all have ended. While the program ends, when
+        the workers stand still, everybody runs alone.
+        """
+        workers, woken, taken = None, [], [False]
+        try:
+            *others, last = argument_lists
+            if not sys.is_finalizing():
+                taken += map(self._busy.acquire, AT_ONCE)
+            if taken[-1]:
+                workers = self._ready(len(others))
+            if workers is None:
+                for arguments in argument_lists:
+                    function(*arguments)
+                return
+            mode = denormals.get_mode()
+            for worker, arguments in zip(workers, others, strict=True):
+                worker.hand(function, arguments, mode)
+            woken += map(_call, [w.wake.release for w in workers])
+            error = _error_of(function, last)
+            for worker in workers:
+                worker.done.acquire()
+                error, worker.error = error or worker.error, None
+        except BaseException:  # Ctrl-C
+            if woken:  # where each worker stands is not known, so take new ones
+                self._workers = []
+                _wait_until_idle(workers)
+            raise
+        finally:
+            if taken[-1]:
+                self._busy.release()
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # it knows this frame, which must not know it: a cycle
+
+    def together(self, function, argument_lists, returned):
+        """Runs compiled calls that wait for one another, the first one in the caller.
+
+        All of them or none: False if the threads for it are not there, since another caller has
+        them or the program is ending. `function` must be machine code that lets go of the GIL.
+
+        A signal raises its exception before all calls or after all: from the release of the first
+        worker to the end of the caller's own call no bytecode runs, so that the caller cannot be
+        thrown out while workers wait for it.
+
+        Args:
+            returned: a list. What the first call returned is its last element, as soon as it has,
+                also if an exception ends the wait for the others.
+        """
+        workers, taken = None, [False]
+        try:
+            first, *others = argument_lists
+            if not sys.is_finalizing():
+                taken += map(self._busy.acquire, AT_ONCE)
+            if taken[-1]:
+                workers = self._ready(len(others))
+            if workers is None:
+                return False
+            mode = denormals.get_mode()
+            for worker, arguments in zip(workers, others, strict=True):
+                worker.hand(function, arguments, mode)
+            calls = [w.wake.release for w in workers]
+            calls.append(functools.partial(function, *first))
+            returned += map(_call, calls)
+            for worker in workers:
+                worker.done.acquire()
+        except BaseException:
+            if returned:  # where each worker stands is not known, so take new ones
+                self._workers = []
+                _wait_until_idle(workers)
+            raise
+        finally:
+            if taken[-1]:
+                self._busy.release()
+        return True
+
+    def _ready(self, count):
+        """So many idle workers, or None if the system gives no more threads."""
+        try:
+            while len(self._workers) < count:
+                self._workers.append(_Worker())
+        except RuntimeError:  # can't start new thread
+            return None
+        return self._workers[:count]
+
+
+_call = methodcaller("__call__")  # of C: no bytecode runs
+
+
+def _error_of(function, arguments):
+    try:
+        function(*arguments)
+    except Exception as error:  # raised again when the other calls have ended
+        return error
+    return None
+
+
+def _wait_until_idle(workers):
+    """Memory that a kernel is writing must not be given to others: kernels end soon."""
+    deadline = time.monotonic() + LONGEST_WAIT
+    while any(w.is_running for w in workers) and time.monotonic() < deadline:
+        time.sleep(0.0005)
+
+
+threads = Threads()
+
+
+def _after_fork():
+    threads.__init__(threads.count)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

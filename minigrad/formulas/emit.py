@@ -1,0 +1,86 @@
+"""Statements of a Loop's formulas: the kernels' emitter, with a few operations more."""
+
+from minigrad.formulas.emitter import Emitter
+from minigrad.formulas.expression import ROW_REDUCTIONS, Expression
+
+OWN_COST = 30  # an exp costs about as much as so many additions
+
+
+class LoopEmitter(Emitter):
+    """Chooses without branches, which keep LLVM from making vectors of a loop that stores.
+
+    Adds other row reductions, and columns that lie in a nest.
+
+    kinds: of the formulas; column: the text of the index along the row.
+    """
+
+    def __init__(self, operands, real, kinds, column):
+        super().__init__(operands, real)
+        self._of, self.column = kinds, column
+        self.saved = {}  # values that an earlier pass has put by: where they are
+
+    def kind(self, e):
+        """'f', 'i' or 'b'."""
+        return self._of.of(e)
+
+    def value(self, e, kind=None):
+        """A name or literal for e, converted to a kind."""
+        if e.op == "column_of":
+            return self._convert(f"I8({self.column})", "i", kind or "i")
+        return super().value(e, kind)
+
+    def _convert(self, text, own, kind):
+        if own != "b" or kind == own:
+            return super()._convert(text, own, kind)
+        number = "I8" if kind == "i" else self.real
+        return f"choose({text}, {number}(1), {number}(0))"
+
+    def _code(self, e):
+        if e in self.saved:
+            return self.saved[e]
+        if e.op == "where":
+            kind = self.kind(e)
+            a, b = (self.value(x, kind) for x in e.args[1:])
+            return f"choose({self.value(e.args[0], 'b')}, {a}, {b})"
+        if e.op in ("maximum", "minimum") and self.kind(e) == "f":
+            a, b = (self.value(x, "f") for x in e.args)
+            return f"choose(({a} {'>' if e.op == 'maximum' else '<'} {b}) | ({a} != {a}), {a}, {b})"
+        return super()._code(e)
+
+
+def walk(outputs):
+    """Every expression below some formulas, each once, arguments before what uses them."""
+    order, seen, stack = [], set(), [(e, False) for e in reversed(outputs)]
+    while stack:
+        e, is_done = stack.pop()
+        if is_done:
+            order.append(e)
+        elif e not in seen:
+            seen.add(e)
+            stack.append((e, True))
+            stack += [(a, False) for a in reversed(e.args) if isinstance(a, Expression)]
+    return order
+
+
+def visible(roots, level):
+    """What a pass computes anew: everything below its roots but row reductions of passes before."""
+    found, seen, stack = [], set(), list(roots)
+    while stack:
+        e = stack.pop()
+        if e in seen or (e.op in ROW_REDUCTIONS and e.depth < level):
+            continue
+        seen.add(e)
+        found.append(e)
+        stack += [a for a in e.args if isinstance(a, Expression)]
+    return found
+
+
+def reductions(outputs, level):
+    """The row reductions of one nesting level, in order of appearance."""
+    return [e for e in walk(outputs) if e.op in ROW_REDUCTIONS and e.depth == level]
+
+
+def cost(formulas, own):
+    """How many additions' worth of arithmetic formulas are; own: names of costly functions."""
+    return sum(OWN_COST if e.op in own else 6 if e.op in ("div", "sqrt", "pow") else 1
+               for e in walk(formulas) if e.op not in ("symbol", "constant"))  # fmt: skip

@@ -1,0 +1,256 @@
+"""Expressions -> statements of a kernel body: kinds, conversions, shared parts."""
+
+from typing import NamedTuple
+
+from minigrad.array.dtypes import DType
+from minigrad.formulas.expression import COMPARISONS, LOGIC, ROW_REDUCTIONS, Expression
+
+INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**"}
+COMPARE = {
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "equal": "==",
+    "not_equal": "!=",
+}
+OWN = {"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos"}  # mathematics.py
+REAL_ONLY = OWN | {"sqrt", "div", "cast_float", "row_mean"}
+LIBRARY = {"sqrt": "math.sqrt", "floor": "np.floor", "ceil": "np.ceil", "round": "np.rint"}
+TYPE_OF = {
+    "float32": "F4",
+    "float64": "F8",
+    "int32": "I4",
+    "int64": "I8",
+    "uint8": "U1",
+    "bool": "U1",
+}
+POINTER_OF = {name: f"{text.lower()}_at" for name, text in TYPE_OF.items()}
+
+
+class Operand(NamedTuple):
+    """Where a symbol lives: `name[index]`, or, with index None, a scalar argument.
+
+    kind: the DType of an array, or 'f' / 'i' for a scalar. varies: along the innermost loop.
+    """
+
+    name: str
+    kind: DType | str
+    index: str | None
+    varies: bool
+
+
+def real_type(program, kinds):
+    """'F8' if it says so or a float64 array takes part, else 'F4': what its kernel computes in."""
+    is_double = program.real == "F8" or any(getattr(k, "name", None) == "float64" for k in kinds)
+    return "F8" if is_double else "F4"
+
+
+def is_below_maximum(e):
+    """Whether e is x - row_max(x): never above 0."""
+    return e.op == "sub" and e.args[1] is Expression("row_max", e.args[0])
+
+
+class Emitter:
+    """Statements for expressions over operands.
+
+    Values of a row go to `row`, of an element to `lines`. Rules: constants and functions follow
+    the kernel's real type; ints are computed as int64; bools become numbers only by an explicit
+    choice; whatever does not vary along the inner loop is computed once a row.
+    """
+
+    def __init__(self, operands, real):
+        self.operands = {o.name: o for o in operands}
+        self.real = real
+        self.row, self.lines = [], []
+        self.row_names, self.names = {}, {}
+        self.count = 0
+        self.includes = set()  # files of source/ that the text calls
+        self._varies, self._kinds = {}, {}
+
+    def start_pass(self):
+        """Forgets the values of the elements: a new loop over the row begins."""
+        self.row, self.lines, self.names = [], [], {}
+
+    def include_mathematics(self):
+        """The text calls functions of mathematics_f4.py or mathematics_f8.py."""
+        self.includes.add(f"mathematics_{self.real.lower()}")
+
+    def new_name(self):
+        """A fresh local name."""
+        self.count += 1
+        return f"t{self.count}"
+
+    def varies(self, e):
+        """Whether a value differs from element to element of a row."""
+        found = self._varies.get(e)
+        if found is None:
+            if e.op == "symbol":
+                found = self.operands[e.args[0]].varies
+            elif e.op in ROW_REDUCTIONS:
+                found = False
+            else:
+                found = e.op == "column_of" or any(
+                    self.varies(a) for a in e.args if isinstance(a, Expression)
+                )
+            self._varies[e] = found
+        return found
+
+    def kind(self, e):
+        """'f', 'i' or 'b'."""
+        found = self._kinds.get(e)
+        if found is None:
+            found = self._kinds[e] = self._kind(e)
+        return found
+
+    def _kind(self, e):
+        if e.op == "symbol":
+            kind = self.operands[e.args[0]].kind
+            return kind if isinstance(kind, str) else kind.kind
+        if e.op == "constant":
+            value = e.args[0]
+            return "b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f"
+        if e.op in COMPARISONS or e.op in LOGIC:
+            return "b"
+        if e.op == "column_of":
+            return "i"
+        if e.op in REAL_ONLY:
+            return "f"
+        if e.op.startswith("as_"):
+            return {"bool": "b", "float32": "f", "float64": "f"}.get(e.op[3:], "i")
+        args = e.args[1:] if e.op == "where" else e.args
+        kinds = {self.kind(a) for a in args}
+        if kinds == {"b"} and e.op in ("where", "maximum", "minimum", "row_max"):
+            return "b"
+        return "f" if "f" in kinds else "i"
+
+    def value(self, e, kind=None):
+        """A name or literal for e, converted to a kind, after the statements that compute it."""
+        own = self.kind(e)
+        kind = kind or own
+        if e.op == "constant":
+            return self._constant(e.args[0], kind)
+        if e.op == "column_of":
+            text = "j"
+        else:
+            names, lines = (
+                (self.names, self.lines) if self.varies(e) else (self.row_names, self.row)
+            )
+            text = names.get(e)
+            if text is None:
+                assert e.op not in ROW_REDUCTIONS, f"{e} is read before its pass"
+                code = self._code(e)
+                text = self.new_name()
+                lines.append(f"{text} = {code}")
+                names[e] = text
+        return self._convert(text, own, kind)
+
+    def _constant(self, value, kind):
+        if kind == "b":
+            return str(bool(value))
+        if kind == "i":
+            return f"I8({int(value)})"
+        value = float(value)
+        text = repr(value)
+        if value != value:
+            text = "math.nan"
+        elif value in (float("inf"), float("-inf")):
+            text = "math.inf" if value > 0 else "-math.inf"
+        return f"{self.real}({text})"
+
+    def _convert(self, text, own, kind):
+        if own == kind:
+            return text
+        if own == "b":
+            one, zero = (
+                ("I8(1)", "I8(0)") if kind == "i" else (f"{self.real}(1)", f"{self.real}(0)")
+            )
+            return f"({one} if {text} else {zero})"
+        if kind == "b":
+            return f"({text} != {'I8(0)' if own == 'i' else self.real + '(0)'})"
+        return f"I8({text})" if kind == "i" else f"{self.real}({text})"
+
+    def _code(self, e):
+        op, args = e.op, e.args
+        if op == "symbol":
+            return self._load(self.operands[args[0]])
+        kind = self.kind(e)
+        if op in COMPARE:
+            common = self._common(args)
+            a, b = (self.value(x, common) for x in args)
+            return f"{a} {COMPARE[op]} {b}"
+        if op in LOGIC:
+            values = [self.value(a, "b") for a in args]
+            if op == "logical_not":
+                return f"not {values[0]}"
+            return f"{values[0]} {'&' if op == 'logical_and' else '|'} {values[1]}"
+        if op == "where":
+            condition = self.value(args[0], "b")
+            a, b = (self.value(x, kind) for x in args[1:])
+            return f"{a} if {condition} else {b}"
+        if op.startswith("as_"):
+            return self._as_stored(args[0], op[3:])
+        values = [self.value(a, kind) for a in args]
+        if op in OWN:
+            self.include_mathematics()
+            name = "exp_of_negative" if op == "exp" and is_below_maximum(args[0]) else op
+            return f"{name}_{self.real.lower()}({values[0]})"
+        if op == "pow" and kind == "i":
+            self.includes.add("powers")
+            return f"ipow_i8({values[0]}, {values[1]})"
+        if op in INFIX:
+            return f"{values[0]} {INFIX[op]} {values[1]}"
+        if op in ("maximum", "minimum"):
+            a, b = values
+            sign = ">" if op == "maximum" else "<"
+            # NaN wins, as in NumPy: a comparison with NaN is false, so test it apart. Of equals,
+            # 0 and -0 for two, the second, also as in NumPy.
+            nan = f" or {a} != {a}" if kind == "f" else ""
+            return f"{a} if {a} {sign} {b}{nan} else {b}"
+        if op == "neg":
+            return f"-{values[0]}"
+        if op == "abs":
+            return f"abs({values[0]})"
+        if op == "cast_float":
+            return values[0]
+        if op in LIBRARY:
+            return f"{LIBRARY[op]}({values[0]})" if kind == "f" else values[0]
+        raise AssertionError(f"no code for {op}")
+
+    def _as_stored(self, e, name):
+        """A value as it is after it was stored in an array of a dtype and read again."""
+        if name == "bool":
+            return self.value(e, "b")
+        own = TYPE_OF[name]
+        if name in ("float32", "float64"):
+            text = f"{own}({self.value(e, 'f')})"
+            return text if own == self.real else f"{self.real}({text})"
+        text = self.value(e, "i" if self.kind(e) == "b" else None)
+        return f"I8({own}({text}))"
+
+    def _common(self, args):
+        kinds = {self.kind(a) for a in args}
+        return "f" if "f" in kinds else "b" if kinds == {"b"} else "i"
+
+    def element(self, operand):
+        """The text of an operand's element as it lies in memory."""
+        return f"{operand.name}[{operand.index}]"
+
+    def _load(self, operand):
+        if operand.index is None:
+            return f"{self.real if operand.kind == 'f' else 'I8'}({operand.name})"
+        text, kind = self.element(operand), operand.kind
+        assert isinstance(kind, DType)
+        if kind.kind == "b":
+            return f"{text} != U1(0)"
+        wanted = self.real if kind.is_float else "I8"
+        return text if TYPE_OF[kind.name] == wanted else f"{wanted}({text})"
+
+    def stored(self, e, dtype):
+        """The text of e as an element of `dtype`."""
+        if dtype.kind == "b":
+            return f"U1(1) if {self.value(e, 'b')} else U1(0)"
+        kind = self.kind(e)
+        text = self.value(e, "f" if dtype.is_float else "i" if kind == "b" else None)
+        have = self.real if dtype.is_float or kind == "f" else "I8"
+        return text if have == TYPE_OF[dtype.name] else f"{TYPE_OF[dtype.name]}({text})"

@@ -1,0 +1,156 @@
+"""A Loop -> the text of its kernel, and how it is called.
+
+The kernel is a function over typed pointers; sizes and strides that are small stand in the text, so
+that LLVM unrolls by them, others are arguments, so that loops of one form share one function. Every
+kernel works on a range [b, e) of its outermost axis.
+"""
+
+from minigrad.array.layout import collapse, size_of
+from minigrad.formulas.body import Body
+from minigrad.formulas.emit import LoopEmitter, cost, walk
+from minigrad.formulas.emitter import OWN, Operand
+from minigrad.formulas.expression import substitute, symbol
+from minigrad.formulas.form import SMALL
+from minigrad.formulas.kinds import Kinds
+
+CACHE = 1 << 20  # bytes that stay near a core, about
+
+
+class Nest:
+    """The loops of a kernel: sizes of rows and columns, and each operand's strides along them."""
+
+    def __init__(self, loop, places, first):
+        strides = [s for _, _, s in places]
+        n = loop.rows
+        if n is None:
+            dims, steps = collapse(loop.dims, strides)
+            if is_ordered(loop):
+                order = range(len(dims))
+            else:  # the axis along which the first output moves least innermost
+                order = sorted(range(len(dims)), key=lambda d: -abs(steps[d][first]))
+            dims, steps = [dims[d] for d in order], [steps[d] for d in order]
+            self.rows, self.columns = dims[:-1], dims[-1:]
+            self.row_steps, self.column_steps = steps[:-1], steps[-1:]
+        else:
+            self.rows, self.row_steps = collapse(loop.dims[:n], [s[:n] for s in strides])
+            self.columns, self.column_steps = collapse(loop.dims[n:], [s[n:] for s in strides])
+        if not self.columns:
+            self.columns, self.column_steps = [1], [(0,) * len(places)]
+
+
+def is_ordered(loop):
+    """Whether the order of the axes matters."""
+    return any(o.mode != "store" for o in loop.outputs) or any(
+        e.op == "column_of" for e in walk([o.formula for o in loop.outputs])
+    )
+
+
+class KernelText:
+    """A kernel: a function with `{name}` in the place of its name, and how it is called.
+
+    Its arguments are, in order: `pointers`, [(Value, offset)]; for each sum of everything that is
+    cut, a pointer to where a thread leaves its part; a pointer to `scratch` elements of the
+    kernel's type, if there are any; `numbers`; and the range [b, e).
+
+    extent: the size of the axis that may be cut into ranges that begin at multiples of grain (0:
+    not to be cut). totals_at: where in the scratch memory float64 sums of columns lie; None if
+    there are none. partial: [(what, output, slot, count)] to be put together after a cut run. ns:
+    an estimate of its time on one core.
+    """
+
+    text: str
+    pointers: list
+    numbers: list
+    partial: list
+    includes: tuple
+    extent: int
+    grain: int
+    scratch: int
+    totals_at: int | None
+    columns: int
+    real: str
+    ns: float
+
+
+def loop_text(loop, is_cut=True):
+    """The KernelText of a Loop; is_cut: whether several threads may run it together."""
+    names, places = {}, []  # a place that is read and written has one pointer
+    keys = {e: key for key, e in loop.loads.items()}
+    renamed = {}
+    for e in walk([o.formula for o in loop.outputs]):
+        if e.op == "symbol":
+            names[keys[e]] = f"{e.args[0][0]}{len(places)}"
+            renamed[e.args[0]] = symbol(names[keys[e]])
+            places.append(keys[e])
+    targets = []
+    for o in loop.outputs:
+        place = o.value, o.offset, o.strides
+        if place not in names:
+            names[place] = f"o{len(places)}"
+            places.append(place)
+        targets.append(place)
+    nest = Nest(loop, places, places.index(targets[0]))
+    kinds, cache = Kinds(), {}
+    for place in places:
+        kinds.declare(symbol(names[place]), place[0].dtype)
+    formulas = [substitute(o.formula, renamed, cache) for o in loop.outputs]
+    body, result = Body(nest, formulas, loop.outputs, kinds, is_cut), KernelText()
+    result.numbers = []
+    sizes = Numbers(result.numbers)
+    body.name_sizes(sizes)
+    gone = {targets[k] for _, k, _, _ in body.partial}
+    operands, result.pointers = {}, []
+    for k, place in enumerate(places):
+        if place in gone:
+            continue
+        name = names[place]
+        result.pointers.append((place[0], place[1]))
+        row = body.index(sizes, name, nest.row_steps, k, body.row_names)
+        column = body.index(sizes, name, nest.column_steps, k, body.column_names)
+        text = " + ".join(x for x in (row, column) if x) or "0"
+        operands[place] = Operand(name, place[0].dtype, text, bool(column))
+    real = "F8" if loop.real == "float64" else "F4"
+    emitter = LoopEmitter(operands.values(), real, kinds, body.flat_column())
+    lines = body.emit(emitter, [operands.get(t) for t in targets])
+    partials = [f"a{k}" for what, k, _, _ in body.partial if what == "all"]
+    arguments = [*(o.name for o in operands.values()), *partials]
+    arguments += ["scratch"] if body.scratch_elements else []
+    arguments += [*sizes.names, "b", "e"]
+    result.text = "\n".join([f"def {{name}}({', '.join(arguments)}):", *lines]) + "\n"
+    result.includes = tuple(sorted(emitter.includes))
+    result.extent, result.grain, result.partial = body.extent, body.grain, body.partial
+    result.scratch, result.columns, result.real = body.scratch_elements, body.n_columns, loop.real
+    result.totals_at = body.totals_at
+    result.ns = _estimate(loop, places, formulas)
+    return result
+
+
+class Numbers:
+    """Sizes and strides: small ones as literals, others as arguments."""
+
+    def __init__(self, values):
+        self.names, self._values = [], values
+
+    def size(self, name, n):
+        """The text of a size."""
+        return str(n) if n <= SMALL else self._argument(name, n)
+
+    def stride(self, name, s):
+        """The text of a stride."""
+        return str(s) if abs(s) <= SMALL else self._argument(name, s)
+
+    def _argument(self, name, n):
+        self.names.append(name)
+        self._values.append(n)
+        return name
+
+
+def _estimate(loop, places, formulas):
+    """Nanoseconds on one core: arithmetic in vectors, or memory, which is slow beyond the cache."""
+    moved = sum(
+        place[0].dtype.itemsize * size_of(n for n, s in zip(loop.dims, place[2], strict=True) if s)
+        for place in places
+    )
+    passes = 1 + (max((e.depth for e in formulas), default=0) > 0) * 0.5
+    work = cost(formulas, OWN) * passes
+    return max(loop.size * work / 48, moved / (64 if moved < CACHE else 20)) + 20

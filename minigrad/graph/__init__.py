@@ -1,5 +1,0 @@
-"""Variables, the graph that their outputs own, modes, the order of backward, the backward pass."""
-
-from minigrad.graph import probe as _probe
-
-_ = _probe  # loading it tells `minigrad.memory` whom to ask about the graph

@@ -1,0 +1,1 @@
+"""Counting: sectors, bank conflicts, divergence."""

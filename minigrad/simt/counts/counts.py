@@ -1,0 +1,229 @@
+"""What a kernel did to memory, and where its warps split: counted per place in its source.
+
+    counts = Counts()
+    launch(kernel, blocks, threads, arguments, counts=counts)
+
+The machine and the memory call the hooks of `Counts`, at every statement that all lanes run
+together. In all of them `active` is bool (one per lane), or None for all lanes of the wave, and
+`site` the `Site` of the expression:
+
+- `wave(lanes)`: by memory, when the blocks of a wave begin.
+- `access(kind, region, site, byte, nbytes, active)`: by memory, for a "load", "store" or "atomic"
+  of `nbytes` bytes per lane from the region's byte `byte` on: int64, a scalar or one per lane.
+- `branch(site, active, taken)`: by the machine, where lanes decide: `if`, `while`, `for`,
+  conditional expressions, `and`, `or`. taken: bool, a scalar or one per lane; arbitrary in inactive
+  lanes. A loop calls it before every round: taken are the lanes that go on.
+- `barrier(site, active, scope="block")`: by the machine; scope is "block" or "warp".
+- `exchange(site, active)`: by the machine, for shuffles, votes and ballots.
+- `double(site, active)`: by the machine, for one arithmetic operation in float64.
+
+Counts add up over launches; sums are over warps, as a GPU's own profiler gives them.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from minigrad.simt.counts import traffic
+
+
+@dataclasses.dataclass
+class Access:
+    """What one expression did to one array, summed over all warps that ran it.
+
+    Attributes:
+        kind: "load", "store" or "atomic".
+        space: "global", "shared" or "constant".
+        array: the array's name. nbytes: bytes that one lane uses at a time.
+        warps: warp accesses: how often one warp ran it with any lane active.
+        lanes: active lanes, summed: `lanes / (32 * warps)` is the share that worked.
+        moved: bytes that the lanes asked for.
+        sectors: 32-byte sectors that the warp accesses touched; least: the fewest that the same
+            bytes could lie in. Both 0 in shared memory.
+        turns: passes over the banks that shared memory needed; least_turns: the fewest for that
+            many bytes. `turns > least_turns` are bank conflicts. Both 0 in global memory.
+        meetings: of an atomic operation: the most lanes of one warp that met at one element.
+        first, worst: the first warp access and the costliest, each a `Sample`.
+    """
+
+    site: Any
+    kind: str
+    space: str
+    array: str
+    nbytes: int
+    warps: int = 0
+    lanes: int = 0
+    moved: int = 0
+    sectors: int = 0
+    least: int = 0
+    turns: int = 0
+    least_turns: int = 0
+    meetings: int = 0
+    first: "Sample | None" = None
+    worst: "Sample | None" = None
+
+    @property
+    def efficiency(self):
+        """The share of what the memory moved, or of its passes, that was needed: 1 is best."""
+        if self.space == "shared":
+            return self.least_turns / self.turns if self.turns else 1.0
+        return self.least / self.sectors if self.sectors else 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """One access of one warp, for a picture.
+
+    Attributes:
+        block, warp: (x, y, z) of the block, and the number of the warp in it.
+        byte: int64 (32,), the first byte that each lane used, from the array's first byte on.
+        active: bool (32,).
+        cost, least: sectors, or passes over the banks, and the fewest possible.
+    """
+
+    block: tuple
+    warp: int
+    byte: np.ndarray
+    active: np.ndarray
+    cost: int
+    least: int
+
+
+@dataclasses.dataclass
+class Branch:
+    """Where lanes decide: how often a warp came by, and how often its lanes disagreed."""
+
+    site: object
+    warps: int = 0
+    split: int = 0
+    lanes: int = 0
+
+
+@dataclasses.dataclass
+class Event:
+    """How often something happened at a place: `times` for blocks or warps, `lanes` for lanes."""
+
+    site: object
+    times: int = 0
+    lanes: int = 0
+
+
+class Counts:
+    """The counts of one launch or of several; see the module for who calls the hooks.
+
+    Attributes:
+        accesses: [Access], by line; branches: [Branch]; barriers, warp_barriers, exchanges: [Event]
+            per place; float64_operations: [Event] whose `lanes` count operations of single threads.
+        launches, blocks, threads: how much ran.
+    """
+
+    def __init__(self):
+        self._accesses, self._branches, self._events = {}, {}, {}
+        self.launches = self.blocks = self.threads = 0
+        self.lanes: Any = None
+
+    def wave(self, lanes):
+        """Blocks begin to run."""
+        self.lanes = lanes
+        self.launches += lanes.first == 0
+        self.blocks += lanes.blocks
+        self.threads += lanes.count
+
+    def access(self, kind, region, site, byte, nbytes, active):
+        """One statement's access to memory, of all warps at once."""
+        lanes = self.lanes
+        key = (site, kind, region.space, region.name, nbytes)
+        found = self._accesses.get(key)
+        if found is None:
+            found = Access(site, kind, region.space, region.called(site), nbytes)
+            self._accesses[key] = found
+        byte = np.asarray(byte)
+        if region.stride:
+            byte = byte - lanes.block * region.stride  # every block's memory begins at bank 0
+        table, used = traffic.by_warp(byte, active, lanes)
+        if not used.size:
+            return
+        on = table >= 0
+        found.warps += len(used)
+        found.lanes += int(on.sum())
+        found.moved += int(on.sum()) * nbytes
+        if region.space == "shared":
+            cost, least = traffic.bank_turns(table, nbytes)
+            found.turns += int(cost.sum())
+            found.least_turns += int(least.sum())
+        else:
+            cost, least = traffic.sectors(table, nbytes)
+            found.sectors += int(cost.sum())
+            found.least += int(least.sum())
+        if kind == "atomic":
+            met = traffic.meetings(table)
+            found.meetings = max(found.meetings, int(met.max()))
+        if found.first is None:
+            found.first = _sample(table, used, cost, least, 0, lanes)
+        k = int(cost.argmax())
+        if found.worst is None or cost[k] > found.worst.cost:
+            found.worst = _sample(table, used, cost, least, k, lanes)
+
+    def branch(self, site, active, taken):
+        """Lanes decide; a warp is split where some of its active lanes go and some do not."""
+        found = self._branches.setdefault(site, Branch(site))
+        here = self._here(active)
+        going = traffic.lanes_per_warp(np.asarray(taken), active, self.lanes)
+        found.warps += int((here > 0).sum())
+        found.split += int(((going > 0) & (going < here)).sum())
+        found.lanes += int(here.sum())
+
+    def barrier(self, site, active, scope="block"):
+        """A barrier: counted once for every block, or warp, that passes it."""
+        here = self._here(active)
+        per_block = here.reshape(self.lanes.blocks, -1).any(1)
+        times = (here > 0).sum() if scope == "warp" else per_block.sum()
+        self._event(scope, site, times, here.sum())
+
+    def exchange(self, site, active):
+        """A shuffle or a vote, counted per warp."""
+        here = self._here(active)
+        self._event("exchange", site, (here > 0).sum(), here.sum())
+
+    def double(self, site, active):
+        """An operation in float64, which most GPUs do at 1/32 or 1/64 of float32's speed."""
+        here = self._here(active)
+        self._event("double", site, (here > 0).sum(), here.sum())
+
+    def _here(self, active):
+        return traffic.lanes_per_warp(np.True_, active, self.lanes)
+
+    def _event(self, kind, site, times, lanes):
+        found = self._events.setdefault((kind, site), Event(site))
+        found.times += int(times)
+        found.lanes += int(lanes)
+
+    def _events_of(self, kind):
+        found = [event for (k, _), event in self._events.items() if k == kind]
+        return sorted(found, key=_place)
+
+    accesses = property(lambda self: sorted(self._accesses.values(), key=_place))
+    branches = property(lambda self: sorted(self._branches.values(), key=_place))
+    barriers = property(lambda self: self._events_of("block"))
+    warp_barriers = property(lambda self: self._events_of("warp"))
+    exchanges = property(lambda self: self._events_of("exchange"))
+    float64_operations = property(lambda self: self._events_of("double"))
+
+
+def _place(found):
+    return found.site.file, found.site.line  # and on one line in the order in which they ran
+
+
+def _sample(table, used, cost, least, k, lanes):
+    warps_per_block = lanes.warps // lanes.blocks
+    block, warp = divmod(int(used[k]), warps_per_block)
+    row = table[k]
+    return Sample(
+        lanes.block_of(block * lanes.threads),
+        warp,
+        np.maximum(row, 0),
+        row >= 0,
+        int(cost[k]),
+        int(least[k]),
+    )

@@ -1,0 +1,284 @@
+"""Calls in a kernel -> closures: casts, functions of Python, math and NumPy, device functions."""
+
+import ast
+import inspect
+
+import numpy as np
+
+from minigrad.simt.language import functions, intrinsics
+from minigrad.simt.language.declared import dynamic_array, local_array, shared_array
+from minigrad.simt.language.language import PATHS, Intrinsic, call_of, nearest
+from minigrad.simt.language.names import MISSING, as_dtype, constant, device_function, is_pythons
+from minigrad.simt.language.part import Part
+from minigrad.simt.machine.masks import NUMBERS, Misuse, describe
+
+
+class Call:
+    """What a function of the machine is told besides its arguments.
+
+    Attributes:
+        site: the place of the call.
+        wanted: whether its result is used.
+    """
+
+    __slots__ = ("site", "wanted")
+
+    def __init__(self, site, wanted):
+        self.site, self.wanted = site, wanted
+
+
+class Calls(Part):
+    """The part of the compiler that knows calls."""
+
+    def call(self, node, wanted):
+        """A call; wanted: whether its result is used."""
+        for argument in (*node.args, *node.keywords):
+            if isinstance(argument, ast.Starred) or getattr(argument, "arg", "") is None:
+                raise self.source.refuse(node, "`*` and `**` cannot be used in a kernel's calls")
+        found = self.scope.static(node.func)
+        if found is MISSING:
+            return self._method(node)
+        if isinstance(found, Intrinsic):
+            return self._intrinsic(found, node, wanted)
+        dtype = as_dtype(found) if not is_pythons(found) else None
+        if dtype is not None and not isinstance(found, str):
+            return self._cast(node, dtype)
+        try:
+            plain, context = functions.PLAIN.get(found), functions.CONTEXT.get(found)
+        except TypeError:  # not hashable
+            plain = context = None
+        if found is float and len(node.args) == 1 and isinstance(self.folded(node.args[0]), str):
+            return self._number_in_text(node)
+        if plain is not None:
+            return self._plain(node, plain)
+        if context is not None:
+            return self._context(node, context, wanted)
+        inner = device_function(found)
+        if inner is not None:
+            return self._device(node, inner)
+        why, fix = functions.refusal(found, ast.unparse(node.func))
+        raise self.source.refuse(node, why, fix=fix)
+
+    def _number_in_text(self, node):
+        """float("nan"), of a text that is known when the kernel is compiled."""
+        try:
+            value = np.float64(self.folded(node.args[0]))
+        except ValueError:
+            raise self.source.refuse(node, f"{ast.unparse(node)} is no number") from None
+        return lambda f, m: value
+
+    def _arguments(self, node):
+        if node.keywords:
+            raise self.source.refuse(
+                node, f"{ast.unparse(node.func)} takes no arguments by name in a kernel"
+            )
+        return [self.expression(argument) for argument in node.args]
+
+    def _plain(self, node, function):
+        """A function of values alone."""
+        parts = self._arguments(node)
+        self._check_number(node, function, 0)
+        if len(parts) == 1:
+            (only,) = parts
+            return lambda f, m: function(only(f, m))
+        return lambda f, m: function(*[part(f, m) for part in parts])
+
+    def _context(self, node, function, wanted):
+        """A function that needs the frame, the mask and the place."""
+        parts, call = self._arguments(node), Call(self.source.site(node), wanted)
+        self._check_number(node, function, 3)
+        return lambda f, m: function(call, f, m, *[part(f, m) for part in parts])
+
+    def _check_number(self, node, function, own):
+        """Refuses a wrong number of arguments; own: those that the machine adds itself."""
+        if hasattr(function, "nin"):
+            fits, wanted = len(node.args) == function.nin, function.nin
+        else:
+            kinds = inspect.signature(function).parameters.values()
+            named = [p for p in kinds if p.kind is not p.VAR_POSITIONAL]
+            least = sum(p.default is p.empty for p in named) - own
+            most = len(named) - own if len(named) == len(kinds) else 99
+            fits, wanted = least <= len(node.args) <= most, least
+        if not fits:
+            raise self.source.refuse(
+                node,
+                f"{ast.unparse(node.func)} takes {wanted} argument{'s' * (wanted != 1)},"
+                f" not {len(node.args)}",
+            )
+
+    def _cast(self, node, dtype):
+        parts = self._arguments(node)
+        if len(parts) != 1:
+            raise self.source.refuse(node, f"a cast to {dtype} takes one value")
+        (only,) = parts
+        site = self.source.site(node)
+
+        def cast(f, m):
+            value = only(f, m)
+            if not isinstance(value, NUMBERS):
+                raise Misuse(f"{describe(value)} cannot be made a {dtype}")
+            if f.wave.counts is not None and value.ndim and "d" in (dtype.char, value.dtype.char):
+                f.wave.counts.double(site, m)
+            return value if value.dtype is dtype else value.astype(dtype, copy=False)
+
+        return cast
+
+    def _method(self, node):
+        """`value.view(dtype)`; what else Numba's numbers and arrays can do is no kernel's work."""
+        if not isinstance(node.func, ast.Attribute):
+            self.expression(node.func)  # an undefined name is told as such
+            raise self.source.refuse(
+                node, f"{ast.unparse(node.func)} is a variable of the kernel and cannot be called"
+            )
+        name = node.func.attr
+        if name == "view" and len(node.args) == 1:
+            dtype = self._dtype(node.args[0])
+            base = self.expression(node.func.value)
+
+            def view(f, m):
+                value = base(f, m)
+                if not isinstance(value, NUMBERS):
+                    raise Misuse(f"{describe(value)} has no .view in a kernel")
+                return value.view(dtype)
+
+            return view
+        root = node.func.value
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if isinstance(root, ast.Name) and root.id not in self.scope.slots:
+            self.expression(root)  # an undefined name is told as such
+        raise self.source.refuse(
+            node,
+            f".{name}() cannot be called in a CUDA kernel",
+            fix="write the loop over elements, or use math.* and cuda.*",
+        )
+
+    def _dtype(self, node):
+        found = self.scope.static(node)
+        if isinstance(node, ast.Constant):
+            found = node.value
+        # Numba takes none of Python's types
+        dtype = None if found is MISSING or is_pythons(found) else as_dtype(found)
+        if dtype is None:
+            raise self.source.refuse(
+                node,
+                f"{ast.unparse(node)} is no element type",
+                fix="use np.float32, np.int32 or another of NumPy's or Numba's number types",
+            )
+        return dtype
+
+    # ---- device functions ------------------------------------------------------------------------
+
+    def _device(self, node, function):
+        program = self.program(function, node)
+        names = [k.arg for k in node.keywords]
+        parts = [self.expression(a) for a in node.args]
+        parts += [self.expression(k.value) for k in node.keywords]
+        signature = inspect.signature(function)
+        try:
+            bound = signature.bind(
+                *range(len(node.args)),
+                **{name: len(node.args) + k for k, name in enumerate(names)},
+            )
+        except TypeError as error:
+            raise self.source.refuse(node, f"{function.__name__}: {error}") from None
+        order = []
+        for name, parameter in signature.parameters.items():
+            if name in bound.arguments:
+                order.append(parts[bound.arguments[name]])
+            else:
+                value = constant(parameter.default)
+                if value is None and parameter.default is not None:
+                    raise self.source.refuse(
+                        node,
+                        f"{name} of {function.__name__} has a default that is no number",
+                        fix="pass it in the call",
+                    )
+                order.append(lambda f, m, value=value: value)
+
+        def run(f, m):
+            return program(f.wave, [part(f, m) for part in order], m)
+
+        return run
+
+    # ---- intrinsics ------------------------------------------------------------------------------
+
+    def intrinsic_value(self, found, node):
+        """An intrinsic that is a value: cuda.threadIdx.x."""
+        value = intrinsics.VALUES.get(found.path)
+        if value is not None:
+            return value
+        if found.path not in PATHS:
+            raise self._unknown(found.path, node)
+        raise self.source.refuse(
+            node, f"{ast.unparse(node)} is no value in a kernel", fix=f"call it: {call_of(found)}"
+        )
+
+    def _unknown(self, path, node):
+        """The error of a name that `cuda` has not."""
+        near = nearest(path)
+        meant = f"; did you mean cuda.{near[0]}?" if near else ""
+        fix = f"there are: {', '.join(f'cuda.{p}' for p in near)}" if near else None
+        return self.source.refuse(node, f"cuda.{path} is not known{meant}", fix=fix)
+
+    def _intrinsic(self, found, node, wanted):
+        path = found.path
+        if path in ("grid", "gridsize"):
+            (axes,) = [self.folded(a) for a in node.args] if len(node.args) == 1 else (0,)
+            if axes is MISSING or axes not in (1, 2, 3):
+                raise self.source.refuse(node, f"cuda.{path} takes the number of axes: 1, 2 or 3")
+            return intrinsics.grid(path, int(axes))
+        if path in ("shared.array", "local.array"):
+            return self._array(path, node)
+        if path == "const.array_like":
+            return self.expression(node.args[0])
+        function = intrinsics.FUNCTIONS.get(path)
+        if function is None:
+            if path not in PATHS and path not in intrinsics.VALUES:
+                raise self._unknown(path, node)
+            raise self.source.refuse(node, f"cuda.{path} exists, but is not a function")
+        self.exact = self.exact or path.startswith(("syncwarp", "threadfence"))
+        if hasattr(function, "plain"):
+            return self._plain(node, function.plain)
+        return self._context(node, function, wanted)
+
+    def _array(self, path, node):
+        names = ("shape", "dtype", "alignment")  # the last in bytes: here every array has it
+        given = dict(zip(names, node.args, strict=False))
+        given.update({k.arg: k.value for k in node.keywords})
+        if not {"shape", "dtype"} <= set(given) <= set(names) or len(node.args) > len(names):
+            raise self.source.refuse(
+                node, f"cuda.{path} takes a shape and a dtype, and an alignment if need be"
+            )
+        shape = self.folded(given["shape"])
+        parts = shape if isinstance(shape, tuple) else (shape,)
+        if shape is MISSING or not all(isinstance(n, np.integer) and n >= 0 for n in parts):
+            raise self.source.refuse(
+                node,
+                f"the shape of a cuda.{path} must be known when the kernel is compiled, in whole"
+                " numbers",
+                fix="use literals or global names of numbers; a size known at launch alone is"
+                " dynamic shared memory: shape 0, and kernel[blocks, threads, 0, bytes]",
+            )
+        for part in getattr(given["shape"], "elts", [given["shape"]]):
+            if any(isinstance(n, ast.Name) for n in ast.walk(part)) and not is_name(part):
+                raise self.source.refuse(
+                    node,
+                    f"{ast.unparse(part)}, in the shape of a cuda.{path}, does not compile: Numba"
+                    " computes with numbers there, not with names",
+                    fix="a size is a number, or one name of a number: give the sum a name outside"
+                    " of the kernel",
+                )
+        dtype = self._dtype(given["dtype"])
+        sizes = tuple(int(n) for n in parts)
+        site = self.source.site(node)
+        if path == "local.array":
+            return lambda f, m: local_array(f.wave, sizes, dtype, site, m)
+        if sizes == (0,):
+            return lambda f, m: dynamic_array(f.wave, dtype, site)
+        return lambda f, m: shared_array(f.wave, sizes, dtype, site)
+
+
+def is_name(node):
+    """Whether an expression is a name, perhaps of a module's or a class's attribute."""
+    return isinstance(node, ast.Name | ast.Attribute)

@@ -1,0 +1,84 @@
+"""A kernel's source -> closures over lanes, once per function. All refusals come before it runs.
+
+What is compiled holds until the function, or a global name that it uses, is another.
+"""
+
+import ast
+import weakref
+
+import numpy as np
+
+from minigrad.errors import NotInCudaError
+from minigrad.simt.language.access import Access
+from minigrad.simt.language.calls import Calls
+from minigrad.simt.language.expressions import Expressions
+from minigrad.simt.language.iteration import Iterations
+from minigrad.simt.language.loops import Loops
+from minigrad.simt.language.names import Scope
+from minigrad.simt.language.source import Source
+from minigrad.simt.language.statements import Statements
+from minigrad.simt.machine.frame import Program
+
+_programs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+class Compiler(Statements, Loops, Expressions, Access, Calls, Iterations):
+    """Compiles one function; `callers` are the functions whose calls led here."""
+
+    def __init__(self, function, callers=()):
+        self.source = Source(function)
+        self.callers = (*callers, function)
+        self.used = {}
+        self.exact = self.spins = False
+        tree = self.source.tree
+        arguments = tree.args
+        if arguments.vararg or arguments.kwarg:
+            raise self.source.refuse(
+                tree.args.vararg or tree.args.kwarg,
+                "a kernel has no `*args` and no `**kwargs` in the simulator",
+                fix="name the arguments",
+            )
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Yield | ast.YieldFrom | ast.Await):
+                raise self.source.refuse(node, "a kernel cannot be a generator")
+        self.scope = Scope(self.source)
+        self.parameters = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+        self.parameters += [a.arg for a in arguments.kwonlyargs]
+
+    def compile(self):
+        """The program of the function."""
+        body = self.block(self.source.tree.body)
+        used = {**self.scope.used, **self.used}
+        site = self.source.site(self.source.tree)
+        compiled = Program(
+            self.source.name, len(self.scope.slots), body, used, site, self.parameters
+        )
+        compiled.exact, compiled.spins = self.exact, self.spins
+        return compiled
+
+    def program(self, function, node):
+        """The program of a device function that this one calls."""
+        if function in self.callers:
+            raise self.source.recursion(node, function)
+        found = program(function, self.callers)
+        self.used.update(found.used)
+        self.exact = self.exact or found.exact
+        self.spins = self.spins or found.spins
+        return found
+
+
+def program(function, callers=()):
+    """The program of a function, compiled at first need."""
+    found = _programs.get(function)
+    if found is None or any(
+        scope.now(name) is not value for scope, name, value in found.used.values()
+    ):
+        with np.errstate(all="ignore"):
+            found = _programs[function] = Compiler(function, callers).compile()
+    return found
+
+
+def check_kernel(function):
+    """Raises for what is no kernel: something without source, or a function that is no function."""
+    if not callable(function):
+        raise NotInCudaError(f"{function!r} is no kernel", fix="launch a function defined with def")

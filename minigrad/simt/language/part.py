@@ -1,0 +1,34 @@
+"""What the parts of the compiler, one file each, know of one another."""
+
+from collections.abc import Callable
+from typing import Any
+
+from minigrad.simt.language.names import Scope
+from minigrad.simt.language.source import Source
+
+
+class Part:
+    """Attributes and methods that every part of the compiler may use.
+
+    A closure that a part makes is called with a frame and a mask; see `frame` and `masks`.
+
+    Attributes:
+        source, scope: the text and the names of the function that is compiled.
+        exact, spins: see `frame.Program`.
+    """
+
+    source: Source
+    scope: Scope
+    exact: bool
+    spins: bool
+    block: Callable[..., Any]
+    call: Callable[..., Any]
+    constant_array: Callable[..., Any]
+    expression: Callable[..., Any]
+    folded: Callable[..., Any]
+    index: Callable[..., Any]
+    intrinsic_value: Callable[..., Any]
+    iteration: Callable[..., Any]
+    operation: Callable[..., Any]
+    program: Callable[..., Any]
+    target: Callable[..., Any]

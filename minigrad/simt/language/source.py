@@ -1,0 +1,71 @@
+"""A function -> the syntax tree of its source, with the lines that it has in its file."""
+
+import ast
+import functools
+import linecache
+
+from minigrad.errors import NotInCudaError, describe_line
+from minigrad.simt.watch.memory import Site
+
+
+@functools.lru_cache(maxsize=256)
+def _definitions(text):
+    """All functions of a file: (name, first line, decorators included) -> the tree."""
+    found = {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            found[node.name, first] = node
+    return found
+
+
+class Source:
+    """The source of one function.
+
+    Attributes:
+        function: the function.
+        tree: its ast.FunctionDef.
+        file: the name of its file, or what the notebook calls the cell.
+    """
+
+    def __init__(self, function):
+        self.function = function
+        code = getattr(function, "__code__", None)
+        if code is None:
+            raise NotInCudaError(f"{function!r} is no Python function, so it has no source to run")
+        self.file, self.name = code.co_filename, code.co_name
+        linecache.checkcache(self.file)
+        lines = linecache.getlines(self.file, function.__globals__)
+        self.lines = lines
+        try:
+            tree = _definitions("".join(lines)).get((self.name, code.co_firstlineno))
+        except SyntaxError:
+            tree = None
+        if tree is None:
+            raise NotInCudaError(
+                f"the source of {self.name} was not found",
+                got=describe_line(self.file, code.co_firstlineno),
+                where="",
+                fix="define it with `def` in a file or a notebook's cell, and run it again after"
+                " the file has changed; a lambda has no name to be found by",
+            )
+        self.tree = tree
+
+    def site(self, node):
+        """The place of a part of the tree."""
+        line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+        text = ""
+        if line and node.end_lineno == line:  # columns count bytes
+            text = self.lines[line - 1].encode()[column : node.end_col_offset].decode()
+        elif isinstance(node, ast.expr):
+            text = ast.unparse(node)
+        return Site(self.file, line, column, text, self.name)
+
+    def refuse(self, node, what, fix=None):
+        """The error of a construct that Numba does not compile."""
+        return NotInCudaError(what, where=self.site(node).where, fix=fix)
+
+    def recursion(self, node, function):
+        """The error of a function that calls itself, also through others."""
+        what = f"{function.__name__} calls itself, which a CUDA kernel cannot do in Numba"
+        return self.refuse(node, what, fix="write it as a loop")

@@ -1,0 +1,243 @@
+"""Watching a launch's memory: reads of what nobody has written, and data races, as errors."""
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from minigrad.errors import DataRaceError, SimulationError, UninitializedReadError
+from minigrad.simt.machine.faults import fault
+from minigrad.simt.machine.lanes import unfold
+from minigrad.simt.watch.ordering import Log, Ordering
+from minigrad.simt.watch.races import Shadow
+from minigrad.simt.watch.uses import ATOMIC, READ, SITE_BITS, WRITE, Keys, Use
+
+OTHER_SITES = (1 << SITE_BITS) - 1  # stands for all sites beyond the first 4,095
+
+
+class Watch:
+    """What all regions of a launch share: the sites, and what orders accesses.
+
+    Args:
+        exact: whether more than barriers of whole blocks orders accesses; see `ordering`.
+    """
+
+    def __init__(self, exact):
+        self.ordering = Ordering() if exact else None
+        self.sites, self.numbers = [], {}
+        self.guards = []  # of this wave's shared memory
+        self.lanes: Any = None
+        self._keys = None
+
+    def begin(self, lanes):
+        """A new wave."""
+        self.lanes, self._keys, self.guards = lanes, None, []
+        x, y, z = lanes.grid
+        self.id_bits = (x * y * z * lanes.threads).bit_length()
+        if self.ordering is not None:
+            self.ordering.begin(lanes)
+
+    def barrier(self, blocks):
+        """Blocks passed a barrier: bool (lanes.blocks,), or None for all of the wave."""
+        self._keys = None
+        if blocks is None:
+            for guard in self.guards:
+                guard.forget()
+        if self.ordering is not None:
+            every = np.arange(self.lanes.blocks)
+            self.ordering.barrier(every if blocks is None else every[blocks])
+
+    @property
+    def keys(self):
+        """The lanes' keys since the last barrier."""
+        if self._keys is None:
+            self._keys = Keys(self.lanes, self.id_bits)
+        return self._keys
+
+    def number(self, site):
+        """The number of a site, for keys."""
+        found = self.numbers.get(site)
+        if found is None:
+            found = self.numbers[site] = min(len(self.sites), OTHER_SITES)
+            self.sites.append(site)
+        return found
+
+    def name(self, thread):
+        """`block (0, 0, 0), thread (3, 0, 0)` of a thread's number in the grid."""
+        block, thread = self.places(thread)
+        return f"block {block}, thread {thread}"
+
+    def places(self, thread):
+        """(blockIdx, threadIdx) of a thread's number in the grid, each (x, y, z)."""
+        block, thread = divmod(thread, self.lanes.threads)
+        return unfold(block, self.lanes.grid), unfold(thread, self.lanes.extents)
+
+
+class Guard:
+    """Watches one region.
+
+    Args:
+        region: its `size` bytes, of which in shared memory each block has `used`.
+    """
+
+    def __init__(self, watch, region, used=None):
+        # weak: a region has its guard, and a watch those of shared memory
+        self.watch: Any = weakref.proxy(watch)
+        self.region: Any = weakref.proxy(region)
+        self.used = used
+        self.grain = 0  # bytes of a cell: the smallest element that was used so far
+        self.shadow: Any = None  # until the first access
+        self.filled: Any = None
+        self.log = Log() if watch.ordering is not None else None
+        self.full = used is None  # whether every byte has been written: of global memory, yes
+        if used is not None:
+            watch.guards.append(self)
+
+    def access(self, kind, itemsize, index, active, site, width=1):
+        """Looks at one access: READ, WRITE or ATOMIC, of `width` elements per lane."""
+        if self.grain == 0 or itemsize % self.grain:
+            self._set_grain(itemsize)
+        scale = itemsize // self.grain
+        watch, shadow = self.watch, self.shadow
+        use = Use(index, scale, scale * width, active, watch.keys, watch.number(site))
+        if not self.full:
+            if kind == WRITE:
+                self.filled[use.cells] = True
+            else:
+                self._check_filled(use, itemsize, site)
+        for other, where in shadow.suspects(kind, use):
+            if self.log is None:
+                self._raise(shadow.conflict(other, where, use), kind, use, itemsize, site)
+            found = watch.ordering.judge(self.log, kind, use, where)
+            if found is not None:
+                self._raise(found, kind, use, itemsize, site)
+        twice = shadow.note(kind, use)
+        if twice is not None:
+            self._raise(twice, kind, use, itemsize, site)
+        if self.log is not None:
+            watch.ordering.keep(self.log, kind, use)
+            if kind == ATOMIC:
+                watch.ordering.atomic(self, use.cells[:: use.parts] * self.grain, use.some)
+
+    def forget(self):
+        """All blocks of the wave have passed a barrier."""
+        if self.shadow is not None:
+            self.shadow.forget()
+            self.full = self.full or bool(self.filled.all())
+        if self.log is not None:
+            self.log.forget()
+
+    def _set_grain(self, itemsize):
+        """Cells become so small that elements of this size are whole cells too."""
+        size = self.region.data.size
+        if self.grain == 0:
+            self.grain = itemsize
+            self.shadow = Shadow(-(-size // itemsize), grid=self.used is None)
+            if self.used is not None:
+                self.filled = np.zeros(self.shadow.cells, bool)
+                rows = self.filled.reshape(self.watch.lanes.blocks, -1)
+                rows[:, -(-self.used // itemsize) :] = True  # padding, which nobody reads
+            return
+        finer = int(np.gcd(self.grain, itemsize))
+        parts, self.grain = self.grain // finer, finer
+        self.shadow.split(parts)
+        if self.filled is not None:
+            self.filled = np.repeat(self.filled, parts)
+        if self.log is not None:
+            self.log.split(parts)
+
+    def _check_filled(self, use, itemsize, site):
+        there = self.filled[use.cells]
+        if there.all():
+            return
+        at = int(there.argmin())
+        raise fault(
+            UninitializedReadError,
+            f"{site.text} reads shared memory that no thread of the block has written",
+            site,
+            self.watch.lanes,
+            int(use.lanes[at]),
+            got=self._cell(use.cells[at], itemsize, site),
+            fix="shared memory begins with what the last block left there: let the threads of the "
+            "block write every element, zeros beyond the end of the data too, then "
+            "cuda.syncthreads()",
+        )
+
+    def _cell(self, cell, itemsize, site):
+        """`element 5 of tile`, counted from the block's first element."""
+        byte = int(cell) * self.grain
+        if self.region.stride:
+            byte %= self.region.stride
+        return self.region.element(byte, itemsize, site)
+
+    def _raise(self, found, kind, use, itemsize, site):
+        lane = int(use.lanes[found.at])
+        watch, threads = self.watch, self.watch.lanes.threads
+        me = int(use.keys.number[lane])
+        their = watch.sites[found.site] if found.site < OTHER_SITES else None
+        line = "a place beyond the first 4,095" if their is None else their.where
+        error = fault(
+            DataRaceError,
+            f"{site.text}: two threads use one element, and nothing says who comes first",
+            site,
+            watch.lanes,
+            lane,
+            got=self._cell(use.cells[found.at], itemsize, site),
+            fix=_cure(kind, found, me // threads, found.thread // threads, site, their),
+            details=(
+                ("does", _DOES[kind]),
+                ("other", f"{watch.name(found.thread)} {_DID[found.kind]}"),
+                ("at", line),
+            ),
+        )
+        error.other_block, error.other_thread = watch.places(found.thread)
+        error.other_line = 0 if their is None else their.line
+        try:
+            raise error
+        finally:
+            del error  # it knows this frame, which must not know it: a cycle
+
+
+_DOES = {READ: "reads it", WRITE: "writes it", ATOMIC: "changes it by an atomic operation"}
+_DID = {READ: "has read it", WRITE: "has written it", ATOMIC: "has changed it atomically"}
+
+
+def _cure(kind, found, block, other_block, site, their):
+    if kind == found.kind == WRITE and their is site:
+        return (
+            "give every thread an element of its own, or let one thread write; to add up, "
+            "cuda.atomic.add"
+        )
+    if block != other_block:
+        return (
+            "no barrier reaches the threads of another block: use atomic operations, or let each "
+            "block write elements of its own and use them in a second kernel"
+        )
+    if ATOMIC in (kind, found.kind):
+        return "use the element by atomic operations only, or put cuda.syncthreads() between"
+    if their is not None and (their.file, their.line) == (site.file, site.line):
+        if their.text == site.text:
+            return (
+                "several threads read it, change it and write it, each without the changes of the "
+                "others: an atomic operation, cuda.atomic.add for one, does all three at once; or "
+                "give every thread an element of its own"
+            )
+        return (
+            "both are this line: read into a variable, cuda.syncthreads(), then write; where the "
+            "line runs round after round, cuda.syncthreads() between two rounds; each where all "
+            "threads of the block come by"
+        )
+    return (
+        "put cuda.syncthreads() between the two lines, where all threads of the block come by; "
+        "threads of one warp are not in step either: cuda.syncwarp() for those"
+    )
+
+
+def read_only(site, name):
+    """The error of a write to an array that the kernel may not change."""
+    return fault(
+        SimulationError,
+        f"{site.text} writes to {name}, which is read-only",
+        site,
+        fix="pass an array that may be written to",
+    )

@@ -1,0 +1,224 @@
+"""How a custom Function's backward is run, and every border it is checked at."""
+
+import warnings
+
+from minigrad.array.array import Array
+from minigrad.devices.backend import device_of
+from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, ShapeError
+from minigrad.tape.modes import state
+from minigrad.tape.node import Node
+from minigrad.tape.variable import Variable
+from minigrad.tape.versions import entrusted, lent
+
+
+class Pack:
+    """Gradients of several outputs on their way to the one node that made them."""
+
+    def __init__(self, parts):
+        self.parts = parts
+
+    def __add__(self, other):
+        parts = dict(self.parts)
+        for k, g in other.parts.items():
+            parts[k] = (*parts.get(k, ()), *g)
+        return Pack(parts)
+
+
+class SelectPlan:
+    """One output of a Function with several."""
+
+    input_names = ("outputs",)
+    saved_names = ()
+
+    def __init__(self, index, name):
+        self.index, self.name = index, f"{name}[{index}]"
+
+    def backward(self, node, dy):
+        """Packs the gradient with its place."""
+        return (Pack({self.index: (dy,)}),)
+
+    backward_graph = backward
+
+
+class FunctionPlan:
+    """Runs a Function's backward and checks what it returns."""
+
+    def __init__(self, cls, ctx, roles, wanted, outputs):
+        self.cls, self.ctx, self.roles, self.wanted = cls, ctx, roles, wanted
+        self.outputs = outputs
+        self.name = cls.__name__
+
+    @property
+    def saved_names(self):
+        """What was saved, by what it is: input0, output0, ..."""
+        return tuple(
+            f"{kind}{k}" if kind != "none" else f"none{n}" for n, (kind, k) in enumerate(self.roles)
+        )
+
+    @property
+    def input_names(self):
+        """input0, input1, ..."""
+        return tuple(f"input{k}" for k in range(len(self.wanted)))
+
+    def backward(self, node, dy):
+        """First order."""
+        saved = [None if k is None else Variable(k) for k in node.kept]
+        grads = self._call(self._unpacked(dy), saved)
+        checked = [self._checked(k, g) for k, g in enumerate(grads)]
+        # what came back may be a saved value or shared: no one may write into it
+        return [None if g is None else device_of(g.array).share(g.array) for g in checked]
+
+    def backward_graph(self, node, dy):
+        """Gradients with a graph; what cannot be differentiated again carries an error node."""
+        saved = []
+        for value, (kind, k) in zip(node.kept, self.roles, strict=True):
+            if value is None:
+                saved.append(None)
+            elif kind == "input":
+                edge = node.edges[k]
+                if edge is None:
+                    saved.append(Variable(value))
+                else:
+                    saved.append(Variable(value, edge, True) if type(edge) is Node else edge)
+            elif kind == "output" and len(self.outputs) == 1:
+                saved.append(Variable(value, node, True))
+            else:
+                saved.append(
+                    poisoned(
+                        value,
+                        f"{self.name}: backward uses a saved intermediate, "
+                        "whose own gradient is not known",
+                        "save an input or an output and compute the intermediate from it in "
+                        "backward",
+                        node.edges,
+                    )
+                )
+        before, state.context = state.context, self.ctx
+        self.ctx.has_left_graph = False
+        try:
+            grads = self._call(self._unpacked(dy), saved)
+        finally:
+            state.context = before
+        results = [self._checked(k, g) for k, g in enumerate(grads)]
+        once = getattr(self.cls.backward, "is_differentiable_once", False)
+        if once or self.ctx.has_left_graph:
+            why = "is marked once_differentiable" if once else "left the graph (numpy, item)"
+            results = [
+                None
+                if g is None
+                else poisoned(
+                    g.array,
+                    f"{self.name}: a second derivative through a backward that {why}",
+                    "write backward with mg operations on its Variables",
+                    (*node.edges, *_makers(dy)),
+                )
+                for g in results
+            ]
+        return results
+
+    def _unpacked(self, dy):
+        if not isinstance(dy, Pack):
+            return [lent(dy)]
+        dys = []
+        known = next(part[0] for part in dy.parts.values())
+        for k, (shape, dtype) in enumerate(self.outputs):
+            parts = dy.parts.get(k)
+            if parts is None:
+                missing = self._missing(shape, dtype, known) if self.ctx.materializes else None
+                dys.append(missing)
+                continue
+            total = lent(parts[0])
+            for part in parts[1:]:
+                total = total + lent(part)
+            dys.append(total)
+        return dys
+
+    def _missing(self, shape, dtype, known):
+        """Zeros on the device of the gradients that came."""
+        device = device_of(known if isinstance(known, Array) else known.array)
+        zeros = device.empty(shape, dtype)
+        device.fill(zeros, 0.0)
+        return Variable(zeros)
+
+    def _call(self, dys, saved):
+        if state.trace is not None:
+            return state.trace.function_backward(self, dys, saved)
+        return self.called(dys, saved)
+
+    def called(self, dys, saved):
+        """What backward returns, as a tuple of one gradient an argument."""
+        ctx = self.ctx
+        entrusted()
+        object.__setattr__(ctx, "_saved", saved)
+        try:
+            grads = self.cls.backward(ctx, *dys)
+        finally:
+            object.__setattr__(ctx, "_saved", None)
+        grads = grads if isinstance(grads, tuple) else (grads,)
+        if len(grads) != len(self.wanted):
+            raise GradientError(
+                f"{self.name}.backward: wanted {len(self.wanted)} gradients, one an argument of "
+                "forward",
+                f"{len(grads)}",
+                "return None for arguments that take none",
+            )
+        return grads
+
+    def _checked(self, k, g):
+        needs = self.ctx.needs_input_grad[k]
+        if g is None:
+            if needs:
+                warnings.warn(
+                    f"{self.name}.backward returned None for argument {k}, which needs a gradient",
+                    stacklevel=2,
+                )
+            return None
+        if not needs:
+            return None
+        if not isinstance(g, Variable):
+            raise ArgumentTypeError(
+                f"{self.name}.backward: wanted a Variable or None as gradient {k}",
+                f"{type(g).__name__}",
+            )
+        shape, dtype, device = self.wanted[k]
+        array = g.array
+        if array.shape == shape and array.dtype is dtype and array.device == device:
+            return g
+        for error, what, want, got in (
+            (ShapeError, "shape", shape, g.shape),
+            (DTypeError, "dtype", dtype, g.dtype),
+            (DeviceError, "device", device, g.device),
+        ):
+            if want != got:
+                raise error(
+                    f"{self.name}.backward: wanted {what} {want} for gradient {k}, as argument {k}",
+                    f"{got}",
+                )
+        return g
+
+
+class ErrorPlan:
+    """A node that cannot be differentiated: says why."""
+
+    input_names = saved_names = ()
+
+    def __init__(self, message, fix):
+        self.name, self.message, self.fix = "error", message, fix
+
+    def backward(self, node, dy):
+        """Raises."""
+        raise GradientError(self.message, fix=self.fix)
+
+    backward_graph = backward
+
+
+def poisoned(array: Array, message, fix, edges):
+    """A Variable whose gradient raises; edges: what it depends on in ways that are not known."""
+    return Variable(array, Node(ErrorPlan(message, fix), edges), True)
+
+
+def _makers(dy):
+    """The edges of an upstream gradient, or of the several in a Pack."""
+    if isinstance(dy, Pack):
+        return [edge for part in dy.parts.values() for g in part for edge in _makers(g)]
+    return [dy.node or dy] if dy.requires_grad else []

@@ -1,0 +1,285 @@
+"""GradManager: who is differentiated, and from when to when (after MegEngine's)."""
+
+import weakref
+from collections.abc import Iterable
+
+from minigrad.arguments import flag
+from minigrad.devices.backend import device_of
+from minigrad.errors import (
+    ArgumentTypeError,
+    DeviceError,
+    DTypeError,
+    GradientError,
+    GraphFreedError,
+    ShapeError,
+)
+from minigrad.formulas.expression import IDENTITY
+from minigrad.memory.interrupts import uninterrupted
+from minigrad.tape.backward import commit, gradients, upstream
+from minigrad.tape.groups import join
+from minigrad.tape.modes import state
+from minigrad.tape.probe import run_as
+from minigrad.tape.variable import Variable
+from minigrad.tape.versions import given_back, lent
+from minigrad.tape.writes import written
+
+
+class Span:
+    """The nodes made between record and release: held weakly, dropped together."""
+
+    __slots__ = ("_nodes",)
+
+    def __init__(self):
+        self._nodes = []
+
+    def add(self, node):
+        """Notes a node of this span."""
+        self._nodes.append(weakref.ref(node))
+
+    def holds(self, node):
+        """Whether the node was made in this span."""
+        return any(ref() is node for ref in reversed(self._nodes))
+
+    def drop(self):
+        """Frees what is still saved."""
+        for ref in self._nodes:
+            node = ref()
+            if node is not None and node.kept is not None:
+                node.free()
+        self._nodes = []
+
+
+class GradManager:
+    """Differentiates losses made while it records, for the parameters attached to it.
+
+    Gradients accumulate in `.grad` until somebody zeroes them. Spans of managers may nest;
+    what an inner one computes counts for the outer as well.
+
+    Args:
+        parameters: attached at once.
+        callbacks: as in `attach`.
+        keep_empty_grad: whether attached parameters that a loss does not reach get zeros (True) or
+            keep None. An optimizer skips None, but moves on zeros if it has momentum.
+
+    >>> import minigrad as mg
+    >>> w = mg.variable([3.0])
+    >>> gm = mg.GradManager([w])
+    >>> with gm:
+    ...     gm.backward((w * w).sum())
+    >>> w.grad.tolist()
+    [6.0]
+    """
+
+    def __init__(self, parameters=(), callbacks=(), keep_empty_grad=False):
+        if state.trace is not None:
+            state.trace.own(self)
+        self._keep_empty_grad = flag("GradManager", "keep_empty_grad", keep_empty_grad)
+        self._attached = {}  # id(parameter) -> (parameter, [callbacks])
+        self._groups = {}
+        self._span = None
+        self.attach(parameters, callbacks)
+
+    @property
+    def keep_empty_grad(self):
+        """Whether attached parameters that a loss does not reach get zeros. Can be set."""
+        return self._keep_empty_grad
+
+    @keep_empty_grad.setter
+    def keep_empty_grad(self, value):
+        written(self, f"GradManager.keep_empty_grad = {value}")
+        self._keep_empty_grad = flag("GradManager", "keep_empty_grad", value)
+
+    @property
+    def attached(self):
+        """The attached parameters, in order."""
+        return [p for p, _ in self._attached.values()]
+
+    attached_tensors = attached
+
+    def attach(self, parameters, callbacks=()):
+        """Adds leaves to differentiate, from the next operation on. Returns the manager.
+
+        Plain leaves start to require gradients; a frozen Parameter stays so and is skipped.
+
+        Args:
+            parameters: a Variable or several.
+            callbacks: functions (parameter, grad) -> grad or None, run once a backward per reached
+                parameter on this pass's gradient alone, before it is added to `.grad`. One with the
+                attribute `whole_group = True` is called once a group: (group, flat).
+        """
+        parameters = [parameters] if isinstance(parameters, Variable) else parameters
+        callbacks = [callbacks] if callable(callbacks) else callbacks
+        for what, given in (("parameters", parameters), ("callbacks", callbacks)):
+            if not isinstance(given, Iterable):
+                raise ArgumentTypeError(f"attach: wanted several {what}", f"{given!r:.60}")
+        parameters, callbacks = list(parameters), list(callbacks)
+        for f in callbacks:
+            if not callable(f):
+                raise ArgumentTypeError("attach: wanted functions as callbacks", f"{f!r:.60}")
+        for p in parameters:
+            self._check(p)
+        new = [p for p in parameters if id(p) not in self._attached or p.group is None]
+        if new or callbacks:
+            written(self, "GradManager.attach")
+        for p in parameters:
+            if not p.requires_grad and not getattr(p, "is_parameter", False):
+                p.requires_grad = True
+            _, mine = self._attached.setdefault(id(p), (p, []))
+            mine += [f for f in callbacks if f not in mine]
+        join([p for p in parameters if p.requires_grad], self._groups)
+        return self
+
+    def _check(self, p):
+        if not isinstance(p, Variable):
+            raise ArgumentTypeError("attach: wanted Variables", f"{type(p).__name__}")
+        if not p.dtype.is_float:
+            raise DTypeError("attach: wanted floating point Variables", p.describe())
+        if p.node is not None:
+            raise GradientError(
+                "attach: wanted leaves",
+                f"the output of {p.node.op}",
+                "attach before computing, or attach y.detach()",
+                details=[("made at", p.node.line)],
+            )
+
+    @uninterrupted
+    def record(self):
+        """Begins a span; `with gm:` does so and ends it. Returns the manager."""
+        if self._span is not None:
+            raise GradientError("this GradManager is recording already", fix="release() it first")
+        self._span = Span()
+        state.spans = (*state.spans, self._span)
+        state.update()
+        return self
+
+    @uninterrupted
+    def release(self):
+        """Ends the span and drops what it saved: a later backward raises GraphFreedError.
+
+        `.grad` stays.
+        """
+        if self._span is not None:
+            span, self._span = self._span, None
+            state.spans = tuple(s for s in state.spans if s is not span)
+            state.update()
+            span.drop()
+
+    @uninterrupted
+    def __enter__(self):
+        return self if self._span is not None else self.record()
+
+    @uninterrupted
+    def __exit__(self, *error):
+        self.release()
+
+    def backward(self, loss, dy=None):
+        """Adds the gradients of a loss made in this span to `.grad` of the attached parameters.
+
+        Args:
+            loss: one element, or any shape together with dy.
+            dy: the upstream gradient, of the loss's shape.
+        """
+        if state.watchers:
+            run_as("backward", self._backward, loss, dy)
+        else:
+            self._backward(loss, dy)
+
+    def _backward(self, loss, dy):
+        losses = list(loss) if isinstance(loss, (list, tuple)) else [loss]
+        dys = list(dy) if isinstance(dy, (list, tuple)) else [dy] * len(losses)
+        if len(dys) != len(losses):
+            raise ShapeError(
+                "gm.backward: wanted a dy for each loss", f"{len(dys)} for {len(losses)}"
+            )
+        if self._span is None:
+            raise GradientError(
+                "gm.backward: this GradManager is not recording, so it has no graph",
+                fix="compute the loss and call backward inside `with gm:`",
+            )
+        dys = [upstream(y, d) for y, d in zip(losses, dys, strict=True)]
+        for y in losses:
+            if y.node is not None and not self._span.holds(y.node):
+                raise (GraphFreedError if y.node.is_freed else GradientError)(
+                    "gm.backward: wanted a loss made inside this span",
+                    f"one made by {y.node.op} outside",
+                    "compute it inside `with gm:`",
+                    details=[("made at", y.node.line)],
+                )
+        found = gradients(losses, dys, is_committed=True)
+        wanted = {p: found[p] for p, _ in self._attached.values() if p in found}
+        if self._keep_empty_grad:
+            for p, _ in self._attached.values():
+                if p not in wanted and p.requires_grad and p._grad is None:
+                    wanted[p] = _zeros(p.array)
+        commit(self._called_back(wanted), [d.array.storage for d in dys])
+
+    def _called_back(self, found):
+        """The gradients after the callbacks of their parameters and groups."""
+        whole = []
+        for p in list(found):
+            for callback in self._attached[id(p)][1]:
+                if getattr(callback, "whole_group", False):
+                    if callback not in whole:
+                        whole.append(callback)
+                    continue
+                given = lent(found[p])
+                result = _replaced(callback(p, given), given, p)
+                found[p] = given_back(result, given, found[p])
+        for callback in whole:
+            self._call_whole(callback, found)
+        return found
+
+    def _call_whole(self, callback, found):
+        """One call per group, with the gradients of this pass in a flat buffer, zeros elsewhere."""
+        groups = {}
+        for p in found:
+            groups.setdefault(id(p.group[0]), p.group[0])
+        for group in groups.values():
+            device = device_of(group.flat)
+            flat = device.empty(group.flat.shape, group.dtype)
+            device.fill(flat, 0.0)
+            members = {}
+            for p in group.parameters:
+                if p in found:
+                    view = group.slices[p.group[1]][0]
+                    mine = flat.view(view.shape, view.strides, view.offset)
+                    device.elementwise(IDENTITY, (found[p],), (mine,))
+                    members[p] = mine
+            result = callback(group, Variable(flat))
+            if result is not None:
+                if not isinstance(result, Variable) or result.shape != flat.shape:
+                    raise ShapeError(
+                        f"a whole_group callback: wanted a flat gradient {flat.shape} or None",
+                        f"{result!r:.60}",
+                    )
+                if result.device != flat.device:
+                    raise DeviceError(
+                        f"a whole_group callback: wanted a flat gradient on {flat.device}",
+                        result.device,
+                    )
+                device.copy(result.array, flat)
+            found.update(members)
+
+
+def _replaced(result, g, p):
+    """What a callback returned, checked, or the gradient that it was given."""
+    if result is None:
+        return g
+    if not isinstance(result, Variable):
+        raise ArgumentTypeError(
+            "a gradient callback: wanted a Variable or None", f"{type(result).__name__}"
+        )
+    if result.shape != p.shape or result.dtype is not p.dtype:
+        raise ShapeError(
+            f"a gradient callback: wanted a gradient of {p.describe()}", result.describe()
+        )
+    if result.device != p.device:
+        raise DeviceError(f"a gradient callback: wanted a gradient on {p.device}", result.device)
+    return result
+
+
+def _zeros(array):
+    device = device_of(array)
+    out = device.empty(array.shape, array.dtype)
+    device.fill(out, 0.0)
+    return out

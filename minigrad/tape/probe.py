@@ -1,0 +1,90 @@
+"""What the graph tells the memory: which op runs, which nodes live, who holds a buffer."""
+
+import gc
+
+from minigrad.devices.backend import device_named
+from minigrad.memory.monitor import Probe, register_probe
+from minigrad.tape import modes
+from minigrad.tape.node import Node, live_nodes, place_line, saved_bytes, user_place
+from minigrad.tape.variable import Variable
+
+
+def run_as(name, function, /, *args, **kwargs):
+    """Runs a function that makes or writes Variables, known by a name to those who watch."""
+    before = modes.state.running
+    modes.state.running = (name, user_place())
+    try:
+        return function(*args, **kwargs)
+    finally:
+        modes.state.running = before
+
+
+def check_as(name, function, /, *args):
+    """Runs a check of elements; while a step is traced it is an instruction, known by a name."""
+    return function(*args) if modes.state.trace is None else run_as(name, function, *args)
+
+
+class GraphProbe(Probe):
+    """Answers for the graph of all threads, and for the running op of this one."""
+
+    def running_op(self):
+        """(name of the running op, user's line)."""
+        name, place = modes.state.running
+        return name, place_line(place) if place else ""
+
+    def live_nodes(self):
+        """The nodes that live, oldest first."""
+        return live_nodes()
+
+    def saved_bytes(self, nodes):
+        """Bytes of the values that nodes saved, each Storage counted once."""
+        return saved_bytes(nodes)
+
+    def describe_nodes(self, nodes):
+        """Op, line and saved bytes of each node."""
+        return [f"{n.op}, {n.saved_bytes:,} bytes saved, made at {n.line}" for n in nodes]
+
+    def name_holders(self, buffers):
+        """Bytes and holders of each buffer: Variables, gradients, and nodes that saved it."""
+        wanted = {id(b): [] for b in buffers}
+
+        def note(array, text):
+            found = wanted.get(id(getattr(array, "buffer", None)))
+            if found is not None and text not in found:
+                found.append(text)
+
+        for o in gc.get_objects():
+            kind = type(o)
+            if kind is Node:
+                for name, value in o.saved.items():
+                    note(value, f"{name} saved by {o.op}, {o.line}")
+            elif issubclass(kind, Variable):
+                note(o.array, _variable(o))
+                if o._grad is not None:
+                    note(o._grad.array, f"gradient of {o.describe()}")
+        return [
+            f"{b.requested:,} bytes: {'; '.join(wanted[id(b)][:3]) or 'an array of the engine'}"
+            for b in buffers
+        ]
+
+    def start_device(self, device):
+        """Makes the pool of a device that was not used yet."""
+        device_named(device)
+
+    def watch(self, delta):
+        """Counts those who want every op to be announced to `running_op`."""
+        modes.watch(delta)
+
+    def save_copies(self, delta):
+        """Counts those who want saved values to survive in-place writes."""
+        modes.state.saving_copies += delta
+        modes.watch(delta)
+
+
+def _variable(x):
+    """A Variable by its name, or by the op that made it."""
+    made = f", result of {x.node.op}, {x.node.line}" if x.node is not None else ""
+    return x.describe() + made
+
+
+register_probe(GraphProbe())

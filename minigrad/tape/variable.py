@@ -1,0 +1,288 @@
+"""Variable = Array + .grad + the node that made it. PyTorch calls it Tensor.
+
+Operators and methods that compute are installed by `minigrad.ops` from its table.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from minigrad.arguments import flag
+from minigrad.array.array import Array, View
+from minigrad.devices.backend import device_of, values
+from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, ShapeError
+from minigrad.formulas.expression import Flows
+from minigrad.tape.interop import Interop
+from minigrad.tape.modes import state
+from minigrad.tape.node import place_line
+
+KNOWN_AS = {  # what people who come from PyTorch and NumPy try first
+    "astype": "x.to('float32')",
+    "bool": "x.to('bool')",
+    "chunk": "mg.split(x, sections=n, axis=axis)",
+    "clamp": "x.clip(low, high)",
+    "contiguous": "x.clone()",
+    "copy": "x.clone()",
+    "cpu": "x.to('cpu')",
+    "cuda": "x.to('cuda')",
+    "data": "x.detach()",
+    "dim": "x.ndim",
+    "dot": "x @ y",
+    "double": "x.to('float64')",
+    "element_size": "x.dtype.itemsize",
+    "float": "x.to('float32')",
+    "grad_fn": "x.node",
+    "half": "x.to('float32'): there is no float16",
+    "int": "x.to('int32')",
+    "is_contiguous": "x.array.is_contiguous",
+    "itemsize": "x.dtype.itemsize",
+    "long": "x.to('int64')",
+    "mT": "x.permute(0, 2, 1) of a batch of matrices, x.T of one",
+    "masked_fill": "mg.where(mask, value, x)",
+    "mm": "x @ y",
+    "movedim": "x.permute(axes)",
+    "numel": "x.size",
+    "ravel": "x.flatten()",
+    "repeat": "mg.concatenate([x] * n, axis) for the whole, mg.repeat(x, n, axis=axis) for each "
+    "element",
+    "retain_grad": "x.register_hook(f), or mg.gradients(y, x) for the gradient of a result",
+    "split": "mg.split(x, sizes=n, axis=axis) for parts of n, sections=n for n parts",
+    "swapaxes": "x.permute(axes)",
+    "t": "x.T",
+    "type": "x.to('float32')",
+    "view": "x.reshape(shape)",
+    "view_as": "x.reshape(y.shape)",
+    "zero_grad": "x.grad = None",
+}
+FUNCTIONS: set = set()  # of minigrad, not all of them methods: their names, from the table of ops
+
+
+class Variable(Interop, Flows):
+    """A value that flows through operations and remembers how it was made.
+
+    Made by `mg.variable(data)`, by operations and by `mg.zeros` and friends; not called directly.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_grad",
+        "_requires_grad",
+        "array",
+        "group",
+        "hooks",
+        "name",
+        "node",
+        "post_hooks",
+    )
+    __hash__ = object.__hash__
+
+    def __init__(self, array, node=None, requires_grad=False, name=None):
+        if not isinstance(array, Array):
+            raise ArgumentTypeError(
+                "Variable: is not called with data", type(array).__name__, "mg.variable(data)"
+            )
+        self.array, self.node, self._requires_grad = array, node, requires_grad
+        self._grad = self.group = self.hooks = self.post_hooks = None
+        self.name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        # ops make Variables without setting what is None at first: fewer stores an op
+        if attribute in ("_grad", "group", "hooks", "name", "post_hooks"):
+            return None
+        known = KNOWN_AS.get(attribute)
+        if not known and attribute[-1:] == "_" and attribute[:1] != "_":
+            known = f"x = x.{attribute[:-1]}(...): few methods write in place"
+            known = known if hasattr(type(self), attribute[:-1]) else None
+        elif attribute in FUNCTIONS:
+            known = f"mg.{attribute}(x, ...)"
+        hint = f"; here it is called {known}" if known else ""
+        raise AttributeError(f"'Variable' has no attribute '{attribute}'{hint}")
+
+    if TYPE_CHECKING:  # installed by minigrad.ops.table
+
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __rsub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __pow__(self, other: Any) -> Any: ...
+        def __matmul__(self, other: Any) -> Any: ...
+        def __lt__(self, other: Any) -> Any: ...
+        def __le__(self, other: Any) -> Any: ...
+        def __gt__(self, other: Any) -> Any: ...
+        def __ge__(self, other: Any) -> Any: ...
+        def __neg__(self) -> Any: ...
+        def __getitem__(self, index: Any) -> Any: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+
+    shape = property(lambda self: self.array.shape, doc="The sizes of the axes, a tuple.")
+    ndim = property(lambda self: len(self.array.shape), doc="The number of axes.")
+    size = property(lambda self: self.array.size, doc="The number of elements.")
+    dtype = property(lambda self: self.array.dtype, doc="The element type.")
+    strides = property(lambda self: self.array.strides, doc="Steps along the axes, in elements.")
+    nbytes = property(lambda self: self.array.nbytes, doc="Bytes of the elements.")
+    version = property(
+        lambda self: self.array.version, doc="How often the Storage was written in place."
+    )
+    refcount = property(
+        lambda self: self.array.buffer.owners, doc="How many Storages share the Buffer (clones)."
+    )
+    is_leaf = property(lambda self: self.node is None, doc="Whether no recorded op made it.")
+
+    @property
+    def device(self):
+        """The name of the device that holds the bytes."""
+        return self.array.device
+
+    def data_ptr(self):
+        """The address of the first element."""
+        if state.trace is not None:
+            state.trace.refuse_reading(self.array)
+        return self.array.address
+
+    @property
+    def requires_grad(self):
+        """Whether backward computes a gradient for it. Can be set on leaves."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value):
+        if not isinstance(value, (bool, np.bool_)):
+            raise ArgumentTypeError("requires_grad: wanted True or False", f"{value!r}")
+        if self.node is not None:
+            raise GradientError(
+                "requires_grad can be set on leaves only",
+                f"the output of {self.node.op}",
+                "use y.detach() for a leaf with the same values",
+                details=[("made at", self.node.line)],
+            )
+        if value and not self.dtype.is_float:
+            raise DTypeError(
+                "only floating point Variables can require gradients",
+                f"{self.dtype}",
+                "convert first: x.to('float32')",
+            )
+        if state.trace is not None and self._requires_grad != bool(value):
+            state.trace.change(self, f"requires_grad = {bool(value)}")
+        self._requires_grad = bool(value)
+
+    def requires_grad_(self, value=True):
+        """Sets `requires_grad` of a leaf. Returns self."""
+        self.requires_grad = value
+        return self
+
+    @property
+    def grad(self):
+        """The accumulated gradient of a leaf, or None. Assigning checks and copies in."""
+        if state.trace is not None:
+            state.trace.grad(self)
+        return self._grad
+
+    @grad.setter
+    def grad(self, value):
+        if state.trace is not None:
+            state.trace.grad(self, is_set=True)
+        if value is None:
+            self._grad = None
+            return
+        if not isinstance(value, Variable):
+            raise ArgumentTypeError(".grad: wanted a Variable or None", f"{type(value).__name__}")
+        if value.shape != self.shape or value.dtype is not self.dtype:
+            raise (ShapeError if value.shape != self.shape else DTypeError)(
+                f".grad: wanted {self.dtype}{list(self.shape)}, as the Variable",
+                f"{value.dtype}{list(value.shape)}",
+            )
+        if value.device != self.device:
+            raise DeviceError(
+                f".grad: wanted a gradient on {self.device}, as the Variable",
+                value.device,
+                f"move it: g.to({self.device!r})",
+            )
+        self._grad = Variable(device_of(value.array).convert(value.array, value.dtype))
+
+    def detach(self):
+        """The same Storage and version counter, outside the graph: never requires gradients."""
+        return Variable(self.array)
+
+    # -- gradients -----------------------------------------------------------------------------
+
+    def backward(self, dy=None, retain_graph=False, create_graph=False):
+        """Adds d(self)/d(leaf), times dy, to `.grad` of every leaf that requires gradients.
+
+        Frees what the graph saved: a second backward raises GraphFreedError.
+
+        Args:
+            dy: upstream gradient, of self's shape; left out, 1 for a self of one element.
+            retain_graph: keep the saved values for another backward.
+            create_graph: make the gradients part of a graph, for higher derivatives.
+        """
+        if retain_graph is not False:
+            retain_graph = flag("backward", "retain_graph", retain_graph)
+        if create_graph is not False:
+            create_graph = flag("backward", "create_graph", create_graph)
+        from_backward.run_backward(self, dy, retain_graph, create_graph)
+
+    def register_hook(self, hook):
+        """Calls hook(grad) when this gradient is complete, before it moves on; returns a handle.
+
+        A hook that returns a Variable of the same shape replaces the gradient. Hooks run in order.
+        """
+        return from_backward.register_hook(self, hook)
+
+    def register_post_accumulate_hook(self, hook):
+        """Calls hook(leaf) after its `.grad` was updated; returns a handle with `.remove()`."""
+        return from_backward.register_post_accumulate_hook(self, hook)
+
+    def write_check(self, what):
+        """Raises InPlaceError if writing in place now would falsify or escape autograd."""
+        from_backward.check_write(self, what)
+
+    # -- looking -------------------------------------------------------------------------------
+
+    def __repr__(self):
+        text = np.array2string(
+            values(self.array), precision=4, separator=", ", threshold=100, prefix="Variable("
+        )
+        parts = [text]
+        if not self.size and self.ndim != 1:
+            parts.append(f"shape={self.shape}")
+        if self.dtype.name != "float32":
+            parts.append(f"dtype={self.dtype}")
+        if self.device != "cpu":
+            parts.append(f"device={self.device}")
+        if self.name:
+            parts.append(f"name={self.name!r}")
+        if self.node is not None:
+            parts.append(f"node={self.node.op}")
+        elif self._requires_grad:
+            parts.append("requires_grad=True")
+        return f"Variable({', '.join(parts)})"
+
+    def describe(self):
+        """One line for error messages."""
+        name = f" '{self.name}'" if self.name else ""
+        return f"{self.dtype}{list(self.shape)}{name}"
+
+
+class _FromBackward:
+    """What `graph.backward` does for Variable: set when that module is loaded."""
+
+    run_backward = register_hook = register_post_accumulate_hook = check_write = staticmethod(
+        lambda *a: None
+    )
+
+
+from_backward = _FromBackward()
+
+
+def is_recorded_view(x):
+    """Whether x shows another Variable's Storage through a recorded op."""
+    return isinstance(x.array, View) and x.node is not None
+
+
+def written_line(array: Array):
+    """The user's line that last wrote to a Storage in place, or an empty string."""
+    return place_line(getattr(array.storage, "written_at", None))

@@ -1,0 +1,24 @@
+"""Which tests need the compiler for GPUs, and what is said where it is not installed."""
+
+import os
+
+import pytest
+
+from minigrad.devices.gpu import compiler
+
+
+def compiler_is_needed():
+    """Skips the calling module without numba-cuda, with the reason; fails where it must be there.
+
+    MINIGRAD_CUBINS=required says that it must.
+    """
+    absent = compiler.missing()
+    if absent is None:
+        return
+    if os.environ.get("MINIGRAD_CUBINS") == "required":
+        raise RuntimeError(f"CUDA kernels cannot be compiled: {absent} is not installed")
+    pytest.skip(
+        f"CUDA kernels are not compiled: {absent} is not installed (python3 start.py test installs "
+        "it on Linux on x86-64; else pip install 'minigrad[cuda]')",
+        allow_module_level=True,
+    )

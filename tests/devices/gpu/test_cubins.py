@@ -1,0 +1,87 @@
+"""Every kernel of the engine is compiled for real GPUs, here where there is none."""
+
+import pytest
+
+from minigrad.devices.gpu import compiler, optimizers
+from tests.devices.gpu import cubins
+from tests.devices.gpu.needs import compiler_is_needed
+
+compiler_is_needed()
+
+
+@pytest.fixture(scope="module")
+def made():
+    return cubins.compiled()
+
+
+def each(made):
+    """(label, how it is used, Cubin) of every kernel and kind of GPU."""
+    for label, kernels in made.items():
+        for used, found in kernels:
+            for cubin in found:
+                yield f"{label}, sm_{cubin.capability[0]}{cubin.capability[1]}", used, cubin
+
+
+def test_every_kernel_compiles_for_both(made):
+    kinds = {cubin.capability for _, _, cubin in each(made)}
+    assert kinds == set(cubins.CAPABILITIES)
+    assert sum(map(len, made.values())) > 250
+    for _, _, cubin in each(made):
+        assert cubin.code.startswith(b"\x7fELF")
+        assert cubin.name.encode() in cubin.code
+
+
+def test_no_kernel_spills(made):
+    assert [name for name, _, cubin in each(made) if cubin.spills or cubin.stack] == []
+
+
+def test_no_float64_in_kernels_that_have_no_float64_array(made):
+    plain = [(n, c.doubles) for n, used, c in each(made) if "f8*" not in used.signature]
+    assert [name for name, doubles in plain if doubles] == []
+    assert len(plain) > 400
+    assert any(cubin.doubles for _, _, cubin in each(made)), "the count counts nothing"
+
+
+def test_float64_in_steps_of_float32_is_for_the_numbers_of_the_step(made):
+    """Besides casts, one kernel of a step has `.f64`: it counts steps, and touches no parameter."""
+    found = {
+        label: [used for used, cubins in kernels if any(c.doubles for c in cubins)]
+        for label, kernels in made.items()
+        if "float64" not in label and not label.endswith(" f8")
+    }
+    found = {label: kernels for label, kernels in found.items() if kernels}
+    steps = {label: [x.elements for x in found[label]] for label in found if "step" in label}
+    assert steps == {
+        "step of Adam": [2 * optimizers.MANY],  # two factors for each parameter of a launch
+        "step of a transformer, compiled by mg.compile": [1],
+        "step of an MLP, compiled by mg.compile": [1],
+    }
+    assert set(found) - set(steps) == {"cast, backward", "cast, forward"}
+
+
+def test_blocks_fit_into_a_multiprocessor(made):
+    too_large = [
+        f"{name}: {used.threads} threads of {cubin.registers} registers"
+        for name, used, cubin in each(made)
+        if used.threads > cubin.most_threads
+    ]
+    assert too_large == []
+    shared = [name for name, used, c in each(made) if used.shared + c.shared > 48 * 1024]
+    assert shared == []
+
+
+def test_table_is_fresh(made):
+    """The same kernels; a few registers more or less, as from a changed line, are let pass."""
+    written = cubins.rows_of(cubins.PATH.read_text(encoding="utf-8"))
+    found = cubins.rows_of(cubins.page(made))
+    said = "docs/cubins.md is stale: python -m tests.devices.gpu.cubins --write"
+    assert {k: v[:2] for k, v in written.items()} == {k: v[:2] for k, v in found.items()}, said
+    if cubins.versions() in cubins.PATH.read_text(encoding="utf-8"):
+        for label, (*_, old, new) in found.items():
+            for mine, theirs in zip((old, new), written[label][2:], strict=True):
+                assert abs(mine - theirs) <= max(12, theirs // 4), f"{label}: {said}"
+
+
+def test_threads_that_registers_allow():
+    for registers, threads in ((16, 1024), (64, 1024), (65, 896), (128, 512), (255, 256)):
+        assert compiler.Cubin(b"", "", (8, 0), registers, 0, 0, 0, 0, 0).most_threads == threads

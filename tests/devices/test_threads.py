@@ -1,0 +1,247 @@
+"""The pool of threads for big kernels."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad.devices.threads import Threads, threads
+
+BIG = 300_001  # elements: above the size from which kernels are cut, and not a multiple of anything
+
+
+def test_run_calls_everything_and_the_last_in_the_caller():
+    found = {}
+
+    def note(k):
+        found[k] = threading.get_ident()
+
+    Threads(3).run(note, [(0,), (1,), (2,)])
+    assert sorted(found) == [0, 1, 2]
+    assert found[2] == threading.get_ident()
+    assert len(set(found.values())) == 3
+
+
+def test_run_again_uses_the_same_threads():
+    pool, found = Threads(2), []
+    for _ in range(20):
+        pool.run(lambda: found.append(threading.get_ident()), [(), ()])
+    assert len(found) == 40
+    assert len(set(found)) == 2
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_run_exception_of_any_call_is_raised_when_all_have_ended(bad):
+    pool, ended = Threads(3), []
+
+    def work(k):
+        if k == bad:
+            raise ValueError(f"call {k}")
+        time.sleep(0.02)
+        ended.append(k)
+
+    with pytest.raises(ValueError, match=f"call {bad}"):
+        pool.run(work, [(0,), (1,), (2,)])
+    assert sorted(ended) == [k for k in range(3) if k != bad]
+    pool.run(ended.append, [(7,), (8,), (9,)])
+    assert sorted(ended)[-3:] == [7, 8, 9]
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals go to processes here")
+def test_run_interrupted_waits_for_its_calls_and_stays_usable():
+    pool, ended = Threads(2), []
+
+    def work(k):
+        if k == 0:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            time.sleep(0.2)
+        ended.append(k)
+
+    with pytest.raises(KeyboardInterrupt):
+        pool.run(work, [(0,), (1,)])
+    assert sorted(ended) == [0, 1], "memory must not be given away while a call writes to it"
+    for _ in range(5):
+        ended.clear()
+        pool.run(lambda k: ended.append(k), [(1,), (2,)])
+        assert sorted(ended) == [1, 2]
+
+
+def test_run_within_run_does_not_wait_for_itself():
+    pool, found = Threads(2), []
+
+    def outer(k):
+        pool.run(found.append, [((k, 0),), ((k, 1),)])
+
+    pool.run(outer, [(0,), (1,)])
+    assert sorted(found) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def test_run_from_several_threads_at_once_gives_each_its_own():
+    results = {}
+
+    def loop(k):
+        x = mg.full((BIG,), float(k))
+        results[k] = [(x * 2.0 + 1.0).sum().item() for _ in range(5)]
+
+    callers = [threading.Thread(target=loop, args=(k,)) for k in range(4)]
+    for t in callers:
+        t.start()
+    for t in callers:
+        t.join()
+    assert results == {k: [(2 * k + 1) * BIG] * 5 for k in range(4)}
+
+
+# -- kernels -------------------------------------------------------------------------------------
+
+
+def of_big_arrays():
+    rng = np.random.default_rng(0)
+    x = mg.variable(rng.normal(size=(601, 503)).astype("f4"))
+    row = mg.variable(rng.normal(size=503).astype("f4"))
+    column = mg.variable(rng.normal(size=(601, 1)).astype("f4"))
+    cube = mg.variable(rng.normal(size=(3, 250, 401)).astype("f4"))
+    return {
+        "flat": x * x + 1.0,
+        "broadcast row": x + row,
+        "broadcast column": x * column,
+        "transposed": x.T.exp(),
+        "strided": x[::-1, ::2] * 3.0,
+        "first axis of 3": cube + cube,
+        "in place": x.clone().add_(row),
+        "comparison": x > 0.0,
+        "cast": x.to("int64"),
+        "sum of rows": x.sum(1),
+        "sum of columns": x.sum(0),
+        "maximum of all": x.max(),
+        "softmax": mg.softmax(x),
+        "softmax of columns": mg.softmax(x, 0),
+        "argmax": x.argmax(1),
+        "matmul": x.T @ x,
+        "cumsum": x.cumsum(1),
+    }
+
+
+@pytest.fixture
+def results(monkeypatch):
+    def with_count(count):
+        monkeypatch.setattr(threads, "count", count)
+        return {k: v.numpy().copy() for k, v in of_big_arrays().items()}
+
+    return with_count
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+def test_big_kernels_give_the_same_bits_for_any_number_of_threads(results, count):
+    one, many = results(1), results(count)
+    for name, want in one.items():
+        np.testing.assert_array_equal(many[name], want, err_msg=name)
+
+
+def test_big_kernels_are_cut(monkeypatch):
+    monkeypatch.setattr(threads, "count", 3)
+    calls = []
+    run = Threads.run
+
+    def noted(self, function, lists):
+        lists = list(lists)
+        calls.append(len(lists))
+        run(self, function, lists)
+
+    monkeypatch.setattr(Threads, "run", noted)
+    x = mg.ones((BIG,))
+    calls.clear()
+    y = x * 2.0
+    assert calls == [3]
+    assert y.sum().item() == 2 * BIG
+    calls.clear()
+    assert (mg.ones((100,)) * 2.0).sum().item() == 200
+    assert not calls, "small kernels are not worth it"
+
+
+def test_backward_of_big_arrays_is_the_same_for_any_number_of_threads(monkeypatch):
+    def gradient(count):
+        monkeypatch.setattr(threads, "count", count)
+        w = mg.variable(np.linspace(-1, 1, BIG, dtype="f4"), requires_grad=True)
+        (mg.softmax(w.reshape((1, -1)) * 3.0) * w.tanh()).sum().backward()
+        return w.grad.numpy().copy()
+
+    np.testing.assert_array_equal(gradient(1), gradient(3))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_forked_child_runs_big_kernels():
+    x = mg.ones((BIG,))
+    before = (x * 2.0).sum().item()  # the parent's threads exist now; the child has none of them
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # that there are threads is the point
+        child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            right = all((x * 2.0).sum().item() == before for _ in range(3))
+            matrix = mg.ones((400, 500))
+            right = right and bool((matrix @ matrix.T == 500.0).all())
+            status = 0 if right else 2
+        finally:
+            os._exit(status)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        time.sleep(0.01)
+    else:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+        pytest.fail("the child hangs")
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert (x * 2.0).sum().item() == before
+
+
+@pytest.mark.parametrize(("chosen", "count"), [("1", 1), ("3", 3), ("0", 1)])
+def test_number_of_threads_can_be_chosen(chosen, count):
+    code = "from minigrad.devices.threads import threads; print(threads.count)"
+    env = os.environ | {"MINIGRAD_THREADS": chosen}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True
+    )
+    assert int(done.stdout) == count
+
+
+def test_program_ends_while_threads_sleep():
+    code = "import minigrad as mg; print(float((mg.ones((400_000,)) * 2.0).sum()))"
+    env = os.environ | {"MINIGRAD_THREADS": "3"}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True, text=True, env=env, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.stdout.strip(), done.stderr, done.returncode) == ("800000.0", "", 0)
+
+
+AT_THE_END = """
+import os
+import minigrad as mg
+class Last:
+    def __init__(self):
+        self.x, self.write = mg.ones((400_000,)), os.write
+    def __del__(self):
+        self.write(1, b"%d" % (self.x * 2.0).sum().item())
+last = Last()
+(last.x * 2.0).sum()
+"""
+
+
+def test_big_kernels_while_the_program_ends():
+    env = os.environ | {"MINIGRAD_THREADS": "3"}
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_END],
+        capture_output=True, text=True, env=env, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr, done.returncode) == ("800000", "", 0)

@@ -95,6 +95,11 @@ column_of = _define("column_of")  # the index along the last axis, as an int
 cast_float = _define("cast_float")  # an int or bool as a float
 
 
+def sign(x):
+    """-1, 0 or 1; NaN stays NaN."""
+    return where(x > 0, 1, where(x < 0, -1, x))
+
+
 def zero_of(x):
     """A 0 that depends on x by its shape alone: x * 0.0 is NaN where x is infinite or NaN."""
     return where(False, x, 0.0)

@@ -75,15 +75,19 @@ def refuse_unknown_arguments(name, function, given, renamed, absent):
 
     Args:
         name: what was called, for the message.
+        function: it, or the names of its arguments.
         given: keywords of the call.
         renamed: {keyword elsewhere: what it is called here}.
         absent: {keyword elsewhere: what to do without it}.
     """
-    code = getattr(function, "__code__", None)
-    if code is None or code.co_flags & inspect.CO_VARKEYWORDS:
-        return  # it looks at its keywords itself
-    count = code.co_argcount + code.co_kwonlyargcount
-    known = [n for n in code.co_varnames[code.co_posonlyargcount : count] if n != "self"]
+    if isinstance(function, tuple):
+        known = list(function)
+    else:
+        code = getattr(function, "__code__", None)
+        if code is None or code.co_flags & inspect.CO_VARKEYWORDS:
+            return  # it looks at its keywords itself
+        count = code.co_argcount + code.co_kwonlyargcount
+        known = [n for n in code.co_varnames[code.co_posonlyargcount : count] if n != "self"]
     for keyword in given:
         ours = renamed.get(keyword)
         if keyword in known:

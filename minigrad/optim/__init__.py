@@ -1,7 +1,6 @@
 """Optimizers, schedules and clipping: `mg.optim`."""
 
 from minigrad.nn.names import missing
-from minigrad.optim.algorithms import SGD, Adam, AdamW, RMSprop
 from minigrad.optim.clipping import (
     clip_grad_norm_,
     clip_grad_norm_per_param_,
@@ -10,6 +9,7 @@ from minigrad.optim.clipping import (
 )
 from minigrad.optim.names import OPTIMIZERS
 from minigrad.optim.optimizer import Optimizer
+from minigrad.optim.rules import SGD, Adagrad, Adam, AdamW, Lion, RMSprop
 from minigrad.optim.schedules import (
     Constant,
     CosineDecay,
@@ -26,12 +26,14 @@ from minigrad.optim.schedules import (
 
 __all__ = [
     "SGD",
+    "Adagrad",
     "Adam",
     "AdamW",
     "Constant",
     "CosineDecay",
     "ExponentialDecay",
     "LinearWarmup",
+    "Lion",
     "Optimizer",
     "RMSprop",
     "ReduceOnPlateau",

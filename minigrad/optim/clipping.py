@@ -8,7 +8,7 @@ import numpy as np
 from minigrad.arguments import flag, number
 from minigrad.array.array import Array
 from minigrad.devices.backend import device_named, device_of, set_values, values
-from minigrad.devices.cpu.optimizers import kernel
+from minigrad.devices.cpu.updates import clipping_kernel
 from minigrad.errors import ArgumentError, ArgumentTypeError, NonFiniteError
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn import Module
@@ -171,7 +171,9 @@ def _call(which, gradients, numbers):
         row[1].append(a.size)
     for dtype, (ks, addresses) in rows.items():
         table, some = integers("q", addresses), integers("d", [numbers[k] for k in ks])
-        kernel(which, dtype.name)(table.buffer_info()[0], len(ks), some.buffer_info()[0], 0, 0)
+        clipping_kernel(which, dtype.name)(
+            table.buffer_info()[0], len(ks), some.buffer_info()[0], 0, 0
+        )
         if len(ks) == len(numbers):
             numbers[:] = some
         else:

@@ -7,16 +7,15 @@ class DevicePass:
     """The parameters of one dtype on one device, kept while they stay the same; as `passes.Pass`.
 
     Args:
-        name: of the rule.
+        update: the formulas.Update of all rows.
         device: the device's name.
         rows: (parameter, its state or None, its group); no state: it has had no gradient yet.
-        needs_state: whether a row without state cannot be updated.
     """
 
-    def __init__(self, name, device, rows, needs_state):
-        self.name, self.device, self.place = name, device_named(device), None
+    def __init__(self, update, device, rows):
+        self.update, self.device, self.place = update, device_named(device), None
         self.entries = [
-            (p, p.array, state, group, state is not None or not needs_state)
+            (p, p.array, state, group, state is not None or not update.has_state)
             for p, state, group in rows
         ]
 
@@ -45,4 +44,4 @@ class DevicePass:
             row = array, device.contiguous(p._grad.array), slots, steps
             found.setdefault(id(group), (group, []))[1].append(row)
         for group, rows in found.values():
-            device.update(self.name, rows, group.numbers())
+            device.update(self.update, rows, group.numbers())

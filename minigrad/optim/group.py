@@ -6,13 +6,14 @@ from minigrad.array.array import Array, ndarray
 from minigrad.array.dtypes import float64
 from minigrad.devices.backend import host
 from minigrad.errors import ArgumentError, ArgumentTypeError
+from minigrad.formulas.update import flat
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn import Module, Parameter
 from minigrad.tape.modes import state
 from minigrad.tape.variable import Variable
 from minigrad.tape.writes import written
 
-MOST_NUMBERS = 8  # of a group's hyperparameters, as the kernels read them
+MOST_NUMBERS = 16  # of a group's hyperparameters, as the kernels read them
 
 
 class Group:
@@ -66,12 +67,13 @@ class Group:
         values = self._hyperparameters
         if name != "learning_rate" and values.get(name) != value:
             self._optimizer.forget_plan()  # it may need other state
-        is_complete = len(values) == len(self._optimizer.hyperparameters)
+        is_complete = len(values) == len(self._optimizer.defaults)
         if is_complete and name != "learning_rate":
             values["learning_rate"] = self.learning_rate  # a compiled step may have written it
         changed = {**values, name: value}
-        if len(changed) == len(self._optimizer.hyperparameters):
-            numbers = self._optimizer.numbers(changed)
+        if len(changed) == len(self._optimizer.defaults):
+            self._optimizer.check(changed)
+            numbers = list(flat(changed).values())
             host().prepare_write(self._array)
             ndarray(self._array)[: len(numbers)] = numbers
         values[name] = value
@@ -86,11 +88,6 @@ class Group:
         """The learning rate as it lives in memory: a float64 Variable of shape ()."""
         return Variable(self._array.view((), (), 0))
 
-    @property
-    def is_decoupled(self):
-        """Whether weight decay shrinks the parameters and not their gradients (AdamW)."""
-        return bool(getattr(self._optimizer, "is_decoupled", 0.0))
-
     def fixed(self):
         """{name: value} of the hyperparameters but the learning rate, which may be in an array."""
         return {n: v for n, v in self._hyperparameters.items() if n != "learning_rate"}
@@ -99,9 +96,13 @@ class Group:
         """{name: value} of the hyperparameters."""
         return {**self._hyperparameters, "learning_rate": self.learning_rate}
 
+    def update(self):
+        """The formulas.Update of its parameters."""
+        return self._optimizer.update_of(self._hyperparameters)
+
     def numbers(self):
-        """The hyperparameters as the kernels read them."""
-        return self._optimizer.numbers(self.as_dict())
+        """{symbol: number} of the hyperparameters, as formulas.update has them."""
+        return flat(self.as_dict())
 
     def __repr__(self):
         shown = ", ".join(f"{name}={value}" for name, value in self.as_dict().items())

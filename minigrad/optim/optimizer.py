@@ -1,11 +1,15 @@
 """Optimizer: which parameters, their state by id, and step()."""
 
 import copy
+import functools
+import inspect
 import warnings
 import weakref
+from typing import Any
 
 from minigrad.arguments import choice, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, OrphanParameterError, ShapeError
+from minigrad.formulas.update import Update, structure
 from minigrad.memory.interrupts import ready, uninterrupted
 from minigrad.nn import Parameter
 from minigrad.nn.names import NO_ARGUMENTS, refuse_unknown_arguments
@@ -24,6 +28,7 @@ from minigrad.tape.node import user_place
 from minigrad.tape.writes import written
 
 ORPHAN_RULES = ("raise", "warn", "ignore")
+_update = functools.cache(Update)
 
 
 class Optimizer:
@@ -32,30 +37,48 @@ class Optimizer:
     Given a Module it follows the module by id: parameters added or replaced later are seen. Given
     Parameters it keeps those objects. A parameter whose `.grad` is None, or that is frozen, is left
     as it is; one with a gradient of zeros still moves, by momentum and decay.
+
+    A rule is a subclass: see `rules`. defaults: {hyperparameter: value}, the learning rate first;
+    slots: names of the arrays that it keeps of a parameter; below_one: hyperparameters that are.
     """
 
-    kernel: str
-    hyperparameters: tuple
-    counts_steps = False
+    defaults: dict = {}
+    slots: tuple = ()
+    below_one: tuple = ()
+    formula: Any  # (p, g, state, h) -> the new p and state
     _scheduled: list | None
 
-    def __new__(cls, *args, **kwargs):
-        if kwargs:
-            refuse_unknown_arguments(cls.__name__, cls.__init__, kwargs, KNOWN_AS, NO_ARGUMENTS)
-        return object.__new__(cls)
+    def __init_subclass__(cls):
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        options = {**cls.defaults, "on_orphan": "raise"}
+        cls.__signature__ = inspect.Signature(
+            [inspect.Parameter("parameters", kind)]
+            + [inspect.Parameter(n, kind, default=value) for n, value in options.items()]
+        )
 
-    def __init__(self, parameters, on_orphan, **hyperparameters):
+    def __init__(self, *args, **kwargs):
+        name, known = type(self).__name__, tuple(self.__signature__.parameters)
+        refuse_unknown_arguments(name, known, kwargs, KNOWN_AS, NO_ARGUMENTS)
+        try:
+            given = self.__signature__.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentTypeError(
+                f"{name}: {error}", fix=f"it takes {', '.join(known)}"
+            ) from None
+        given.apply_defaults()
+        self._begin(**given.arguments)
+
+    def _begin(self, parameters, on_orphan, **hyperparameters):
         self.algorithm = type(self).__name__
         self.on_orphan = choice(self.algorithm, "on_orphan", on_orphan, ORPHAN_RULES)
         self.state, self._passes, self._seen = {}, None, -1
         self._schedules, self._scheduled = [], None  # weakly, and the rates that they set last
         self.groups = []
         for sources, own in split(self.algorithm, parameters):
-            unknown = set(own) - set(self.hyperparameters)
+            unknown = set(own) - set(self.defaults)
             if unknown:
                 raise ArgumentError(
-                    f"{self.algorithm}: wanted hyperparameters among "
-                    f"{', '.join(self.hyperparameters)}",
+                    f"{self.algorithm}: wanted hyperparameters among {', '.join(self.defaults)}",
                     f"{', '.join(sorted(unknown))}",
                     "; ".join(f"{KNOWN_AS[u]} for {u}" for u in sorted(unknown & KNOWN_AS.keys())),
                 )
@@ -92,19 +115,19 @@ class Optimizer:
 
     def slots_of(self, values):
         """Names of the arrays kept for a parameter, with these hyperparameters."""
-        raise NotImplementedError
+        return self.slots
 
-    def slots(self, group):
-        """Names of the arrays that a group's parameters keep."""
-        return self.slots_of(group.as_dict())
-
-    def numbers(self, values):
-        """A group's hyperparameters as the kernel reads them."""
-        raise NotImplementedError
+    def check(self, values):
+        """Raises if hyperparameters do not go together."""
 
     def checked(self, name, value):
         """A hyperparameter of the right type and range."""
-        return checked(self.algorithm, self.hyperparameters, name, value)
+        return checked(self.algorithm, self.defaults, self.below_one, name, value)
+
+    def update_of(self, values):
+        """The formulas.Update for these hyperparameters."""
+        key = structure(values)
+        return _update(type(self).formula, tuple(self.slots_of(values)), key)
 
     # -- parameters ----------------------------------------------------------------------------
 
@@ -219,25 +242,23 @@ class Optimizer:
     def _plan(self):
         rows = {}
         for group in self.groups:
-            slots = self.slots(group)
+            update = group.update()
             for p in group.parameters:
                 state = self.state_for(p, group) if p._grad is not None else self.state.get(p.id)
-                needs = bool(slots) or self.counts_steps
-                rows.setdefault((p.dtype, p.device), []).append((p, state, group, needs))
-        return [
-            pass_of(self.kernel, dtype, device, found) for (dtype, device), found in rows.items()
-        ]
+                rows.setdefault((update, p.dtype, p.device), []).append((p, state, group))
+        return [pass_of(*key, found) for key, found in rows.items()]
 
     @uninterrupted
     def state_for(self, parameter, group):
         """The state of a parameter, made or converted if need be; None where nothing is kept."""
-        slots = self.slots(group)
+        update = group.update()
+        slots, counts = update.slots, update.counts_steps
         state = self.state.get(parameter.id)
-        if not slots and not self.counts_steps:
+        if not update.has_state:
             self.state.pop(parameter.id, None)
             return None
-        if state is None or not state.fits(parameter, slots, self.counts_steps):
-            new = ParameterState(parameter, slots, self.counts_steps)
+        if state is None or not state.fits(parameter, slots, counts):
+            new = ParameterState(parameter, slots, counts)
             if state is not None and state.shape == new.shape:
                 with modes.no_grad():
                     new.take(state)

@@ -4,7 +4,7 @@ from array import array as integers
 
 from minigrad.array.array import Array
 from minigrad.devices.backend import device_of
-from minigrad.devices.cpu.optimizers import (
+from minigrad.devices.cpu.updates import (
     COUNTERS,
     HYPERPARAMETERS,
     PARAMETER,
@@ -28,18 +28,17 @@ class Pass:
     copy-on-write clone is parted, and gradients are new ones in each step.
 
     Args:
-        name: of the kernel.
+        update: the formulas.Update of all rows.
         rows: (parameter, its state or None, its group); no state: it has had no gradient yet.
-        needs_state: whether a row without state cannot be updated.
     """
 
-    def __init__(self, name, dtype, rows, needs_state):
-        self.kernel = kernel(name, dtype.name)
+    def __init__(self, update, dtype, rows):
+        self.kernel = kernel(update, dtype)
         self.table = integers("q", bytes(8 * ROW * len(rows)))
         self.entries, self.kept = [], []
         for k, (p, state, group) in enumerate(rows):
             block = state.block if state is not None else None
-            is_ready = state is not None or not needs_state
+            is_ready = state is not None or not update.has_state
             self.entries.append((p, p.array, block, state, is_ready))
             base = k * ROW
             self.table[base + PARAMETER] = p.array.address
@@ -103,12 +102,11 @@ class Pass:
         self.kept = []
 
 
-def pass_of(name, dtype, device, rows):
-    """The pass of one dtype and device; rows: (parameter, state, group, whether it needs state)."""
-    own, needs_state = [row[:3] for row in rows], any(row[3] for row in rows)
+def pass_of(update, dtype, device, rows):
+    """The pass of an Update for one dtype and device; rows: (parameter, state, group)."""
     if device == "cpu":
-        return Pass(name, dtype, own, needs_state)
-    return DevicePass(name, device, own, needs_state)
+        return Pass(update, dtype, rows)
+    return DevicePass(update, device, rows)
 
 
 def cut(sizes, parts):

@@ -56,11 +56,11 @@ def load_state_dict(optimizer, saved):
     chosen = _groups(optimizer, saved["groups"])
     found = []
     for group, hyperparameters in chosen:
-        slots = _slots(optimizer, group, hyperparameters)
+        update = optimizer.update_of({**group.as_dict(), **hyperparameters})
         members = {p.id for p in group.parameters}
         for name, p in by_name.items():
             if name in values and p.id in members:
-                found += problems(name, p, values[name], slots, optimizer.counts_steps)
+                found += problems(name, p, values[name], update.slots, update.counts_steps)
     if found:
         refuse(kind, found)
     _take(optimizer, chosen, by_name, values)
@@ -111,8 +111,3 @@ def _groups(optimizer, saved):
         own = {k: v for k, v in saved[homes.pop()].items() if k != "names"} if homes else {}
         chosen.append((group, own))
     return chosen
-
-
-def _slots(optimizer, group, hyperparameters):
-    """The state that a group needs with saved hyperparameters."""
-    return optimizer.slots_of({**group.as_dict(), **hyperparameters})

@@ -6,44 +6,46 @@ are numbers of the program.
 
 from minigrad.array.dtypes import float64
 from minigrad.devices.backend import default_device
-from minigrad.optim.formulas import FACTORS, KEEP, STEPS
+from minigrad.formulas.update import RATE, STEPS, flat
 from minigrad.tape.modes import state as modes
 from minigrad.tape.probe import run_as
 
 
-class _Rates:
-    """Numbers of a group that follow its learning rate, as Arrays of shape (), made when needed."""
+class _Numbers:
+    """The numbers of a group's update, as floats or as Arrays of shape (), made when needed."""
 
     def __init__(self, device, group):
-        self.device, self.group, self.found = device, group, {}
-        self.values = group.fixed()
+        self.device, self.update, self.found = device, group.update(), {}
+        self.values = flat(group.fixed())
         self.rate = group.learning_rate_array.array
+        self.given = {**self.values, RATE: self.rate}
 
-    def of(self, dtype):
-        """The learning rate in a dtype."""
-        return self._cast("rate", dtype, lambda: self.rate)
+    def of(self, state, dtype):
+        """All numbers, in a dtype, for a parameter with this state; counts a step of it."""
+        device, update = self.device, self.update
+        found = {}
+        if update.counts_steps:
+            steps, program = state["step"].array, update.counting
+            device.prepare_write(steps)
+            made = [device.empty((), float64) for _ in update.of_steps]
+            given = {**self.given, STEPS: steps}
+            inputs = [given[name] for name in program.inputs]
+            device.elementwise(program, inputs, (steps, *made))
+            found = {k: cast(device, x, dtype) for k, x in zip(update.of_steps, made, strict=True)}
+        every = range(len(update.numbers))
+        return [found[k] if k in found else self._number(k, dtype) for k in every]
 
-    def keep(self, dtype):
-        """1 - learning rate times decay, in a dtype."""
-        return self._cast("keep", dtype, self._keep)
-
-    def factors(self, steps, beta1, beta2, dtype):
-        """(step size, correction) of Adam in a dtype; counts a step."""
-        device = self.device
-        size, correction = (device.empty((), float64) for _ in "12")
-        device.prepare_write(steps)
-        device.elementwise(FACTORS, (steps, self.rate, beta1, beta2), (steps, size, correction))
-        return cast(device, size, dtype), cast(device, correction, dtype)
-
-    def _keep(self):
-        out = self.device.empty((), float64)
-        self.device.elementwise(KEEP, (self.rate, self.values["weight_decay"]), (out,))
-        return out
-
-    def _cast(self, name, dtype, make):
-        found = self.found.get((name, dtype))
+    def _number(self, k, dtype):
+        program = self.update.of_rate.get(k)
+        if program is None:
+            return self.update.number(k, self.values)
+        found = self.found.get((k, dtype))
         if found is None:
-            found = self.found[name, dtype] = cast(self.device, make(), dtype)
+            made = self.rate
+            if program.outputs[0].op != "symbol":
+                made = self.device.empty((), float64)
+                self.device.elementwise(program, [self.given[n] for n in program.inputs], (made,))
+            found = self.found[k, dtype] = cast(self.device, made, dtype)
         return found
 
 
@@ -64,8 +66,9 @@ def _update(optimizer, place):
     """
     device, trace = default_device(), modes.trace
     for group in optimizer.groups:
-        rates = _Rates(device, group)
-        trace.call(rates.rate, f"{optimizer.algorithm}'s numbers")
+        numbers = _Numbers(device, group)
+        update = numbers.update
+        trace.call(numbers.rate, f"{optimizer.algorithm}'s numbers")
         for p in group.parameters:
             trace.grad(p)
             if p._grad is None or not p._requires_grad:
@@ -74,12 +77,12 @@ def _update(optimizer, place):
                 state = optimizer.state_for(p, group)
             _name(trace, optimizer, p, state)
             g = device.contiguous(p._grad.array)
-            rule = STEPS[optimizer.kernel]
-            program, inputs, outputs = rule(p.array, g, state, rates)
+            slots = [state[name].array for name in update.slots]
+            inputs = (p.array, g, *slots, *numbers.of(state, p.dtype))
             device.prepare_write(p.array, place)
             if state is not None:
                 device.prepare_write(state.block)
-            device.elementwise(program, inputs, outputs)
+            device.elementwise(update.program, inputs, (p.array, *slots))
 
 
 def _name(trace, optimizer, p, state):

@@ -11,7 +11,6 @@ from minigrad.compiler.passes.sketch import Sketch
 from minigrad.compiler.program.traffic import instruction_bytes
 from minigrad.compiler.report.report import _summed
 from minigrad.compiler.trace.capture import capture
-from minigrad.optim.formulas import _rmsprop
 from tests.compiler.formulas import Formula
 from tests.compiler.replay import replay
 
@@ -47,13 +46,12 @@ def test_the_norm_of_many_gradients_has_all_of_them(count):
 
 
 def test_a_centred_average_that_rounding_pushes_below_zero_is_zero():
-    values = {
-        "p": 1.0, "g": 1.0, "s": 1.0, "a": 1.001, "rate": 0.5, "alpha": 0.99, "rest": 0.01,
-        "eps": 1.0, "decay": 0.0, "momentum": 0.0,
-    }  # fmt: skip
-    program = _rmsprop(False, True)
-    formula = Formula({name: values[name] for name in program.inputs}, np.float32, ())
-    assert formula(program.outputs[0]) == 0.5  # 1 - 0.5 * 1 / (0 + 1)
+    rule = optim.RMSprop([nn.Parameter([1.0])], 0.5, alpha=0.99, eps=1.0, centered=True)
+    update, numbers = rule.groups[0].update(), rule.groups[0].numbers()
+    values = {f"n{k}": update.number(k, numbers) for k in range(len(update.numbers))}
+    values |= {"p": 1.0, "g": 1.0, "s0": 1.0, "s1": 1.001}
+    formula = Formula(values, np.float32, ())
+    assert formula(update.program.outputs[0]) == 0.5  # 1 - 0.5 * 1 / (0 + 1)
 
 
 def test_a_capture_puts_back_where_an_array_was_written():

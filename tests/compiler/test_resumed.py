@@ -15,6 +15,7 @@ OPTIMIZERS = {
     "Adam": lambda m: optim.Adam(m, learning_rate=0.01),
     "AdamW": lambda m: optim.AdamW(m, learning_rate=0.01),
     "RMSprop": lambda m: optim.RMSprop(m, learning_rate=0.01),
+    "Adagrad": lambda m: optim.Adagrad(m, learning_rate=0.1, rate_decay=0.1),
 }
 
 

@@ -68,6 +68,8 @@ OPTIMIZERS = {
     "Adam": lambda m: optim.Adam(m, learning_rate=0.01, weight_decay=0.1),
     "AdamW": lambda m: optim.AdamW(m, learning_rate=0.01, weight_decay=0.1),
     "RMSprop": lambda m: optim.RMSprop(m, learning_rate=0.01, weight_decay=0.01),
+    "Adagrad": lambda m: optim.Adagrad(m, learning_rate=0.1, rate_decay=0.1),
+    "Lion": lambda m: optim.Lion(m, learning_rate=0.001, weight_decay=0.1),
     "centred": lambda m: optim.RMSprop(m, learning_rate=0.01, momentum=0.9, centered=True),
 }
 CASES = {

@@ -225,11 +225,12 @@ def test_an_entry_that_is_gone_raises_as_python_does():
 
 
 def test_entries_that_the_step_counts_are_left_alone():
-    counts = {"calls": 0, "rate": 1.0}
+    counts = {"calls": 0, "again": 0, "rate": 1.0}
 
     @mg.compile
     def step(x):
         counts["calls"] = counts["calls"] + 1
+        counts["again"] += counts["calls"] > 0
         return x * counts["rate"]
 
     for k in range(6):

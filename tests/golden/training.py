@@ -25,6 +25,8 @@ OPTIMIZERS = {
         "RMSprop",
         {"learning_rate": 0.005, "momentum": 0.5, "alpha": 0.9},
     ),
+    "adagrad": ("Adagrad", {"learning_rate": 0.1}),
+    "adagrad_decay": ("Adagrad", {"learning_rate": 0.1, "rate_decay": 0.1, "weight_decay": 0.05}),
     "rmsprop_centered": ("RMSprop", {"learning_rate": 0.005, "centered": True}),
 }
 
@@ -62,6 +64,8 @@ def trajectory(kind, keywords):
     parameters = [values[name].requires_grad_() for name in ("w", "b")]
     keywords = dict(keywords)
     rate = keywords.pop("learning_rate")
+    if "rate_decay" in keywords:
+        keywords["lr_decay"] = keywords.pop("rate_decay")
     optimizer = getattr(torch.optim, kind)(parameters, lr=rate, **keywords)
     seen = [[p.detach().numpy().copy() for p in parameters]]
     for step in range(1, STEPS + 1):

@@ -269,6 +269,7 @@ _optimizer("momentum", lambda p: optim.SGD(p, 0.1, momentum=0.9, nesterov=True))
 _optimizer("adam", lambda p: optim.Adam(p, 0.1))
 _optimizer("adamw", lambda p: optim.AdamW(p, 0.1))
 _optimizer("rmsprop", lambda p: optim.RMSprop(p, 0.1))
+_optimizer("adagrad", lambda p: optim.Adagrad(p, 0.1))
 
 
 @scenario

@@ -328,6 +328,7 @@ OPTIMIZERS = {
     "adam": lambda p: optim.Adam(p, 0.1),
     "adamw": lambda p: optim.AdamW(p, 0.1),
     "rmsprop": lambda p: optim.RMSprop(p, 0.1),
+    "adagrad": lambda p: optim.Adagrad(p, 0.1),
 }
 SCHEDULES = [
     lambda o: optim.CosineDecay(o, 10),

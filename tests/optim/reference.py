@@ -41,6 +41,19 @@ def rmsprop(
     return p - rate * g
 
 
+def adagrad(p, g, s, rate, rate_decay=0.0, weight_decay=0.0, eps=1e-10):
+    g = g + weight_decay * p
+    t = s["t"] = s.get("t", 0) + 1
+    s["q"] = s.get("q", 0.0) + g * g
+    return p - rate / (1 + (t - 1) * rate_decay) * g / (np.sqrt(s["q"]) + eps)
+
+
+def lion(p, g, s, rate, betas=(0.9, 0.99), weight_decay=0.0):
+    m = s.get("m", 0.0)
+    s["m"] = betas[1] * m + (1 - betas[1]) * g
+    return p * (1 - rate * weight_decay) - rate * np.sign(betas[0] * m + (1 - betas[0]) * g)
+
+
 CASES = [
     ("SGD", sgd, {}),
     ("SGD", sgd, {"weight_decay": 0.1}),
@@ -55,4 +68,8 @@ CASES = [
     ("RMSprop", rmsprop, {"momentum": 0.9}),
     ("RMSprop", rmsprop, {"centered": True}),
     ("RMSprop", rmsprop, {"centered": True, "momentum": 0.5}),
+    ("Adagrad", adagrad, {}),
+    ("Adagrad", adagrad, {"rate_decay": 0.1, "weight_decay": 0.1, "eps": 1e-3}),
+    ("Lion", lion, {}),
+    ("Lion", lion, {"betas": (0.5, 0.8), "weight_decay": 0.1}),
 ]

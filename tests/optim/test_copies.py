@@ -15,6 +15,8 @@ KINDS = {
     "Adam": lambda p: optim.Adam(p, 0.05),
     "AdamW": lambda p: optim.AdamW(p, 0.05),
     "RMSprop": lambda p: optim.RMSprop(p, 0.01, momentum=0.5, centered=True),
+    "Adagrad": lambda p: optim.Adagrad(p, 0.1, rate_decay=0.1),
+    "Lion": lambda p: optim.Lion(p, 0.01),
     "groups": lambda p: optim.Adam(
         [{"parameters": p[0], "learning_rate": 0.1}, {"parameters": p[1], "betas": (0.5, 0.6)}]
     ),

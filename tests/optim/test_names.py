@@ -78,7 +78,7 @@ def test_missing_name_says_what_it_is_called_here(name, message):
 
 def test_step_and_zero_grad_before_any_backward_do_nothing():
     p = nn.Parameter([1.0, 2.0])
-    for kind in (optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop):
+    for kind in (optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop, optim.Adagrad, optim.Lion):
         for given in ([p], nn.Linear(2, 2)):
             optimizer = kind(given, weight_decay=0.5)
             optimizer.zero_grad()

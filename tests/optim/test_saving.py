@@ -32,6 +32,8 @@ OPTIMIZERS = {
     "Adam": {"weight_decay": 0.1},
     "AdamW": {},
     "RMSprop": {"momentum": 0.5, "centered": True},
+    "Adagrad": {"rate_decay": 0.1},
+    "Lion": {},
 }
 
 

@@ -22,7 +22,7 @@ def load(name):
     return module
 
 
-@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "RMSprop"])
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Lion"])
 def test_training_keeps_nodes_and_bytes_flat(kind):
     gc.collect()
     before = mg.memory.stats()["live_nodes"]  # what other tests still hold

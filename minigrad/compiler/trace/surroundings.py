@@ -143,8 +143,8 @@ class Walk:
         for k, (op, name) in enumerate(instructions):
             if op in ("STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF"):
                 self.stored.add(name)
-            elif op == "STORE_SUBSCR" and instructions[k - 1][0] == "LOAD_CONST":
-                self.stored.add(instructions[k - 1][1])
+            elif op in ("STORE_SUBSCR", "COPY") and instructions[k - 1][0] == "LOAD_CONST":
+                self.stored.add(instructions[k - 1][1])  # x["n"] = ..., or x["n"] += ...
             elif op == "LOAD":
                 if name in given:
                     if type(given[name]) not in (

@@ -11,11 +11,11 @@ from minigrad.array.layout import byte_extent, size_of
 from minigrad.devices.cpu.copies import Copies
 from minigrad.devices.gpu.elementwise.programs import GpuPrograms
 from minigrad.devices.gpu.indexing import Indexing
-from minigrad.devices.gpu.optimizers import Updates
 from minigrad.devices.gpu.product.convolution import Convolution
 from minigrad.devices.gpu.product.matmul import Matmul
 from minigrad.devices.gpu.random import Random
 from minigrad.devices.gpu.scan import Scan
+from minigrad.devices.gpu.updates import Updates
 from minigrad.devices.gpu.windows import Windows
 from minigrad.errors import DeviceError
 from minigrad.formulas.expression import Program, call, logical_and, symbol

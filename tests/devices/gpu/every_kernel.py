@@ -25,7 +25,7 @@ ANY_DTYPE = (  # ops whose kernels are written by hand, for every dtype
 )  # fmt: skip
 STEPS = {
     "SGD": ("SGD", {}), "momentum": ("SGD", {"momentum": 0.9}), "Adam": ("Adam", {}),
-    "RMSprop": ("RMSprop", {}),
+    "RMSprop": ("RMSprop", {}), "Adagrad": ("Adagrad", {}), "Lion": ("Lion", {}),
 }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from minigrad.devices.gpu import compiler, optimizers
+from minigrad.devices.gpu import compiler, updates
 from tests.devices.gpu import cubins
 from tests.devices.gpu.needs import compiler_is_needed
 
@@ -52,7 +52,8 @@ def test_float64_in_steps_of_float32_is_for_the_numbers_of_the_step(made):
     found = {label: kernels for label, kernels in found.items() if kernels}
     steps = {label: [x.elements for x in found[label]] for label in found if "step" in label}
     assert steps == {
-        "step of Adam": [2 * optimizers.MANY],  # two factors for each parameter of a launch
+        "step of Adam": [2 * updates.MANY],  # two factors for each parameter of a launch
+        "step of Adagrad": [updates.MANY],
         "step of a transformer, compiled by mg.compile": [1],
         "step of an MLP, compiled by mg.compile": [1],
     }

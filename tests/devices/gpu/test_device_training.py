@@ -12,6 +12,8 @@ OPTIMIZERS = {
     "plain sgd": lambda m: mg.optim.SGD(m, 0.1),
     "adam": lambda m: mg.optim.Adam(m, 0.01, weight_decay=1e-3),
     "adamw": lambda m: mg.optim.AdamW(m, 0.01),
+    "adagrad": lambda m: mg.optim.Adagrad(m, 0.1, rate_decay=0.1, weight_decay=0.01),
+    "lion": lambda m: mg.optim.Lion(m, 0.001, weight_decay=0.1),
     "rmsprop": lambda m: mg.optim.RMSprop(m, 0.01, momentum=0.5, centered=True, eps=1e-3),
 }
 

@@ -5,7 +5,7 @@ import pytest
 
 import minigrad as mg
 from minigrad.array.dtypes import as_dtype
-from minigrad.devices.gpu import optimizers
+from minigrad.devices.gpu import updates
 from tests.devices.gpu.machine import Machine
 
 RNG = np.random.default_rng(4)
@@ -21,8 +21,18 @@ CASES = {
     "rmsprop": (mg.optim.RMSprop, {"learning_rate": 0.1, "weight_decay": 0.2}),
     "rmsprop momentum": (mg.optim.RMSprop, {"learning_rate": 0.1, "momentum": 0.7}),
     "rmsprop centred": (mg.optim.RMSprop, {"learning_rate": 0.1, "centered": True}),
+    "adagrad": (mg.optim.Adagrad, {"learning_rate": 0.1, "rate_decay": 0.2}),
+    "lion": (mg.optim.Lion, {"learning_rate": 0.1, "weight_decay": 0.2}),
     "rmsprop all": (mg.optim.RMSprop, {"momentum": 0.7, "centered": True, "alpha": 0.9}),
 }
+KEPT = []  # groups know their optimizers weakly
+
+
+def group_of(rule, **options):
+    """The group of an optimizer that nobody else has."""
+    optimizer = rule([mg.nn.Parameter([1.0])], **options)
+    KEPT.append(optimizer)
+    return optimizer.groups[0]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -31,8 +41,8 @@ def test_steps_equal_the_cpu(case, dtype):
     machine, (rule, options) = Machine(), CASES[case]
     parameters = [mg.nn.Parameter(RNG.normal(size=s).astype(dtype)) for s in SHAPES]
     optimizer = rule(parameters, **options)
-    values = optimizer.numbers(optimizer.groups[0].as_dict())
-    slots = optimizer.slots_of(optimizer.groups[0].as_dict())
+    update, values = optimizer.groups[0].update(), optimizer.groups[0].numbers()
+    slots = update.slots
     rows = [
         (
             machine.of(p.numpy().copy()), machine.zeros(p.shape, dtype),
@@ -46,7 +56,7 @@ def test_steps_equal_the_cpu(case, dtype):
             p.grad = mg.variable(g)
         optimizer.step()
         rows = [(p, machine.of(g), *rest) for (p, _, *rest), g in zip(rows, gradients, strict=True)]
-        machine.update(optimizer.kernel, rows, values)
+        machine.update(update, rows, values)
     bound = 2e-5 if dtype == "float32" else 1e-12
     for p, (found, _, kept, _) in zip(parameters, rows, strict=True):
         np.testing.assert_allclose(machine.to_numpy(found), p.numpy(), bound, bound)
@@ -59,9 +69,9 @@ def test_a_centred_square_that_rounding_pushes_below_0_counts_as_0():
     machine = Machine()
     g = RNG.normal(size=64).astype("f4")
     p, kept = machine.zeros((64,), "f4"), [machine.zeros((64,), "f4") for _ in "sa"]
+    rule = group_of(mg.optim.RMSprop, learning_rate=0.1, alpha=0.1, centered=True)
     for _ in range(12):
-        values = [0.1, 0.1, 1e-8, 0.0, 0.0, 1.0]
-        machine.update("rmsprop", [(p, machine.of(g), kept, None)], values)
+        machine.update(rule.update(), [(p, machine.of(g), kept, None)], rule.numbers())
     square, average = map(machine.to_numpy, kept)
     assert (square < average * average).any()
     assert np.isfinite(machine.to_numpy(p)).all()
@@ -70,7 +80,8 @@ def test_a_centred_square_that_rounding_pushes_below_0_counts_as_0():
 def test_launches_are_shared_by_many_parameters():
     machine = Machine()
     rows = [(machine.zeros((3,), "f4"), machine.zeros((3,), "f4"), (), None) for _ in range(20)]
-    machine.update("sgd", rows, [0.1, 0.0, 0.0, 0.0])
+    rule = group_of(mg.optim.SGD)
+    machine.update(rule.update(), rows, rule.numbers())
     assert len(machine.launched) == 3
 
 
@@ -80,8 +91,9 @@ def test_parameters_keep_their_own_step_counts():
     g = machine.of(np.ones(1, "f4"))
     kept = [[machine.zeros((1,), "f4") for _ in "mv"] for _ in "ab"]
     rows = [(p[k], g, kept[k], steps[k]) for k in range(2)]
-    machine.update("adam", rows[:1], [0.1, 0.9, 0.999, 1e-8, 0.0, 0.0])
-    machine.update("adam", rows, [0.1, 0.9, 0.999, 1e-8, 0.0, 0.0])
+    rule = group_of(mg.optim.Adam, learning_rate=0.1)
+    machine.update(rule.update(), rows[:1], rule.numbers())
+    machine.update(rule.update(), rows, rule.numbers())
     assert [machine.to_numpy(s)[0] for s in steps] == [2, 1]
     np.testing.assert_allclose([machine.item(x) for x in p], [-0.2, -0.1], 1e-5)
 
@@ -100,4 +112,4 @@ def test_squares_and_scale(dtype):
 
 
 def test_parameters_of_any_size_have_blocks():
-    assert optimizers.shares([0, 1, 1025, 10**9]) == [0, 0, 1, 3, 3 + optimizers.MOST]
+    assert updates.shares([0, 1, 1025, 10**9]) == [0, 0, 1, 3, 3 + updates.MOST]

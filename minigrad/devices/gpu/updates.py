@@ -1,0 +1,235 @@
+"""Optimizer steps on a GPU: one launch updates several parameters.
+
+A kernel takes the pointers of MANY parameters; block b works on the parameter whose range of blocks
+it lies in. Where there are fewer parameters the rest have no blocks.
+"""
+
+import functools
+import itertools
+from typing import Any, NamedTuple
+
+from minigrad.array.dtypes import float64
+from minigrad.devices import loader
+from minigrad.devices.gpu.entries import CODE
+from minigrad.devices.gpu.kernel import gpu_kernel
+from minigrad.devices.gpu.text import GpuEmitter
+from minigrad.formulas.emitter import TYPE_OF, Operand
+from minigrad.formulas.update import STEPS
+
+MANY = 8  # parameters of a launch
+THREADS, EACH, MOST = 256, 4, 512  # of a block; elements a thread at least; blocks a parameter
+
+
+class Form(NamedTuple):
+    """What a function takes; numbers are of the element's type.
+
+    Attributes:
+        arrays: of each parameter, before (n, block, blocks).
+        shared: pointers that all parameters have in common.
+        own: numbers that each parameter has of its own.
+        numbers: that all have in common.
+        is_indexed: whether it is told which of the launch's parameters it works on.
+    """
+
+    arrays: tuple
+    shared: tuple = ()
+    own: tuple = ()
+    numbers: tuple = ()
+    is_indexed: bool = False
+
+
+CLIPPING = {
+    "squares": Form(("x",), ("sums",)),
+    "scale": Form(("x",), own=("factor",)),
+}
+
+
+@functools.cache
+def clipping_kernel(name, code):
+    """The kernel of one of CLIPPING; see `kernel`."""
+    return kernel(name, CLIPPING[name], loader.source("gpu_clipping"), code)
+
+
+@functools.cache
+def update_kernel(update, dtype):
+    """The kernel of a formulas.Update for parameters of a dtype; see `kernel`."""
+    code, states = CODE[dtype.name], [f"s{k}" for k in range(len(update.slots))]
+    every = [f"n{k}" for k in range(len(update.numbers))]
+    own = [f"n{k}" for k in update.of_steps]
+    arrays = ["p", "g", *states]
+    operands = [Operand(name, dtype, "i", True) for name in arrays]
+    operands += [Operand(name, "f", None, False) for name in every]
+    emitter = GpuEmitter(operands, TYPE_OF[dtype.name])
+    values = [emitter.stored(e, dtype) for e in update.program.outputs]
+    numbers = [n for n in every if n not in own]
+    shared, index = (["factors"], ["k"]) if own else ([], [])
+    names = [*arrays, "n", "block", "blocks", *shared, *index, *numbers]
+    lines = [
+        "@exact_jit",
+        f"def update({', '.join(names)}):",
+        *(f"    {x} = factors[{len(own)} * k + {j}]" for j, x in enumerate(own)),
+        *(f"    {x}" for x in emitter.row),
+        "    first = block * cuda.blockDim.x + cuda.threadIdx.x",
+        "    for i in range(first, n, blocks * cuda.blockDim.x):",
+        *(f"        {x}" for x in emitter.lines),
+        *(f"        {x}[i] = {v}" for x, v in zip(["p", *states], values, strict=True)),
+    ]
+    form = Form(tuple(arrays), tuple(shared), numbers=tuple(numbers), is_indexed=bool(own))
+    includes = tuple(sorted(emitter.includes))
+    return kernel("update", form, "\n".join(lines) + "\n", code, includes)
+
+
+def kernel(name, form, text, code, includes=()):
+    """The GpuKernel that calls a function for MANY parameters.
+
+    Its arguments: the arrays of each parameter, the shared pointers; elements and first block of
+    each parameter, and the number of blocks; own numbers of each parameter, common numbers.
+
+    Args:
+        name, form: of the function.
+        text: source that defines it.
+        code: of the element type, which the source calls T.
+    """
+    every = range(MANY)
+    arrays = [[f"{a}_{k}" for a in form.arrays] for k in every]
+    own = [[f"{a}_{k}" for a in form.own] for k in every]
+    names = [
+        *(a for each in arrays for a in each), *form.shared,
+        *(f"size{k}" for k in every), *(f"first{k}" for k in range(MANY + 1)),
+        *(a for each in own for a in each), *form.numbers,
+    ]  # fmt: skip
+    words = [
+        *[f"{code}*"] * (MANY * len(form.arrays) + len(form.shared)),
+        *["i8"] * (2 * MANY + 1),
+        *[code] * (MANY * len(form.own) + len(form.numbers)),
+    ]
+    lines = ["    b = I8(cuda.blockIdx.x)"]
+    for k in every:
+        place = [f"size{k}", f"b - first{k}", f"first{k + 1} - first{k}"]
+        index = [f"I8({k})"] if form.is_indexed else []
+        more = [*form.shared, *index, *own[k], *form.numbers]
+        lines.append(f"    {'elif' if k else 'if'} b < first{k + 1}:")
+        lines.append(f"        {name}({', '.join([*arrays[k], *place, *more])})")
+    head = [f"T = {code.upper()}\n", text, f"\ndef kernel({', '.join(names)}):"]
+    return gpu_kernel("\n".join([*head, *lines, ""]), " ".join(words), includes)
+
+
+@functools.cache
+def counting_kernel(update, code):
+    """Counts a step of MANY parameters at most; writes the numbers of an Update that it decides.
+
+    In float64, as on the CPU.
+    """
+    program, every = update.counting, range(MANY)
+    operands = [
+        Operand(n, float64, "0", False) if n == STEPS else Operand(n, "f", None, False)
+        for n in program.inputs
+    ]
+    emitter = GpuEmitter(operands, "F8")
+    emitter.registers[STEPS] = "steps[0]"
+    values = [emitter.stored(e, float64) for e in program.outputs]
+    count, numbers = len(update.of_steps), [n for n in program.inputs if n != STEPS]
+    lines = [
+        "@exact_jit",
+        f"def count_step({', '.join(['steps', 'factors', 'k', *numbers])}):",
+        *(f"    {x}" for x in emitter.row),
+        f"    steps[0] = {values[0]}",
+        *(f"    factors[{count} * k + {j}] = T({v})" for j, v in enumerate(values[1:])),
+        "",
+        "",
+        f"def kernel({', '.join([*(f'steps{k}' for k in every), 'factors', *numbers, 'count'])}):",
+        "    k = cuda.grid(1)",
+        "    if k >= count:",
+        "        return",
+    ]
+    for k in every:
+        lines.append(f"    {'elif' if k else 'if'} k == {k}:")
+        call = ", ".join([f"steps{k}", "factors", f"I8({k})", *numbers])
+        lines.append(f"        count_step({call})")
+    words = [*["f8*"] * MANY, f"{code}*", *["f8"] * len(numbers), "i8"]
+    text = "\n".join([f"T = {code.upper()}\n", *lines, ""])
+    kernel = gpu_kernel(text, " ".join(words), tuple(sorted(emitter.includes)))
+    return kernel, numbers
+
+
+def _clipping(name, arrays):
+    return clipping_kernel(name, CODE[arrays[0].dtype.name])
+
+
+def shares(sizes):
+    """[first block of each, ..., all blocks] for parameters of these sizes."""
+    firsts = [0]
+    for n in sizes:
+        blocks = max(1, min(MOST, -(-n // (THREADS * EACH)))) if n else 0
+        firsts.append(firsts[-1] + blocks)
+    return firsts
+
+
+class Updates:
+    """Updates of parameters of one dtype that have the same hyperparameters."""
+
+    def update(self, update, rows, values):
+        """One step of a formulas.Update.
+
+        Args:
+            rows: per parameter (p, g, slots, steps): Arrays, contiguous, of one dtype and size; the
+                slots as the update orders them; steps: float64, the steps taken, or None.
+            values: {symbol: number} of the hyperparameters.
+        """
+        dtype = rows[0][0].dtype
+        kernel = update_kernel(update, dtype)
+        every = range(len(update.numbers))
+        numbers = [update.number(k, values) for k in every if k not in update.of_steps]
+        for first in range(0, len(rows), MANY):
+            part = rows[first : first + MANY]
+            shared = (self._counted(update, dtype, part, values),) if update.of_steps else ()
+            self._run(kernel, [(p, g, *slots) for p, g, slots, _ in part], shared, (), numbers)
+
+    def _counted(self, update, dtype, rows, values):
+        """The numbers of this step, of each parameter."""
+        kernel, names = counting_kernel(update, CODE[dtype.name])
+        factors = self.empty((MANY, len(update.of_steps)), dtype)
+        steps = [row[3] for row in rows]
+        steps += [steps[0]] * (MANY - len(rows))
+        self.launch(kernel, 1, 32, (*steps, factors, *(values[n] for n in names), len(rows)))
+        return factors
+
+    def squares(self, arrays):
+        """The sum of squares of each of contiguous Arrays of one dtype, floats. Waits for the GPU.
+
+        A block sums in the arrays' dtype, the blocks' sums are added in float64.
+        """
+        found = []
+        for first in range(0, len(arrays), MANY):
+            part = arrays[first : first + MANY]
+            firsts = shares([x.size for x in part])
+            sums = self.empty((max(1, firsts[-1]),), part[0].dtype)
+            self._run(_clipping("squares", part), [(x,) for x in part], (sums,), (), ())
+            whole = self.to_numpy(sums).astype(float64.numpy)
+            found += [float(whole[a:b].sum()) for a, b in itertools.pairwise(firsts)]
+        return found
+
+    def scale(self, arrays, factors):
+        """Multiplies contiguous Arrays of one dtype by a float each."""
+        for first in range(0, len(arrays), MANY):
+            part = arrays[first : first + MANY]
+            own = factors[first : first + MANY]
+            self._run(_clipping("scale", part), [(x,) for x in part], (), own, ())
+
+    def _run(self, kernel, arrays, shared, own, common):
+        """One launch; arrays: per parameter, the first of them says its size."""
+        sizes = [each[0].size for each in arrays]
+        firsts = shares(sizes)
+        if not firsts[-1]:
+            return
+        empty = MANY - len(arrays)
+        operands = (
+            *(a for each in arrays for a in each), *arrays[0] * empty, *shared,
+            *sizes, *[0] * empty, *firsts, *firsts[-1:] * empty,
+            *own, *[0.0] * (empty if own else 0), *common,
+        )  # fmt: skip
+        self.launch(kernel, firsts[-1], THREADS, operands)
+
+    launch: Any  # these the device gives
+    empty: Any
+    to_numpy: Any

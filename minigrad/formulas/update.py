@@ -1,0 +1,145 @@
+"""What an optimizer's formula becomes: a Program for each element, and numbers for all of them.
+
+Most of a rule's arithmetic is about numbers alone: 1 - beta1, or what corrects a bias at step t. It
+is found in the formula, and done once a step in float64. The rest is done for every element, in the
+parameter's dtype.
+"""
+
+import functools
+
+from minigrad.formulas.expression import (
+    Expression,
+    Program,
+    evaluate,
+    substitute,
+    symbol,
+    symbols_of,
+)
+
+STEPS, RATE = "h_t", "h_learning_rate"  # symbols: the parameter's steps, this one too; the rate
+
+
+class Hyperparameters:
+    """What a formula knows of its group: a symbol for a number, a bool as it is.
+
+    A number that is 0 is 0.0, so that a formula can leave out what it would multiply. `t`: how many
+    steps the parameter has had, this one included.
+    """
+
+    def __init__(self, structure):
+        self.t = symbol(STEPS)
+        for name, value in structure:
+            if isinstance(value, tuple):
+                value = tuple(symbol(f"h_{name}_{k}") for k in range(len(value)))
+            elif not isinstance(value, bool) and value:
+                value = symbol(f"h_{name}")
+            setattr(self, name, value)
+
+
+def structure(values):
+    """What decides which formula a group has: its hyperparameters, with 1.0 for numbers but 0.
+
+    >>> structure({"learning_rate": 0.0, "betas": (0.9, 0.99), "eps": 0.1, "is_fast": True})
+    (('learning_rate', 1.0), ('betas', (1.0, 1.0)), ('eps', 1.0), ('is_fast', True))
+    """
+    found = []
+    for name, value in values.items():
+        if isinstance(value, tuple):
+            value = (1.0,) * len(value)
+        elif not isinstance(value, bool):
+            value = 1.0 if value or name == "learning_rate" else 0.0
+        found.append((name, value))
+    return tuple(found)
+
+
+def flat(values):
+    """{symbol: number} of hyperparameters: pairs as two, bools as 0 and 1.
+
+    >>> flat({"learning_rate": 0.5, "betas": (0.9, 0.99)})
+    {'h_learning_rate': 0.5, 'h_betas_0': 0.9, 'h_betas_1': 0.99}
+    """
+    found = {}
+    for name, value in values.items():
+        if isinstance(value, tuple):
+            found.update({f"h_{name}_{k}": float(v) for k, v in enumerate(value)})
+        else:
+            found[f"h_{name}"] = float(value)
+    return found
+
+
+class Update:
+    """One step of one parameter.
+
+    Args:
+        formula: (p, g, state, h) -> the new p, and the new values of `state`.
+        slots: names of the arrays in `state`, in order.
+        structure: of the hyperparameters.
+
+    Attributes:
+        program: inputs p, g, s0, s1, ..., n0, n1, ...; outputs p, s0, s1, ...
+        numbers: what n0, n1, ... are: formulas over hyperparameters and steps.
+        of_steps: which numbers depend on the steps that the parameter has had.
+        symbols: those of the hyperparameters, as `flat` orders them.
+    """
+
+    def __init__(self, formula, slots, structure):
+        self.slots, self.symbols = tuple(slots), tuple(flat(dict(structure)))
+        state = [f"s{k}" for k in range(len(self.slots))]
+        h = Hyperparameters(structure)
+        outputs = formula(symbol("p"), symbol("g"), tuple(map(symbol, state)), h)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        assert len(outputs) == 1 + len(state), f"wanted p, {', '.join(self.slots)}"
+        self.numbers, cache = [], {}
+        outputs = [self._of_elements(e, cache) for e in outputs]
+        inputs = ["p", "g", *state, *(f"n{k}" for k in range(len(self.numbers)))]
+        self.program = Program(inputs, outputs)
+        self.of_steps = tuple(k for k, e in enumerate(self.numbers) if STEPS in symbols_of(e))
+
+    @property
+    def counts_steps(self):
+        """Whether it depends on how many steps the parameter has had."""
+        return bool(self.of_steps)
+
+    @property
+    def has_state(self):
+        """Whether anything is kept of a parameter."""
+        return bool(self.slots) or self.counts_steps
+
+    def _of_elements(self, e, cache):
+        """The formula with a symbol n0, n1, ... for each part that is about numbers alone."""
+        found = cache.get(e)
+        if found is not None:
+            return found
+        used = symbols_of(e)
+        if used and all(name.startswith("h_") for name in used):
+            found = symbol(f"n{len(self.numbers)}")
+            self.numbers.append(e)
+        elif e.op in ("symbol", "constant"):
+            found = e
+        else:
+            found = Expression(e.op, *[self._of_elements(a, cache) for a in e.args])
+        cache[e] = found
+        return found
+
+    def number(self, k, values):
+        """Number k as a float. values: {symbol: number}."""
+        return float(evaluate(self.numbers[k], values))
+
+    @functools.cached_property
+    def counting(self):
+        """Program: steps -> the steps with this one, and the numbers that depend on them."""
+        after = symbol(STEPS) + 1.0
+        mapping = {name: symbol(name) for name in self.symbols} | {STEPS: after}
+        formulas = [substitute(self.numbers[k], mapping, {}) for k in self.of_steps]
+        names = sorted({STEPS}.union(*map(symbols_of, formulas)))
+        return Program(names, [after, *formulas])
+
+    @functools.cached_property
+    def of_rate(self):
+        """{k: Program} of the numbers that depend on the learning rate and not on steps."""
+        found = {}
+        for k, e in enumerate(self.numbers):
+            names = symbols_of(e)
+            if RATE in names and STEPS not in names:
+                found[k] = Program(sorted(names), [e])
+        return found

@@ -98,7 +98,7 @@ OPS = {
     "max_pool2d": lambda x, size: mg.max_pool2d(x, size),
     "avg_pool2d": lambda x, size: mg.avg_pool2d(x, size),
     "pad": lambda x, widths, value: mg.pad(x, widths, value=value),
-    "flip": lambda x, axis: mg.flip(x, axis),
+    "flip": lambda x, axis: mg.flip(x, axis).clone(),  # a view here, a copy in PyTorch
     "times": lambda x, number: number * x,
     "plus": lambda x, number: x + number,
     "power": lambda x, number: (abs(x) + 0.5) ** number,

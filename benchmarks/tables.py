@@ -167,6 +167,30 @@ def note(report):
     )
 
 
+BRIEF = ("mlp-64-32-10", "mlp-784-512-512-10", "cnn-step", "transformer-step", "tiny-ops")
+
+
+def brief(report):
+    """A few rows for the README: minigrad beside the fastest peer, and what compiling costs."""
+    entries = {entry["name"]: entry for entry in report["rows"]}
+    lines = []
+    for entry in (entries[name] for name in BRIEF if name in entries):
+        results = entry["results"]
+        peers = {n: r["median"] for n, r in results.items() if n not in ("minigrad", "compiled")}
+        best = min(peers, key=peers.__getitem__, default=None)
+        cells = [_median(results, name) for name in ("minigrad", "compiled")]
+        first = results.get("compiled", {}).get("first")
+        cells.append("–" if first is None else quantity(first, "s"))
+        cells.append("–" if best is None else f"{_median(results, best)}, {PEERS[best].title}")
+        lines.append([entry["title"], *cells])
+    titles = ["work", "eager", "compiled", "its first calls", "fastest peer"]
+    return "\n".join(table(titles, lines)) + "\n"
+
+
+def _median(results, name):
+    return quantity(results[name]["median"], "s") if name in results else "–"
+
+
 def text(report):
     """The Markdown of a whole run."""
     parts = [times(report)]

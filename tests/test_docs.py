@@ -14,17 +14,17 @@ import minigrad as mg
 from minigrad.devices.gpu import compiler
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def read(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def code_after(heading, language="python"):
-    """The first block of code under a heading of the README."""
-    section = read("README.md").split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    return re.search(rf"```{language}\n(.*?)```", section, flags=re.DOTALL)[1]
+def code_after(heading, page="README.md"):
+    """The first block of Python under a heading of a page."""
+    section = read(page).split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return re.search(r"```python\n(.*?)```", section, flags=re.DOTALL)[1]
 
 
 def run(code, folder):
@@ -36,14 +36,14 @@ def run(code, folder):
 
 
 def test_readme_script_has_twelve_lines_and_reads_97_of_100_digits(tmp_path):
-    script = code_after("Twelve lines")
+    script = code_after("Try it")
     assert len(script.splitlines()) == 12
     assert float(run(script, tmp_path)) >= 0.97
 
 
 @pytest.mark.slow
 def test_readme_script_with_five_seeds_reads_97_of_100_digits_in_the_median(tmp_path):
-    script = code_after("Twelve lines")
+    script = code_after("Try it")
     assert script.count("seed=1)") == 1
     seeded = [
         script.replace("seed=1)", f"seed={seed})").replace("\n", f"\nmg.manual_seed({seed})\n", 1)
@@ -53,7 +53,7 @@ def test_readme_script_with_five_seeds_reads_97_of_100_digits_in_the_median(tmp_
 
 
 def test_readme_operation_works_and_its_gradient_is_right(tmp_path):
-    script = code_after("Adding an operation")
+    script = code_after("Adding an operation", "CONTRIBUTING.md")
     assert run(script, tmp_path).strip()
 
 
@@ -69,7 +69,7 @@ def test_readme_kernel_has_the_race_that_its_comment_says(tmp_path):
 
 
 def test_readme_script_runs_in_the_simulator_as_the_readme_says(tmp_path):
-    first, *rest = code_after("Twelve lines").splitlines()
+    first, *rest = code_after("Try it").splitlines()
     code = textwrap.indent("\n".join(rest), "    ").replace("range(30)", "range(1)")
     assert code.count(").numpy()") == code.count("batches(x, y,") == 1
     code = code.replace(").numpy()", ').to("cpu").numpy()').replace("(x, y,", "(x[:320], y[:320],")
@@ -85,6 +85,28 @@ def test_links_lead_to_files_that_exist(page):
     targets = re.findall(r"\]\(([^)#]+)[^)]*\)", prose)
     missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
     assert missing == []
+
+
+def test_readme_is_short():
+    assert len(read("README.md").splitlines()) <= 120
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, mg.compile], ids=["eager", "compiled"])
+def test_optimizer_of_the_recipe_trains(wrap):
+    found = {}
+    exec(compile(code_after("Adding an optimizer", "CONTRIBUTING.md"), "recipe", "exec"), found)
+    p = mg.nn.Parameter([3.0, -2.0])
+    optimizer = found["SignSGD"]([p], learning_rate=0.5)
+
+    @wrap
+    def step():
+        (p * p).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    for _ in range(4):
+        step()
+    assert p.tolist() == [1.0, 0.0]
 
 
 def test_readme_has_one_place_for_the_benchmarks():

@@ -249,4 +249,6 @@ def run(program, in_place=True):
             if isinstance(squares, int)
             else torch.autograd.grad(squares, leaves, allow_unused=True)
         )
-    return [None if g is None else g.detach().numpy(force=True).copy() for g in found]
+    # copied, since numpy() of PyTorch's tensors of zeros without memory ends the process
+    copies = [None if g is None else torch.empty_like(g).copy_(g.detach()) for g in found]
+    return [None if g is None else g.numpy() for g in copies]

@@ -1,8 +1,12 @@
 """The backward pass: gradients flow from the roots to the leaves, consumers before producers.
 
-Everything is checked before anything is written; `.grad` is written after the whole pass, so an
-error leaves it as it was.
+From top to bottom: what is asked and checked, the order of the nodes, the walk along it, what is
+written to `.grad`, hooks. Everything is checked before anything is written; `.grad` is written
+after the whole pass, so an error leaves it as it was.
 """
+
+import time
+from operator import attrgetter, length_hint
 
 from minigrad.array.array import Array
 from minigrad.devices.backend import device_of
@@ -11,20 +15,77 @@ from minigrad.errors import (
     DeviceError,
     DTypeError,
     GradientError,
+    GraphCycleError,
+    GraphFreedError,
     InPlaceError,
     SeamError,
     ShapeError,
 )
+from minigrad.formulas.expression import Program, symbol
 from minigrad.memory.interrupts import ready, uninterrupted
 from minigrad.tape import variable as variable_module
-from minigrad.tape.flow import ADD, add_gradients, ends_at, flow
 from minigrad.tape.modes import enable_grad, no_grad, state
 from minigrad.tape.node import Node
-from minigrad.tape.order import leading_to, ordered
 from minigrad.tape.probe import run_as
 from minigrad.tape.variable import Variable
-from minigrad.tape.versions import check, raise_modified
+from minigrad.tape.versions import check, entrusted, given_back, lent, raise_modified
 from minigrad.tape.writes import hooked
+
+ADD = Program(["a", "b"], [symbol("a") + symbol("b")])
+_serial = attrgetter("serial")
+
+
+def run_backward(root, dy, retain_graph, create_graph):
+    """Variable.backward."""
+    if state.watchers:
+        run_as("backward", _run_backward, root, dy, retain_graph, create_graph)
+    else:
+        _run_backward(root, dy, retain_graph, create_graph)
+
+
+def _run_backward(root, dy, retain_graph, create_graph):
+    ready()
+    dy = upstream(root, dy)
+    leaves = gradients([root], [dy], retain_graph, create_graph, is_committed=not create_graph)
+    commit(leaves, [dy.array.storage])
+
+
+def upstream(root, dy):
+    """Checks a root and its dy; ones for a root of one element."""
+    if not isinstance(root, Variable):
+        raise ArgumentTypeError("backward: wanted a Variable", f"{type(root).__name__}")
+    if not root.requires_grad:
+        raise GradientError(
+            "backward: this Variable requires no gradient, so there is no graph to go back through",
+            root.describe(),
+            "set requires_grad=True on a leaf it depends on, and compute it outside no_grad()",
+        )
+    if dy is None:
+        if root.size != 1:
+            raise GradientError(
+                "backward: wanted one element, or an upstream gradient dy",
+                f"shape {root.shape}",
+                "reduce first (y.sum() or y.mean()), or pass dy of this shape",
+            )
+        device = device_of(root.array)
+        ones = device.empty(root.shape, root.dtype)
+        device.fill(ones, 1.0)
+        return Variable(ones)
+    if not isinstance(dy, Variable):
+        raise ArgumentTypeError(
+            "backward: wanted a Variable for dy", f"{type(dy).__name__}", "mg.variable(dy)"
+        )
+    if dy.shape != root.shape:
+        raise ShapeError(f"backward: wanted dy of shape {root.shape}", f"{dy.shape}")
+    if dy.dtype is not root.dtype:
+        raise DTypeError(f"backward: wanted dy of dtype {root.dtype}", f"{dy.dtype}")
+    if dy.array.device != root.array.device:
+        raise DeviceError(
+            f"backward: wanted dy on {root.device}, as what it is the gradient of",
+            dy.device,
+            f"move it: dy.to({root.device!r})",
+        )
+    return dy
 
 
 class Pass:
@@ -101,57 +162,264 @@ def _order(roots, create_graph):
     return (seams.topological_order or ordered)(roots)
 
 
-def upstream(root, dy):
-    """Checks a root and its dy; ones for a root of one element."""
-    if not isinstance(root, Variable):
-        raise ArgumentTypeError("backward: wanted a Variable", f"{type(root).__name__}")
-    if not root.requires_grad:
-        raise GradientError(
-            "backward: this Variable requires no gradient, so there is no graph to go back through",
-            root.describe(),
-            "set requires_grad=True on a leaf it depends on, and compute it outside no_grad()",
-        )
-    if dy is None:
-        if root.size != 1:
-            raise GradientError(
-                "backward: wanted one element, or an upstream gradient dy",
-                f"shape {root.shape}",
-                "reduce first (y.sum() or y.mean()), or pass dy of this shape",
-            )
-        device = device_of(root.array)
-        ones = device.empty(root.shape, root.dtype)
-        device.fill(ones, 1.0)
-        return Variable(ones)
-    if not isinstance(dy, Variable):
-        raise ArgumentTypeError(
-            "backward: wanted a Variable for dy", f"{type(dy).__name__}", "mg.variable(dy)"
-        )
-    if dy.shape != root.shape:
-        raise ShapeError(f"backward: wanted dy of shape {root.shape}", f"{dy.shape}")
-    if dy.dtype is not root.dtype:
-        raise DTypeError(f"backward: wanted dy of dtype {root.dtype}", f"{dy.dtype}")
-    if dy.array.device != root.array.device:
-        raise DeviceError(
-            f"backward: wanted dy on {root.device}, as what it is the gradient of",
-            dy.device,
-            f"move it: dy.to({root.device!r})",
-        )
-    return dy
+# -- The order -------------------------------------------------------------------------------------
+#
+# A node's serial number is greater than those of its inputs, so sorting by it is a topological
+# order. Whoever ties edges by hand can break that: then a full search decides, and names a cycle if
+# there is one.
 
 
-def run_backward(root, dy, retain_graph, create_graph):
-    """Variable.backward."""
-    if state.watchers:
-        run_as("backward", _run_backward, root, dy, retain_graph, create_graph)
+def ordered(roots):
+    """All nodes that the roots depend on, consumers before producers.
+
+    Raises GraphCycleError, with the path in `.path`, if a node is its own ancestor.
+    """
+    seen, nodes, in_order = set(roots), list(roots), True
+    position = 0
+    while position < len(nodes):
+        node = nodes[position]
+        position += 1
+        serial = node.serial
+        for edge in node.edges:
+            if type(edge) is Node:
+                if edge.serial >= serial:
+                    in_order = False
+                if edge not in seen:
+                    seen.add(edge)
+                    nodes.append(edge)
+    if in_order:
+        nodes.sort(key=_serial, reverse=True)
+        return nodes
+    cycle = find_cycle(roots)
+    if cycle is not None:
+        raise cycle_error(cycle)
+    return _searched(roots)
+
+
+def leading_to(order, targets):
+    """The targets (nodes or leaves) and all nodes in `order` from which one can be reached."""
+    live = set(targets)
+    for node in reversed(order):
+        if any(edge in live for edge in node.edges):
+            live.add(node)
+    return live
+
+
+def _searched(roots):
+    """Consumers before producers by depth-first search, for graphs whose serials do not tell."""
+    done, order = set(), []
+    for root in roots:
+        stack = [(root, iter(root.edges))]
+        if root in done:
+            continue
+        done.add(root)
+        while stack:
+            node, edges = stack[-1]
+            for edge in edges:
+                if type(edge) is Node and edge not in done:
+                    done.add(edge)
+                    stack.append((edge, iter(edge.edges)))
+                    break
+            else:
+                order.append(node)
+                stack.pop()
+    return order[::-1]
+
+
+def find_cycle(roots):
+    """A path [a, b, ..., a] along edges if the graph has a cycle, else None. No recursion.
+
+    Three colours (Cormen et al., Introduction to Algorithms, 22.3): white unseen, grey on the
+    current path, black done. An edge to a grey node closes a cycle.
+    """
+    grey, black = 1, 2
+    colour = {}
+    for root in roots:
+        if root in colour:
+            continue
+        colour[root] = grey
+        path, iterators = [root], [iter(root.edges)]
+        while path:
+            for edge in iterators[-1]:
+                if type(edge) is not Node:
+                    continue
+                shade = colour.get(edge)
+                if shade == grey:
+                    return [*path[path.index(edge) :], edge]
+                if shade is None:
+                    colour[edge] = grey
+                    path.append(edge)
+                    iterators.append(iter(edge.edges))
+                    break
+            else:
+                colour[path.pop()] = black
+                iterators.pop()
+    return None
+
+
+def cycle_error(cycle):
+    """The GraphCycleError of a path."""
+    names = [f"{node.op} ({node.line})" for node in cycle]
+    shown = (
+        names if len(names) <= 8 else [*names[:4], f"... {len(names) - 8} more ...", *names[-4:]]
+    )
+    error = GraphCycleError(
+        "the graph has a cycle: " + " -> ".join(shown),
+        fix="an operation must make a new node; look for one that re-uses the node of its input",
+    )
+    error.path = tuple(cycle)
+    return error
+
+
+# -- The walk --------------------------------------------------------------------------------------
+
+
+def flow(order, arrived, retain_graph, create_graph, only=None, live=None):
+    """Walks the nodes in order and returns the gradients of the leaves and of the targets.
+
+    Args:
+        order: nodes, consumers before producers.
+        arrived: node or leaf -> the sum of what has come so far: at first, of the roots.
+        retain_graph: whether nodes keep what they saved.
+        create_graph: whether gradients are Variables with a graph of their own.
+        only, live: the targets and all that leads to them; None for every leaf.
+    """
+    nodes, found = iter(order), {}
+    try:
+        if create_graph or only is not None or state.observers or state.seams or state.watchers:
+            found = walk(nodes, arrived, retain_graph, create_graph, only, live)
+        else:
+            _plain(nodes, arrived, retain_graph)
+    except TypeError as error:
+        node = order[len(order) - length_hint(nodes) - 1]
+        if node.kept is None:  # it was there when the pass began
+            raise GraphFreedError(
+                f"another thread went back through this graph and freed what {node.op} saved",
+                fix="let one thread call backward, or compute the loss in each",
+                details=[("made at", node.line)],
+            ) from error
+        raise
+    leaves = {}
+    for edge, g in arrived.items():
+        if type(edge) is not Node:
+            leaves[edge] = run_hooks(edge.hooks, g) if edge.hooks else g
+    leaves.update(found)
+    return leaves
+
+
+def _plain(order, arrived, retain_graph):
+    """The walk when nobody watches: eager time is spent here."""
+    owned, arrive, leave, entries = set(), arrived.get, arrived.pop, ADD.entry_in_place
+    running = state.backward_pass
+    for node in order:
+        dy = leave(node, None)
+        if dy is None:
+            continue  # reached only through inputs that take no gradient
+        if node.hooks:
+            dy = run_hooks(node.hooks, dy)
+        if running.is_entrusted:
+            check(node)
+        grads = node.plan.backward(node, dy)
+        if not retain_graph:
+            node.kept = None
+        for edge, g in zip(node.edges, grads, strict=True):
+            if edge is None or g is None:
+                continue
+            before = arrive(edge)
+            if before is None:
+                arrived[edge] = g
+            elif edge in owned:  # nobody else has seen this sum: add in place
+                entry = entries[before.dtype.index]
+                if g.is_flat and entry is not None:
+                    address = before.buffer.address
+                    entry(address, g.buffer.address, address, before.size)
+                else:
+                    add_into(before, g)
+            else:  # what arrived first may be shared with another edge
+                total = arrived[edge] = add_gradients(before, g)
+                if type(total) is Array:
+                    owned.add(edge)
+        dy = grads = g = before = total = None  # memory that nobody needs goes back at once
+
+
+def walk(order, arrived, retain_graph, create_graph, only, live):
+    """The walk with all that can be asked of it; returns the gradients of wanted nodes.
+
+    Those of the leaves stay in `arrived`, before their hooks.
+    """
+    owned, found, running = set(), {}, state.backward_pass
+    observers, seams, watched = state.observers, state.seams, state.watchers
+    accumulate = seams.accumulate if seams and seams.accumulate else None
+    for node in order:
+        dy = arrived.pop(node, None)
+        if dy is None:
+            continue  # reached only through inputs that take no gradient
+        if node.hooks:
+            dy = run_hooks(node.hooks, dy)
+        if only is not None and node in only:
+            found[node] = dy
+            if ends_at(node, live):
+                continue
+        if running.is_entrusted:
+            check(node)
+        if watched:
+            state.running = f"{node.op} backward", (node.code, node.instruction)
+            if state.trace is not None and not create_graph and type(dy) is Array and dy.is_flat:
+                dy = dy.view(dy.shape, dy.strides)  # real memory: short ways would compute with it
+        began = time.perf_counter() if observers else 0.0
+        if create_graph:
+            grads = node.plan.backward_graph(node, dy)
+        else:
+            grads = node.plan.backward(node, dy)
+        if observers:
+            for observe in observers:
+                observe(node, dy, grads, time.perf_counter() - began)
+        if not retain_graph:
+            node.kept = None
+        for edge, g in zip(node.edges, grads, strict=True):
+            if edge is None or g is None or (live is not None and edge not in live):
+                continue
+            before = arrived.get(edge)
+            if accumulate is not None:
+                accumulate(arrived, edge, g)
+            elif before is None:
+                arrived[edge] = g
+            elif create_graph:
+                arrived[edge] = before + g
+            elif edge in owned:
+                add_into(before, g)
+            else:
+                total = arrived[edge] = add_gradients(before, g)
+                if type(total) is Array:
+                    owned.add(edge)
+    return found
+
+
+def ends_at(node, live):
+    """Whether a wanted node leads to no other target: its own gradient is all that is needed."""
+    return not any(edge in live for edge in node.edges)
+
+
+def add_gradients(a, b):
+    """a + b as a new Array (or Variable)."""
+    if not isinstance(a, Array):
+        return a + b
+    device = device_of(a)
+    out = device.empty(a.shape, a.dtype)
+    device.elementwise(ADD, (a, b), (out,))
+    return out
+
+
+def add_into(a, b):
+    """a += b for a sum that is ours: no one else has seen it."""
+    entry = ADD.entry_in_place[a.dtype.index]
+    if entry is not None and b.is_flat and a.is_flat and b.dtype is a.dtype:
+        entry(a.buffer.address, b.buffer.address, a.buffer.address, a.size)
     else:
-        _run_backward(root, dy, retain_graph, create_graph)
+        device_of(a).elementwise(ADD, (a, b), (a,))
 
 
-def _run_backward(root, dy, retain_graph, create_graph):
-    ready()
-    dy = upstream(root, dy)
-    leaves = gradients([root], [dy], retain_graph, create_graph, is_committed=not create_graph)
-    commit(leaves, [dy.array.storage])
+# -- What is written -------------------------------------------------------------------------------
 
 
 def commit(leaves, taken=()):
@@ -193,6 +461,31 @@ def write_grad(leaf, g, seen):
     else:
         device.prepare_write(before.array)
         device.elementwise(ADD, (before.array, g), (before.array,))
+
+
+# -- Hooks -----------------------------------------------------------------------------------------
+
+
+def run_hooks(hooks, g):
+    """Passes a gradient through hooks in order; each may replace it."""
+    entrusted()
+    grad = given = lent(g)
+    for hook in tuple(hooks.values()):
+        result = hook(grad)
+        if result is None:
+            continue
+        if not isinstance(result, Variable):
+            raise ArgumentTypeError(
+                "a gradient hook: wanted a Variable or None", f"{type(result).__name__}"
+            )
+        if result.shape != grad.shape or result.dtype is not grad.dtype:
+            raise ShapeError(
+                f"a gradient hook: wanted a gradient of {grad.describe()}", result.describe()
+            )
+        if result.array.device != grad.array.device:
+            raise DeviceError(f"a gradient hook: wanted a gradient on {grad.device}", result.device)
+        grad = result
+    return given_back(grad, given, g)
 
 
 class Handle:

@@ -4,7 +4,7 @@ import html
 import pathlib
 
 from minigrad.errors import ArgumentError, ArgumentTypeError
-from minigrad.tape.order import ordered
+from minigrad.tape.backward import ordered
 from minigrad.tape.variable import Variable
 from minigrad.viz.builder import build_diagram
 from minigrad.viz.svg import to_svg

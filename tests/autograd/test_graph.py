@@ -14,8 +14,8 @@ from numpy.polynomial import Polynomial
 import minigrad as mg
 from minigrad import errors
 from minigrad.memory.monitor import pool_of
+from minigrad.tape.backward import find_cycle, ordered
 from minigrad.tape.node import Node
-from minigrad.tape.order import find_cycle, ordered
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -30,13 +30,11 @@ from minigrad.compiler.trace.structure import Output, variables_of
 from minigrad.compiler.trace.tracebuffer import TraceBuffer
 from minigrad.devices.backend import device_of
 from minigrad.errors import GradientError, TraceError
-from minigrad.tape.backward import Pass
-from minigrad.tape.flow import add_gradients, walk
+from minigrad.tape.backward import Pass, add_gradients, ordered, walk
 from minigrad.tape.function import protected
 from minigrad.tape.function_plan import Pack, SelectPlan, poisoned
 from minigrad.tape.modes import no_grad, state
 from minigrad.tape.node import Node
-from minigrad.tape.order import ordered
 from minigrad.tape.versions import check
 
 pullbacks = weakref.WeakSet()  # of this process; a forked child renews their locks

@@ -3,6 +3,8 @@
     python3 start.py                     open JupyterLab on lesson 00
     python3 start.py lab 02              open lesson 02
     python3 start.py lab --no-browser    for servers: print the address instead
+    python3 start.py test                the quick tests: a few minutes
+    python3 start.py test --all          all tests, and the compiler that some need
     python3 start.py test [pytest's arguments]
     python3 start.py setup               only set up
     python3 start.py check 00            the same as minigrad check 00; so are next, watch, hint,
@@ -88,11 +90,13 @@ def main(arguments):
     if command == "lab":
         check_lab_arguments(rest)  # before the minutes that a first set-up takes
     environment = child_environment()
-    set_up(environment, extras_for(command))
+    is_all = command == "test" and "--all" in rest
+    set_up(environment, extras_for("test --all" if is_all else command))
     if command == "setup":
         return 0
     if command == "test":
-        return hand_over(["-m", "pytest"] + side_by_side() + rest, environment)
+        chosen = [x for x in rest if x != "--all"] or ([] if is_all else ["-m", "quick"])
+        return hand_over(["-m", "pytest"] + side_by_side() + chosen, environment)
     if command == "lab":
         tell("To type minigrad and pytest in a terminal here: " + ACTIVATE)
     return hand_over(["-m", "minigrad.cli.main", command] + rest, environment)
@@ -138,11 +142,11 @@ def check_python():
 def extras_for(command):
     """Which extras of the project a command needs, by name.
 
-    The tests compile CUDA kernels, which needs no GPU; elsewhere than on Linux on x86-64 they are
+    Some tests compile CUDA kernels, which needs no GPU; elsewhere than on Linux on x86-64 they are
     skipped.
     """
     is_usual = sys.platform.startswith("linux") and platform.machine() in ("x86_64", "AMD64")
-    return EXTRAS + [COMPILER] if command == "test" and is_usual else EXTRAS
+    return EXTRAS + [COMPILER] if command == "test --all" and is_usual else EXTRAS
 
 
 def succeeds(command, environment=None):

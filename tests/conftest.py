@@ -1,9 +1,13 @@
-"""What every test run reports, and the order of the files.
+"""What every test run reports, the order of the files, and which tests are quick.
 
 Reported: how many kernels it needed, as each costs about 150 ms when cold.
 """
 
 import sys
+
+import pytest
+
+from tests import tiers
 
 LONGEST = (  # these take a minute or more: begun first, so that no process is left alone with one
     "browser/test_learner.py",
@@ -22,14 +26,19 @@ LONGEST = (  # these take a minute or more: begun first, so that no process is l
 )
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items):
-    """Puts the tests of the longest files first."""
+    """Marks the quick tests; puts those of the longest files first."""
+    for item in tiers.quick(items):
+        item.add_marker("quick")
     places = {f"tests/{name}": k for k, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 
 
-def pytest_terminal_summary(terminalreporter):
-    """One line about the kernels, if the engine was used at all."""
+def pytest_terminal_summary(terminalreporter, config):
+    """One line about the kernels, if the engine was used at all, and how to run the rest."""
+    if config.option.markexpr == "quick":
+        terminalreporter.write_line("These were the quick tests. All: python3 start.py test --all")
     loader = sys.modules.get("minigrad.devices.loader")
     if loader is not None and loader.loaded:
         terminalreporter.write_line(f"kernels loaded: {len(loader.loaded)}")

@@ -1,0 +1,71 @@
+"""Which tests are quick: a broad sample that a newcomer waits for three minutes at most.
+
+Of each test function of a file, every so many-th case is quick, the first one always; files that
+are not named here have none. `python3 start.py test` runs these, `--all` runs everything.
+"""
+
+import collections
+
+EVERY = {  # file or folder of tests/: every how many-th case
+    "autograd/test_aliases.py": 12, "autograd/test_debug.py": 6, "autograd/test_functional.py": 2,
+    "autograd/test_graph.py": 1, "autograd/test_inplace.py": 1, "autograd/test_manager.py": 2,
+    "autograd/test_inference.py": 1, "autograd/test_writes_in_backward.py": 5,
+    "cli/test_status_next.py": 12, "cli/test_merge.py": 6,
+    "compiler/test_capture.py": 2, "compiler/test_compiled.py": 5,
+    "compiler/test_compiled_effects.py": 3, "compiler/test_counted.py": 3,
+    "compiler/test_donation.py": 5, "compiler/test_effects.py": 3, "compiler/test_fusion.py": 5,
+    "compiler/test_guards.py": 3, "compiler/test_guards_values.py": 4,
+    "compiler/test_indexing.py": 5, "compiler/test_numbers.py": 20, "compiler/test_ops.py": 60,
+    "compiler/test_passes.py": 3, "compiler/test_passes_edges.py": 2,
+    "compiler/test_passes_memory.py": 4, "compiler/test_plan.py": 3,
+    "compiler/test_pullback.py": 8, "compiler/test_refusals.py": 8, "compiler/test_retrace.py": 4,
+    "compiler/test_steps.py": 12, "compiler/test_surroundings.py": 5,
+    "cuda/test_jit.py": 8, "cuda/test_functions.py": 6,
+    "devices/gpu/test_device.py": 8, "devices/gpu/test_indexing.py": 16,
+    "devices/gpu/test_matmul.py": 30, "devices/gpu/test_programs_elementwise.py": 8,
+    "devices/gpu/test_programs_reduce.py": 20, "devices/gpu/test_programs_rows.py": 16,
+    "devices/gpu/test_scan.py": 30, "devices/gpu/test_updates.py": 6,
+    "devices/gpu/test_convolution.py": 20,
+    "devices/test_loader.py": 4, "devices/test_mathematics.py": 12, "devices/test_matmul.py": 30,
+    "devices/test_random.py": 12, "devices/test_rows.py": 6, "devices/test_store.py": 15,
+    "devices/test_threads.py": 6, "devices/test_windows.py": 10,
+    "formulas": 5,
+    "grader/test_checks.py": 40, "grader/test_compare.py": 10, "grader/test_drivers.py": 5,
+    "grader/test_message.py": 4, "grader/test_progress.py": 6, "grader/test_reading.py": 8,
+    "memory/test_copy_on_write.py": 1, "memory/test_monitor.py": 3, "memory/test_overlap.py": 2,
+    "memory/test_pool.py": 2, "memory/test_poison_training.py": 6,
+    "nn": 3,
+    "ops/test_arguments.py": 8, "ops/test_devices.py": 40, "ops/test_gradients.py": 8,
+    "ops/test_indexing.py": 3, "ops/test_joining.py": 4, "ops/test_layouts.py": 2,
+    "ops/test_network.py": 3, "ops/test_random.py": 6, "ops/test_sums.py": 10,
+    "ops/test_threads.py": 40, "ops/test_values.py": 10, "ops/test_zero_gradients.py": 6,
+    "optim/test_clipping.py": 2, "optim/test_saving.py": 5, "optim/test_schedules.py": 3,
+    "optim/test_steps.py": 3, "optim/test_tracking.py": 5, "optim/test_hooks.py": 1,
+    "simt/test_faults.py": 2, "simt/test_machine_atomics.py": 12,
+    "simt/test_machine_constructs.py": 5, "simt/test_machine_errors.py": 12,
+    "simt/test_machine_types.py": 8, "simt/test_memory.py": 5, "simt/test_races.py": 6,
+    "simt/test_counts.py": 3,
+    "test_dtypes.py": 6, "test_errors.py": 8, "test_golden.py": 6, "test_golden_special.py": 8,
+    "test_interop.py": 8, "test_lessons.py": 12, "test_one_meaning.py": 6,
+    "test_random_programs.py": 24, "test_seams.py": 8, "test_semantics.py": 3,
+    "test_argument_types.py": 60, "viz/test_graph.py": 6, "viz/test_layout.py": 3,
+}  # fmt: skip
+
+
+def share_of(path):
+    """Every how many-th case of a file is quick; None for none."""
+    name = path.removeprefix("tests/")
+    return EVERY.get(name) or EVERY.get(name.partition("/")[0])
+
+
+def quick(items):
+    """Those of pytest's items that are quick."""
+    seen, chosen = collections.Counter(), []
+    for item in items:
+        path, _, name = item.nodeid.partition("::")
+        every = share_of(path)
+        function = path, name.partition("[")[0]
+        if every is not None and seen[function] % every == 0:
+            chosen.append(item)
+        seen[function] += 1
+    return chosen

@@ -11,10 +11,8 @@ __version__ = "0.1.0"
 
 _MODULES = {
     name: f"minigrad.{name}"
-    for name in (
-        "memory", "nn", "optim", "errors", "data", "viz", "course", "kernels", "graph", "cuda",
-    )
-}  # fmt: skip
+    for name in ("memory", "nn", "optim", "errors", "data", "viz", "course", "cuda")
+}
 _MODULES |= {"debug": "minigrad.autograd.debug", "functional": "minigrad.autograd.functional"}
 _NAMES = {
     "Variable": "minigrad.tape.variable",

@@ -15,8 +15,8 @@ from minigrad.errors import (
     GradcheckError,
     GradientError,
 )
+from minigrad.hints import teaching
 from minigrad.ops.creation import variable
-from minigrad.ops.signatures import teaching
 from minigrad.tape.backward import gradients as backward_gradients
 from minigrad.tape.modes import enable_grad
 from minigrad.tape.variable import Variable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minigrad.arguments import flag
-from minigrad.array.array import Array, View
+from minigrad.array.array import Array
 from minigrad.devices.backend import device_of, values
 from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, ShapeError
 from minigrad.formulas.expression import Flows
@@ -229,7 +229,7 @@ class Variable(Interop, Flows):
 
 
 class _FromBackward:
-    """What `graph.backward` does for Variable: set when that module is loaded."""
+    """What `tape.backward` does for Variable: set when that module is loaded."""
 
     run_backward = register_hook = register_post_accumulate_hook = check_write = staticmethod(
         lambda *a: None
@@ -237,11 +237,6 @@ class _FromBackward:
 
 
 from_backward = _FromBackward()
-
-
-def is_recorded_view(x):
-    """Whether x shows another Variable's Storage through a recorded op."""
-    return isinstance(x.array, View) and x.node is not None
 
 
 def written_line(array: Array):

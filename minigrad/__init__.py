@@ -11,10 +11,8 @@ __version__ = "0.1.0"
 
 _MODULES = {
     name: f"minigrad.{name}"
-    for name in (
-        "memory", "nn", "optim", "errors", "data", "viz", "course", "kernels", "graph", "cuda",
-    )
-}  # fmt: skip
+    for name in ("memory", "nn", "optim", "errors", "data", "viz", "course", "cuda")
+}
 _MODULES |= {"debug": "minigrad.autograd.debug", "functional": "minigrad.autograd.functional"}
 _NAMES = {
     "Variable": "minigrad.tape.variable",
@@ -46,22 +44,6 @@ for _name in ("device", "set_default_device", "get_default_device"):
 _NAMES["set_flush_denormal"] = "minigrad.devices.denormals"
 for _name in ("arange", "linspace", "eye"):
     _NAMES[_name] = "minigrad.ops.ranges"
-_KNOWN_AS = {  # what people who come from PyTorch and NumPy try first
-    "Parameter": "mg.nn.Parameter", "Tensor": "mg.variable(data)",
-    "as_tensor": "mg.variable(data)", "asarray": "mg.variable(data)", "bool": "mg.bool_",
-    "bmm": "mg.matmul(a, b)", "cat": "mg.concatenate([a, b])", "chunk": "mg.split(x, sections=n)",
-    "clamp": "mg.clip(x, low, high)", "concat": "mg.concatenate([a, b])", "dot": "a @ b",
-    "empty": "mg.zeros(shape)", "empty_like": "mg.zeros_like(x)", "float": "mg.float32",
-    "from_array": "mg.from_numpy(array)", "index_select": "x[index]",
-    "inference_mode": "mg.inference()", "int": "mg.int64", "is_grad_enabled": "mg.is_recording()",
-    "is_tensor": "isinstance(x, mg.Variable)", "load": "np.load, and model.load_state_dict(state)",
-    "long": "mg.int64", "mm": "mg.matmul(a, b)", "mse_loss": "mg.mse(x, target)",
-    "numel": "x.size", "random": "mg.rand(shape)", "save": "np.savez, with model.state_dict()",
-    "seed": "mg.manual_seed(seed)", "set_grad_enabled": "mg.no_grad() and mg.enable_grad()",
-    "take_along_axis": "mg.gather(x, index, axis)", "tensor": "mg.variable(data)",
-    "view": "mg.reshape(x, shape)", "vstack": "mg.concatenate(xs, 0)",
-    "hstack": "mg.concatenate(xs, 1)", "uniform": "mg.rand(shape)", "normal": "mg.randn(shape)",
-}  # fmt: skip
 
 
 def __getattr__(name):
@@ -73,12 +55,11 @@ def __getattr__(name):
         importlib.import_module("minigrad.ops.table")  # operators first: Variables need them
         value = getattr(importlib.import_module(_NAMES[name]), name)
     else:
-        if name.startswith("_"):
-            raise AttributeError(f"module 'minigrad' has no attribute '{name}'")
-        functions = importlib.import_module("minigrad.ops.table").functions
+        is_public = not name.startswith("_")
+        functions = importlib.import_module("minigrad.ops.table").functions if is_public else {}
         if name not in functions:
-            hint = f"; here it is called {_KNOWN_AS[name]}" if name in _KNOWN_AS else ""
-            raise AttributeError(f"module 'minigrad' has no attribute '{name}'{hint}")
+            hints = importlib.import_module("minigrad.hints")
+            raise hints.missing("mg", name, "module 'minigrad' has no attribute")
         value = functions[name]
     globals()[name] = value
     return value

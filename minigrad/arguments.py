@@ -16,7 +16,7 @@ BOOLS = (bool, np.bool_)
 
 
 class RunTimeNumber:
-    """A number that a compiled step is given anew at each run; see `compiler.numbers`."""
+    """A number that a compiled step is given anew at each run; see `compiler.trace.numbers`."""
 
     __slots__ = ()
 

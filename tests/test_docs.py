@@ -41,7 +41,6 @@ def test_readme_script_has_twelve_lines_and_reads_97_of_100_digits(tmp_path):
     assert float(run(script, tmp_path)) >= 0.97
 
 
-@pytest.mark.slow
 def test_readme_script_with_five_seeds_reads_97_of_100_digits_in_the_median(tmp_path):
     script = code_after("Try it")
     assert script.count("seed=1)") == 1

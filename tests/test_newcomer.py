@@ -310,11 +310,16 @@ def test_names_of_other_libraries_on_a_variable_say_what_they_are_called_here(na
 
 
 def test_hints_name_what_exists():
-    from minigrad.tape.variable import KNOWN_AS
+    from minigrad.hints import NAMES
 
-    assert not [name for name in KNOWN_AS if hasattr(mg.ones((2,)), name)]
-    assert not [name for name in mg._KNOWN_AS if hasattr(mg, name)]
-    for hint in mg._KNOWN_AS.values():
+    model = mg.nn.Linear(2, 2)
+    places = {
+        "mg": mg, "mg.nn": mg.nn, "mg.optim": mg.optim, "mg.cuda": mg.cuda, "Module": model,
+        "Variable": mg.ones((2,)), "Optimizer": mg.optim.SGD(model, 0.1),
+    }  # fmt: skip
+    for place, hints in NAMES.items():
+        assert not [name for name in hints if hasattr(places[place], name)], place
+    for hint in NAMES["mg"].values():
         if hint.startswith("mg.") and "(" in hint:
             assert callable(getattr(mg, hint[3 : hint.index("(")])), hint
 

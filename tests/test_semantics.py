@@ -16,6 +16,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import errors
+from minigrad.formulas import expression
 from minigrad.memory.pool import Pool
 from minigrad.tape import backward, modes
 
@@ -1176,10 +1177,10 @@ def test_item_48_graphs_of_second_order_go_without_the_garbage_collector():
         assert live_nodes() == nodes_before
     finally:
         gc.enable()
-    deep = mg.kernels.expression.symbol("x")
+    deep = expression.symbol("x")
     for _ in range(20_000):  # far beyond Python's limit of recursion
         deep = deep + 1.0
-    assert mg.kernels.expression.evaluate(deep, {"x": 0.5}) == 20_000.5
+    assert expression.evaluate(deep, {"x": 0.5}) == 20_000.5
 
 
 def test_item_49_an_interrupted_backward_writes_every_gradient_or_none(monkeypatch):

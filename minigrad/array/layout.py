@@ -2,14 +2,9 @@
 
 from minigrad.arguments import whole
 from minigrad.errors import ShapeError
+from minigrad.hints import NO_AXIS
 
 MAX_RANK = 8
-ADVICE = {  # for those who give something else in the place of an axis
-    "max": "mg.maximum(a, b) for the larger of two",
-    "min": "mg.minimum(a, b) for the smaller of two",
-    "gather": "the axis comes last: gather(x, index, axis)",
-    "scatter_add": "the axis comes last: scatter_add(x, index, source, axis)",
-}
 
 
 def size_of(shape):
@@ -87,7 +82,7 @@ def check_rank(name, rank):
 
 def normalize_axis(name, axis, rank):
     """A non-negative axis; ShapeError if there is none."""
-    index = axis if type(axis) is int else whole(name, "axis", axis, fix=ADVICE.get(name))
+    index = axis if type(axis) is int else whole(name, "axis", axis, fix=NO_AXIS.get(name))
     if not -rank <= index < rank:
         raise ShapeError(
             f"{name}: wanted an axis from {-rank} to {rank - 1}",

@@ -21,7 +21,7 @@ from minigrad.autograd.traced import (
 from minigrad.devices.backend import device_of
 from minigrad.devices.backend import values as values_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError
-from minigrad.ops.signatures import teaching
+from minigrad.hints import teaching
 from minigrad.ops.table import functions
 from minigrad.tape.backward import upstream
 from minigrad.tape.modes import enable_grad, state

@@ -15,8 +15,8 @@ from minigrad.errors import (
     GradcheckError,
     GradientError,
 )
+from minigrad.hints import teaching
 from minigrad.ops.creation import variable
-from minigrad.ops.signatures import teaching
 from minigrad.tape.backward import gradients as backward_gradients
 from minigrad.tape.modes import enable_grad
 from minigrad.tape.variable import Variable
@@ -228,7 +228,7 @@ class _Check:
             bends = self._is_kink(right, left, noise, sizes, steps, upstream)
             # inf is within inf, and nan is beyond nothing: only a finite tolerance says anything
             if bends or not abs(expected - slope) <= allowed < np.inf:
-                self._fail(upstream, gradients, expected, slope, steps)
+                self._fail(upstream, gradients, expected, slope)
         return True
 
     def _is_kink(self, right, left, noise, size, steps, upstream):
@@ -264,7 +264,7 @@ class _Check:
                     "switch dropout off (model.eval()), or seed the generator inside f",
                 )
 
-    def _fail(self, upstream, gradients, expected, slope, steps):
+    def _fail(self, upstream, gradients, expected, slope):
         """The error with a table; or about a kink, if that is what explains it."""
         rows, kinks = self._entries(upstream, gradients)
         if kinks:

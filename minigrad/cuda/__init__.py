@@ -56,37 +56,14 @@ from minigrad.cuda.jit import synchronize as synchronize
 from minigrad.devices.gpu.driver.matmul import choose as matmul_backend  # noqa: F401 - public
 from minigrad.devices.gpu.driver.state import is_available as is_available
 from minigrad.devices.gpu.driver.state import why_not as why_not
+from minigrad.hints import missing as _missing
 from minigrad.simt.language.language import cuda as _language
 
 globals().update({name: value for name, value in vars(_language).items() if name != "path"})
 
-_ONE_ORDER = "nothing: all kernels of a device run in the order of their launches"
-_TIMES = "time.perf_counter(), after mg.cuda.synchronize()"
-_KNOWN_AS = {  # what people who come from Numba, CuPy and PyTorch try first
-    "to_device": "x.to('cuda'), or a NumPy array for the simulator",
-    "device_array": "mg.zeros(shape, device='cuda')",
-    "empty_cache": "mg.memory.empty_cache()",
-    "current_device": "mg.device, a context manager",
-    "stream": _ONE_ORDER,
-    "reduce": "x.sum(), or a kernel of your own",
-    "declare_device": "@mg.cuda.jit(device=True)",
-    "device_count": "int(mg.cuda.is_available()): minigrad uses one GPU",
-    "get_device_name": "`minigrad doctor`, which names the GPU",
-    "memory_allocated": "mg.memory.stats('cuda')['current_bytes']",
-    "max_memory_allocated": "mg.memory.stats('cuda')['peak_bytes']",
-    "memory_reserved": "mg.memory.stats('cuda')['reserved_bytes']",
-    "set_device": "`with mg.device('cuda'):` or mg.set_default_device('cuda')",
-    "manual_seed": "mg.manual_seed(seed), for all devices",
-    "manual_seed_all": "mg.manual_seed(seed), for all devices",
-    "Stream": _ONE_ORDER,
-    "Event": _TIMES,
-    "event": _TIMES,
-}
-
 
 def __getattr__(name):
-    hint = f"; here it is {_KNOWN_AS[name]}" if name in _KNOWN_AS else ""
-    raise AttributeError(f"module 'minigrad.cuda' has no attribute '{name}'{hint}")
+    raise _missing("mg.cuda", name, "module 'minigrad.cuda' has no attribute")
 
 
 def __dir__():

@@ -118,7 +118,7 @@ class Device(Protocol):
         """out = the windows of x as columns, 0 where they overhang.
 
         x (images, channels, h, w) is contiguous; out (images, channels * elements of a window,
-        windows of an image) is so along its last axis. `window`: see `kernels.window.Window`.
+        windows of an image) is so along its last axis. `window`: see `cpu.window.Window`.
         """
         ...
 
@@ -153,12 +153,12 @@ class Device(Protocol):
         """
         ...
 
-    def update(self, name: str, rows: Sequence[tuple], values: Sequence[float]) -> None:
-        """One step of an optimizer, for parameters of one dtype: 'sgd', 'adam' or 'rmsprop'.
+    def update(self, update, rows: Sequence[tuple], values: dict) -> None:
+        """One step of a formulas.Update, for parameters of one dtype.
 
-        rows: (p, g, slots, steps) of each, contiguous; steps: float64, or None. values: see the
-        optimizers' `numbers`. This and the two that follow the CPU lacks: it has tables of
-        addresses (`devices/cpu/optimizers.py`).
+        rows: (p, g, slots, steps) of each, contiguous; steps: float64, or None. values: {symbol:
+        number} of the hyperparameters. This and the two that follow the CPU lacks: it has tables
+        of addresses (`devices/cpu/updates.py`).
         """
         ...
 

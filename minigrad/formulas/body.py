@@ -69,7 +69,7 @@ class Body(Form):
         for k, o in enumerate(self.outputs):
             if o.mode not in ALL:
                 continue
-            how, kind = self.how_kind(k)
+            how, _ = self.how_kind(k)
             if self.is_cut:
                 self.line(1, f"a{k}[0] = acc{k}")
                 continue
@@ -77,7 +77,7 @@ class Body(Form):
             if how == "mean":
                 text = f"acc{k} / F8({self._count(k)})"
             t = self.targets[k]
-            self.line(1, f"{t.name}[{t.index}] = {stored_as(text, t.kind, kind)}")
+            self.line(1, f"{t.name}[{t.index}] = {stored_as(text, t.kind)}")
 
     def _emit_tile(self):
         """For each tile: sums start at 0, all rows are added, the sums are stored."""
@@ -143,7 +143,7 @@ class Body(Form):
     def _store_column(self, indent, k, span, place):
         t = self.targets[k]
         self.line(indent, f"for j in {span}:")
-        text = stored_as(self._summed(k, place), t.kind, "f")
+        text = stored_as(self._summed(k, place), t.kind)
         self.line(indent + 1, f"{t.name}[{t.index}] = {text}")
 
     def _summed(self, k, place):
@@ -175,13 +175,13 @@ class Body(Form):
                 t = self.targets[k]
                 deep = self._loop_columns(1)
                 start = start_value(how, kind, self.real, t.kind.name)
-                self.line(deep, f"{t.name}[{t.index}] = {stored_as(start, t.kind, kind)}")
+                self.line(deep, f"{t.name}[{t.index}] = {stored_as(start, t.kind)}")
 
     def _store_columns(self, slot, k):
         t = self.targets[k]
         deep = self._loop_columns(1)
         text = self._summed(k, f"{slot * self.n_columns} + {self.flat_column()}")
-        self.line(deep, f"{t.name}[{t.index}] = {stored_as(text, t.kind, 'f')}")
+        self.line(deep, f"{t.name}[{t.index}] = {stored_as(text, t.kind)}")
 
     def _loop_columns(self, indent):
         """Heads of the loops over the columns."""
@@ -191,7 +191,7 @@ class Body(Form):
             indent += 1
         return indent
 
-    def _summed_loop(self, indent, lines, sums, width):
+    def _summed_loop(self, indent, lines, sums):
         """A loop over the columns that also reduces: sums = [(name, how, value, kind, wide)].
 
         Wide sums add up in the kernel's type for a block of elements at most, then in float64.
@@ -219,7 +219,7 @@ class Body(Form):
             self.line(base + 1, text)
         for total, how, value, kind, is_wide in sums:
             target = f"part_{total}" if is_wide else total
-            self.line(base + 1, f"{target} = {_combined(how, target, value, kind, self.real)}")
+            self.line(base + 1, f"{target} = {_combined(how, target, value, kind)}")
         for s in wide:
             self.line(base, f"{s[0]} += F8(part_{s[0]})")
         return base + 1
@@ -244,7 +244,7 @@ class Body(Form):
         keeps = self._keep(self.n_columns)
         for text in (*emitter.row, *starts):
             self.line(indent, text)
-        self._summed_loop(indent, [*emitter.lines, *keeps], sums, self.n_columns)
+        self._summed_loop(indent, [*emitter.lines, *keeps], sums)
         for text in ends:
             self.line(indent, text)
 
@@ -270,7 +270,7 @@ class Body(Form):
             elif o.mode == "row":
                 rows.append(f"{t.name}[{t.index}] = {emitter.stored(e, t.kind)}")
             elif o.mode == "columns":
-                stores.append(self._column_step(k, o, e, t, width))
+                stores.append(self._column_step(k, e, t, width))
             else:
                 how, kind = self.how_kind(k)
                 value = emitter.value(e, kind)
@@ -279,11 +279,11 @@ class Body(Form):
                     sums.append((f"acc{k}", how, value, kind, wide))
                 else:
                     value = f"F8({value})" if wide else value
-                    after.append(f"acc{k} = {_combined(how, f'acc{k}', value, kind, 'F8')}")
+                    after.append(f"acc{k} = {_combined(how, f'acc{k}', value, kind)}")
         for text in emitter.row:
             self.line(indent, text)
         if sums:
-            self._summed_loop(indent, [*emitter.lines, *stores], sums, width)
+            self._summed_loop(indent, [*emitter.lines, *stores], sums)
         elif stores:
             deep = head(indent)
             for text in (*emitter.lines, *stores):
@@ -291,7 +291,7 @@ class Body(Form):
         for text in (*rows, *after):
             self.line(indent, text)
 
-    def _column_step(self, k, o, e, t, width):
+    def _column_step(self, k, e, t, width):
         """One step of a reduction over the rows."""
         how, kind = self.how_kind(k)
         value = self.emitter.value(e, kind)
@@ -306,11 +306,11 @@ class Body(Form):
             self.emitter.lines.append(f"{name} = {value}")
             value = name
         name = self.emitter.new_name()
-        text = stored_as(combine(how, name, value, kind), t.kind, kind)
+        text = stored_as(combine(how, name, value, kind), t.kind)
         return f"{name} = {load}; {place} = {text}"
 
 
-def _combined(how, total, value, kind, real):
+def _combined(how, total, value, kind):
     """One step of a reduction; the largest and smallest by an instruction that keeps NaN."""
     if kind == "f" and how in ("max", "min"):
         return f"{'largest_of' if how == 'max' else 'smallest_of'}({total}, {value})"

@@ -115,7 +115,7 @@ def start_value(how, kind, real, integer="int64"):
     return f"I8({LIMITS[integer][how == 'min']})"
 
 
-def stored_as(text, dtype, kind):
+def stored_as(text, dtype):
     """A value as an element of a dtype."""
     if dtype.kind == "b":
         return f"U1(1) if ({text}) else U1(0)"

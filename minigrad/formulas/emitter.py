@@ -14,7 +14,7 @@ COMPARE = {
     "equal": "==",
     "not_equal": "!=",
 }
-OWN = {"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos"}  # mathematics.py
+OWN = {"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos"}  # mathematics_f4.py
 REAL_ONLY = OWN | {"sqrt", "div", "cast_float", "row_mean"}
 LIBRARY = {"sqrt": "math.sqrt", "floor": "np.floor", "ceil": "np.ceil", "round": "np.rint"}
 TYPE_OF = {

@@ -104,7 +104,7 @@ class _Reduction:
         """A combined value as an element of the output."""
         if self.how == "mean":
             text = f"{text} / F8({' * '.join(f'n_{i}' for i in self.reduced) or '1'})"
-        return stored_as(text, self.dtype, self.kind)
+        return stored_as(text, self.dtype)
 
     def _lines(self, deep, texts):
         for text in texts:
@@ -189,14 +189,14 @@ class _Reduction:
             least, most = limits(dtype)  # it is stored in the output, which may be a small int
             start = f"I8({least if self.how == 'max' else most})"
         kernel.loop(base, "j", "n_j")
-        kernel.line(base + 1, f"{self.target} = {stored_as(start, dtype, self.kind)}")
+        kernel.line(base + 1, f"{self.target} = {stored_as(start, dtype)}")
         deep = self._loops(base, self.reduced)
         self._lines(deep, self.emitter.row)
         kernel.loop(deep, "j", "n_j")
         load = f"{self.target} != U1(0)" if dtype.kind == "b" else self.target
         kernel.line(deep + 1, f"before = {load}")
         self._element(deep + 1, "before", combine)
-        kernel.line(deep + 1, f"{self.target} = {stored_as('before', dtype, self.kind)}")
+        kernel.line(deep + 1, f"{self.target} = {stored_as('before', dtype)}")
         if self.how == "mean":
             kernel.loop(base, "j", "n_j")
             kernel.line(base + 1, f"{self.target} = {self._stored(self.target)}")

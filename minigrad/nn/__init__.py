@@ -1,5 +1,6 @@
 """Parameters, modules and layers: `mg.nn`."""
 
+from minigrad.hints import missing
 from minigrad.nn import init as init
 from minigrad.nn.activation import (
     ELU,
@@ -18,7 +19,6 @@ from minigrad.nn.containers import ModuleDict, ModuleList, Sequential
 from minigrad.nn.convolution import AvgPool2d, Conv1d, Conv2d, MaxPool2d
 from minigrad.nn.linear import Embedding, Linear
 from minigrad.nn.module import Module
-from minigrad.nn.names import LAYERS, missing
 from minigrad.nn.normalization import BatchNorm1d, BatchNorm2d, Dropout, LayerNorm, RMSNorm
 from minigrad.nn.parameter import Buffer, Parameter
 
@@ -31,4 +31,4 @@ __all__ = [
 
 
 def __getattr__(name):
-    raise missing("mg.nn", name, LAYERS, __all__)
+    raise missing("mg.nn", name, "mg.nn has no", known=__all__)

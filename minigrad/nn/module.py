@@ -2,13 +2,17 @@
 
 from minigrad.arguments import flag
 from minigrad.errors import ArgumentTypeError, DTypeError
+from minigrad.hints import (
+    explained,
+    fails_at_the_call,
+    refuse_unknown_arguments,
+    teaching,
+)
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn import copies, state
-from minigrad.nn.names import NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import changes
 from minigrad.nn.registry import Registry
 from minigrad.ops.devices import one_target
-from minigrad.ops.signatures import explained, fails_at_the_call, teaching
 from minigrad.tape.backward import Handle
 from minigrad.tape.groups import regroup
 from minigrad.tape.writes import written
@@ -125,7 +129,7 @@ class Module(Registry):
     def zero_grad(self, **unknown):
         """Sets every `.grad` to None. Takes no arguments."""
         if unknown:
-            refuse_unknown_arguments("zero_grad", lambda: None, unknown, {}, NO_ARGUMENTS)
+            refuse_unknown_arguments("zero_grad", (), unknown, "layer")
         for p in self.parameters():
             p.grad = None
 

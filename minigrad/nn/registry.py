@@ -4,9 +4,9 @@ from typing import Any
 
 from minigrad.arguments import instance
 from minigrad.errors import ArgumentError, ArgumentTypeError, GradientError
+from minigrad.hints import missing, refuse_unknown_arguments
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn.hidden import refuse_hidden
-from minigrad.nn.names import ARGUMENTS, MEMBERS, NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import add_owner, changes, reference, remove_owner
 from minigrad.nn.parameter import Buffer, Parameter
 from minigrad.tape.modes import state
@@ -27,7 +27,7 @@ class Registry:
     @uninterrupted
     def __new__(cls, *args, **kwargs):
         if kwargs:
-            refuse_unknown_arguments(cls.__name__, cls.__init__, kwargs, ARGUMENTS, NO_ARGUMENTS)
+            refuse_unknown_arguments(cls.__name__, cls.__init__, kwargs, "layer")
         self = object.__new__(cls)
         self.__dict__.update(_members={}, _owners=[], _reference=reference(self), training=True)
         if state.trace is not None:
@@ -92,10 +92,8 @@ class Registry:
         changes.note()
 
     def __getattr__(self, name):
-        text = f"{type(self).__name__} has no attribute '{name}'; "
-        if name in MEMBERS:
-            raise AttributeError(text + f"here it is {MEMBERS[name]}")
-        raise AttributeError(text + f"registered: {', '.join(self._members) or 'nothing'}")
+        registered = f"registered: {', '.join(self._members) or 'nothing'}"
+        raise missing("Module", name, f"{type(self).__name__} has no attribute", None, registered)
 
     def register_buffer(self, name, value, persistent=True):
         """Adds a Buffer: values that are part of the state but not trained."""

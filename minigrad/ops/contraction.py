@@ -135,7 +135,7 @@ def _summed(x, labels, needed):
     return call("sum", x, axes, False), [label for label in labels if label in needed]
 
 
-def _arranged(x, labels, order, sizes):
+def _arranged(x, labels, order):
     """x with its axes in an order; labels that it lacks become axes of size 1."""
     x = call("permute", x, tuple(labels.index(label) for label in order if label in labels))
     shape, at = [], iter(x.shape)
@@ -154,7 +154,7 @@ def _product(first, second, needed, sizes):
     columns = [label for label in right if label not in shared]
     out = [*batch, *rows, *columns]
     if not summed:
-        return _arranged(a, left, out, sizes) * _arranged(b, right, out, sizes), out
+        return _arranged(a, left, out) * _arranged(b, right, out), out
     a = call("permute", a, tuple(left.index(label) for label in (*batch, *rows, *summed)))
     b = call("permute", b, tuple(right.index(label) for label in (*batch, *summed, *columns)))
     m, k, n = (size_of(sizes[label] for label in group) for group in (rows, summed, columns))

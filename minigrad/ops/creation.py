@@ -6,11 +6,11 @@ from minigrad.arguments import instance, is_run_number, label, shown, whole
 from minigrad.array.dtypes import as_dtype, float32, int64
 from minigrad.devices.backend import device_named, device_of, host, moved
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError
+from minigrad.hints import teaching
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.devices import placed
 from minigrad.ops.operands import check_storable, from_data, of_run, storable
 from minigrad.ops.shape import shape_of
-from minigrad.ops.signatures import teaching
 from minigrad.ops.watching import announce, named
 from minigrad.tape.modes import state
 from minigrad.tape.variable import Variable

@@ -37,7 +37,7 @@ class Slice(Structural):
     is_view = True
 
     def forward(x, spec):
-        return x.view(*viewed(x.shape, x.strides, x.offset, spec))
+        return x.view(*viewed(x.strides, x.offset, spec))
 
     gradients = (lambda dy, x_shape, spec: SliceAdjoint.apply(dy, x_shape, spec),)
 
@@ -52,7 +52,7 @@ class SliceAdjoint(Structural):
         out = device.empty(shape, x.dtype)
         device.fill(out, 0)
         if x.size:
-            device.copy(x, out.view(*viewed(out.shape, out.strides, 0, spec)))
+            device.copy(x, out.view(*viewed(out.strides, 0, spec)))
         return out
 
     gradients = (lambda dy, spec: Slice.apply(dy, spec),)

@@ -7,11 +7,11 @@ from minigrad.array.layout import broadcast_shapes
 from minigrad.devices.backend import device_of
 from minigrad.errors import DTypeError, InPlaceError, ShapeError
 from minigrad.formulas.expression import zero_of
+from minigrad.hints import teaching
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops import binary
 from minigrad.ops.base import Elementwise
 from minigrad.ops.operands import check_operands, fitting_numbers, operand, storable
-from minigrad.ops.signatures import teaching
 from minigrad.ops.watching import announce
 from minigrad.tape.modes import SLOW, state
 from minigrad.tape.node import user_place

@@ -11,10 +11,10 @@ from minigrad.array.layout import check_rank, normalize_axis
 from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from minigrad.formulas.expression import call
+from minigrad.hints import ADVICE
 from minigrad.ops.base import Operation, Structural
 from minigrad.ops.indexing import Slice, Take
 from minigrad.ops.operands import as_variable, check_operands, constant, storable, variables
-from minigrad.ops.signatures import ADVICE
 from minigrad.ops.watching import announced
 from minigrad.tape.modes import state
 from minigrad.tape.node import Node

@@ -41,7 +41,7 @@ class Place(NamedTuple):
     mask: Variable | None = None
 
 
-def viewed(shape, strides, offset, spec):
+def viewed(strides, offset, spec):
     """(shape, strides, offset) of a layout after the ints, slices and new axes of a Place."""
     sizes, steps, axis = [], [], 0
     for item in spec:
@@ -62,7 +62,7 @@ def viewed(shape, strides, offset, spec):
 
 def view_of(array, place):
     """The view of an Array that a Place indexes, as (..., indexed axes, ...)."""
-    shape, strides, offset = viewed(array.shape, array.strides, array.offset, place.spec)
+    shape, strides, offset = viewed(array.strides, array.offset, place.spec)
     if place.order is not None:
         shape, strides = (tuple(x[d] for d in place.order) for x in (shape, strides))
     return array.view(shape, strides, offset)
@@ -70,7 +70,7 @@ def view_of(array, place):
 
 def region_shape(shape, place):
     """The shape of x[...]."""
-    found = viewed(shape, (0,) * len(shape), 0, place.spec)[0]
+    found = viewed((0,) * len(shape), 0, place.spec)[0]
     if place.order is not None:
         found = tuple(found[d] for d in place.order)
     if place.index is None:
@@ -313,7 +313,7 @@ def _with_index(x, spec, entries, rank, neighbours, value):
     found = [(a, covers, _entry(item, x, axis)) for a, covers, item, axis in entries]
     index = found[0][2]
     if len(found) > 1:
-        index = _folded(found, viewed(x.shape, (0,) * len(x.shape), 0, spec)[0])
+        index = _folded(found, viewed((0,) * len(x.shape), 0, spec)[0])
     check_rank("index", rank - len(axes) + index.ndim)
     return Place(spec, order, first, len(axes), index)
 

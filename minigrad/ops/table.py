@@ -7,7 +7,8 @@ import inspect
 
 from minigrad.arguments import choice, flag, is_run_number, number, whole
 from minigrad.array.layout import normalize_axes, normalize_axis, size_of
-from minigrad.errors import ArgumentError, ShapeError
+from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
+from minigrad.hints import teaching
 from minigrad.ops import (
     activations,
     attention,
@@ -34,7 +35,6 @@ from minigrad.ops.base import registry
 from minigrad.ops.fast import make_binary, make_unary
 from minigrad.ops.operands import InferenceVariable, as_variable, constant, operand, variables
 from minigrad.ops.operators import logical_operator, operator
-from minigrad.ops.signatures import check_count, teaching
 from minigrad.tape import backward
 from minigrad.tape.variable import FUNCTIONS, Variable
 
@@ -46,7 +46,12 @@ def _simple(op):
 
     def function(*args):
         if len(args) != len(op.inputs):
-            check_count(op.name, op.inputs, args)
+            names, s = ", ".join(op.inputs), "s" * (len(op.inputs) != 1)
+            raise ArgumentTypeError(
+                f"{op.name}: wanted {len(op.inputs)} operand{s}, {names}",
+                f"{len(args)}",
+                f"mg.{op.name}({names})",
+            )
         return op.apply(*args)
 
     function.__name__ = function.__qualname__ = op.name

@@ -2,8 +2,8 @@
 
 import functools
 
+from minigrad.hints import teaching
 from minigrad.ops.operands import InferenceVariable
-from minigrad.ops.signatures import teaching
 from minigrad.tape.modes import SLOW, note, state
 from minigrad.tape.node import user_place
 from minigrad.tape.probe import run_as

@@ -1,13 +1,12 @@
 """Optimizers, schedules and clipping: `mg.optim`."""
 
-from minigrad.nn.names import missing
+from minigrad.hints import missing
 from minigrad.optim.clipping import (
     clip_grad_norm_,
     clip_grad_norm_per_param_,
     clip_grad_value_,
     clip_params_,
 )
-from minigrad.optim.names import OPTIMIZERS
 from minigrad.optim.optimizer import Optimizer
 from minigrad.optim.rules import SGD, Adagrad, Adam, AdamW, Lion, RMSprop
 from minigrad.optim.schedules import (
@@ -51,4 +50,4 @@ __all__ = [
 
 
 def __getattr__(name):
-    raise missing("mg.optim", name, OPTIMIZERS, __all__)
+    raise missing("mg.optim", name, "mg.optim has no", known=__all__)

@@ -10,16 +10,15 @@ from typing import Any
 from minigrad.arguments import choice, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, OrphanParameterError, ShapeError
 from minigrad.formulas.update import Update, structure
+from minigrad.hints import NAMES, missing, refuse_unknown_arguments
 from minigrad.memory.interrupts import ready, uninterrupted
 from minigrad.nn import Parameter
-from minigrad.nn.names import NO_ARGUMENTS, refuse_unknown_arguments
 from minigrad.nn.ownership import changes
 from minigrad.optim import saving, traced
 from minigrad.optim.group import Group, check_trainable, split
 from minigrad.optim.hooked import updated_by_hook
 from minigrad.optim.hooks import hooks
 from minigrad.optim.hyperparameters import checked
-from minigrad.optim.names import KNOWN_AS
 from minigrad.optim.passes import pass_of
 from minigrad.optim.state import ParameterState
 from minigrad.optim.tracking import Tracking
@@ -28,6 +27,7 @@ from minigrad.tape.node import user_place
 from minigrad.tape.writes import written
 
 ORPHAN_RULES = ("raise", "warn", "ignore")
+KNOWN_AS = NAMES["Optimizer"]
 _update = functools.cache(Update)
 
 
@@ -58,7 +58,7 @@ class Optimizer:
 
     def __init__(self, *args, **kwargs):
         name, known = type(self).__name__, tuple(self.__signature__.parameters)
-        refuse_unknown_arguments(name, known, kwargs, KNOWN_AS, NO_ARGUMENTS)
+        refuse_unknown_arguments(name, known, kwargs, "optimizer")
         try:
             given = self.__signature__.bind(*args, **kwargs)
         except TypeError as error:
@@ -98,8 +98,7 @@ class Optimizer:
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name):
-        hint = f"; it is called {KNOWN_AS[name]} here" if name in KNOWN_AS else ""
-        raise AttributeError(f"{type(self).__name__} has no attribute '{name}'{hint}")
+        raise missing("Optimizer", name, f"{type(self).__name__} has no attribute")
 
     # -- hyperparameters -----------------------------------------------------------------------
 
@@ -294,7 +293,7 @@ class Optimizer:
     def zero_grad(self, **unknown):
         """Sets the `.grad` of every parameter to None. Takes no arguments."""
         if unknown:
-            refuse_unknown_arguments("zero_grad", lambda: None, unknown, {}, NO_ARGUMENTS)
+            refuse_unknown_arguments("zero_grad", (), unknown, "optimizer")
         if self._seen != changes.count:
             self._sync()
         self._drop_grads()

@@ -16,9 +16,8 @@ import weakref
 
 from minigrad.arguments import choice, number, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, StateError
+from minigrad.hints import refuse_unknown_arguments
 from minigrad.memory.interrupts import uninterrupted
-from minigrad.nn.names import refuse_unknown_arguments
-from minigrad.optim.names import NO_SCHEDULE_ARGUMENTS, SCHEDULE_ARGUMENTS
 from minigrad.optim.optimizer import Optimizer
 from minigrad.tape.modes import state
 
@@ -67,9 +66,7 @@ class Schedule:
 
     def __new__(cls, *args, **kwargs):
         if kwargs:
-            refuse_unknown_arguments(
-                cls.__name__, cls.__init__, kwargs, SCHEDULE_ARGUMENTS, NO_SCHEDULE_ARGUMENTS
-            )
+            refuse_unknown_arguments(cls.__name__, cls.__init__, kwargs, "schedule")
         return object.__new__(cls)
 
     def __init__(self, optimizer):

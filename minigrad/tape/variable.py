@@ -8,52 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minigrad.arguments import flag
-from minigrad.array.array import Array, View
+from minigrad.array.array import Array
 from minigrad.devices.backend import device_of, values
 from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, ShapeError
 from minigrad.formulas.expression import Flows
+from minigrad.hints import missing
 from minigrad.tape.interop import Interop
 from minigrad.tape.modes import state
 from minigrad.tape.node import place_line
 
-KNOWN_AS = {  # what people who come from PyTorch and NumPy try first
-    "astype": "x.to('float32')",
-    "bool": "x.to('bool')",
-    "chunk": "mg.split(x, sections=n, axis=axis)",
-    "clamp": "x.clip(low, high)",
-    "contiguous": "x.clone()",
-    "copy": "x.clone()",
-    "cpu": "x.to('cpu')",
-    "cuda": "x.to('cuda')",
-    "data": "x.detach()",
-    "dim": "x.ndim",
-    "dot": "x @ y",
-    "double": "x.to('float64')",
-    "element_size": "x.dtype.itemsize",
-    "float": "x.to('float32')",
-    "grad_fn": "x.node",
-    "half": "x.to('float32'): there is no float16",
-    "int": "x.to('int32')",
-    "is_contiguous": "x.array.is_contiguous",
-    "itemsize": "x.dtype.itemsize",
-    "long": "x.to('int64')",
-    "mT": "x.permute(0, 2, 1) of a batch of matrices, x.T of one",
-    "masked_fill": "mg.where(mask, value, x)",
-    "mm": "x @ y",
-    "movedim": "x.permute(axes)",
-    "numel": "x.size",
-    "ravel": "x.flatten()",
-    "repeat": "mg.concatenate([x] * n, axis) for the whole, mg.repeat(x, n, axis=axis) for each "
-    "element",
-    "retain_grad": "x.register_hook(f), or mg.gradients(y, x) for the gradient of a result",
-    "split": "mg.split(x, sizes=n, axis=axis) for parts of n, sections=n for n parts",
-    "swapaxes": "x.permute(axes)",
-    "t": "x.T",
-    "type": "x.to('float32')",
-    "view": "x.reshape(shape)",
-    "view_as": "x.reshape(y.shape)",
-    "zero_grad": "x.grad = None",
-}
 FUNCTIONS: set = set()  # of minigrad, not all of them methods: their names, from the table of ops
 
 
@@ -89,14 +52,12 @@ class Variable(Interop, Flows):
         # ops make Variables without setting what is None at first: fewer stores an op
         if attribute in ("_grad", "group", "hooks", "name", "post_hooks"):
             return None
-        known = KNOWN_AS.get(attribute)
-        if not known and attribute[-1:] == "_" and attribute[:1] != "_":
-            known = f"x = x.{attribute[:-1]}(...): few methods write in place"
-            known = known if hasattr(type(self), attribute[:-1]) else None
-        elif attribute in FUNCTIONS:
-            known = f"mg.{attribute}(x, ...)"
-        hint = f"; here it is called {known}" if known else ""
-        raise AttributeError(f"'Variable' has no attribute '{attribute}'{hint}")
+        hint = None
+        if attribute in FUNCTIONS:
+            hint = f"mg.{attribute}(x, ...)"
+        elif attribute[-1:] == "_" != attribute[:1] and hasattr(type(self), attribute[:-1]):
+            hint = f"x = x.{attribute[:-1]}(...): few methods write in place"
+        raise missing("Variable", attribute, "'Variable' has no attribute", hint)
 
     if TYPE_CHECKING:  # installed by minigrad.ops.table
 
@@ -268,7 +229,7 @@ class Variable(Interop, Flows):
 
 
 class _FromBackward:
-    """What `graph.backward` does for Variable: set when that module is loaded."""
+    """What `tape.backward` does for Variable: set when that module is loaded."""
 
     run_backward = register_hook = register_post_accumulate_hook = check_write = staticmethod(
         lambda *a: None
@@ -276,11 +237,6 @@ class _FromBackward:
 
 
 from_backward = _FromBackward()
-
-
-def is_recorded_view(x):
-    """Whether x shows another Variable's Storage through a recorded op."""
-    return isinstance(x.array, View) and x.node is not None
 
 
 def written_line(array: Array):

@@ -31,7 +31,6 @@ def leaf(values):
     return mg.variable(np.asarray(values, np.float64), requires_grad=True)
 
 
-@pytest.mark.slow
 def test_chain_of_a_million_nodes_goes_forward_back_and_away():
     gc.collect()
     before = mg.memory.stats()["current_bytes"]

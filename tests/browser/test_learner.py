@@ -33,10 +33,7 @@ MISSING = [
         else ['JupyterLab (pip install "minigrad[lab]")']
     ),
 ]
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(bool(MISSING), reason=f"needs {' and '.join(MISSING)}"),
-]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needs {' and '.join(MISSING)}")
 
 
 def minigrad(course, *arguments):

@@ -195,7 +195,6 @@ def test_range_that_names_no_lesson_is_refused(text):
         stems_in(text, ["00_a", "02_c"])
 
 
-@pytest.mark.slow
 def test_book_in_a_browser(course, tmp_path, capsys):
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     chromium = shutil.which("chromium")

@@ -43,7 +43,6 @@ def project(tmp_path):
     return copy
 
 
-@pytest.mark.slow
 def test_class_repository_can_be_installed_and_has_no_solutions(tmp_path):
     import zipfile
 
@@ -55,7 +54,6 @@ def test_class_repository_can_be_installed_and_has_no_solutions(tmp_path):
     assert not [name for name in names if "solutions" in name or "mutants" in name]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no git checkout to build from")
 def test_installed_wheel_starts_grades_and_updates_a_course(project, tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"

@@ -195,7 +195,6 @@ def filled(tmp_path_factory):
     return folder, [result(p) for p in both]
 
 
-@pytest.mark.slow
 def test_two_processes_at_once_agree_and_the_next_compiles_nothing(filled):
     folder, (first, second) = filled
     assert first["found"] == second["found"]
@@ -204,7 +203,6 @@ def test_two_processes_at_once_agree_and_the_next_compiles_nothing(filled):
     assert (third["hits"], third["misses"]) == (1, 0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.3, 1.0, 2.0, 3.5])
 def test_a_killed_process_leaves_nothing_that_breaks_the_next(filled, tmp_path, delay):
     process = start(tmp_path)
@@ -215,7 +213,6 @@ def test_a_killed_process_leaves_nothing_that_breaks_the_next(filled, tmp_path, 
     assert result(start(tmp_path))["found"] == filled[1][0]["found"]
 
 
-@pytest.mark.slow
 def test_damaged_programs_on_disk_are_made_anew(filled, tmp_path):
     for file in sorted(filled[0].rglob("*")):
         if file.is_file():
@@ -225,7 +222,6 @@ def test_damaged_programs_on_disk_are_made_anew(filled, tmp_path):
     assert result(start(tmp_path))["found"] == filled[1][0]["found"]
 
 
-@pytest.mark.slow
 def test_a_program_of_another_version_is_not_used(filled, tmp_path):
     """The text names the versions: with others it is another file."""
     steps = [p for p in filled[0].glob("minigrad_kernel_*.py") if "def step(" in p.read_text()]

@@ -89,9 +89,9 @@ def test_missing_layer_says_what_it_is_called_here(name, message):
 def test_hints_name_what_exists():
     import re
 
-    from minigrad.nn.names import LAYERS
+    from minigrad.hints import NAMES
 
-    for hint in LAYERS.values():
+    for hint in NAMES["mg.nn"].values():
         for path in re.findall(r"mg\.[\w.]*\w", hint):
             found = mg
             for part in path.split(".")[1:]:

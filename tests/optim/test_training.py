@@ -76,7 +76,6 @@ def test_a_dropped_model_and_optimizer_free_their_memory_at_once():
         gc.enable()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_digits_are_told_apart(seed):
     result = load("digits").train(seed)

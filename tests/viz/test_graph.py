@@ -389,7 +389,6 @@ def test_save_with_another_suffix_names_those_it_knows(tmp_path):
         mg.viz.graph(small_loss()).save(tmp_path / "graph.png")
 
 
-@pytest.mark.slow
 def test_graph_in_a_notebook_is_shown_as_a_picture(tmp_path):
     pytest.importorskip("nbclient", reason="needs the extra 'test'")
     nbformat = pytest.importorskip("nbformat", reason="needs the extra 'test'")

@@ -41,7 +41,7 @@ class Wrapper(MemoryLines, EffectLines):
     """Writes and holds `run` of one trace.
 
     Args:
-        binding: what it runs: see `compiled.Trace`: description, groups (a Group per argument
+        binding: what it runs: see `tracing.Traced`: description, groups (a Group per argument
             Value), members (a Member per Variable), capture, plan, modes, donated.
         failed: called with (status, args, kwargs, [Storage per argument Value]).
     """

@@ -30,7 +30,7 @@ def listing(plan, names, title):
                     function = "the parts summed"
                 elif function in plan.kernels.values() or function.startswith("tile"):
                     kernels.setdefault(function, {})[label(call.item)] = None
-                arguments = [names_of(a, names, plan.owner) for a in x.arguments]
+                arguments = [names_of(a, names) for a in x.arguments]
                 arguments = [a for a in arguments if a]
                 who = "all" if call.is_cut else call.owner
                 calls.append(
@@ -50,7 +50,7 @@ def listing(plan, names, title):
     return lines
 
 
-def names_of(argument, names, owner):
+def names_of(argument, names):
     """The name of an address, with the bytes from the begin of its memory; nothing of a number."""
     if not isinstance(argument, Address):
         return ""

@@ -5,25 +5,12 @@ import weakref
 from typing import Any
 
 from minigrad.errors import ArgumentTypeError
-from minigrad.nn.names import refuse_unknown_arguments
-
-RENAMED = {"donate_argnums": "donate", "donate_argnames": "donate"}  # as JAX calls it
-FROZEN = "leave it out: strings are compared by value, and numbers until they change"
-NO_OPTIONS = {
-    "mode": "leave it out: there is one way to compile",
-    "fullgraph": "leave it out: a step is one program, always; what no program can do raises",
-    "dynamic": "leave it out: each shape has a program of its own; pad the last batch, or drop it",
-    "backend": "leave it out: programs are generated Python that Numba compiles",
-    "options": "leave it out: there are none",
-    "disable": "set MINIGRAD_COMPILE=0 in the environment: everything runs as usual then",
-    "static_argnums": FROZEN,
-    "static_argnames": FROZEN,
-}
+from minigrad.hints import refuse_unknown_arguments
 
 
 def refuse_options(given):
     """Raises if `mg.compile` is given a keyword that it does not have."""
-    refuse_unknown_arguments("compile", lambda f, donate, strict: None, given, RENAMED, NO_OPTIONS)
+    refuse_unknown_arguments("compile", ("f", "donate", "strict"), given, "compile")
 
 
 def check_function(function):

@@ -26,7 +26,6 @@ from minigrad.errors import TraceError
 from minigrad.tape.modes import state
 
 KINDS = (int, float, np.floating, np.integer)  # not bool
-FIXED = (int, float, complex, str, bool, bytes)  # what a guard can compare
 CELLS = {float32: ctypes.c_float, float64: ctypes.c_double, int64: ctypes.c_int64}
 SIGNS = {
     operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/",

@@ -78,7 +78,7 @@ def without_freed_graphs(out, *arguments):
 
 
 class Link:
-    """The plan of the node that a call of a compiled function makes; see `graph.node.Node`.
+    """The plan of the node that a call of a compiled function makes; see `tape.node.Node`.
 
     outputs: the numbers of the results that carry the graph. edges: per input that takes a gradient
     the number of the Variable among the arguments, or the leaf itself. kept: per kept value the

@@ -115,10 +115,6 @@ def _modf(x):
     return np.modf(floating(x))
 
 
-def _degrees(x):
-    return np.degrees(floating(x))
-
-
 def _of_numbers(ufunc):
     """A function that NumPy would also apply to tuples and their like."""
 

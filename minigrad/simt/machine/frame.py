@@ -67,7 +67,7 @@ class Frame:
             self.wave.returns.append((site, mask))
         self.value = merge(mask, value, self.value)
         self.returned = union(self.returned, mask)
-        self.live = outside(self.live, mask, self.wave.lanes.count)
+        self.live = outside(self.live, mask)
         if self.top:
             self.wave.exited = union(self.wave.exited, mask)
 
@@ -80,7 +80,7 @@ class Frame:
 
     def check_known(self, slot, mask, name, site):
         """Raises where an active lane reads a local variable that it has not given a value."""
-        missing = outside(mask, self.known[slot], self.wave.lanes.count)
+        missing = outside(mask, self.known[slot])
         if missing is DEAD:
             return
         lanes = self.wave.lanes

@@ -40,7 +40,7 @@ class LocalArray:
         if self.matrix is not None:
             self.filled[:, slice(None) if mask is None else mask] = False
             return
-        self.known = [k if k is DEAD else outside(k, mask, self.count) for k in self.known]
+        self.known = [k if k is DEAD else outside(k, mask) for k in self.known]
 
     def _locate(self, index, lanes, mask, site):
         if len(index) != len(self.shape) or any(type(i) is slice for i in index):
@@ -67,7 +67,7 @@ class LocalArray:
         """One element per lane."""
         flat = self._locate(index, lanes, mask, site)
         if self.matrix is None and flat.ndim == 0:
-            missing = outside(mask, self.known[flat], self.count)
+            missing = outside(mask, self.known[flat])
             if missing is not DEAD:
                 raise self._unset(lanes, offender(lanes, missing, True), site)
             return self.cells[flat]

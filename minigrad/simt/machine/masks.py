@@ -67,7 +67,7 @@ def union(a, b, whole=None):
     return whole if whole is not None and count == np.count_nonzero(whole) else both
 
 
-def outside(mask, inner, count):
+def outside(mask, inner):
     """Lanes of `mask` that are not in `inner`, or DEAD."""
     if inner is DEAD:
         return mask

@@ -21,7 +21,7 @@ CONVERT = {"f4": np.float32, "f8": float}  # of a number, before it is launched;
 class Cuda(Exchange, LibraryMatmul, Gpu):
     """The device table on a GPU.
 
-    driver: what offers the calls of `cuda_driver.Driver`.
+    driver: what offers the calls of `driver.Driver`.
     """
 
     name = "cuda"

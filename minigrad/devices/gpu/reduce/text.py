@@ -152,7 +152,7 @@ class _Writer:
             return f"{one}(1) if {total} != I4(0) else {one}(0)"
         if self.form.how == "mean":
             total = f"{total} / count"
-        return stored_as(total, dtype, gathered.kind)
+        return stored_as(total, dtype)
 
     def _gather(self, formula, gathered):
         """The loops over a row; the name of what this thread gathered."""

@@ -79,8 +79,8 @@ class _Writer(ColumnSums):
             text.line(2, f"at{number} = {place}")
         if size:
             self._load_kept(size)
-        for level, used in enumerate(self.passes[:-1]):
-            self._reduce(used, level)
+        for used in self.passes[:-1]:
+            self._reduce(used)
         self._store(self.passes[-1])
         if self.shared:
             text.line(2, "cuda.syncthreads()")  # before the next row writes there
@@ -206,7 +206,7 @@ class _Writer(ColumnSums):
 
     # -- passes ----------------------------------------------------------------------------------
 
-    def _reduce(self, used, level):
+    def _reduce(self, used):
         """The row reductions of one level."""
         text, emitter, names, gatherings = self.text, self.emitter, [], []
         real = emitter.real

@@ -1,0 +1,310 @@
+"""What names and arguments of PyTorch, NumPy and others are called here: hints of errors.
+
+Each table is by place. Only a call that fails, or a name that is not there, pays for it.
+"""
+
+import difflib
+import functools
+import inspect
+
+from minigrad.errors import ArgumentTypeError
+
+_ONE_ORDER = "nothing: all kernels of a device run in the order of their launches"
+_TIMES = "time.perf_counter(), after mg.cuda.synchronize()"
+_OWN_LOOP = "a Module whose forward loops over the steps, with mg.nn.Linear in it"
+_OWN_SCHEDULE = "a Schedule of your own: define rate(t, peak)"
+
+NAMES = {  # {place: {name elsewhere: what it is here}}
+    "mg": {
+        "Parameter": "mg.nn.Parameter", "Tensor": "mg.variable(data)",
+        "as_tensor": "mg.variable(data)", "asarray": "mg.variable(data)", "bool": "mg.bool_",
+        "bmm": "mg.matmul(a, b)", "cat": "mg.concatenate([a, b])",
+        "chunk": "mg.split(x, sections=n)", "clamp": "mg.clip(x, low, high)",
+        "concat": "mg.concatenate([a, b])", "dot": "a @ b", "empty": "mg.zeros(shape)",
+        "empty_like": "mg.zeros_like(x)", "float": "mg.float32",
+        "from_array": "mg.from_numpy(array)", "hstack": "mg.concatenate(xs, 1)",
+        "index_select": "x[index]", "inference_mode": "mg.inference()", "int": "mg.int64",
+        "is_grad_enabled": "mg.is_recording()", "is_tensor": "isinstance(x, mg.Variable)",
+        "load": "np.load, and model.load_state_dict(state)", "long": "mg.int64",
+        "mm": "mg.matmul(a, b)", "mse_loss": "mg.mse(x, target)", "normal": "mg.randn(shape)",
+        "numel": "x.size", "random": "mg.rand(shape)", "save": "np.savez, with model.state_dict()",
+        "seed": "mg.manual_seed(seed)", "set_grad_enabled": "mg.no_grad() and mg.enable_grad()",
+        "take_along_axis": "mg.gather(x, index, axis)", "tensor": "mg.variable(data)",
+        "uniform": "mg.rand(shape)", "view": "mg.reshape(x, shape)",
+        "vstack": "mg.concatenate(xs, 0)",
+    },
+    "Variable": {
+        "astype": "x.to('float32')", "bool": "x.to('bool')",
+        "chunk": "mg.split(x, sections=n, axis=axis)", "clamp": "x.clip(low, high)",
+        "contiguous": "x.clone()", "copy": "x.clone()", "cpu": "x.to('cpu')",
+        "cuda": "x.to('cuda')", "data": "x.detach()", "dim": "x.ndim", "dot": "x @ y",
+        "double": "x.to('float64')", "element_size": "x.dtype.itemsize",
+        "float": "x.to('float32')", "grad_fn": "x.node",
+        "half": "x.to('float32'): there is no float16", "int": "x.to('int32')",
+        "is_contiguous": "x.array.is_contiguous", "itemsize": "x.dtype.itemsize",
+        "long": "x.to('int64')", "mT": "x.permute(0, 2, 1) of a batch of matrices, x.T of one",
+        "masked_fill": "mg.where(mask, value, x)", "mm": "x @ y", "movedim": "x.permute(axes)",
+        "numel": "x.size", "ravel": "x.flatten()",
+        "retain_grad": "x.register_hook(f), or mg.gradients(y, x) for the gradient of a result",
+        "swapaxes": "x.permute(axes)", "t": "x.T", "type": "x.to('float32')",
+        "view": "x.reshape(shape)", "view_as": "x.reshape(y.shape)", "zero_grad": "x.grad = None",
+    },
+    "Module": {
+        "double": "model.to('float64')", "float": "model.to('float32')",
+        "half": "there is no float16; model.to('float32') or 'float64'",
+        "bfloat16": "there is no bfloat16; model.to('float32') or 'float64'",
+        "type": "model.to(dtype)", "cuda": "model.to('cuda')", "cpu": "model.to('cpu')",
+        "apply": "for module in model.modules(): f(module)",
+        "add_module": "setattr(model, name, module)",
+        "register_module": "setattr(model, name, module)",
+        "get_submodule": "dict(model.named_modules())[name]",
+        "get_parameter": "dict(model.named_parameters())[name]",
+        "get_buffer": "dict(model.named_buffers())[name]",
+        "register_forward_pre_hook": "change the input in forward, or before calling the module",
+        "register_backward_hook": "y.register_hook(f) on what forward returns",
+        "register_full_backward_hook": "y.register_hook(f) on what forward returns",
+    },
+    "Optimizer": {
+        "lr": "learning_rate", "params": "parameters", "param_groups": "groups",
+        "add_param_group": "add",
+    },
+    "mg.nn": {
+        "functional": "functions are in mg itself: mg.relu, mg.softmax, mg.cross_entropy, ...",
+        "utils": "clipping is in mg.optim: mg.optim.clip_grad_norm_, clip_grad_value_",
+        "modules": "layers are in mg.nn itself: mg.nn.Linear, ...",
+        "CrossEntropyLoss": "the function mg.cross_entropy(logits, labels)",
+        "NLLLoss": "the function mg.cross_entropy(logits, labels), which takes the log softmax "
+        "itself",
+        "MSELoss": "the function mg.mse(prediction, target)",
+        "L1Loss": "(prediction - target).abs().mean()",
+        "HuberLoss": "the function mg.huber(prediction, target)",
+        "SmoothL1Loss": "the function mg.huber(prediction, target, delta=beta) / beta",
+        "BCEWithLogitsLoss": "the function mg.bce_with_logits(logits, target)",
+        "BCELoss": "the function mg.bce_with_logits(logits, target), which takes the sigmoid "
+        "itself",
+        "BatchNorm": "mg.nn.BatchNorm1d or mg.nn.BatchNorm2d",
+        "MultiheadAttention": "mg.nn.MultiHeadAttention",
+        "TransformerEncoderLayer": "mg.nn.TransformerBlock",
+        "LogSoftmax": "the function mg.log_softmax(x)",
+        "Identity": "mg.nn.Sequential(), with nothing in it",
+        "AdaptiveAvgPool2d": "x.mean(axis=(2, 3)) for the mean of each channel",
+        "Swish": "mg.nn.SiLU",
+        "ParameterList": "a Module with attributes: setattr(self, f'weight_{k}', parameter)",
+        "ParameterDict": "a Module with attributes: setattr(self, name, parameter)",
+        "RNN": _OWN_LOOP, "LSTM": _OWN_LOOP, "GRU": _OWN_LOOP,
+    },
+    "mg.optim": {
+        "lr_scheduler": "mg.optim itself that has schedules: StepDecay, CosineDecay, "
+        "WarmupCosine, ...",
+        "StepLR": "StepDecay(optimizer, every, factor)",
+        "MultiStepLR": _OWN_SCHEDULE, "LambdaLR": _OWN_SCHEDULE,
+        "ExponentialLR": "ExponentialDecay(optimizer, factor)",
+        "CosineAnnealingLR": "CosineDecay(optimizer, steps, minimum)",
+        "ConstantLR": "Constant(optimizer, factor, steps)",
+        "LinearLR": "LinearWarmup(optimizer, steps, start)",
+        "OneCycleLR": "WarmupCosine(optimizer, warmup, steps, minimum)",
+        "SequentialLR": "Sequence(optimizer, schedules, milestones)",
+        "ChainedScheduler": "nothing: schedules of one optimizer are a chain; step each of them",
+        "ReduceLROnPlateau": "ReduceOnPlateau(optimizer, factor, patience)",
+        "clip_grad_norm": "clip_grad_norm_(parameters, max_norm)",
+    },
+    "mg.cuda": {  # of Numba, CuPy and PyTorch
+        "to_device": "x.to('cuda'), or a NumPy array for the simulator",
+        "device_array": "mg.zeros(shape, device='cuda')",
+        "empty_cache": "mg.memory.empty_cache()", "current_device": "mg.device, a context manager",
+        "reduce": "x.sum(), or a kernel of your own",
+        "declare_device": "@mg.cuda.jit(device=True)",
+        "device_count": "int(mg.cuda.is_available()): minigrad uses one GPU",
+        "get_device_name": "`minigrad doctor`, which names the GPU",
+        "memory_allocated": "mg.memory.stats('cuda')['current_bytes']",
+        "max_memory_allocated": "mg.memory.stats('cuda')['peak_bytes']",
+        "memory_reserved": "mg.memory.stats('cuda')['reserved_bytes']",
+        "set_device": "`with mg.device('cuda'):` or mg.set_default_device('cuda')",
+        "manual_seed": "mg.manual_seed(seed), for all devices",
+        "manual_seed_all": "mg.manual_seed(seed), for all devices",
+        "stream": _ONE_ORDER, "Stream": _ONE_ORDER, "event": _TIMES, "Event": _TIMES,
+    },
+}  # fmt: skip
+_SAYS = {  # how a hint is said; elsewhere "here it is {}"
+    "mg": "here it is called {}",
+    "Variable": "here it is called {}",
+    "Optimizer": "it is called {} here",
+}
+
+_LEFT_OUT = {
+    "inplace": "leave it out: layers do not write to their input",
+    "device": "leave it out: model.to(device), or `with mg.device(device):` around its making",
+    "batch_first": "leave it out: the batch is always the first axis",
+    "padding_mode": "padding is with zeros; pad the input otherwise before the layer",
+    "norm_first": "leave it out: blocks are pre-norm",
+    "set_to_none": "leave it out: zero_grad() always sets .grad to None",
+    "set_grads_to_none": "leave it out: zero_grad() always sets .grad to None",
+}
+_FROZEN = "leave it out: strings are compared by value, and numbers until they change"
+
+ARGUMENTS = {  # {place: {keyword elsewhere: the one here, that with its value, or what to do}}
+    "function": {
+        "a_max": "high", "a_min": "low", "dim": "axis", "dims": "axes", "end": "stop",
+        "end_dim": "end_axis", "fill_value": "value", "grad_outputs": "dy", "gradient": "dy",
+        "input": "x", "keepdim": "keepdims", "label": "target", "labels": "target", "max": "high",
+        "min": "low", "negative_slope": "slope", "num": "count", "num_classes": "classes",
+        "rtol": "relative", "atol": "absolute", "size": "shape", "start_dim": "start_axis",
+        "steps": "count", "weights": "weight",
+        "attn_mask": "mask=~attn_mask for bools: here True is where attention is allowed",
+        "key_padding_mask": "mask=~padding[:, None, None, :] for bools: here True is where "
+        "attention is allowed",
+        "requires_grad": "{name}(...).requires_grad_()",
+    },
+    "layer": {
+        "in_features": "inputs", "out_features": "outputs", "in_channels": "inputs",
+        "out_channels": "outputs", "kernel_size": "size", "num_embeddings": "count",
+        "embedding_dim": "size", "padding_idx": "padding_index", "normalized_shape": "size",
+        "num_features": "channels", "embed_dim": "size", "d_model": "size", "num_heads": "heads",
+        "nhead": "heads", "dim_feedforward": "hidden", "negative_slope": "slope", "dim": "axis",
+        **_LEFT_OUT,
+    },
+    "optimizer": NAMES["Optimizer"] | _LEFT_OUT,
+    "schedule": {
+        "step_size": "every", "gamma": "factor", "T_max": "steps", "total_iters": "steps",
+        "total_steps": "steps", "num_training_steps": "steps", "warmup_steps": "warmup",
+        "num_warmup_steps": "warmup", "eta_min": "minimum", "min_lr": "minimum",
+        "start_factor": "start", "schedulers": "schedules",
+        "last_epoch": "leave it out: load_state_dict(saved) goes on where another one was",
+        "verbose": "leave it out: print optimizer.learning_rate",
+        "max_lr": "leave it out: the peak is the optimizer's own learning_rate",
+    },
+    "compile": {  # of PyTorch and JAX
+        "mode": "leave it out: there is one way to compile",
+        "fullgraph": "leave it out: a step is one program, always; what no program can do raises",
+        "dynamic": "leave it out: each shape has a program of its own; pad the last batch, or drop "
+        "it",
+        "backend": "leave it out: programs are generated Python that Numba compiles",
+        "options": "leave it out: there are none",
+        "disable": "set MINIGRAD_COMPILE=0 in the environment: everything runs as usual then",
+        "static_argnums": _FROZEN, "static_argnames": _FROZEN,
+        "donate_argnums": "donate", "donate_argnames": "donate",
+    },
+}  # fmt: skip
+
+ADVICE = {  # {function: what to write}, for a call whose arguments do not fit
+    "transpose": "x.permute(1, 0) puts the axes in an order; x.T reverses them",
+    "norm": "mg.norm(x, axis=1) is the Euclidean norm along an axis; others are written out, such "
+    "as x.abs().sum(axis=1)",
+    "max": "x.max(axis=1) for the values alone, x.argmax(axis=1) for their places; "
+    "mg.maximum(a, b) for the larger of two",
+    "min": "x.min(axis=1) for the values alone, x.argmin(axis=1) for their places; "
+    "mg.minimum(a, b) for the smaller of two",
+    "split": "mg.split(x, sections=3) makes 3 parts, as np.split, and mg.split(x, sizes=3) parts "
+    "of 3, as torch.split",
+    "repeat": "mg.repeat(x, 2, axis=0) repeats each element, as np.repeat; "
+    "mg.concatenate([x] * 2, axis=0) repeats the whole, as torch.Tensor.repeat",
+    "diagonal": "axes have names: mg.diagonal(x, axis1=0, axis2=1)",
+    "batch_norm": "all but x by name, as others have them in another order: mg.batch_norm(x, "
+    "weight=w, bias=b, running_mean=m, running_var=v, training=True)",
+    "gradients": "by name, as PyTorch has them in another order: create_graph=, retain_graph=",
+    "gradcheck": "by name, as PyTorch has them in another order: eps=, rtol=, atol=",
+    "gradgradcheck": "by name, as PyTorch has them in another order: eps=, rtol=, atol=",
+    "cross_entropy": "after the weight by name: ignore_index=, label_smoothing=, reduction=, axis=",
+    "full": "the shape is one tuple: full((2, 3), 0.5)",
+}
+for _name in ("var", "std"):
+    ADVICE[_name] = (
+        f"x.{_name}(axis=1, ddof=0) divides by n, x.{_name}(axis=1, ddof=1) by n - 1; all but the "
+        "axis by name"
+    )
+for _name in ("zeros", "ones", "rand", "randn"):
+    ADVICE[_name] = f"the shape is one tuple: {_name}((2, 3))"
+NO_AXIS = {  # {function: what to write}, for something else in the place of an axis
+    "max": "mg.maximum(a, b) for the larger of two",
+    "min": "mg.minimum(a, b) for the smaller of two",
+    "gather": "the axis comes last: gather(x, index, axis)",
+    "scatter_add": "the axis comes last: scatter_add(x, index, source, axis)",
+}
+
+
+def missing(place, name, text, hint=None, otherwise=None, known=()):
+    """The AttributeError for a name that is not there.
+
+    Args:
+        place: whose table of names is looked into.
+        name: it.
+        text: says that it is missing; the name follows.
+        hint: what it is here, if the table does not say.
+        otherwise: what to say without a hint.
+        known: names of the place; without a hint, one that is spelled nearly the same is said.
+    """
+    hint = NAMES[place].get(name, hint)
+    if hint:
+        otherwise = _SAYS.get(place, "here it is {}").format(hint)
+    elif known and not name.startswith("_"):
+        spellings = {k.lower().replace("_", ""): k for k in known}
+        close = difflib.get_close_matches(name.lower().replace("_", ""), spellings, 1, 0.7)
+        otherwise = (
+            f"did you mean {spellings[close[0]]}?" if close else f"dir({place}) lists it all"
+        )
+    return AttributeError(f"{text} '{name}'" + (f"; {otherwise}" if otherwise else ""))
+
+
+def _instead(place, keyword, known, name):
+    """What to write in the place of a keyword in a call of `name`, or None if no table says."""
+    hint = ARGUMENTS[place].get(keyword, "")
+    ours, has_value, _ = hint.partition("=")
+    if ours in known:
+        return hint if has_value else f"{ours}=, as it is called here"
+    return None if ours.isidentifier() else hint.format(name=name)
+
+
+def refuse_unknown_arguments(name, function, given, place):
+    """Raises ArgumentTypeError if a keyword is none of the function's.
+
+    Args:
+        name: what was called, for the message.
+        function: it, or the names of its arguments.
+        given: keywords of the call.
+        place: whose table of arguments is looked into.
+    """
+    known = function
+    if not isinstance(function, tuple):
+        code = getattr(function, "__code__", None)
+        if code is None or code.co_flags & inspect.CO_VARKEYWORDS:
+            return  # it looks at its keywords itself
+        count = code.co_argcount + code.co_kwonlyargcount
+        known = [n for n in code.co_varnames[code.co_posonlyargcount : count] if n != "self"]
+    for keyword in given:
+        if keyword not in known:
+            fix = _instead(place, keyword, known, name)
+            fix = fix or f"it takes {', '.join(known) or 'no arguments'}"
+            raise ArgumentTypeError(f"{name}: there is no argument {keyword}", fix=fix)
+
+
+def fails_at_the_call(error):
+    """Whether a TypeError, caught where a function is called, is about its arguments."""
+    return error.__traceback__.tb_next is None
+
+
+def explained(function, error, keywords=(), name=None):
+    """The error for a call whose arguments do not fit the function's signature.
+
+    name: what was called, if not the function by its own name.
+    """
+    signature = inspect.signature(function)
+    known, name = signature.parameters, name or function.__name__
+    fixes = (_instead("function", k, known, name) for k in keywords if k not in known)
+    got = str(error).partition("() ")[2].removeprefix("got ")
+    fix = next(filter(None, fixes), None) or ADVICE.get(name)
+    return ArgumentTypeError(f"{name}: wanted {name}{signature}", got, fix)
+
+
+def teaching(function):
+    """The function, whose wrong calls raise ArgumentTypeError with its signature."""
+
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except TypeError as error:
+            if not fails_at_the_call(error):
+                raise
+            raise explained(function, error, kwargs) from None
+
+    return wrapper

@@ -19,7 +19,7 @@ NAMES = {  # {place: {name elsewhere: what it is here}}
         "Parameter": "mg.nn.Parameter", "Tensor": "mg.variable(data)",
         "as_tensor": "mg.variable(data)", "asarray": "mg.variable(data)", "bool": "mg.bool_",
         "bmm": "mg.matmul(a, b)", "cat": "mg.concatenate([a, b])",
-        "chunk": "mg.split(x, sections=n)", "clamp": "mg.clip(x, low, high)",
+        "chunk": "mg.split(x, sizes=-(-len(x) // n))", "clamp": "mg.clip(x, low, high)",
         "concat": "mg.concatenate([a, b])", "dot": "a @ b", "empty": "mg.zeros(shape)",
         "empty_like": "mg.zeros_like(x)", "float": "mg.float32",
         "from_array": "mg.from_numpy(array)", "hstack": "mg.concatenate(xs, 1)",
@@ -35,7 +35,7 @@ NAMES = {  # {place: {name elsewhere: what it is here}}
     },
     "Variable": {
         "astype": "x.to('float32')", "bool": "x.to('bool')",
-        "chunk": "mg.split(x, sections=n, axis=axis)", "clamp": "x.clip(low, high)",
+        "chunk": "mg.split(x, sizes=-(-len(x) // n))", "clamp": "x.clip(low, high)",
         "contiguous": "x.clone()", "copy": "x.clone()", "cpu": "x.to('cpu')",
         "cuda": "x.to('cuda')", "data": "x.detach()", "dim": "x.ndim", "dot": "x @ y",
         "double": "x.to('float64')", "element_size": "x.dtype.itemsize",
@@ -45,6 +45,9 @@ NAMES = {  # {place: {name elsewhere: what it is here}}
         "long": "x.to('int64')", "mT": "x.permute(0, 2, 1) of a batch of matrices, x.T of one",
         "masked_fill": "mg.where(mask, value, x)", "mm": "x @ y", "movedim": "x.permute(axes)",
         "numel": "x.size", "ravel": "x.flatten()",
+        "repeat": "mg.concatenate([x] * n, axis) for the whole, mg.repeat(x, n, axis=axis) for "
+        "each element",
+        "split": "mg.split(x, sizes=n, axis=axis) for parts of n, sections=n for n parts",
         "retain_grad": "x.register_hook(f), or mg.gradients(y, x) for the gradient of a result",
         "swapaxes": "x.permute(axes)", "t": "x.T", "type": "x.to('float32')",
         "view": "x.reshape(shape)", "view_as": "x.reshape(y.shape)", "zero_grad": "x.grad = None",
@@ -163,7 +166,14 @@ ARGUMENTS = {  # {place: {keyword elsewhere: the one here, that with its value, 
         "nhead": "heads", "dim_feedforward": "hidden", "negative_slope": "slope", "dim": "axis",
         **_LEFT_OUT,
     },
-    "optimizer": NAMES["Optimizer"] | _LEFT_OUT,
+    "optimizer": NAMES["Optimizer"] | _LEFT_OUT | {
+        "lr_decay": "rate_decay",
+        "dampening": "leave it out: the gradient joins the momentum whole",
+        "amsgrad": "leave it out: the second moment is a moving average",
+        "maximize": "(-loss).backward()",
+        "fused": "leave it out: one kernel updates all parameters",
+        "foreach": "leave it out: one kernel updates all parameters",
+    },
     "schedule": {
         "step_size": "every", "gamma": "factor", "T_max": "steps", "total_iters": "steps",
         "total_steps": "steps", "num_training_steps": "steps", "warmup_steps": "warmup",
@@ -194,8 +204,8 @@ ADVICE = {  # {function: what to write}, for a call whose arguments do not fit
     "mg.maximum(a, b) for the larger of two",
     "min": "x.min(axis=1) for the values alone, x.argmin(axis=1) for their places; "
     "mg.minimum(a, b) for the smaller of two",
-    "split": "mg.split(x, sections=3) makes 3 parts, as np.split, and mg.split(x, sizes=3) parts "
-    "of 3, as torch.split",
+    "split": "mg.split(x, sections=3) makes 3 parts, as np.array_split, and mg.split(x, sizes=3) "
+    "parts of 3, as torch.split",
     "repeat": "mg.repeat(x, 2, axis=0) repeats each element, as np.repeat; "
     "mg.concatenate([x] * 2, axis=0) repeats the whole, as torch.Tensor.repeat",
     "diagonal": "axes have names: mg.diagonal(x, axis1=0, axis2=1)",

@@ -112,7 +112,7 @@ hasty.reveal(hurried, factor=1.001)
 # mostly there are several.
 #
 # **Write** `topo_order`. Everything you need from a node is `node.inputs`. Three things make it
-# interesting: a node may be reached by many ways and belongs into the list once; an input may be
+# interesting: a node may be reached by many ways and belongs in the list once; an input may be
 # None; and a graph may be deeper than Python's stack.
 
 # %% tags=["exercise"]

@@ -48,7 +48,7 @@ def check_part(t: Tester, parts: Mapping[str, Part], name: str, example: str) ->
     text = next((one for one in part.known if one.casefold() == given), None)
     if text is None:
         got = show(said if said is not None else bug)
-        t.fail("form", part.form, got[:150], f"Only the form is wrong: {example}.", where=where)
+        t.fail("form", part.form, got[:150], f"First the form: {example}.", where=where)
     if text != part.right:
         attempt = part.nudges.get(text, part.general)
         t.fail("not_it", "another one", text, attempt, where=where)

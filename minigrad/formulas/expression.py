@@ -9,6 +9,8 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any
 
+from minigrad.errors import ArgumentTypeError
+
 
 def _sigmoid(x):
     return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
@@ -105,6 +107,14 @@ def zero_of(x):
     return where(False, x, 0.0)
 
 
+def _asked(what, condition):
+    """The error of Python's `if`, `and` and `==` in a formula, which would choose for all."""
+    return ArgumentTypeError(
+        f"a formula stands for all elements at once: it cannot ask {what}",
+        fix=f"e.where({condition}, a, b) chooses for each element",
+    )
+
+
 class Expression(Flows):
     """`op` applied to `args`. Equal trees are one object, so common parts cost nothing to find.
 
@@ -126,6 +136,16 @@ class Expression(Flows):
             found.depth = max((a.depth for a in args if isinstance(a, Expression)), default=0)
             found.depth += op in ROW_REDUCTIONS
         return found
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other):
+        if isinstance(other, (int, float)):
+            raise _asked(f"whether {self} equals {other}", f"e.equal(x, {other})")
+        return self is other
+
+    def __bool__(self):
+        raise _asked(f"whether {self} holds", "the condition")
 
     if TYPE_CHECKING:  # installed below from one table
 

@@ -22,18 +22,21 @@ STEPS, RATE = "h_t", "h_learning_rate"  # symbols: the parameter's steps, this o
 class Hyperparameters:
     """What a formula knows of its group: a symbol for a number, a bool as it is.
 
-    A number that is 0 is 0.0, so that a formula can leave out what it would multiply. `t`: how many
-    steps the parameter has had, this one included.
+    `"momentum" in h`: whether it is not 0, so that a formula can leave out what it would multiply.
+    `t`: how many steps the parameter has had, this one included.
     """
 
     def __init__(self, structure):
-        self.t = symbol(STEPS)
+        self.t, self._set = symbol(STEPS), {name for name, value in structure if value}
         for name, value in structure:
             if isinstance(value, tuple):
                 value = tuple(symbol(f"h_{name}_{k}") for k in range(len(value)))
             elif not isinstance(value, bool) and value:
                 value = symbol(f"h_{name}")
             setattr(self, name, value)
+
+    def __contains__(self, name):
+        return name in self._set
 
 
 def structure(values):

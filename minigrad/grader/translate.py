@@ -62,7 +62,7 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
         return (
             "raised",
             said,
-            "Something on this line is None: which one, and who should have set it?",
+            "Something on this line is None: which one, and what does None mean there?",
         )
     attempt = {
         "NameError": "Is the name spelled as it was defined, and defined before this line?",

@@ -46,10 +46,14 @@ def completed(x, shape):
     """The shape with -1 replaced by what is left."""
     shape = shape_of("reshape", shape)
     unknown = [d for d, n in enumerate(shape) if n == -1]
+    if len(unknown) > 1:
+        raise ShapeError(
+            "reshape: wanted at most one -1, which stands for what is left", f"{shape}"
+        )
     known = size_of(n for n in shape if n != -1)
     if len(unknown) == 1 and known and x.size % known == 0:
         shape = tuple(x.size // known if n == -1 else n for n in shape)
-    if len(unknown) > 1 or min(shape, default=0) < 0 or size_of(shape) != x.size:
+    if min(shape, default=0) < 0 or size_of(shape) != x.size:
         raise ShapeError(
             f"reshape: wanted a shape of {x.size} elements, as {x.shape} has", f"{shape}"
         )

@@ -7,6 +7,7 @@ from minigrad.array.dtypes import float64
 from minigrad.devices.backend import host
 from minigrad.errors import ArgumentError, ArgumentTypeError
 from minigrad.formulas.update import flat
+from minigrad.hints import NAMES
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn import Module, Parameter
 from minigrad.tape.modes import state
@@ -49,6 +50,17 @@ class Group:
                 f"it has learning_rate, {', '.join(n for n in values if n != 'learning_rate')}"
             )
         return values[name]
+
+    def __getitem__(self, name):
+        name = NAMES["Optimizer"].get(name, name)
+        raise ArgumentTypeError(
+            f"a group of {self._optimizer.algorithm} has attributes, not items",
+            f"group[{name!r}]",
+            f"group.{name}, to read it and to set it",
+        )
+
+    def __setitem__(self, name, value):
+        self[name]
 
     @uninterrupted
     def __setattr__(self, name, value):

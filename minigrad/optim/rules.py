@@ -2,8 +2,9 @@
 
 formula(p, g, state, h) gives the new parameter and the new values of what is kept, in the order of
 `slots_of`; h has the hyperparameters, and h.t, the steps that this parameter has had, this one
-included. A number that is 0 is False in a formula, which then leaves it out. From the formula come
-the kernels of the CPU and the GPU, for all parameters at once, and the program of a compiled step.
+included. `"momentum" in h` says whether a number is not 0, so that a formula can leave it out. From
+the formula come the kernels of the CPU and the GPU, for all parameters at once, and the program of
+a compiled step.
 
 Semantics and defaults are those of PyTorch, whose `lr` is `learning_rate` here.
 """
@@ -48,9 +49,9 @@ class SGD(Optimizer):
             )
 
     def formula(p, g, state, h):
-        if h.weight_decay:
+        if "weight_decay" in h:
             g = g + h.weight_decay * p
-        if not h.momentum:
+        if "momentum" not in h:
             return p - h.learning_rate * g
         speed = h.momentum * state[0] + g
         return p - h.learning_rate * (g + h.momentum * speed if h.nesterov else speed), speed
@@ -75,7 +76,7 @@ class Adam(Optimizer):
     slots = ("first_moment", "second_moment")
 
     def formula(p, g, state, h):
-        if h.weight_decay:
+        if "weight_decay" in h:
             g = g + h.weight_decay * p
         return adam(p, g, state, h)
 
@@ -89,7 +90,7 @@ class AdamW(Adam):
     defaults = {**Adam.defaults, "weight_decay": 0.01}
 
     def formula(p, g, state, h):
-        if h.weight_decay:
+        if "weight_decay" in h:
             p = (1.0 - h.learning_rate * h.weight_decay) * p
         return adam(p, g, state, h)
 
@@ -130,7 +131,7 @@ class RMSprop(Optimizer):
         return ("square_average", *momentum, *(["gradient_average"] if values["centered"] else []))
 
     def formula(p, g, state, h):
-        if h.weight_decay:
+        if "weight_decay" in h:
             g = g + h.weight_decay * p
         square = under = h.alpha * state[0] + (1.0 - h.alpha) * g * g
         kept = [square]
@@ -139,7 +140,7 @@ class RMSprop(Optimizer):
             under = square - average * average
             under = e.where(under > 0.0, under, 0.0)  # rounding can push it below
         step = g / (e.sqrt(under) + h.eps)
-        if h.momentum:
+        if "momentum" in h:
             step = h.momentum * state[1] + step
             kept.append(step)
         if h.centered:
@@ -157,7 +158,7 @@ class Adagrad(Optimizer):
     slots = ("square_sum",)
 
     def formula(p, g, state, h):
-        g = g + h.weight_decay * p if h.weight_decay else g
+        g = g + h.weight_decay * p if "weight_decay" in h else g
         total = state[0] + g * g
         rate = h.learning_rate / (1.0 + (h.t - 1.0) * h.rate_decay)
         return p - rate * g / (e.sqrt(total) + h.eps), total
@@ -171,6 +172,6 @@ class Lion(Optimizer):
 
     def formula(p, g, state, h):
         (beta1, beta2), (m,) = h.betas, state
-        p = p * (1.0 - h.learning_rate * h.weight_decay) if h.weight_decay else p
+        p = p * (1.0 - h.learning_rate * h.weight_decay) if "weight_decay" in h else p
         step = e.sign(beta1 * m + (1.0 - beta1) * g)
         return p - h.learning_rate * step, beta2 * m + (1.0 - beta2) * g

@@ -18,6 +18,13 @@ from minigrad.errors import (
 from minigrad.tape.modes import state
 from minigrad.tape.node import user_place
 
+REFLECTED = {  # {NumPy's name of an operator: what `array operator x` is}
+    "add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__",
+    "power": "__rpow__", "matmul": "__rmatmul__", "less": "__gt__", "less_equal": "__ge__",
+    "greater": "__lt__", "greater_equal": "__le__", "equal": "__eq__", "not_equal": "__ne__",
+    "bitwise_and": "__rand__", "bitwise_or": "__ror__", "bitwise_xor": "__rxor__",
+}  # fmt: skip
+
 
 class Interop:
     """What a Variable shows to the world outside the graph."""
@@ -34,7 +41,6 @@ class Interop:
     describe: Any
     write_check: Any
     clone: Any
-    __array_ufunc__ = None  # NumPy's operators hand over to the reflected ones of Variable
     __array_priority__ = 1000
 
     def numpy(self, writable=False):
@@ -90,6 +96,24 @@ class Interop:
                 )
             return view.astype(dtype)
         return view.copy() if copy else view
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **more):
+        """`array + x` is x's reflected operator; functions of NumPy know no graph: they raise."""
+        name, is_call = ufunc.__name__, method == "__call__" and not more
+        reflected = REFLECTED.get(name) if is_call and len(inputs) == 2 else None
+        if reflected and inputs[1] is self:
+            return getattr(self, reflected)(inputs[0])
+        if "out" in more:
+            raise ArgumentTypeError(
+                f"np.{name}: wanted NumPy's values to write into an array",
+                self.describe(),
+                "array += x.detach().numpy(), or x = x + array for a new Variable",
+            )
+        raise ArgumentTypeError(
+            f"np.{name}: a function of NumPy keeps no graph, and takes no Variables",
+            self.describe(),
+            f"mg.{name}(x), if minigrad has it; np.{name}(x.detach().numpy()) outside the graph",
+        )
 
     def __array_function__(self, function, types, args, kwargs):
         """NumPy's functions act on the values of Variables outside the graph, and refuse others."""

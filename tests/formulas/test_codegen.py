@@ -14,6 +14,7 @@ from minigrad.array.array import Array, ndarray
 from minigrad.array.dtypes import bool_, float32, float64, int32, int64, uint8
 from minigrad.devices import loader
 from minigrad.devices.backend import device_named
+from minigrad.errors import ArgumentTypeError
 from minigrad.formulas import expression as e
 from minigrad.formulas.codegen import elementwise_text
 from minigrad.formulas.expression import Program, symbol
@@ -426,3 +427,11 @@ def test_output_that_is_the_first_input_goes_through_one_pointer():
         before = ndarray(row).copy()
         CPU.elementwise(p, (row, 2.0), (row,))
         np.testing.assert_array_equal(ndarray(row), before * 2 + 1)
+
+
+@pytest.mark.parametrize(
+    "formula", [lambda x: x if x > 0 else -x, lambda x: (x > 0) and x, lambda x: 1.0 * (x == 0)]
+)
+def test_a_choice_of_python_in_a_formula_raises(formula):
+    with pytest.raises(ArgumentTypeError, match="stands for all elements at once"):
+        formula(e.symbol("x"))

@@ -99,8 +99,8 @@ def test_partial_solution_gets_partial_credit(server):
 @pytest.mark.parametrize(
     ("stem", "name", "change", "attempt"),
     [
-        ("00_start", "slope", "BUG = 1e9", "Only the form is wrong"),
-        ("01_chain_rule", "pipeline_gradient", "BUG = 2", "Only the form is wrong"),
+        ("00_start", "slope", "BUG = 1e9", "First the form"),
+        ("01_chain_rule", "pipeline_gradient", "BUG = 2", "First the form"),
         ("01_chain_rule", "pipeline_gradient", 'BUG = ("node", "softplus")', "not by its name"),
         ("00_start", "slope", 'BUG = ("x", None)', "many sizes"),
     ],

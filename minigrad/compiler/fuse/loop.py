@@ -93,7 +93,7 @@ class Loop:
                 found = loads.get(key)
                 shared = 0 if found is None else _count(key, fit.dims)
                 is_connected = is_connected or (shared and 4 * shared >= piece.size)
-                found = found or new.get(key)
+                found = new.get(key) if found is None else found
             else:
                 is_connected = True
             if found is None:

@@ -48,7 +48,7 @@ def diagnosis(t: Tester) -> None:
             show(bug),
             "Try slope(lambda x: x * x, x) for x of many sizes and compare with 2 * x."
             if untouched
-            else 'Only the form is wrong: write the text "x" and your number, as a pair.',
+            else 'First the form: write the text "x" and your number, as a pair.',
             where=where,
         )
     x = float(bug[1])

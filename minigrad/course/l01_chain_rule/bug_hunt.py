@@ -40,7 +40,7 @@ def diagnosis(t: Tester) -> None:
     well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "node"
     place = bug[1] if well_formed else None
     if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < len(OPS):
-        key, attempt = "form", 'Only the form is wrong: write the text "node" and a place, 0 to 4.'
+        key, attempt = "form", 'First the form: write the text "node" and a place, 0 to 4.'
         if well_formed and place is None:
             key = "untouched"
             attempt = (

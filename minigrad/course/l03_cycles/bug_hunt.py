@@ -38,7 +38,7 @@ def diagnosis(t: Tester) -> None:
     if op not in OPS:
         key, say = (
             "form",
-            'Only the form is wrong: write the text "op" and the name of one of four.',
+            'First the form: write the text "op" and the name of one of four.',
         )
         if well_formed and op is None:
             key = "untouched"

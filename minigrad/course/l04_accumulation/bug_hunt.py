@@ -51,7 +51,7 @@ def diagnosis(t: Tester) -> None:
         )
     is_round = isinstance(when, int) and not isinstance(when, bool) and when >= 0
     if who not in ("critic", "actor") or not is_round:
-        t.fail("form", expected, show(bug), "Only the form is wrong.", where=where)
+        t.fail("form", expected, show(bug), "First the form.", where=where)
     if who != RIGHT[0]:
         t.fail(
             "not_it",

@@ -35,7 +35,7 @@ def diagnosis(t: Tester) -> None:
     expected = '("layer", one of "embed", "w1", "b1", "w2", "b2")'
     well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "layer"
     if not well_formed or bug[1] not in NAMES:
-        key, attempt = "form", 'Only the form is wrong: the text "layer", and the name of a layer.'
+        key, attempt = "form", 'First the form: the text "layer", and the name of a layer.'
         if well_formed and bug[1] is None:
             key = "untouched"
             attempt = "Ask is_alias about each layer of online and the same layer of the target."

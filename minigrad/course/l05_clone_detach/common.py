@@ -44,7 +44,9 @@ def check_box(t: Tester, facts: dict) -> None:
             t.none("a new Box")
         t.fail("type", "a new Box", f"a {facts['type']}", "Box(storage, node) makes a Box.")
     if "storage" in facts:
-        attempt = "A Box holds a Storage, and the Storage holds the array: Storage(array)."
+        attempt = (
+            "A Box holds a Storage, not its array: box.storage is one, Storage(array) a new one."
+        )
         t.fail("no_storage", "a Box over a Storage", f"a Box over a {facts['storage']}", attempt)
     source = facts["source"]
     if not facts["new_box"]:

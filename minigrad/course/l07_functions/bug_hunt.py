@@ -70,7 +70,7 @@ def diagnosis(t: Tester) -> None:
     well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "op"
     name = bug[1] if well_formed else None
     if not isinstance(name, str) or name not in OPS:
-        key, attempt = "form", 'Only the form is wrong: write the text "op" and one of the names.'
+        key, attempt = "form", 'First the form: write the text "op" and one of the names.'
         if well_formed and name is None:
             key = "untouched"
             attempt = "Record a backward pass: by what factor does each operation change the norm?"

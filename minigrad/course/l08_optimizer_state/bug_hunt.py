@@ -37,7 +37,7 @@ def diagnosis(t: Tester) -> None:
     well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "function"
     name = bug[1] if well_formed else None
     if name not in FUNCTIONS:
-        key, attempt = "form", 'Only the form is wrong: the text "function" and one of the names.'
+        key, attempt = "form", 'First the form: the text "function" and one of the names.'
         if well_formed and name is None:
             key = "untouched"
             attempt = "Watch the frozen parameter: its values, and its grad, after each function."

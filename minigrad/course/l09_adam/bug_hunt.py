@@ -37,7 +37,7 @@ def diagnosis(t: Tester) -> None:
     well_formed = isinstance(bug, tuple | list) and len(bug) == 2 and bug[0] == "stage"
     place = bug[1] if well_formed else None
     if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < len(STAGES):
-        key, attempt = "form", 'Only the form is wrong: write the text "stage" and a place, 0 to 4.'
+        key, attempt = "form", 'First the form: write the text "stage" and a place, 0 to 4.'
         if well_formed and place is None:
             key = "untouched"
             attempt = "Run two steps stage by stage: what does each leave behind for the next step?"

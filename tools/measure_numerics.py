@@ -28,7 +28,7 @@ MARKS = "<!-- {}: begin -->", "<!-- {}: end -->"
 TYPES = {"f4": np.dtype(np.float32), "f8": np.dtype(np.float64)}
 N_TIMED, N_CHECKED, ROUNDS = 65_536, 1_000_000, 100
 RANDOM = {  # NumPy's own generator for the same numbers
-    "random_bits": lambda g, n: g.integers(0, 2**32, n, np.uint32),
+    "random_bits_u4": lambda g, n: g.integers(0, 2**32, n, np.uint32),
     "random_uniform_f4": lambda g, n: g.random(n, np.float32),
     "random_uniform_f8": lambda g, n: g.random(n),
     "random_normal_f4": lambda g, n: g.standard_normal(n, np.float32),
@@ -125,12 +125,11 @@ def functions_table() -> list[str]:
 def random_table() -> list[str]:
     """Times of the random kernels."""
     lines = ["| kernel | ns per element | NumPy (SFC64) |", "|---|---|---|"]
-    module = loader.load_source("random", loader.RANDOM)
     generator = np.random.Generator(np.random.SFC64(1))
     for name, numpys in RANDOM.items():
         out = numpys(generator, N_TIMED)
         span = (-5, 12) if name == "random_integers_i8" else ()
-        kernel = getattr(module, name)
+        kernel = getattr(loader.load_source(f"random.{name[-2:]}"), name)
         place = (out.ctypes.data, 0, N_TIMED, *span, 42, 0)
         ours = nanoseconds(lambda k=kernel, p=place: k(*p))
         other = nanoseconds(lambda f=numpys: f(generator, N_TIMED))

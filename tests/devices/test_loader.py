@@ -258,6 +258,21 @@ def test_traceback_of_a_kernel_file_shows_its_text(empty_loader):
     assert linecache.getline(module.__file__, number + 2).strip() == "return x + 6"
 
 
+def test_source_over_a_type_is_the_text_of_that_type():
+    text = loader.source("scan.i8")
+    assert text.startswith("T, T_at, SIZE = I8, i8_at, 8\n")
+    assert "def cumsum_i8(" in text
+    assert "_T(" not in text
+
+
+def test_module_of_a_source_is_the_same_whatever_else_a_kernel_includes(empty_loader):
+    text = '@jit("i8(i8)")\ndef kernel(x):\n    return ipow_i8(x, {})\n'
+    alone = loader.load_source("argsort")
+    loader.load(text.format(2), ("powers", "argsort", "gather.i8", "gather.f8"))
+    assert loader.load_source("argsort") is alone
+    assert len(loader.loaded) == len(("lazy", "argsort", "powers", "gather", "gather", "kernel"))
+
+
 def test_included_file_is_loaded_once_for_all_kernels(empty_loader):
     text = '@jit("f4(f4)")\ndef kernel(x):\n    return exp_f4(x) + F4({})\n'
     loader.load(text.format(1), loader.MATHEMATICS)

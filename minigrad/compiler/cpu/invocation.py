@@ -83,6 +83,7 @@ class Writer:
         item, kernel = call.item, call.kernel
         (m, n, k, lda, ldb, ldc, ta, tb), _, ((i, j, o),) = plan
         kind = TYPE_OF[item.out.dtype.name].lower()
+        self.includes.add(f"product.{kind}")
         name = self._name(kernel.text)
         tile = tile_text(kernel, name, kind, 1 if kernel.extent == m else n)
         tile = self.tiles.setdefault(tile, f"tile{len(self.tiles)}")
@@ -163,6 +164,7 @@ class Writer:
             for n in (*numbers, -1 if item.accumulate else 0, *inner):
                 holes.add("{}", n)
             kind = TYPE_OF[out.dtype.name].lower()
+            self.includes.add(f"product.{kind}")
             text = f"product_{kind}({part}, {', '.join(holes.texts)})"
             found.append(Invocation(text, holes.values))
         return found
@@ -175,7 +177,7 @@ class Writer:
             return [Invocation(f"callback({len(self.checks)})", addresses)]
         own = None if call.scratch is None else Own(call, self.n_threads)
         found = opaque_text(i, lambda r: self.address(r.value, r.offset), own)
-        self.includes |= set(found.includes) - {"step"}
+        self.includes.add(found.include)
         holes = Holes()
         for x in found.before:
             holes.add("{} + {} * t", *x) if type(x) is OwnPart else holes.add("{}", x)

@@ -6,13 +6,8 @@ from typing import Any, NamedTuple
 from minigrad.array.dtypes import float32
 from minigrad.array.layout import size_of
 from minigrad.devices.cpu import direct
-from minigrad.formulas.emitter import TYPE_OF
+from minigrad.devices.loader import CODE, MOVED
 from minigrad.formulas.sums import scratch_to_add
-
-SHORT = {name: text.lower() for name, text in TYPE_OF.items()} | {"bool": "u1"}
-
-
-BY_INDEX = ("lazy", "sums", "gather")
 
 
 class OwnPart(NamedTuple):
@@ -25,13 +20,13 @@ class OwnPart(NamedTuple):
 class OpaqueText:
     """before, after: arguments around the range [b, e) of `extent`, as texts; function: its name.
 
-    includes: the files of `devices/source` that it stands in. is_check: whether it returns the
-    first place that is wrong, or -1.
+    include: the file of `devices/source` that it stands in. is_check: whether it returns the first
+    place that is wrong, or -1.
     """
 
-    def __init__(self, function, before, after, extent, includes, is_check=False):
+    def __init__(self, function, before, after, extent, include, is_check=False):
         self.function, self.before, self.after = function, before, after
-        self.extent, self.includes, self.is_check = extent, includes, is_check
+        self.extent, self.include, self.is_check = extent, include, is_check
 
 
 def opaque_text(i, at, own=None):
@@ -64,25 +59,30 @@ def work_of(i):
     return 0
 
 
+def _typed(file, name, code, before, after, extent, is_check=False):
+    """The OpaqueText of a kernel of a file over a type T."""
+    return OpaqueText(f"{name}_{code}", before, after, extent, f"{file}.{code}", is_check)
+
+
 def _gather(i, at):
     (x, index), (out,) = i.inputs, i.outputs
     (outer, n, r), m = x.shape, out.shape[1]
-    size = out.dtype.itemsize
     before = [at(x), at(index), at(out), outer, n, m, r]
-    return OpaqueText(f"gather_{size}", before, [], m, BY_INDEX)
+    return _typed("gather", "gather", MOVED[out.dtype.itemsize], before, [], m)
 
 
 def _put(i, at):
-    out = i.outputs[0]
-    return _to_targets(i, at, f"put_{out.dtype.itemsize}")
+    before, n = _to_targets(i, at)
+    return _typed("gather", "put", MOVED[i.outputs[0].dtype.itemsize], before, [], n)
 
 
 def _add(i, at, own=None):
-    kind = SHORT[i.outputs[0].dtype.name]
-    scratch = []
-    if kind == "f4":
-        scratch = [own(0), _sums_by_index(i, own.parts)[1]] if own else [0, 0]
-    return _to_targets(i, at, f"add_{kind}", scratch)
+    before, n = _to_targets(i, at)
+    code = CODE[i.outputs[0].dtype.name]
+    if code != "f4":
+        return _typed("gather", "add", code, before, [], n)
+    scratch = [own(0), _sums_by_index(i, own.parts)[1]] if own else [0, 0]
+    return OpaqueText("add_f4", [*before, *scratch], [], n, "add_f4")
 
 
 def _sums_by_index(i, parts):
@@ -90,27 +90,25 @@ def _sums_by_index(i, parts):
     return scratch_to_add(-(-n // parts), i.inputs[0].shape[1], r)
 
 
-def _to_targets(i, at, name, scratch=()):
+def _to_targets(i, at):
     (source, index), (out,) = i.inputs, i.outputs
     (outer, n, r), m = out.shape, source.shape[1]
-    before = [at(source), at(index), at(out), outer, n, m, r, *scratch]
-    return OpaqueText(name, before, [], n, BY_INDEX)
+    return [at(source), at(index), at(out), outer, n, m, r], n
 
 
 def _wrap(i, at):
     (index,), (out,) = i.inputs, i.outputs
     before = [at(index), at(out), index.size, i.attributes["n"]]
-    name = f"wrap_{index.dtype.itemsize}"
-    return OpaqueText(name, before, [], 0, BY_INDEX, is_check=True)
+    return _typed("gather", "wrap", CODE[index.dtype.name], before, [], 0, is_check=True)
 
 
 def _check(i, at):
     (x,) = i.inputs
     if i.attributes["what"] == "within":
         before = [at(x), x.size, i.attributes["low"], i.attributes["high"]]
-        return OpaqueText("first_outside_i8", before, [], 0, ("checks",), is_check=True)
-    name = f"first_nonfinite_{SHORT[x.dtype.name]}"
-    return OpaqueText(name, [at(x), x.size], [], 0, ("step",), is_check=True)
+        return OpaqueText("first_outside_i8", before, [], 0, "checks", is_check=True)
+    name = f"first_nonfinite_{CODE[x.dtype.name]}"
+    return OpaqueText(name, [at(x), x.size], [], 0, "step", is_check=True)
 
 
 def _along(name):
@@ -120,49 +118,44 @@ def _along(name):
         outer, n, inner = size_of(shape[:axis]), shape[axis], size_of(shape[axis + 1 :])
         more = [int(i.attributes["is_max"])] if name == "arg" else []
         before = [at(x), at(out), outer, n, inner]
-        kind = SHORT[x.dtype.name]
-        return OpaqueText(f"{name}_{kind}", before, more, inner, ("lazy", "sums", "scan"))
+        return _typed("scan", name, CODE[x.dtype.name], before, more, inner)
 
     return writer
 
 
 def _argsort(i, at):
     (x,), (out, other) = i.inputs, i.outputs
-    return OpaqueText("argsort_f8", [at(x), at(out), at(other), x.size], [], 1, ("lazy", "scan"))
+    return OpaqueText("argsort_f8", [at(x), at(out), at(other), x.size], [], 1, "argsort")
 
 
 def _random(i, at):
     (out,) = i.outputs
     kind = i.attributes["kind"]
     limits = [i.attributes["low"], i.attributes["high"]] if kind == "integers" else []
-    name = f"random_{kind}_{SHORT[out.dtype.name]}"
     more = [*limits, "seed", "counter"]  # the counter: of the run, plus the instruction's own
-    includes = ("mathematics_f4", "mathematics_f8", "powers", "random_functions", "random")
-    return OpaqueText(name, [at(out)], more, out.size, includes)
+    code = CODE[out.dtype.name]
+    return _typed("random", f"random_{kind}", code, [at(out)], more, out.size)
 
 
 def _unfold(i, at):
     (x,), (out,), window = i.inputs, i.outputs, i.attributes["window"]
     (n, c, h, w), counts = x.shape, window.counts(x.shape[2:])
     more = [c, h, w, *counts, *itertools.chain(*window), out.strides[1], out.strides[0]]
-    name = f"unfold_{x.dtype.itemsize}"
-    return OpaqueText(name, [at(x), at(out)], more, n * c, ("lazy", "sums", "windows"))
+    return _typed("windows", "unfold", CODE[x.dtype.name], [at(x), at(out)], more, n * c)
 
 
 def _fold(i, at):
     (columns,), (out,), window = i.inputs, i.outputs, i.attributes["window"]
     (n, c, h, w), counts = out.shape, window.counts(out.shape[2:])
     more = [c, h, w, *counts, *itertools.chain(*window), columns.strides[1], columns.strides[0]]
-    name = f"fold_{SHORT[out.dtype.name]}"
-    return OpaqueText(name, [at(columns), at(out)], more, n * c, ("lazy", "sums", "windows"))
+    return _typed("windows", "fold", CODE[out.dtype.name], [at(columns), at(out)], more, n * c)
 
 
 def _largest(i, at):
     (x,), (out,), window = i.inputs, i.outputs, i.attributes["window"]
     (n, c, h, w), counts = x.shape, window.counts(x.shape[2:])
     more = [h, w, *counts, *itertools.chain(*window)]
-    name = f"largest_{SHORT[x.dtype.name]}"
-    return OpaqueText(name, [at(x), at(out)], more, n * c, ("lazy", "sums", "windows"))
+    return _typed("windows", "largest", CODE[x.dtype.name], [at(x), at(out)], more, n * c)
 
 
 def _pack(i, at):
@@ -171,7 +164,7 @@ def _pack(i, at):
     if i.attributes["is_turned"]:
         shape, strides, offset = direct.turned(shape, strides, offset)
     before = [at(w._replace(offset=offset)), 0, at(out)]
-    return OpaqueText("pack_f4", before, [*shape, *strides], out.shape[0], DIRECT)
+    return OpaqueText("pack_f4", before, [*shape, *strides], out.shape[0], "direct")
 
 
 def _sizes(i, x, y):
@@ -188,7 +181,7 @@ def _geometry(i, x, y):
 def _convolve(i, at, own):
     (x, packed), (out,) = i.inputs, i.outputs
     before = [at(x), at(packed), at(out), own(0)]
-    return OpaqueText("convolve_f4", before, _geometry(i, x, out), x.shape[0], DIRECT)
+    return OpaqueText("convolve_f4", before, _geometry(i, x, out), x.shape[0], "direct")
 
 
 def _totals(i, parts):
@@ -207,10 +200,9 @@ def _correlate(i, at, own):
     total = own(0) if parts > 1 else at(out)
     before = [at(g), at(x), total, own(_totals(i, parts))]
     more = [*_geometry(i, x, g), _correlation(i, parts)[2]]
-    return OpaqueText("correlate_f4", before, more, x.shape[0], DIRECT)
+    return OpaqueText("correlate_f4", before, more, x.shape[0], "direct")
 
 
-DIRECT = ("lazy", "sums", "tiles", "direct")
 _WITH_SCRATCH = {"convolve": _convolve, "correlate": _correlate, "scatter_add": _add}
 _WRITERS = {
     "gather": _gather,

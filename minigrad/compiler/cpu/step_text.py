@@ -200,15 +200,9 @@ class StepText:
         return "\n\n".join([*kernels, step])
 
     def ordered_includes(self):
-        """The source files that the text needs, each after those that it needs itself."""
-        order = (
-            "mathematics_f4", "mathematics_f8", "powers", "random_functions", "random", "checks",
-            "lazy", "sums", "gather", "scan", "windows", "tiles", "direct",
-        )  # fmt: skip
-        has_blas = self.has_products and self.has_blas
-        wanted = {*self.includes, *(["sums"] if has_blas else [])}
-        found = [name for name in order if name in wanted]
-        return (*found, *(["blas"] if has_blas else []), "step")
+        """The source files that the text needs."""
+        wanted = {x for x in self.includes if self.has_blas or not x.startswith("product.")}
+        return (*sorted(wanted - {"step"}), "step")
 
 
 def _cells(kinds):

@@ -95,8 +95,8 @@ def gemm(dtype_name):
     """The compiled gemm of a dtype, or None without BLAS symbols."""
     if not find_blas():
         return None
-    suffix = {"float32": "f4", "float64": "f8"}[dtype_name]
-    return loader.entry(getattr(loader.load_source("blas", ("sums",)), f"gemm_{suffix}"))
+    code = loader.CODE[dtype_name]
+    return loader.entry(getattr(loader.load_source(f"blas.{code}"), f"gemm_{code}"))
 
 
 def _matrix(shape, strides):

@@ -4,7 +4,6 @@ import functools
 from typing import Any
 
 from minigrad.array.layout import size_of
-from minigrad.devices import loader
 from minigrad.devices.cpu import structural
 from minigrad.formulas.expression import IDENTITY
 from minigrad.formulas.sums import BLOCK
@@ -49,13 +48,6 @@ def turned(shape, strides, offset):
     """The layout of kernels (o, c, kh, kw) as (c, o, kh, kw), each upside down."""
     (o, c, kh, kw), (a, b, s, t) = shape, strides
     return (c, o, kh, kw), (b, a, -s, -t), offset + (kh - 1) * s + (kw - 1) * t
-
-
-@functools.cache
-def kernel(name):
-    """The machine code of a kernel of `source/direct.py`."""
-    module = loader.load_source("direct", ("lazy", "sums", "tiles"))
-    return loader.late_entry(getattr(module, name))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -109,7 +101,7 @@ class DirectConvolution:
         (oh, ow), (ph, pw), (dh, dw) = out.shape[2:], window.padding, window.dilation
         blocks = up(o, 4) // 4
         packed = self.empty((blocks, 4 * (1 + c * kh * kw)), x.dtype)
-        kernel("pack_f4")(
+        structural.kernel("direct", "pack_f4")(
             w.address, 0 if bias is None else bias.address, packed.address, 0, blocks,
             o, c, kh, kw, *w.strides,
         )  # fmt: skip
@@ -121,7 +113,7 @@ class DirectConvolution:
             (x.address, packed.address, out.address, scratch.address + k * size * 4, a, b, *more)
             for k, (a, b) in enumerate(parts)
         ]
-        structural.run(kernel("convolve_f4"), calls)
+        structural.run(structural.kernel("direct", "convolve_f4"), calls)
 
     def correlate(self, g, x, out, window):
         """out (o, c, kh, kw) = the sums of g times the windows of x: the gradient of kernels."""
@@ -143,6 +135,6 @@ class DirectConvolution:
             )
             for k, (a, b) in enumerate(parts)
         ]
-        structural.run(kernel("correlate_f4"), calls)
+        structural.run(structural.kernel("direct", "correlate_f4"), calls)
         if totals is not out:
             self.reduce(IDENTITY, "sum", (totals,), out, totals.shape, (0,))

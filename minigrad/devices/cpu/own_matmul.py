@@ -40,8 +40,8 @@ class use_own:
 @functools.cache
 def kernel(dtype_name):
     """The machine code of the product of a dtype."""
-    name = {"float32": "blocked_f4", "float64": "blocked_f8"}[dtype_name]
-    return loader.entry(getattr(loader.load_source("matmul"), name))
+    code = loader.CODE[dtype_name]
+    return loader.entry(getattr(loader.load_source(f"matmul.{code}"), f"blocked_{code}"))
 
 
 def own_matmul(a, b, out, contiguous, start):

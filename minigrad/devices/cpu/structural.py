@@ -11,23 +11,22 @@ from minigrad.array.dtypes import float32, int64
 from minigrad.array.layout import size_of
 from minigrad.devices import loader
 from minigrad.devices.cpu import blas
+from minigrad.devices.loader import CODE, MOVED
 from minigrad.devices.threads import threads
 from minigrad.formulas.sums import scratch_to_add
 
 SPLIT = 1 << 16  # elements from which a kernel is cut into one range a thread
-TYPE_OF = {"float32": "f4", "float64": "f8", "int32": "i4", "int64": "i8", "uint8": "u1"}
 
 
 @functools.cache
 def kernel(source, name):
     """The machine code of a kernel of one of the files in `source/`."""
-    return loader.late_entry(getattr(loader.load_source(source, ("lazy", "sums")), name))
+    return loader.late_entry(getattr(loader.load_source(source), name))
 
 
-@functools.cache
-def random_kernel(name):
-    """A kernel of `source/random.py`."""
-    return getattr(loader.load_source("random", loader.RANDOM), name)
+def typed(source, name, code):
+    """That of a kernel of a file over a type T, for a code of CODE."""
+    return kernel(f"{source}.{code}", f"{name}_{code}")
 
 
 def ranges(count, work):
@@ -50,7 +49,7 @@ class StructuralKernels:
     def gather(self, x, index, out):
         """out[o, i, :] = x[o, index[i], :]."""
         (outer, n, r), m, size = x.shape, out.shape[1], out.dtype.itemsize
-        function = kernel("gather", f"gather_{size}")
+        function = typed("gather", "gather", MOVED[size])
         if outer > m:  # many small picks: cut the outer axis
             calls = [
                 (
@@ -68,8 +67,8 @@ class StructuralKernels:
 
     def scatter_add(self, source, index, out):
         """out[o, index[i], :] += source[o, i, :], in the order of i."""
-        function = kernel("gather", f"add_{TYPE_OF[out.dtype.name]}")
         if out.dtype is not float32:
+            function = typed("gather", "add", CODE[out.dtype.name])
             self._to_targets(function, source, index, out)
             return
         (outer, n, r), m = out.shape, source.shape[1]
@@ -78,11 +77,13 @@ class StructuralKernels:
         scratch = self.empty((size * len(cuts),), float32) if size else None
         places = (source.address, index.address, out.address, outer, n, m, r)
         own = [scratch.address + 4 * size * k if scratch else 0 for k in range(len(cuts))]
-        run(function, [(*places, at, rows, a, b) for at, (a, b) in zip(own, cuts, strict=True)])
+        calls = [(*places, at, rows, a, b) for at, (a, b) in zip(own, cuts, strict=True)]
+        run(kernel("add_f4", "add_f4"), calls)
 
     def put(self, source, index, out):
         """out[o, index[i], :] = source[o, i, :]; of equal indices the last one wins."""
-        self._to_targets(kernel("gather", f"put_{out.dtype.itemsize}"), source, index, out)
+        function = typed("gather", "put", MOVED[out.dtype.itemsize])
+        self._to_targets(function, source, index, out)
 
     def _to_targets(self, function, source, index, out):
         (outer, n, r), m = out.shape, source.shape[1]
@@ -94,7 +95,7 @@ class StructuralKernels:
 
         Returns the first place in C order that lies outside -n to n - 1, or -1.
         """
-        function = kernel("gather", f"wrap_{index.dtype.itemsize}")
+        function = typed("gather", "wrap", CODE[index.dtype.name])
         return function(index.address, out.address, index.size, n)
 
     def nonzero(self, x):
@@ -116,7 +117,7 @@ class StructuralKernels:
             return
         shape, size = x.shape, x.dtype.itemsize
         outer, n, inner = size_of(shape[:axis]), shape[axis], size_of(shape[axis + 1 :])
-        function = kernel("scan", f"{name}_{TYPE_OF[x.dtype.name]}")
+        function = typed("scan", name, CODE[x.dtype.name])
         out_row = out.size // max(1, outer) * out.dtype.itemsize
         if outer > 1:
             calls = [
@@ -138,10 +139,8 @@ class StructuralKernels:
 
     def random(self, array, kind, seed, counter, low=0, high=0):
         """Fills a contiguous Array: 'uniform' [0, 1), 'normal', or 'integers' low to high - 1."""
-        if kind == "integers":
-            function, more = random_kernel("random_integers_i8"), (low, high)
-        else:
-            function, more = random_kernel(f"random_{kind}_{TYPE_OF[array.dtype.name]}"), ()
+        function = typed("random", f"random_{kind}", CODE[array.dtype.name])
+        more = (low, high) if kind == "integers" else ()
         calls = [
             (array.address, a, b, *more, seed, counter) for a, b in ranges(array.size, array.size)
         ]
@@ -163,7 +162,7 @@ class StructuralKernels:
     def unfold(self, x, out, window):
         """out = the windows of x as columns."""
         (n, c, h, w), oh_ow = x.shape, window.counts(x.shape[2:])
-        function = kernel("windows", f"unfold_{x.dtype.itemsize}")
+        function = typed("windows", "unfold", CODE[x.dtype.name])
         more = (c, h, w, *oh_ow, *itertools.chain(*window), out.strides[1], out.strides[0])
         calls = [(x.address, out.address, a, b, *more) for a, b in ranges(n * c, out.size)]
         run(function, calls)
@@ -171,7 +170,7 @@ class StructuralKernels:
     def fold(self, columns, out, window):
         """out = the sum of columns at the places they were unfolded from."""
         (n, c, h, w), oh_ow = out.shape, window.counts(out.shape[2:])
-        function = kernel("windows", f"fold_{TYPE_OF[out.dtype.name]}")
+        function = typed("windows", "fold", CODE[out.dtype.name])
         more = (c, h, w, *oh_ow, *itertools.chain(*window), columns.strides[1], columns.strides[0])
         work = columns.size
         calls = [(columns.address, out.address, a, b, *more) for a, b in ranges(n * c, work)]
@@ -180,7 +179,7 @@ class StructuralKernels:
     def largest(self, x, out, window):
         """out = where in the flattened x the largest element of each window lies, int64."""
         (n, c, h, w), oh_ow = x.shape, window.counts(x.shape[2:])
-        function = kernel("windows", f"largest_{TYPE_OF[x.dtype.name]}")
+        function = typed("windows", "largest", CODE[x.dtype.name])
         more = (h, w, *oh_ow, *itertools.chain(*window))
         calls = [(x.address, out.address, a, b, *more) for a, b in ranges(n * c, x.size)]
         run(function, calls)

@@ -5,8 +5,8 @@ import functools
 
 from minigrad.devices import loader
 from minigrad.devices.gpu.kernel import gpu_kernel
+from minigrad.devices.loader import CODE as CODE
 
-CODE = {"float32": "f4", "float64": "f8", "int32": "i4", "int64": "i8", "uint8": "u1", "bool": "u1"}
 USES = {"gpu_indexing": ("gpu_rows",), "gpu_windows": ("gpu_rows",)}  # files that a file needs
 
 

@@ -4,11 +4,11 @@ from typing import Any
 
 from minigrad.array.dtypes import float32, int32, int64
 from minigrad.devices.gpu.entries import CODE, blocks_of, entry
+from minigrad.devices.loader import MOVED
 from minigrad.formulas.sums import MET
 
 THREADS = 256
 FEW = 1024  # indices that are cheaper to compare with one another than to write down
-MOVED = {1: "u1", 4: "i4", 8: "i8"}  # how copies see an element of so many bytes
 ROWS = " i8*" + " T*" + " i8" * 4
 
 

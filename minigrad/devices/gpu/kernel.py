@@ -12,7 +12,7 @@ class GpuKernel:
         text: Python source that defines `kernel`; it may call what the headers
             `source/gpu_simt.py` and `source/gpu_cuda.py` and the included files define.
         signature: one word an argument: `f4*` is a pointer, `f4` a number; f4 f8 i4 i8 u1 u4.
-        includes: names of files in `source/`, each seeing those before it.
+        includes: names of files in `source/`, those that they call among them.
     """
 
     __slots__ = ("_simulated", "compiled", "includes", "signature", "text")

@@ -4,7 +4,8 @@ import itertools
 from typing import Any
 
 from minigrad.devices.gpu.entries import CODE, entry
-from minigrad.devices.gpu.indexing import MOVED, rows_of
+from minigrad.devices.gpu.indexing import rows_of
+from minigrad.devices.loader import MOVED
 
 SIZES = " i8" * 16
 

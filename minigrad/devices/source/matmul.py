@@ -6,17 +6,18 @@ C[i, j] = start + sum_p A[i, p] B[p, j]. Strides count elements; rows of B and C
 PANEL = 256  # rows of B that are used for all of A before the next ones: they stay in the cache
 
 
-@inline_jit
-def blocked(a, b, c, row, zero, start, m, n, k, lda, inc_a, ldb, ldc):
+@jit("void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)")
+def blocked_T(a_at, b_at, c_at, m, n, k, lda, inc_a, ldb, ldc, row_at):
     """Four rows of C at a time: each loaded element of B is used four times.
 
-    start: 0: C starts from zero; 1: each of its rows from `row`; 2: from what C holds.
+    row_at: the address of what each row of C starts from; 0: zeros; -1: what C holds.
     """
+    a, b, c, row = T_at(a_at), T_at(b_at), T_at(c_at), T_at(row_at)
     for i in range(m):
         for j in range(n):
-            if start == 0:
-                c[i * ldc + j] = zero
-            elif start == 1:
+            if row_at == 0:
+                c[i * ldc + j] = T(0)
+            elif row_at != -1:
                 c[i * ldc + j] = row[j]
     whole = m - m % 4
     for first in range(0, k, PANEL):
@@ -36,19 +37,3 @@ def blocked(a, b, c, row, zero, start, m, n, k, lda, inc_a, ldb, ldc):
                 a0 = a[i * lda + p * inc_a]
                 for j in range(n):
                     c[i * ldc + j] += a0 * b[p * ldb + j]
-
-
-@jit("void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)")
-def blocked_f4(a_at, b_at, c_at, m, n, k, lda, inc_a, ldb, ldc, row):
-    """float32. row: the address of what each row of C starts from; 0: zeros; -1: what C holds."""
-    start = 0 if row == 0 else 2 if row == -1 else 1
-    a, b, c, r = f4_at(a_at), f4_at(b_at), f4_at(c_at), f4_at(row)
-    blocked(a, b, c, r, F4(0), start, m, n, k, lda, inc_a, ldb, ldc)
-
-
-@jit("void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)")
-def blocked_f8(a_at, b_at, c_at, m, n, k, lda, inc_a, ldb, ldc, row):
-    """float64, as blocked_f4."""
-    start = 0 if row == 0 else 2 if row == -1 else 1
-    a, b, c, r = f8_at(a_at), f8_at(b_at), f8_at(c_at), f8_at(row)
-    blocked(a, b, c, r, F8(0), start, m, n, k, lda, inc_a, ldb, ldc)

@@ -1,4 +1,4 @@
-"""What the kernels of a compiled step share: barriers, ranges, products in parts.
+"""What the kernels of a compiled step share: barriers, ranges, sums of what threads have made.
 
 Several threads run the same step side by side. Each takes its range of a kernel; where one reads
 what another has written, all meet at a barrier. They spin, since the wait is short, and after a
@@ -92,36 +92,6 @@ def first(extent, grain, t, T):
     """Where the range of thread t of T begins: a multiple of grain, or the end."""
     cut = (extent * t // T + grain - 1) // grain * grain
     return extent if t == T or cut > extent else cut
-
-
-def _product(size):
-    @step_jit
-    def function(t, T, a, b, c, m, n, k, lda, ldb, ldc, ta, tb, more, batch, sa, sb, sc):
-        """The part of thread t in a product: some of the batches, or of the rows or columns of C.
-
-        more: -1 to add to what C holds, else 0. Without a step of its own in C, a batch is added
-        up: then it is not cut.
-        """
-        if batch >= T and sc != 0:
-            low, high = batch * t // T, batch * (t + 1) // T
-            a, b, c = a + size * low * sa, b + size * low * sb, c + size * low * sc
-            batch = high - low
-        elif m >= n:
-            low, high = first(m, 16, t, T), first(m, 16, t + 1, T)
-            a, c, m = a + size * low * (1 if ta else lda), c + size * low * ldc, high - low
-        else:
-            low, high = first(n, 16, t, T), first(n, 16, t + 1, T)
-            b, c, n = b + size * low * (ldb if tb else 1), c + size * low, high - low
-        if high > low:
-            if size == 4:
-                gemm_f4(a, b, c, m, n, k, lda, ldb, ldc, ta, tb, more, batch, sa, sb, sc)
-            else:
-                gemm_f8(a, b, c, m, n, k, lda, ldb, ldc, ta, tb, more, batch, sa, sb, sc)
-
-    return function
-
-
-product_f4, product_f8 = _product(4), _product(8)
 
 
 @step_jit

@@ -28,7 +28,7 @@ def _on_stack(element):
 
 
 columns_f4, columns_f8 = _on_stack(types.float32), _on_stack(types.float64)
-columns_i4 = _on_stack(types.int32)
+columns_i4, columns_i8 = _on_stack(types.int32), _on_stack(types.int64)
 
 
 @intrinsic

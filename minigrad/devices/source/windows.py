@@ -4,24 +4,12 @@ Windows have kh x kw elements, dh and dw apart; they stand sh and sw apart, oh x
 with a border of ph and pw. Element (ki, kj) of the window at (oi, oj) lies in row
 oi * sh - ph + ki * dh and column oj * sw - pw + kj * dw. Columns are (images, channels * kh *
 kw, oh * ow), with a stride a row and one an image. A plane is one channel of one image, in C order.
+T: a float.
 """
 
 # pyright: reportUndefinedVariable=false
 
 _COLUMNS = "void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)"
-
-
-@exact_jit
-def first_inside(offset, step):
-    """The first o with o * step + offset >= 0."""
-    return I8(0) if offset >= 0 else (-offset + step - 1) // step
-
-
-@exact_jit
-def past_inside(offset, step, size, count):
-    """One past the last o < count with o * step + offset < size; 0 if there is none."""
-    left = size - offset
-    return I8(0) if left <= 0 else min(count, (left + step - 1) // step)
 
 
 @exact_jit
@@ -43,11 +31,11 @@ def shifted_plane(x, out, source, target, h, w, down, right, zero):
 
 
 @lazy(_COLUMNS)
-def unfold_4(
+def unfold_T(
     x_at, out_at, start, stop, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, row, image
 ):
-    """The windows of planes start to stop - 1 as columns, 0 where they overhang; 4 bytes."""
-    x, out = i4_at(x_at), i4_at(out_at)
+    """The windows of planes start to stop - 1 as columns, 0 where they overhang."""
+    x, out = T_at(x_at), T_at(out_at)
     for p in range(start, stop):
         n, channel = p // c, p % c
         for ki in range(kh):
@@ -55,7 +43,7 @@ def unfold_4(
                 base = ((channel * kh + ki) * kw + kj) * row + n * image
                 if sh == 1 and sw == 1 and oh == h and ow == w:  # a window at every place
                     down, right = ki * dh - ph, kj * dw - pw
-                    shifted_plane(x, out, p * h * w, base, h, w, down, right, I4(0))
+                    shifted_plane(x, out, p * h * w, base, h, w, down, right, T(0))
                     continue
                 shift = kj * dw - pw
                 low = min(first_inside(shift, sw), ow)
@@ -64,11 +52,11 @@ def unfold_4(
                     i, target = oi * sh - ph + ki * dh, base + oi * ow
                     if i < 0 or i >= h:
                         for oj in range(ow):
-                            out[target + oj] = I4(0)
+                            out[target + oj] = T(0)
                         continue
                     source = (p * h + i) * w + shift
                     for oj in range(low):
-                        out[target + oj] = I4(0)
+                        out[target + oj] = T(0)
                     if sw == 1:
                         for oj in range(low, high):
                             out[target + oj] = x[source + oj]
@@ -76,52 +64,19 @@ def unfold_4(
                         for oj in range(low, high):
                             out[target + oj] = x[source + oj * sw]
                     for oj in range(high, ow):
-                        out[target + oj] = I4(0)
+                        out[target + oj] = T(0)
 
 
 @lazy(_COLUMNS)
-def unfold_8(
-    x_at, out_at, start, stop, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, row, image
-):
-    """As unfold_4, elements of 8 bytes."""
-    x, out = i8_at(x_at), i8_at(out_at)
-    for p in range(start, stop):
-        n, channel = p // c, p % c
-        for ki in range(kh):
-            for kj in range(kw):
-                base = ((channel * kh + ki) * kw + kj) * row + n * image
-                if sh == 1 and sw == 1 and oh == h and ow == w:  # a window at every place
-                    down, right = ki * dh - ph, kj * dw - pw
-                    shifted_plane(x, out, p * h * w, base, h, w, down, right, I8(0))
-                    continue
-                shift = kj * dw - pw
-                low = min(first_inside(shift, sw), ow)
-                high = max(low, past_inside(shift, sw, w, ow))
-                for oi in range(oh):
-                    i, target = oi * sh - ph + ki * dh, base + oi * ow
-                    if i < 0 or i >= h:
-                        for oj in range(ow):
-                            out[target + oj] = I8(0)
-                        continue
-                    source = (p * h + i) * w + shift
-                    for oj in range(low):
-                        out[target + oj] = I8(0)
-                    for oj in range(low, high):
-                        out[target + oj] = x[source + oj * sw]
-                    for oj in range(high, ow):
-                        out[target + oj] = I8(0)
-
-
-@lazy(_COLUMNS)
-def fold_f4(
+def fold_T(
     columns_at, out_at, start, stop, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, row, image
 ):
-    """The sum of columns at the places they were unfolded from, float32: the adjoint of unfold."""
-    columns, out = f4_at(columns_at), f4_at(out_at)
+    """The sum of columns at the places they were unfolded from: the adjoint of unfold."""
+    columns, out = T_at(columns_at), T_at(out_at)
     for p in range(start, stop):
         n, channel = p // c, p % c
         for i in range(p * h * w, (p + 1) * h * w):
-            out[i] = F4(0)
+            out[i] = T(0)
         for ki in range(kh):
             for kj in range(kw):
                 base = ((channel * kh + ki) * kw + kj) * row + n * image
@@ -139,31 +94,6 @@ def fold_f4(
                     else:
                         for oj in range(low, high):
                             out[target + oj * sw] += columns[source + oj]
-
-
-@lazy(_COLUMNS)
-def fold_f8(
-    columns_at, out_at, start, stop, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw, row, image
-):
-    """As fold_f4, float64."""
-    columns, out = f8_at(columns_at), f8_at(out_at)
-    for p in range(start, stop):
-        n, channel = p // c, p % c
-        for i in range(p * h * w, (p + 1) * h * w):
-            out[i] = F8(0)
-        for ki in range(kh):
-            for kj in range(kw):
-                base = ((channel * kh + ki) * kw + kj) * row + n * image
-                shift = kj * dw - pw
-                low = min(first_inside(shift, sw), ow)
-                high = max(low, past_inside(shift, sw, w, ow))
-                for oi in range(oh):
-                    i, source = oi * sh - ph + ki * dh, base + oi * ow
-                    if i < 0 or i >= h:
-                        continue
-                    target = (p * h + i) * w + shift
-                    for oj in range(low, high):
-                        out[target + oj * sw] += columns[source + oj]
 
 
 _PLACES = "void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)"
@@ -194,41 +124,9 @@ def pair_places(x, out, first, row, target, ow, sw):
 
 
 @lazy(_PLACES)
-def largest_f4(x_at, out_at, start, stop, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw):
+def largest_T(x_at, out_at, start, stop, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw):
     """Where in the flattened x the first largest element of each window lies; NaN counts as it."""
-    x, out = f4_at(x_at), i8_at(out_at)
-    for p in range(start, stop):
-        if kh == 2 and kw == 2 and dh == 1 and dw == 1 and ph == 0 and pw == 0:
-            for oi in range(oh):
-                first, target = (p * h + oi * sh) * w, (p * oh + oi) * ow
-                if sw == 2:
-                    pair_places(x, out, first, w, target, ow, 2)
-                else:
-                    pair_places(x, out, first, w, target, ow, sw)
-            continue
-        for oi in range(oh):
-            top, left = oi * sh - ph, -pw
-            first = first_inside(top, dh)
-            past = past_inside(top, dh, h, kh)
-            for oj in range(ow):
-                low, high = I8(0), kw
-                if left < 0 or left + (kw - 1) * dw >= w:  # rare: a division is slow
-                    low, high = first_inside(left, dw), past_inside(left, dw, w, kw)
-                here = (p * h + top + first * dh) * w + left + low * dw
-                place, best = here, x[here]
-                for ki in range(first, past):
-                    row = (p * h + top + ki * dh) * w + left
-                    for kj in range(low, high):
-                        here = row + kj * dw
-                        place, best = larger(here, x[here], place, best)
-                out[(p * oh + oi) * ow + oj] = place
-                left += sw
-
-
-@lazy(_PLACES)
-def largest_f8(x_at, out_at, start, stop, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw):
-    """As largest_f4, float64."""
-    x, out = f8_at(x_at), i8_at(out_at)
+    x, out = T_at(x_at), i8_at(out_at)
     for p in range(start, stop):
         if kh == 2 and kw == 2 and dh == 1 and dw == 1 and ph == 0 and pw == 0:
             for oi in range(oh):

@@ -1,0 +1,24 @@
+"""A matrix product of a compiled step, cut over its threads."""
+
+# pyright: reportUndefinedVariable=false
+
+
+@step_jit
+def product_T(t, count, a, b, c, m, n, k, lda, ldb, ldc, ta, tb, more, batch, sa, sb, sc):
+    """The part of thread t of `count`: some of the batches, or of the rows or columns of C.
+
+    more: -1 to add to what C holds, else 0. Without a step of its own in C, a batch is added up:
+    then it is not cut.
+    """
+    if batch >= count and sc != 0:
+        low, high = batch * t // count, batch * (t + 1) // count
+        a, b, c = a + SIZE * low * sa, b + SIZE * low * sb, c + SIZE * low * sc
+        batch = high - low
+    elif m >= n:
+        low, high = first(m, 16, t, count), first(m, 16, t + 1, count)
+        a, c, m = a + SIZE * low * (1 if ta else lda), c + SIZE * low * ldc, high - low
+    else:
+        low, high = first(n, 16, t, count), first(n, 16, t + 1, count)
+        b, c, n = b + SIZE * low * (ldb if tb else 1), c + SIZE * low, high - low
+    if high > low:
+        gemm_T(a, b, c, m, n, k, lda, ldb, ldc, ta, tb, more, batch, sa, sb, sc)

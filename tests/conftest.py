@@ -26,6 +26,14 @@ LONGEST = (  # these take a minute or more: begun first, so that no process is l
 )
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Files without quick tests are not looked into for those."""
+    if config.option.markexpr == "quick" and collection_path.suffix == ".py":
+        path = collection_path.relative_to(config.rootpath).as_posix()
+        return True if tiers.share_of(path) is None else None
+    return None
+
+
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items):
     """Marks the quick tests; puts those of the longest files first."""

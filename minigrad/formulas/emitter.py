@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 from minigrad.array.dtypes import DType
-from minigrad.formulas.expression import COMPARISONS, LOGIC, ROW_REDUCTIONS, Expression
+from minigrad.formulas.expression import LOGIC, ROW_REDUCTIONS, Expression
+from minigrad.formulas.kinds import OWN, kind_of_number, result_kind
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**"}
 COMPARE = {
@@ -14,8 +15,6 @@ COMPARE = {
     "equal": "==",
     "not_equal": "!=",
 }
-OWN = {"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos"}  # mathematics_f4.py
-REAL_ONLY = OWN | {"sqrt", "div", "cast_float", "row_mean"}
 LIBRARY = {"sqrt": "math.sqrt", "floor": "np.floor", "ceil": "np.ceil", "round": "np.rint"}
 TYPE_OF = {
     "float32": "F4",
@@ -108,21 +107,8 @@ class Emitter:
             kind = self.operands[e.args[0]].kind
             return kind if isinstance(kind, str) else kind.kind
         if e.op == "constant":
-            value = e.args[0]
-            return "b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f"
-        if e.op in COMPARISONS or e.op in LOGIC:
-            return "b"
-        if e.op == "column_of":
-            return "i"
-        if e.op in REAL_ONLY:
-            return "f"
-        if e.op.startswith("as_"):
-            return {"bool": "b", "float32": "f", "float64": "f"}.get(e.op[3:], "i")
-        args = e.args[1:] if e.op == "where" else e.args
-        kinds = {self.kind(a) for a in args}
-        if kinds == {"b"} and e.op in ("where", "maximum", "minimum", "row_max"):
-            return "b"
-        return "f" if "f" in kinds else "i"
+            return kind_of_number(e.args[0])
+        return result_kind(e.op, [self.kind(a) for a in e.args])
 
     def value(self, e, kind=None):
         """A name or literal for e, converted to a kind, after the statements that compute it."""

@@ -3,7 +3,7 @@
 from minigrad.array.layout import size_of
 from minigrad.formulas.codegen import START
 from minigrad.formulas.emit import reductions, visible
-from minigrad.formulas.emitter import OWN
+from minigrad.formulas.kinds import OWN
 from minigrad.formulas.sums import BLOCK, DENSE
 
 NARROW = 32  # columns below which LLVM makes vectors of several rows

@@ -1,10 +1,36 @@
-"""Kinds of the values in a loop, and what a value becomes by being stored and read again."""
+"""Kinds of values in a formula, 'f', 'i' or 'b': one rule for every kernel."""
 
-from minigrad.formulas.emitter import REAL_ONLY
 from minigrad.formulas.expression import COMPARISONS, LOGIC, Expression
 
-TRUTH = {"row_any", "row_all"}
+OWN = {"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos"}  # mathematics_*.py
+REAL_ONLY = OWN | {"sqrt", "div", "cast_float", "row_mean"}
+TRUTH = COMPARISONS | LOGIC | {"row_any", "row_all"}
 KEEPS_BOOL = {"where", "maximum", "minimum", "row_max", "row_min"}
+
+
+def kind_of_number(x):
+    """The kind of a Python number."""
+    return "b" if isinstance(x, bool) else "i" if isinstance(x, int) else "f"
+
+
+def result_kind(op, kinds):
+    """The kind of what an operation gives, from those of its operands.
+
+    >>> result_kind("add", ["b", "i"]), result_kind("where", ["b", "f", "i"])
+    ('i', 'f')
+    """
+    if op in TRUTH:
+        return "b"
+    if op.startswith("as_"):
+        return {"bool": "b", "float32": "f", "float64": "f"}.get(op[3:], "i")
+    if op == "column_of":
+        return "i"
+    if op in REAL_ONLY:
+        return "f"
+    found = set(kinds[1:] if op == "where" else kinds)
+    if found == {"b"} and op in KEEPS_BOOL:
+        return "b"
+    return "f" if "f" in found else "i"
 
 
 class Kinds:
@@ -31,22 +57,9 @@ class Kinds:
         return found
 
     def _find(self, e):
-        op = e.op
-        if op == "constant":
-            value = e.args[0]
-            return "b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f"
-        if op in COMPARISONS or op in LOGIC or op in TRUTH:
-            return "b"
-        if op.startswith("as_"):
-            return {"bool": "b", "float32": "f", "float64": "f"}.get(op[3:], "i")
-        if op == "column_of":
-            return "i"
-        if op in REAL_ONLY:
-            return "f"
-        kinds = {self.of(a) for a in (e.args[1:] if op == "where" else e.args)}
-        if kinds == {"b"} and op in KEEPS_BOOL:
-            return "b"
-        return "f" if "f" in kinds else "i"
+        if e.op == "constant":
+            return kind_of_number(e.args[0])
+        return result_kind(e.op, [self.of(a) for a in e.args])
 
     def as_stored(self, e, dtype, real):
         """The formula for e after it was stored in an array of a dtype, in a kernel of `real`."""

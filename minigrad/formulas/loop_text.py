@@ -8,10 +8,10 @@ kernel works on a range [b, e) of its outermost axis.
 from minigrad.array.layout import collapse, size_of
 from minigrad.formulas.body import Body
 from minigrad.formulas.emit import LoopEmitter, cost, walk
-from minigrad.formulas.emitter import OWN, Operand
+from minigrad.formulas.emitter import Operand
 from minigrad.formulas.expression import substitute, symbol
 from minigrad.formulas.form import SMALL
-from minigrad.formulas.kinds import Kinds
+from minigrad.formulas.kinds import OWN, Kinds
 
 CACHE = 1 << 20  # bytes that stay near a core, about
 

@@ -8,8 +8,9 @@ from minigrad.formulas.codegen import (
     renamed_outputs,
     step,
 )
-from minigrad.formulas.emitter import OWN, TYPE_OF, Emitter, Operand, real_type
+from minigrad.formulas.emitter import TYPE_OF, Emitter, Operand, real_type
 from minigrad.formulas.expression import ROW_REDUCTIONS, Expression
+from minigrad.formulas.kinds import OWN
 
 
 def rows_text(program, modes, kinds, inner, in_place=False, block=0):

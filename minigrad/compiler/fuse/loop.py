@@ -13,9 +13,8 @@ from minigrad.compiler.fuse.piece import Output
 from minigrad.compiler.program.domain import refine, rows_of, spread
 from minigrad.compiler.program.program import Ref
 from minigrad.formulas.emit import walk
-from minigrad.formulas.emitter import REAL_ONLY
 from minigrad.formulas.expression import Expression, substitute, symbol, symbols_of
-from minigrad.formulas.kinds import Kinds
+from minigrad.formulas.kinds import REAL_ONLY, Kinds
 
 MOST_ARRAYS = 28  # of one kernel: beyond that LLVM runs out of registers for addresses
 MOST_NODES = 400

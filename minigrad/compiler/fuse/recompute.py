@@ -9,8 +9,8 @@ from minigrad.compiler.fuse.loop import MOST_ARRAYS, Loop
 from minigrad.compiler.program.items import touch
 from minigrad.compiler.program.program import Ref
 from minigrad.formulas.emit import cost
-from minigrad.formulas.emitter import OWN
 from minigrad.formulas.expression import substitute, symbol, symbols_of
+from minigrad.formulas.kinds import OWN
 
 LARGE = 1 << 18  # bytes of a temporary from which memory is the cost: beyond the second cache
 CHEAP = 12  # additions' worth of arithmetic for an element

@@ -7,8 +7,8 @@ kernel: those are our own polynomials, and what they give must not depend on who
 import numpy as np
 
 from minigrad.compiler.program.program import Ref
-from minigrad.formulas.emitter import REAL_ONLY
-from minigrad.formulas.expression import COMPARISONS, LOGIC
+from minigrad.formulas.expression import COMPARISONS
+from minigrad.formulas.kinds import result_kind
 
 EXACT_SUM = 1 << 24  # integers up to here are float32 numbers, in whatever order they are summed
 
@@ -50,7 +50,6 @@ DONE = {
     "cast_float": lambda x: x,
     "where": None,
 }
-KEEPS_BOOL = {"maximum", "minimum"}
 
 
 def real_of(inputs, outputs):
@@ -117,16 +116,11 @@ def _value(e, numbers, real, done):
     args = [_visit(a, numbers, real, done) for a in e.args]
     if any(a is None for a in args):
         return None
+    kind = result_kind(e.op, [kind_of(a) for a in args])
     if e.op == "where":
-        kind = common(args[1:])
         return _converted(args[1] if args[0] != 0 else args[2], kind, real)
-    kind = common(args)
-    if e.op in LOGIC:
-        kind = "b"
-    elif e.op in REAL_ONLY:
-        kind = "f"
-    elif kind == "b" and e.op not in KEEPS_BOOL and e.op not in COMPARISONS:
-        kind = "i"
+    if e.op in COMPARISONS:  # of what they are given, not of what they give
+        kind = common(args)
     return DONE[e.op](*(_converted(a, kind, real) for a in args))
 
 

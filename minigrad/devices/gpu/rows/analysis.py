@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from minigrad.formulas.emitter import OWN
+from minigrad.formulas.kinds import OWN
 from minigrad.formulas.row_codegen import parts, reductions
 
 

@@ -293,6 +293,9 @@ def test_start_takes_the_compiler_for_gpus_for_the_tests_alone(
     assert count_installs(installed) == 1
     for _ in range(2):
         start(installed, "test", before=before)
+        assert count_installs(installed) == 1
+    for _ in range(2):
+        start(installed, "test", "--all", before=before)
         assert count_installs(installed) == 1 + is_taken
     last = (installed / "installs").read_text().splitlines()[-1]
     assert (".[lab,test,cuda] " in last) is is_taken
@@ -359,7 +362,8 @@ def test_start_with_a_broken_environment_makes_it_again(installed):
         (["lab", "--no-browser"], "-m minigrad.cli.main lab --no-browser"),
         (["lab", "--port", "9000"], "-m minigrad.cli.main lab --port 9000"),
         (["--no-browser"], "-m minigrad.cli.main lab --no-browser"),
-        (["test"], f"-m pytest {' '.join(load_start().side_by_side())}"),
+        (["test"], f"-m pytest {' '.join(load_start().side_by_side())} -m quick"),
+        (["test", "--all"], f"-m pytest {' '.join(load_start().side_by_side())}"),
         (
             ["test", "-k", "two words"],
             f"-m pytest {' '.join(load_start().side_by_side())} -k two words",

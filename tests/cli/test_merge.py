@@ -3,7 +3,7 @@
 import ast
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from minigrad.course.merge import MergeError, merge
@@ -243,6 +243,7 @@ def write(bodies, order=None):
     return "import math\n\n\n" + "\n\n".join(parts)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # the first draws, on a busy machine
 @given(functions, functions, functions, st.randoms(use_true_random=False))
 def test_merge_of_any_three_versions(stub, changes, new, random):
     mine = stub | changes

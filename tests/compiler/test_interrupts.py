@@ -55,13 +55,20 @@ def test_a_call_interrupted_in_its_machine_code_is_done_whole(interrupts, monkey
             w.grad,
         )
         assert held is not None  # a gradient that somebody has is not written over
-        signal.setitimer(signal.ITIMER_REAL, 0.005)  # seconds: before the code it takes 0.0001
-        with pytest.raises(KeyboardInterrupt):
-            step(x)
+        was_interrupted = False
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.003)  # seconds: before the code it takes 0.0001
+            try:
+                step(x)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+        except KeyboardInterrupt:
+            was_interrupted = True
         was_done = total.item() != value
+        assert was_done or was_interrupted
         assert generator.counter == counter + was_done
         assert w.grad.tolist() == ([float(k)] * 1000 if was_done else held.tolist())
-        times_done += was_done
+        times_done += was_done and was_interrupted
         if times_done == 3:
             break
     assert times_done == 3

@@ -7,6 +7,7 @@ parameter's dtype.
 
 import functools
 
+from minigrad.errors import ArgumentError, ArgumentTypeError
 from minigrad.formulas.expression import (
     Expression,
     Program,
@@ -16,6 +17,8 @@ from minigrad.formulas.expression import (
     symbols_of,
 )
 
+MOST_OF_STEPS = 7  # numbers of one rule that depend on steps: memory is there for so many
+MOST_HYPERPARAMETERS = 16  # of one rule, pairs counted as two: likewise
 STEPS, RATE = "h_t", "h_learning_rate"  # symbols: the parameter's steps, this one too; the rate
 
 
@@ -91,12 +94,25 @@ class Update:
         h = Hyperparameters(structure)
         outputs = formula(symbol("p"), symbol("g"), tuple(map(symbol, state)), h)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-        assert len(outputs) == 1 + len(state), f"wanted p, {', '.join(self.slots)}"
+        if len(outputs) != 1 + len(state) or not all(isinstance(x, Expression) for x in outputs):
+            raise ArgumentTypeError(
+                f"{formula.__qualname__}: wanted the new values of {', '.join(['p', *self.slots])}",
+                f"{', '.join(map(str, outputs))}",
+                "return one formula each, in this order",
+            )
         self.numbers, cache = [], {}
         outputs = [self._of_elements(e, cache) for e in outputs]
         inputs = ["p", "g", *state, *(f"n{k}" for k in range(len(self.numbers)))]
         self.program = Program(inputs, outputs)
         self.of_steps = tuple(k for k, e in enumerate(self.numbers) if STEPS in symbols_of(e))
+        counts = len(self.of_steps), len(self.symbols)
+        if counts[0] > MOST_OF_STEPS or counts[1] > MOST_HYPERPARAMETERS or STEPS in self.symbols:
+            raise ArgumentError(
+                f"{formula.__qualname__}: wanted at most {MOST_OF_STEPS} numbers of h.t and "
+                f"{MOST_HYPERPARAMETERS} hyperparameters, none of them called t",
+                f"{counts[0]} and {counts[1]}",
+                "write what depends on h.t as fewer numbers",
+            )
 
     @property
     def counts_steps(self):

@@ -6,15 +6,13 @@ from minigrad.array.array import Array, ndarray
 from minigrad.array.dtypes import float64
 from minigrad.devices.backend import host
 from minigrad.errors import ArgumentError, ArgumentTypeError
-from minigrad.formulas.update import flat
+from minigrad.formulas.update import MOST_HYPERPARAMETERS, flat
 from minigrad.hints import NAMES
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn import Module, Parameter
 from minigrad.tape.modes import state
 from minigrad.tape.variable import Variable
 from minigrad.tape.writes import written
-
-MOST_NUMBERS = 16  # of a group's hyperparameters, as the kernels read them
 
 
 class Group:
@@ -35,7 +33,7 @@ class Group:
             _optimizer=optimizer, sources=sources, parameters=[], _hyperparameters={}
         )
         device = host()  # where the kernels of the CPU read it; other devices are given numbers
-        array = self.__dict__["_array"] = device.empty((MOST_NUMBERS,), float64)
+        array = self.__dict__["_array"] = device.empty((MOST_HYPERPARAMETERS,), float64)
         device.fill(array, 0.0)
         for name, value in hyperparameters.items():
             setattr(self, name, value)
@@ -85,6 +83,7 @@ class Group:
         changed = {**values, name: value}
         if len(changed) == len(self._optimizer.defaults):
             self._optimizer.check(changed)
+            self._optimizer.update_of(changed)  # raises for a rule that cannot be
             numbers = list(flat(changed).values())
             host().prepare_write(self._array)
             ndarray(self._array)[: len(numbers)] = numbers

@@ -4,10 +4,11 @@ from minigrad.array.dtypes import float64
 from minigrad.array.layout import contiguous_strides
 from minigrad.devices.backend import device_of
 from minigrad.errors import StateError
+from minigrad.formulas.update import MOST_OF_STEPS
 from minigrad.tape.variable import Variable
 
 ALIGN = 16  # elements: each slot starts on a cache line of float32
-COUNTERS = 8
+COUNTERS = 1 + MOST_OF_STEPS  # the steps, and what the kernels compute from them
 
 
 class ParameterState(dict):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import minigrad as mg
 from minigrad import nn
 from minigrad.devices.threads import threads
+from minigrad.errors import ArgumentError, ArgumentTypeError
 from minigrad.optim.passes import GRAIN, cut
 
 _spec = importlib.util.spec_from_file_location("reference", Path(__file__).parent / "reference.py")
@@ -233,3 +234,33 @@ def test_cut_covers_every_element_once(sizes, parts):
     assert ranges[-1][1] == len(rows)
     work = [sum(n for _, _, n in rows[a:b]) for a, b in ranges]
     assert max(work) <= sum(sizes) / parts + (len(sizes) + 2) * GRAIN
+
+
+def rule_of(formula, slots=()):
+    kinds = {"defaults": {"learning_rate": 0.1}, "slots": slots, "formula": formula}
+    return type("Rule", (mg.optim.Optimizer,), kinds)
+
+
+@pytest.mark.parametrize(
+    ("formula", "slots", "error"),
+    [
+        (lambda p, g, s, h: p - sum(h.t**k * g for k in range(2, 10)), (), ArgumentError),
+        (lambda p, g, s, h: p - g, ("average",), ArgumentTypeError),
+        (lambda p, g, s, h: 0.0, (), ArgumentTypeError),
+    ],
+    ids=["too many numbers of steps", "a slot is left out", "no formula"],
+)
+def test_a_rule_that_cannot_be_is_refused_before_memory_is_touched(formula, slots, error):
+    p = mg.nn.Parameter([1.0])
+    with pytest.raises(error, match="wanted"):
+        rule_of(formula, slots)([p])
+    assert p.tolist() == [1.0]
+
+
+def test_a_rule_may_have_as_many_numbers_of_steps_as_there_is_memory_for():
+    p = mg.nn.Parameter([0.0])
+    optimizer = rule_of(lambda p, g, s, h: p + sum(h.t**k * g for k in range(2, 9)))([p])
+    p.grad = mg.variable([1.0])
+    for _ in range(2):
+        optimizer.step()
+    assert p.tolist() == [7.0 + sum(2.0**k for k in range(2, 9))]

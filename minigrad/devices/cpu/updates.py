@@ -28,8 +28,8 @@ def kernel(update, dtype):
 @functools.cache
 def clipping_kernel(name, dtype_name):
     """kernel(table, rows, numbers, 0, 0) of source/clipping.py: squares or scale."""
-    suffix = {"float32": "f4", "float64": "f8"}[dtype_name]
-    function = getattr(loader.load_source("clipping"), f"{name}_{suffix}")
+    code = loader.CODE[dtype_name]
+    function = getattr(loader.load_source(f"clipping.{code}"), f"{name}_{code}")
     function.compile("void(i8,i8,i8,i8,i8)")
     return loader.entry(function)
 

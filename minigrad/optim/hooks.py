@@ -15,7 +15,7 @@ class Hooks(threading.local):
 
             update(algorithm, values, gradient, state, hyperparameters)
 
-        algorithm: 'SGD', 'Adam', 'AdamW' or 'RMSprop'.
+        algorithm: the name of the optimizer's class, 'SGD' or 'Adam' for two.
         values, gradient: NumPy arrays (n,) in the parameter's dtype: flat copies.
         state: {name: flat copy (n,)} of this parameter's state, zeros at first, under the names of
             `optimizer.state`; for Adam and AdamW also 'step', an int, 1 at the first call.

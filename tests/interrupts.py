@@ -241,6 +241,7 @@ class Scenario:
     def prepare(self):
         """Runs it twice without an interrupt: what the stages leave, and how many boundaries."""
         interrupts.ready()
+        assert not broken(backend.device_named("cpu").pool), "an earlier test left the pool torn"
         self._stages(self.make())
         gc.freeze()  # who looks for nodes among all objects is not to go over old ones
         world = self.make()

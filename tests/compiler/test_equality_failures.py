@@ -13,6 +13,7 @@ import minigrad as mg
 from minigrad import nn, optim
 from minigrad.compiler.cpu import schedule
 from minigrad.errors import BoundsError, MinigradError, NonFiniteError
+from minigrad.memory.interrupts import _on_interrupt
 from tests.compiler.networks import mlp, rows
 from tests.compiler.twins import left_behind, same
 
@@ -220,11 +221,7 @@ def test_interrupts_leave_whole_steps(monkeypatch):
     for _ in range(3):
         step(x)
     interrupts = 0
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, interrupt)
+    before = signal.signal(signal.SIGALRM, _on_interrupt)
     try:
         for n in range(40):
             try:

@@ -10,6 +10,7 @@ import pytest
 import minigrad as mg
 from minigrad import nn
 from minigrad.devices.threads import threads
+from minigrad.memory.interrupts import _on_interrupt
 from minigrad.ops.creation import generator
 from tests.interrupts import interrupted
 
@@ -19,11 +20,7 @@ pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no tim
 @pytest.fixture
 def interrupts():
     """Makes the signal of the timer that of Ctrl-C."""
-
-    def interrupt(number, frame):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, interrupt)
+    before = signal.signal(signal.SIGALRM, _on_interrupt)
     yield
     signal.setitimer(signal.ITIMER_REAL, 0.0)
     signal.signal(signal.SIGALRM, before)

@@ -9,6 +9,7 @@ import pytest
 
 from minigrad.devices import loader
 from minigrad.devices.threads import Threads
+from minigrad.memory.interrupts import _on_interrupt
 from tests.interrupts import interrupted
 
 OURS = Threads.run.__code__.co_filename
@@ -107,11 +108,7 @@ def test_together_beside_threads_that_keep_the_interpreter_busy(rendezvous):
 def test_together_interrupted_at_any_moment_ran_all_calls_or_none(rendezvous):
     pool, interrupts = Threads(2), 0
     count, kernel, lists = rendezvous(2)
-
-    def interrupt(number, frame):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, interrupt)
+    before = signal.signal(signal.SIGALRM, _on_interrupt)
     try:
         for k in range(400):
             returned, calls = [], int(count[0])

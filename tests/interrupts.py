@@ -17,6 +17,7 @@ import sys
 from minigrad.devices import backend
 from minigrad.memory import interrupts
 from minigrad.memory.buffer import Bin, blocks
+from minigrad.seams import seams
 from minigrad.tape.modes import state
 
 
@@ -168,6 +169,7 @@ def modes():
     found = {name: getattr(state, name) for name in names if name != "running"}
     return found | {
         "active": backend._active.device,
+        "seams": dict(vars(seams)),
         "default": backend._active.default,
         "watchers": [list(pool.watchers) for pool in (backend.device_named("cpu").pool,)],
     }

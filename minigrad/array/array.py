@@ -6,15 +6,13 @@ that Storage and asks it. `clone()` makes a second Storage over the same Buffer 
 `refcount` counts those.
 """
 
-import threading
-from typing import Any
-
 import numpy as np
 
 from minigrad.array.layout import contiguous_strides, is_contiguous, size_of
 from minigrad.array.overlap import overlaps, span
 from minigrad.memory.buffer import unpin
 from minigrad.memory.interrupts import uninterrupted
+from minigrad.seams import seams
 
 
 class Array:
@@ -213,22 +211,6 @@ class Moves:
 moves = Moves()
 
 
-class Hooks(threading.local):
-    """Of this thread: who decides about the copies of copy-on-write instead of `unshare`.
-
-    storage: an object with forked(source, clone), called when a Storage was cloned, and
-    write(storage, copy_buffer), which un-shares it and says True, or says False; or None.
-    reading: a function called with an Array before NumPy sees its elements, while a step is traced:
-    their values are not to be known then; or None.
-    """
-
-    storage = None
-    reading: Any = None
-
-
-hooks = Hooks()
-
-
 @uninterrupted
 def fork(array):
     """clone() without a copy: a second Storage over the Buffer, copied at a write to either."""
@@ -236,15 +218,15 @@ def fork(array):
     moves.count += 1
     clone = fresh(array.buffer, array.shape, array.dtype, array.size)
     clone.is_flat = array.is_flat
-    if hooks.storage is not None:
-        hooks.storage.forked(array.storage, clone)
+    if seams.storage is not None:
+        seams.storage.forked(array.storage, clone)
     return clone
 
 
 @uninterrupted
 def unshare(storage, copy_buffer):
     """Gives a Storage a Buffer of its own if it shares one with a clone."""
-    if hooks.storage is not None and hooks.storage.write(storage, copy_buffer):
+    if seams.storage is not None and seams.storage.write(storage, copy_buffer):
         moves.count += 1
         return
     old = storage.buffer
@@ -278,8 +260,7 @@ class _Exported:
 
 def ndarray(array):
     """A transient NumPy view for use inside the engine: not for handing out."""
-    if hooks.reading is not None:
-        hooks.reading(array)
+    seams.effects.read(array)
     segment = array.buffer.segment
     step = array.dtype.itemsize
     start = array.address - segment.address
@@ -292,7 +273,6 @@ def export(array, copy_buffer, writable=False):
 
     A Buffer shared with a copy-on-write clone is copied first: the view must follow this Storage.
     """
-    if hooks.reading is not None:
-        hooks.reading(array)
+    seams.effects.read(array)
     unshare(array.storage, copy_buffer)
     return np.asarray(_Exported(array, writable))

@@ -23,6 +23,7 @@ from minigrad.devices.backend import values as values_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError
 from minigrad.hints import teaching
 from minigrad.ops.table import functions
+from minigrad.seams import seams
 from minigrad.tape.backward import upstream
 from minigrad.tape.modes import enable_grad, state
 from minigrad.tape.variable import Variable
@@ -297,7 +298,7 @@ def _stacked(rows, y, x):
     shape = (*y.shape, *x.shape)
     if not rows:
         return full_like(x, 0.0, shape)
-    if state.trace is not None or any(row.requires_grad for row in rows):
+    if seams.effects.is_tracing or any(row.requires_grad for row in rows):
         return functions["reshape"](functions["stack"](rows, 0), shape)
     device = device_of(x.array)
     values = np.stack([values_of(row.array) for row in rows]).reshape(shape)

@@ -4,7 +4,6 @@ import inspect
 from collections.abc import Callable
 from typing import NamedTuple
 
-from minigrad.array.array import hooks as array_hooks
 from minigrad.course.seam_graph import FindCycle, TopologicalOrder
 from minigrad.course.seam_kernels import row_kernels
 from minigrad.course.seam_parts import (
@@ -22,20 +21,18 @@ from minigrad.course.seam_storage import CopyOnWrite
 from minigrad.errors import SeamError
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.base import Elementwise, RowWise, registry
-from minigrad.optim.hooks import hooks as optim_hooks
+from minigrad.seams import seams
 from minigrad.tape import modes
-from minigrad.tape.modes import Seams, state
 
 
 class Seam(NamedTuple):
     """One place where a learner's part runs.
 
-    lesson: where it is written; hooks: the object of this thread that has the hook point; hook: its
-    name there; adapt: (seam's name, learner's part) -> what fills the hook; call: how it is called.
+    lesson: where it is written; hook: its name in `minigrad.seams`; adapt: (seam's name, learner's
+    part) -> what fills the hook; call: how it is called.
     """
 
     lesson: str
-    hooks: Callable
     hook: str
     adapt: Callable
     call: str
@@ -100,47 +97,28 @@ def _update(name, part):
     )
 
 
-def _graph():
-    if state.seams is None:
-        state.seams = Seams()
-    return state.seams
-
-
-def _arrays():
-    return array_hooks
-
-
-def _optimizers():
-    return optim_hooks
-
-
 ALGORITHMS = ("SGD", "Adam", "AdamW", "RMSprop")
 
 SEAMS = {
-    "gradients": Seam(
-        "01", _graph, "gradient_plan", _gradients, "{'mul': f}, f(dy, a, b) -> (da, db)"
-    ),
+    "gradients": Seam("01", "gradient_plan", _gradients, "{'mul': f}, f(dy, a, b) -> (da, db)"),
     "topological_order": Seam(
-        "02", _graph, "topological_order", _function(TopologicalOrder), "f(root) -> nodes"
+        "02", "topological_order", _function(TopologicalOrder), "f(root) -> nodes"
     ),
-    "find_cycle": Seam("03", _graph, "find_cycle", _function(FindCycle), "f(root) -> None or path"),
-    "unbroadcast": Seam("04", _graph, "unbroadcast", _function(Unbroadcast), "f(g, shape) -> g"),
-    "accumulate": Seam("04", _graph, "accumulate", _function(Accumulate), "f(grads, key, g)"),
-    "storage": Seam("05", _arrays, "storage", _storage, "a class with read, write, fork"),
-    "check_saved": Seam("06", _graph, "check_saved", _function(CheckSaved), "f(ctx)"),
+    "find_cycle": Seam("03", "find_cycle", _function(FindCycle), "f(root) -> None or path"),
+    "unbroadcast": Seam("04", "unbroadcast", _function(Unbroadcast), "f(g, shape) -> g"),
+    "accumulate": Seam("04", "accumulate", _function(Accumulate), "f(grads, key, g)"),
+    "storage": Seam("05", "storage", _storage, "a class with read, write, fork"),
+    "check_saved": Seam("06", "check_saved", _function(CheckSaved), "f(ctx)"),
     "update": Seam(
         "08",
-        _optimizers,
         "update",
         _update,
         "f(algorithm, values, gradient, state, hyperparameters)",
     ),
     "clip_grad_norm_": Seam(
-        "09", _optimizers, "clip_grad_norm_", _function(ClipGradNorm), "f(gradients, max_norm)"
+        "09", "clip_grad_norm_", _function(ClipGradNorm), "f(gradients, max_norm)"
     ),
-    "kernels": Seam(
-        "13", _graph, "row_kernel", row_kernels, "{'softmax': f}, a CUDA kernel f(x, out)"
-    ),
+    "kernels": Seam("13", "row_kernel", row_kernels, "{'softmax': f}, a CUDA kernel f(x, out)"),
 }
 
 
@@ -184,43 +162,27 @@ class use:
     def __init__(self, **parts):
         if not parts:
             raise SeamError("mg.use: wanted at least one part", "none", f"one of {_names()}")
-        self._fill = []
+        self._parts = {}
         for name, part in parts.items():
             seam = SEAMS.get(name)
             if seam is None:
                 raise SeamError(
                     "mg.use: wanted the name of a seam", f"{name!r}", f"one of {_names()}"
                 )
-            self._fill.append((seam, seam.adapt(name, part)))
-        self.launches = next((a.launches for s, a in self._fill if s.hook == "row_kernel"), {})
+            self._parts[seam.hook] = seam.adapt(name, part)
+        self.launches = getattr(self._parts.get("row_kernel"), "launches", {})
         self._before = []
 
     @uninterrupted
     def __enter__(self):
-        outer = state.seams
-        state.seams = Seams()
-        if outer is not None:
-            vars(state.seams).update(vars(outer))
-        before = [(None, "", outer)]
-        for seam, adapter in self._fill:
-            hooks = seam.hooks()
-            if hooks is not state.seams:
-                before.append((hooks, seam.hook, getattr(hooks, seam.hook)))
-            setattr(hooks, seam.hook, adapter)
-        if not vars(state.seams):
-            state.seams = None
-        self._before.append(before)
+        self._before.append(seams.replace(**self._parts))
         modes.watch(+1)  # every op takes the way on which the hook points lie
         return self
 
     @uninterrupted
     def __exit__(self, *error):
         modes.watch(-1)
-        for hooks, name, value in self._before.pop():
-            if hooks is None:
-                state.seams = value
-            else:
-                setattr(hooks, name, value)
+        seams.replace(**self._before.pop())
 
 
 def _names():

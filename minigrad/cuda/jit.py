@@ -20,8 +20,8 @@ from minigrad.errors import (
     SimulationError,
     describe_line,
 )
+from minigrad.seams import seams
 from minigrad.simt.launch import BLOCK_LIMITS, THREAD_LIMITS, THREADS, extents
-from minigrad.tape.modes import state
 
 MOST_SHARED = 232_448  # bytes: the largest block's share on any GPU of today
 
@@ -143,11 +143,10 @@ class Launch:
 
 def _refuse_trace(kernel):
     """Raises in a step that is traced: nothing would launch the kernel in later calls."""
-    if state.trace is not None:
-        state.trace.refuse(
-            f"a kernel of your own, {kernel.__name__}, cannot be part of a compiled step",
-            "launch it before or after the step, or leave out mg.compile",
-        )
+    seams.effects.refuse(
+        f"a kernel of your own, {kernel.__name__}, cannot be part of a compiled step",
+        "launch it before or after the step, or leave out mg.compile",
+    )
 
 
 def _product(value):

@@ -5,10 +5,11 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from minigrad.array.array import Array, hooks, ndarray
+from minigrad.array.array import Array, ndarray
 from minigrad.array.dtypes import DType
 from minigrad.errors import DeviceError
 from minigrad.memory.interrupts import uninterrupted
+from minigrad.seams import seams
 
 
 class Device(Protocol):
@@ -252,8 +253,7 @@ def values(array):
     """The elements on the host, to be read inside the engine: not for handing out or writing."""
     if array.buffer.pool.device == "cpu":
         return ndarray(array)
-    if hooks.reading is not None:
-        hooks.reading(array)
+    seams.effects.read(array)
     return device_named(array.device).to_numpy(array)
 
 

@@ -7,7 +7,7 @@ parameter still part of a living module?
 import weakref
 
 from minigrad.memory.interrupts import uninterrupted
-from minigrad.tape.modes import state
+from minigrad.seams import seams
 from minigrad.tape.writes import writes
 
 
@@ -26,7 +26,7 @@ class Changes:
         What a traced step does to the modules that it makes itself concerns nobody else.
         """
         self.count += 1
-        if state.trace is None or dead is not None:
+        if not seams.effects.is_tracing or dead is not None:
             writes.note()
 
 
@@ -35,7 +35,7 @@ changes = Changes()
 
 def reference(module):
     """A weak reference whose death is a change of ownership, unless a traced step made it."""
-    return weakref.ref(module, changes.note if state.trace is None else None)
+    return weakref.ref(module, None if seams.effects.is_tracing else changes.note)
 
 
 def add_owner(owners, module_reference, attribute):

@@ -9,7 +9,7 @@ from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn.hidden import refuse_hidden
 from minigrad.nn.ownership import add_owner, changes, reference, remove_owner
 from minigrad.nn.parameter import Buffer, Parameter
-from minigrad.tape.modes import state
+from minigrad.seams import seams
 from minigrad.tape.variable import Variable
 from minigrad.tape.writes import written
 
@@ -30,8 +30,7 @@ class Registry:
             refuse_unknown_arguments(cls.__name__, cls.__init__, kwargs, "layer")
         self = object.__new__(cls)
         self.__dict__.update(_members={}, _owners=[], _reference=reference(self), training=True)
-        if state.trace is not None:
-            state.trace.own(self)
+        seams.effects.own(self)
         return self
 
     # -- attributes ----------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from minigrad.ops.plan import sum_to
 from minigrad.ops.rows import SoftmaxRow
 from minigrad.ops.shape import swap_last
 from minigrad.ops.structural_plan import StructuralPlan
-from minigrad.tape.modes import state
+from minigrad.seams import seams
 from minigrad.tape.variable import Variable
 
 FAR = -1e30  # of a score that must not count: its exponential is 0, and no NaN can come of it
@@ -40,10 +40,8 @@ SCORES = Program(["x", "p", "scale"], [_scale * _p * (_x - e.row_sum(_x * _p))])
 @functools.lru_cache(maxsize=64)
 def lower_triangle(rows, columns, device):
     """Which keys each query of a causal attention may see: an Array of bools on a named device."""
-    if state.trace is not None:  # it stays, so it is made for real
-        with state.trace.paused():
-            return device_named(device).from_numpy(np.tri(rows, columns, dtype=bool), bool_)
-    return device_named(device).from_numpy(np.tri(rows, columns, dtype=bool), bool_)
+    with seams.effects.paused():  # it stays, so it is made for real
+        return device_named(device).from_numpy(np.tri(rows, columns, dtype=bool), bool_)
 
 
 def probabilities(q, k, scale, mask):
@@ -90,7 +88,7 @@ class AttentionPlan(StructuralPlan):
     """First order: the probabilities are computed once for all three gradients."""
 
     def backward(self, node, dy):
-        if state.seams is not None:
+        if seams.in_backward:
             return super().backward(node, dy)
         (q, k, v), (scale, mask) = node.kept, node.attributes
         p, results = probabilities(q, k, scale, mask), [None, None, None]

@@ -13,6 +13,7 @@ from minigrad.ops.operands import check_operands, constant, first_variable, fitt
 from minigrad.ops.plan import ElementwisePlan, RowPlan
 from minigrad.ops.structural_plan import StructuralPlan
 from minigrad.ops.watching import announced
+from minigrad.seams import seams
 from minigrad.tape.function import Function, protected
 from minigrad.tape.modes import SLOW, SPAN, note, state
 from minigrad.tape.node import Node
@@ -165,8 +166,7 @@ class Elementwise(Operation, abstract=True):
     @classmethod
     def record(cls, args, operands, out, mask):
         """A Variable whose node keeps what the gradients need."""
-        seams = state.seams
-        replaced = seams.gradient_plan(cls, mask) if seams and seams.gradient_plan else None
+        replaced = seams.gradient_plan(cls, mask) if seams.gradient_plan else None
         plan = replaced or cls.plan(mask)
         kept = tuple(
             [
@@ -207,8 +207,8 @@ class RowWise(Elementwise, abstract=True):
     def forward(cls, *operands):
         """The output Array."""
         x = operands[0]
-        if state.seams and state.seams.row_kernel and x.size:
-            replaced = state.seams.row_kernel(cls.name, operands)
+        if seams.row_kernel and x.size:
+            replaced = seams.row_kernel(cls.name, operands)
             if replaced is not None:
                 return replaced
         dtype = cls.result_dtype(operands)

@@ -17,7 +17,7 @@ from minigrad.ops.base import Structural
 from minigrad.ops.indexing import as_shape
 from minigrad.ops.linear import check_pair, swapped
 from minigrad.ops.operands import constant, variables
-from minigrad.tape.modes import state
+from minigrad.seams import seams
 from minigrad.tape.variable import Variable
 
 COLUMNS = 1 << 17  # elements of unfolded windows that a thread holds at once: they stay in cache
@@ -38,7 +38,7 @@ class Chunks:
         self.device, self.images = device, images
         self.work = images * rows * columns
         most = getattr(device, "columns", COLUMNS)
-        most = most if state.trace is None else max(most, self.work // TRACED)
+        most = max(most, self.work // TRACED) if seams.effects.is_tracing else most
         self.step = max(1, min(images, most // max(1, rows * columns)))
         self.parts = device.parts(images, self.work)
         self.memory = device.empty((self.parts, self.step, rows, columns), dtype)

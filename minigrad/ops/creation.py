@@ -12,6 +12,7 @@ from minigrad.ops.devices import placed
 from minigrad.ops.operands import check_storable, from_data, of_run, storable
 from minigrad.ops.shape import shape_of
 from minigrad.ops.watching import announce, named
+from minigrad.seams import seams
 from minigrad.tape.modes import state
 from minigrad.tape.variable import Variable
 
@@ -217,11 +218,10 @@ class Generator:
     def manual_seed(self, seed):
         """Starts the sequence of a seed anew."""
         seed = whole("manual_seed", "seed", seed)
-        if state.trace is not None:
-            state.trace.refuse(
-                "manual_seed: a seed set inside a compiled step would be set once, while tracing",
-                "set it outside the step",
-            )
+        seams.effects.refuse(
+            "manual_seed: a seed set inside a compiled step would be set once, while tracing",
+            "set it outside the step",
+        )
         self.seed, self.counter = seed & (2**63 - 1), 0
         return self
 
@@ -232,8 +232,9 @@ class Generator:
 
     def draw(self, count):
         """(seed, counter) of the next `count` numbers, which are then used up."""
-        if state.trace is not None:
-            return state.trace.draw(self, count)
+        traced = seams.effects.draw(self, count)
+        if traced is not None:
+            return traced
         counter = self.counter
         self.counter += count  # at most one block a number
         return self.seed, counter
@@ -251,10 +252,9 @@ def manual_seed(seed):
 @teaching
 def get_rng_state():
     """The state of the default generator, a pair of ints: save it with a model, to resume a run."""
-    if state.trace is not None:
-        state.trace.refuse(
-            "get_rng_state: inside a compiled step the state is not known", "call it outside"
-        )
+    seams.effects.refuse(
+        "get_rng_state: inside a compiled step the state is not known", "call it outside"
+    )
     return generator.seed, generator.counter
 
 
@@ -324,7 +324,7 @@ def randperm(n, generator=None, device=None):
     """0 to n - 1 in random order.  -> (n,), int64."""
     n = count_of("randperm", n)
     place = placed(device)
-    source = None if state.trace is not None else "cpu"  # a program sorts where it runs
+    source = None if seams.effects.is_tracing else "cpu"  # a program sorts where it runs
     keys = _random("randperm", "uniform", (n,), as_dtype("float64"), generator, source).array
     home = device_of(keys)
     order = home.empty((n,), int64)

@@ -20,8 +20,8 @@ from minigrad.errors import (
 )
 from minigrad.errors import describe_line as describe
 from minigrad.ops.operands import constant, first_variable
+from minigrad.seams import seams
 from minigrad.tape.function import Function, once_differentiable
-from minigrad.tape.modes import state
 from minigrad.tape.variable import Variable
 
 
@@ -121,12 +121,10 @@ class Kernel:
         return tuple(None if out is None else Variable(out) for out in outs)
 
     def _refuse_trace(self):
-        if state.trace is not None:
-            state.trace.refuse(
-                f"kernel {self.__name__}: machine code of one's own cannot be part of a compiled "
-                "step",
-                "call it outside the step, or write it with functions of minigrad",
-            )
+        seams.effects.refuse(
+            f"kernel {self.__name__}: machine code of one's own cannot be part of a compiled step",
+            "call it outside the step, or write it with functions of minigrad",
+        )
 
 
 def _shape(x):

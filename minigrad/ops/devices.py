@@ -15,7 +15,7 @@ from minigrad.formulas.expression import call
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.base import Structural
 from minigrad.ops.shape import Cast
-from minigrad.tape.modes import state
+from minigrad.seams import seams
 
 DTYPE_NAMES = tuple(d.name for d in DTYPES)
 ANY_TARGET = f"to: wanted a dtype, {', '.join(DTYPE_NAMES)}, or the name of a device"
@@ -34,11 +34,10 @@ class Move(Structural):
 
 def move(x, target, source):
     """A Variable on a device, differentiable."""
-    if state.trace is not None:
-        state.trace.refuse(
-            f"x.to({target!r}) inside a compiled step, which runs on one device",
-            "move what it needs before the step",
-        )
+    seams.effects.refuse(
+        f"x.to({target!r}) inside a compiled step, which runs on one device",
+        "move what it needs before the step",
+    )
     return Move.apply(x, target, source)
 
 
@@ -95,10 +94,10 @@ def to(x, target=None, *, device=None, dtype=None):
 def placed(device):
     """The device of a name; None: the default. An active one of that name goes before."""
     usual = default_device()
-    if state.trace is not None:
+    if seams.effects.is_tracing:
         wanted = chosen_default() if device is None else device
         if wanted != usual.name:
-            state.trace.made_elsewhere(_named(wanted).name)
+            seams.effects.made_on(_named(wanted).name)
     return usual if device is None or device == usual.name else _named(device)
 
 
@@ -145,11 +144,10 @@ def set_default_device(device):
 
 
 def _refuse_trace():
-    if state.trace is not None:
-        state.trace.refuse(
-            "a default device set inside a compiled step would be set once, while tracing",
-            "set it outside the step",
-        )
+    seams.effects.refuse(
+        "a default device set inside a compiled step would be set once, while tracing",
+        "set it outside the step",
+    )
 
 
 class device(contextlib.ContextDecorator):

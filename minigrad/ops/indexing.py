@@ -12,6 +12,7 @@ from minigrad.ops.inplace import check_recorded, writable
 from minigrad.ops.operands import check_operands, constant, storable
 from minigrad.ops.places import Place, is_run_time, located, region_shape, view_of, viewed, winners
 from minigrad.ops.watching import announce, named
+from minigrad.seams import seams
 from minigrad.tape.modes import state
 from minigrad.tape.node import Node, user_place
 from minigrad.tape.variable import Variable
@@ -209,8 +210,8 @@ def get_item(x, index):
     """
     place = located(x, index)
     y = read(x, place)
-    if place.index is not None and state.trace is not None and _is_view(index):
-        state.trace.stand_in(y.array, x.array)
+    if place.index is not None and seams.effects.is_tracing and _is_view(index):
+        seams.effects.stand_in(y.array, x.array)
     return y
 
 
@@ -258,16 +259,15 @@ def set_item(x, index, value):
     device, source = device_of(target), y.array
     if source.is_alias_of(target):
         source = device.convert(source, source.dtype)
-    if state.trace is not None and isinstance(value, Variable):
-        state.trace.put_back(value.array, target)
+    if isinstance(value, Variable):
+        seams.effects.put_back(value.array, target)
     device.prepare_write(target, user_place())
     put(target, source, place)
     if records:
         mask = bool(x._requires_grad) + 2 * bool(y._requires_grad)
         edges = tuple((v.node or v) if v._requires_grad else None for v in (x, y))
         wanted = ((x.shape, x.dtype), (y.shape, y.dtype))
-        if state.trace is not None:
-            state.trace.change(x, "x[index] = y, recorded")
+        seams.effects.change(x, "x[index] = y, recorded")
         x.node = Node(SetItem.plan(mask), edges, (), (), wanted, (place,))
         x._requires_grad = True
     if state.path >= 2:

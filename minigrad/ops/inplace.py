@@ -13,6 +13,7 @@ from minigrad.ops import binary
 from minigrad.ops.base import Elementwise
 from minigrad.ops.operands import check_operands, fitting_numbers, operand, storable
 from minigrad.ops.watching import announce
+from minigrad.seams import seams
 from minigrad.tape.modes import SLOW, state
 from minigrad.tape.node import user_place
 from minigrad.tape.probe import run_as
@@ -88,8 +89,7 @@ def _write(op, x, others, called):
     device.elementwise(op.program, (target, *arrays), (target,))
     if records:
         recorded = op.record([x, *others], kept, target, mask)
-        if state.trace is not None:
-            state.trace.change(x, f"{name}, recorded")
+        seams.effects.change(x, f"{name}, recorded")
         x.node, x._requires_grad = recorded.node, True
     if state.path >= 2:
         announce(f"{op.name}_", x, others)

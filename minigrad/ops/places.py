@@ -15,7 +15,7 @@ from minigrad.devices.backend import device_of, values
 from minigrad.errors import ArgumentError, ArgumentTypeError, BoundsError, ShapeError
 from minigrad.formulas.expression import Program, call, symbol
 from minigrad.ops.operands import check_operands
-from minigrad.tape.modes import state
+from minigrad.seams import seams
 from minigrad.tape.probe import check_as
 from minigrad.tape.variable import Variable
 
@@ -133,7 +133,7 @@ def located(x, index, value=None):
 
 def is_run_time(item):
     """Whether an item of an index is a number that only a program's run knows."""
-    return state.trace is not None and isinstance(item, Variable) and item.array.shape == ()
+    return seams.effects.is_tracing and isinstance(item, Variable) and item.array.shape == ()
 
 
 def _normal(item, x):
@@ -164,7 +164,7 @@ def _from_python(item):
             "index: wanted ints, slices, None, ..., bools or arrays of ints",
             f"{type(item).__name__} {item!r:.60}",
         )
-    if state.trace is not None and isinstance(item, (list, tuple)) and _has_variables(item):
+    if seams.effects.is_tracing and isinstance(item, (list, tuple)) and _has_variables(item):
         return _stacked(item)
     data = np.asarray(item)
     if not data.size and not isinstance(item, (np.ndarray, np.generic)):
@@ -253,7 +253,7 @@ def _entry(item, x, axis):
         return Variable(device.from_numpy(np.flatnonzero(item), int64))
     n, where = x.shape[axis], f"along axis {axis} of shape {x.shape}"
     places = item.astype(np.int64)
-    if state.trace is None:
+    if not seams.effects.is_tracing:
         return wrapped("index", Variable(device.from_numpy(places, int64)), n, where)
     bad = np.flatnonzero((places < -n) | (places >= n))  # a program has no need to look again
     if bad.size:

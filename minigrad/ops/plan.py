@@ -9,7 +9,7 @@ from minigrad.array.layout import broadcast_shapes, contiguous_strides
 from minigrad.devices.backend import device_of
 from minigrad.formulas.expression import IDENTITY, Expression, Program, call, evaluate, symbols_of
 from minigrad.memory.interrupts import uninterrupted
-from minigrad.tape.modes import state
+from minigrad.seams import seams
 from minigrad.tape.node import Node
 from minigrad.tape.variable import Variable
 
@@ -59,8 +59,7 @@ def sum_to(array, shape, dtype=None):
     dtype = dtype or array.dtype
     if array.shape == shape:
         return array if array.dtype is dtype else device_of(array).convert(array, dtype)
-    seams = state.seams
-    if seams and seams.unbroadcast:
+    if seams.unbroadcast is not None:
         return seams.unbroadcast(array, shape, dtype)
     return sum_program(device_of(array), IDENTITY, (array,), array.shape, shape, dtype)
 
@@ -148,7 +147,6 @@ class ElementwisePlan:
 
     def general(self, node, dy):
         """backward for any layouts: same-shaped gradients in one kernel, broadcast ones summed."""
-        seams = state.seams
         device, shape = device_of(dy), dy.shape
         inputs = (dy, *node.kept)
         wanted = node.wanted or ((shape, dy.dtype),) * len(self.formulas)
@@ -162,7 +160,7 @@ class ElementwisePlan:
                 results[k] = sum_to(dy, target, dtype)
             elif target == shape:
                 together.append(k)
-            elif seams and seams.unbroadcast:
+            elif seams.unbroadcast is not None:
                 whole = device.empty(shape, dtype)
                 device.elementwise(self._program((k,)), inputs, (whole,))
                 results[k] = sum_to(whole, target, dtype)

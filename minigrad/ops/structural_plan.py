@@ -4,7 +4,7 @@ import inspect
 
 from minigrad.formulas.expression import call
 from minigrad.ops.plan import saved_variable, sum_to
-from minigrad.tape.modes import state
+from minigrad.seams import seams
 from minigrad.tape.node import Node
 from minigrad.tape.variable import Variable
 
@@ -56,8 +56,7 @@ class StructuralPlan:
 
     def backward(self, node, dy):
         """First order: Variables in, Arrays out, nothing recorded."""
-        seams = state.seams
-        if self.quick is not None and not (seams and seams.unbroadcast):
+        if self.quick is not None and seams.unbroadcast is None:
             return self._quickly(node, dy)
         saved = dict(zip(self.saved_names, map(Variable, node.kept), strict=True))
         return [g if g is None else g.array for g in self._run(node, Variable(dy), saved)]

@@ -14,8 +14,8 @@ from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn import Module
 from minigrad.ops.table import functions
 from minigrad.optim import traced_clipping
-from minigrad.optim.hooks import hooks
-from minigrad.tape.modes import no_grad, state
+from minigrad.seams import seams
+from minigrad.tape.modes import no_grad
 from minigrad.tape.node import user_place
 from minigrad.tape.variable import Variable
 
@@ -47,9 +47,9 @@ def clip_grad_norm_(parameters, max_norm, error_if_nonfinite=True):
     found = _with_gradients("clip_grad_norm_", parameters)
     max_norm = _limit("clip_grad_norm_", "max_norm", max_norm)
     error_if_nonfinite = flag("clip_grad_norm_", "error_if_nonfinite", error_if_nonfinite)
-    if hooks.clip_grad_norm_ is not None:
-        return _by_hook(found, max_norm, hooks.clip_grad_norm_)
-    if state.trace is not None and found:
+    if seams.clip_grad_norm_ is not None:
+        return _by_hook(found, max_norm, seams.clip_grad_norm_)
+    if seams.effects.is_tracing and found:
         return traced_clipping.clip("clip_grad_norm_", found, max_norm, error_if_nonfinite, True)
     norms = _norms([g for _, g in found])
     total = _together(norms)
@@ -71,7 +71,7 @@ def clip_grad_norm_per_param_(parameters, max_norm, error_if_nonfinite=True):
     found = _with_gradients("clip_grad_norm_per_param_", parameters)
     max_norm = _limit("clip_grad_norm_per_param_", "max_norm", max_norm)
     error_if_nonfinite = flag("clip_grad_norm_per_param_", "error_if_nonfinite", error_if_nonfinite)
-    if state.trace is not None and found:
+    if seams.effects.is_tracing and found:
         name = "clip_grad_norm_per_param_"
         return traced_clipping.clip(name, found, max_norm, error_if_nonfinite, False)
     norms = _norms([g for _, g in found])
@@ -140,8 +140,7 @@ def _with_gradients(name, parameters):
     """(parameter, gradient) of those that have one, each once, gradients contiguous."""
     found = {}
     for p in _listed(name, parameters):
-        if state.trace is not None:
-            state.trace.grad(p)
+        seams.effects.grad(p)
         g = p._grad
         if g is not None:
             if type(g.array) is not Array and not g.array.is_contiguous:

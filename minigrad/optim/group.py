@@ -10,7 +10,7 @@ from minigrad.formulas.update import MOST_HYPERPARAMETERS, flat
 from minigrad.hints import NAMES
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn import Module, Parameter
-from minigrad.tape.modes import state
+from minigrad.seams import seams
 from minigrad.tape.variable import Variable
 from minigrad.tape.writes import written
 
@@ -67,8 +67,8 @@ class Group:
             return
         if name != "learning_rate":
             written(self, f"{self._optimizer.algorithm}.{name} = ...")
-        elif state.trace is not None:
-            state.trace.refuse(
+        else:
+            seams.effects.refuse(
                 f"learning_rate = ... of {self._optimizer.algorithm} inside a compiled step would "
                 "be set once, while tracing",
                 "call the step() of a schedule there, or set it outside the step",

@@ -17,11 +17,11 @@ from minigrad.nn.ownership import changes
 from minigrad.optim import saving, traced
 from minigrad.optim.group import Group, check_trainable, split
 from minigrad.optim.hooked import updated_by_hook
-from minigrad.optim.hooks import hooks
 from minigrad.optim.hyperparameters import checked
 from minigrad.optim.passes import pass_of
 from minigrad.optim.state import ParameterState
 from minigrad.optim.tracking import Tracking
+from minigrad.seams import seams
 from minigrad.tape import modes
 from minigrad.tape.node import user_place
 from minigrad.tape.writes import written
@@ -220,10 +220,10 @@ class Optimizer:
             self._sync()
         if self._tracking.orphans:
             self._meet_orphans()
-        if hooks.update is not None and updated_by_hook(self, hooks.update):
+        if seams.update is not None and updated_by_hook(self, seams.update):
             return
         place = user_place()
-        if modes.state.trace is not None:
+        if seams.effects.is_tracing:
             traced.step(self, place)
             return
         self._update(place)
@@ -300,11 +300,9 @@ class Optimizer:
 
     @uninterrupted
     def _drop_grads(self):
-        trace = modes.state.trace
         for group in self.groups:
+            seams.effects.grad(*group.parameters, is_set=True)
             for p in group.parameters:
-                if trace is not None:
-                    trace.grad(p, is_set=True)
                 p._grad = None
 
     # -- saving --------------------------------------------------------------------------------

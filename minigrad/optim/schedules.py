@@ -19,7 +19,7 @@ from minigrad.errors import ArgumentError, ArgumentTypeError, StateError
 from minigrad.hints import refuse_unknown_arguments
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.optim.optimizer import Optimizer
-from minigrad.tape.modes import state
+from minigrad.seams import seams
 
 
 def cosine(t, steps, peak=1.0, minimum=0.0):
@@ -114,7 +114,7 @@ class Schedule:
         """One step further: sets the learning rates. In a compiled step: around each run of it."""
         if self._ended:
             raise StateError(f"{type(self).__name__}.step: {self._ended}", f"{self}")
-        if state.trace is not None:
+        if seams.effects.is_tracing:
             self._later()
             return
         self._apply(self._chain(), self.t + 1)
@@ -122,11 +122,11 @@ class Schedule:
 
     def _later(self):
         if type(self).step is not Schedule.step:
-            state.trace.refuse(
+            seams.effects.refuse(
                 f"{type(self).__name__}.step() inside a compiled step: it has work of its own",
                 "call it outside the step",
             )
-        state.trace.later(self.step, [group._array for group in self.optimizer.groups])
+        seams.effects.later(self.step, [group._array for group in self.optimizer.groups])
 
     @uninterrupted
     def _apply(self, chain, t):
@@ -328,7 +328,7 @@ class ReduceOnPlateau(Schedule):
     @uninterrupted
     def step(self, value):  # pyright: ignore[reportIncompatibleMethodOverride] - as PyTorch
         """Takes the value that is watched, such as the loss on held-out data."""
-        if state.trace is not None:
+        if seams.effects.is_tracing:
             self._later()
         value = number("ReduceOnPlateau.step", "value", value, high=None)
         sign = 1.0 if self.mode == "min" else -1.0

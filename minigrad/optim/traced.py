@@ -7,7 +7,7 @@ are numbers of the program.
 from minigrad.array.dtypes import float64
 from minigrad.devices.backend import default_device
 from minigrad.formulas.update import RATE, STEPS, flat
-from minigrad.tape.modes import state as modes
+from minigrad.seams import seams
 from minigrad.tape.probe import run_as
 
 
@@ -64,7 +64,7 @@ def _update(optimizer, place):
 
     place: the user's line. State that is missing is made for real: it outlives the program.
     """
-    device, trace = default_device(), modes.trace
+    device, trace = default_device(), seams.effects
     for group in optimizer.groups:
         numbers = _Numbers(device, group)
         update = numbers.update

@@ -7,7 +7,7 @@ from minigrad.devices.backend import default_device
 from minigrad.errors import NonFiniteError
 from minigrad.formulas import expression as e
 from minigrad.formulas.expression import Program, call, symbol, where
-from minigrad.tape.modes import state
+from minigrad.seams import seams
 from minigrad.tape.node import place_line, user_place
 from minigrad.tape.probe import run_as
 from minigrad.tape.variable import Variable
@@ -68,7 +68,7 @@ def _clip(name, found, max_norm, error_if_nonfinite, together):
     sums = [_squares(device, g.array) for _, g in found]
     if error_if_nonfinite:
         for (p, _), x in zip(found, sums, strict=True):
-            state.trace.check_finite(x, _error(name, p, place))
+            seams.effects.check_finite(x, _error(name, p, place))
     if together:
         norms = [_apply(device, ROOT, _total(device, sums))] * len(found)
     else:

@@ -23,6 +23,7 @@ from minigrad.errors import (
 )
 from minigrad.formulas.expression import Program, symbol
 from minigrad.memory.interrupts import ready, uninterrupted
+from minigrad.seams import seams
 from minigrad.tape import variable as variable_module
 from minigrad.tape.modes import enable_grad, no_grad, state
 from minigrad.tape.node import Node
@@ -124,7 +125,7 @@ def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_
         live = leading_to(order, only)
         order = [node for node in order if node in live]
         start = {key: g for key, g in start.items() if key in live}
-    watched = live is not None or state.seams is not None
+    watched = live is not None or seams.check_saved is not None
     for node in order:
         kept = node.kept
         if kept is None or watched:
@@ -135,7 +136,7 @@ def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_
             if version is not None and value.version != version:
                 raise_modified(node, value, version)
     mode = enable_grad if create_graph else no_grad
-    outer, mine = state.backward_pass, Pass(is_committed, state.seams is not None)
+    outer, mine = state.backward_pass, Pass(is_committed, seams.in_backward)
     running = state.running
     state.backward_pass = mine
     try:
@@ -148,8 +149,7 @@ def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_
 
 def _order(roots, create_graph):
     """All nodes the roots depend on, consumers before producers, by the engine or a learner."""
-    seams = state.seams
-    if seams is None:
+    if not seams.in_backward:
         return ordered(roots)
     if create_graph:
         raise SeamError(
@@ -286,7 +286,13 @@ def flow(order, arrived, retain_graph, create_graph, only=None, live=None):
     """
     nodes, found = iter(order), {}
     try:
-        if create_graph or only is not None or state.observers or state.seams or state.watchers:
+        if (
+            create_graph
+            or only is not None
+            or state.observers
+            or seams.in_backward
+            or state.watchers
+        ):
             found = walk(nodes, arrived, retain_graph, create_graph, only, live)
         else:
             _plain(nodes, arrived, retain_graph)
@@ -348,8 +354,7 @@ def walk(order, arrived, retain_graph, create_graph, only, live):
     Those of the leaves stay in `arrived`, before their hooks.
     """
     owned, found, running = set(), {}, state.backward_pass
-    observers, seams, watched = state.observers, state.seams, state.watchers
-    accumulate = seams.accumulate if seams and seams.accumulate else None
+    observers, accumulate, watched = state.observers, seams.accumulate, state.watchers
     for node in order:
         dy = arrived.pop(node, None)
         if dy is None:
@@ -364,7 +369,7 @@ def walk(order, arrived, retain_graph, create_graph, only, live):
             check(node)
         if watched:
             state.running = f"{node.op} backward", (node.code, node.instruction)
-            if state.trace is not None and not create_graph and type(dy) is Array and dy.is_flat:
+            if seams.effects.is_tracing and not create_graph and type(dy) is Array and dy.is_flat:
                 dy = dy.view(dy.shape, dy.strides)  # real memory: short ways would compute with it
         began = time.perf_counter() if observers else 0.0
         if create_graph:
@@ -433,9 +438,7 @@ def commit(leaves, taken=()):
 @uninterrupted
 def _write_grads(leaves, seen):
     """Writes all of them: Ctrl-C finds every `.grad` as it was, or every one new."""
-    if state.trace is not None:
-        for leaf in leaves:
-            state.trace.grad(leaf)
+    seams.effects.grad(*leaves)
     for leaf, g in leaves.items():
         write_grad(leaf, g, seen)
 

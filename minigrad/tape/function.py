@@ -5,6 +5,7 @@ from typing import Any
 from minigrad.arguments import function
 from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentTypeError, GradientError
+from minigrad.seams import seams
 from minigrad.tape.function_plan import FunctionPlan, SelectPlan
 from minigrad.tape.modes import no_grad, state
 from minigrad.tape.node import Node
@@ -107,10 +108,7 @@ class Function:
         ctx = Context(cls.__name__, needs)
         began = [a.array.version if isinstance(a, Variable) else None for a in args]
         with no_grad():
-            if state.trace is None:
-                result = cls.forward(ctx, *args)
-            else:
-                result = state.trace.function_forward(cls, ctx, args)
+            result = seams.effects.function_forward(cls, ctx, args)
         outputs = result if isinstance(result, tuple) else (result,)
         for y in outputs:
             if not isinstance(y, Variable):
@@ -180,8 +178,7 @@ def _record(cls, ctx, args, outputs, began):
             continue
         mine = node if single else Node(SelectPlan(k, cls.__name__), (node,), ())
         if any(y is x for x in ctx._dirty):
-            if state.trace is not None:
-                state.trace.change(y, f"{cls.__name__}, which writes to its argument,")
+            seams.effects.change(y, f"{cls.__name__}, which writes to its argument,")
             y.node, y._requires_grad = mine, True
             results.append(y)
         else:

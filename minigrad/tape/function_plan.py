@@ -5,6 +5,7 @@ import warnings
 from minigrad.array.array import Array
 from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, ShapeError
+from minigrad.seams import seams
 from minigrad.tape.modes import state
 from minigrad.tape.node import Node
 from minigrad.tape.variable import Variable
@@ -141,9 +142,7 @@ class FunctionPlan:
         return Variable(zeros)
 
     def _call(self, dys, saved):
-        if state.trace is not None:
-            return state.trace.function_backward(self, dys, saved)
-        return self.called(dys, saved)
+        return seams.effects.function_backward(self, dys, saved)
 
     def called(self, dys, saved):
         """What backward returns, as a tuple of one gradient an argument."""

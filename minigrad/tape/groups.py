@@ -12,6 +12,7 @@ from minigrad.array.layout import contiguous_strides
 from minigrad.devices.backend import device_of
 from minigrad.formulas.expression import IDENTITY
 from minigrad.memory.interrupts import uninterrupted
+from minigrad.seams import seams
 from minigrad.tape.backward import ADD
 from minigrad.tape.modes import state
 from minigrad.tape.variable import Variable
@@ -119,8 +120,8 @@ def join(parameters, group_of=None):
     for p in parameters:
         if p.group is None:
             new.setdefault((p.dtype, p.device), []).append(p)
-    if new and state.trace is not None:
-        state.trace.refuse(
+    if new:
+        seams.effects.refuse(
             "a GradManager that makes a gradient buffer inside a compiled step",
             "attach the parameters before the step",
         )

@@ -15,6 +15,7 @@ from minigrad.errors import (
     InPlaceError,
     ShapeError,
 )
+from minigrad.seams import seams
 from minigrad.tape.modes import state
 from minigrad.tape.node import user_place
 
@@ -74,8 +75,7 @@ class Interop:
         return export(array, device.copy_buffer, writable)
 
     def _leaves_graph(self):
-        if state.trace is not None:
-            state.trace.refuse_reading(self.array)
+        seams.effects.read(self.array)
         if state.context is not None and self._requires_grad:
             state.context.has_left_graph = True
 

@@ -15,6 +15,7 @@ from minigrad.errors import (
 )
 from minigrad.formulas.expression import IDENTITY
 from minigrad.memory.interrupts import uninterrupted
+from minigrad.seams import seams
 from minigrad.tape.backward import commit, gradients, upstream
 from minigrad.tape.groups import join
 from minigrad.tape.modes import state
@@ -71,8 +72,7 @@ class GradManager:
     """
 
     def __init__(self, parameters=(), callbacks=(), keep_empty_grad=False):
-        if state.trace is not None:
-            state.trace.own(self)
+        seams.effects.own(self)
         self._keep_empty_grad = flag("GradManager", "keep_empty_grad", keep_empty_grad)
         self._attached = {}  # id(parameter) -> (parameter, [callbacks])
         self._groups = {}

@@ -15,23 +15,6 @@ from minigrad.memory.interrupts import ready, uninterrupted
 RECORD, NO_GRAD, SLOW, SPAN = 0, 1, 2, 3
 
 
-class Seams:
-    """Hook points of the graph and the ops for parts that replace the engine's; None: its own.
-
-    gradient_plan(op, mask) -> a plan for the node of an elementwise op, or None.
-    unbroadcast(array, shape, dtype) -> an Array of that shape and dtype, the sum.
-    find_cycle(roots), before the order is made: raises if there is one.
-    topological_order(roots) -> nodes, consumers before producers.
-    accumulate(arrived, key, gradient): adds a gradient to arrived[key].
-    check_saved(node): raises if a saved value was written to.
-    row_kernel(name of an operation along rows, operands) -> its output Array, or None.
-    """
-
-    row_kernel = None
-    gradient_plan = unbroadcast = find_cycle = topological_order = None
-    accumulate = check_saved = None
-
-
 class State(threading.local):
     """The modes of one thread."""
 
@@ -45,15 +28,10 @@ class State(threading.local):
     observers: tuple[Any, ...] = ()
     # called with (op name, output Variable, inputs) after each op
     op_observers: tuple[Any, ...] = ()
-    seams: Seams | None = None  # a learner's replacements for parts of the engine
     backward_pass: Any = None  # the backward pass that runs
     # the Context of the custom Function whose backward builds a graph right now
     context: Any = None
     saving_copies = 0  # blocks of memory.copy_on_saved_write that are open
-    # who writes this thread's step down as a program (see compiler.trace), or None. It is told of
-    # what a program cannot do: grad(leaf) before a `.grad` is looked at or set, refuse(what, fix)
-    # before Python's own objects are changed, later(action, array) instead of host work
-    trace: Any = None
     # what notes what custom Functions return: a compiled step, of a call that runs as usual
     notes: Any = None
 

@@ -4,6 +4,7 @@ import gc
 
 from minigrad.devices.backend import device_named
 from minigrad.memory.monitor import Probe, register_probe
+from minigrad.seams import seams
 from minigrad.tape import modes
 from minigrad.tape.node import Node, live_nodes, place_line, saved_bytes, user_place
 from minigrad.tape.variable import Variable
@@ -21,7 +22,7 @@ def run_as(name, function, /, *args, **kwargs):
 
 def check_as(name, function, /, *args):
     """Runs a check of elements; while a step is traced it is an instruction, known by a name."""
-    return function(*args) if modes.state.trace is None else run_as(name, function, *args)
+    return run_as(name, function, *args) if seams.effects.is_tracing else function(*args)
 
 
 class GraphProbe(Probe):

@@ -13,8 +13,8 @@ from minigrad.devices.backend import device_of, values
 from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, ShapeError
 from minigrad.formulas.expression import Flows
 from minigrad.hints import missing
+from minigrad.seams import seams
 from minigrad.tape.interop import Interop
-from minigrad.tape.modes import state
 from minigrad.tape.node import place_line
 
 FUNCTIONS: set = set()  # of minigrad, not all of them methods: their names, from the table of ops
@@ -100,8 +100,7 @@ class Variable(Interop, Flows):
 
     def data_ptr(self):
         """The address of the first element."""
-        if state.trace is not None:
-            state.trace.refuse_reading(self.array)
+        seams.effects.read(self.array)
         return self.array.address
 
     @property
@@ -126,8 +125,8 @@ class Variable(Interop, Flows):
                 f"{self.dtype}",
                 "convert first: x.to('float32')",
             )
-        if state.trace is not None and self._requires_grad != bool(value):
-            state.trace.change(self, f"requires_grad = {bool(value)}")
+        if self._requires_grad != bool(value):
+            seams.effects.change(self, f"requires_grad = {bool(value)}")
         self._requires_grad = bool(value)
 
     def requires_grad_(self, value=True):
@@ -138,14 +137,12 @@ class Variable(Interop, Flows):
     @property
     def grad(self):
         """The accumulated gradient of a leaf, or None. Assigning checks and copies in."""
-        if state.trace is not None:
-            state.trace.grad(self)
+        seams.effects.grad(self)
         return self._grad
 
     @grad.setter
     def grad(self, value):
-        if state.trace is not None:
-            state.trace.grad(self, is_set=True)
+        seams.effects.grad(self, is_set=True)
         if value is None:
             self._grad = None
             return

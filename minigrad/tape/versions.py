@@ -3,6 +3,7 @@
 from minigrad.array.array import Array
 from minigrad.devices.backend import device_of
 from minigrad.errors import GraphFreedError, SavedValueModifiedError
+from minigrad.seams import seams
 from minigrad.tape.modes import state
 from minigrad.tape.variable import Variable, written_line
 
@@ -16,8 +17,7 @@ def check(node):
             fix="pass retain_graph=True to the first backward, or compute the result again",
             details=[("made at", node.line)],
         )
-    seams = state.seams
-    if seams and seams.check_saved:
+    if seams.check_saved is not None:
         seams.check_saved(node)
         return
     for value, version in zip(kept, node.versions, strict=True):

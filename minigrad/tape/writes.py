@@ -3,7 +3,7 @@
 import weakref
 
 from minigrad.memory.interrupts import uninterrupted
-from minigrad.tape.modes import state
+from minigrad.seams import seams
 
 
 class Writes:
@@ -68,9 +68,9 @@ def written(owner, what, is_switch=False, number=None):
     is_switch: whether it only gives `training` of a Module its other value. number: the attribute,
     if a number there only gets another value.
     """
-    if state.trace is not None:
-        state.trace.write(owner, what)
-    elif is_switch:
+    if seams.effects.write(owner, what):
+        return
+    if is_switch:
         writes.switch(owner)
     elif number is not None:
         writes.renumber(owner, number)
@@ -83,5 +83,5 @@ def hooked():
 
     A step that is traced may do so: what its hooks do is a part of its program.
     """
-    if state.trace is None:
+    if not seams.effects.is_tracing:
         writes.note()

@@ -9,7 +9,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import errors, nn
-from minigrad.optim.hooks import hooks
+from minigrad.seams import seams
 
 _spec = importlib.util.spec_from_file_location("reference", Path(__file__).parent / "reference.py")
 reference = importlib.util.module_from_spec(_spec)
@@ -18,8 +18,8 @@ _spec.loader.exec_module(reference)
 
 @pytest.fixture
 def update(monkeypatch):
-    """Sets hooks.update for one test."""
-    return lambda f: monkeypatch.setattr(hooks, "update", f)
+    """Sets seams.update for one test."""
+    return lambda f: monkeypatch.setattr(seams, "update", f)
 
 
 def train(kind, options, seed=0):
@@ -89,7 +89,7 @@ def test_update_hook_is_of_its_thread_alone(update):
     worker = threading.Thread(target=train, args=("SGD", {}))
     worker.start()
     worker.join()
-    assert hooks.update is not None
+    assert seams.update is not None
 
 
 def test_clip_hook_gets_copies_and_its_results_are_written_back(monkeypatch):
@@ -99,7 +99,7 @@ def test_clip_hook_gets_copies_and_its_results_are_written_back(monkeypatch):
             g *= max_norm / norm
         return norm
 
-    monkeypatch.setattr(hooks, "clip_grad_norm_", clip)
+    monkeypatch.setattr(seams, "clip_grad_norm_", clip)
     p, q = nn.Parameter(np.zeros((1, 2))), nn.Parameter(np.zeros(1))
     p.grad, q.grad = mg.variable(np.array([[3.0, 0.0]])), mg.variable(np.array([4.0]))
     version = p.grad.version

@@ -26,6 +26,7 @@ from minigrad.devices import backend
 from minigrad.errors import ArgumentError, ArgumentTypeError
 from minigrad.memory.interrupts import interruptible, ready, uninterrupted
 from minigrad.nn import Module
+from minigrad.seams import seams
 from minigrad.tape.modes import state
 from minigrad.tape.node import user_place
 from minigrad.tape.writes import writes
@@ -200,7 +201,7 @@ class Compiled(Inspection):
     @interruptible
     def _as_usual(self, args, kwargs):
         """The function itself; donated values are spent. Results are as those of a program."""
-        if state.trace is not None:
+        if seams.effects.is_tracing:
             return self.function(*args, **kwargs)
         if not self.donate:
             return without_freed_graphs(self._noted(args, kwargs), args, kwargs)
@@ -239,7 +240,7 @@ class Compiled(Inspection):
     def _first(self, args, kwargs):
         """A call that no program answers."""
         if (
-            state.trace is not None  # inside another compiled step: a part of its program
+            seams.effects.is_tracing  # inside another compiled step: a part of its program
             or self.mode == "0"
             or state.watchers
             or backend._active.device is not None

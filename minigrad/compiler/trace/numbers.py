@@ -23,7 +23,7 @@ from minigrad.array.dtypes import float32, float64, int64
 from minigrad.compiler.trace.guards import is_plain, value_key
 from minigrad.devices.cpu.device import cpu
 from minigrad.errors import TraceError
-from minigrad.tape.modes import state
+from minigrad.seams import seams
 
 KINDS = (int, float, np.floating, np.integer)  # not bool
 CELLS = {float32: ctypes.c_float, float64: ctypes.c_double, int64: ctypes.c_int64}
@@ -291,7 +291,7 @@ class Number(RunTimeNumber):
 
     def _is_live(self):
         """Whether its trace is the one that runs."""
-        return state.trace is not None and state.trace.numbers is self._numbers
+        return seams.effects.is_tracing and seams.effects.numbers is self._numbers
 
     def _fixed(self):
         return self._numbers.fixed(self) if self._is_live() else self._value

@@ -30,6 +30,7 @@ from minigrad.compiler.trace.structure import Output, variables_of
 from minigrad.compiler.trace.tracebuffer import TraceBuffer
 from minigrad.devices.backend import device_of
 from minigrad.errors import GradientError, TraceError
+from minigrad.seams import seams
 from minigrad.tape.backward import Pass, add_gradients, ordered, walk
 from minigrad.tape.function import protected
 from minigrad.tape.function_plan import Pack, SelectPlan, poisoned
@@ -118,8 +119,8 @@ class Link:
 
     def backward(self, node, dy):
         """First order: runs the pullback of the outputs that got a gradient."""
-        if state.trace is not None:
-            raise state.trace.failed_by(
+        if seams.effects.is_tracing:
+            raise seams.effects.failed_by(
                 TraceError(
                     f"backward inside a compiled step, of what {self.name} returned outside of it",
                     fix="call the compiled function inside the step, too: it becomes a part of it",

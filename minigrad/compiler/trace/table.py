@@ -34,7 +34,7 @@ class Table(Copies):
     from_numpy: Any
     stop: Any
     refuse: Any
-    refuse_reading: Any
+    read: Any
     instructions: list
     name: str
     numbers: Any
@@ -149,7 +149,7 @@ class Table(Copies):
 
     def item(self, x):
         """Raises: no element is known."""
-        self.refuse_reading(x)
+        self.read(x)
 
     def argsort(self, x, out):
         """out = the places of the elements of x (n,) in ascending order.

@@ -8,7 +8,7 @@ import weakref
 
 import numpy as np
 
-from minigrad.array.array import Array, hooks
+from minigrad.array.array import Array
 from minigrad.array.dtypes import int64
 from minigrad.array.layout import size_of
 from minigrad.compiler.program.program import (
@@ -33,6 +33,7 @@ from minigrad.errors import TraceError
 from minigrad.formulas.expression import IDENTITY
 from minigrad.memory.interrupts import block
 from minigrad.ops.creation import generator as default_generator
+from minigrad.seams import Effects, seams
 from minigrad.tape.modes import state, watch
 from minigrad.tape.node import user_place
 
@@ -56,7 +57,7 @@ class Copy:
         return base is not None and base.version != self.version
 
 
-class Trace(Table, Callbacks):
+class Trace(Table, Callbacks, Effects):
     """A device that records a step of this thread, and what the engine tells it on the way.
 
     Args:
@@ -67,6 +68,7 @@ class Trace(Table, Callbacks):
     """
 
     LASTING = (refusals.OtherDevice,)
+    is_tracing = True
 
     def __init__(self, arguments=(), device="cpu", numbers=None, notes=None):
         self.numbers = numbers  # Numbers
@@ -97,14 +99,15 @@ class Trace(Table, Callbacks):
 
     def run(self, function, *arguments):
         """function(*arguments), whose ops are written down; what it changed is put back."""
+        alone = seams.effects
         before = state.path, state.watchers, state.spans, state.is_inference, state.recording
         device = backend._active.device
         try:
-            hooks.reading, state.trace, backend._active.device = self.refuse_reading, self, self
+            seams.effects, backend._active.device = self, self
             watch(1)
             out = function(*arguments)
         finally:  # without a call in it: at calls comes Ctrl-C
-            hooks.reading = state.trace = None
+            seams.effects = alone
             backend._active.device = device
             state.path, state.watchers, state.spans, state.is_inference, state.recording = before
             try:
@@ -130,14 +133,14 @@ class Trace(Table, Callbacks):
     @block
     def paused(self):
         """The block in which this thread computes for real."""
-        before, hooks.reading, state.trace = hooks.reading, None, None
+        seams.effects = Effects()
         watch(-1)
         try:
             with active(None):
                 yield
         finally:
             watch(1)
-            hooks.reading, state.trace = before, self
+            seams.effects = self
 
     # -- what the engine tells -------------------------------------------------------------------
 
@@ -150,16 +153,17 @@ class Trace(Table, Callbacks):
         """Raises a TraceError."""
         raise self.failed_by(TraceError(wanted, got, fix))
 
-    def refuse_reading(self, array):
+    def read(self, array):
         """Raises: the elements of an Array were asked for."""
         value = getattr(array.buffer, "value", None)
         raise self.failed_by(refusals.read_error(array, value, state.running))
 
-    def grad(self, leaf, is_set=False):
-        """Notes the `.grad` of a leaf before it is looked at, or set whatever it was."""
-        found = self.grads.get(id(leaf))
-        if found is None or found[0]() is not leaf:
-            self.grads[id(leaf)] = weakref.ref(leaf), leaf._grad, is_set
+    def grad(self, *leaves, is_set=False):
+        """Notes the `.grad` of leaves before it is looked at, or set whatever it was."""
+        for leaf in leaves:
+            found = self.grads.get(id(leaf))
+            if found is None or found[0]() is not leaf:
+                self.grads[id(leaf)] = weakref.ref(leaf), leaf._grad, is_set
 
     def change(self, variable, what):
         """Notes that a Variable gets another node or flag: an error, if it outlives the step."""
@@ -171,6 +175,7 @@ class Trace(Table, Callbacks):
         """Refuses that an attribute is set, unless the step itself made its owner."""
         if id(owner) not in self.owned:
             self.refuse(*refusals.of_write(owner, what))
+        return True
 
     def own(self, module):
         """Notes that the step itself makes a module."""
@@ -244,7 +249,7 @@ class Trace(Table, Callbacks):
             raise self.failed_by(refusals.OtherDevice(where, self.name))
         return self._know(CAPTURED, storage)
 
-    def made_elsewhere(self, device):
+    def made_on(self, device):
         """Raises: the step makes an array on another device than the program's."""
         raise self.failed_by(refusals.OtherDevice(device, self.name))
 

@@ -44,9 +44,14 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """One line about the kernels, if the engine was used at all, and how to run the rest."""
-    if config.option.markexpr == "quick":
-        terminalreporter.write_line("These were the quick tests. All: python3 start.py test --all")
+    """One line about the kernels, if the engine was used at all."""
     loader = sys.modules.get("minigrad.devices.loader")
     if loader is not None and loader.loaded:
         terminalreporter.write_line(f"kernels loaded: {len(loader.loaded)}")
+
+
+def pytest_unconfigure(config):
+    """The last line of all: how to run the rest."""
+    if config.option.markexpr == "quick" and not hasattr(config, "workerinput"):
+        line = "These were the quick tests. All of them: python3 start.py test --all"
+        config.get_terminal_writer().line(line)

@@ -10,6 +10,7 @@ from minigrad.array.array import ndarray
 from minigrad.cuda.writes import written
 from minigrad.devices import backend
 from minigrad.errors import ArgumentTypeError, DeviceError, GradientError
+from minigrad.tape.interop import leave_graph
 from minigrad.tape.modes import state
 from minigrad.tape.node import user_place
 from minigrad.tape.variable import Variable
@@ -152,7 +153,7 @@ def _prepare(kernel, values):
     changes = []
     for name, value in _parts(kernel, values):
         if isinstance(value, Variable):
-            value._leaves_graph()
+            leave_graph(value)
             if name in writes:
                 value.write_check(f"{kernel.__name__}, argument {name}")
                 changes.append(value.array)

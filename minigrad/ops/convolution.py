@@ -77,8 +77,7 @@ def kernels_of(w, groups):
 
 def is_direct(device, what, x_shape, w_shape, window, dtype):
     """Whether the device has a kernel for it; one that only records programs has none at all."""
-    convolves = getattr(device, "convolves", None)
-    return convolves is not None and convolves(what, dtype, x_shape, w_shape, window)
+    return device.convolves(what, dtype, x_shape, w_shape, window)
 
 
 class Conv2d(Structural):

@@ -27,210 +27,218 @@ REFLECTED = {  # {NumPy's name of an operator: what `array operator x` is}
 }  # fmt: skip
 
 
-class Interop:
-    """What a Variable shows to the world outside the graph."""
+def numpy(x, writable=False):
+    """A NumPy view, read-only so that no write goes unseen. It keeps the memory alive.
 
-    __slots__ = ()
-    array: Any
-    node: Any
-    name: Any
-    _grad: Any
-    _requires_grad: bool
-    shape: Any
-    size: Any
-    dtype: Any
-    describe: Any
-    write_check: Any
-    clone: Any
-    __array_priority__ = 1000
+    Of a Variable on the CPU; another device's is copied there first: x.to("cpu").numpy().
 
-    def numpy(self, writable=False):
-        """A NumPy view, read-only so that no write goes unseen. It keeps the memory alive.
-
-        Of a Variable on the CPU; another device's is copied there first: x.to("cpu").numpy().
-
-        Args:
-            writable: allow writes through the view. Counts as one write now; autograd then copies
-                this Variable's values whenever it saves them, as it cannot see the later ones.
-        """
-        writable = flag("numpy", "writable", writable)
-        self._leaves_graph()
-        array, device = self.array, device_named(self.array.device)
-        if array.device != "cpu":
-            raise DeviceError(
-                "NumPy shows memory of the CPU alone",
-                f"{self.describe()} on {array.device}",
-                "x.to('cpu').numpy(), with x.detach() before it if it requires gradients",
-            )
-        if writable:
-            if any(n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True)):
-                raise InPlaceError(
-                    "numpy(writable=True): wanted memory of its own for every element",
-                    f"a broadcast view {array.shape} with strides {array.strides}",
-                    "export x.clone(), which has an element of its own at each place",
-                )
-            self.write_check("numpy(writable=True)")
-            device.prepare_write(array, user_place())
-            array.mark_foreign()
-        return export(array, device.copy_buffer, writable)
-
-    def _leaves_graph(self):
-        seams.effects.read(self.array)
-        if state.context is not None and self._requires_grad:
-            state.context.has_left_graph = True
-
-    def __array__(self, dtype=None, copy=None):
-        if self._requires_grad:
-            raise GradientError(
-                "NumPy cannot carry a graph: this Variable requires gradients",
-                self.describe(),
-                "x.detach().numpy() for a view of the values, or the function of minigrad",
-            )
-        view = self.numpy()
-        if dtype is not None and np.dtype(dtype) != view.dtype:
-            if copy is False:
-                raise ArgumentError(
-                    "NumPy asked for another dtype without a copy, which cannot be",
-                    f"{view.dtype} to {np.dtype(dtype)}",
-                    "leave out copy=False",
-                )
-            return view.astype(dtype)
-        return view.copy() if copy else view
-
-    def __array_ufunc__(self, ufunc, method, *inputs, **more):
-        """`array + x` is x's reflected operator; functions of NumPy know no graph: they raise."""
-        name, is_call = ufunc.__name__, method == "__call__" and not more
-        reflected = REFLECTED.get(name) if is_call and len(inputs) == 2 else None
-        if reflected and inputs[1] is self:
-            return getattr(self, reflected)(inputs[0])
-        if "out" in more:
-            raise ArgumentTypeError(
-                f"np.{name}: wanted NumPy's values to write into an array",
-                self.describe(),
-                "array += x.detach().numpy(), or x = x + array for a new Variable",
-            )
-        raise ArgumentTypeError(
-            f"np.{name}: a function of NumPy keeps no graph, and takes no Variables",
-            self.describe(),
-            f"mg.{name}(x), if minigrad has it; np.{name}(x.detach().numpy()) outside the graph",
+    Args:
+        writable: allow writes through the view. Counts as one write now; autograd then copies
+            this Variable's values whenever it saves them, as it cannot see the later ones.
+    """
+    writable = flag("numpy", "writable", writable)
+    leave_graph(x)
+    array, device = x.array, device_named(x.array.device)
+    if array.device != "cpu":
+        raise DeviceError(
+            "NumPy shows memory of the CPU alone",
+            f"{x.describe()} on {array.device}",
+            "x.to('cpu').numpy(), with x.detach() before it if it requires gradients",
         )
-
-    def __array_function__(self, function, types, args, kwargs):
-        """NumPy's functions act on the values of Variables outside the graph, and refuse others."""
-        name = function.__name__
-        named = {k: _plain(name, v) for k, v in kwargs.items()}
-        return function(*[_plain(name, x) for x in args], **named)
-
-    def __dlpack__(self, **kwargs):
-        if self._requires_grad:
-            raise GradientError(
-                "DLPack cannot carry a graph: this Variable requires gradients",
-                self.describe(),
-                "export x.detach()",
+    if writable:
+        if any(n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True)):
+            raise InPlaceError(
+                "numpy(writable=True): wanted memory of its own for every element",
+                f"a broadcast view {array.shape} with strides {array.strides}",
+                "export x.clone(), which has an element of its own at each place",
             )
-        if self.array.device != "cpu":
-            self._leaves_graph()
-            return device_named(self.array.device).dlpack(self.array, **kwargs)
-        return self.numpy(writable=True).__dlpack__(**kwargs)
+        x.write_check("numpy(writable=True)")
+        device.prepare_write(array, user_place())
+        array.mark_foreign()
+    return export(array, device.copy_buffer, writable)
 
-    def __dlpack_device__(self):
-        if self.array.device != "cpu":
-            return device_named(self.array.device).dlpack_device()
-        return (1, 0)  # kDLCPU
 
-    @property
-    def __cuda_array_interface__(self):
-        device = device_named(self.array.device)
-        export = getattr(device, "cuda_array_interface", None)
-        if export is None:
-            raise AttributeError(f"there is no CUDA memory on {device.name}")
-        self._leaves_graph()
-        return export(self.array)
+def leave_graph(x):
+    """Before the elements of a Variable are seen outside the graph."""
+    seams.effects.read(x.array)
+    if state.context is not None and x._requires_grad:
+        state.context.has_left_graph = True
 
-    def item(self):
-        """The only element, as a Python number."""
-        if self.size != 1:
-            raise ShapeError(
-                "item: wanted one element", f"shape {self.shape}", "use tolist() or numpy()"
-            )
-        self._leaves_graph()
-        return device_named(self.array.device).item(self.array)
 
-    def tolist(self):
-        """Nested lists of Python numbers."""
-        self._leaves_graph()
-        return values(self.array).tolist()
-
-    def __float__(self):
-        return float(self.item())
-
-    def __int__(self):
-        return int(self.item())
-
-    def __index__(self):
-        if self.dtype.kind != "i" or self.size != 1:
-            raise ArgumentTypeError(
-                "an index: wanted one integer", f"{self.dtype}{list(self.shape)}"
-            )
-        return self.item()
-
-    def __bool__(self):
-        if self.size != 1:
+def as_ndarray(x, dtype=None, copy=None):
+    """The values, for NumPy; of what requires no gradient."""
+    if x._requires_grad:
+        raise GradientError(
+            "NumPy cannot carry a graph: this Variable requires gradients",
+            x.describe(),
+            "x.detach().numpy() for a view of the values, or the function of minigrad",
+        )
+    view = x.numpy()
+    if dtype is not None and np.dtype(dtype) != view.dtype:
+        if copy is False:
             raise ArgumentError(
-                "the truth of an array: wanted one element",
-                f"shape {self.shape}",
-                "say which: (x > 0).any() or (x > 0).all()",
+                "NumPy asked for another dtype without a copy, which cannot be",
+                f"{view.dtype} to {np.dtype(dtype)}",
+                "leave out copy=False",
             )
-        return bool(self.item())
+        return view.astype(dtype)
+    return view.copy() if copy else view
 
-    def __len__(self):
-        if not self.shape:
-            raise ArgumentTypeError("len() of a Variable without axes")
-        return self.shape[0]
 
-    def __format__(self, form):
-        if not form:
-            return str(self)
-        if self.size != 1:
-            raise ArgumentTypeError(
-                f"the format {form!r}: wanted one element",
-                f"shape {self.shape}",
-                "format x.tolist() piece by piece",
-            )
-        return format(self.item(), form)
-
-    # -- copies --------------------------------------------------------------------------------
-
-    def __deepcopy__(self, memo):
-        if self.node is not None:
-            raise GradientError(
-                "copy.deepcopy: wanted a leaf: a copy cannot have part of a graph",
-                f"the output of {self.node.op}",
-                "x.detach().clone() for the values, x.clone() to stay in the graph",
-                details=[("made at", self.node.line)],
-            )
-        kind: Any = type(self)
-        grad = self._grad
-        new = kind(device_of(self.array).convert(self.array, self.dtype))
-        new.name, new._requires_grad = self.name, self._requires_grad
-        if grad is not None:
-            new._grad = type(grad)(device_of(grad.array).convert(grad.array, grad.dtype))
-        memo[id(self)] = new
-        return new
-
-    def __copy__(self):
-        return self.clone()  # matplotlib copies what it is given to plot
-
-    def __reduce_ex__(self, protocol):
+def array_ufunc(x, ufunc, method, *inputs, **more):
+    """`array + x` is x's reflected operator; functions of NumPy know no graph: they raise."""
+    name, is_call = ufunc.__name__, method == "__call__" and not more
+    reflected = REFLECTED.get(name) if is_call and len(inputs) == 2 else None
+    if reflected and inputs[1] is x:
+        return getattr(x, reflected)(inputs[0])
+    if "out" in more:
         raise ArgumentTypeError(
-            f"pickle: a {type(self).__name__} holds memory of the engine",
-            fix="pickle or np.save x.detach().numpy(), and make it anew with mg.variable",
+            f"np.{name}: wanted NumPy's values to write into an array",
+            x.describe(),
+            "array += x.detach().numpy(), or x = x + array for a new Variable",
         )
+    raise ArgumentTypeError(
+        f"np.{name}: a function of NumPy keeps no graph, and takes no Variables",
+        x.describe(),
+        f"mg.{name}(x), if minigrad has it; np.{name}(x.detach().numpy()) outside the graph",
+    )
+
+
+def array_function(x, function, types, args, kwargs):
+    """NumPy's functions act on the values of Variables outside the graph, and refuse others."""
+    name = function.__name__
+    named = {k: _plain(name, v) for k, v in kwargs.items()}
+    return function(*[_plain(name, x) for x in args], **named)
+
+
+def dlpack(x, **kwargs):
+    """A DLPack capsule over the memory, which others may write to."""
+    if x._requires_grad:
+        raise GradientError(
+            "DLPack cannot carry a graph: this Variable requires gradients",
+            x.describe(),
+            "export x.detach()",
+        )
+    if x.array.device != "cpu":
+        leave_graph(x)
+        return device_named(x.array.device).dlpack(x.array, **kwargs)
+    return x.numpy(writable=True).__dlpack__(**kwargs)
+
+
+def dlpack_device(x):
+    """DLPack's (kind, number) of the device."""
+    if x.array.device != "cpu":
+        return device_named(x.array.device).dlpack_device()
+    return (1, 0)  # kDLCPU
+
+
+def cuda_array_interface(x):
+    """How other libraries find memory of a GPU."""
+    device = device_named(x.array.device)
+    export = getattr(device, "cuda_array_interface", None)
+    if export is None:
+        raise AttributeError(f"there is no CUDA memory on {device.name}")
+    leave_graph(x)
+    return export(x.array)
+
+
+def item(x):
+    """The only element, as a Python number."""
+    if x.size != 1:
+        raise ShapeError("item: wanted one element", f"shape {x.shape}", "use tolist() or numpy()")
+    leave_graph(x)
+    return device_named(x.array.device).item(x.array)
+
+
+def tolist(x):
+    """Nested lists of Python numbers."""
+    leave_graph(x)
+    return values(x.array).tolist()
+
+
+def as_float(x):
+    """The only element."""
+    return float(x.item())
+
+
+def as_int(x):
+    """The only element, towards 0."""
+    return int(x.item())
+
+
+def as_index(x):
+    """The only element of an integer Variable."""
+    if x.dtype.kind != "i" or x.size != 1:
+        raise ArgumentTypeError("an index: wanted one integer", f"{x.dtype}{list(x.shape)}")
+    return x.item()
+
+
+def truth(x):
+    """Whether the only element is not 0."""
+    if x.size != 1:
+        raise ArgumentError(
+            "the truth of an array: wanted one element",
+            f"shape {x.shape}",
+            "say which: (x > 0).any() or (x > 0).all()",
+        )
+    return bool(x.item())
+
+
+def length(x):
+    """The size of the first axis."""
+    if not x.shape:
+        raise ArgumentTypeError("len() of a Variable without axes")
+    return x.shape[0]
+
+
+def formatted(x, form):
+    """The only element in a format."""
+    if not form:
+        return str(x)
+    if x.size != 1:
+        raise ArgumentTypeError(
+            f"the format {form!r}: wanted one element",
+            f"shape {x.shape}",
+            "format x.tolist() piece by piece",
+        )
+    return format(x.item(), form)
+
+
+def deep_copy(x, memo):
+    """A leaf with copies of the values and of `.grad`."""
+    if x.node is not None:
+        raise GradientError(
+            "copy.deepcopy: wanted a leaf: a copy cannot have part of a graph",
+            f"the output of {x.node.op}",
+            "x.detach().clone() for the values, x.clone() to stay in the graph",
+            details=[("made at", x.node.line)],
+        )
+    kind: Any = type(x)
+    grad = x._grad
+    new = kind(device_of(x.array).convert(x.array, x.dtype))
+    new.name, new._requires_grad = x.name, x._requires_grad
+    if grad is not None:
+        new._grad = type(grad)(device_of(grad.array).convert(grad.array, grad.dtype))
+    memo[id(x)] = new
+    return new
+
+
+def shallow_copy(x):
+    """x.clone()."""
+    return x.clone()  # matplotlib copies what it is given to plot
+
+
+def refuse_pickle(x, protocol):
+    """Raises: memory of the engine cannot be pickled."""
+    raise ArgumentTypeError(
+        f"pickle: a {type(x).__name__} holds memory of the engine",
+        fix="pickle or np.save x.detach().numpy(), and make it anew with mg.variable",
+    )
 
 
 def _plain(name, x):
     """An argument of NumPy's function `name`, with arrays in the place of Variables."""
-    if isinstance(x, Interop):
+    if hasattr(type(x), "requires_grad"):
         if x._requires_grad:
             raise GradientError(
                 f"np.{name} cannot carry a graph: this requires gradients",

@@ -14,13 +14,13 @@ from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, Gradient
 from minigrad.formulas.expression import Flows
 from minigrad.hints import missing
 from minigrad.seams import seams
-from minigrad.tape.interop import Interop
+from minigrad.tape import interop
 from minigrad.tape.node import place_line
 
 FUNCTIONS: set = set()  # of minigrad, not all of them methods: their names, from the table of ops
 
 
-class Variable(Interop, Flows):
+class Variable(Flows):
     """A value that flows through operations and remembers how it was made.
 
     Made by `mg.variable(data)`, by operations and by `mg.zeros` and friends; not called directly.
@@ -78,6 +78,25 @@ class Variable(Interop, Flows):
         def __neg__(self) -> Any: ...
         def __getitem__(self, index: Any) -> Any: ...
         def __setitem__(self, index: Any, value: Any) -> None: ...
+
+    # what Python, NumPy and other libraries ask for
+    numpy, item, tolist = interop.numpy, interop.item, interop.tolist
+    __array_priority__ = 1000
+    __array__ = interop.as_ndarray
+    __array_ufunc__ = interop.array_ufunc
+    __array_function__ = interop.array_function
+    __dlpack__ = interop.dlpack
+    __dlpack_device__ = interop.dlpack_device
+    __cuda_array_interface__ = property(interop.cuda_array_interface)
+    __float__ = interop.as_float
+    __int__ = interop.as_int
+    __index__ = interop.as_index
+    __bool__ = interop.truth
+    __len__ = interop.length
+    __format__ = interop.formatted
+    __deepcopy__ = interop.deep_copy
+    __copy__ = interop.shallow_copy
+    __reduce_ex__ = interop.refuse_pickle
 
     shape = property(lambda self: self.array.shape, doc="The sizes of the axes, a tuple.")
     ndim = property(lambda self: len(self.array.shape), doc="The number of axes.")

@@ -13,13 +13,13 @@ from minigrad.compiler.program.program import CAPTURED, whole
 from minigrad.compiler.trace import donation
 from minigrad.compiler.trace.capture import capture
 from minigrad.compiler.trace.gradients import settle
+from minigrad.compiler.trace.memory import HOST
 from minigrad.compiler.trace.numbers import Numbers
 from minigrad.compiler.trace.pullback import raise_failed
 from minigrad.compiler.trace.refusals import OtherDevice, escaped_error
 from minigrad.compiler.trace.standins import StandIns, give_memory
 from minigrad.compiler.trace.structure import Output, outputs_of
 from minigrad.compiler.trace.surroundings import replaced
-from minigrad.compiler.trace.trace import HOST
 from minigrad.devices import backend
 from minigrad.devices.backend import default_device
 from minigrad.errors import TraceError

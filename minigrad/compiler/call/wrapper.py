@@ -15,16 +15,19 @@ from array import array as integers
 from typing import Any
 
 from minigrad.array.array import Array, moves, ndarray, unshare
-from minigrad.compiler.call.effect_lines import EffectLines
-from minigrad.compiler.call.memory_lines import ALONE, MemoryLines
-from minigrad.compiler.program.program import ARGUMENT
+from minigrad.array.dtypes import float32
+from minigrad.array.layout import contiguous_strides
+from minigrad.compiler.program.program import ARGUMENT, CAPTURED
 from minigrad.compiler.trace import donation
 from minigrad.compiler.trace.functions import weakly
+from minigrad.compiler.trace.pullback import kept_array
+from minigrad.compiler.trace.structure import Output, outputs_of
 from minigrad.devices import backend
 from minigrad.devices.cpu.blas import single_threaded
 from minigrad.devices.cpu.device import cpu
 from minigrad.devices.threads import threads
 from minigrad.memory.interrupts import WHOLE
+from minigrad.ops.operands import InferenceVariable
 from minigrad.tape.modes import SLOW, state
 from minigrad.tape.node import OURS
 from minigrad.tape.variable import Variable
@@ -37,7 +40,17 @@ STATUS = 8  # the word of the status
 MOST_STATES = 16  # of attributes, with which one program is known to hold
 
 
-class Wrapper(MemoryLines, EffectLines):
+def _references():
+    """What getrefcount says of what one slot and one local variable hold, as in `_reuse`."""
+    g = Variable(cpu.empty((), float32))
+    r = g.array
+    return sys.getrefcount(r)
+
+
+ALONE = _references()
+
+
+class Wrapper:
     """Writes and holds `run` of one trace.
 
     Args:
@@ -300,3 +313,262 @@ class Wrapper(MemoryLines, EffectLines):
         if self.plan.has_products:  # two pools of threads that wait for one another are slow
             return ["with single_threaded:", *(f"    {x}" for x in lines)]
         return lines
+
+    # -- memory: arguments, arena, results ------------------------------------------------------
+
+    def _arguments(self):
+        """Addresses of the arguments."""
+        add = self.lines.append
+        written, claims = self._written(), set(self.plan.taken.values())
+        for k, value in enumerate(self.capture.recording.arguments):
+            group = self.b.groups[k]
+            slots = self.dynamic.get((ARGUMENT, value), [])
+            if group.is_fixed or not (slots or value in written or value in claims):
+                continue
+            n, size = group.number, value.dtype.itemsize
+            if value in claims:  # the program writes a result over it
+                add(f"t{n} = claimed(s{n}, copy_buffer, COPIES, {k})")
+                add(f"d{n} = s{n}.buffer.address if t{n} is None else t{n}.buffer.address")
+            else:
+                add(f"b{n} = s{n}.buffer")
+                if value in written:
+                    add(f"if b{n}.owners > 1: unshare(s{n}, copy_buffer); b{n} = s{n}.buffer")
+                low = f" + {group.low * size}" if group.low else ""
+                add(f"d{n} = b{n}.address + x{n}.offset * {size}{low}")
+            self.lines += [f"TABLE[{slot}] = d{n}" for slot in slots]
+        for value, k in self.b.moving.items():
+            if value in written:
+                add(f"if h{k}.buffer.owners > 1: unshare(h{k}, copy_buffer)")
+            for slot in self.dynamic.get((CAPTURED, value), []):
+                add(f"TABLE[{slot}] = h{k}.buffer.address")
+
+    def _memory(self):
+        """The arena, the results, the random numbers."""
+        add = self.lines.append
+        taken, grads = self.plan.taken, self.reusable
+        for k, ref in enumerate(self.plan.results):
+            slots = self.dynamic.get(("result", k), [])
+            if k in taken:
+                n = self.b.groups[taken[k].index].number
+                self.lines += [f"TABLE[{slot}] = d{n}" for slot in slots]
+                continue
+            start = len(self.lines)
+            add(f"r{k} = new(Array)")  # before: from the statistics on no call, so no Ctrl-C
+            self._take("b", ref.nbytes)
+            shape = self._constant(ref.shape)
+            strides = self._constant(contiguous_strides(ref.shape))
+            dtype = self._constant(ref.dtype)
+            add(f"r{k}.buffer = b; r{k}.version = r{k}.offset = 0")
+            add(f"r{k}.shape = {shape}; r{k}.strides = {strides}; r{k}.dtype = {dtype}")
+            add(f"r{k}.size = {ref.size}; r{k}.is_flat = True")
+            if k in grads:
+                self._reuse(k, grads[k], start)
+            self.lines += [f"TABLE[{slot}] = b.address" for slot in slots]
+        for k in self.dynamic.get(("arena", None), []):
+            self._arena(k, self.plan.slots[k][1])
+        for k in self.dynamic.get(("seed", None), []):
+            add(f"TABLE[{k}] = generator.seed")
+        for k in self.dynamic.get(("counter", None), []):
+            add(f"TABLE[{k}] = generator.counter")
+
+    def _take(self, name, nbytes):
+        """`pool.take(nbytes)` without the call."""
+        home = self._constant(cpu.pool.home_of(nbytes))
+        self.lines += [
+            f"{name} = {home}.pop() if {home} else grow({home}, {nbytes})",
+            f"{name}.owners = 1; {name}.requested = {nbytes}; n = {name}.nbytes",
+            "pool.takes += 1; pool.allocated_bytes += n",
+            "n = pool.current_bytes = pool.current_bytes + n",
+            "if n > pool.peak_bytes: pool.peak_bytes = n",
+        ]
+
+    def _arena(self, k, nbytes):
+        """The arena comes last and goes back first: to the statistics it is a peak and no more."""
+        if nbytes:
+            home = self._constant(cpu.pool.home_of(nbytes))
+            self.lines += [
+                f"arena = {home}.pop() if {home} else grow({home}, {nbytes})",
+                f"arena.owners = 1; n = arena.nbytes; TABLE[{k}] = arena.address",
+                "pool.takes += 1; pool.allocated_bytes += n; n += pool.current_bytes",
+                "if n > pool.peak_bytes: pool.peak_bytes = n",
+            ]
+
+    @functools.cached_property
+    def reusable(self):
+        """{result: effect} of gradients that replace one which the program does not look at."""
+        outputs = [o.index for o in outputs_of(self.capture.structure) if o.kind == "result"]
+        outputs += [
+            e.after.index for e in self.capture.grads if e.after and e.after.kind == "result"
+        ]
+        if self.capture.link is not None:
+            outputs += self.capture.link.results  # they are as they are until backward
+        return {
+            e.after.index: e
+            for e in self.capture.grads
+            if e.after is not None
+            and e.after.kind == "result"
+            and (e.is_set or e.before is not None)
+            and not e.is_read
+            and outputs.count(e.after.index) == 1
+            and e.after.index not in self._copied()
+            and not any(early.get(e.after.index) for early in self.spoilt.values())
+        }
+
+    @functools.cached_property
+    def spoilt(self):
+        """{check: {result written when it fails: whether the person's program writes it later}}.
+
+        Where it does, the old gradient is still to be there: no result is written over it.
+        """
+        return {c: self.plan.results_before(c) for c in range(1, len(self.plan.checks) + 1)}
+
+    def _reuse(self, k, effect, start):
+        """Writes over the old gradient if nobody else has it, its Array, a view or a clone."""
+        allocation = self.lines[start:]
+        del self.lines[start:]
+        self.reused.append(k)
+        self.lines += [
+            f"g{k} = {self._leaf(effect)}._grad; r{k} = None if g{k} is None else g{k}.array",
+            f"if getrefcount(g{k}) == ALONE and getrefcount(r{k}) == ALONE and type(r{k}) is Array "
+            f"and r{k}.is_flat and r{k}.buffer.owners == 1:",
+            f"    b = r{k}.buffer",
+            "else:",
+            f"    g{k} = None",
+            *(f"    {line}" for line in allocation),
+        ]
+
+    def _copied(self):
+        """{result: the earlier one of the same Value}: the program writes only that."""
+        first, found = {}, {}
+        for k, ref in enumerate(self.plan.results):
+            if ref.value in first:
+                found[k] = first[ref.value]
+            else:
+                first[ref.value] = k
+        return found
+
+    # -- effects: what a step leaves behind, and what it returns --------------------------------
+
+    def _effects(self):
+        """What is left behind when the step has run to its end."""
+        lines = []
+        for k in self._copied():
+            lines.append(
+                f"r{k} = {self._constant(self.device.convert)}(r{self._copied()[k]}, r{k}.dtype)"
+            )
+        lines += self._donations()
+        if self.capture.random_count:
+            lines.append(f"generator.counter += {self.capture.random_count}")
+        for effect in self.capture.grads:
+            if effect.after is None:
+                value = "None" if effect.before is not None or effect.is_set else None
+            elif effect.after.kind == "captured" and effect.after.variable is effect.before:
+                value = None
+            else:
+                value = self._output(effect.after, lines)
+            if value and effect.after and effect.after.index in self.reused:
+                k = effect.after.index
+                made = lines.pop()
+                lines += [
+                    f"if g{k} is None:",
+                    f"    {made}",
+                    f"    {self._leaf(effect)}._grad = q{k}",
+                ]
+            elif value:
+                lines.append(f"{self._leaf(effect)}._grad = {value}")
+        for k, flag in self.capture.flags.items():
+            lines.append(f"v{self.b.members[k].number}._requires_grad = {flag}")
+        for action, when in self.capture.actions:
+            if when == "after":
+                lines.append(f"{self._constant(action)}()")
+        return lines or ["pass"]
+
+    def _donations(self):
+        lines, taken = [], {v.index: k for k, v in self.plan.taken.items()}
+        name = self._constant(self.b.name)
+        for k in self.b.donated:
+            n = self.b.groups[k].number
+            if k in taken:
+                ref = self.plan.results[taken[k]]
+                shape = self._constant(ref.shape)
+                lines.append(f"r{taken[k]} = taken(s{n}, t{n}, {shape}, {name}, place)")
+            elif self.b.returns(k):
+                lines.append(f"m{n} = moved(s{n}, {name}, place)")
+                lines.append(
+                    f"x{n} = m{n} if x{n}.shape == m{n}.shape else "
+                    f"m{n}.view(x{n}.shape, x{n}.strides, 0)"
+                )
+                lines.append(f"v{n} = type(v{n})(x{n}, name=v{n}.name)")
+            else:
+                lines.append(f"spend(s{n}, {name}, place)")
+        return lines
+
+    # -- results -------------------------------------------------------------------------------
+
+    def _output(self, output, lines):
+        """The name of an Output's Variable or number, made in `lines` if need be."""
+        if output.kind == "argument":
+            return f"v{self.b.members[output.index].number}"
+        if output.kind == "captured":
+            return self._constant(output.variable)
+        k = output.index
+        if output.is_number:
+            return self._number(k)
+        if k not in self.made:
+            self.made.add(k)
+            kind = self._constant(InferenceVariable if output.is_inferred else Variable)
+            lines.append(
+                f"q{k} = new({kind}); q{k}.array = r{k}; q{k}._requires_grad = False; "
+                f"q{k}.node = None"
+            )
+        return f"q{k}"
+
+    def _link(self):
+        """The lines that give results the node of this call; see `pullback.Link`."""
+        link = self.capture.link
+        if link is None:
+            return
+        members = self.b.members
+        edges = [
+            f"v{members[e].number}.node or v{members[e].number}"
+            if isinstance(e, int)
+            else self._constant(e)
+            for e in link.edges
+        ]
+        kept = [f"r{k}" if isinstance(k, int) else self._kept(k) for k in link.kept]
+        variables = [f"q{k}" for k in link.outputs]
+        parts = [f"({''.join(f'{x}, ' for x in xs)})" for xs in (variables, edges, kept)]
+        contexts = "None" if self.capture.contexts is None else "contexts"
+        drawn = f"(generator.seed, generator.counter - {self.capture.random_count}, {contexts})"
+        self.lines.append(f"{self._constant(link.attach)}({', '.join(parts)}, {drawn})")
+
+    def _kept(self, value):
+        """What is kept of an argument, or of captured memory."""
+        keep = self._constant(kept_array)
+        if value.kind == ARGUMENT and not self.b.groups[value.index].is_fixed:
+            group = self.b.groups[value.index]
+            n = group.number
+            return f"{keep}(x{n}, {value.size}, x{n}.offset + {group.low})"
+        is_fixed, storage = self.storage_of(value)
+        return f"{keep}({self._constant(storage) if is_fixed else storage}, {value.size}, 0)"
+
+    def _number(self, k):
+        """The text of a result as a Python number."""
+        return f"ndarray(r{k}).item()"
+
+    def _tree(self, tree):
+        """What the step returns, as an expression."""
+        if isinstance(tree, Output):
+            return self._output(tree, self.lines)
+        if isinstance(tree, dict):
+            inner = ", ".join(f"{self._constant(k)}: {self._tree(v)}" for k, v in tree.items())
+            text = f"{{{inner}}}"
+            return text if type(tree) is dict else f"{self._constant(type(tree))}({text})"
+        if isinstance(tree, list):
+            return f"[{', '.join(map(self._tree, tree))}]"
+        if isinstance(tree, tuple):
+            inner = "".join(f"{self._tree(x)}, " for x in tree)
+            if hasattr(tree, "_fields"):
+                return f"{self._constant(type(tree))}({inner})"
+            return f"({inner})"
+        return self._constant(tree)

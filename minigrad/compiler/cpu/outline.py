@@ -1,17 +1,15 @@
 """What every plan can say of itself, whatever runs it: what it writes, and what a check leaves."""
 
-from typing import Any
-
 
 class Outline:
-    """A part of `plan.Plan` and `gpu.plan.GpuPlan`, whose attributes it uses."""
+    """The part of a plan that does not depend on the device; it is filled by a subclass."""
 
-    items: list
-    regions: list
-    recording: Any
-    results: list
-    checks: list
-    owner: dict
+    def __init__(self, recording):
+        self.recording, self.results = recording, recording.results
+        self.items = []  # what fusion made of the instructions
+        self.regions = []  # of calls that may run at once
+        self.checks = []  # instructions that can end the step, by their numbers from 1 on
+        self.owner = {}  # Value -> the one whose memory it uses
 
     @property
     def written(self):

@@ -33,7 +33,7 @@ class Plan(Outline):
         began = time.perf_counter()
         self.before = recording
         recording, self.passes = simplify(recording, dead_slices)
-        self.recording, self.results = recording, recording.results
+        super().__init__(recording)
         has_products = any(i.op == "matmul" for i in recording.instructions)
         has_blas = not has_products or find_blas() is not None
         self.items = fuse(recording, has_blas)

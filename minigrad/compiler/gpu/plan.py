@@ -41,12 +41,12 @@ class GpuPlan(Outline):
         began = time.perf_counter()
         self.before, self.device = recording, device
         recording, self.passes = simplify(recording, dead_slices)
-        self.recording = recording = without_wraps(recording)
-        self.results = recording.results
+        recording = without_wraps(recording)
+        super().__init__(recording)
         self.items = bundled(fuse_for_gpu(recording))
         sharing = GpuSharing(self.items, self.results, recording.donated)
         self.owner, self.refused, self.taken = sharing.owner, sharing.refused, sharing.taken
-        self.checks, self.regions, self.kernels = [], [], {}
+        self.kernels = {}
         for item in self.items:
             self.regions.append([self._call(item)])
         self.segments = list(self._segments())

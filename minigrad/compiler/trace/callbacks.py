@@ -9,11 +9,12 @@ How many outputs a forward has, their shapes and dtypes must be known while the 
 are noted when it runs as usual, at the first call or at the first one with other shapes.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from minigrad.array.dtypes import as_dtype
 from minigrad.compiler.program.program import Instruction, whole
 from minigrad.compiler.trace.guards import is_plain, value_key
+from minigrad.compiler.trace.refusals import OtherDevice
 from minigrad.devices.backend import device_of, values
 from minigrad.devices.cpu.device import cpu
 from minigrad.errors import (
@@ -266,83 +267,72 @@ class Mark:
         """Forgets what was written down since, if it was given up by this refusal alone."""
         trace = self.trace
         is_refusal = isinstance(error, TraceError) and trace.failure is error
-        if not is_refusal or isinstance(error, trace.LASTING) or self.rest != self._rest():
+        if not is_refusal or isinstance(error, OtherDevice) or self.rest != self._rest():
             return False
         del trace.instructions[self.instructions :]
         trace.random_count, trace.failure = self.random, self.failure
         return True
 
 
-class Callbacks:
-    """The part of a Trace that writes custom Functions down."""
+def forward(trace, cls, ctx, args):
+    """What cls.forward returns: traced, or as a callback of a Trace."""
+    mark = Mark(trace)
+    try:
+        return cls.forward(ctx, *args)
+    except TraceError as error:
+        if not mark.go_back(error):
+            raise
+    wanted, is_tuple, materializes, is_dirty = _noted(trace, cls, args)
+    if is_dirty:
+        trace.refuse(f"{cls.__name__}.forward needs numbers, and writes to its input", DIRTY)
+    number = trace.callbacks
+    trace.callbacks += 1
+    arguments = [_INPUT if isinstance(x, Variable) else x for x in args]
+    call = ForwardCall(cls, arguments, ctx.needs_input_grad, wanted, number, trace.contexts)
+    outputs = [trace.empty(w.shape, w.dtype) for w in wanted]
+    inputs = [x.array for x in args if isinstance(x, Variable)]
+    _call_back(trace, call, inputs, outputs)
+    results = tuple(map(Variable, outputs))
+    for name in ("_to_save", "_dirty"):
+        ctx.__dict__[name] = ()
+    plain = [y for y, w in zip(results, wanted, strict=True) if not w.is_differentiable]
+    ctx.__dict__["_non_differentiable"] = tuple(plain)
+    ctx.materializes, ctx.callback = materializes, number
+    return results if is_tuple else results[0]
 
-    LASTING: tuple
-    instructions: list
-    callbacks: int
-    contexts: Contexts
-    written: dict
-    notes: Notes
-    empty: Any
-    append: Any
-    refuse: Any
-    failed_by: Any
 
-    def function_forward(self, cls, ctx, args):
-        """What cls.forward returns: traced, or as a callback."""
-        mark = Mark(self)
+def _noted(trace, cls, args):
+    try:
+        return trace.notes.of(cls, args)
+    except Unlearned as error:
+        raise trace.failed_by(error) from None
+
+
+def backward(trace, plan, dys, saved):
+    """The gradients of a Function's backward: traced, or as a callback."""
+    ctx = plan.ctx
+    if not hasattr(ctx, "callback"):
+        mark = Mark(trace)
         try:
-            return cls.forward(ctx, *args)
+            return plan.called(dys, saved)
         except TraceError as error:
             if not mark.go_back(error):
                 raise
-        wanted, is_tuple, materializes, is_dirty = self._noted(cls, args)
-        if is_dirty:
-            self.refuse(f"{cls.__name__}.forward needs numbers, and writes to its input", DIRTY)
-        number = self.callbacks
-        self.callbacks += 1
-        arguments = [_INPUT if isinstance(x, Variable) else x for x in args]
-        call = ForwardCall(cls, arguments, ctx.needs_input_grad, wanted, number, self.contexts)
-        outputs = [self.empty(w.shape, w.dtype) for w in wanted]
-        inputs = [x.array for x in args if isinstance(x, Variable)]
-        self._call_back(call, inputs, outputs)
-        results = tuple(map(Variable, outputs))
-        for name in ("_to_save", "_dirty"):
-            ctx.__dict__[name] = ()
-        plain = [y for y, w in zip(results, wanted, strict=True) if not w.is_differentiable]
-        ctx.__dict__["_non_differentiable"] = tuple(plain)
-        ctx.materializes, ctx.callback = materializes, number
-        return results if is_tuple else results[0]
+    given = [*dys, *saved]
+    targets = [k for k, need in enumerate(ctx.needs_input_grad) if need]
+    arguments = [x if x is None else _INPUT for x in given]
+    call = BackwardCall(plan, arguments, len(dys), targets, trace.contexts)
+    outputs = [trace.empty(*plan.wanted[k][:2]) for k in targets]
+    _call_back(trace, call, [x.array for x in given if x is not None], outputs)
+    ctx.has_left_graph = True
+    found = dict(zip(targets, map(Variable, outputs), strict=True))
+    return tuple(found.get(k) for k in range(len(plan.wanted)))
 
-    def _noted(self, cls, args):
-        try:
-            return self.notes.of(cls, args)
-        except Unlearned as error:
-            raise self.failed_by(error) from None
 
-    def function_backward(self, plan, dys, saved):
-        """The gradients of a Function's backward: traced, or as a callback."""
-        ctx = plan.ctx
-        if not hasattr(ctx, "callback"):
-            mark = Mark(self)
-            try:
-                return plan.called(dys, saved)
-            except TraceError as error:
-                if not mark.go_back(error):
-                    raise
-        given = [*dys, *saved]
-        targets = [k for k, need in enumerate(ctx.needs_input_grad) if need]
-        arguments = [x if x is None else _INPUT for x in given]
-        call = BackwardCall(plan, arguments, len(dys), targets, self.contexts)
-        outputs = [self.empty(*plan.wanted[k][:2]) for k in targets]
-        self._call_back(call, [x.array for x in given if x is not None], outputs)
-        ctx.has_left_graph = True
-        found = dict(zip(targets, map(Variable, outputs), strict=True))
-        return tuple(found.get(k) for k in range(len(plan.wanted)))
-
-    def _call_back(self, call, inputs, outputs):
-        """Appends the instruction."""
-        inputs = [device_of(a).contiguous(a) for a in inputs]
-        self.append("callback", inputs, outputs, call.attributes())
-        seen = tuple(whole(v) for v in self.written)  # Python may look at what was written outside
-        self.instructions[-1].inputs += seen
-        self.instructions[-1].name = call.name
+def _call_back(trace, call, inputs, outputs):
+    """Appends the instruction."""
+    inputs = [device_of(a).contiguous(a) for a in inputs]
+    trace.append("callback", inputs, outputs, call.attributes())
+    seen = tuple(whole(v) for v in trace.written)  # Python may look at what was written outside
+    trace.instructions[-1].inputs += seen
+    trace.instructions[-1].name = call.name

@@ -1,18 +1,11 @@
 """The device table that writes each call down as an instruction: what it means, see `Device`."""
 
-from typing import Any
-
 import numpy as np
 
-from minigrad.array.array import Array
-from minigrad.array.dtypes import float32, float64, int64
-from minigrad.compiler.program.program import Instruction
-from minigrad.compiler.trace.numbers import Number, without_numbers
-from minigrad.devices.cpu.copies import Copies
+from minigrad.array.dtypes import int64
+from minigrad.compiler.trace.memory import TracedMemory
 from minigrad.devices.cpu.direct import border, pays
 from minigrad.formulas.expression import Program, call, logical_and, logical_or, symbol, where
-from minigrad.tape.modes import state
-from minigrad.tape.node import user_place
 
 SEED = object()  # what ops are given as the seed of the default generator's numbers
 ADD = Program(["a", "b"], [symbol("a") + symbol("b")])
@@ -26,55 +19,8 @@ def _flat(index):
     return index.view((index.size,), (1,))
 
 
-class Table(Copies):
+class Table(TracedMemory):
     """The functions of the device that would compute."""
-
-    ref: Any  # of the trace: the Ref of an Array, or a number as it is
-    empty: Any
-    from_numpy: Any
-    stop: Any
-    refuse: Any
-    read: Any
-    instructions: list
-    name: str
-    numbers: Any
-    call: Any
-
-    def record(self, op, inputs, outputs, **attributes):
-        """Appends an instruction over Arrays and numbers; nothing, if it writes no element."""
-        if any(out.size for out in outputs):
-            self.append(op, inputs, outputs, attributes)
-
-    def append(self, op, inputs, outputs, attributes):
-        """Appends an instruction."""
-        name, place = state.running
-        if self.numbers is not None and self.numbers.kinds:  # there are some
-            attributes = {key: without_numbers(value) for key, value in attributes.items()}
-            inputs = self._with_numbers(inputs, outputs, attributes)
-        refs = tuple(map(self.ref, inputs)), tuple(map(self.ref, outputs))
-        self.instructions.append(Instruction(op, *refs, attributes, name, place or user_place()))
-
-    def _with_numbers(self, inputs, outputs, attributes):
-        """The inputs with memory that each run writes in the place of Numbers.
-
-        Such a number is of the type in which the kernel computes, as a number in its text is.
-        """
-        if not any(type(x) is Number for x in inputs):
-            return inputs
-        found, arrays = [], [x for x in (*inputs, *outputs) if isinstance(x, Array)]
-        real = float64 if any(x.dtype is float64 for x in arrays) else float32
-        is_narrow = any(x.dtype.kind == "i" and x.dtype is not int64 for x in outputs)
-        for x in inputs:
-            if type(x) is not Number:
-                found.append(x)
-            elif "program" not in attributes or is_narrow:  # which checks what it stores
-                found.append(without_numbers(x))
-            else:
-                array = self.numbers.array(x, real)
-                self.call(array, x._row.name())
-                rank = len(attributes.get("shape", ()))
-                found.append(array.view((1,) * rank, (0,) * rank))
-        return found
 
     # -- formulas ------------------------------------------------------------------------------
 
@@ -199,6 +145,7 @@ class Table(Copies):
     def convolve(self, x, w, bias, out, window):
         """out = the cross-correlation of x with w; the bias fuses with what follows."""
         self._convolve(x, w, False, out, window)
+        assert bias is not None, "Conv2d always has one"
         row = bias.view((1, bias.size, 1, 1), (0, bias.strides[0], 0, 0))
         self.record("elementwise", (out, row), (out,), program=ADD)
 

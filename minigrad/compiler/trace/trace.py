@@ -1,63 +1,19 @@
-"""The trace: which memory a step touches, what it makes, and what it must not do.
-
-Arrays made while it is active have no memory: a `TraceBuffer` names the Value that they stand for.
-All other arrays are the step's arguments or were captured; they are known by their Storage.
-"""
+"""The trace of a step: a device that writes down what it is asked for, and the step's effects."""
 
 import weakref
 
-import numpy as np
-
-from minigrad.array.array import Array
-from minigrad.array.dtypes import int64
-from minigrad.array.layout import size_of
-from minigrad.compiler.program.program import (
-    ARGUMENT,
-    CAPTURED,
-    CONSTANT,
-    TEMPORARY,
-    Instruction,
-    Ref,
-    Value,
-    line_of,
-    whole,
-)
-from minigrad.compiler.trace import refusals
-from minigrad.compiler.trace.callbacks import Callbacks, Contexts, Notes
-from minigrad.compiler.trace.numbers import without_numbers
+from minigrad.compiler.trace import callbacks, refusals
+from minigrad.compiler.trace.callbacks import Contexts, Notes
+from minigrad.compiler.trace.memory import Copy
 from minigrad.compiler.trace.table import SEED, Table
-from minigrad.compiler.trace.tracebuffer import TraceBuffer, nowhere
 from minigrad.devices import backend
-from minigrad.devices.backend import active, values
-from minigrad.errors import TraceError
-from minigrad.formulas.expression import IDENTITY
-from minigrad.memory.interrupts import block
 from minigrad.ops.creation import generator as default_generator
 from minigrad.seams import Effects, seams
 from minigrad.tape.modes import state, watch
 from minigrad.tape.node import user_place
 
-HOST = "cpu"
 
-
-class Copy:
-    """An Array in the place of a view: of x[i] with an i that only a run knows.
-
-    Eager execution gives a view there. The copy may be used as long as nobody can tell: until x is
-    written; and it may be changed if it is then put back, as x[i] += 1 does.
-    """
-
-    def __init__(self, storage, base):
-        self.storage, self.base = weakref.ref(storage), weakref.ref(base)
-        self.version, self.is_changed = base.version, False
-
-    def is_stale(self):
-        """Whether what it was picked from has been written since."""
-        base = self.base()
-        return base is not None and base.version != self.version
-
-
-class Trace(Table, Callbacks, Effects):
+class Trace(Table, Effects):
     """A device that records a step of this thread, and what the engine tells it on the way.
 
     Args:
@@ -67,33 +23,16 @@ class Trace(Table, Callbacks, Effects):
         notes: what custom Functions returned when they ran as usual: `callbacks.Notes`.
     """
 
-    LASTING = (refusals.OtherDevice,)
     is_tracing = True
 
     def __init__(self, arguments=(), device="cpu", numbers=None, notes=None):
-        self.numbers = numbers  # Numbers
-        self.name, self.nowhere = device, nowhere(device)
-        self.real = backend.device_named(device)
-        self.instructions = []
-        self.arguments = []  # Values
-        self.known = {}  # id of a Storage with memory -> its Value
-        self.held = []  # those Storages, and Modules made by the step: an id must stay theirs
-        self.adopted, self.owned = set(), set()  # ids of Storages over NumPy's memory; of Modules
-        self.made = []  # (weak reference to an Array without memory, its Value)
-        self.written = {}  # Value -> (Storage, version, written_at) as they were before
+        super().__init__(arguments, device, numbers)
+        self.owned = set()  # ids of Modules
         self.grads = {}  # id of a leaf -> (weak reference to it, its `.grad` before, is_set)
         self.changed = []  # (weak reference to a Variable, node, requires_grad before, error)
         self.actions = []  # (function, Arrays that it writes to, instructions before it, place)
         self.random_count = 0
-        self.standing = {}  # id of a Storage -> the Copy of a view that it stands for
         self.callbacks, self.contexts, self.notes = 0, Contexts(), notes or Notes()
-        self.failure = None
-        for array in arguments:
-            storage = array.storage
-            if id(storage) not in self.known:
-                value = self._know(ARGUMENT, storage)
-                value.index = len(self.arguments)
-                self.arguments.append(value)
 
     # -- beginning and end ---------------------------------------------------------------------
 
@@ -130,33 +69,15 @@ class Trace(Table, Callbacks, Effects):
             if variable is not None:
                 variable.node, variable._requires_grad = node, requires_grad
 
-    @block
-    def paused(self):
-        """The block in which this thread computes for real."""
-        seams.effects = Effects()
-        watch(-1)
-        try:
-            with active(None):
-                yield
-        finally:
-            watch(1)
-            seams.effects = self
-
     # -- what the engine tells -------------------------------------------------------------------
 
-    def failed_by(self, error):
-        """Remembers an error, so that nobody can swallow it, and gives it back."""
-        self.failure = self.failure or error
-        return error
+    def function_forward(self, cls, ctx, args):
+        """Writes a custom Function down, or a callback to it."""
+        return callbacks.forward(self, cls, ctx, args)
 
-    def refuse(self, wanted, fix, got=None):
-        """Raises a TraceError."""
-        raise self.failed_by(TraceError(wanted, got, fix))
-
-    def read(self, array):
-        """Raises: the elements of an Array were asked for."""
-        value = getattr(array.buffer, "value", None)
-        raise self.failed_by(refusals.read_error(array, value, state.running))
+    def function_backward(self, plan, dys, saved):
+        """Writes its backward down, or a callback to it."""
+        return callbacks.backward(self, plan, dys, saved)
 
     def grad(self, *leaves, is_set=False):
         """Notes the `.grad` of leaves before it is looked at, or set whatever it was."""
@@ -186,11 +107,6 @@ class Trace(Table, Callbacks, Effects):
         """Notes work of the host that writes to Arrays: it is done around each run, not now."""
         self.actions.append((action, arrays, len(self.instructions), user_place()))
 
-    def call(self, array, name):
-        """Gives captured memory a name for people, unless it has one."""
-        value = self.value_of(array.storage)
-        value.name = value.name or name
-
     def stand_in(self, array, base):
         """Notes that an Array, picked at a place that a run knows, stands for a view of another."""
         self.standing[id(array.storage)] = Copy(array.storage, base.storage)
@@ -201,17 +117,6 @@ class Trace(Table, Callbacks, Effects):
         if copy is not None and copy.base() is target.storage:
             copy.is_changed, copy.version = False, target.storage.version + 1
 
-    def _copy(self, storage):
-        """The Copy that a Storage is, or None."""
-        copy = self.standing.get(id(storage))
-        return copy if copy is not None and copy.storage() is storage else None
-
-    def check_copies(self, base=None):
-        """Raises if the copy of a view (of `base`, or of any Storage) was changed, but not it."""
-        for copy in self.standing.values():
-            if copy.is_changed and (base is None or copy.base() is base):
-                self.refuse(*refusals.CHANGED_COPY)
-
     def draw(self, generator, count):
         """(seed, counter) of the next numbers of a generator."""
         if generator is not default_generator:
@@ -219,124 +124,3 @@ class Trace(Table, Callbacks, Effects):
         counter = self.random_count
         self.random_count += count
         return SEED, counter
-
-    # -- values --------------------------------------------------------------------------------
-
-    def _know(self, kind, storage, owner=None):
-        value = Value(kind, storage.dtype, storage.size, storage=owner or storage)
-        self.known[id(storage)] = value
-        self.held.append(storage)
-        return value
-
-    def value_of(self, storage):
-        """The Value that a Storage is; one that is met for the first time is captured."""
-        if self.standing:
-            copy = self._copy(storage)
-            if copy is not None and copy.is_stale():
-                self.refuse(*refusals.STALE_COPY)
-            self.check_copies(storage)
-        buffer = storage.buffer
-        if type(buffer) is TraceBuffer:
-            if buffer.trace is not self:
-                raise self.failed_by(refusals.outside_error(buffer.value))
-            return buffer.value
-        return self.known.get(id(storage)) or self._met(storage)
-
-    def _met(self, storage):
-        """The Value of memory from outside; numbers of the host may serve a program elsewhere."""
-        where = storage.buffer.pool.device
-        if where not in (self.name, HOST):
-            raise self.failed_by(refusals.OtherDevice(where, self.name))
-        return self._know(CAPTURED, storage)
-
-    def made_on(self, device):
-        """Raises: the step makes an array on another device than the program's."""
-        raise self.failed_by(refusals.OtherDevice(device, self.name))
-
-    def ref(self, x):
-        """The Ref that an Array is now; a number as Python's own."""
-        if isinstance(x, Array):
-            layout = without_numbers((x.shape, x.strides, x.offset))
-            return Ref(self.value_of(x.storage), *layout)
-        return x.item() if isinstance(x, np.generic) else x
-
-    def stop(self, op, x, outputs, **attributes):
-        """Appends what can end the step, with the error that is then raised."""
-        name, place = state.running
-        place = place or user_place()
-        known = dict(attributes)  # not the dict that the function itself is in: a cycle
-        attributes["error"] = lambda: refusals.stop_error(op, name, known, line_of(place))
-        self.append(op, (x,), outputs, attributes)
-
-    def nonzero(self, x):
-        """The places of the elements that are not 0, of data that is the program's own."""
-        value = self.value_of(x.storage)
-        if value.kind != CONSTANT:
-            self.refuse(*refusals.MASK)
-        with self.paused():
-            places = np.flatnonzero(values(x))
-        return self.from_numpy(places, int64)
-
-    # -- memory --------------------------------------------------------------------------------
-
-    def empty(self, shape, dtype):
-        """A contiguous Array without memory."""
-        shape = without_numbers(shape)
-        value = self._temporary(dtype, size_of(shape))
-        array = Array(TraceBuffer(value, self), shape, dtype)
-        array.is_flat = False  # the short ways of ops compute at once
-        self.made.append((weakref.ref(array), value))
-        return array
-
-    def _temporary(self, dtype, size):
-        name, place = state.running
-        return Value(TEMPORARY, dtype, size, name=name, place=place or user_place())
-
-    def copy_buffer(self, old):
-        """No Buffer is un-shared while tracing: the runtime does so before each run."""
-        raise AssertionError("a trace un-shares no Buffer")
-
-    def prepare_write(self, array, place=None):
-        """Before an in-place write: counts it, for this trace; a constant becomes a copy."""
-        storage = array.storage
-        value = self.value_of(storage)
-        if value.kind == CONSTANT:
-            self._copy_constant(storage, value)
-        elif value.kind != TEMPORARY and value not in self.written:
-            written_at = getattr(storage, "written_at", None)
-            self.written[value] = storage, storage.version, written_at
-        storage.version += 1
-        storage.written_at = place
-        copy = self._copy(storage)
-        base = None if copy is None else copy.base()
-        if copy is not None and base is not None:  # eager execution writes to the base here
-            self.prepare_write(base, place)
-            copy.version, copy.is_changed = base.version, True
-
-    def _copy_constant(self, storage, value):
-        if id(storage) in self.adopted:
-            self.refuse(
-                "an in-place write to memory that from_numpy shares, inside a compiled step",
-                "call from_numpy outside the step, and pass it as an argument",
-            )
-        own = self.known[id(storage)] = self._temporary(value.dtype, value.size)
-        self.made.append((weakref.ref(storage), own))
-        refs, how = ((whole(value),), (whole(own),)), {"program": IDENTITY}
-        self.instructions.append(Instruction("elementwise", *refs, how, own.name, own.place))
-
-    def from_numpy(self, data, dtype):
-        """An Array with a copy of an ndarray: a constant of the program."""
-        with self.paused():
-            array = self.real.from_numpy(data, dtype)
-            own = self.real.share(array)
-        self._know(CONSTANT, array, own)
-        return array
-
-    def adopt(self, data, dtype):
-        """An Array over the memory of an ndarray; the program reads a copy of it."""
-        with self.paused():
-            array = self.real.adopt(data, dtype)
-            own = self.real.share(array)
-        self._know(CONSTANT, array, own)
-        self.adopted.add(id(array))
-        return array

@@ -9,7 +9,6 @@ from minigrad.array.dtypes import int64
 from minigrad.array.layout import size_of
 from minigrad.devices import backend, loader
 from minigrad.devices.cpu import blas
-from minigrad.devices.cpu.copies import Copies
 from minigrad.devices.cpu.direct import DirectConvolution
 from minigrad.devices.cpu.row_programs import RowPrograms
 from minigrad.devices.cpu.structural import StructuralKernels
@@ -24,8 +23,8 @@ def _first_outside():
     return loader.entry(loader.load_source("checks").first_outside_i8)
 
 
-class Cpu(RowPrograms, StructuralKernels, DirectConvolution, Copies):
-    """The device table (see `backend.Device`) on the CPU."""
+class Cpu(RowPrograms, StructuralKernels, DirectConvolution):
+    """The device table (see `table.Device`) on the CPU."""
 
     name = "cpu"
 

@@ -1,10 +1,10 @@
 """Convolution without unfolded windows, on the CPU: where it can, and its memory."""
 
 import functools
-from typing import Any
 
 from minigrad.array.layout import size_of
 from minigrad.devices.cpu import structural
+from minigrad.devices.table import Device
 from minigrad.formulas.expression import IDENTITY
 from minigrad.formulas.sums import BLOCK
 
@@ -76,11 +76,8 @@ def pays(what, dtype, shape, kernels, window):
     return products < 1.25 + 9 / o
 
 
-class DirectConvolution:
+class DirectConvolution(Device):
     """The functions of the device table for convolutions of stride 1, one group, float32."""
-
-    empty: Any  # of the device
-    reduce: Any
 
     def convolves(self, what, dtype, shape, kernels, window):
         """Whether it takes no longer than products of unfolded windows.

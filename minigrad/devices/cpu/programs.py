@@ -4,12 +4,12 @@ row_programs.py has those that reduce along rows.
 """
 
 import itertools
-from typing import Any
 
 from minigrad.array.array import Array
 from minigrad.array.layout import collapse, expand_strides, size_of
 from minigrad.devices import loader
 from minigrad.devices.cpu.binding import by_stride, kind_of, remember, stride_class
+from minigrad.devices.table import Device
 from minigrad.devices.threads import threads
 from minigrad.formulas.codegen import elementwise_text
 from minigrad.formulas.reduce_codegen import reduce_text
@@ -61,10 +61,8 @@ def is_in_place(inputs, outputs):
     return bool(inputs) and inputs[0] is outputs[0]
 
 
-class Programs:
+class Programs(Device):
     """The functions of the device table that run generated kernels."""
-
-    contiguous: Any  # of the device
 
     def elementwise(self, program, inputs, outputs):
         """outputs = program(inputs), broadcast to the shape of the outputs.

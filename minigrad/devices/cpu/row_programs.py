@@ -1,7 +1,5 @@
 """Row kernels on the CPU: their layouts, and how they are cut over threads."""
 
-from typing import Any
-
 from minigrad.array.array import Array
 from minigrad.array.layout import collapse, expand_strides
 from minigrad.devices.cpu import programs
@@ -16,8 +14,6 @@ BLOCKS, FEWEST = 8, 8  # blocks of rows that threads can share, and rows of one 
 
 class RowPrograms(Programs):
     """The function of the device table for formulas with row reductions."""
-
-    empty: Any  # of the device
 
     def rows(self, program, modes, inputs, outputs, shape):
         """outputs = program(inputs), formulas that reduce along the last axis of `shape`.

@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from minigrad.array.layout import size_of
 from minigrad.devices import loader
 from minigrad.devices.cpu import blas
 from minigrad.devices.loader import CODE, MOVED
+from minigrad.devices.table import Device
 from minigrad.devices.threads import threads
 from minigrad.formulas.sums import scratch_to_add
 
@@ -43,8 +43,8 @@ def run(function, calls):
         threads.run(function, calls)
 
 
-class StructuralKernels:
-    """The functions of the device table that are no programs of formulas (see `backend.Device`)."""
+class StructuralKernels(Device):
+    """The functions of the device table that are no programs of formulas (see `table.Device`)."""
 
     def gather(self, x, index, out):
         """out[o, i, :] = x[o, index[i], :]."""
@@ -183,8 +183,3 @@ class StructuralKernels:
         more = (h, w, *oh_ow, *itertools.chain(*window))
         calls = [(x.address, out.address, a, b, *more) for a, b in ranges(n * c, x.size)]
         run(function, calls)
-
-    empty: Any  # these the other parts of the device give
-    contiguous: Any
-    convert: Any
-    from_numpy: Any

@@ -1,14 +1,10 @@
 """A GPU, real or simulated: the device table written once, over launches and copies of bytes."""
 
-import abc
-from typing import Any
-
 import numpy as np
 
 from minigrad.array.array import Array, View, fork
 from minigrad.array.dtypes import bool_
 from minigrad.array.layout import byte_extent, size_of
-from minigrad.devices.cpu.copies import Copies
 from minigrad.devices.gpu.elementwise.programs import GpuPrograms
 from minigrad.devices.gpu.indexing import Indexing
 from minigrad.devices.gpu.product.convolution import Convolution
@@ -28,47 +24,12 @@ WITHIN = Program(
 )
 
 
-class Gpu(
-    GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Updates, Copies, abc.ABC
-):
-    """The device table (see `backend.Device`) of what runs CUDA kernels.
+class Gpu(GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Updates):
+    """The device table (see `table.Device`) of what runs CUDA kernels.
 
     A subclass says what memory is (`pool`, and how it is written, read and copied) and how a kernel
     is run (`launch`). Its Arrays are never `is_flat`: the short ways of ops call code of the CPU.
     """
-
-    name: str
-    pool: Any
-
-    # -- what a subclass gives -------------------------------------------------------------------
-
-    @abc.abstractmethod
-    def launch(self, kernel, blocks, threads, operands, shared=0):
-        """Runs a GpuKernel.
-
-        Args:
-            kernel: a GpuKernel.
-            blocks, threads: ints, or tuples of up to three.
-            operands: in the order of its signature: Arrays of this device (a pointer to their first
-                element), ints and floats.
-            shared: bytes of dynamic shared memory.
-        """
-
-    @abc.abstractmethod
-    def upload(self, data, buffer):
-        """Writes flat bytes, an ndarray of uint8, to the beginning of a Buffer."""
-
-    @abc.abstractmethod
-    def download(self, buffer, first, count):
-        """`count` bytes of a Buffer from byte `first` on: an ndarray of uint8 of its own."""
-
-    @abc.abstractmethod
-    def copy_bytes(self, source, target, count):
-        """Copies the first bytes of a Buffer to the beginning of another one."""
-
-    @abc.abstractmethod
-    def copy_flat(self, source, target):
-        """Copies a contiguous Array to another one of its dtype and size."""
 
     # -- memory ----------------------------------------------------------------------------------
 

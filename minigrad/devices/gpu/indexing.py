@@ -1,9 +1,8 @@
 """Indexing on a GPU: rows that are picked, added to and overwritten by index."""
 
-from typing import Any
-
 from minigrad.array.dtypes import float32, int32, int64
 from minigrad.devices.gpu.entries import CODE, blocks_of, entry
+from minigrad.devices.gpu.table import GpuTable
 from minigrad.devices.loader import MOVED
 from minigrad.formulas.sums import MET
 
@@ -24,8 +23,8 @@ def rows_of(count, length, threads=THREADS):
     return (blocks, blocks_of(length, along, max(1, 1024 // blocks))), (along, threads // along)
 
 
-class Indexing:
-    """Indexing functions of the device table (see `backend.Device`)."""
+class Indexing(GpuTable):
+    """Indexing functions of the device table (see `table.Device`)."""
 
     def gather(self, x, index, out):
         """out[o, i, :] = x[o, index[i], :]."""
@@ -122,11 +121,3 @@ class Indexing:
         self.launch(kernel, blocks_of(count, THREADS), THREADS, operands)
         first = self.item(outside)
         return -1 if first == count else first
-
-    launch: Any  # these the device gives
-    empty: Any
-    contiguous: Any
-    convert: Any
-    copy: Any
-    fill: Any
-    item: Any

@@ -1,10 +1,9 @@
 """Along one axis on a GPU: running sums, places of extremes, places of what is not 0."""
 
-from typing import Any
-
 from minigrad.array.dtypes import int64
 from minigrad.array.layout import size_of
 from minigrad.devices.gpu.entries import CODE, blocks_of, entry
+from minigrad.devices.gpu.table import GpuTable
 
 THREADS, PIECE = 256, 2048  # of source/gpu_scan.py: BLOCK, and BLOCK * EACH
 MANY = 4096  # sequences from which a thread a sequence fills a GPU
@@ -21,8 +20,8 @@ def by_columns(outer, n, inner):
     return n <= SHORT or (outer * inner >= MANY and inner >= 32)
 
 
-class Scan:
-    """cumsum, arg_reduce and nonzero of the device table (see `backend.Device`)."""
+class Scan(GpuTable):
+    """cumsum, arg_reduce and nonzero of the device table (see `table.Device`)."""
 
     def cumsum(self, x, out, axis):
         """out = running sums of x along an axis; out contiguous, in x's dtype or int64."""
@@ -86,9 +85,3 @@ class Scan:
             kernel = entry("gpu_scan", "write_nonzero", code, "T* i8* i8* i8")
             self.launch(kernel, pieces, THREADS, (x, before, out, n))
         return out
-
-    launch: Any  # these the device gives
-    empty: Any
-    contiguous: Any
-    convert: Any
-    item: Any

@@ -6,12 +6,13 @@ it lies in. Where there are fewer parameters the rest have no blocks.
 
 import functools
 import itertools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from minigrad.array.dtypes import float64
 from minigrad.devices import loader
 from minigrad.devices.gpu.entries import CODE
 from minigrad.devices.gpu.kernel import gpu_kernel
+from minigrad.devices.gpu.table import GpuTable
 from minigrad.devices.gpu.text import GpuEmitter
 from minigrad.formulas.emitter import TYPE_OF, Operand
 from minigrad.formulas.update import STEPS
@@ -165,7 +166,7 @@ def shares(sizes):
     return firsts
 
 
-class Updates:
+class Updates(GpuTable):
     """Updates of parameters of one dtype that have the same hyperparameters."""
 
     def update(self, update, rows, values):
@@ -229,7 +230,3 @@ class Updates:
             *own, *[0.0] * (empty if own else 0), *common,
         )  # fmt: skip
         self.launch(kernel, firsts[-1], THREADS, operands)
-
-    launch: Any  # these the device gives
-    empty: Any
-    to_numpy: Any

@@ -1,17 +1,17 @@
 """Windows on a GPU: as columns, their sums, their largest elements."""
 
 import itertools
-from typing import Any
 
 from minigrad.devices.gpu.entries import CODE, entry
 from minigrad.devices.gpu.indexing import rows_of
+from minigrad.devices.gpu.table import GpuTable
 from minigrad.devices.loader import MOVED
 
 SIZES = " i8" * 16
 
 
-class Windows:
-    """Functions of the device table for convolution and pooling (see `backend.Device`)."""
+class Windows(GpuTable):
+    """Functions of the device table for convolution and pooling (see `table.Device`)."""
 
     columns = 1 << 24  # elements of unfolded windows at once, where convolutions need them
 
@@ -46,5 +46,3 @@ class Windows:
     def _over_windows(self, kernel, blocks, threads, operands, out):
         if out.size:
             self.launch(kernel, blocks, threads, operands)
-
-    launch: Any  # the device gives it

@@ -4,8 +4,6 @@ How many blocks a launch has depends on sizes alone and never on the GPU, so tha
 same on all of them; kernels loop where a launch has fewer threads than elements.
 """
 
-from typing import Any
-
 from minigrad.array.array import Array
 from minigrad.array.layout import collapse, expand_strides, size_of
 from minigrad.devices.cpu.binding import by_stride, kind_of, remember
@@ -26,6 +24,7 @@ from minigrad.devices.gpu.elementwise import turned_plan
 from minigrad.devices.gpu.elementwise.text import THREADS, ElementwiseForm, elementwise_text
 from minigrad.devices.gpu.reduce import plan as reduce_plan
 from minigrad.devices.gpu.rows import plan as row_plan
+from minigrad.devices.gpu.table import GpuTable
 from minigrad.devices.gpu.text import DENSE, LANES, operations, space_numbers
 from minigrad.formulas.expression import IDENTITY
 
@@ -33,11 +32,8 @@ LONG = 16  # operations of a program from which a thread takes fewer elements at
 FEW = 1 << 17  # elements up to which each thread takes one: half as many threads fill a large GPU
 
 
-class GpuPrograms:
+class GpuPrograms(GpuTable):
     """The functions of the device table that run generated kernels, over `launch` and `empty`."""
-
-    launch: Any  # of the device
-    empty: Any
 
     def elementwise(self, program, inputs, outputs):
         """outputs = program(inputs), broadcast to the shape of the outputs.

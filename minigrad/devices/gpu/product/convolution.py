@@ -1,7 +1,6 @@
 """Convolutions on a GPU as matrix products whose windows are read straight from the images."""
 
 import functools
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from minigrad.devices.gpu.product.convolution_text import ROWS, signature, text
 from minigrad.devices.gpu.product.matmul import add_splits
 from minigrad.devices.gpu.product.matmul_plan import SMALL, pieces_of
 from minigrad.devices.gpu.product.matmul_text import WIDE
+from minigrad.devices.gpu.table import GpuTable
 
 TILE, MOST_IMAGES = SMALL, 65535  # of a launch: blocks along the third axis of a grid
 
@@ -22,8 +22,8 @@ def kernel(what):
     return gpu_kernel(text(TILE, "f4", what), signature("f4"))
 
 
-class Convolution:
-    """The functions of the device table for convolutions (see `backend.Device`): float32."""
+class Convolution(GpuTable):
+    """The functions of the device table for convolutions (see `table.Device`): float32."""
 
     def convolves(self, what, dtype, shape, kernels, window):
         """Whether there is a kernel: for one group, and for gradients of images of stride 1."""
@@ -84,7 +84,7 @@ class Convolution:
         Kept: a training loop asks for the same few again and again.
         """
         key = shape[1:], window.kernel, window.dilation
-        kept = self.__dict__.setdefault("_kept_taps", {})
+        kept = vars(self).setdefault("_kept_taps", {})
         if key not in kept:
             if len(kept) >= 256:
                 kept.clear()
@@ -93,11 +93,6 @@ class Convolution:
             table = np.stack([channel * h * w + i * dh * w + j * dw, i * dh, j * dw], 1)
             kept[key] = self.from_numpy(table, int32)
         return kept[key]
-
-    launch: Any  # these the device gives
-    empty: Any
-    contiguous: Any
-    from_numpy: Any
 
 
 def _geometry(x, window):

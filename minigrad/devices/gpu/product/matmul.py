@@ -3,13 +3,12 @@
 Results do not depend on the order in which blocks run.
 """
 
-from typing import Any
-
 from minigrad.array.dtypes import int64
 from minigrad.array.layout import expand_strides
 from minigrad.devices.gpu.entries import CODE, blocks_of, entry
 from minigrad.devices.gpu.product.matmul_plan import calls
 from minigrad.devices.gpu.product.matmul_text import BIAS
+from minigrad.devices.gpu.table import GpuTable
 
 
 def add_splits(device, parts, added, out, splits, numbers=None):
@@ -24,8 +23,8 @@ def add_splits(device, parts, added, out, splits, numbers=None):
     device.launch(kernel, blocks_of(count, 256), 256, operands)
 
 
-class Matmul:
-    """Matrix products of the device table (see `backend.Device`)."""
+class Matmul(GpuTable):
+    """Matrix products of the device table (see `table.Device`)."""
 
     def matmul(self, a, b, out, bias=None, accumulate=False):
         """out = a @ b (+ bias); one dtype, at least two axes each, batch axes broadcast.
@@ -89,10 +88,3 @@ class Matmul:
             operands = (left, right, parts, parts, *call.numbers)
             self.launch(call.kernel, call.grid, call.threads, operands)
             add_splits(self, parts, added, target, call.splits, call.second)
-
-    launch: Any  # these the device gives
-    empty: Any
-    contiguous: Any
-    convert: Any
-    copy: Any
-    fill: Any

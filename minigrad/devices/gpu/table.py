@@ -1,0 +1,43 @@
+"""What runs CUDA kernels must give, so that the device table can be written once over it."""
+
+import abc
+
+import numpy as np
+
+from minigrad.devices.table import Device
+
+
+class GpuTable(Device, abc.ABC):
+    """A device table over launches and copies of bytes."""
+
+    @abc.abstractmethod
+    def launch(self, kernel, blocks, threads, operands, shared=0):
+        """Runs a GpuKernel.
+
+        Args:
+            kernel: a GpuKernel.
+            blocks, threads: ints, or tuples of up to three.
+            operands: in the order of its signature: Arrays of this device (a pointer to their first
+                element), ints and floats.
+            shared: bytes of dynamic shared memory.
+        """
+
+    @abc.abstractmethod
+    def upload(self, data, buffer):
+        """Writes flat bytes, an ndarray of uint8, to the beginning of a Buffer."""
+
+    @abc.abstractmethod
+    def download(self, buffer, first, count):
+        """`count` bytes of a Buffer from byte `first` on: an ndarray of uint8 of its own."""
+
+    @abc.abstractmethod
+    def copy_bytes(self, source, target, count):
+        """Copies the first bytes of a Buffer to the beginning of another one."""
+
+    @abc.abstractmethod
+    def copy_flat(self, source, target):
+        """Copies a contiguous Array to another one of its dtype and size."""
+
+    @abc.abstractmethod
+    def to_numpy(self, x) -> np.ndarray:
+        """The elements as an ndarray of its own, on the host."""

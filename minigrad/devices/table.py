@@ -1,0 +1,209 @@
+"""What a device must offer: every function over Arrays, stated once."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from minigrad.array.array import Array, prepare_write
+from minigrad.array.dtypes import DType
+from minigrad.formulas.expression import IDENTITY
+
+
+class Device:
+    """A table of functions over Arrays.
+
+    `out` Arrays are made by `empty` and written, never returned. Scalars among inputs are Python
+    numbers. Shapes are tuples, strides count elements.
+    """
+
+    name: str
+    pool: Any
+
+    def empty(self, shape: tuple, dtype: DType) -> Array:
+        """A contiguous Array with undefined elements."""
+        raise NotImplementedError
+
+    def elementwise(self, program, inputs: Sequence[Any], outputs: Sequence[Array]) -> None:
+        """outputs = program(inputs), broadcast to the outputs' shape; an output may be an input."""
+        raise NotImplementedError
+
+    def reduce(
+        self, program, how: str, inputs: Sequence[Any], out: Array, shape: tuple, axes: tuple
+    ) -> None:
+        """out = sum, mean, prod, max, min, any or all over `axes` of one formula of the inputs."""
+        raise NotImplementedError
+
+    def rows(
+        self, program, modes: tuple, inputs: Sequence[Any], outputs: Sequence[Array], shape: tuple
+    ) -> None:
+        """Formulas with row reductions along the last axis of `shape`."""
+        raise NotImplementedError
+
+    def matmul(
+        self, a: Array, b: Array, out: Array, bias: Array | None = None, accumulate: bool = False
+    ) -> None:
+        """out = a @ b (+ bias); at least two axes each, leading axes broadcast.
+
+        accumulate: add to what a float `out` holds, summing over its batch axes of stride 0.
+        """
+        raise NotImplementedError
+
+    def gather(self, x: Array, index: Array, out: Array) -> None:
+        """out[o, i, :] = x[o, index[i], :]; contiguous (outer, n, r), (m,) and (outer, m, r).
+
+        The index is int64 and within 0 to n - 1, here and in the two functions that follow.
+        """
+        raise NotImplementedError
+
+    def scatter_add(self, source: Array, index: Array, out: Array) -> None:
+        """out[o, index[i], :] += source[o, i, :], in the order of i: the adjoint of gather.
+
+        On a GPU in any order: floats that meet in one place may be rounded differently each time.
+        """
+        raise NotImplementedError
+
+    def put(self, source: Array, index: Array, out: Array) -> None:
+        """out[o, index[i], :] = source[o, i, :]; of equal indices the last one wins."""
+        raise NotImplementedError
+
+    def wrap_index(self, index: Array, n: int, out: Array) -> int:
+        """out = index of any integer dtype as int64, plus n where it is negative.
+
+        Returns the first place that lies outside -n to n - 1, or -1.
+        """
+        raise NotImplementedError
+
+    def nonzero(self, x: Array) -> Array:
+        """The places in C order of the elements that are not 0: (m,) int64."""
+        raise NotImplementedError
+
+    def cumsum(self, x: Array, out: Array, axis: int) -> None:
+        """out = running sums of x along an axis; out is contiguous, of x's dtype or int64."""
+        raise NotImplementedError
+
+    def arg_reduce(self, x: Array, out: Array, axis: int, is_max: bool) -> None:
+        """out = the place of the first largest (smallest) element, or of the first NaN; int64."""
+        raise NotImplementedError
+
+    def argsort(self, x: Array, out: Array) -> None:
+        """out = the places of the elements of x (n,) float64 in ascending order, int64.
+
+        Equal ones stay in their order. Of the CPU alone.
+        """
+        raise NotImplementedError
+
+    def random(
+        self, array: Array, kind: str, seed: int, counter: int, low: int = 0, high: int = 0
+    ) -> None:
+        """Fills an Array: 'uniform' in [0, 1), 'normal', or 'integers' from low to high - 1.
+
+        Element i depends on seed, counter and i alone.
+        """
+        raise NotImplementedError
+
+    def side_by_side(self, function: Any, count: int, work: int) -> None:
+        """function(k, a, b) for the k-th range of a to b - 1 within count, perhaps at once.
+
+        work: in elements: little work is not cut. The function calls this device and makes no
+        Arrays but views.
+        """
+        raise NotImplementedError
+
+    def parts(self, count: int, work: int) -> int:
+        """How many ranges side_by_side makes of the same arguments."""
+        raise NotImplementedError
+
+    def unfold(self, x: Array, out: Array, window: Any) -> None:
+        """out = the windows of x as columns, 0 where they overhang.
+
+        x (images, channels, h, w) is contiguous; out (images, channels * elements of a window,
+        windows of an image) is so along its last axis. `window`: see `cpu.window.Window`.
+        """
+        raise NotImplementedError
+
+    def fold(self, columns: Array, out: Array, window: Any) -> None:
+        """out = the sum of columns at the places they were unfolded from: the adjoint of unfold."""
+        raise NotImplementedError
+
+    def convolves(self, what: str, dtype: DType, shape: tuple, kernels: tuple, window: Any) -> bool:
+        """Whether the device convolves without unfolding, and that takes no longer.
+
+        what: "output" (`convolve`), "input" (`convolve_back`) or "kernels" (`correlate`). shape: of
+        the images (n, c, h, w); kernels: (o, c / groups, kh, kw). False: of none.
+        """
+        return False
+
+    def convolve(self, x: Array, w: Array, bias: Array | None, out: Array, window: Any) -> None:
+        """out (n, o, oh, ow) = the cross-correlation of x (n, c, h, w) with w, plus bias (o,)."""
+        raise NotImplementedError
+
+    def convolve_back(self, g: Array, w: Array, out: Array, window: Any) -> None:
+        """out (n, c, h, w) = the gradient of x, of g (n, o, oh, ow): the adjoint in x."""
+        raise NotImplementedError
+
+    def correlate(self, g: Array, x: Array, out: Array, window: Any) -> None:
+        """out (o, c, kh, kw) = the gradient of w: the adjoint in w."""
+        raise NotImplementedError
+
+    def largest(self, x: Array, out: Array, window: Any) -> None:
+        """out = where in the flattened x the first largest element of each window lies, int64.
+
+        A NaN counts as the largest. x (images, channels, h, w), out (images, channels, oh, ow).
+        """
+        raise NotImplementedError
+
+    def update(self, update, rows: Sequence[tuple], values: dict) -> None:
+        """One step of a formulas.Update, for parameters of one dtype.
+
+        rows: (p, g, slots, steps) of each, contiguous; steps: float64, or None. values: {symbol:
+        number} of the hyperparameters. This and the two that follow the CPU lacks: it has tables
+        of addresses (`devices/cpu/updates.py`).
+        """
+        raise NotImplementedError
+
+    def squares(self, arrays: Sequence[Array]) -> list:
+        """The sum of squares of each of contiguous Arrays of one dtype, as floats."""
+        raise NotImplementedError
+
+    def scale(self, arrays: Sequence[Array], factors: Sequence[float]) -> None:
+        """Multiplies contiguous Arrays of one dtype by a float each."""
+        raise NotImplementedError
+
+    def from_numpy(self, data, dtype: DType) -> Array:
+        """A new Array with a copy of an ndarray."""
+        raise NotImplementedError
+
+    def item(self, x: Array) -> Any:
+        """The one element, as a Python number."""
+        raise NotImplementedError
+
+    def share(self, x: Array) -> Array:
+        """clone(): copy-on-write where that is possible."""
+        raise NotImplementedError
+
+    def copy_buffer(self, old):
+        """A Buffer with the same bytes."""
+        raise NotImplementedError
+
+    # -- what every device does in the same way: copies are programs of one input -----------------
+
+    def copy(self, source, out):
+        """out[...] = source, broadcast and converted; source may be a Python number."""
+        self.elementwise(IDENTITY, (source,), (out,))
+
+    def fill(self, out, value):
+        """out[...] = value, a Python number."""
+        self.copy(value, out)
+
+    def contiguous(self, x):
+        """x itself if its elements lie in C order, else a copy that does."""
+        return x if x.is_contiguous else self.convert(x, x.dtype)
+
+    def convert(self, x, dtype):
+        """A contiguous copy in another dtype."""
+        out = self.empty(x.shape, dtype)
+        self.copy(x, out)
+        return out
+
+    def prepare_write(self, array, place=None):
+        """Before every in-place write: bumps the version, un-shares a copy-on-write Buffer."""
+        prepare_write(array, self.copy_buffer, place)

@@ -13,8 +13,8 @@ from minigrad.nn import copies, state
 from minigrad.nn.ownership import changes
 from minigrad.nn.registry import Registry
 from minigrad.ops.devices import one_target
-from minigrad.tape.backward import Handle
 from minigrad.tape.groups import regroup
+from minigrad.tape.hooks import Handle
 from minigrad.tape.writes import written
 
 _hooked = set()  # not empty once any module has had a hook: till then calls need not look for one

@@ -8,6 +8,7 @@ after the whole pass, so an error leaves it as it was.
 import time
 from operator import attrgetter, length_hint
 
+from minigrad.arguments import flag
 from minigrad.array.array import Array
 from minigrad.devices.backend import device_of
 from minigrad.errors import (
@@ -17,27 +18,36 @@ from minigrad.errors import (
     GradientError,
     GraphCycleError,
     GraphFreedError,
-    InPlaceError,
     SeamError,
     ShapeError,
 )
 from minigrad.formulas.expression import Program, symbol
 from minigrad.memory.interrupts import ready, uninterrupted
 from minigrad.seams import seams
-from minigrad.tape import variable as variable_module
 from minigrad.tape.modes import enable_grad, no_grad, state
 from minigrad.tape.node import Node
 from minigrad.tape.probe import run_as
 from minigrad.tape.variable import Variable
 from minigrad.tape.versions import check, entrusted, given_back, lent, raise_modified
-from minigrad.tape.writes import hooked
 
 ADD = Program(["a", "b"], [symbol("a") + symbol("b")])
 _serial = attrgetter("serial")
 
 
-def run_backward(root, dy, retain_graph, create_graph):
-    """Variable.backward."""
+def backward(root, dy=None, retain_graph=False, create_graph=False):
+    """Adds d(self)/d(leaf), times dy, to `.grad` of every leaf that requires gradients.
+
+    Frees what the graph saved: a second backward raises GraphFreedError.
+
+    Args:
+        dy: upstream gradient, of self's shape; left out, 1 for a self of one element.
+        retain_graph: keep the saved values for another backward.
+        create_graph: make the gradients part of a graph, for higher derivatives.
+    """
+    if retain_graph is not False:
+        retain_graph = flag("backward", "retain_graph", retain_graph)
+    if create_graph is not False:
+        create_graph = flag("backward", "create_graph", create_graph)
     if state.watchers:
         run_as("backward", _run_backward, root, dy, retain_graph, create_graph)
     else:
@@ -491,70 +501,4 @@ def run_hooks(hooks, g):
     return given_back(grad, given, g)
 
 
-class Handle:
-    """Removes a hook: `handle.remove()`. is_lasting: of a Module or a leaf, not of one graph."""
-
-    def __init__(self, hooks, key, is_lasting=True):
-        self._hooks, self._key, self._is_lasting = hooks, key, is_lasting
-
-    @uninterrupted
-    def remove(self):
-        """Takes the hook away; doing so twice is fine."""
-        if self._hooks.pop(self._key, None) is not None and self._is_lasting:
-            hooked()
-
-    def __enter__(self):
-        return self
-
-    @uninterrupted
-    def __exit__(self, *error):
-        self.remove()
-
-
-def _callable(name, hook):
-    if not callable(hook):
-        raise ArgumentTypeError(f"{name}: wanted a function", f"{hook!r:.60}")
-
-
-def register_hook(x, hook):
-    """Variable.register_hook."""
-    _callable("register_hook", hook)
-    if not x.requires_grad:
-        raise GradientError("register_hook: this Variable gets no gradient", x.describe())
-    owner = x.node or x
-    if owner.hooks is None:
-        owner.hooks = {}
-    key = object()
-    owner.hooks[key] = hook
-    if owner is x:
-        hooked()
-    return Handle(owner.hooks, key, is_lasting=owner is x)
-
-
-def register_post_accumulate_hook(x, hook):
-    """Variable.register_post_accumulate_hook: for leaves."""
-    _callable("register_post_accumulate_hook", hook)
-    if x.node is not None or not x.requires_grad:
-        raise GradientError(
-            "register_post_accumulate_hook: wanted a leaf that requires gradients", x.describe()
-        )
-    if x.post_hooks is None:
-        x.post_hooks = {}
-    key = object()
-    x.post_hooks[key] = hook
-    hooked()
-    return Handle(x.post_hooks, key)
-
-
-def check_write(x, what):
-    """Variable.write_check."""
-    if state.recording and x.requires_grad and x.node is None:
-        raise InPlaceError(
-            f"{what}: in-place writes to a leaf that requires gradients cannot be recorded",
-            x.describe(),
-            "write inside `with mg.no_grad():`, or out of place",
-        )
-
-
-for _name in ("run_backward", "register_hook", "register_post_accumulate_hook", "check_write"):
-    setattr(variable_module.from_backward, _name, globals()[_name])
+Variable.backward = backward  # a method that needs Variables, so that it stands here

@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minigrad.arguments import flag
 from minigrad.array.array import Array
 from minigrad.devices.backend import device_of, values
-from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, ShapeError
+from minigrad.errors import (
+    ArgumentTypeError,
+    DeviceError,
+    DTypeError,
+    GradientError,
+    InPlaceError,
+    ShapeError,
+)
 from minigrad.formulas.expression import Flows
 from minigrad.hints import missing
 from minigrad.seams import seams
+from minigrad.tape import hooks as gradient_hooks
 from minigrad.tape import interop
+from minigrad.tape.modes import state
 from minigrad.tape.node import place_line
 
 FUNCTIONS: set = set()  # of minigrad, not all of them methods: their names, from the table of ops
@@ -59,7 +67,8 @@ class Variable(Flows):
             hint = f"x = x.{attribute[:-1]}(...): few methods write in place"
         raise missing("Variable", attribute, "'Variable' has no attribute", hint)
 
-    if TYPE_CHECKING:  # installed by minigrad.ops.table
+    if TYPE_CHECKING:  # installed by tape.backward and ops.table
+        backward: Any
 
         def __add__(self, other: Any) -> Any: ...
         def __radd__(self, other: Any) -> Any: ...
@@ -186,36 +195,17 @@ class Variable(Flows):
 
     # -- gradients -----------------------------------------------------------------------------
 
-    def backward(self, dy=None, retain_graph=False, create_graph=False):
-        """Adds d(self)/d(leaf), times dy, to `.grad` of every leaf that requires gradients.
-
-        Frees what the graph saved: a second backward raises GraphFreedError.
-
-        Args:
-            dy: upstream gradient, of self's shape; left out, 1 for a self of one element.
-            retain_graph: keep the saved values for another backward.
-            create_graph: make the gradients part of a graph, for higher derivatives.
-        """
-        if retain_graph is not False:
-            retain_graph = flag("backward", "retain_graph", retain_graph)
-        if create_graph is not False:
-            create_graph = flag("backward", "create_graph", create_graph)
-        from_backward.run_backward(self, dy, retain_graph, create_graph)
-
-    def register_hook(self, hook):
-        """Calls hook(grad) when this gradient is complete, before it moves on; returns a handle.
-
-        A hook that returns a Variable of the same shape replaces the gradient. Hooks run in order.
-        """
-        return from_backward.register_hook(self, hook)
-
-    def register_post_accumulate_hook(self, hook):
-        """Calls hook(leaf) after its `.grad` was updated; returns a handle with `.remove()`."""
-        return from_backward.register_post_accumulate_hook(self, hook)
+    register_hook = gradient_hooks.register_hook
+    register_post_accumulate_hook = gradient_hooks.register_post_accumulate_hook
 
     def write_check(self, what):
         """Raises InPlaceError if writing in place now would falsify or escape autograd."""
-        from_backward.check_write(self, what)
+        if state.recording and self._requires_grad and self.node is None:
+            raise InPlaceError(
+                f"{what}: in-place writes to a leaf that requires gradients cannot be recorded",
+                self.describe(),
+                "write inside `with mg.no_grad():`, or out of place",
+            )
 
     # -- looking -------------------------------------------------------------------------------
 
@@ -242,17 +232,6 @@ class Variable(Flows):
         """One line for error messages."""
         name = f" '{self.name}'" if self.name else ""
         return f"{self.dtype}{list(self.shape)}{name}"
-
-
-class _FromBackward:
-    """What `tape.backward` does for Variable: set when that module is loaded."""
-
-    run_backward = register_hook = register_post_accumulate_hook = check_write = staticmethod(
-        lambda *a: None
-    )
-
-
-from_backward = _FromBackward()
 
 
 def written_line(array: Array):

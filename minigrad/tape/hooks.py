@@ -1,0 +1,63 @@
+"""Functions that a Variable calls on its gradient, and the handles that remove them."""
+
+from minigrad.errors import ArgumentTypeError, GradientError
+from minigrad.memory.interrupts import uninterrupted
+from minigrad.tape.writes import hooked
+
+
+class Handle:
+    """Removes a hook: `handle.remove()`. is_lasting: of a Module or a leaf, not of one graph."""
+
+    def __init__(self, hooks, key, is_lasting=True):
+        self._hooks, self._key, self._is_lasting = hooks, key, is_lasting
+
+    @uninterrupted
+    def remove(self):
+        """Takes the hook away; doing so twice is fine."""
+        if self._hooks.pop(self._key, None) is not None and self._is_lasting:
+            hooked()
+
+    def __enter__(self):
+        return self
+
+    @uninterrupted
+    def __exit__(self, *error):
+        self.remove()
+
+
+def _callable(name, hook):
+    if not callable(hook):
+        raise ArgumentTypeError(f"{name}: wanted a function", f"{hook!r:.60}")
+
+
+def register_hook(x, hook):
+    """Calls hook(grad) when this gradient is complete, before it moves on; returns a handle.
+
+    A hook that returns a Variable of the same shape replaces the gradient. Hooks run in order.
+    """
+    _callable("register_hook", hook)
+    if not x.requires_grad:
+        raise GradientError("register_hook: this Variable gets no gradient", x.describe())
+    owner = x.node or x
+    if owner.hooks is None:
+        owner.hooks = {}
+    key = object()
+    owner.hooks[key] = hook
+    if owner is x:
+        hooked()
+    return Handle(owner.hooks, key, is_lasting=owner is x)
+
+
+def register_post_accumulate_hook(x, hook):
+    """Calls hook(leaf) after its `.grad` was updated; returns a handle with `.remove()`."""
+    _callable("register_post_accumulate_hook", hook)
+    if x.node is not None or not x.requires_grad:
+        raise GradientError(
+            "register_post_accumulate_hook: wanted a leaf that requires gradients", x.describe()
+        )
+    if x.post_hooks is None:
+        x.post_hooks = {}
+    key = object()
+    x.post_hooks[key] = hook
+    hooked()
+    return Handle(x.post_hooks, key)

@@ -123,6 +123,14 @@ def test_design_shows_the_layers_that_the_linter_holds():
     assert shown == held
 
 
+def test_readme_shows_imports_as_the_linter_holds_them():
+    block = re.search(r"```\n(  cli .*?)```", read("README.md"), flags=re.DOTALL)[1]
+    rows = [re.split(r"\s{2,}", line.strip()) for line in block.splitlines()]
+    contracts = tomllib.loads(read("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    shown = [layer for names, *_ in rows for layer in names.split(" > ")]
+    assert shown == [layer for layer in contracts[0]["layers"] if layer in shown]
+
+
 def test_semantics_numbers_its_promises_without_gaps():
     numbers = re.findall(r"^(\d+)\. \*\*", read("docs/semantics.md"), flags=re.MULTILINE)
     assert [int(number) for number in numbers] == list(range(1, 52))

@@ -62,6 +62,9 @@ class Bin(list):
         super().__init__()
         self.pool, self.nbytes = pool, nbytes
 
+    def grown(self, buffer):
+        """Called with a buffer that the pool made because the bin was empty."""
+
 
 class Outside(Bin):
     """Where buffers over memory of others go when they are released: nowhere."""
@@ -71,29 +74,6 @@ class Outside(Bin):
 
     def append(self, buffer):
         buffer.segment = None  # lets go of the owner
-
-
-class WatchedBin(Bin):
-    """A bin while somebody watches: every take and release is reported, freed bytes are poisoned.
-
-    Bins change class when watching begins and ends, so that nothing is paid while nobody looks.
-    """
-
-    __slots__ = ()
-
-    @uninterrupted
-    def pop(self, index=-1):
-        try:
-            buffer = super().pop(index)
-        except IndexError:  # another thread was quicker
-            return self.pool.grow(self, self.nbytes)
-        self.pool.report("alloc", buffer)
-        return buffer
-
-    @uninterrupted
-    def append(self, buffer):
-        self.pool.report("free", buffer)
-        super().append(buffer)
 
 
 class Segment:

@@ -67,6 +67,33 @@ class PoliteLock:
         self.__init__()
 
 
+class LocksOf:
+    """The locks of some objects, `.lock` of each, as one lock for `hold`."""
+
+    def __init__(self, owners):
+        self.owners, self.taken = owners, threading.local()
+
+    def acquire(self, timeout):
+        """Takes all or none; whether it did."""
+        self.taken.locks = []
+        until = time.monotonic() + timeout
+        for owner in list(self.owners):
+            if not owner.lock.acquire(timeout=max(0.0, until - time.monotonic())):
+                self.release()
+                return False
+            self.taken.locks.append(owner.lock)
+        return True
+
+    def release(self):
+        """Lets go of what this thread took."""
+        while self.taken.locks:
+            self.taken.locks.pop().release()
+
+    def _at_fork_reinit(self):
+        for owner in self.owners:
+            owner.lock = threading.RLock()
+
+
 class _Taken(threading.local):
     """What this thread took, and whether Ctrl-C came meanwhile."""
 

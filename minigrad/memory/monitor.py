@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from minigrad.arguments import whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, MinigradError
-from minigrad.memory.buffer import blocks
+from minigrad.memory.buffer import Bin, blocks
 from minigrad.memory.interrupts import uninterrupted
 
 POISON = 0xFF  # every byte set: NaN as a float, -1 as a signed integer, 255 as uint8 or bool
@@ -146,6 +146,61 @@ def snapshot(device="cpu"):
     }
 
 
+class WatchedBin(Bin):
+    """A bin while somebody watches: every take and release is reported.
+
+    Bins change class when watching begins and ends, so that nothing is paid while nobody looks.
+    """
+
+    __slots__ = ()
+
+    def report(self, kind, buffer):
+        """Tells the watchers."""
+        for watcher in tuple(self.pool.watchers):
+            watcher(kind, buffer)
+
+    def grown(self, buffer):
+        """A take, too."""
+        self.report("alloc", buffer)
+
+    @uninterrupted
+    def pop(self, index=-1):
+        try:
+            buffer = super().pop(index)
+        except IndexError:  # another thread was quicker
+            return self.pool.grow(self, self.nbytes)
+        self.report("alloc", buffer)
+        return buffer
+
+    @uninterrupted
+    def append(self, buffer):
+        self.report("free", buffer)
+        super().append(buffer)
+
+
+@uninterrupted
+def watch(pool, watcher):
+    """Calls watcher(kind, buffer) for every alloc and free of a pool until `unwatch`."""
+    with pool.lock:
+        pool.watchers.append(watcher)
+        _change_bins(pool, WatchedBin)
+
+
+@uninterrupted
+def unwatch(pool, watcher):
+    """Ends `watch`."""
+    with pool.lock:
+        pool.watchers.remove(watcher)
+        if not pool.watchers:
+            _change_bins(pool, Bin)
+
+
+def _change_bins(pool, kind):
+    pool.bin_type = kind
+    for home in pool.bins.values():
+        home.__class__ = kind
+
+
 class Event(NamedTuple):
     """One alloc or free. `bytes` is positive; `current_bytes` is the device's total after it."""
 
@@ -174,7 +229,7 @@ class timeline:
 
     @uninterrupted
     def __enter__(self):
-        pool_of(self.device).watch(self._record)
+        watch(pool_of(self.device), self._record)
         probe.watch(+1)
         self._names, self._numbers = {}, itertools.count()
         return self
@@ -182,7 +237,7 @@ class timeline:
     @uninterrupted
     def __exit__(self, *error):
         probe.watch(-1)
-        pool_of(self.device).unwatch(self._record)
+        unwatch(pool_of(self.device), self._record)
 
     def _record(self, kind, buffer):
         pool = buffer.pool
@@ -298,12 +353,12 @@ class poison(contextlib.ContextDecorator):
 
     @uninterrupted
     def __enter__(self):
-        pool_of(self.device).watch(_fill)
+        watch(pool_of(self.device), _fill)
         return self
 
     @uninterrupted
     def __exit__(self, *error):
-        pool_of(self.device).unwatch(_fill)
+        unwatch(pool_of(self.device), _fill)
 
 
 def _fill(kind, buffer):

@@ -10,22 +10,12 @@ system.
 import bisect
 import ctypes
 import threading
-import time
 import weakref
 
 from minigrad.arguments import number
 from minigrad.errors import OutOfMemoryError
-from minigrad.memory.buffer import (
-    ALIGNMENT,
-    Bin,
-    Buffer,
-    Outside,
-    Segment,
-    WatchedBin,
-    blocks,
-    round_up,
-)
-from minigrad.memory.forks import Held, hold
+from minigrad.memory.buffer import ALIGNMENT, Bin, Buffer, Outside, Segment, blocks, round_up
+from minigrad.memory.forks import Held, LocksOf, hold
 from minigrad.memory.interrupts import ready, uninterrupted
 
 SMALL = 1 << 20  # requests up to here share segments; larger ones get a segment of their own
@@ -33,39 +23,8 @@ SMALL_SEGMENT = 2 << 20
 LONGEST_WAIT = 1.0  # seconds, that a fork waits for threads inside a pool
 MOST_BINS = 4096  # remembered request sizes; more than any fixed-shape program uses
 
-
 _pools = weakref.WeakSet()
-
-
-class _AllLocks:
-    """Those of all pools, to be held over a fork: their lists are changed in several steps."""
-
-    def __init__(self):
-        self.taken = threading.local()
-
-    def acquire(self, timeout):
-        """Takes all or none; whether it did."""
-        self.taken.locks = []
-        until = time.monotonic() + timeout
-        for pool in list(_pools):
-            if not pool.lock.acquire(timeout=max(0.0, until - time.monotonic())):
-                self.release()
-                return False
-            self.taken.locks.append(pool.lock)
-        return True
-
-    def release(self):
-        """Lets go of what this thread took."""
-        while self.taken.locks:
-            self.taken.locks.pop().release()
-
-    def _at_fork_reinit(self):
-        """In the child of a fork that did not wait any longer."""
-        for pool in _pools:
-            pool._renew_lock()
-
-
-hold(Held(_AllLocks(), LONGEST_WAIT))
+hold(Held(LocksOf(_pools), LONGEST_WAIT))  # their lists are changed in several steps
 
 
 class Pool:
@@ -76,23 +35,20 @@ class Pool:
     fills memory, for poison.
     """
 
-    def __init__(self, device, allocate, name_holders=None, memset=ctypes.memset):
+    def __init__(self, device, allocate, memset=ctypes.memset):
         self.device, self.allocate, self.memset = device, allocate, memset
         self.bins, self.homes = {}, {}  # by rounded size; by requested size
         self.free = {True: [], False: []}  # is_small -> sorted (nbytes, address, Buffer)
         self.segments = []
         self.limit = None
-        self.watchers = []
+        self.bin_type, self.watchers = Bin, []  # for `monitor.watch`
         self.current_bytes = self.peak_bytes = self.reserved_bytes = 0
         self.allocated_bytes = self.takes = 0  # since the start
         self.system_allocations = self.retries = self.ooms = 0
-        self.name_holders = name_holders or (lambda buffers: [])
-        self._renew_lock()
-        _pools.add(self)
-
-    def _renew_lock(self):
+        self.name_holders = lambda buffers: []  # set by `monitor.register_pool`
         # for all but the short way: pop from a bin and append to it are steps that nobody divides
         self.lock = threading.RLock()
+        _pools.add(self)
 
     @uninterrupted
     def take(self, requested):
@@ -132,9 +88,7 @@ class Pool:
         with self.lock:
             home = self.bins.get(nbytes)
             if home is None:
-                home = self.bins[nbytes] = Bin(self, nbytes)
-                if self.watchers:
-                    home.__class__ = WatchedBin
+                home = self.bins[nbytes] = self.bin_type(self, nbytes)
             if len(self.homes) >= MOST_BINS:
                 self.homes.clear()
             self.homes[requested] = home
@@ -150,24 +104,14 @@ class Pool:
     def _grow(self, home, requested):
         nbytes = home.nbytes
         buffer = self._best_fit(nbytes)
-        if buffer is None and self._binned_bytes(at_most=nbytes) >= nbytes:
+        if buffer is None and sum(b.nbytes * len(b) for b in self.bins.values()) >= nbytes:
             self.flush()
             buffer = self._best_fit(nbytes)
         if buffer is None:
             buffer = self._from_system(nbytes, requested)
-        buffer.home, buffer.state = home, "bin"
-        buffer.requested = requested
-        if self.watchers:
-            self.report("alloc", buffer)
+        buffer.home, buffer.state, buffer.requested = home, "bin", requested
+        home.grown(buffer)
         return buffer
-
-    def _binned_bytes(self, at_most):
-        total = 0
-        for home in self.bins.values():
-            total += home.nbytes * len(home)
-            if total >= at_most:
-                break
-        return total
 
     def _best_fit(self, nbytes):
         """The smallest free block that fits; what is left over stays free."""
@@ -289,25 +233,3 @@ class Pool:
             nbytes = number("set_limit", "nbytes", nbytes, 0.0)
         self.trim()
         self.limit = None if nbytes is None else int(nbytes)
-
-    @uninterrupted
-    def watch(self, watcher):
-        """Calls watcher(kind, buffer) for every alloc and free until `unwatch`."""
-        with self.lock:
-            self.watchers.append(watcher)
-            for home in self.bins.values():
-                home.__class__ = WatchedBin
-
-    @uninterrupted
-    def unwatch(self, watcher):
-        """Ends `watch`."""
-        with self.lock:
-            self.watchers.remove(watcher)
-            if not self.watchers:
-                for home in self.bins.values():
-                    home.__class__ = Bin
-
-    def report(self, kind, buffer):
-        """Tells the watchers."""
-        for watcher in tuple(self.watchers):
-            watcher(kind, buffer)

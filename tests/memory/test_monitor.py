@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.memory.monitor import Event, Probe, probe, register_probe
+from minigrad.memory import monitor
+from minigrad.memory.monitor import Event, Probe, register_probe
 from minigrad.tape.modes import state
 
 
@@ -176,7 +177,7 @@ def test_probe_registered_late_takes_over_open_blocks():
         def watch(self, delta):
             self.deltas.append(delta)
 
-    early, late, real = Probe(), Late(), probe
+    early, late, real = Probe(), Late(), monitor.probe
     try:
         register_probe(early)
         early.watch(2)

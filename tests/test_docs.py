@@ -14,7 +14,12 @@ import minigrad as mg
 from minigrad.devices.gpu import compiler
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "benchmarks" / "results").glob("*.md")),
+]
 
 
 def read(name):
@@ -78,7 +83,7 @@ def test_readme_script_runs_in_the_simulator_as_the_readme_says(tmp_path):
     assert device == "simt"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_links_lead_to_files_that_exist(page):
     prose = re.sub(r"(?s)```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"))
     targets = re.findall(r"\]\(([^)#]+)[^)]*\)", prose)
@@ -161,7 +166,7 @@ def test_public_name_exists(name):
 def test_pages_run_modules_that_exist():
     pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     modules = set(re.findall(r"python -m ([a-z_.0-9]+\w)", pages))
-    assert {"benchmarks.gpu", "tests.simt.page"} <= modules
+    assert {"benchmarks.gpu", "tests.pages"} <= modules
     runnable = {
         name
         for name in modules

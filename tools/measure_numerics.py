@@ -1,12 +1,10 @@
-"""Measure the elementary functions of generated kernels; write the tables of ``docs/numerics.md``.
+"""Measure the elementary functions of generated kernels, random numbers and sums.
 
     python tools/measure_numerics.py            print the tables
-    python tools/measure_numerics.py --write    put them into docs/numerics.md, between its marks
-    python tools/measure_numerics.py --sums     only the table of sums, with or without --write
+    python tools/measure_numerics.py --write    write benchmarks/results/numerics.md and sums.md
+    python tools/measure_numerics.py --sums     only sums.md, with or without --write
 
-Errors are in units in the last place of the result, against the same function in a wider type
-(float64 for float32, long double for float64; erf in float64 against math.erf). Times are
-nanoseconds per element of one call over 65,536 elements on one core, the best of 100.
+Both pages of results say what their numbers are.
 """
 
 import math
@@ -23,8 +21,23 @@ import numpy as np
 import minigrad as mg
 from minigrad.devices import loader
 
-PAGE = pathlib.Path(__file__).parents[1] / "docs" / "numerics.md"
-MARKS = "<!-- {}: begin -->", "<!-- {}: end -->"
+RESULTS = pathlib.Path(__file__).parents[1] / "benchmarks" / "results"
+HEADS = {
+    "numerics": """# Elementary functions and random numbers, measured
+
+Written by `python tools/measure_numerics.py --write`; [numerics.md](../../docs/numerics.md)
+explains them. Errors are in units in the last place of the result, one half is the least possible;
+they are against the same function in a wider type (float64 for float32, long double for float64;
+erf in float64 against math.erf). Times are in nanoseconds, of one call over {n:,} elements in cache
+on one core, the best of {rounds}. "`math.*` in a kernel" is the same loop with the C library's
+function.
+""",
+    "sums": """# Sums, measured
+
+Written by `python tools/measure_numerics.py --sums --write`; [numerics.md](../../docs/numerics.md)
+explains them. Relative errors of sums of n times float32 0.1, and of variances.
+""",
+}
 TYPES = {"f4": np.dtype(np.float32), "f8": np.dtype(np.float64)}
 N_TIMED, N_CHECKED, ROUNDS = 65_536, 1_000_000, 100
 RANDOM = {  # NumPy's own generator for the same numbers
@@ -207,18 +220,15 @@ def main() -> None:
     machine = f"{platform.system()} {platform.machine()}, {processor}, Python {sys.version_info[0]}"
     machine += f".{sys.version_info[1]}, Numba {numba.__version__}, NumPy {np.__version__}"
     measured = f"Measured on {machine}."
-    tables = {"sums": [measured, "", *sums_table()]}
+    tables = {"sums": sums_table()}
     if "--sums" not in sys.argv:
-        tables["measured"] = [measured, "", *functions_table(), "", *random_table()]
+        tables["numerics"] = [*functions_table(), "", *random_table()]
     for name, lines in tables.items():
-        text = "\n".join(lines)
+        head = HEADS[name].format(n=N_TIMED, rounds=ROUNDS)
+        text = "\n".join([head, measured, "", *lines, ""])
         print(text)
         if "--write" in sys.argv:
-            page = PAGE.read_text(encoding="utf-8")
-            begin, end = (mark.format(name) for mark in MARKS)
-            head, rest = page.split(begin)
-            _, tail = rest.split(end)
-            PAGE.write_text(f"{head}{begin}\n{text}\n{end}{tail}", encoding="utf-8")
+            (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

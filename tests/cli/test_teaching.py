@@ -6,17 +6,12 @@ from pathlib import Path
 import pytest
 
 from minigrad.cli.main import make_parser
-from minigrad.course import plans
 from minigrad.course.source import Source
 from minigrad.grader.folder import known_stems, load_lesson
+from tests.cli import plans
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
-
-
-def test_tables_are_what_the_lessons_say():
-    """If this fails: python -m minigrad.course.plans --write."""
-    assert plans.filled(PAGE, Source(ROOT)) == PAGE
 
 
 def test_every_lesson_is_in_the_table_with_the_sum_of_its_minutes():

@@ -1,4 +1,4 @@
-"""docs/compile.md: `python -m tests.compiler.compile_page --write` writes it, or it is printed."""
+"""docs/compile.md: prose, and what the compiler prints."""
 
 import functools
 import inspect
@@ -22,10 +22,8 @@ from minigrad.compiler.passes.sketch import Sketch, view
 from minigrad.compiler.report.report import ProgramReport
 from minigrad.errors import MinigradError
 from tests.compiler import page_steps as examples
-from tests.pages import filled, write_or_print
+from tests.pages import NOTE, filled
 
-ROOT = pathlib.Path(__file__).parents[2]
-PATH = ROOT / "docs" / "compile.md"
 PROSE = pathlib.Path(__file__).parent / "compile_page.md"
 SECONDS = re.compile(r"^compiled in +.*\n(?: {18}.*\n)*", re.MULTILINE)  # they differ by machine
 
@@ -172,8 +170,4 @@ def text():
         f.__name__: (lambda f=f: error_of(f))
         for f in (examples.branch, examples.changed, examples.kept, examples.donated)
     }
-    return filled(PROSE.read_text(encoding="utf-8"), **names)
-
-
-if __name__ == "__main__":
-    write_or_print(PATH, text())
+    return filled(PROSE.read_text(encoding="utf-8"), note=NOTE, **names)

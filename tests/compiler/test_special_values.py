@@ -68,12 +68,6 @@ def test_the_comparison_sees_what_it_should():
     assert not agree(x, y).any()
 
 
-def test_the_page_is_fresh():
-    assert special.PATH.read_text(encoding="utf-8") == special.text(), (
-        "python -m tests.ops.special --write"
-    )
-
-
 @pytest.mark.parametrize("dtype", special.DTYPES)
 def test_gradients_by_fused_kernels_equal_those_through_a_graph(dtype):
     for p in special.problems(dtype):

@@ -1,4 +1,4 @@
-"""What a hostile or broken file may try; `python -m tests.grader.attacks` prints the table.
+"""What a hostile or broken file may try, and docs/generated/attacks.md, which says so.
 
 A victim is an exercise and how a solution of it looks. Each attack is written for every victim by
 its `source(victim)`; its row names the message's key for plain and for engine exercises.
@@ -6,9 +6,10 @@ its `source(victim)`; its row names the message's key for plain and for engine e
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from tests.pages import NOTE
 
 HEAD = "import numpy as np\n\n\n"
 
@@ -263,8 +264,8 @@ ATTACKS: dict[str, Attack] = {
         lambda victim: f"def {victim.name}(f, x):\n    return 0.0\n", "raised"
     ),
 }
-# Of these only the first is tried, and under another user: where the guard failed, they would
-# bring down whoever grades.
+# These are tried under another user alone: the guard does not hold them, and they would bring down
+# whoever grades.
 DANGEROUS: dict[str, Attack] = {
     "fork bomb around the guard": Attack(
         body(
@@ -282,24 +283,62 @@ DANGEROUS: dict[str, Attack] = {
 }
 
 
-def main() -> int:
-    """Grade every attack on both victims and print the table as Markdown."""
-    from minigrad.grader.launcher import Server
-    from tests.grader.test_attacks import grade_attack, with_short_limits
+# the message's key: what the learner is told
+TOLD = {
+    "answer_used": "the engine's own answer was used",
+    "closed": "this is closed while an exercise is graded",
+    "exit": "the process ended itself",
+    "garbled": "the process answered with something else than a value",
+    "import": "this import is closed here",
+    "imports_minigrad": "minigrad is not to be used here",
+    "input": "input() cannot be used here",
+    "killed": "the process was killed",
+    "memory": "MemoryError",
+    "missing": "no such name",
+    "none": "the answer is None",
+    "not_variable": "the answer is no Variable",
+    "output": "too much was printed",
+    "raised": "the code raised an error",
+    "recursion": "RecursionError",
+    "syntax": "SyntaxError",
+    "time": "no answer in time",
+    "type": "the answer is of a wrong type",
+    "value": "the answer is wrong",
+}
+PAGE = """# What a file may try
 
-    lines = ["| the file | plain: points, and what is said | engine: the same |", "|---|---|---|"]
-    with Server() as server, with_short_limits():
-        for name in ATTACKS:
-            cells = []
-            for victim in (PLAIN, ENGINE):
-                result = grade_attack(server, name, victim)
-                failure = result.first_failure
-                said = failure.message.got if failure and failure.message else "full marks"
-                cells.append(f"{result.points}; {said.splitlines()[0][:90]}".replace("|", "/"))
-            lines.append(f"| {name} | {' | '.join(cells)} |")
-    sys.stdout.write("\n".join(lines) + "\n")
-    return 0
+{note}
+
+Each file below is graded as an answer to a plain exercise, which may not use minigrad, and to one
+that needs the engine. `tests/grader/test_attacks.py` holds each to a score of 0, and to the message
+that its row names: which of several comes depends on the system, or on how the exercise asks.
+`tests/grader/test_hostile_folder.py` does the same for folders that bring a `conftest.py`,
+`pytest.ini`, `numpy.py` and their like: `minigrad check` never sees them, and pytest refuses the
+folder where it would obey them.
+
+| the file | a plain exercise says | one that needs the engine |
+|---|---|---|
+{attacks}
+
+What is not stopped under the same user: code that calls the C library through `ctypes`, past the
+audit hook. These are graded where `tests/grader/test_attacks.py` can become another user:
+
+| the file | a plain exercise says |
+|---|---|
+{dangerous}
+"""
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def told(keys: str) -> str:
+    """Return in words what the keys of a row stand for."""
+    return ", or ".join(TOLD[key] for key in keys.split("|"))
+
+
+def text() -> str:
+    """Return the whole page."""
+    attacks = [
+        f"| {name} | {told(attack.key(PLAIN))} | {told(attack.key(ENGINE))} |"
+        for name, attack in ATTACKS.items()
+    ]
+    dangerous = [f"| {name} | {told(attack.plain)} |" for name, attack in DANGEROUS.items()]
+    return PAGE.format(note=NOTE, attacks="\n".join(attacks), dangerous="\n".join(dangerous))

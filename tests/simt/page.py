@@ -1,4 +1,4 @@
-"""docs/simt.md: `python -m tests.simt.page --write` writes it, without --write it is printed."""
+"""docs/simt.md: prose, and what the simulator finds and counts."""
 
 import pathlib
 
@@ -7,11 +7,10 @@ import numpy as np
 from minigrad import cuda
 from minigrad.simt.language import loops
 from minigrad.simt.watch.ordering import MOST_LOGGED
-from tests.pages import filled, write_or_print
+from tests.pages import NOTE, filled
 from tests.simt.faults import FAULTS
 from tests.simt.planted import found, line_of, marked, runs_clean
 
-PATH = pathlib.Path(__file__).parents[2] / "docs" / "simt.md"
 PROSE = pathlib.Path(__file__).with_name("page.md")
 SIDE = 32
 PADDED = SIDE + 1
@@ -78,6 +77,7 @@ def text():
     table, hits, alarms = rows()
     page = filled(
         PROSE.read_text(encoding="utf-8"),
+        note=NOTE,
         error=example(),
         table=table,
         found=hits,
@@ -90,7 +90,3 @@ def text():
         spins=f"{loops.SPIN_LIMIT:,}",
     )
     return page.replace("{planted}", str(len(FAULTS)))
-
-
-if __name__ == "__main__":
-    write_or_print(PATH, text())

@@ -2,7 +2,7 @@
 
 The forms that texts come in: no local memory is left of the arrays that stand for registers, wide
 accesses are where the texts ask for them, and indices are not divided. What holds for every kernel
-that operations launch is in docs/cubins.md.
+that operations launch is in docs/generated/cubins.md.
 """
 
 import re

@@ -1,7 +1,4 @@
-"""Writes the tables of docs/teaching.md: what each lesson takes, and two plans for a class.
-
-    python -m minigrad.course.plans            prints the tables
-    python -m minigrad.course.plans --write    puts them into docs/teaching.md
+"""docs/teaching.md: the page with its tables, what each lesson takes, and two plans for a class.
 
 Minutes and points are summed from the exercises, times and goals are those of the lessons' first
 cells: nothing here can be out of date without a test that says so.
@@ -9,16 +6,16 @@ cells: nothing here can be out of date without a test that says so.
 
 from __future__ import annotations
 
-import argparse
 import json
+import pathlib
 import re
-import sys
 
-from minigrad.course.source import PACKAGE, Source
+from minigrad.course.source import Source
 from minigrad.grader.folder import known_stems, load_lesson
 from minigrad.grader.spec import Lesson
 
-PAGE = PACKAGE.parent / "docs" / "teaching.md"
+ROOT = pathlib.Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "teaching.md"
 BEGIN, END = "<!-- {name}:start -->", "<!-- {name}:end -->"
 
 # What to grade; the rest is practice. The bug hunts are last: they cannot be solved by recall.
@@ -135,23 +132,6 @@ def filled(page: str, source: Source) -> str:
     return page
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Print the tables, or write them."""
-    parser = argparse.ArgumentParser(
-        prog="python -m minigrad.course.plans",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--write", action="store_true", help="write docs/teaching.md")
-    options = parser.parse_args(arguments)
-    source = Source(PACKAGE.parent)
-    if options.write:
-        text = filled(PAGE.read_text(encoding="utf-8"), source)
-        PAGE.write_text(text, encoding="utf-8", newline="\n")
-    else:
-        sys.stdout.write("\n\n".join(tables(source).values()) + "\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def text() -> str:
+    """Return the whole page: the committed prose, with its tables as they are now."""
+    return filled(PAGE.read_text(encoding="utf-8"), Source(ROOT))

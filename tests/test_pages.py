@@ -1,0 +1,34 @@
+"""The generated pages of docs/ are what is generated."""
+
+import pytest
+
+from tests import pages
+
+
+@pytest.mark.parametrize("page", pages.MAKERS)
+def test_page_is_fresh(page):
+    assert pages.is_fresh(page, pages.text(page)), f"docs/{page} is stale: python -m tests.pages"
+
+
+def test_every_page_in_the_folder_is_generated_and_says_so():
+    found = {path.relative_to(pages.DOCS).as_posix(): path for path in pages.DOCS.rglob("*.md")}
+    assert {page for page in found if page.startswith("generated/")} <= set(pages.MAKERS)
+    for page in pages.MAKERS:
+        assert "python -m tests.pages" in found[page].read_text(encoding="utf-8"), page
+
+
+@pytest.mark.parametrize("prose", ["compiler/compile_page.md", "simt/page.md"])
+def test_prose_with_holes_has_short_lines(prose):
+    path = pages.DOCS.parent / "tests" / prose
+    assert max(map(len, path.read_text(encoding="utf-8").splitlines())) <= 101
+
+
+def test_command_writes_what_is_stale_and_nothing_else(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(pages, "DOCS", tmp_path)
+    assert pages.main(["--check", "attacks"]) == 1
+    assert list(tmp_path.iterdir()) == []
+    assert pages.main(["attacks"]) == 0
+    assert [path.name for path in tmp_path.rglob("*.md")] == ["attacks.md"]
+    assert pages.main(["--check", "attacks"]) == 0
+    said = ["docs/generated/attacks.md is not fresh", "docs/generated/attacks.md is written"]
+    assert capsys.readouterr().out.splitlines() == said

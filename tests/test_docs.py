@@ -1,5 +1,6 @@
 """The documents say what is so."""
 
+import functools
 import re
 import statistics
 import subprocess
@@ -20,6 +21,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "benchmarks" / "results").glob("*.md")),
 ]
+BLOCK = r"(?ms)^ *```.*?^ *```$"  # of code
 
 
 def read(name):
@@ -83,11 +85,24 @@ def test_readme_script_runs_in_the_simulator_as_the_readme_says(tmp_path):
     assert device == "simt"
 
 
+@functools.cache
+def anchors(page):
+    """The names by which links lead to the headings of a page."""
+    text = re.sub(BLOCK, "", page.read_text(encoding="utf-8"))
+    headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    plain = [re.sub(r"\]\([^)]*\)|[^\w -]", "", heading) for heading in headings]
+    return {heading.strip().lower().replace(" ", "-") for heading in plain}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_links_lead_to_files_that_exist(page):
-    prose = re.sub(r"(?s)```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"))
-    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", prose)
-    missing = [t for t in targets if "://" not in t and not (page.parent / t).exists()]
+def test_links_lead_to_files_and_headings_that_exist(page):
+    prose = re.sub(f"{BLOCK}|`[^`]*`", "", page.read_text(encoding="utf-8"))
+    missing = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose):
+        target, _, heading = link.partition("#")
+        path = page.parent / target if target else page
+        if "://" not in link and not (path.exists() and (not heading or heading in anchors(path))):
+            missing.append(link)
     assert missing == []
 
 

@@ -1,8 +1,10 @@
 """The generated pages of docs/ are what is generated."""
 
+import inspect
+
 import pytest
 
-from tests import pages
+from tests import api, pages
 
 
 @pytest.mark.parametrize("page", pages.MAKERS)
@@ -15,6 +17,25 @@ def test_every_page_in_the_folder_is_generated_and_says_so():
     assert {page for page in found if page.startswith("generated/")} <= set(pages.MAKERS)
     for page in pages.MAKERS:
         assert "python -m tests.pages" in found[page].read_text(encoding="utf-8"), page
+
+
+@pytest.mark.parametrize("page", api.API)
+def test_everything_public_has_a_docstring(page):
+    found = [entry for entry in api.entries(page) if not entry.value.__doc__]
+    for entry in api.entries(page):
+        members = api.members(entry.value) if inspect.isclass(entry.value) else {}
+        found += [(entry.shown, name) for name, member in members.items() if not member.__doc__]
+    assert found == []
+
+
+def test_docstrings_of_operations_say_shapes():
+    functions = [e for e in api.entries("minigrad") if inspect.isfunction(e.value)]
+    silent = {e.name for e in functions if ".ops." in e.home and "->" not in e.value.__doc__}
+    assert silent == {  # no operations, and their arguments are no arrays
+        "get_default_device", "set_default_device", "kernel",
+        "manual_seed", "get_rng_state", "set_rng_state",
+    }  # fmt: skip
+    assert len(functions) > 100
 
 
 @pytest.mark.parametrize("prose", ["compiler/compile_page.md", "simt/page.md"])

@@ -46,7 +46,7 @@ EVERY = {  # file or folder of tests/: every how many-th case
     "simt/test_machine_types.py": 40, "simt/test_memory.py": 5, "simt/test_races.py": 6,
     "simt/test_counts.py": 3,
     "test_dtypes.py": 6, "test_errors.py": 8, "test_golden.py": 10, "test_golden_special.py": 8,
-    "test_interop.py": 20, "test_lessons.py": 30, "test_one_meaning.py": 20,
+    "test_interop.py": 20, "test_lessons.py": 30, "test_one_meaning.py": 20, "test_pages.py": 7,
     "test_random_programs.py": 60, "test_seams.py": 8, "test_semantics.py": 8,
     "test_argument_types.py": 60, "viz/test_graph.py": 6, "viz/test_layout.py": 3,
 }  # fmt: skip

@@ -244,7 +244,7 @@ def jacobian(f, argnums: int | tuple[int, ...] = 0):
         argnums: which argument to differentiate by, or a tuple of them.
 
     Returns:
-        A function with f's arguments and the result of shape (*f's shape, *the argument's shape):
+        A function with f's arguments and the result of shape `(*f's shape, *the argument's shape)`:
         the derivative of result [i] by argument [j] is at [i, j]. A tuple for a tuple of argnums.
 
     >>> import minigrad as mg
@@ -266,8 +266,8 @@ def jacobian(f, argnums: int | tuple[int, ...] = 0):
 def hessian(f, argnums: int | tuple[int, ...] = 0):
     """The function that computes the Hessian of f, which returns one element.
 
-    For one argument of shape s the result has shape (*s, *s). For a tuple of argnums it is a tuple
-    of tuples: the second derivative by arguments i and j is at [i][j].
+    For one argument of shape s the result has shape `(*s, *s)`. For a tuple of argnums it is a
+    tuple of tuples: the second derivative by arguments i and j is at [i][j].
 
     >>> import minigrad as mg
     >>> mg.hessian(lambda x: (x * x * x).sum())([1.0, 2.0]).tolist()

@@ -1,4 +1,4 @@
-"""Initialisers: they fill a Variable in place, unrecorded, and return it.
+"""Initialisers: they fill a Variable in place, unrecorded, and return it.  (...) -> (...).
 
 Random numbers come from the default generator: `mg.manual_seed(n)` decides them. Fans and gains are
 those of Glorot and Bengio (2010) and He et al. (2015).
@@ -23,7 +23,12 @@ GAINS = {
 
 
 def gain(nonlinearity, slope=0.01):
-    """The factor that keeps the variance through a nonlinearity; slope: of 'leaky_relu'."""
+    """The factor that keeps the variance through a nonlinearity, a float.
+
+    Args:
+        nonlinearity: 'linear', 'sigmoid', 'tanh', 'relu', 'selu' or 'leaky_relu'.
+        slope: of 'leaky_relu'.
+    """
     slope = number("gain", "slope", slope)
     if choice("gain", "nonlinearity", nonlinearity, (*GAINS, "leaky_relu")) == "leaky_relu":
         return math.sqrt(2.0 / (1.0 + slope * slope))
@@ -31,7 +36,11 @@ def gain(nonlinearity, slope=0.01):
 
 
 def fans(x):
-    """(fan_in, fan_out) of a weight (out, in, ...): inputs and outputs of one unit."""
+    """(fan_in, fan_out) of a weight (out, in, ...): inputs and outputs of one unit, ints.
+
+    Raises:
+        ShapeError: a weight of fewer than two axes.
+    """
     if _target("fans", x).ndim < 2:
         raise ShapeError(
             "init: fan_in and fan_out need a weight (out, in, ...) of at least two axes",
@@ -55,7 +64,7 @@ def uniform_(x, low=0.0, high=1.0):
 
 
 def normal_(x, mean=0.0, std=1.0):
-    """Normal."""
+    """Normal, with a mean and a standard deviation."""
     x, mean = _target("normal_", x), number("normal_", "mean", mean)
     std = number("normal_", "std", std, 0.0)
     values: Any = randn(x.shape, x.dtype, device=x.device)
@@ -98,11 +107,13 @@ def xavier_normal_(x, gain=1.0):
 
 
 def kaiming_uniform_(x, slope=0.0, mode="fan_in", nonlinearity="leaky_relu"):
-    """Uniform with variance gain^2 / fan.
+    """Uniform with variance gain^2 / fan (see `gain` and `fans`).
 
     Args:
+        x: a weight (out, in, ...).
         slope: of the leaky_relu that follows; 0 is relu.
         mode: 'fan_in' keeps the variance forward, 'fan_out' backward.
+        nonlinearity: as in `gain`.
     """
     bound = math.sqrt(3.0) * gain(nonlinearity, slope) / math.sqrt(_fan(x, mode))
     return uniform_(x, -bound, bound)

@@ -9,9 +9,10 @@ from minigrad.ops.operands import check_operands, variables
 
 
 def allclose(a, b, relative=1e-5, absolute=1e-8, equal_nan=False):
-    """Whether |a - b| <= absolute + relative * |b| everywhere, broadcast: True or False.
+    """Whether |a - b| <= absolute + relative * |b| everywhere.  (...), (...) -> a bool.
 
-    Not part of the graph. NaN equals nothing, or NaN with equal_nan; infinities equal themselves.
+    Broadcast. Not part of the graph. NaN equals nothing, or NaN with equal_nan; infinities equal
+    themselves.
 
     >>> import minigrad as mg
     >>> mg.allclose(mg.variable([1.0, 2.0]), [1.0, 2.000001])

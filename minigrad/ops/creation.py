@@ -24,6 +24,11 @@ def variable(data, dtype=None, device=None, requires_grad=False, name=None):
     Python floats make float32, Python ints int64, bools bool; arrays, NumPy scalars and Variables
     keep their dtype, inside lists too. Numbers that the dtype does not hold are refused.
     device: a name; left out, that of a Variable, and the default one for other data.
+    Data of shape (...) -> (...).
+
+    Raises:
+        ArgumentTypeError: what is no data, such as a string, or lists of different lengths.
+        DTypeError: a number that the dtype does not hold, or a dtype that minigrad does not have.
 
     >>> import minigrad as mg
     >>> mg.variable([[1.0, 2.0]]).shape
@@ -68,7 +73,11 @@ def from_numpy(array, requires_grad=False, name=None):
 
     Autograd cannot see NumPy's writes, so the values of a writable array are copied whenever an op
     saves them. A read-only or strided array is copied. It is on the CPU, as the array is, whatever
-    the default device: `x.to(device)` copies it there.
+    the default device: `x.to(device)` copies it there.  (...) -> (...), of the array's dtype.
+
+    Raises:
+        ArgumentTypeError: it is no ndarray.
+        DTypeError: an element type that minigrad does not have.
     """
     if not isinstance(array, np.ndarray):
         raise ArgumentTypeError("from_numpy: wanted an ndarray", f"{type(array).__name__}")
@@ -84,7 +93,12 @@ def from_numpy(array, requires_grad=False, name=None):
 def from_dlpack(data):
     """A Variable over the memory of another library's array, by the DLPack protocol.
 
-    On the device where it is: the CPU, or 'cuda'.
+    On the device where it is: the CPU, or 'cuda'.  (...) -> (...), of the array's dtype.
+
+    Raises:
+        ArgumentTypeError: it has no DLPack, requires gradients, or is where neither NumPy nor
+            'cuda' can read it.
+        DTypeError: an element type that minigrad does not have.
     """
     if not hasattr(data, "__dlpack__"):
         raise ArgumentTypeError(
@@ -141,7 +155,10 @@ def _refuse_sizes(name, shape, dtype, value=None):
 
 @named
 def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
-    """A leaf of one value.  shape, number -> shape."""
+    """A leaf of one value.  shape, number -> shape.
+
+    dtype: left out, what the number has as data: float32 of a float, int64 of an int.
+    """
     shape = sizes_of("full", shape)
     _refuse_sizes("full", shape, dtype, value)
     place = placed(device)
@@ -162,14 +179,14 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
 
 @teaching
 def zeros(shape, dtype=float32, device=None, requires_grad=False, name=None):
-    """A leaf of zeros."""
+    """A leaf of zeros.  shape -> shape, float32 unless another dtype is named."""
     _refuse_sizes("zeros", shape, dtype)
     return full(shape, 0.0, dtype, device, requires_grad, name)
 
 
 @teaching
 def ones(shape, dtype=float32, device=None, requires_grad=False, name=None):
-    """A leaf of ones."""
+    """A leaf of ones.  shape -> shape, float32 unless another dtype is named."""
     _refuse_sizes("ones", shape, dtype)
     return full(shape, 1.0, dtype, device, requires_grad, name)
 
@@ -177,6 +194,8 @@ def ones(shape, dtype=float32, device=None, requires_grad=False, name=None):
 @teaching
 def full_like(x, value, dtype=None):
     """A leaf of one value, of a Variable's shape, device and, unless another is given, dtype.
+
+    (...), number -> (...).
 
     >>> import minigrad as mg
     >>> mg.full_like(mg.zeros((2,)), 3).tolist()
@@ -188,14 +207,14 @@ def full_like(x, value, dtype=None):
 
 @teaching
 def zeros_like(x):
-    """Zeros of a Variable's shape, dtype and device."""
+    """Zeros of a Variable's shape, dtype and device.  (...) -> (...)."""
     x = _like("zeros_like", x)
     return zeros(x.shape, x.dtype, x.device)
 
 
 @teaching
 def ones_like(x):
-    """Ones of a Variable's shape, dtype and device."""
+    """Ones of a Variable's shape, dtype and device.  (...) -> (...)."""
     x = _like("ones_like", x)
     return ones(x.shape, x.dtype, x.device)
 
@@ -208,7 +227,7 @@ class Generator:
     """A counter-based source of random numbers (Philox 4x32-10, Salmon et al. 2011).
 
     A number depends on the seed and its place in the sequence alone: every device and every split
-    over threads gives the same. State: `seed` and `counter`.
+    over threads gives the same. State: `seed` and `counter`, ints.
     """
 
     def __init__(self, seed=0):
@@ -298,19 +317,19 @@ def _float(name, shape, dtype):
 
 @named
 def rand(shape, dtype=float32, generator=None, device=None):
-    """Uniform in [0, 1).  -> shape."""
+    """Uniform in [0, 1).  shape -> shape, float32 or float64."""
     return _random("rand", "uniform", shape, _float("rand", shape, dtype), generator, device)
 
 
 @named
 def randn(shape, dtype=float32, generator=None, device=None):
-    """Standard normal.  -> shape."""
+    """Standard normal.  shape -> shape, float32 or float64."""
     return _random("randn", "normal", shape, _float("randn", shape, dtype), generator, device)
 
 
 @named
 def randint(low, high, shape, generator=None, device=None):
-    """Integers from low to high - 1, equally likely.  -> shape, int64."""
+    """Integers from low to high - 1, equally likely.  int, int, shape -> shape, int64."""
     low, high = whole("randint", "low", low), whole("randint", "high", high)
     for end in (low, high):
         storable("randint", end, int64)
@@ -321,7 +340,7 @@ def randint(low, high, shape, generator=None, device=None):
 
 @teaching
 def randperm(n, generator=None, device=None):
-    """0 to n - 1 in random order.  -> (n,), int64."""
+    """0 to n - 1 in random order.  int -> (n,), int64."""
     n = count_of("randperm", n)
     place = placed(device)
     source = None if seams.effects.is_tracing else "cpu"  # a program sorts where it runs

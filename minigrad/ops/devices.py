@@ -132,6 +132,9 @@ def set_default_device(device):
     Args:
         device: a name: 'cpu', 'simt' or 'cuda'.
 
+    Raises:
+        DeviceError: there is no such device here; the error says why.
+
     >>> import minigrad as mg
     >>> mg.set_default_device("simt")
     >>> mg.zeros((2,)).device
@@ -170,6 +173,7 @@ class device(contextlib.ContextDecorator):
 
     @property
     def name(self):
+        """The device's name."""
         return self._device.name
 
     def __repr__(self):

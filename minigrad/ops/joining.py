@@ -149,10 +149,18 @@ def stack(xs, axis=0):
 def split(x, *, sections=None, sizes=None, axis=0):
     """Parts along an axis, views: by their number, by where to cut, or by their sizes.
 
+    (..., n, ...) -> [(..., n1, ...), (..., n2, ...), ...].
+
     Args:
+        x: a Variable.
         sections: so many parts, or the indices to cut before, as np.split. Where the size is no
             multiple of the number the first parts are one longer, as np.array_split has it.
         sizes: of each part, or a list of them all, as torch.split. The last part may be smaller.
+        axis: which axis is cut.
+
+    Raises:
+        ArgumentTypeError: neither sections nor sizes was given, or both.
+        ShapeError: sizes do not add up to the axis's, or there is no such axis.
 
     >>> import minigrad as mg
     >>> [part.tolist() for part in mg.split(mg.arange(5), sections=2)]
@@ -218,7 +226,8 @@ class Pad(Structural):
 def pad(x, widths, value=0.0):
     """A border of one value, as np.pad: widths has a pair (before, after) for each axis.
 
-    An int pads every side, and one axis needs no list. The value takes x's dtype.
+    (m, n), ((a, b), (c, d)) -> (a + m + b, c + n + d). An int pads every side, and one axis needs
+    no list. The value takes x's dtype.
 
     >>> import minigrad as mg
     >>> mg.pad(mg.variable([1.0, 2.0]), (2, 1)).tolist()

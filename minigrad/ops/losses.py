@@ -106,6 +106,8 @@ def cross_entropy(
 ):  # fmt: skip
     """-log softmax(logits) at the label, or against class probabilities.
 
+    (..., k), (...) -> (), or (...) with reduction='none'.
+
     Args:
         logits: (..., k), or with the classes along another axis.
         labels: ints (...) from 0 to k - 1, or probabilities of the logits' shape.

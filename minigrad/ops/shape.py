@@ -124,17 +124,26 @@ def swap_last(x):
 
 
 def expand(x, *shape):
-    """Broadcast to a shape, a view: expand(x, (3, 4)) or expand(x, 3, 4); -1 keeps a size."""
+    """Broadcast to a shape, a view: expand(x, (3, 4)) or expand(x, 3, 4); -1 keeps a size.
+
+    (...), shape -> shape.
+    """
     return Expand.apply(x, shape_of("expand", shape[0] if len(shape) == 1 else shape))
 
 
 def reshape(x, *shape):
-    """The same elements under another shape; one size may be -1: reshape(x, (2, -1))."""
+    """The same elements under another shape; one size may be -1: reshape(x, (2, -1)).
+
+    (...), shape -> shape: a view where strides allow, else a copy.
+    """
     return Reshape.apply(x, shape_of("reshape", shape[0] if len(shape) == 1 else shape))
 
 
 def permute(x, *axes):
-    """The axes in another order, a view: permute(x, (2, 0, 1)) or permute(x, 2, 0, 1)."""
+    """The axes in another order, a view: permute(x, (2, 0, 1)) or permute(x, 2, 0, 1).
+
+    (a, b, c), (2, 0, 1) -> (c, a, b).
+    """
     axes = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
     axes = [a if type(a) is int else whole("permute", "each axis", a) for a in axes]
     return Permute.apply(x, tuple(axes))

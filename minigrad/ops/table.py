@@ -258,7 +258,7 @@ def cumsum(x, axis=None):
 
 
 def power(a, b):
-    """a to the power b; common exponents take the op made for them."""
+    """a to the power b; common exponents take the op made for them.  (...), (...) -> (...)."""
     b = operand(b, "pow", (a,))
     if isinstance(b, (int, float)) and isinstance(a, Variable):
         common = {2: unary.Square, 0.5: unary.Sqrt, -1: unary.Reciprocal, -0.5: unary.Rsqrt}
@@ -327,6 +327,14 @@ METHODS = [
 ]  # fmt: skip
 
 
+def clone(self):
+    """The same values in a Storage of its own, part of the graph; the first write to either copies.
+
+    (...) -> (...), of the same dtype.
+    """
+    return shape.Clone.apply(self)
+
+
 def _install():
     Variable.bind = lambda self, name, args: FLOWS[name](*args)
     for name in METHODS:
@@ -362,7 +370,7 @@ def _install():
     Variable.__setitem__ = indexing.set_item
     Variable.__iter__ = indexing.rows_of_axis_0
     FUNCTIONS.update(functions)
-    Variable.clone = lambda self: shape.Clone.apply(self)
+    Variable.clone = clone
     Variable.to = teaching(devices.to)
     Variable.backward = teaching(Variable.backward)
     Variable.T = property(shape.transpose, doc="The axes in reverse order, a view.")

@@ -31,7 +31,7 @@ class Picture:
         return to_dot(self.diagram)
 
     def to_mermaid(self):
-        """The graph as a Mermaid flowchart, for a ```mermaid block of Markdown."""
+        """The graph as a Mermaid flowchart, for a `mermaid` block of Markdown."""
         return to_mermaid(self.diagram)
 
     def save(self, path):

@@ -14,8 +14,12 @@ from minigrad.viz.units import format_shape, plural
 class Form(NamedTuple):
     """Calls that share one form: a kernel, a product of one shape, or one hand-written kernel.
 
-    function: its name in the text; what: the operations that it runs; kind: 'loop', 'product' or
-    'opaque'; cut: how many of the calls all threads run together; read, written: bytes.
+    Attributes:
+        function: its name in the text.
+        what: the operations that it runs.
+        kind: 'loop', 'product' or 'opaque'.
+        calls, cut: how many calls there are, and how many of them all threads run together.
+        read, written: bytes.
     """
 
     function: str
@@ -46,25 +50,33 @@ class Refused(NamedTuple):
 class ProgramReport:
     """One program of a compiled step.
 
-    traced: what was passed in, as text.
-    instructions_before, instructions_after: recorded, and after the passes; passes: [(name, before,
-        after)].
-    kernels: generated functions; calls: all calls of the step; products, opaque: how many of them
-        are matrix products, and calls of hand-written kernels; epilogues: how many products are
-        followed by formulas in blocks of rows; forms: [Form].
-    bytes_before: (read, written) by the recorded instructions, each on its own, as eager execution
-        moves them; bytes_after: (read, written) by the calls.
-    peak_before: the most bytes of temporaries and results alive at once, each freed after its last
-        use; peak_after: bytes of the arena, and of results that take no donated memory over;
+    Attributes:
+        traced: what was passed in, as text.
+        instructions_before, instructions_after: recorded, and after the passes.
+        passes: [(name, before, after)].
+        kernels, calls: generated functions, and all calls of the step.
+        products, opaque: how many calls are matrix products, or hand-written kernels.
+        epilogues: how many products are followed by formulas in blocks of rows.
+        forms: [Form].
+        bytes_before: (read, written) by the recorded instructions, each on its own, as eager
+            execution moves them.
+        bytes_after: (read, written) by the calls.
+        peak_before: the most bytes of temporaries and results alive at once, each freed after its
+            last use.
+        peak_after: bytes of the arena, and of results that take no donated memory over.
         arena, separate: bytes of the arena, and what its temporaries would take side by side.
         outside: bytes of parameters, state and arguments that the step touches.
-    callbacks: [(custom Function and its method, file:line)] that run as Python.
-    aliases: [Alias]; taken_over: [(temporary, whose memory it takes)]; refused: [Refused].
-    donated: [(argument, what became of its memory)].
-    device: the name of the one that it runs on. threads: how many it may use.
-    seconds: of tracing and compiling; planning_seconds: of passes, fusion and memory;
-        machine_code_seconds: of Numba; from_cache: whether machine code came from the disk cache,
-        None on a GPU, whose kernels are compiled when they first run.
+        callbacks: [(custom Function and its method, file:line)] that run as Python.
+        aliases: [Alias].
+        taken_over: [(temporary, whose memory it takes)].
+        refused: [Refused].
+        donated: [(argument, what became of its memory)].
+        device, threads: the name of the one that it runs on, and how many threads it may use.
+        seconds: of tracing and compiling, planning_seconds and machine_code_seconds among them.
+        planning_seconds: of passes, fusion and memory.
+        machine_code_seconds: of Numba.
+        from_cache: whether machine code came from the disk cache; None on a GPU, whose kernels are
+            compiled when they first run.
     """
 
     def __init__(self, plan, trace=None, function=None):

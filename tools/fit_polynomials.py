@@ -1,4 +1,4 @@
-"""Fit the polynomials of minigrad/devices/source/mathematics_f4.py; print their coefficients.
+"""Fit the polynomials of minigrad/devices/source/mathematics.py; print their coefficients.
 
     python tools/fit_polynomials.py            all of them (about a minute)
     python tools/fit_polynomials.py erf        those whose name contains "erf"

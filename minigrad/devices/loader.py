@@ -23,14 +23,10 @@ from minigrad.devices import store
 from minigrad.memory.forks import Held, PoliteLock, hold
 from minigrad.memory.interrupts import uninterrupted
 
-MATHEMATICS = (
-    "mathematics_f4",
-    "mathematics_f8",
-    "powers",
-)  # source files, to be included together
+MATHEMATICS = ("mathematics.f4", "mathematics.f8", "powers")  # files, to be included together
 RANDOM = (*MATHEMATICS, "random_functions")
 NEEDS = {  # the files that one in `source/` calls; .T: for its own type
-    "random_functions": ("mathematics_f4", "mathematics_f8"),
+    "random_functions": ("mathematics.f4", "mathematics.f8"),
     "random": ("lazy", "random_functions"),
     "gather": ("lazy",),
     "add_f4": ("lazy", "sums"),
@@ -90,15 +86,18 @@ def cache_folder():
 def source(name):
     """The text of a file in `source/`; of one that is written over a type T, as `scan.f8` for F8.
 
-    Such a file says T, T_at for its pointer and SIZE for its bytes; _T ends the names of functions
-    that stand for one type each.
+    Such a file says T, SIZE for its bytes and, on the CPU, T_at for its pointer; _T ends the names
+    of functions that stand for one type each.
     """
     file, _, code = name.partition(".")
     path = pathlib.Path(__file__).parent / "source" / f"{file}.py"
     text = path.read_text(encoding="utf-8")
     if not code:
         return text
-    head = f"T, T_at, SIZE = {code.upper()}, {code}_at, {code[1]}\n\n"
+    says = {"T": code.upper(), "T_at": f"{code}_at", "SIZE": code[1]}
+    if "T_at" not in text:  # a GPU has no such pointers
+        del says["T_at"]
+    head = f"{', '.join(says)} = {', '.join(says.values())}\n\n"
     return head + re.sub(r"_T\b", f"_{code}", text)
 
 

@@ -72,8 +72,8 @@ class Emitter:
         self.row, self.lines, self.names = [], [], {}
 
     def include_mathematics(self):
-        """The text calls functions of mathematics_f4.py or mathematics_f8.py."""
-        self.includes.add(f"mathematics_{self.real.lower()}")
+        """The text calls functions of mathematics.py, for its type."""
+        self.includes.add(f"mathematics.{self.real.lower()}")
 
     def new_name(self):
         """A fresh local name."""

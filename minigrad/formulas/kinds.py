@@ -2,7 +2,7 @@
 
 from minigrad.formulas.expression import COMPARISONS, LOGIC, Expression
 
-OWN = {"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos"}  # mathematics_*.py
+OWN = {"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos"}  # mathematics.py
 REAL_ONLY = OWN | {"sqrt", "div", "cast_float", "row_mean"}
 TRUTH = COMPARISONS | LOGIC | {"row_any", "row_all"}
 KEEPS_BOOL = {"where", "maximum", "minimum", "row_max", "row_min"}

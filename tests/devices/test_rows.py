@@ -87,7 +87,7 @@ def test_exponential_far_below_a_maximum_is_zero(name, low):
 
 def test_exponential_of_what_rounding_put_above_0_is_1():
     function = loader.load(
-        '@jit("f4(f4)")\ndef kernel(x):\n    return exp_of_negative_f4(x)\n', ("mathematics_f4",)
+        '@jit("f4(f4)")\ndef kernel(x):\n    return exp_of_negative_f4(x)\n', ("mathematics.f4",)
     ).kernel
     assert function(np.float32(1e22)) == 1.0
     assert function(np.float32(np.inf)) == 1.0

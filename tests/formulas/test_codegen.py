@@ -135,7 +135,7 @@ def test_text_functions_are_of_the_kernels_dtype():
     for dtype, code in ((float32, "f4"), (float64, "f8")):
         text, includes = elementwise_text(program(e.exp, ["x"]), (dtype, dtype), 0, None)
         assert f"exp_{code}(" in text
-        assert f"mathematics_{code}" in includes
+        assert f"mathematics.{code}" in includes
 
 
 FORMULAS = {

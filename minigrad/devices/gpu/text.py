@@ -195,7 +195,7 @@ class GpuEmitter(Emitter):
 
     def _code(self, e):
         if e.op in ("floor", "ceil", "round") and self.kind(e) == "f":
-            self.includes.add("gpu_programs")
+            self.includes.add(f"gpu_rounding.{self.real.lower()}")
             return f"{e.op}_{self.real.lower()}({self.value(e.args[0], 'f')})"
         if e.op == "div" and self.varies(e.args[0]) and is_sum_of_softmax(e.args[1]):
             inverse = Expression("div", Expression("constant", 1.0), e.args[1])

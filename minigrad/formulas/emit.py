@@ -62,17 +62,19 @@ def walk(outputs):
     return order
 
 
-def visible(roots, level):
-    """What a pass computes anew: everything below its roots but row reductions of passes before."""
-    found, seen, stack = [], set(), list(roots)
+def elements(roots, stop=()):
+    """What a pass computes for each element below its roots, outermost first, and `stop` as given.
+
+    Of row reductions, which passes before have made, not what they reduce.
+    """
+    found, stack = {}, list(roots)[::-1]
     while stack:
         e = stack.pop()
-        if e in seen or (e.op in ROW_REDUCTIONS and e.depth < level):
-            continue
-        seen.add(e)
-        found.append(e)
-        stack += [a for a in e.args if isinstance(a, Expression)]
-    return found
+        if e not in found:
+            found[e] = None
+            if e.op not in ROW_REDUCTIONS and e not in stop:
+                stack += [a for a in reversed(e.args) if isinstance(a, Expression)]
+    return list(found)
 
 
 def reductions(outputs, level):

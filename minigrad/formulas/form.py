@@ -1,19 +1,18 @@
 """How a kernel loops: which of three forms, what it keeps in scratch memory, how it is cut."""
 
 from minigrad.array.layout import size_of
-from minigrad.formulas.codegen import START
-from minigrad.formulas.emit import reductions, visible
+from minigrad.formulas.emit import elements, reductions
 from minigrad.formulas.kinds import OWN
+from minigrad.formulas.loop import START, SUMS, Loops
 from minigrad.formulas.sums import BLOCK, DENSE
 
 NARROW = 32  # columns below which LLVM makes vectors of several rows
 SMALL = 64  # sizes and strides up to this stand in the text
 TILE = 512  # columns that are summed over all rows at once
-SUMS = ("sum", "mean")
 ALL = ("all", "total")  # of elements, of rows: one number for the whole domain
 
 
-class Form:
+class Form(Loops):
     """What is decided before a kernel is written.
 
     Three forms: `flat` (every element on its own, and sums of everything), `tile` (sums of columns
@@ -24,12 +23,17 @@ class Form:
     def __init__(self, nest, formulas, outputs, kinds, is_cut):
         self.nest, self.formulas, self.outputs, self.kinds = nest, formulas, outputs, kinds
         self.depth = max((e.depth for e in formulas), default=0)
-        self.modes = {o.mode for o in outputs}
+        self.modes = [o.mode for o in outputs]
         self.row_names = [f"i{d}" for d in range(len(nest.rows))]
         self.column_names = [f"j{d}" for d in range(len(nest.columns) - 1)] + ["j"]
         self.n_columns = size_of(nest.columns)
         self.form = self._form()
         self.is_cut = is_cut and self._may_cut()
+        # LLVM makes vectors of loops with strides that stand in the text.
+        is_dense = all(abs(s) <= SMALL for s in nest.column_steps[-1])
+        self.block = DENSE if is_dense else BLOCK
+        self.is_wide = self.n_columns > self.block
+        self.is_long = self.cuts_columns or nest.columns[-1] > self.block
         self._slots()
         self._extent()
 
@@ -38,7 +42,14 @@ class Form:
     def how_kind(self, k):
         """(how, kind in which it is computed) of a reduced output."""
         o, e = self.outputs[k], self.formulas[k]
-        return o.how, kind_of(self.kinds, o.how, e)
+        return o.how, self.kind(o.how, e)
+
+    def kind(self, how, e):
+        """The kind in which a formula is reduced."""
+        if how in ("any", "all"):
+            return "b"
+        kind = "f" if how == "mean" else self.kinds.of(e)
+        return "i" if kind == "b" and how in START else kind
 
     def _scratched(self, k):
         """Whether an output is a sum of columns that is kept in scratch memory."""
@@ -52,10 +63,10 @@ class Form:
             if "columns" not in self.modes:
                 return "flat"
             scratched = all(
-                self._scratched(k) for k, o in enumerate(self.outputs) if o.mode == "columns"
+                self._scratched(k) for k, mode in enumerate(self.modes) if mode == "columns"
             )
             fits = len(self.nest.columns) == 1 and self.n_columns >= NARROW
-            if scratched and fits and not self.modes & {*ALL}:
+            if scratched and fits and not any(mode in ALL for mode in self.modes):
                 return "tile"
         return "rows"
 
@@ -105,20 +116,10 @@ class Form:
         for level in range(1, self.depth + 2):
             roots = [e.args[0] for e in reductions(self.formulas, level)]
             roots = roots if level <= self.depth else self.formulas
-            for e in visible(roots, level):
-                if e.op in OWN and e not in found and e in seen:
-                    found.append(e)
-            seen |= set(visible(roots, level))
+            used = elements(roots)
+            found += [e for e in used if e.op in OWN and e in seen and e not in found]
+            seen |= set(used)
         return found
-
-    @property
-    def block(self):
-        """Elements along the columns that one accumulator of the kernel's type takes.
-
-        LLVM makes vectors of loops with strides that stand in the text.
-        """
-        is_dense = all(abs(s) <= SMALL for s in self.nest.column_steps[-1])
-        return DENSE if is_dense else BLOCK
 
     @property
     def row_block(self):
@@ -150,13 +151,3 @@ class Form:
     def cuts_columns(self):
         """Whether the range [b, e) is one of columns."""
         return self.form == "flat" and not self.nest.rows and len(self.nest.columns) == 1
-
-
-def kind_of(kinds, how, e):
-    """The kind in which a formula is reduced."""
-    if how in ("any", "all"):
-        return "b"
-    if how == "mean":
-        return "f"
-    kind = kinds.of(e)
-    return "i" if kind == "b" and how in START else kind

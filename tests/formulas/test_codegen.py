@@ -359,7 +359,7 @@ def test_reduce_text_keeps_the_inner_loop_over_neighbours():
     assert "for j in range(n_j)" in body(over_rows, "for r0 in")[0]
     over_columns, _ = reduce_text(p, "sum", (float32, float32), 1, 1, "register", (1, 0))
     assert "total = F8(0)" in over_columns
-    assert "part = F4(0)" in over_columns
+    assert "part_total = F4(0)" in over_columns
 
 
 # -- all ops -------------------------------------------------------------------------------------

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from minigrad.devices.gpu.text import WARP, GpuEmitter
-from minigrad.formulas.codegen import combine, operand_names, renamed_outputs, start_value
+from minigrad.formulas.codegen import operand_names, renamed_outputs
 from minigrad.formulas.emitter import Operand
-from minigrad.formulas.reduce_codegen import limits
+from minigrad.formulas.loop import combine, start_value
 
 
 class Accumulator(NamedTuple):
@@ -32,12 +32,7 @@ def accumulator(how, kind, dtype, real):
     if how in ("any", "all") or kind == "b":
         how = {"max": "any", "min": "all"}.get(how, how)
         return Accumulator(how, "b", "I4", f"I4({int(how == 'all')})")
-    start = start_value(how, kind, real)
-    if kind == "i" and how in ("max", "min") and dtype.kind == "i":
-        least, most = limits(dtype)
-        start = f"I8({least if how == 'max' else most})"
-        if least == -(2**63) and how == "max":  # no literal: its digits alone overflow
-            start = f"I8({least + 1} - 1)"
+    start = start_value(how, kind, real, dtype.name if dtype.kind == "i" else "int64")
     return Accumulator(how, kind, real if kind == "f" else "I8", start)
 
 

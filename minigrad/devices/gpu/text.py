@@ -102,11 +102,6 @@ class GpuText(Kernel):
             else:
                 self.argument(name, f"{TYPE_OF[kind.name].lower()}*")
 
-    def all_lines(self, indent, texts):
-        """Adds lines."""
-        for text in texts:
-            self.line(indent, text)
-
     def space(self, space):
         """Arguments for the sizes and strides of a Space: see `space_numbers`."""
         for d in range(1, space.rank):

@@ -23,8 +23,9 @@ from minigrad.devices.gpu.text import (
     Space,
     inputs_read,
 )
-from minigrad.formulas.codegen import operand_names, renamed_outputs, stored_as
+from minigrad.formulas.codegen import operand_names, renamed_outputs
 from minigrad.formulas.emitter import TYPE_OF, Operand, real_type
+from minigrad.formulas.loop import stored_as
 
 THREADS = 256
 

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
+from minigrad.formulas.emit import elements, reductions
 from minigrad.formulas.kinds import OWN
-from minigrad.formulas.row_codegen import parts, reductions
 
 
 class Pass(NamedTuple):
@@ -35,17 +35,16 @@ def analysed(emitter, results, keeps):
         keeps: whether values may be kept.
     """
     depth = max((e.depth for e, _, _ in results), default=0)
-    levels = [reductions(results, level) for level in range(1, depth + 1)]
+    levels = [reductions([e for e, _, _ in results], level) for level in range(1, depth + 1)]
     roots = [[e.args[0] for e in found] for found in levels]
     roots.append([e for e, _, mode in results if mode != "row"])
     costly = _costly(emitter, roots) if keeps else []
     passes, known = Passes(), []
     for k, wanted in enumerate(roots):
-        first = [e for e in costly if e not in known and _meets(e, wanted, known)]
+        first = [e for e in costly if e not in known and e in elements(wanted, known)]
         inputs = {
             p.args[0]
-            for root in wanted
-            for p in parts(root, known)
+            for p in elements(wanted, known)
             if p.op == "symbol" and emitter.varies(p) and p not in known
         }
         passes.append(Pass(levels[k] if k < depth else [], sorted(inputs), first))
@@ -55,19 +54,15 @@ def analysed(emitter, results, keeps):
     return passes
 
 
-def _meets(e, wanted, known):
-    return any(e in parts(root, known) for root in wanted)
-
-
 def _costly(emitter, roots):
     """The costly values that more than one pass needs, outermost alone, in order of appearance."""
     counts = {}
     for wanted in roots:
-        for p in dict.fromkeys(p for root in wanted for p in parts(root)):
+        for p in elements(wanted):
             if p.op in OWN and emitter.varies(p):
                 counts[p] = counts.get(p, 0) + 1
     several = [p for p, count in counts.items() if count > 1]
-    inside = {q for p in several for q in parts(p) if q is not p}
+    inside = {q for p in several for q in elements([p]) if q is not p}
     return [p for p in several if p not in inside]
 
 

@@ -1,0 +1,204 @@
+"""Loops of a kernel over rows, and over the columns of each: for eager kernels and compiled steps.
+
+For each nesting level of row reductions there is one pass over the columns, then one that writes
+the outputs: `store` one for each element, `row` one for each row, `columns` gathered over the rows,
+`all` and `total` over all elements and over all rows. What the kernels differ in (where sums wait,
+what texts sizes have, how the largest is found) they say by methods of their own.
+"""
+
+from typing import Any, NamedTuple
+
+from minigrad.formulas.emit import reductions
+from minigrad.formulas.emitter import TYPE_OF
+
+SUMS = ("sum", "mean")
+START = {"sum": "0", "mean": "0", "prod": "1", "any": "False", "all": "True"}
+LIMITS = {
+    "uint8": ("0", "255"),
+    "int32": ("-2147483648", "2147483647"),
+    "int64": ("-9223372036854775807 - 1", "9223372036854775807"),
+}
+
+
+def combine(how, acc, value, real_kind):
+    """One step of a reduction: the text of acc combined with value."""
+    if how in SUMS:
+        return f"{acc} + {value}"
+    if how == "prod":
+        return f"{acc} * {value}"
+    if how in ("any", "all"):
+        return f"{acc} {'|' if how == 'any' else '&'} {value}"
+    sign = ">" if how == "max" else "<"
+    nan = f" or {value} != {value}" if real_kind == "f" else ""
+    return f"{value} if {value} {sign} {acc}{nan} else {acc}"
+
+
+def gathered(how, acc, value, kind):
+    """`combine` for loops that become vector code: LLVM may reorder sums and products of floats."""
+    if kind == "f" and how in (*SUMS, "prod"):
+        return f"{'times' if how == 'prod' else 'plus'}({acc}, {value})"
+    return combine(how, acc, value, kind)
+
+
+def start_value(how, kind, real, integer="int64"):
+    """What a reduction begins with; integer: the type in which one of ints gathers."""
+    if how in ("any", "all"):
+        return START[how]
+    if how in START:
+        return f"{real}({START[how]})" if kind == "f" else f"I8({START[how]})"
+    if kind == "f":
+        return f"{real}({'-' if how == 'max' else ''}math.inf)"
+    if kind == "b":
+        return "False" if how == "max" else "True"
+    return f"I8({LIMITS[integer][how == 'min']})"
+
+
+def stored_as(text, dtype):
+    """A value as an element of a dtype."""
+    if dtype.kind == "b":
+        return f"U1(1) if ({text}) else U1(0)"
+    return f"{TYPE_OF[dtype.name]}({text})"
+
+
+class Gathering(NamedTuple):
+    """Values of a kind that a loop gathers under a name.
+
+    is_wide: whether a block of elements is summed in the kernel's type, and blocks in float64.
+    """
+
+    name: str
+    how: str
+    value: str
+    kind: str
+    is_wide: bool
+
+
+class Lines:
+    """Collects the lines of a text."""
+
+    def __init__(self):
+        self.lines = []
+
+    def line(self, indent, text):
+        """Adds one line."""
+        self.lines.append("    " * indent + text)
+
+    def all_lines(self, indent, texts):
+        """Adds lines."""
+        for text in texts:
+            self.line(indent, text)
+
+    def heads(self, indent, loops):
+        """Adds heads of loops, (index, begin, end), one in the other; the indent within."""
+        for depth, (index, low, high) in enumerate(loops):
+            span = high if low == "0" else f"{low}, {high}"
+            self.line(indent + depth, f"for {index} in range({span}):")
+        return indent + len(loops)
+
+
+class Loops(Lines):
+    """Writes the passes over a row.
+
+    formulas, modes, targets: of the outputs, targets their Operands. is_wide: whether sums of a row
+    end in float64; block: elements that one accumulator of the kernel's type takes then, and
+    is_long: whether the innermost loop has more of them.
+    """
+
+    emitter: Any
+    formulas: list
+    modes: list
+    targets: list
+    block: int
+    is_wide: bool
+    is_long: bool
+
+    divided: Any  # (mean, type) -> the text that makes a mean of a sum
+    column_step: Any  # (number, formula, target) -> the line that gathers over rows
+    whole_step: Any  # likewise over everything: adds a Gathering to one list or a line to the other
+
+    def column_loops(self):
+        """The loops over the columns: (index, begin, end) each, as texts."""
+        return [("j", "0", "n_j")]
+
+    def kind(self, how, e):
+        """The kind in which a formula is reduced."""
+        return "f"
+
+    def step(self, how, total, value, kind):
+        """The text of one step of a reduction."""
+        return gathered(how, total, value, kind)
+
+    def keep(self):
+        """Lines that put values of this pass by for those to come."""
+        return []
+
+    def recall(self):
+        """Makes the last pass read what was put by."""
+
+    def gather(self, indent, lines, sums):
+        """A loop over the columns that also gathers. sums: Gatherings."""
+        *outer, (index, low, high) = self.column_loops()
+        indent = self.heads(indent, outer)
+        wide = [s for s in sums if s.is_wide]
+        if wide and self.is_long:
+            self.line(indent, f"for block in range({low}, {high}, {self.block}):")
+            low, high = "block", f"min(block + {self.block}, {high})"
+            indent += 1
+        self.all_lines(indent, [f"part_{s.name} = {self.emitter.real}(0)" for s in wide])
+        deep = self.heads(indent, [(index, low, high)])
+        self.all_lines(deep, lines)
+        for s in sums:
+            target = f"part_{s.name}" if s.is_wide else s.name
+            self.line(deep, f"{target} = {self.step(s.how, target, s.value, s.kind)}")
+        self.all_lines(indent, [f"{s.name} += F8(part_{s.name})" for s in wide])
+
+    def gathering(self, how, name, value, kind):
+        """(Gathering of a row reduction, what it begins with, the text of what it came to)."""
+        is_wide = self.is_wide and how in SUMS and kind == "f"
+        start = "F8(0)" if is_wide else start_value(how, kind, self.emitter.real)
+        return Gathering(name, how, value, kind, is_wide), start, name
+
+    def reduction_pass(self, indent, level):
+        """The row reductions of one nesting level."""
+        emitter = self.emitter
+        emitter.start_pass()
+        sums, starts, ends = [], [], []
+        for e in reductions(self.formulas, level):
+            how, name = e.op[4:], emitter.new_name()
+            kind = self.kind(how, e.args[0])
+            found, start, text = self.gathering(how, name, emitter.value(e.args[0], kind), kind)
+            sums.append(found)
+            starts.append(f"{found.name} = {start}")
+            if how == "mean":
+                text += self.divided(e, "F8" if found.is_wide else emitter.real)
+            if found.is_wide:
+                text = f"{emitter.real}({text})"
+            if text != name:
+                ends.append(f"{name} = {text}")
+            emitter.row_names[e] = name
+        keeps = self.keep()
+        self.all_lines(indent, [*emitter.row, *starts])
+        self.gather(indent, [*emitter.lines, *keeps], sums)
+        self.all_lines(indent, ends)
+
+    def output_pass(self, indent):
+        """The last pass: what is stored, and what is gathered over rows."""
+        emitter = self.emitter
+        emitter.start_pass()
+        self.recall()
+        stores, rows, sums, after = [], [], [], []
+        for k, (e, mode, t) in enumerate(zip(self.formulas, self.modes, self.targets, strict=True)):
+            if mode in ("store", "row"):
+                text = f"{t.name}[{t.index}] = {emitter.stored(e, t.kind)}"
+                (stores if mode == "store" else rows).append(text)
+            elif mode == "columns":
+                stores.append(self.column_step(k, e, t))
+            else:
+                self.whole_step(k, e, sums, after)
+        self.all_lines(indent, emitter.row)
+        if sums:
+            self.gather(indent, [*emitter.lines, *stores], sums)
+        elif stores:
+            deep = self.heads(indent, self.column_loops())
+            self.all_lines(deep, [*emitter.lines, *stores])
+        self.all_lines(indent, [*rows, *after])

@@ -9,7 +9,7 @@ that Storage and asks it. `clone()` makes a second Storage over the same Buffer 
 import numpy as np
 
 from minigrad.array.layout import contiguous_strides, is_contiguous, size_of
-from minigrad.array.overlap import overlaps, span
+from minigrad.array.overlap import shares_bytes, span
 from minigrad.memory.buffer import unpin
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.seams import seams
@@ -91,26 +91,7 @@ class Array:
         """(shape, strides, offset)."""
         return self.shape, self.strides, self.offset
 
-    def is_alias_of(self, other):
-        """Whether some byte is shown by both: sure of a no, and mostly exact; see `overlaps`.
-
-        Copy-on-write clones are aliases until the first write. Memory from outside may lie under
-        several Buffers.
-        """
-        mine, its = self.buffer, other.buffer
-        if not self.size or not other.size:
-            return False
-        if mine is its:
-            distance = 0
-        elif mine.is_foreign and its.is_foreign and self.device == other.device:
-            distance = its.address - mine.address
-        else:
-            return False
-        step, shape, strides, offset = self.dtype.itemsize, *other.layout()
-        if step == other.dtype.itemsize and distance % step == 0:
-            return overlaps(self.layout(), (shape, strides, offset + distance // step))
-        (low, high), (start, stop) = self.bytes_shown(), other.bytes_shown()
-        return mine is its or (low < stop and start < high)
+    is_alias_of = shares_bytes  # whether some byte is shown by both
 
     def shares_foreign_bytes(self, others):
         """The first of other Storages that shows some of the same memory from outside, or None."""

@@ -149,16 +149,3 @@ def reshape_strides(shape, strides, target):
         out.append(step)
         step, left = step * n, left // n
     return tuple(reversed(out))
-
-
-def byte_extent(shape, strides, offset, itemsize):
-    """[first, last) byte that a layout touches, relative to its buffer; empty for size 0."""
-    if 0 in shape:
-        return 0, 0
-    low = high = offset
-    for n, s in zip(shape, strides, strict=True):
-        if s < 0:
-            low += (n - 1) * s
-        else:
-            high += (n - 1) * s
-    return low * itemsize, (high + 1) * itemsize

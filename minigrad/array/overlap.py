@@ -1,4 +1,4 @@
-"""Whether two layouts over one memory show a common element.
+"""Whether two layouts over one memory show a common element, and two Arrays a common byte.
 
 A layout is (shape, strides, offset), counted in elements. Nearly every one shows an interval of its
 memory without gaps (it is *dense*): whole arrays, slices of a flat buffer, transposes. Of two such,
@@ -30,6 +30,28 @@ def overlaps(a, b):
     if low >= stop + shift or start + shift >= high or low == high or start == stop:
         return False
     return (is_dense and is_dense_too) or _meet(a[0], a[1], b[0], b[1], shift)
+
+
+def shares_bytes(a, b):
+    """Whether two Arrays show a common byte: sure if it says False, and mostly exact.
+
+    Copy-on-write clones share all until the first write. Memory from outside may lie under several
+    Buffers.
+    """
+    mine, its = a.buffer, b.buffer
+    if not a.size or not b.size:
+        return False
+    if mine is its:
+        distance = 0
+    elif mine.is_foreign and its.is_foreign and a.device == b.device:
+        distance = its.address - mine.address
+    else:
+        return False
+    step, shape, strides, offset = a.dtype.itemsize, *b.layout()
+    if step == b.dtype.itemsize and distance % step == 0:
+        return overlaps(a.layout(), (shape, strides, offset + distance // step))
+    (low, high), (start, stop) = a.bytes_shown(), b.bytes_shown()
+    return mine is its or (low < stop and start < high)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from minigrad.array.array import Array, ndarray
-from minigrad.array.layout import byte_extent
+from minigrad.array.overlap import span
 from minigrad.compiler.program.program import TEMPORARY, Recording, Ref
 from minigrad.devices.backend import device_named
 from minigrad.tape.variable import Variable
@@ -84,7 +84,7 @@ def view(ref: Ref, memory):
         return np.empty(ref.shape, ref.dtype.numpy)
     data = memory[ref.value]
     step = data.itemsize
-    low, high = byte_extent(*ref.layout(), 1)
+    low, high = (ref.offset + bound for bound in span(ref.shape, ref.strides)[:2])
     assert low >= 0, f"{ref} with {ref.layout()} begins outside"
     assert high <= data.size, f"{ref} with {ref.layout()} ends outside"
     return as_strided(data[ref.offset :], ref.shape, tuple(s * step for s in ref.strides))

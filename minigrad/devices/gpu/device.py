@@ -4,7 +4,7 @@ import numpy as np
 
 from minigrad.array.array import Array, View, fork
 from minigrad.array.dtypes import bool_
-from minigrad.array.layout import byte_extent, size_of
+from minigrad.array.layout import size_of
 from minigrad.devices.gpu.elementwise.programs import GpuPrograms
 from minigrad.devices.gpu.indexing import Indexing
 from minigrad.devices.gpu.product.convolution import Convolution
@@ -81,7 +81,7 @@ class Gpu(GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Upd
         """The elements as an ndarray of its own, on the host."""
         self.check_here(x)
         step = x.dtype.itemsize
-        first, last = byte_extent(x.shape, x.strides, x.offset, step)
+        first, last = (address - x.buffer.address for address in x.bytes_shown())
         if first == last:
             return np.empty(x.shape, x.dtype.numpy)
         data = self.download(x.buffer, first, last - first)

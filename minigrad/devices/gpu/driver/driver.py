@@ -9,7 +9,6 @@ import importlib
 import os
 import threading
 
-from minigrad.array.layout import byte_extent
 from minigrad.devices.gpu.driver import errors as cuda_errors
 from minigrad.devices.gpu.driver import state as cuda_state
 from minigrad.errors import GpuError
@@ -191,7 +190,7 @@ class Driver:
 
     def view(self, owner, array):
         """What cuda.core shows of an Array's memory, by DLPack; it keeps the owner alive."""
-        nbytes = byte_extent(array.shape, array.strides, 0, array.dtype.itemsize)[1]
+        nbytes = array.bytes_shown()[1] - array.address
         address = array.address if array.size else array.buffer.address  # no elements: not beyond
         with self._explaining("memory for another library"):
             buffer = self.core.Buffer.from_handle(address, nbytes, owner=owner)

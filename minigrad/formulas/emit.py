@@ -15,13 +15,9 @@ class LoopEmitter(Emitter):
     """
 
     def __init__(self, operands, real, kinds, column):
-        super().__init__(operands, real)
-        self._of, self.column = kinds, column
+        super().__init__(operands, real, kinds)
+        self.column = column
         self.saved = {}  # values that an earlier pass has put by: where they are
-
-    def kind(self, e):
-        """'f', 'i' or 'b'."""
-        return self._of.of(e)
 
     def value(self, e, kind=None):
         """A name or literal for e, converted to a kind."""

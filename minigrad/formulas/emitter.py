@@ -3,27 +3,18 @@
 from typing import NamedTuple
 
 from minigrad.array.dtypes import DType
-from minigrad.formulas.expression import LOGIC, ROW_REDUCTIONS, Expression
-from minigrad.formulas.kinds import OWN, kind_of_number, result_kind
+from minigrad.formulas.expression import LOGIC, ROW_REDUCTIONS, Expression, symbol
+from minigrad.formulas.kinds import OWN, Kinds, result_kind
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**"}
 COMPARE = {
-    "less": "<",
-    "less_equal": "<=",
-    "greater": ">",
-    "greater_equal": ">=",
-    "equal": "==",
+    "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==",
     "not_equal": "!=",
-}
+}  # fmt: skip
 LIBRARY = {"sqrt": "math.sqrt", "floor": "np.floor", "ceil": "np.ceil", "round": "np.rint"}
 TYPE_OF = {
-    "float32": "F4",
-    "float64": "F8",
-    "int32": "I4",
-    "int64": "I8",
-    "uint8": "U1",
-    "bool": "U1",
-}
+    "float32": "F4", "float64": "F8", "int32": "I4", "int64": "I8", "uint8": "U1", "bool": "U1",
+}  # fmt: skip
 POINTER_OF = {name: f"{text.lower()}_at" for name, text in TYPE_OF.items()}
 
 
@@ -58,14 +49,17 @@ class Emitter:
     choice; whatever does not vary along the inner loop is computed once a row.
     """
 
-    def __init__(self, operands, real):
+    def __init__(self, operands, real, kinds=None):
         self.operands = {o.name: o for o in operands}
-        self.real = real
+        self.real, kinds = real, kinds or Kinds()
+        for o in self.operands.values():
+            kinds.declare(symbol(o.name), o.kind)
+        self.kind = kinds.of  # 'f', 'i' or 'b' of a formula
         self.row, self.lines = [], []
         self.row_names, self.names = {}, {}
         self.count = 0
         self.includes = set()  # files of source/ that the text calls
-        self._varies, self._kinds = {}, {}
+        self._varies = {}
 
     def start_pass(self):
         """Forgets the values of the elements: a new loop over the row begins."""
@@ -95,21 +89,6 @@ class Emitter:
             self._varies[e] = found
         return found
 
-    def kind(self, e):
-        """'f', 'i' or 'b'."""
-        found = self._kinds.get(e)
-        if found is None:
-            found = self._kinds[e] = self._kind(e)
-        return found
-
-    def _kind(self, e):
-        if e.op == "symbol":
-            kind = self.operands[e.args[0]].kind
-            return kind if isinstance(kind, str) else kind.kind
-        if e.op == "constant":
-            return kind_of_number(e.args[0])
-        return result_kind(e.op, [self.kind(a) for a in e.args])
-
     def value(self, e, kind=None):
         """A name or literal for e, converted to a kind, after the statements that compute it."""
         own = self.kind(e)
@@ -136,24 +115,17 @@ class Emitter:
             return str(bool(value))
         if kind == "i":
             return f"I8({int(value)})"
-        value = float(value)
-        text = repr(value)
-        if value != value:
-            text = "math.nan"
-        elif value in (float("inf"), float("-inf")):
-            text = "math.inf" if value > 0 else "-math.inf"
+        text = repr(float(value)).replace("inf", "math.inf").replace("nan", "math.nan")
         return f"{self.real}({text})"
 
     def _convert(self, text, own, kind):
         if own == kind:
             return text
+        number = "I8" if "i" in (own, kind) else self.real
         if own == "b":
-            one, zero = (
-                ("I8(1)", "I8(0)") if kind == "i" else (f"{self.real}(1)", f"{self.real}(0)")
-            )
-            return f"({one} if {text} else {zero})"
+            return f"({number}(1) if {text} else {number}(0))"
         if kind == "b":
-            return f"({text} != {'I8(0)' if own == 'i' else self.real + '(0)'})"
+            return f"({text} != {number}(0))"
         return f"I8({text})" if kind == "i" else f"{self.real}({text})"
 
     def _code(self, e):
@@ -162,7 +134,7 @@ class Emitter:
             return self._load(self.operands[args[0]])
         kind = self.kind(e)
         if op in COMPARE:
-            common = self._common(args)
+            common = result_kind("maximum", [self.kind(x) for x in args])
             a, b = (self.value(x, common) for x in args)
             return f"{a} {COMPARE[op]} {b}"
         if op in LOGIC:
@@ -213,10 +185,6 @@ class Emitter:
             return text if own == self.real else f"{self.real}({text})"
         text = self.value(e, "i" if self.kind(e) == "b" else None)
         return f"I8({own}({text}))"
-
-    def _common(self, args):
-        kinds = {self.kind(a) for a in args}
-        return "f" if "f" in kinds else "b" if kinds == {"b"} else "i"
 
     def element(self, operand):
         """The text of an operand's element as it lies in memory."""

@@ -17,39 +17,16 @@ def _sigmoid(x):
 
 
 ON_NUMBERS = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": operator.truediv,
-    "pow": operator.pow,
-    "neg": operator.neg,
-    "abs": abs,
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "round": round,
-    "sqrt": math.sqrt,
-    "exp": math.exp,
-    "expm1": math.expm1,
-    "log": math.log,
-    "log1p": math.log1p,
-    "sin": math.sin,
-    "cos": math.cos,
-    "tanh": math.tanh,
-    "sigmoid": _sigmoid,
-    "erf": math.erf,
-    "maximum": max,
-    "minimum": min,
-    "where": lambda c, a, b: a if c else b,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "logical_and": lambda a, b: a and b,
-    "logical_or": lambda a, b: a or b,
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
+    "pow": operator.pow, "neg": operator.neg, "abs": abs, "floor": math.floor, "ceil": math.ceil,
+    "round": round, "sqrt": math.sqrt, "exp": math.exp, "expm1": math.expm1, "log": math.log,
+    "log1p": math.log1p, "sin": math.sin, "cos": math.cos, "tanh": math.tanh, "sigmoid": _sigmoid,
+    "erf": math.erf, "maximum": max, "minimum": min, "where": lambda c, a, b: a if c else b,
+    "less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
+    "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne,
+    "logical_and": lambda a, b: a and b, "logical_or": lambda a, b: a or b,
     "logical_not": operator.not_,
-}
+}  # fmt: skip
 COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 LOGIC = {"logical_and", "logical_or", "logical_not"}
 ROW_REDUCTIONS = {
@@ -266,11 +243,8 @@ class Program:
 
     def is_same(self, other):
         """Whether it has the same formulas over inputs of the same names."""
-        return self is other or (self.inputs, self.outputs, self.real) == (
-            other.inputs,
-            other.outputs,
-            other.real,
-        )
+        mine, its = ((p.inputs, p.outputs, p.real) for p in (self, other))
+        return mine == its
 
     def __repr__(self):
         return f"Program({', '.join(self.inputs)} -> {', '.join(map(str, self.outputs))})"

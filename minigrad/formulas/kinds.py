@@ -45,9 +45,9 @@ class Kinds:
         other._known.update(self._known)
         return other
 
-    def declare(self, e, dtype):
-        """Says what a symbol is."""
-        self._known[e] = dtype.kind
+    def declare(self, e, kind):
+        """Says what a symbol is: a DType, or a kind."""
+        self._known[e] = kind if isinstance(kind, str) else kind.kind
 
     def of(self, e):
         """The kind of a formula over declared symbols."""

@@ -11,6 +11,7 @@ from minigrad.devices.gpu.kernel import gpu_kernel
 from minigrad.formulas.codegen import Kernel
 from minigrad.formulas.emitter import TYPE_OF, Emitter, is_below_maximum
 from minigrad.formulas.expression import ROW_REDUCTIONS, Expression, symbols_of
+from minigrad.formulas.kinds import Kinds
 
 SMALL = 2**31 - 2**20  # sizes below it leave room for a step beyond the end in 32 bits
 WARP = 0xFFFFFFFF  # all 32 threads of a warp
@@ -160,10 +161,15 @@ def is_sum_of_softmax(e):
     return is_below_maximum(e.args[0].args[0])
 
 
+class GpuKinds(Kinds):
+    """Kinds where row reductions are floats, also those of ints."""
+
+    def _find(self, e):
+        return "f" if e.op in ROW_REDUCTIONS else super()._find(e)
+
+
 class GpuEmitter(Emitter):
     """Statements for formulas; elements may wait in variables instead of in memory.
-
-    Row reductions are floats, also those of ints.
 
     Attributes:
         registers: {operand: text of its element}.
@@ -171,7 +177,7 @@ class GpuEmitter(Emitter):
     """
 
     def __init__(self, operands, real):
-        super().__init__(operands, real)
+        super().__init__(operands, real, GpuKinds())
         self.registers = {}
         self.condition: str | None = None
 
@@ -184,9 +190,6 @@ class GpuEmitter(Emitter):
         if self.condition is None or operand.varies:
             return text
         return f"({text} if {self.condition} else {zero(operand.kind)})"
-
-    def _kind(self, e):
-        return "f" if e.op in ROW_REDUCTIONS else super()._kind(e)
 
     def _code(self, e):
         if e.op in ("floor", "ceil", "round") and self.kind(e) == "f":

@@ -17,7 +17,8 @@ from minigrad.nn.activation import (
 from minigrad.nn.attention import MultiHeadAttention, TransformerBlock
 from minigrad.nn.containers import ModuleDict, ModuleList, Sequential
 from minigrad.nn.convolution import AvgPool2d, Conv1d, Conv2d, MaxPool2d
-from minigrad.nn.linear import Embedding, Linear
+from minigrad.nn.embedding import Embedding
+from minigrad.nn.linear import Linear
 from minigrad.nn.module import Module
 from minigrad.nn.normalization import BatchNorm1d, BatchNorm2d, Dropout, LayerNorm, RMSNorm
 from minigrad.nn.parameter import Buffer, Parameter

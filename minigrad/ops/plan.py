@@ -5,7 +5,7 @@ included. Higher orders: the same trees, walked with Variables.
 """
 
 from minigrad.array.array import Array
-from minigrad.array.layout import broadcast_shapes, contiguous_strides
+from minigrad.array.layout import broadcast_shapes, contiguous_strides, size_of
 from minigrad.devices.backend import device_of
 from minigrad.formulas.expression import IDENTITY, Expression, Program, call, evaluate, symbols_of
 from minigrad.memory.interrupts import uninterrupted
@@ -91,17 +91,9 @@ class ElementwisePlan:
     def __init__(self, op, mask):
         self.op, self.mask, self.name = op, mask, op.name
         self.input_names = op.inputs
-        formulas = list(op.gradient_formulas) + [None] * (
-            len(op.inputs) - len(op.gradient_formulas)
-        )
-        self.formulas = [e if mask >> k & 1 else None for k, e in enumerate(formulas)]
-        for k, e in enumerate(formulas):
-            if mask >> k & 1 and e is None:
-                self.formulas[k] = None  # declared to have no gradient
-        used = set()
-        for e in self.formulas:
-            if isinstance(e, Expression):
-                used |= symbols_of(e)
+        stated = dict(enumerate(op.gradient_formulas))
+        self.formulas = [stated.get(k) if mask >> k & 1 else None for k in range(len(op.inputs))]
+        used = set().union(*(symbols_of(e) for e in self.formulas if isinstance(e, Expression)))
         self.saved_names = tuple(n for n in (*op.inputs, "y") if n in used)
         self.saved_index = tuple(-1 if n == "y" else op.inputs.index(n) for n in self.saved_names)
         self.arguments = ("dy", *self.saved_names)
@@ -113,8 +105,8 @@ class ElementwisePlan:
     def _program(self, which):
         found = self.programs.get(which)
         if found is None:
-            found = Program(self.arguments, [self.formulas[k] for k in which])
-            self.programs[which] = found
+            formulas = [self.formulas[k] for k in which]
+            found = self.programs[which] = Program(self.arguments, formulas)
         return found
 
     def _short_way(self, own):
@@ -200,13 +192,6 @@ def fitted(g, shape, dtype):
     return g
 
 
-def _size(shape):
-    size = 1
-    for n in shape:
-        size *= n
-    return size
-
-
 class RowPlan(ElementwisePlan):
     """Gradients of a row op: kernels over rows; an (n,) operand gets a sum of columns."""
 
@@ -226,7 +211,7 @@ class RowPlan(ElementwisePlan):
             modes.append(mode)
             which.append(k)
             outs.append(device.empty(target if mode == "columns" else shape, dtype))
-        if dy.size and _size(shape):
+        if dy.size and size_of(shape):
             device.rows(self._program(tuple(which)), tuple(modes), inputs, outs, shape)
         else:
             for out in outs:

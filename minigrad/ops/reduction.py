@@ -1,15 +1,13 @@
 """Reductions along axes, named and behaving as NumPy's."""
 
 from minigrad.array.dtypes import bool_, float32, int64
-from minigrad.array.layout import normalize_axes
+from minigrad.array.layout import normalize_axes, size_of
 from minigrad.devices.backend import device_of
 from minigrad.errors import ShapeError
 from minigrad.formulas import expression as e
 from minigrad.formulas.expression import IDENTITY, Program, call, symbol, where
-from minigrad.ops.base import RowWise, Structural
-from minigrad.ops.joining import concatenate
+from minigrad.ops.base import Structural
 from minigrad.ops.plan import sum_to
-from minigrad.tape.variable import Variable
 
 SHAPES = [((3, 4),), ((2, 3, 4),), ((),), ((0, 3),), ((1,),)]
 SQUARE = Program(["x"], [symbol("x") * symbol("x")])
@@ -48,16 +46,14 @@ def spread(dy, x_shape, axis, keepdims):
     return call("expand", dy, x_shape)
 
 
-def _count(shape, axis):
-    size = 1
-    for d in normalize_axes("mean", axis, len(shape)):
-        size *= shape[d]
-    return size
+def count(name, shape, axis):
+    """How many elements lie along the axes to reduce."""
+    return size_of(shape[d] for d in normalize_axes(name, axis, len(shape)))
 
 
 def not_empty(name, shape, axis):
     """Raises if nothing lies along the axes to reduce."""
-    if 0 in [shape[d] for d in normalize_axes(name, axis, len(shape))]:
+    if not count(name, shape, axis):
         raise ShapeError(
             f"{name}: wanted at least one element along the axes to reduce", f"shape {shape}"
         )
@@ -72,7 +68,7 @@ class Sum(Structural):
         dtype = x.dtype if x.dtype.is_float else int64
         return reduced("sum", "sum", x, axis, keepdims, dtype)
 
-    gradients = (lambda dy, x_shape, axis, keepdims: spread(dy, x_shape, axis, keepdims),)
+    gradients = (spread,)
 
 
 class Mean(Structural):
@@ -85,7 +81,7 @@ class Mean(Structural):
 
     gradients = (
         lambda dy, x_shape, axis, keepdims: spread(
-            dy * (1.0 / max(1, _count(x_shape, axis))), x_shape, axis, keepdims
+            dy * (1.0 / max(1, count("mean", x_shape, axis))), x_shape, axis, keepdims
         ),
     )
 
@@ -101,55 +97,12 @@ class SumTo(Structural):
     gradients = (lambda dy, x_shape: call("expand", dy, x_shape),)
 
 
-class Prod(Structural):
-    """Product over axes; of ints and bools an int64.  (...), axis -> (...) without the axes.
-
-    The gradient multiplies the other factors, so it is right where factors are 0.
-    """
-
-    samples = SHAPES
-
-    def forward(x, axis=None, keepdims=False):
-        dtype = x.dtype if x.dtype.is_float else int64
-        return reduced("prod", "prod", x, axis, keepdims, dtype)
-
-    gradients = (
-        lambda dy, x, x_shape, axis, keepdims: (
-            spread(dy, x_shape, axis, keepdims)
-            * products_of_others(x, normalize_axes("prod", axis, len(x_shape)))
-        ),
-    )
-
-
-def products_of_others(x, axes):
-    """Per element the product of all others along the axes, by halving: no division."""
-    rest = tuple(d for d in range(x.ndim) if d not in axes)
-    moved = call("permute", x, rest + axes)
-    kept = moved.shape[: len(rest)]
-    others = _others(call("reshape", moved, (*kept, _count(x.shape, axes))))
-    back = call("reshape", others, moved.shape)
-    order = rest + axes
-    return call("permute", back, tuple(order.index(d) for d in range(x.ndim)))
-
-
-def _others(x):
-    n = x.shape[-1]
-    if n <= 1:
-        out = device_of(x.array).empty(x.shape, x.dtype)
-        device_of(x.array).fill(out, 1.0)
-        return Variable(out)
-    half = n // 2
-    left, right = x[..., :half], x[..., half : 2 * half]
-    if n == 2:
-        return concatenate([right, left], -1)
-    pairs = left * right
-    if n % 2:
-        last = x[..., 2 * half :]
-        outer = _others(concatenate([pairs, last], -1))
-        outer, rest = outer[..., :half], [outer[..., half:]]
-    else:
-        outer, rest = _others(pairs), []
-    return concatenate([outer * right, outer * left, *rest], -1)
+def among_ties(dy, x, y, x_shape, axis, keepdims):
+    """dy shared by the elements that equal y; if y is NaN, by those that are NaN."""
+    x, y = x.detach(), spread(y, x_shape, axis, keepdims).detach()
+    mask = call("logical_or", call("equal", x, y), call("not_equal", x, x))
+    ties = call("sum", mask, axis, keepdims).to(dy.dtype)
+    return where(mask, spread(dy / ties, x_shape, axis, keepdims), 0.0)
 
 
 class Max(Structural):
@@ -164,9 +117,7 @@ class Max(Structural):
         not_empty("max", x.shape, axis)
         return reduced("max", "max", x, axis, keepdims, x.dtype)
 
-    gradients = (
-        lambda dy, x, y, x_shape, axis, keepdims: among_ties(dy, x, y, x_shape, axis, keepdims),
-    )
+    gradients = (among_ties,)
 
 
 class Min(Structural):
@@ -181,17 +132,7 @@ class Min(Structural):
         not_empty("min", x.shape, axis)
         return reduced("min", "min", x, axis, keepdims, x.dtype)
 
-    gradients = (
-        lambda dy, x, y, x_shape, axis, keepdims: among_ties(dy, x, y, x_shape, axis, keepdims),
-    )
-
-
-def among_ties(dy, x, y, x_shape, axis, keepdims):
-    """dy shared by the elements that equal y; if y is NaN, by those that are NaN."""
-    x, y = x.detach(), spread(y, x_shape, axis, keepdims).detach()
-    mask = call("logical_or", call("equal", x, y), call("not_equal", x, x))
-    count = call("sum", mask, axis, keepdims).to(dy.dtype)
-    return where(mask, spread(dy / count, x_shape, axis, keepdims), 0.0)
+    gradients = (among_ties,)
 
 
 class Any(Structural):
@@ -227,7 +168,7 @@ class Var(Structural):
     gradients = (
         lambda dy, x, x_shape, axis, keepdims: (
             spread(dy, x_shape, axis, keepdims)
-            * ((x - call("mean", x, axis, True)) * (2.0 / max(1, _count(x_shape, axis))))
+            * ((x - call("mean", x, axis, True)) * (2.0 / max(1, count("var", x_shape, axis))))
         ),
     )
 
@@ -262,25 +203,3 @@ def _inverse(dy, y):
 
 
 ROOT = Program(["x"], [e.sqrt(symbol("x"))])
-
-
-class LogSumExpRow(RowWise):
-    """log sum exp along the last axis, without overflow.  (..., n) -> (..., 1).
-
-    The gradients of a row that is -inf throughout are 0.
-    """
-
-    samples = [((3, 4),), ((2, 3, 4),), ((5,),), ((2, 1),)]
-    keeps_row = False
-    of_empty_row = -float("inf")
-
-    def formula(x):
-        m = e.row_max(x)
-        safe = where(e.equal(m - m, 0.0), m, 0.0)  # an infinite maximum must not become NaN
-        return safe + e.log(e.row_sum(e.exp(x - safe)))
-
-    def gradient(dy, x):  # exp(x - y) would have the rounding of y as its error
-        m = e.row_max(x)
-        exponential = e.exp(x - where(e.equal(m - m, 0.0), m, 0.0))
-        total = e.row_sum(exponential)
-        return dy * exponential * (1.0 / where(e.equal(total, 0.0), 1.0, total))

@@ -33,6 +33,28 @@ class LogSoftmaxRow(RowWise):
         return dy - e.exp(y) * e.row_sum(dy)
 
 
+class LogSumExpRow(RowWise):
+    """log sum exp along the last axis, without overflow.  (..., n) -> (..., 1).
+
+    The gradients of a row that is -inf throughout are 0.
+    """
+
+    samples = [((3, 4),), ((2, 3, 4),), ((5,),), ((2, 1),)]
+    keeps_row = False
+    of_empty_row = -float("inf")
+
+    def formula(x):
+        m = e.row_max(x)
+        safe = where(e.equal(m - m, 0.0), m, 0.0)  # an infinite maximum must not become NaN
+        return safe + e.log(e.row_sum(e.exp(x - safe)))
+
+    def gradient(dy, x):  # exp(x - y) would have the rounding of y as its error
+        m = e.row_max(x)
+        exponential = e.exp(x - where(e.equal(m - m, 0.0), m, 0.0))
+        total = e.row_sum(exponential)
+        return dy * exponential * (1.0 / where(e.equal(total, 0.0), 1.0, total))
+
+
 class CrossEntropyRow(RowWise):
     """-log softmax(x)[label] a row; label smoothing spreads `smoothing` over all classes.
 

@@ -24,6 +24,7 @@ from minigrad.ops import (
     linear,
     losses,
     normalisation,
+    products,
     reduction,
     rows,
     scan,
@@ -38,7 +39,7 @@ from minigrad.ops.operators import logical_operator, operator
 from minigrad.tape import backward
 from minigrad.tape.variable import FUNCTIONS, Variable
 
-_ = binary, unary, backward  # loading them fills the registry and completes Variable
+_ = binary, products, unary, backward  # loading them fills the registry and completes Variable
 
 
 def _simple(op):
@@ -123,7 +124,7 @@ def logsumexp(x, axis=None, keepdims=False):
         x = shape.permute(x, (*rest, *axes))
     if len(axes) != 1:
         x = shape.reshape(x, (*x.shape[: len(rest)], size_of(x.shape[len(rest) :])))
-    y = reduction.LogSumExpRow.apply(x)
+    y = rows.LogSumExpRow.apply(x)
     return shape.reshape(y, kept if keepdims else y.shape[:-1])
 
 
@@ -341,8 +342,8 @@ def _install():
         setattr(Variable, name, functions[name])
     slow = {
         "add": binary.Add, "sub": binary.Sub, "mul": binary.Mul, "truediv": binary.Div,
-        "lt": binary.Less, "le": binary.LessEqual, "gt": binary.Greater,
-        "ge": binary.GreaterEqual, "eq": binary.Equal, "ne": binary.NotEqual,
+        "lt": comparison.Less, "le": comparison.LessEqual, "gt": comparison.Greater,
+        "ge": comparison.GreaterEqual, "eq": comparison.Equal, "ne": comparison.NotEqual,
     }  # fmt: skip
     for method, op in slow.items():
         plain = operator(op)
@@ -351,7 +352,8 @@ def _install():
         setattr(InferenceVariable, f"__{method}__", plain)
         if method in ("add", "sub", "mul", "truediv"):
             setattr(Variable, f"__r{method}__", operator(op, is_reflected=True))
-    for method, sign, op in (("and", "&", binary.LogicalAnd), ("or", "|", binary.LogicalOr)):
+    logic = {"and": ("&", comparison.LogicalAnd), "or": ("|", comparison.LogicalOr)}
+    for method, (sign, op) in logic.items():
         setattr(Variable, f"__{method}__", logical_operator(op, sign))
         setattr(Variable, f"__r{method}__", logical_operator(op, sign, is_reflected=True))
     for name in ("exp", "log", "tanh", "sigmoid", "relu", "sqrt", "square", "sin", "cos", "neg"):
@@ -363,7 +365,7 @@ def _install():
     Variable.__pow__ = power
     Variable.__rpow__ = lambda self, other: binary.Pow.apply(other, self)
     Variable.__abs__ = functions["abs"]
-    Variable.__invert__ = logical_operator(unary.LogicalNot, "~")
+    Variable.__invert__ = logical_operator(comparison.LogicalNot, "~")
     Variable.__matmul__ = matmul
     Variable.__rmatmul__ = lambda self, other: matmul(other, self)
     Variable.__getitem__ = indexing.get_item

@@ -276,38 +276,3 @@ class Ceil(Elementwise):
 
     def gradient(dy):
         return e.zero_of(dy)
-
-
-class LogicalNot(Elementwise):
-    """not x, of truth values; numbers count as x != 0.  (...) -> (...) of bool."""
-
-    samples = SHAPES
-    result = "bool"
-    gradient = None
-
-    def formula(x):
-        return e.logical_not(x)
-
-
-class IsNan(Elementwise):
-    """Whether x is NaN.  (...) -> (...) of bool."""
-
-    name = "isnan"
-    samples = SHAPES
-    result = "bool"
-    gradient = None
-
-    def formula(x):
-        return e.not_equal(x, x)
-
-
-class IsFinite(Elementwise):
-    """Whether x is neither NaN nor infinite.  (...) -> (...) of bool."""
-
-    name = "isfinite"
-    samples = SHAPES
-    result = "bool"
-    gradient = None
-
-    def formula(x):
-        return e.equal(x - x, 0.0)

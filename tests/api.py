@@ -121,7 +121,7 @@ API = {
         lambda: [
             *_of("mg.", mg, ["Variable"]),
             *_of("", "minigrad.tape.node", ["Node"]),
-            *_of("", "minigrad.tape.backward", ["Handle"]),
+            *_of("", "minigrad.tape.hooks", ["Handle"]),
         ],
     ),
     "autograd": ("Derivatives", "Of functions, and looking into backward passes.", _autograd),

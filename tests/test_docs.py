@@ -134,13 +134,44 @@ def test_readme_has_one_place_for_the_benchmarks():
     assert text.count("<!-- benchmarks:end -->") == 1
 
 
-def test_design_shows_the_layers_that_the_linter_holds():
-    section = read("docs/design.md").split("## 1. Layers")[1].split("## 2.")[0]
-    block = re.search(r"```\n(.*?)```", section, flags=re.DOTALL)[1]
-    shown = [set(re.findall(r"\w+", re.split(r"\s{2,}", line)[0])) for line in block.splitlines()]
-    contracts = tomllib.loads(read("pyproject.toml"))["tool"]["importlinter"]["contracts"]
-    held = [set(re.findall(r"\w+", layer)) for layer in contracts[0]["layers"]]
-    assert shown == held
+def contracts():
+    return tomllib.loads(read("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+
+
+def test_architecture_shows_the_layers_that_the_linter_holds():
+    section = read("docs/architecture.md").split("## Layers")[1].split("\n## ")[0]
+    layers, stages = re.findall(r"```\n(.*?)```", section, flags=re.DOTALL)
+    shown = [set(re.findall(r"\w+", re.split(r"\s{2,}", line)[0])) for line in layers.splitlines()]
+    assert shown == [set(re.findall(r"\w+", layer)) for layer in contracts()[0]["layers"]]
+    lines = [line.split(maxsplit=1) for line in stages.replace("\n  ", " ").splitlines()]
+    assert {name: " ".join(order.split()) for name, order in lines} == {
+        contract["containers"][0].removeprefix("minigrad."): " > ".join(contract["layers"])
+        for contract in contracts()[1:]
+        if contract["type"] == "layers"
+    }
+
+
+def test_files_that_the_prose_names_exist():
+    folders = ("", "minigrad", "minigrad/devices", "minigrad/compiler")
+    named = {
+        (page.relative_to(ROOT).as_posix(), name)
+        for page in PAGES
+        for name in re.findall(r"`((?:[\w.-]+/)+[\w-]+\.\w+)[`:]", page.read_text(encoding="utf-8"))
+        if "NN_" not in name  # of any lesson
+    }
+    assert len(named) > 50
+    missing = [x for x in named if not any((ROOT / folder / x[1]).exists() for folder in folders)]
+    assert missing == []
+
+
+def test_decisions_are_numbered_without_gaps_and_have_their_four_parts():
+    found = sorted((ROOT / "docs" / "decisions").iterdir())
+    assert [int(path.name[:4]) for path in found] == list(range(1, len(found) + 1))
+    for path in found:
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith(f"# {int(path.name[:4])}. "), path.name
+        parts = re.findall(r"^\*\*(\w+)\.\*\*", text, flags=re.MULTILINE)
+        assert parts == ["Context", "Decision", "Consequences", "Alternatives"], path.name
 
 
 def test_readme_shows_imports_as_the_linter_holds_them():
@@ -154,28 +185,6 @@ def test_readme_shows_imports_as_the_linter_holds_them():
 def test_semantics_numbers_its_promises_without_gaps():
     numbers = re.findall(r"^(\d+)\. \*\*", read("docs/semantics.md"), flags=re.MULTILINE)
     assert [int(number) for number in numbers] == list(range(1, 52))
-
-
-def public_names():
-    """The names after `mg.` in the design, and what follows them on their line: .f or a Class."""
-    section = read("docs/design.md").split(". Public names\n")[1].split("\n## ")[0]
-    code = re.search(r"```python\n(.*?)```", section, flags=re.DOTALL)[1]
-    names, folder = set(), ""
-    for line in re.sub(r"#.*", "", code).splitlines():
-        for full in re.findall(r"\bmg\.([A-Za-z_][\w.]*)", line):
-            names.add(full)
-            folder = "errors" if full == "errors" else full.rpartition(".")[0]
-        if folder and re.match(r"mg\.|  ", line):
-            inside = re.findall(r"(?<=\s)\.([a-z_]\w*)|(?<=\s)([A-Z]\w+)|(?<=\s)(clip_\w+)", line)
-            names.update(f"{folder}.{''.join(found)}" for found in inside)
-    return sorted(names)
-
-
-@pytest.mark.parametrize("name", public_names())
-def test_public_name_exists(name):
-    value = mg
-    for part in name.split("."):
-        value = getattr(value, part)
 
 
 def test_pages_run_modules_that_exist():
@@ -198,10 +207,10 @@ def test_installations_name_extras_that_exist():
     assert named <= set(tomllib.loads(read("pyproject.toml"))["project"]["optional-dependencies"])
 
 
-def test_design_lists_the_environment_variables_that_are_read():
+def test_architecture_lists_the_environment_variables_that_are_read():
     sources = (path.read_text(encoding="utf-8") for path in (ROOT / "minigrad").rglob("*.py"))
     known = set(re.findall(r"\"(MINIGRAD_\w+)\"", "".join(sources)))
-    table = re.findall(r"^\| `(MINIGRAD_\w+)", read("docs/design.md"), flags=re.MULTILINE)
+    table = re.findall(r"^\| `(MINIGRAD_\w+)", read("docs/architecture.md"), flags=re.MULTILINE)
     assert set(table) == known
     pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     assert set(re.findall(r"MINIGRAD_\w+", pages)) == known

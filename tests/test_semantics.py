@@ -1,7 +1,7 @@
 """The engine's promises, one function a number; a missing number fails.
 
-What each promises is in its name and in docs/design.md. Gradients are compared with differences in
-float64; memory by counts of bytes and nodes, never by time.
+What each promises is in its name and in docs/semantics.md. Gradients are compared with differences
+in float64; memory by counts of bytes and nodes, never by time.
 """
 
 import gc

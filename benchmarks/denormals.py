@@ -1,8 +1,8 @@
 """Flushes denormals to zero in this thread and in those it starts, through the C library.
 
-Values that have been trained for long become denormal, and arithmetic with those is 10 to 100 times
-slower. Libraries without a switch of their own are given this one; minigrad, eager and compiled,
-computes in the mode of the calling thread, so it needs no other.
+Values that have been trained for long become denormal, and arithmetic with those is far slower.
+Libraries without a switch of their own are given this one; minigrad, eager and compiled, computes
+in the mode of the calling thread, so it needs no other.
 """
 
 import ctypes

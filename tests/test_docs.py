@@ -13,6 +13,9 @@ import pytest
 
 import minigrad as mg
 from minigrad.devices.gpu import compiler
+from minigrad.devices.gpu.reduce import plan as reduce_plan
+from minigrad.devices.gpu.rows import plan as rows_plan
+from minigrad.formulas import sums
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
@@ -162,6 +165,22 @@ def test_files_that_the_prose_names_exist():
     assert len(named) > 50
     missing = [x for x in named if not any((ROOT / folder / x[1]).exists() for folder in folders)]
     assert missing == []
+
+
+def test_numerics_names_the_sizes_of_blocks_that_the_code_has():
+    page = read("docs/numerics.md")
+    piece = int(re.search(r"^PIECE = (\d+)", read("minigrad/devices/source/blas.py"), re.M)[1])
+    for number, what in (
+        (sums.BLOCK, "an accumulator takes at most {} numbers"),
+        (sums.DENSE, "come in blocks of {}"),
+        (sums.COLUMNS, "with at most {} elements"),
+        (4 * piece, "more than {} terms"),
+        (piece, "pieces of {} terms"),
+        (reduce_plan.ENOUGH, "n / {} numbers"),
+        (rows_plan.MOST_TEAMS, "n / {} rows"),
+        (sums.MET, "more than {} numbers meet"),
+    ):
+        assert what.format(f"{number:,}") in page.replace("\n  ", " "), what
 
 
 def test_decisions_are_numbered_without_gaps_and_have_their_four_parts():

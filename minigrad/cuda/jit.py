@@ -192,7 +192,7 @@ def jit(function=None, *, device=False, watch=True, **options):
             launch. It returns nothing: results go into arrays.
         device: a function that kernels call, which may return values, and has no launch.
         watch: let the simulator look for data races and for reads of uninitialised memory. Without,
-            it is up to twice as fast; accesses out of bounds are found in any case.
+            it is faster; accesses out of bounds are found in any case.
 
     Returns:
         A `Kernel`: `kernel[blocks, threads](x, out)` runs it.

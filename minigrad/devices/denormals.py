@@ -35,7 +35,7 @@ def set_flush_denormal(mode):
     """Whether the calling thread flushes subnormal numbers to zero, as torch.set_flush_denormal.
 
     Values of a model that was trained for long may become subnormal, and many processors compute
-    those 10 to 100 times slower than others. Eager kernels and compiled steps follow the mode, and
+    those far slower than others. Eager kernels and compiled steps follow the mode, and
     so do NumPy and Python's own arithmetic in the same thread; the threads that minigrad starts
     follow whoever they work for, those of the BLAS library keep the mode that they started in.
 

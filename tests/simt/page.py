@@ -6,6 +6,7 @@ import numpy as np
 
 from minigrad import cuda
 from minigrad.simt.language import loops
+from minigrad.simt.launch import WAVE
 from minigrad.simt.watch.ordering import MOST_LOGGED
 from tests.pages import NOTE, filled
 from tests.simt.faults import FAULTS
@@ -88,5 +89,6 @@ def text():
         rounds=f"{loops.LOOP_LIMIT:,}",
         seconds=f"{loops.LOOP_SECONDS:.0f}",
         spins=f"{loops.SPIN_LIMIT:,}",
+        wave=f"{WAVE:,}",
     )
     return page.replace("{planted}", str(len(FAULTS)))

@@ -11,8 +11,9 @@ from minigrad.formulas.expression import IDENTITY
 class Device:
     """A table of functions over Arrays.
 
-    `out` Arrays are made by `empty` and written, never returned. Scalars among inputs are Python
-    numbers. Shapes are tuples, strides count elements.
+    What they do is said here; the classes of devices say only what is their own. `out` Arrays are
+    made by `empty` and written, never returned. Scalars among inputs are Python numbers. Shapes are
+    tuples, strides count elements.
     """
 
     name: str
@@ -23,19 +24,30 @@ class Device:
         raise NotImplementedError
 
     def elementwise(self, program, inputs: Sequence[Any], outputs: Sequence[Array]) -> None:
-        """outputs = program(inputs), broadcast to the outputs' shape; an output may be an input."""
+        """outputs = program(inputs), broadcast to the shape of the outputs.
+
+        Reads happen before writes element by element, so an output may be one of the inputs.
+        """
         raise NotImplementedError
 
     def reduce(
         self, program, how: str, inputs: Sequence[Any], out: Array, shape: tuple, axes: tuple
     ) -> None:
-        """out = sum, mean, prod, max, min, any or all over `axes` of one formula of the inputs."""
+        """out = how over axes of program(inputs), one formula.
+
+        how: sum, mean, prod, max, min, any, all. shape: what the inputs broadcast to; out: an Array
+        of that shape without the reduced axes.
+        """
         raise NotImplementedError
 
     def rows(
         self, program, modes: tuple, inputs: Sequence[Any], outputs: Sequence[Array], shape: tuple
     ) -> None:
-        """Formulas with row reductions along the last axis of `shape`."""
+        """outputs = program(inputs), formulas that reduce along the last axis of `shape`.
+
+        modes: per output 'store' (shape), 'row' (shape[:-1] + (1,)) or 'columns' (shape[-1:], the
+        sum over all rows).
+        """
         raise NotImplementedError
 
     def matmul(
@@ -73,7 +85,7 @@ class Device:
         raise NotImplementedError
 
     def nonzero(self, x: Array) -> Array:
-        """The places in C order of the elements that are not 0: (m,) int64."""
+        """The places in C order of the elements that are not 0: (m,) int64. A GPU is waited for."""
         raise NotImplementedError
 
     def cumsum(self, x: Array, out: Array, axis: int) -> None:

@@ -8,7 +8,6 @@ from minigrad.array.layout import size_of
 from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.gpu.bundle import THREADS, Bundle, Part, kernel_of
 from minigrad.compiler.gpu.fuse import is_alone, is_by_rows
-from minigrad.compiler.gpu.random_text import launch_random
 from minigrad.compiler.program.items import MatMul
 from minigrad.compiler.program.program import Ref
 from minigrad.formulas.emitter import TYPE_OF
@@ -170,7 +169,7 @@ def _random(i, check):
 
     def run(device, at):
         out = at(i.outputs[0])
-        launch_random(device, out, a["kind"], at.state, a["counter"], a["low"], a["high"])
+        device.random(out, a["kind"], at.state, a["counter"], a["low"], a["high"])
 
     return TableCall("random", f"random {a['kind']} {i.outputs[0].dtype}", run)
 

@@ -34,12 +34,10 @@ class Cpu(RowPrograms, StructuralKernels, DirectConvolution):
 
     @uninterrupted
     def empty(self, shape, dtype):
-        """A new contiguous Array with undefined elements."""
         size = size_of(shape)
         return Array(self.pool.take(size * dtype.itemsize), shape, dtype)
 
     def matmul(self, a, b, out, bias=None, accumulate=False):
-        """out = a @ b (+ bias); one dtype, at least two axes each, batch axes broadcast."""
         if out.dtype.is_float:
             blas.matmul(a, b, out, bias, self.contiguous, accumulate)
             return
@@ -53,10 +51,7 @@ class Cpu(RowPrograms, StructuralKernels, DirectConvolution):
             self.copy(result, out)
 
     def share(self, x):
-        """clone(): a Storage over the same Buffer, to be copied at the first write to either.
-
-        Copies at once what is pinned, and a view of under half its Buffer.
-        """
+        """Copies at once what is pinned, and a view of under half its Buffer."""
         buffer = x.buffer
         if buffer.pins or 2 * x.nbytes < buffer.requested or not x.is_flat:
             return self.convert(x, x.dtype)
@@ -64,7 +59,6 @@ class Cpu(RowPrograms, StructuralKernels, DirectConvolution):
 
     @uninterrupted
     def copy_buffer(self, old):
-        """A Buffer with the same bytes: the copy of copy-on-write."""
         new = self.pool.take(old.requested)
         start = old.address - old.segment.address
         target = new.address - new.segment.address

@@ -80,20 +80,13 @@ class DirectConvolution(Device):
     """The functions of the device table for convolutions of stride 1, one group, float32."""
 
     def convolves(self, what, dtype, shape, kernels, window):
-        """Whether it takes no longer than products of unfolded windows.
-
-        what: "output" (convolve), "input" (convolve_back) or "kernels" (correlate). shape: of the
-        images (n, c, h, w); kernels: (o, c / groups, kh, kw).
-        """
         return pays(what, dtype, shape, kernels, window)
 
     def convolve_back(self, g, w, out, window):
-        """out (n, c, h, w) = the sums of g times the kernels at the windows it was made of."""
         w = w.view(*turned(w.shape, w.strides, w.offset))
         self.convolve(g, w, None, out, border(window))
 
     def convolve(self, x, w, bias, out, window):
-        """out = the cross-correlation of images with kernels (any strides), plus a bias or None."""
         (n, c, h, width), (o, _, kh, kw) = x.shape, w.shape
         (oh, ow), (ph, pw), (dh, dw) = out.shape[2:], window.padding, window.dilation
         blocks = up(o, 4) // 4
@@ -113,7 +106,6 @@ class DirectConvolution(Device):
         structural.run(structural.kernel("direct", "convolve_f4"), calls)
 
     def correlate(self, g, x, out, window):
-        """out (o, c, kh, kw) = the sums of g times the windows of x: the gradient of kernels."""
         (n, o, oh, ow), (_, c, h, width), (kh, kw) = g.shape, x.shape, out.shape[2:]
         (ph, pw), (dh, dw) = window.padding, window.dilation
         parts = structural.ranges(n, g.size * c * kh * kw // PRODUCTS)

@@ -65,11 +65,6 @@ class Programs(Device):
     """The functions of the device table that run generated kernels."""
 
     def elementwise(self, program, inputs, outputs):
-        """outputs = program(inputs), broadcast to the shape of the outputs.
-
-        inputs: Arrays, and Python numbers for scalars. Reads happen before writes element by
-        element, so an output may be one of the inputs.
-        """
         operands, in_place = (*inputs, *outputs), is_in_place(inputs, outputs)
         key = tuple(
             [(x.shape, x.strides, x.dtype) if isinstance(x, Array) else type(x) for x in operands]
@@ -125,11 +120,6 @@ class Programs(Device):
         return entry
 
     def reduce(self, program, how, inputs, out, shape, axes):
-        """out = how over axes of program(inputs), one formula.
-
-        how: sum, mean, prod, max, min, any, all. shape: what the inputs broadcast to; out: an Array
-        of that shape without the reduced axes.
-        """
         operands = (*inputs, out)
         key = (
             how,

@@ -16,11 +16,6 @@ class RowPrograms(Programs):
     """The function of the device table for formulas with row reductions."""
 
     def rows(self, program, modes, inputs, outputs, shape):
-        """outputs = program(inputs), formulas that reduce along the last axis of `shape`.
-
-        modes: per output 'store' (shape), 'row' (shape[:-1] + (1,)) or 'columns' (shape[-1:], the
-        sum over all rows).
-        """
         operands = (*inputs, *outputs)
         key = (
             modes,

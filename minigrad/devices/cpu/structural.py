@@ -47,7 +47,6 @@ class StructuralKernels(Device):
     """The functions of the device table that are no programs of formulas (see `table.Device`)."""
 
     def gather(self, x, index, out):
-        """out[o, i, :] = x[o, index[i], :]."""
         (outer, n, r), m, size = x.shape, out.shape[1], out.dtype.itemsize
         function = typed("gather", "gather", MOVED[size])
         if outer > m:  # many small picks: cut the outer axis
@@ -66,7 +65,6 @@ class StructuralKernels(Device):
         run(function, calls)
 
     def scatter_add(self, source, index, out):
-        """out[o, index[i], :] += source[o, i, :], in the order of i."""
         if out.dtype is not float32:
             function = typed("gather", "add", CODE[out.dtype.name])
             self._to_targets(function, source, index, out)
@@ -81,7 +79,6 @@ class StructuralKernels(Device):
         run(kernel("add_f4", "add_f4"), calls)
 
     def put(self, source, index, out):
-        """out[o, index[i], :] = source[o, i, :]; of equal indices the last one wins."""
         function = typed("gather", "put", MOVED[out.dtype.itemsize])
         self._to_targets(function, source, index, out)
 
@@ -91,24 +88,17 @@ class StructuralKernels(Device):
         run(function, [(*places, a, b) for a, b in ranges(n, source.size)])
 
     def wrap_index(self, index, n, out):
-        """out = index, counted from the end where negative.
-
-        Returns the first place in C order that lies outside -n to n - 1, or -1.
-        """
         function = typed("gather", "wrap", CODE[index.dtype.name])
         return function(index.address, out.address, index.size, n)
 
     def nonzero(self, x):
-        """The places in C order of the elements that are not 0: an Array (m,) of int64."""
         return self.from_numpy(np.flatnonzero(ndarray(x)), int64)
 
     def cumsum(self, x, out, axis):
-        """out = running sums of x along an axis; out contiguous, in x's dtype or int64."""
         x = self.contiguous(x if x.dtype is out.dtype else self.convert(x, out.dtype))
         self._along("cumsum", x, out, axis)
 
     def arg_reduce(self, x, out, axis, is_max):
-        """out = the place of the first largest (or smallest) element along an axis, int64."""
         x = self.contiguous(x if x.dtype.is_float else self.convert(x, int64))
         self._along("arg", x, out, axis, int(is_max))
 
@@ -134,11 +124,9 @@ class StructuralKernels(Device):
         run(function, calls)
 
     def argsort(self, x, out):
-        """out = the places of the elements of a flat x in ascending order; equal ones in theirs."""
         ndarray(out)[...] = np.argsort(ndarray(x), kind="stable")
 
     def random(self, array, kind, seed, counter, low=0, high=0):
-        """Fills a contiguous Array: 'uniform' [0, 1), 'normal', or 'integers' low to high - 1."""
         function = typed("random", f"random_{kind}", CODE[array.dtype.name])
         more = (low, high) if kind == "integers" else ()
         calls = [
@@ -147,7 +135,6 @@ class StructuralKernels(Device):
         run(function, calls)
 
     def side_by_side(self, function, count, work):
-        """function(k, a, b) for the k-th range of a to b - 1 within count."""
         calls = [(k, a, b) for k, (a, b) in enumerate(ranges(count, work))]
         if len(calls) == 1:
             function(*calls[0])
@@ -156,11 +143,9 @@ class StructuralKernels(Device):
             threads.run(function, calls)
 
     def parts(self, count, work):
-        """How many ranges side_by_side makes."""
         return len(ranges(count, work))
 
     def unfold(self, x, out, window):
-        """out = the windows of x as columns."""
         (n, c, h, w), oh_ow = x.shape, window.counts(x.shape[2:])
         function = typed("windows", "unfold", CODE[x.dtype.name])
         more = (c, h, w, *oh_ow, *itertools.chain(*window), out.strides[1], out.strides[0])
@@ -168,7 +153,6 @@ class StructuralKernels(Device):
         run(function, calls)
 
     def fold(self, columns, out, window):
-        """out = the sum of columns at the places they were unfolded from."""
         (n, c, h, w), oh_ow = out.shape, window.counts(out.shape[2:])
         function = typed("windows", "fold", CODE[out.dtype.name])
         more = (c, h, w, *oh_ow, *itertools.chain(*window), columns.strides[1], columns.strides[0])
@@ -177,7 +161,6 @@ class StructuralKernels(Device):
         run(function, calls)
 
     def largest(self, x, out, window):
-        """out = where in the flattened x the largest element of each window lies, int64."""
         (n, c, h, w), oh_ow = x.shape, window.counts(x.shape[2:])
         function = typed("windows", "largest", CODE[x.dtype.name])
         more = (h, w, *oh_ow, *itertools.chain(*window))

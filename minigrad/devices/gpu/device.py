@@ -35,7 +35,6 @@ class Gpu(GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Upd
 
     @uninterrupted
     def empty(self, shape, dtype):
-        """A new contiguous Array with undefined elements."""
         out = Array(self.pool.take(size_of(shape) * dtype.itemsize), shape, dtype)
         out.is_flat = False
         return out
@@ -51,16 +50,12 @@ class Gpu(GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Upd
 
     @uninterrupted
     def copy_buffer(self, old):
-        """A Buffer with the same bytes: the copy of copy-on-write."""
         new = self.pool.take(old.requested)
         self.copy_bytes(old, new, old.requested)
         return new
 
     def share(self, x):
-        """clone(): a Storage over the same Buffer, to be copied at the first write to either.
-
-        Copies at once what is pinned or foreign, and views.
-        """
+        """Copies at once what is pinned or foreign, and views."""
         buffer = x.buffer
         if buffer.pins or buffer.is_foreign or type(x) is View:
             return self.convert(x, x.dtype)
@@ -123,5 +118,4 @@ class Gpu(GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Upd
         function(0, 0, count)
 
     def parts(self, count, work):
-        """One: see side_by_side."""
         return 1

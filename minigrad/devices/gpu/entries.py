@@ -29,9 +29,7 @@ def entry(file, name, code, signature, includes=()):
     """
     includes = (*includes, *USES.get(file, ()))
     names = ", ".join(_parameters(file)[name])
-    text = f"""T = {code.upper()}
-
-{loader.source(file)}
+    text = f"""{loader.source(f"{file}.{code}")}
 
 def kernel({names}):
     {name}({names})

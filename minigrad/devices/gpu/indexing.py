@@ -27,7 +27,6 @@ class Indexing(GpuTable):
     """Indexing functions of the device table (see `table.Device`)."""
 
     def gather(self, x, index, out):
-        """out[o, i, :] = x[o, index[i], :]."""
         (outer, n, r), m = x.shape, out.shape[1]
         if not out.size:
             return
@@ -39,7 +38,6 @@ class Indexing(GpuTable):
         self.launch(kernel, blocks, threads, (x, index, out, outer, n, m, r))
 
     def scatter_add(self, source, index, out):
-        """out[o, index[i], :] += source[o, i, :]; floats in an order that may differ each time."""
         (outer, n, r), m = out.shape, source.shape[1]
         if not source.size:
             return
@@ -79,7 +77,6 @@ class Indexing(GpuTable):
         self.scatter_add(further, owners, out)
 
     def put(self, source, index, out):
-        """out[o, index[i], :] = source[o, i, :]; of equal indices the last one wins."""
         (outer, n, r), m = out.shape, source.shape[1]
         if not source.size:
             return
@@ -107,10 +104,6 @@ class Indexing(GpuTable):
         return wins
 
     def wrap_index(self, index, n, out):
-        """out = index, counted from the end where negative.
-
-        Returns the first place in C order that lies outside -n to n - 1, or -1. Waits for the GPU.
-        """
         count = index.size
         if not count:
             return -1

@@ -24,7 +24,6 @@ class Scan(GpuTable):
     """cumsum, arg_reduce and nonzero of the device table (see `table.Device`)."""
 
     def cumsum(self, x, out, axis):
-        """out = running sums of x along an axis; out contiguous, in x's dtype or int64."""
         if not x.size:
             return
         x = self.contiguous(x if x.dtype is out.dtype else self.convert(x, out.dtype))
@@ -47,7 +46,6 @@ class Scan(GpuTable):
         self.launch(kernel, sequences * pieces, THREADS, (x, before, out, n, inner, pieces))
 
     def arg_reduce(self, x, out, axis, is_max):
-        """out = the place of the first largest (smallest) element, or of the first NaN; int64."""
         if not x.size:
             return
         x = self.contiguous(x if x.dtype.is_float else self.convert(x, int64))
@@ -71,7 +69,6 @@ class Scan(GpuTable):
             self.launch(kernel, sequences, THREADS, operands)
 
     def nonzero(self, x):
-        """The places in C order of the elements that are not 0: (m,) int64. Waits for the GPU."""
         n = x.size
         if not n:
             return self.empty((0,), int64)

@@ -170,13 +170,6 @@ class Updates(GpuTable):
     """Updates of parameters of one dtype that have the same hyperparameters."""
 
     def update(self, update, rows, values):
-        """One step of a formulas.Update.
-
-        Args:
-            rows: per parameter (p, g, slots, steps): Arrays, contiguous, of one dtype and size; the
-                slots as the update orders them; steps: float64, the steps taken, or None.
-            values: {symbol: number} of the hyperparameters.
-        """
         dtype = rows[0][0].dtype
         kernel = update_kernel(update, dtype)
         every = range(len(update.numbers))
@@ -196,10 +189,7 @@ class Updates(GpuTable):
         return factors
 
     def squares(self, arrays):
-        """The sum of squares of each of contiguous Arrays of one dtype, floats. Waits for the GPU.
-
-        A block sums in the arrays' dtype, the blocks' sums are added in float64.
-        """
+        """A block sums in the arrays' dtype, the blocks' sums are added in float64."""
         found = []
         for first in range(0, len(arrays), MANY):
             part = arrays[first : first + MANY]
@@ -211,7 +201,6 @@ class Updates(GpuTable):
         return found
 
     def scale(self, arrays, factors):
-        """Multiplies contiguous Arrays of one dtype by a float each."""
         for first in range(0, len(arrays), MANY):
             part = arrays[first : first + MANY]
             own = factors[first : first + MANY]

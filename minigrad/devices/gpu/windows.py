@@ -16,7 +16,6 @@ class Windows(GpuTable):
     columns = 1 << 24  # elements of unfolded windows at once, where convolutions need them
 
     def unfold(self, x, out, window):
-        """out = the windows of x as columns, 0 where they overhang."""
         sizes = self._sizes(x, window)
         taps = x.shape[1] * window.kernel[0] * window.kernel[1]
         kernel = entry("gpu_windows", "unfold", MOVED[x.dtype.itemsize], "T* T*" + SIZES)
@@ -25,7 +24,6 @@ class Windows(GpuTable):
         self._over_windows(kernel, blocks, threads, operands, out)
 
     def fold(self, columns, out, window):
-        """out = the sum of columns at the places they were unfolded from."""
         (n, c, h, w), sizes = out.shape, self._sizes(out, window)
         kernel = entry("gpu_windows", "fold", CODE[out.dtype.name], "T* T*" + SIZES)
         blocks, threads = rows_of(n * c, h * w)
@@ -33,7 +31,6 @@ class Windows(GpuTable):
         self._over_windows(kernel, blocks, threads, operands, out)
 
     def largest(self, x, out, window):
-        """out = where in the flattened x the first largest element of each window lies, int64."""
         (n, c), sizes = x.shape[:2], self._sizes(x, window)
         kernel = entry("gpu_windows", "largest", CODE[x.dtype.name], "T* i8*" + " i8" * 14)
         blocks, threads = rows_of(n * c, sizes[4] * sizes[5])

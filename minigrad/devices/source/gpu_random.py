@@ -1,64 +1,72 @@
-"""Random numbers: a thread makes one block of random_functions.py, four float32 or two others."""
+"""Random numbers: a thread makes one block of random_functions.py, four elements or two.
+
+Of an eager call key and counter are numbers. A launch that is written down finds them in memory,
+since they are others at each call: state[0] is the key, state[1] is added to the counter.
+"""
 
 # pyright: reportUndefinedVariable=false
 
+PER_BLOCK = 16 // SIZE
+
 
 @exact_jit
-def store_four(out, at, count, is_wide, values):
-    """Elements at to at + 3, as far as there are any before `count`."""
-    a, b, c, d = values
-    if is_wide and at + 3 < count:
-        store4(out, at, a, b, c, d)
+def store_block(out, block, count, is_wide, values):
+    """The elements of a block, as far as there are any before `count`."""
+    at = PER_BLOCK * block
+    if SIZE == 4:
+        a, b, c, d = values
+        if is_wide and at + 3 < count:
+            store4(out, at, a, b, c, d)
+        else:
+            out[at] = a
+            if at + 1 < count:
+                out[at + 1] = b
+            if at + 2 < count:
+                out[at + 2] = c
+            if at + 3 < count:
+                out[at + 3] = d
     else:
+        a, b = values
         out[at] = a
         if at + 1 < count:
             out[at + 1] = b
-        if at + 2 < count:
-            out[at + 2] = c
-        if at + 3 < count:
-            out[at + 3] = d
 
 
 @exact_jit
-def store_two(out, at, count, values):
-    """Elements at and at + 1, as far as they lie before `count`."""
-    a, b = values
-    out[at] = a
-    if at + 1 < count:
-        out[at + 1] = b
+def uniform(out, count, is_wide, key, counter):
+    """Numbers in [0, 1); is_wide: out begins at a multiple of 16 bytes."""
+    for block in range(cuda.grid(1), (count + PER_BLOCK - 1) // PER_BLOCK, cuda.gridsize(1)):
+        store_block(out, block, count, is_wide, uniform_block_T(counter + block, key))
 
 
 @exact_jit
-def uniform_f4(out, count, is_wide, key, counter):
-    """Float32 in [0, 1); is_wide: out begins at a multiple of 16 bytes."""
-    for block in range(cuda.grid(1), (count + 3) // 4, cuda.gridsize(1)):
-        store_four(out, 4 * block, count, is_wide, uniform_block_f4(counter + block, key))
+def normal(out, count, is_wide, key, counter):
+    """Numbers with mean 0 and variance 1."""
+    for block in range(cuda.grid(1), (count + PER_BLOCK - 1) // PER_BLOCK, cuda.gridsize(1)):
+        store_block(out, block, count, is_wide, normal_block_T(counter + block, key))
 
 
 @exact_jit
-def normal_f4(out, count, is_wide, key, counter):
-    """Float32 with mean 0 and variance 1."""
-    for block in range(cuda.grid(1), (count + 3) // 4, cuda.gridsize(1)):
-        store_four(out, 4 * block, count, is_wide, normal_block_f4(counter + block, key))
-
-
-@exact_jit
-def uniform_f8(out, count, key, counter):
-    """Float64 in [0, 1)."""
-    for block in range(cuda.grid(1), (count + 1) // 2, cuda.gridsize(1)):
-        store_two(out, 2 * block, count, uniform_block_f8(counter + block, key))
-
-
-@exact_jit
-def normal_f8(out, count, key, counter):
-    """Float64 with mean 0 and variance 1."""
-    for block in range(cuda.grid(1), (count + 1) // 2, cuda.gridsize(1)):
-        store_two(out, 2 * block, count, normal_block_f8(counter + block, key))
-
-
-@exact_jit
-def integers_i8(out, count, low, high, key, counter):
+def integers(out, count, low, high, key, counter):
     """Int64 from low to high - 1; high > low."""
     span = U8(high) - U8(low)
-    for block in range(cuda.grid(1), (count + 1) // 2, cuda.gridsize(1)):
-        store_two(out, 2 * block, count, integer_block_i8(counter + block, key, low, span))
+    for block in range(cuda.grid(1), (count + PER_BLOCK - 1) // PER_BLOCK, cuda.gridsize(1)):
+        store_block(out, block, count, 0, integer_block_T(counter + block, key, low, span))
+
+
+@exact_jit
+def uniform_later(out, count, is_wide, state, counter):
+    """As uniform, by the state in memory."""
+    uniform(out, count, is_wide, state[0], state[1] + counter)
+
+
+@exact_jit
+def normal_later(out, count, is_wide, state, counter):
+    """As normal, by the state in memory."""
+    normal(out, count, is_wide, state[0], state[1] + counter)
+
+
+@exact_jit
+def integers_later(out, count, low, high, state, counter):
+    """As integers, by the state in memory."""
+    integers(out, count, low, high, state[0], state[1] + counter)

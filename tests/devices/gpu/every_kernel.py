@@ -76,7 +76,7 @@ class Collector:
 def _by_hand(kernel):
     """`file.function dtype` of a kernel that is one function of a file in `source/`."""
     found = re.fullmatch(
-        r'T = (\w+)\n\n"""(?P<first>.*?)\n.*def kernel\(.*\):\n    (\w+)\(.*\)\n',
+        r'T, SIZE = (\w+), \d\n\n"""(?P<first>.*?)\n.*def kernel\(.*\):\n    (\w+)\(.*\)\n',
         kernel.text,
         re.DOTALL,
     )

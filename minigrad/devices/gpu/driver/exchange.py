@@ -19,6 +19,7 @@ from minigrad.array.array import Array
 from minigrad.array.dtypes import BY_NUMPY
 from minigrad.array.layout import is_contiguous, size_of
 from minigrad.devices.gpu.driver.driver import LEGACY_STREAM
+from minigrad.devices.gpu.table import GpuTable
 from minigrad.errors import ArgumentTypeError, DTypeError, GpuError
 from minigrad.memory.buffer import unpin
 from minigrad.memory.interrupts import uninterrupted
@@ -63,12 +64,11 @@ class Borrowed:
             self.driver.let_wait(LEGACY_STREAM)
 
 
-class Exchange:
+class Exchange(GpuTable):
     """A part of the device table: Arrays of the GPU for others, and others' as Arrays."""
 
     driver: Any
     pool: Any
-    convert: Any
     prepare_write: Any
 
     def cuda_array_interface(self, array):

@@ -82,10 +82,8 @@ class LibraryMatmul(Matmul):
     """A part of a device table: `matmul` by the library, where it can."""
 
     driver: Any
-    copy: Any
 
     def matmul(self, a, b, out, bias=None, accumulate=False):
-        """out = a @ b (+ bias); at least two axes each, leading axes broadcast."""
         is_plain = out.dtype.is_float and out.size and a.shape[-1]
         if not is_plain or choice() == "own":
             super().matmul(a, b, out, bias, accumulate)

@@ -36,11 +36,6 @@ class GpuPrograms(GpuTable):
     """The functions of the device table that run generated kernels, over `launch` and `empty`."""
 
     def elementwise(self, program, inputs, outputs):
-        """outputs = program(inputs), broadcast to the shape of the outputs.
-
-        inputs: Arrays, and Python numbers for scalars. Reads happen before writes element by
-        element, so an output may be one of the inputs.
-        """
         operands = (*inputs, *outputs)
         key = ("gpu", *[layout_key(x) for x in operands])
         bound = program.layouts.get(key)
@@ -50,11 +45,6 @@ class GpuPrograms(GpuTable):
             launch.run(self, operands)
 
     def reduce(self, program, how, inputs, out, shape, axes):
-        """out = how over axes of program(inputs), one formula.
-
-        how: sum, mean, prod, max, min, any, all. shape: what the inputs broadcast to; out: an Array
-        of that shape without the reduced axes.
-        """
         operands = (*inputs, out)
         key = ("gpu", how, shape, axes, *[layout_key(x) for x in operands])
         stages = program.layouts.get(key)
@@ -67,11 +57,6 @@ class GpuPrograms(GpuTable):
             inputs = (target,)
 
     def rows(self, program, modes, inputs, outputs, shape):
-        """outputs = program(inputs), formulas that reduce along the last axis of `shape`.
-
-        modes: per output 'store' (shape), 'row' (shape[:-1] + (1,)) or 'columns' (shape[-1:], the
-        sum over all rows).
-        """
         operands = (*inputs, *outputs)
         same = shares_memory(inputs, outputs)
         key = ("gpu", modes, shape, same, *[layout_key(x) for x in operands])

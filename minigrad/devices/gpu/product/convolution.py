@@ -32,7 +32,6 @@ class Convolution(GpuTable):
         return fits and min(n, *kernels) > 0 and (what != "input" or window.stride == (1, 1))
 
     def convolve(self, x, w, bias, out, window):
-        """out (n, o, oh, ow) = the cross-correlation of x (n, c, h, w) with w, plus bias (o,)."""
         (n, o, oh, ow), w = out.shape, self.contiguous(w)
         rows, pixels = w.size // o, oh * ow
         x_image, out_image = x.size // n, o * pixels
@@ -54,12 +53,10 @@ class Convolution(GpuTable):
             self.launch(kernel("output"), grid, TILE.threads, operands)
 
     def convolve_back(self, g, w, out, window):
-        """out (n, c, h, w) = the gradient of x, of g (n, o, oh, ow), for stride 1."""
         w = w.view(*turned(w.shape, w.strides, w.offset))
         self.convolve(g, w, None, out, border(window))
 
     def correlate(self, g, x, out, window):
-        """out (o, c, kh, kw) = the gradient of w: the sums of g times the windows of x."""
         (n, o), pixels = g.shape[:2], g.shape[2] * g.shape[3]
         rows = out.size // o
         taps = self._taps(x.shape, window)

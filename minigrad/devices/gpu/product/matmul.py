@@ -27,10 +27,6 @@ class Matmul(GpuTable):
     """Matrix products of the device table (see `table.Device`)."""
 
     def matmul(self, a, b, out, bias=None, accumulate=False):
-        """out = a @ b (+ bias); one dtype, at least two axes each, batch axes broadcast.
-
-        accumulate: add to what a float `out` holds, summing over its batch axes of stride 0.
-        """
         if not out.size:
             return
         if not out.dtype.is_float:

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # One training step, file by file
 #
-# Generated from [tour.py](tour.py) by `python -m tests.tour.page --write`; a test fails when it is
+# Generated from [tour.py](tour.py) by `python -m tests.tour.page`; a test fails when it is
 # not fresh. `python docs/tour.py` runs all of its code.
 #
 # minigrad has many files, and 22 of them tell the whole story of a training step. Together they

@@ -1,4 +1,4 @@
-"""docs/tour.md: `python -m tests.tour.page --write` writes it and its pictures, or it is printed.
+"""docs/tour.md: `python -m tests.tour.page` writes it and its pictures.
 
 The source is docs/tour.py, a script: prose in comments, code between them. The page has both, and
 after each piece of code what it prints.
@@ -6,13 +6,9 @@ after each piece of code what it prints.
 
 import contextlib
 import io
-import pathlib
 import re
-import sys
-import tempfile
 
 from minigrad.course.percent import parse
-from tests.pages import write_or_print
 from tests.tour import path, pictures
 
 SOURCE = path.ROOT / "docs" / "tour.py"
@@ -47,8 +43,4 @@ def text(folder, forms=BY_MINIGRAD):
 
 
 if __name__ == "__main__":
-    if "--write" in sys.argv[1:]:
-        write_or_print(PATH, text(PATH.parent, ALL))
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            write_or_print(PATH, text(pathlib.Path(folder)))
+    PATH.write_text(text(PATH.parent, ALL), encoding="utf-8", newline="\n")

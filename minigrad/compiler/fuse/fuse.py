@@ -21,26 +21,29 @@ REACH = 48  # items that an instruction may be moved up
 
 def fuse(recording, has_blas=True):
     """The items of a recording, in an order in which they may run."""
-    items = []
-    for i in checks_first(recording.instructions):
-        if i.op == "matmul" and not i.inputs[0].shape[-1]:  # sums of nothing
-            if i.attributes.get("accumulate"):
-                continue
-            i = copy_of(0.0 if i.outputs[0].dtype.is_float else 0, i.outputs[0])
-        elif i.op == "matmul":
-            i = along_memory(i, items)
-        piece = as_formula(i) if i.op == "matmul" else piece_of(i)
-        if piece is not None:
-            if piece.size:
-                place(piece, items)
-        elif i.op == "matmul":
-            _place_product(i, items)
-        else:
-            items.append(Opaque(i))
-    items = without_unread(items, recording.results)
+    items = items_of(recording, _place_product)
     recompute(items)
     items = hoist(without_unread(items, recording.results))
     return attach(items) if has_blas else items
+
+
+def items_of(recording, place_product, limit=None):
+    """The items of a recording that are read; place_product(i, items): adds a matrix product."""
+    items = []
+    for i in checks_first(recording.instructions):
+        if i.op == "matmul" and i.inputs[0].shape[-1]:
+            place_product(i, items)
+            continue
+        if i.op == "matmul":  # sums of nothing
+            if i.attributes.get("accumulate"):
+                continue
+            i = copy_of(0.0 if i.outputs[0].dtype.is_float else 0, i.outputs[0])
+        piece = piece_of(i)
+        if piece is None:
+            items.append(Opaque(i))
+        elif piece.size:
+            place(piece, items, limit)
+    return without_unread(items, recording.results)
 
 
 def place(piece, items, limit=None):
@@ -55,6 +58,12 @@ def place(piece, items, limit=None):
 
 
 def _place_product(i, items):
+    i = along_memory(i, items)
+    piece = as_formula(i)
+    if piece is not None:
+        if piece.size:
+            place(piece, items)
+        return
     out, accumulate = i.outputs[0], bool(i.attributes.get("accumulate"))
     if not out.size:
         return

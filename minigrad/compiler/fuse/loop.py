@@ -62,10 +62,13 @@ class Loop:
     def keep(self, outputs):
         """Drops all other outputs, and the loads that only they needed."""
         if len(outputs) != len(self.outputs):
-            self.outputs, used = outputs, set()
-            for o in outputs:
-                used |= symbols_of(o.formula)
-            self.loads = {key: e for key, e in self.loads.items() if e.args[0] in used}
+            self.outputs = outputs
+            self.loads = self.used_loads()
+
+    def used_loads(self):
+        """The loads that formulas of outputs read."""
+        used = set().union(*(symbols_of(o.formula) for o in self.outputs))
+        return {key: e for key, e in self.loads.items() if e.args[0] in used}
 
     # -- taking a piece in ---------------------------------------------------------------------
 

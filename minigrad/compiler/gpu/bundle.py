@@ -13,7 +13,6 @@ from minigrad.compiler.program.program import Ref
 from minigrad.devices.gpu.kernel import gpu_kernel
 from minigrad.devices.gpu.text import GpuEmitter
 from minigrad.formulas.emitter import TYPE_OF, Operand
-from minigrad.formulas.expression import symbols_of
 
 MANY = 8  # Loops of a launch
 SMALL = 1 << 16  # elements of a Loop: a larger one is better early, when its gradient is complete
@@ -102,20 +101,17 @@ class Part:
     """
 
     def __init__(self, loop):
-        used = set()
-        for o in loop.outputs:
-            used |= symbols_of(o.formula)
-        loads = [(key, e.args[0]) for key, e in loop.loads.items() if e.args[0] in used]
         operands, self.refs = [], []
-        for (value, offset, strides), name in loads:
+        for (value, offset, strides), e in loop.used_loads().items():
             varies = any(strides) or loop.size == 1  # then only the one thread that writes reads
-            operands.append(Operand(name, value.dtype, "i" if varies else "0", varies))
+            operands.append(Operand(e.args[0], value.dtype, "i" if varies else "0", varies))
             self.refs.append(Ref(value, loop.dims, strides, offset))
         emitter = GpuEmitter(operands, TYPE_OF[loop.real])
-        stores = []
-        for k, o in enumerate(loop.outputs):
-            stores.append(f"o{k}[i] = {emitter.stored(o.formula, o.value.dtype)}")
-            self.refs.append(Ref(o.value, loop.dims, o.strides, o.offset))
+        stores = [
+            f"o{k}[i] = {emitter.stored(o.formula, o.value.dtype)}"
+            for k, o in enumerate(loop.outputs)
+        ]
+        self.refs += loop.writes
         names = [o.name for o in operands] + [f"o{k}" for k in range(len(loop.outputs))]
         lines = [
             f"def {{name}}({', '.join(names)}, n, block, blocks):",

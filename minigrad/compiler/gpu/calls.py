@@ -4,6 +4,8 @@ An item that is one instruction is the call that was written down. A Loop of sev
 `elementwise` or `rows` with a program of all their formulas.
 """
 
+from typing import Any, NamedTuple
+
 from minigrad.array.layout import size_of
 from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.gpu.bundle import THREADS, Bundle, Part, kernel_of
@@ -18,7 +20,6 @@ from minigrad.formulas.expression import (
     logical_and,
     logical_not,
     symbol,
-    symbols_of,
 )
 
 _x, _low, _high = map(symbol, ("x", "low", "high"))
@@ -28,15 +29,16 @@ LARGEST = {"float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308}
 NOT_FINITE = Program(["x", "most"], [logical_not(call("less_equal", absolute(_x), symbol("most")))])
 
 
-class TableCall:
+class TableCall(NamedTuple):
     """One call of the device's table.
 
     name: of the function; run(device, at): makes the call, with at(Ref) the Array of a Ref and
     at.status(k) that of the k-th check; text: what makes two calls alike: one kernel runs both.
     """
 
-    def __init__(self, name, text, run):
-        self.name, self.text, self.run = name, text, run
+    name: str
+    text: str
+    run: Any
 
 
 def call_of(item, check=0):
@@ -56,19 +58,14 @@ def call_of(item, check=0):
 
 def _program(loop):
     """(Program of a Loop's formulas, places of its inputs in their order)."""
-    used = set()
-    for o in loop.outputs:
-        used |= symbols_of(o.formula)
-    places = [(key, e.args[0]) for key, e in loop.loads.items() if e.args[0] in used]
-    formulas = [o.formula for o in loop.outputs]
-    program = Program([name for _, name in places], formulas, TYPE_OF[loop.real])
-    return program, [key for key, _ in places]
+    loads, formulas = loop.used_loads(), [o.formula for o in loop.outputs]
+    return Program([e.args[0] for e in loads.values()], formulas, TYPE_OF[loop.real]), list(loads)
 
 
 def _elementwise(loop):
     program, places = _program(loop)
     inputs = [Ref(v, loop.dims, s, o) for v, o, s in places]
-    outputs = [Ref(o.value, loop.dims, o.strides, o.offset) for o in loop.outputs]
+    outputs = loop.writes
 
     def run(device, at):
         device.elementwise(program, tuple(map(at, inputs)), tuple(map(at, outputs)))

@@ -9,11 +9,10 @@ order of its own among the blocks.
 from dataclasses import replace
 
 from minigrad.array.layout import collapse
-from minigrad.compiler.fuse.fuse import checks_first, place, without_unread
+from minigrad.compiler.fuse.fuse import items_of
 from minigrad.compiler.fuse.hoist import hoist
 from minigrad.compiler.fuse.loop import Loop
-from minigrad.compiler.fuse.piece import copy_of, piece_of
-from minigrad.compiler.program.items import MatMul, Opaque
+from minigrad.compiler.program.items import MatMul
 from minigrad.compiler.program.program import Instruction
 from minigrad.formulas.emit import walk
 from minigrad.formulas.expression import (
@@ -32,24 +31,13 @@ WRAP = Program(["i", "n"], [where(call("less", _i, 0), _i + _n, _i)])
 
 def fuse_for_gpu(recording):
     """The items of a recording, in an order in which they may run."""
-    items = []
-    for i in checks_first(recording.instructions):
-        if i.op == "matmul" and not i.inputs[0].shape[-1]:  # sums of nothing
-            if i.attributes.get("accumulate"):
-                continue
-            i = copy_of(0.0 if i.outputs[0].dtype.is_float else 0, i.outputs[0])
-        piece = piece_of(i)
-        if piece is not None:
-            if piece.size:
-                place(piece, items, fits_one_kernel)
-        elif i.op == "matmul":
-            if i.outputs[0].size:
-                (a, b), (out,) = i.inputs, i.outputs
-                items.append(MatMul(i, a, b, out, bool(i.attributes.get("accumulate"))))
-        else:
-            items.append(Opaque(i))
-    items = without_unread(items, recording.results)
-    return hoist(items)
+    return hoist(items_of(recording, _place_product, fits_one_kernel))
+
+
+def _place_product(i, items):
+    (a, b), (out,) = i.inputs, i.outputs
+    if out.size:
+        items.append(MatMul(i, a, b, out, bool(i.attributes.get("accumulate"))))
 
 
 def without_wraps(recording):

@@ -8,8 +8,14 @@ coordinates times strides. Operands of equal strides share a *layout*, and so th
 from typing import NamedTuple
 
 from minigrad.devices.gpu.kernel import gpu_kernel
-from minigrad.formulas.codegen import Kernel
-from minigrad.formulas.emitter import TYPE_OF, Emitter, is_below_maximum
+from minigrad.formulas.codegen import Kernel, operand_names, renamed_outputs
+from minigrad.formulas.emitter import (
+    TYPE_OF,
+    Emitter,
+    Operand,
+    is_below_maximum,
+    real_type,
+)
 from minigrad.formulas.expression import ROW_REDUCTIONS, Expression, symbols_of
 from minigrad.formulas.kinds import Kinds
 
@@ -85,23 +91,34 @@ def zero(dtype):
 
 
 class GpuText(Kernel):
-    """Collects the arguments and lines of a GPU kernel.
+    """Collects the arguments and lines of a program's GPU kernel, those of its operands first.
 
-    narrow: indices and strides have 32 bits, else 64.
+    Args:
+        form: has `kinds` of inputs and outputs, `layouts`: per array the number of its layout, and
+            `narrow`: whether indices and strides have 32 bits, else 64.
+        place: number of a layout -> (text of the index, whether it varies along the inner loop).
+
+    Attributes:
+        layout: {name of an array: number of its layout}.
+        inputs, outputs: Operands; formulas: of the outputs; emitter: over the Operands.
     """
 
-    def __init__(self, real, narrow):
+    def __init__(self, program, form, place):
         super().__init__()
-        self.real, self.narrow = real, narrow
-        self.word, self.index = ("i4", "I4") if narrow else ("i8", "I8")
-
-    def operands(self, names, kinds):
-        """Arguments for arrays (pointers) and scalars; floats have the kernel's real type."""
-        for name, kind in zip(names, kinds, strict=True):
+        self.real, self.narrow = real_type(program, form.kinds), form.narrow
+        self.word, self.index = ("i4", "I4") if self.narrow else ("i8", "I8")
+        names, outs = operand_names(program, len(program.outputs))
+        numbers, operands, self.layout = iter(form.layouts), [], {}
+        for name, kind in zip((*names, *outs), form.kinds, strict=True):
             if isinstance(kind, str):
                 self.argument(name, self.real.lower() if kind == "f" else "i8")
+                operands.append(Operand(name, kind, None, False))
             else:
                 self.argument(name, f"{TYPE_OF[kind.name].lower()}*")
+                self.layout[name] = next(numbers)
+                operands.append(Operand(name, kind, *place(self.layout[name])))
+        self.inputs, self.outputs = operands[: len(names)], operands[len(names) :]
+        self.formulas, self.emitter = renamed_outputs(program), GpuEmitter(operands, self.real)
 
     def space(self, space):
         """Arguments for the sizes and strides of a Space: see `space_numbers`."""
@@ -144,10 +161,10 @@ class GpuText(Kernel):
             offsets[k] = " + ".join(parts) or "0"
         return offsets
 
-    def made(self, emitter):
+    def made(self):
         """The GpuKernel."""
         head = f"def kernel({', '.join(self.arguments)}):"
-        includes = set(emitter.includes)
+        includes = set(self.emitter.includes)
         if any("quotient(" in line for line in self.lines):
             includes.add("gpu_programs")
         body = "\n".join([head, *self.lines]) + "\n"

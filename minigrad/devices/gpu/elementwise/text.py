@@ -13,14 +13,11 @@ from typing import NamedTuple
 from minigrad.devices.gpu.text import (
     DENSE,
     LANES,
-    GpuEmitter,
     GpuText,
     Space,
     inputs_read,
     zero,
 )
-from minigrad.formulas.codegen import operand_names, renamed_outputs
-from minigrad.formulas.emitter import Operand, real_type
 
 THREADS = 256
 
@@ -59,7 +56,7 @@ def elementwise_text(program, form):
         writer.single()
     else:
         writer.chunks(form)
-    return writer.text.made(writer.emitter)
+    return writer.text.made()
 
 
 class ElementWriter:
@@ -76,25 +73,11 @@ class ElementWriter:
     """
 
     def __init__(self, program, form):
-        names, outs = operand_names(program, len(program.outputs))
-        everything = [*names, *outs]
-        real = real_type(program, form.kinds)
-        self.text, self.constants = GpuText(real, form.narrow), []
-        self.text.operands(everything, form.kinds)
-        numbers = iter(form.layouts)
-        kinds = list(zip(everything, form.kinds, strict=True))
-        self.layout = {n: next(numbers) for n, k in kinds if not isinstance(k, str)}
-        operands = [
-            Operand(n, k, None, False)
-            if isinstance(k, str)
-            else Operand(n, k, "0", form.classes[self.layout[n]] is not None)
-            for n, k in kinds
-        ]
-        formulas = renamed_outputs(program)
-        self.emitter = GpuEmitter(operands, real)
-        read = [n for n in inputs_read(formulas) if n in self.layout]
-        self.read = [o for o in operands if o.name in read and o.varies]
-        self.results = list(zip(formulas, operands[len(names) :], strict=True))
+        text = GpuText(program, form, lambda k: ("0", form.classes[k] is not None))
+        self.text, self.layout, self.emitter, self.constants = text, text.layout, text.emitter, []
+        read = inputs_read(text.formulas)
+        self.read = [o for o in text.inputs if o.name in read and o.varies]
+        self.results = list(zip(text.formulas, text.outputs, strict=True))
 
     def values(self, registers):
         """(lines, texts of the outputs) of one element whose inputs wait in registers."""

@@ -45,7 +45,7 @@ def turned_text(program, form):
     """
     writer = _Writer(program, form)
     writer.write()
-    return writer.text.made(writer.emitter)
+    return writer.text.made()
 
 
 def _pitch(o):

@@ -18,13 +18,11 @@ from minigrad.devices.gpu.gathering import accumulator, formula_kind, shuffled
 from minigrad.devices.gpu.text import (
     DENSE,
     LANES,
-    GpuEmitter,
     GpuText,
     Space,
     inputs_read,
 )
-from minigrad.formulas.codegen import operand_names, renamed_outputs
-from minigrad.formulas.emitter import TYPE_OF, Operand, real_type
+from minigrad.formulas.emitter import TYPE_OF
 from minigrad.formulas.loop import stored_as
 
 THREADS = 256
@@ -67,42 +65,26 @@ def reduce_text(program, form):
     part: elements of a row for one place along the second axis of the grid. count: what a mean is
     divided by.
     """
-    names, outs = operand_names(program, 1)
-    everything, real = [*names, *outs], real_type(program, form.kinds)
-    text = GpuText(real, form.narrow)
-    text.operands(everything, form.kinds)
+    text = GpuText(program, form, lambda k: (f"at{k}", form.reduced[1][k] is not None))
     for name in ("rows", "length", "part"):
         text.argument(name, text.word)
-    text.argument("count", real.lower())
-    numbers = iter(form.layouts)
-    layout = {
-        n: next(numbers)
-        for n, k in zip(everything, form.kinds, strict=True)
-        if not isinstance(k, str)
-    }
-    writer = _Writer(text, form, layout, everything)
-    out = writer.emitter.operands["out0"]
-    gathered = accumulator(form.how, formula_kind(program, form.kinds, real), out.kind, real)
-    writer.write(renamed_outputs(program)[0], out, gathered)
-    return text.made(writer.emitter)
+    text.argument("count", text.real.lower())
+    (formula,), (out,) = text.formulas, text.outputs
+    kind = formula_kind(program, form.kinds, text.real)
+    gathered = accumulator(form.how, kind, out.kind, text.real)
+    _Writer(text, form).write(formula, out, gathered)
+    return text.made()
 
 
 class _Writer:
     """Writes a reduction."""
 
-    def __init__(self, text, form, layout, everything):
-        self.text, self.form, self.layout = text, form, layout
+    def __init__(self, text, form):
+        self.text, self.form, self.layout = text, form, text.layout
         self.kept, self.reduced = Space("k", *form.kept), Space("r", *form.reduced)
         text.space(self.kept)
         text.space(self.reduced)
-        operands = []
-        for n, k in zip(everything, form.kinds, strict=True):
-            if isinstance(k, str):
-                operands.append(Operand(n, k, None, False))
-            else:
-                moves = self.reduced.classes[layout[n]] is not None
-                operands.append(Operand(n, k, f"at{layout[n]}", moves))
-        self.emitter = GpuEmitter(operands, text.real)
+        self.emitter = text.emitter
         self.emitter.condition = "length > 0"  # an empty row has no elements to read ahead
         self.constants = []  # lines of values that are the same along a row
 

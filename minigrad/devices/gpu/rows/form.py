@@ -2,9 +2,7 @@
 
 from typing import NamedTuple
 
-from minigrad.devices.gpu.text import LANES
-from minigrad.formulas.codegen import operand_names
-from minigrad.formulas.emitter import Operand
+from minigrad.devices.gpu.text import LANES, GpuText
 
 
 class RowsForm(NamedTuple):
@@ -57,16 +55,12 @@ class RowsForm(NamedTuple):
         return LANES if self.vector else 1
 
 
-def row_operands(program, form):
-    """The Operands of a row kernel, inputs first; `at0` is where the row of layout 0 begins."""
-    names, outs = operand_names(program, len(program.outputs))
-    numbers, operands = iter(form.layouts), []
-    for n, k in zip((*names, *outs), form.kinds, strict=True):
-        if isinstance(k, str):
-            operands.append(Operand(n, k, None, False))
-            continue
-        number = next(numbers)
+def row_text(program, form):
+    """The GpuText of a row kernel; `at0` is where the row of layout 0 begins."""
+
+    def place(number):
         kind = 1 if number < 0 else form.columns[number]
         along = ("", " + j", f" + j * j_step_{number}")[kind]
-        operands.append(Operand(n, k, f"at{number}{along}", kind != 0))
-    return operands
+        return f"at{number}{along}", kind != 0
+
+    return GpuText(program, form, place)

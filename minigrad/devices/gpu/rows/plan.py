@@ -18,10 +18,9 @@ from minigrad.devices.gpu.binding import (
     up,
 )
 from minigrad.devices.gpu.rows.analysis import analysed, words_kept
-from minigrad.devices.gpu.rows.form import RowsForm, row_operands
+from minigrad.devices.gpu.rows.form import RowsForm, row_text
 from minigrad.devices.gpu.rows.text import rows_text
-from minigrad.devices.gpu.text import LANES, GpuEmitter, space_numbers
-from minigrad.formulas.codegen import renamed_outputs
+from minigrad.devices.gpu.text import LANES, space_numbers
 from minigrad.formulas.emitter import real_type
 
 REGISTERS = 48  # 32-bit registers of a thread for what it keeps
@@ -94,9 +93,9 @@ def plan(program, modes, operands, shape, alias):
         narrow=fits([*dims, columns], layouts),
     )
     form = form._replace(vector=_vectors(form, rows, columns, layouts, arrays, numbers))
-    emitter = GpuEmitter(row_operands(program, form), real_type(program, kinds))
-    formulas = zip(renamed_outputs(program), kinds[first_output:], modes, strict=True)
-    formulas = list(formulas)
+    text = row_text(program, form)
+    emitter = text.emitter
+    formulas = list(zip(text.formulas, text.outputs, modes, strict=True))
     words = words_kept(analysed(emitter, formulas, True), emitter, formulas)
     team, units = _shares(rows, columns, form.width, words)
     form = form._replace(team=team, units=units)

@@ -12,10 +12,9 @@ the loops, and nothing of the arrays is left.
 from minigrad.devices.gpu.gathering import Accumulator, shuffled
 from minigrad.devices.gpu.reduce.column_sums_text import ColumnSums
 from minigrad.devices.gpu.rows.analysis import analysed
-from minigrad.devices.gpu.rows.form import row_operands
-from minigrad.devices.gpu.text import LANES, GpuEmitter, GpuText, Space
-from minigrad.formulas.codegen import renamed_outputs
-from minigrad.formulas.emitter import TYPE_OF, real_type
+from minigrad.devices.gpu.rows.form import row_text
+from minigrad.devices.gpu.text import LANES, Space
+from minigrad.formulas.emitter import TYPE_OF
 
 RUN = 64  # accesses of a thread along a row that one sum takes
 
@@ -25,9 +24,7 @@ def rows_text(program, form):
 
     The output of a sum over rows is a temporary array (teams of the launch, n_j).
     """
-    operands, real = row_operands(program, form), real_type(program, form.kinds)
-    text = GpuText(real, form.narrow)
-    text.operands([o.name for o in operands], form.kinds)
+    text = row_text(program, form)
     text.argument("n_i", text.word)
     text.argument("n_j", text.word)
     space = Space("i", *form.rows)
@@ -35,13 +32,10 @@ def rows_text(program, form):
     for number, kind in enumerate(form.columns):
         if kind == 2:
             text.argument(f"j_step_{number}", text.word)
-    emitter = GpuEmitter(operands, real)
-    emitter.condition = "here" if form.guards_rows else None
-    outputs = operands[len(program.inputs) :]
-    results = list(zip(renamed_outputs(program), outputs, form.modes, strict=True))
-    writer = _Writer(text, form, emitter, results)
-    writer.write(space)
-    return text.made(emitter)
+    text.emitter.condition = "here" if form.guards_rows else None
+    results = list(zip(text.formulas, text.outputs, form.modes, strict=True))
+    _Writer(text, form, text.emitter, results).write(space)
+    return text.made()
 
 
 class _Writer(ColumnSums):

@@ -27,30 +27,26 @@ class RowPrograms(Programs):
         if bound is None:
             layout = self._row_layout(modes, operands, shape)
             if layout is None:  # leading axes that are no single loop for every operand
-                inputs = [x if not isinstance(x, Array) else self.contiguous(x) for x in inputs]
-                inputs = [
-                    self.contiguous(x.view(shape, expand_strides(x.shape, x.strides, shape)))
-                    if isinstance(x, Array)
-                    and len(x.shape) > 1
-                    and x.shape != shape
-                    and x.shape[-1] != 1
-                    else x
-                    for x in inputs
-                ]
-                layout = self._row_layout(modes, (*inputs, *outputs), shape)
-                if layout is None:
-                    inputs = [
-                        self.contiguous(x.view(shape, expand_strides(x.shape, x.strides, shape)))
-                        if isinstance(x, Array)
-                        else x
-                        for x in inputs
-                    ]
-                    layout = self._row_layout(modes, (*inputs, *outputs), shape)
+                for is_whole in (False, True):
+                    if layout is None:
+                        inputs = [
+                            self._dense(x, shape, is_whole) if isinstance(x, Array) else x
+                            for x in inputs
+                        ]
+                        layout = self._row_layout(modes, (*inputs, *outputs), shape)
                 call = self._bind_rows(program, modes, (*inputs, *outputs), layout)
                 self._run_rows(call, modes, inputs, outputs)
                 return
             bound = remember(program, key, self._bind_rows(program, modes, operands, layout))
         self._run_rows(bound, modes, inputs, outputs)
+
+    def _dense(self, x, shape, is_whole):
+        """A contiguous copy; is_whole: of the shape it is broadcast to, as rows that repeat are."""
+        x = self.contiguous(x)
+        repeats = len(x.shape) > 1 and x.shape != shape and x.shape[-1] != 1
+        if is_whole or repeats:
+            x = self.contiguous(x.view(shape, expand_strides(x.shape, x.strides, shape)))
+        return x
 
     def _row_layout(self, modes, operands, shape):
         """(rows, columns, row strides, column strides), or None."""

@@ -10,7 +10,6 @@ the loops, and nothing of the arrays is left.
 """
 
 from minigrad.devices.gpu.gathering import Accumulator, shuffled
-from minigrad.devices.gpu.reduce.column_sums_text import ColumnSums
 from minigrad.devices.gpu.rows.analysis import analysed
 from minigrad.devices.gpu.rows.form import row_text
 from minigrad.devices.gpu.text import LANES, Space
@@ -38,7 +37,7 @@ def rows_text(program, form):
     return text.made()
 
 
-class _Writer(ColumnSums):
+class _Writer:
     """Writes a row kernel."""
 
     def __init__(self, text, form, emitter, results):
@@ -285,3 +284,57 @@ class _Writer(ColumnSums):
                 text.line(2, "cuda.syncthreads()" if form.team > 32 else "cuda.syncwarp()")
             text.line(2, "if lane == 0 and here:" if form.guards_rows else "if lane == 0:")
             text.all_lines(3, rows)
+
+    # -- sums over rows: each team of threads has one a column. They wait in registers where the
+    # row's values do; else in the output, a temporary array with a row for each team, whose sums
+    # another launch adds.
+
+    def add_to_columns(self, o, value, lines, after):
+        """One element joins the sum of its column."""
+        text = "sum_{}[e]" if self.form.units else "{}[team * n_j + j]"
+        if self.form.units or not self.form.vector:
+            lines.append(f"{text.format(o.name)} += {value}")
+            return
+        self.array(f"near_{o.name}", LANES, self.emitter.real)
+        lines.append(f"near_{o.name}[v] = {value}")
+        parts = [f"part{lane}" for lane in range(LANES)]
+        after.append(f"{', '.join(parts)} = load4({o.name}, team * n_j + c)")
+        sums = [f"{part} + near_{o.name}[{lane}]" for lane, part in enumerate(parts)]
+        after.append(f"store4({o.name}, team * n_j + c, {', '.join(sums)})")
+
+    def begin_columns(self, size):
+        """The sums begin with 0. size: elements of a row that a thread keeps."""
+        text, real = self.text, self.emitter.real
+        if not self.summed:
+            return
+        text.line(1, f"team = cuda.blockIdx.x * {self.form.each} + mine")
+        if size:
+            for o in self.summed:
+                self.array(f"sum_{o.name}", size, real)
+            text.line(1, f"for e in range({size}):")
+            for o in self.summed:
+                text.line(2, f"sum_{o.name}[e] = {real}(0)")
+            return
+        self._columns_store({o.name: [f"{real}(0)"] * LANES for o in self.summed})
+
+    def end_columns(self, size):
+        """What waited in registers goes to the output."""
+        if self.summed and size:
+            places = [f"{LANES} * u + {lane}" for lane in range(LANES)]
+            if not self.form.vector:
+                places = ["u"]
+            self._columns_store(
+                {o.name: [f"sum_{o.name}[{p}]" for p in places] for o in self.summed}
+            )
+
+    def _columns_store(self, values):
+        """Every thread writes the sums of its columns. values: {output: texts of one access}."""
+
+        def write(indent):
+            for name, texts in values.items():
+                if self.form.vector:
+                    self.text.line(indent, f"store4({name}, team * n_j + c, {', '.join(texts)})")
+                else:
+                    self.text.line(indent, f"{name}[team * n_j + c] = {texts[0]}")
+
+        self.over(1, write, "n_j")

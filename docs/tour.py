@@ -13,7 +13,7 @@
 # The numbers are those of the stops. An arrow leads from a file to one that imports it; arrows that
 # other arrows imply are left out.
 #
-# This is the step: a layer, a tanh beside a shortcut, a layer, a loss, and SGD with momentum.
+# This is the step: a layer, a tanh beside a shortcut, a layer, a loss, and SGD.
 
 # %%
 import minigrad as mg
@@ -31,7 +31,7 @@ class Net(mg.nn.Module):
 
 
 model = Net()
-optimizer = mg.optim.SGD(model, learning_rate=0.1, momentum=0.9)
+optimizer = mg.optim.SGD(model, learning_rate=0.2)
 x, labels = mg.randn((6, 4)), mg.variable([0, 1, 2, 0, 1, 2])
 
 
@@ -333,7 +333,7 @@ print(b.grad, "is the sum over", a.shape[0], "rows")
 # Open [ops/binary.py](../minigrad/ops/binary.py): the formulas know nothing of it. Their plan sums,
 # in the kernel that computes the gradient (`sum_program` at stop 13).
 #
-# ## 16. How many times does softmax read a row?
+# ## 16. How many times does softmax go over a row?
 #
 # Three times. A formula may have sums and maxima along a row. Each level of them needs a pass over
 # the row, and one more pass writes the result. Softmax has two levels: the sum needs the maximum.
@@ -425,12 +425,13 @@ for rule in (optimizer, mg.optim.Adam(model)):
 # ## 22. How many launches does an update take?
 #
 # One for all parameters. A table says where each parameter, its gradient and its state lie. One
-# kernel goes through the table and calls this function for each row; the emitter wrote its body.
+# kernel goes through the table and calls a function for each row. The emitter writes the body of
+# that function; this is Adam's.
 
 # %%
 from minigrad.devices.cpu.updates import update_text
 
-text, _ = update_text(optimizer.groups[0].update(), float32)
+text, _ = update_text(update, float32)
 print(text.split("\n\n\n")[0])
 
 # %% [markdown]
@@ -454,14 +455,15 @@ report = compiled.report()
 print(report.instructions_before, "instructions became", report.calls, "calls")
 
 # %% [markdown]
-# This is what was written down, a box for each instruction: at the top the forward pass, below it
-# the gradients and the updates. No `.grad` is written, since `zero_grad` ends the step.
+# *Passes* first remove what nobody reads. This is what is left, a box for each instruction: at the
+# top the forward pass, below it the gradients and the updates. No `.grad` is written, since
+# `zero_grad` ends the step.
 #
 # ![The recording of the step](pictures/tour/recording.svg)
 #
-# *Passes* remove what nobody reads. *Fusion* puts formulas over the same elements into one kernel.
-# The first bias, tanh and the shortcut are one loop; so are the second bias, the loss, its
-# gradient, and the gradient of that bias.
+# *Fusion* puts formulas over the same elements into one kernel. The first bias, tanh and the
+# shortcut are one loop; so are the second bias, the loss, its gradient, and the gradient of that
+# bias.
 #
 # ![The program after fusion](pictures/tour/program.svg)
 #

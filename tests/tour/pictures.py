@@ -86,12 +86,10 @@ def files(tour):
 
 def pool(tour):
     """The first blocks of the pool's first segment, 512 bytes a row."""
-    optimizer = tour["optimizer"]
     owners = {tour[name].array.buffer.address: name for name in ("x", "labels")}
-    owners[optimizer.groups[0].address] = "numbers of SGD"
+    owners[tour["optimizer"].groups[0].address] = "numbers of SGD"
     for name, p in tour["model"].named_parameters():
         owners[p.array.buffer.address] = name
-        owners[optimizer.state[p.id]["momentum"].array.buffer.address] = "momentum"
     segment = mg.memory.snapshot()["segments"][0]
     canvas, row, scale = Canvas(), 512, 1.75
     canvas.text(16, 26, f"a segment of {segment['bytes']:,} bytes, {row} in a row", "title")
@@ -213,19 +211,19 @@ def backward(tour):
 def optimizer(tour):
     """The table of a step: a row for each parameter, with the sizes of what its addresses show."""
     canvas, named = Canvas(), list(tour["model"].named_parameters())
-    columns = ["parameter", "gradient", *tour["optimizer"].groups[0].update().slots]
+    columns = ["parameter", "gradient", *tour["update"].slots]
     canvas.box(16, 56, 160, 40 * len(named) - 8, "launch")
     canvas.text(96, 46 + 20 * len(named), "one launch:", "mid ink")
     canvas.text(96, 62 + 20 * len(named), f"kernel(table, {len(named)} rows)", "mid ink")
     for k, title in enumerate(columns):
-        canvas.text(340 + 200 * k, 40, title, "title")
+        canvas.text(320 + 150 * k, 40, title, "title")
     for i, (name, p) in enumerate(named):
         y = 56 + 40 * i
         canvas.arrow(180, y + 16, 212)
         canvas.text(220, y + 20, name, "ink")
         for k in range(len(columns)):
-            canvas.box(340 + 200 * k, y, p.size * 5, 32, "used")
-            canvas.text(340 + 200 * k + p.size * 2.5, y + 20, str(p.size), "mid ink")
+            canvas.box(320 + 150 * k, y, p.size * 4, 32, "used")
+            canvas.text(320 + 150 * k + p.size * 2, y + 20, str(p.size), "mid ink")
     return canvas.svg()
 
 

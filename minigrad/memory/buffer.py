@@ -66,7 +66,7 @@ class Bin(list):
         """Called with a buffer that the pool made because the bin was empty."""
 
 
-class Outside(Bin):
+class OutsideBin(Bin):
     """Where buffers over memory of others go when they are released: nowhere."""
 
     __slots__ = ()

@@ -14,7 +14,7 @@ import weakref
 
 from minigrad.arguments import number
 from minigrad.errors import OutOfMemoryError
-from minigrad.memory.buffer import ALIGNMENT, Bin, Buffer, Outside, Segment, blocks, round_up
+from minigrad.memory.buffer import ALIGNMENT, Bin, Buffer, OutsideBin, Segment, blocks, round_up
 from minigrad.memory.forks import Held, LocksOf, hold
 from minigrad.memory.interrupts import ready, uninterrupted
 
@@ -71,7 +71,7 @@ class Pool:
         segment = Segment(owner, address, nbytes, is_small=False)
         buffer = segment.first = Buffer(self, segment, address, 0)
         buffer.owners, buffer.requested, buffer.is_foreign = 1, nbytes, True
-        buffer.home = Outside(self, 0)
+        buffer.home = OutsideBin(self, 0)
         return buffer
 
     @uninterrupted

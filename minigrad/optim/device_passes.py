@@ -4,7 +4,7 @@ from minigrad.devices.backend import device_named
 
 
 class DevicePass:
-    """The parameters of one dtype on one device, kept while they stay the same; as `passes.Pass`.
+    """As `passes.UpdatePass`, of the parameters of one dtype on one device.
 
     Args:
         update: the formulas.Update of all rows.

@@ -21,7 +21,7 @@ SPLIT = 1 << 17  # elements from which the work is shared by threads
 GRAIN = 64  # elements: cuts fall on such multiples, so that threads share no cache line
 
 
-class Pass:
+class UpdatePass:
     """The table of one dtype, kept while the parameters stay the same.
 
     Addresses of parameters and gradients are written into it before each step: buffers move when a
@@ -105,7 +105,7 @@ class Pass:
 def pass_of(update, dtype, device, rows):
     """The pass of an Update for one dtype and device; rows: (parameter, state, group)."""
     if device == "cpu":
-        return Pass(update, dtype, rows)
+        return UpdatePass(update, dtype, rows)
     return DevicePass(update, device, rows)
 
 

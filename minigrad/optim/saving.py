@@ -13,7 +13,7 @@ from minigrad.tape.variable import Variable
 from minigrad.tape.writes import written
 
 
-class LoadResult(NamedTuple):
+class LoadedState(NamedTuple):
     """Names of parameters without saved state, and saved names that nothing is updated under."""
 
     missing: list
@@ -71,7 +71,7 @@ def load_state_dict(optimizer, saved):
             f"{kind}.load_state_dict: left out what nothing is updated under: {', '.join(stale)}",
             stacklevel=3,
         )
-    return LoadResult([name for name in by_name if name not in values], stale)
+    return LoadedState([name for name in by_name if name not in values], stale)
 
 
 @uninterrupted

@@ -11,7 +11,7 @@ from minigrad.seams import seams
 from minigrad.tape.probe import run_as
 
 
-class _Numbers:
+class _TracedNumbers:
     """The numbers of a group's update, as floats or as Arrays of shape (), made when needed."""
 
     def __init__(self, device, group):
@@ -66,7 +66,7 @@ def _update(optimizer, place):
     """
     device, trace = default_device(), seams.effects
     for group in optimizer.groups:
-        numbers = _Numbers(device, group)
+        numbers = _TracedNumbers(device, group)
         update = numbers.update
         trace.call(numbers.rate, f"{optimizer.algorithm}'s numbers")
         for p in group.parameters:

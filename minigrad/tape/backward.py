@@ -99,7 +99,7 @@ def upstream(root, dy):
     return dy
 
 
-class Pass:
+class BackwardPass:
     """A backward pass that runs.
 
     is_committed: its gradients go to `.grad`, straight into their slots if possible.
@@ -146,7 +146,7 @@ def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_
             if version is not None and value.version != version:
                 raise_modified(node, value, version)
     mode = enable_grad if create_graph else no_grad
-    outer, mine = state.backward_pass, Pass(is_committed, seams.in_backward)
+    outer, mine = state.backward_pass, BackwardPass(is_committed, seams.in_backward)
     running = state.running
     state.backward_pass = mine
     try:

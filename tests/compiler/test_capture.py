@@ -7,7 +7,7 @@ import minigrad as mg
 from minigrad import nn, optim
 from minigrad.compiler.program.program import ARGUMENT, CAPTURED, TEMPORARY
 from minigrad.compiler.trace.capture import capture
-from minigrad.compiler.trace.structure import Output
+from minigrad.compiler.trace.structure import StepOutput
 from minigrad.devices.cpu.device import cpu
 from tests.compiler.interpreter import memory_of, run
 from tests.compiler.replay import replay, run_captured
@@ -58,11 +58,11 @@ def test_the_structure_of_results():
     captured = capture(step, (x,))
     found = captured.structure
     assert found["n"] == (3, None, "a")
-    assert found["y"] == found["more"][0] == Output("result", 0)
-    assert found["more"][1] == Output("result", 1)
-    assert found["more"][2] == Output("argument", 0)
+    assert found["y"] == found["more"][0] == StepOutput("result", 0)
+    assert found["more"][1] == StepOutput("result", 1)
+    assert found["more"][2] == StepOutput("argument", 0)
     assert found["more"][3].variable is w
-    assert found["more"][4] == Output("result", 2)
+    assert found["more"][4] == StepOutput("result", 2)
     values = [ref.value for ref in captured.recording.results]
     assert len(set(values)) == 3
     assert all(v.kind == TEMPORARY for v in values)
@@ -82,7 +82,7 @@ def test_a_view_of_what_was_captured_shares_its_memory():
 def test_a_view_of_an_argument_is_copied():
     x = mg.variable([1.0, 2.0])
     captured = capture(lambda x: x[1:], (x,))
-    assert captured.structure == Output("result", 0)
+    assert captured.structure == StepOutput("result", 0)
     assert ops(captured) == ["elementwise"]
     assert run(captured.recording, [x])[0].tolist() == [2.0]
 
@@ -98,7 +98,7 @@ class TestGradients:
         captured = capture(step, (x,))
         (effect,) = captured.grads
         assert w.grad is None
-        assert (effect.leaf, effect.before, effect.after) == (w, None, Output("result", 0))
+        assert (effect.leaf, effect.before, effect.after) == (w, None, StepOutput("result", 0))
         run_captured(captured)
         assert w.grad.tolist() == [3.0, 4.0]
         first = w.grad
@@ -125,7 +125,7 @@ class TestGradients:
         captured = capture(step, (x,))
         (effect,) = captured.grads
         assert not effect.is_read
-        assert effect.after == captured.structure == Output("result", 0)
+        assert effect.after == captured.structure == StepOutput("result", 0)
 
     def test_of_an_argument(self):
         x = mg.variable([3.0, 4.0], requires_grad=True)

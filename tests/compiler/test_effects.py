@@ -7,7 +7,7 @@ import minigrad as mg
 from minigrad import nn, optim
 from minigrad.compiler.program.program import CONSTANT
 from minigrad.compiler.trace.capture import capture
-from minigrad.compiler.trace.structure import Output
+from minigrad.compiler.trace.structure import StepOutput
 from minigrad.errors import NonFiniteError
 from tests.compiler.interpreter import Stopped, run
 from tests.compiler.replay import replay, run_captured
@@ -51,7 +51,7 @@ class TestWrites:
         x = mg.ones((2,))
         captured = capture(lambda x: x.mul_(3.0), (x,))
         assert captured.written == {captured.recording.arguments[0]: 1}
-        assert captured.structure == Output("argument", 0)
+        assert captured.structure == StepOutput("argument", 0)
 
     def test_clones_stay_copies_on_write(self):
         w = mg.variable([1.0, 2.0])
@@ -189,7 +189,7 @@ class TestChecks:
             return norm
 
         captured = capture(step, (x,))
-        assert captured.structure == Output("result", 0, is_number=True)
+        assert captured.structure == StepOutput("result", 0, is_number=True)
         with pytest.raises(Stopped) as caught:
             run(captured.recording, [x])
         error = caught.value.instruction.attributes["error"]()

@@ -23,7 +23,7 @@ from minigrad.compiler.trace import donation
 from minigrad.compiler.trace.callbacks import Notes, Unlearned
 from minigrad.compiler.trace.functions import check_function, refuse_options, signature_of, weakly
 from minigrad.compiler.trace.guards import Description
-from minigrad.compiler.trace.numbers import Places
+from minigrad.compiler.trace.numbers import NumberPlaces
 from minigrad.compiler.trace.pullback import pullbacks, without_freed_graphs
 from minigrad.compiler.trace.retrace import Causes, Comparison, changed_error
 from minigrad.compiler.trace.surroundings import Surroundings
@@ -156,7 +156,7 @@ class Compiled:
         self._lost = False  # whether a set of objects has died
         self.notes = Notes()  # of custom Functions that run as usual
         self._unfit = set()  # keys of calls that no program can be made for
-        self.places, self.surroundings = Places(), Surroundings(function)
+        self.places, self.surroundings = NumberPlaces(), Surroundings(function)
         self._lock, self._inside = threading.RLock(), Inside()
         _alive.add(self)
 

@@ -14,11 +14,11 @@ from minigrad.compiler.trace import donation
 from minigrad.compiler.trace.capture import capture
 from minigrad.compiler.trace.gradients import settle
 from minigrad.compiler.trace.memory import HOST
-from minigrad.compiler.trace.numbers import Numbers
+from minigrad.compiler.trace.numbers import RunNumbers
 from minigrad.compiler.trace.pullback import raise_failed
 from minigrad.compiler.trace.refusals import OtherDevice, escaped_error
 from minigrad.compiler.trace.standins import StandIns, give_memory
-from minigrad.compiler.trace.structure import Output, outputs_of
+from minigrad.compiler.trace.structure import StepOutput, outputs_of
 from minigrad.compiler.trace.surroundings import replaced
 from minigrad.devices import backend
 from minigrad.devices.backend import default_device
@@ -119,7 +119,7 @@ class Traced:
         refs = self.capture.recording.results
         self.kept = [(reference, len(refs) + k) for k, (reference, _) in enumerate(escaped)]
         refs += [whole(value) for _, value in escaped]
-        outputs = [Output("result", k) for _, k in self.kept]
+        outputs = [StepOutput("result", k) for _, k in self.kept]
         self.capture.structure = FirstAnswer(self.capture.structure, outputs)
 
     def first_run(self, args, kwargs):
@@ -213,7 +213,7 @@ def traced(step, args, kwargs, description, is_first=False):
 def _traced(step, args, kwargs, description, device, is_first):
     began = time.perf_counter()
     donated = donation.members_of(description, step.donate, step.names) if step.donate else []
-    numbers = Numbers(step.places)
+    numbers = RunNumbers(step.places)
     stand_ins = StandIns(description, args, kwargs, numbers)
     outside = description.outside.items()
     with replaced([(p, numbers.argument(p.get(), where)) for where, p in outside]):

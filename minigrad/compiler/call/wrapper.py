@@ -21,7 +21,7 @@ from minigrad.compiler.program.program import ARGUMENT, CAPTURED
 from minigrad.compiler.trace import donation
 from minigrad.compiler.trace.functions import weakly
 from minigrad.compiler.trace.pullback import kept_array
-from minigrad.compiler.trace.structure import Output, outputs_of
+from minigrad.compiler.trace.structure import StepOutput, outputs_of
 from minigrad.devices import backend
 from minigrad.devices.cpu.blas import single_threaded
 from minigrad.devices.cpu.device import cpu
@@ -558,7 +558,7 @@ class Wrapper:
 
     def _tree(self, tree):
         """What the step returns, as an expression."""
-        if isinstance(tree, Output):
+        if isinstance(tree, StepOutput):
             return self._output(tree, self.lines)
         if isinstance(tree, dict):
             inner = ", ".join(f"{self._constant(k)}: {self._tree(v)}" for k, v in tree.items())

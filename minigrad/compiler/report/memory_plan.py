@@ -7,7 +7,7 @@ from minigrad.compiler.program.traffic import lives, peak
 from minigrad.viz.units import format_bytes, plural
 
 
-class Row(NamedTuple):
+class PlanRow(NamedTuple):
     """A temporary: offset and size in bytes, first and last moment in which it is needed.
 
     sharing: names of the temporaries that take over its memory.
@@ -21,7 +21,7 @@ class Row(NamedTuple):
     sharing: tuple = ()
 
 
-class Memory(NamedTuple):
+class PlanMemory(NamedTuple):
     """Temporaries over the moments of a step.
 
     rows: of all; total: bytes that the offsets span; peak: most bytes alive at once, when: the
@@ -62,10 +62,10 @@ class MemoryPlan:
 def _before(plan, names):
     found, offset, rows = lives(plan.before), 0, []
     for value, (first, last) in found.items():
-        rows.append(Row(names(value), offset, value.nbytes, first, last))
+        rows.append(PlanRow(names(value), offset, value.nbytes, first, last))
         offset += value.nbytes
     most, when = peak(found)
-    return Memory(rows, offset, most, when, len(plan.before.instructions), "instruction")
+    return PlanMemory(rows, offset, most, when, len(plan.before.instructions), "instruction")
 
 
 def _after(plan, names):
@@ -81,6 +81,6 @@ def _after(plan, names):
     rows = []
     for value, (first, last) in arena.lives.items():
         name, mine = makers.get(value) or names(value), tuple(sharing.get(value, ()))
-        rows.append(Row(name, arena.offsets[value], value.nbytes, first, last, mine))
+        rows.append(PlanRow(name, arena.offsets[value], value.nbytes, first, last, mine))
     most, when = peak(arena.lives)
-    return Memory(rows, arena.size, most, when, len(plan.regions), "region")
+    return PlanMemory(rows, arena.size, most, when, len(plan.regions), "region")

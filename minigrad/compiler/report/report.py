@@ -11,7 +11,7 @@ from minigrad.compiler.report.report_text import text_of
 from minigrad.viz.units import format_shape, plural
 
 
-class Form(NamedTuple):
+class KernelForm(NamedTuple):
     """Calls that share one form: a kernel, a product of one shape, or one hand-written kernel.
 
     Attributes:
@@ -210,7 +210,7 @@ def _summed(key, calls):
     labels = list(dict.fromkeys(label(call.item) for call in calls))
     what = labels[0] if len(labels) == 1 else f"{labels[0]}; {'; '.join(labels[1:3])}"
     moved = [item_bytes(call.item) for call in calls]
-    return Form(
+    return KernelForm(
         key[0],
         what if len(labels) <= 3 else f"{what}; ...",
         key[1],

@@ -34,7 +34,7 @@ class Unlearned(TraceError):
     """A Function that has never run with such arguments: this call runs as usual, and notes it."""
 
 
-class Result(NamedTuple):
+class NotedResult(NamedTuple):
     """An output of a forward, as noted."""
 
     shape: tuple
@@ -54,7 +54,7 @@ class Notes:
     def add(self, cls, ctx, args, outputs, is_tuple):
         """Notes what a forward returned."""
         results = tuple(
-            Result(
+            NotedResult(
                 y.shape,
                 y.dtype,
                 y.dtype.is_float and not any(y is z for z in ctx._non_differentiable),

@@ -9,7 +9,7 @@ from minigrad.compiler.trace.callbacks import Contexts
 from minigrad.compiler.trace.numbers import without_numbers
 from minigrad.compiler.trace.pullback import Link, Linker, carries_graph
 from minigrad.compiler.trace.refusals import between_error, escaped_error, span_error
-from minigrad.compiler.trace.structure import Output, mapped, variables_of
+from minigrad.compiler.trace.structure import StepOutput, mapped, variables_of
 from minigrad.compiler.trace.trace import Trace
 from minigrad.compiler.trace.tracebuffer import TraceBuffer
 from minigrad.ops.operands import InferenceVariable
@@ -32,7 +32,7 @@ class GradEffect:
     argument: int
     before: Variable | None
     is_read: bool
-    after: Output | None
+    after: StepOutput | None
     is_set: bool = False
 
     @property
@@ -196,13 +196,13 @@ class _Results:
         """The Output of a Variable that the step returns or leaves as a gradient."""
         k = self.argument_of.get(id(variable))
         if k is not None:
-            return Output("argument", k)
+            return StepOutput("argument", k)
         array = variable.array
         value = self.trace.value_of(array.storage)
         is_linked = not is_gradient and carries_graph(variable)
         if value.kind == CAPTURED and not is_linked:
             self.shown.add(value)
-            return Output("captured", variable=_without_graph(variable))
+            return StepOutput("captured", variable=_without_graph(variable))
         key = id(array), is_linked
         found = self.index_of.get(key)
         if found is None:
@@ -213,7 +213,7 @@ class _Results:
             self.refs.append(self._whole(array))
         is_number = getattr(variable, "is_number", False)
         is_inferred = type(variable) is InferenceVariable
-        return Output("result", found, None, is_number, is_inferred, is_linked)
+        return StepOutput("result", found, None, is_number, is_inferred, is_linked)
 
     def _whole(self, array):
         ref = self.trace.ref(array)

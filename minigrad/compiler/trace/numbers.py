@@ -43,7 +43,7 @@ def is_number(x):
     return not isinstance(x, (int, np.integer)) or -(2**63) <= x < 2**63
 
 
-class Row:
+class NumberRow:
     """How a number is computed: a function of Rows and constants, or, without one, an argument.
 
     The Rows of one compiled function are there once each, so that their memory stays the same.
@@ -72,11 +72,11 @@ class Row:
         """The arguments that it is computed from."""
         if self.function is None:
             return {self}
-        rows = [x for x in self.arguments if type(x) is Row]
+        rows = [x for x in self.arguments if type(x) is NumberRow]
         return {leaf for row in rows for leaf in row.leaves()}
 
 
-class Places:
+class NumberPlaces:
     """The numbers that a compiled function is given: which of them have changed.
 
     moving: where those are that have; fixed: where a trace has failed with one.
@@ -101,15 +101,15 @@ class Places:
 
     def row(self, function, arguments, where=""):
         """The Row of a computation."""
-        parts = tuple(x if type(x) is Row else value_key(x) for x in arguments)
+        parts = tuple(x if type(x) is NumberRow else value_key(x) for x in arguments)
         key = function, parts, where
         found = self._rows.get(key)
         if found is None:
-            found = self._rows[key] = Row(function, arguments, where)
+            found = self._rows[key] = NumberRow(function, arguments, where)
         return found
 
 
-class Numbers:
+class RunNumbers:
     """The numbers of one trace.
 
     cells: {(Row, dtype)} that the program reads; guards: {Row: the value that it had}; kinds: {Row:
@@ -229,7 +229,7 @@ class Numbers:
         if name is None:
             name = self._names[row] = f"n{len(self._names)}"
             of = () if row.function is None else row.arguments
-            parts = [self._name(x) if type(x) is Row else self._constant(x) for x in of]
+            parts = [self._name(x) if type(x) is NumberRow else self._constant(x) for x in of]
             sign = SIGNS.get(row.function)
             if row.function is None:
                 self._names[row.where] = name

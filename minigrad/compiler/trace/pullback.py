@@ -26,12 +26,12 @@ from minigrad.compiler.program.program import (
     whole,
 )
 from minigrad.compiler.trace.callbacks import Contexts, without_seen
-from minigrad.compiler.trace.structure import Output, variables_of
+from minigrad.compiler.trace.structure import StepOutput, variables_of
 from minigrad.compiler.trace.tracebuffer import TraceBuffer
 from minigrad.devices.backend import device_of
 from minigrad.errors import GradientError, TraceError
 from minigrad.seams import seams
-from minigrad.tape.backward import Pass, add_gradients, ordered, walk
+from minigrad.tape.backward import BackwardPass, add_gradients, ordered, walk
 from minigrad.tape.function import protected
 from minigrad.tape.function_plan import Pack, SelectPlan, poisoned
 from minigrad.tape.modes import no_grad, state
@@ -177,7 +177,7 @@ def _sums(dy):
     return found
 
 
-class Operand:
+class LinkOperand:
     """What a Pullback gets, in the place of a standins.Group."""
 
     is_fixed, low, storage = False, 0, None
@@ -206,7 +206,7 @@ class Pullback:
         self.moving, self.copies = {}, {}
         arguments = capture.recording.arguments
         self.facts = {(v.name, "size"): f"{v.dtype}[{v.size}]" for v in arguments[:outputs]}
-        self.groups = [Operand(k, value.name) for k, value in enumerate(arguments)]
+        self.groups = [LinkOperand(k, value.name) for k, value in enumerate(arguments)]
         names = [f"x{k}" for k in range(len(arguments))]
         lines = [f"{', '.join(names)}, = args"]
         lines += [f"s{x[1:]} = {x} if type({x}) is Array else {x}.storage" for x in names]
@@ -314,7 +314,7 @@ class Linker:
         for node in order:
             check(node)
         outer, running = state.backward_pass, state.running
-        state.backward_pass = Pass(is_committed=False, is_entrusted=False)
+        state.backward_pass = BackwardPass(is_committed=False, is_entrusted=False)
         try:
             with no_grad():
                 walk(iter(order), arrived, True, False, None, None)
@@ -391,7 +391,7 @@ class Linker:
         numbers = [self.kept.setdefault(v, len(self.kept)) for v in kept]
         capture = self.new_capture(
             recording,
-            tuple(Output("result", k) for k in range(len(refs))),
+            tuple(StepOutput("result", k) for k in range(len(refs))),
             written=written,
             device=trace.name,
         )

@@ -6,7 +6,7 @@ import numpy as np
 
 from minigrad.compiler.program.program import ARGUMENT, CAPTURED, CONSTANT, Ref
 from minigrad.compiler.trace.gradients import same_variable
-from minigrad.compiler.trace.structure import Output
+from minigrad.compiler.trace.structure import StepOutput
 from minigrad.devices.backend import values
 from minigrad.errors import TraceError
 from minigrad.formulas.expression import Program
@@ -173,7 +173,7 @@ class Comparison:
 
     def _tree(self, what, old, new):
         self._same(f"the type of {what}", type(old), type(new))
-        if isinstance(old, Output):
+        if isinstance(old, StepOutput):
             is_same = old[:2] == new[:2] and old[3:] == new[3:]
             if not is_same or not same_variable(old.variable, new.variable):
                 raise Difference(what, f"{old.kind} {old.index}", f"{new.kind} {new.index}")

@@ -45,7 +45,7 @@ def kept_error(where):
     )
 
 
-class Group:
+class StandInGroup:
     """The members that show one Storage. low: the first element they show, from member 0's offset.
 
     base: what stands for that Storage. is_fixed: Parameters stand for themselves.
@@ -123,7 +123,7 @@ class StandIns:
 
     def __init__(self, description, args, kwargs, numbers):
         self._numbers, self._moving = numbers, description.moving
-        self.groups = [Group(members) for members in description.groups]
+        self.groups = [StandInGroup(members) for members in description.groups]
         self._made, self.member_of = {}, {}
         for group in self.groups:
             for member in group.members:

@@ -12,7 +12,7 @@ from minigrad.tape.variable import Variable
 PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, DType)
 
 
-class Output(NamedTuple):
+class StepOutput(NamedTuple):
     """Where a Variable that the step returns comes from.
 
     kind: 'result' (number `index` of the recording's results), 'argument' (the Variable number
@@ -45,7 +45,7 @@ def variables_of(*trees):
 
 def mapped(tree, function, plain=lambda x: x) -> Any:
     """The tree with function(leaf) for Variables and Outputs, plain(leaf) for other leaves."""
-    if isinstance(tree, (Variable, Output)):
+    if isinstance(tree, (Variable, StepOutput)):
         return function(tree)
     if type(tree) in (dict, OrderedDict):
         return type(tree)((key, mapped(value, function, plain)) for key, value in tree.items())
@@ -65,7 +65,7 @@ def mapped(tree, function, plain=lambda x: x) -> Any:
 
 def outputs_of(tree):
     """The Outputs in what a step returns."""
-    if isinstance(tree, Output):
+    if isinstance(tree, StepOutput):
         yield tree
     elif isinstance(tree, dict):
         for x in tree.values():

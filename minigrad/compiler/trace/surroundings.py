@@ -26,7 +26,7 @@ MOST_FUNCTIONS = 50
 ELSEWHERE = tuple(sysconfig.get_paths()[k] for k in ("stdlib", "purelib", "platlib"))
 
 
-class Outside:
+class OutsideValue:
     """Where a number is: a cell, or an entry of a list or dict, also of a module's or an object's.
 
     where: in words; is_moving: whether it is known to change.
@@ -130,7 +130,7 @@ class Walk:
         cells = dict(zip(code.co_freevars, f.__closure__ or (), strict=True))
         if code.co_filename.startswith(ELSEWHERE) or is_ours(code.co_filename):
             for cell in cells.values():  # of a decorator, for one: what it was given
-                content = Outside(cell, "", "").get()
+                content = OutsideValue(cell, "", "").get()
                 if isinstance(content, (FunctionType, MethodType)):
                     self.function(content)
             return
@@ -153,9 +153,11 @@ class Walk:
                     ):  # numbers among the arguments are known
                         self._chain(given[name], name, instructions, k + 1)
                 elif name in cells:
-                    self._root(Outside(cells[name], name, f"the outer '{name}'"), instructions, k)
+                    self._root(
+                        OutsideValue(cells[name], name, f"the outer '{name}'"), instructions, k
+                    )
             elif op == "LOAD_GLOBAL" and name in outer:
-                self._root(Outside(outer, name, f"the global '{name}'"), instructions, k)
+                self._root(OutsideValue(outer, name, f"the global '{name}'"), instructions, k)
         for inner in code.co_consts:
             if isinstance(inner, CodeType):
                 self._code(inner, outer, cells, given)
@@ -191,7 +193,7 @@ class Walk:
                 break
             value, k = holder[key], k + step
             if type(value) in SEEN:
-                self.found[id(holder), key] = Outside(holder, key, words)
+                self.found[id(holder), key] = OutsideValue(holder, key, words)
                 return
             x = value
         if isinstance(x, (FunctionType, MethodType, Module)):
@@ -215,7 +217,7 @@ class Surroundings:
         for module, name in writes.numbers():
             own = vars(module)
             where = f"{type(module).__name__}.{name}"
-            found[id(own), name] = Outside(own, name, where, is_moving=True)
+            found[id(own), name] = OutsideValue(own, name, where, is_moving=True)
         for key, place in found.items():
             self._name(key, place)
         return list(found.values())

@@ -7,13 +7,13 @@ import numpy as np
 from minigrad.errors import NotInCudaError, SimulationError
 from minigrad.simt.language.language import Intrinsic
 from minigrad.simt.language.names import MISSING
-from minigrad.simt.language.part import Part
+from minigrad.simt.language.part import LanguagePart
 from minigrad.simt.machine.arrays import ArrayView, Triple, whole
 from minigrad.simt.machine.faults import fault, offender
 from minigrad.simt.machine.masks import NUMBERS, Misuse, describe, merge
 
 
-class Access(Part):
+class Access(LanguagePart):
     """The part of the compiler that knows what elements and parts are."""
 
     def constant_array(self, array, name):

@@ -9,7 +9,7 @@ from minigrad.simt.language import functions, intrinsics
 from minigrad.simt.language.declared import dynamic_array, local_array, shared_array
 from minigrad.simt.language.language import PATHS, Intrinsic, call_of, nearest
 from minigrad.simt.language.names import MISSING, as_dtype, constant, device_function, is_pythons
-from minigrad.simt.language.part import Part
+from minigrad.simt.language.part import LanguagePart
 from minigrad.simt.machine.masks import NUMBERS, Misuse, describe
 
 
@@ -27,7 +27,7 @@ class Call:
         self.site, self.wanted = site, wanted
 
 
-class Calls(Part):
+class Calls(LanguagePart):
     """The part of the compiler that knows calls."""
 
     def call(self, node, wanted):

@@ -17,7 +17,7 @@ from minigrad.simt.language.loops import Loops
 from minigrad.simt.language.names import Scope
 from minigrad.simt.language.source import Source
 from minigrad.simt.language.statements import Statements
-from minigrad.simt.machine.frame import Program
+from minigrad.simt.machine.frame import KernelProgram
 
 _programs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
@@ -50,7 +50,7 @@ class Compiler(Statements, Loops, Expressions, Access, Calls, Iterations):
         body = self.block(self.source.tree.body)
         used = {**self.scope.used, **self.used}
         site = self.source.site(self.source.tree)
-        compiled = Program(
+        compiled = KernelProgram(
             self.source.name, len(self.scope.slots), body, used, site, self.parameters
         )
         compiled.exact, compiled.spins = self.exact, self.spins

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from minigrad.simt.language.names import MISSING, as_dtype, constant, is_pythons
-from minigrad.simt.language.part import Part
+from minigrad.simt.language.part import LanguagePart
 from minigrad.simt.machine.faults import no_zero
 from minigrad.simt.machine.frame import decide
 from minigrad.simt.machine.masks import DEAD, Misuse, merge, split
 from minigrad.simt.machine.promotion import BINARY, UNARY, truth
 
 
-class Expressions(Part):
+class Expressions(LanguagePart):
     """The part of the compiler that knows expressions."""
 
     def expression(self, node):

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from minigrad.errors import SimulationError
-from minigrad.simt.language.part import Part
+from minigrad.simt.language.part import LanguagePart
 from minigrad.simt.machine.arrays import ArrayView, whole
 from minigrad.simt.machine.faults import fault, offender
 from minigrad.simt.machine.masks import DEAD, Misuse, describe, split, union
 from minigrad.simt.machine.promotion import BINARY
 
 
-class Iterations(Part):
+class Iterations(LanguagePart):
     """The part of the compiler that knows what `for` goes over."""
 
     def iteration(self, node):

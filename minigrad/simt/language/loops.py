@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from minigrad.errors import ArgumentError, EndlessLoopError
-from minigrad.simt.language.part import Part
+from minigrad.simt.language.part import LanguagePart
 from minigrad.simt.machine.faults import fault
 from minigrad.simt.machine.frame import decide, taken
 from minigrad.simt.machine.masks import DEAD, union
@@ -19,7 +19,7 @@ SPIN_LIMIT = 20_000  # rounds in which an atomic operation decides and nobody ge
 _SPIN = {"cas", "exch", "compare_and_swap"}
 
 
-class Loops(Part):
+class Loops(LanguagePart):
     """The part of the compiler that knows loops."""
 
     def do_While(self, node):

@@ -7,14 +7,14 @@ from minigrad.simt.language.names import Scope
 from minigrad.simt.language.source import Source
 
 
-class Part:
+class LanguagePart:
     """Attributes and methods that every part of the compiler may use.
 
     A closure that a part makes is called with a frame and a mask; see `frame` and `masks`.
 
     Attributes:
         source, scope: the text and the names of the function that is compiled.
-        exact, spins: see `frame.Program`.
+        exact, spins: see `frame.KernelProgram`.
     """
 
     source: Source

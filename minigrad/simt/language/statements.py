@@ -3,14 +3,14 @@
 import ast
 
 from minigrad.errors import MinigradError, SimulationError
-from minigrad.simt.language.part import Part
+from minigrad.simt.language.part import LanguagePart
 from minigrad.simt.machine.faults import explained, fault, offender
 from minigrad.simt.machine.frame import decide
 from minigrad.simt.machine.masks import DEAD, Misuse, describe, split, union
 from minigrad.simt.machine.promotion import truth
 
 
-class Statements(Part):
+class Statements(LanguagePart):
     """The part of the compiler that knows statements."""
 
     def block(self, nodes):

@@ -108,7 +108,7 @@ def taken(mask):
     return np.True_ if mask is None else np.False_ if mask is DEAD else mask
 
 
-class Program:
+class KernelProgram:
     """A compiled function: called with a wave, arguments and a mask, it gives what it returns.
 
     Attributes:

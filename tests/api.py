@@ -74,6 +74,7 @@ def _minigrad():
     apart = {"Variable", "compile", "use"}
     names = {name for name, home in mg._NAMES.items() if home != "minigrad.autograd.functional"}
     found = _of("mg.", mg, (names | {*functions}) - apart)
+    found += _of("", "minigrad.tape.function", ["Context"])
     return sorted(found, key=lambda entry: entry.home)
 
 

@@ -103,6 +103,15 @@ def test_links_lead_to_files_and_headings_that_exist(page):
     assert missing == []
 
 
+def test_index_has_every_page():
+    index = read("docs/README.md")
+    pages = {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+    pages = {page for page in pages if not page.startswith(("decisions/", "generated/api/"))}
+    assert {page for page in pages if f"]({page})" not in index} == {"README.md"}
+    assert "](decisions)" in index
+    assert "](generated/api/README.md)" in index
+
+
 def test_readme_is_short():
     assert len(read("README.md").splitlines()) <= 120
 

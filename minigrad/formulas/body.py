@@ -54,6 +54,8 @@ class Body(Form):
         if self.totals_at is not None:
             emitter.includes.add("sums")
             self.line(1, f"totals = doubles_at(scratch, I8({self.totals_at}))")
+            self.has_totals = True
+        self.sums = [("scratch", slot * self.width) for slot in range(len(self.columns))]
         if self.form == "tile":
             self._emit_tile()
         else:
@@ -75,51 +77,19 @@ class Body(Form):
         self.line(1, "for tile in range(b, e):")
         self.line(2, f"low = tile * {width}")
         self.line(2, f"high = min(low + {width}, {n})")
-        self._clear(2, "high - low")
+        self.clear(2, "high - low")
         self.output_pass(self._loop_rows(2, "high - low"))
-        self._add_to_totals(2, "high - low")
+        self.join_totals(2, "high - low")
         for slot, k in enumerate(self.columns):
             deep = self.heads(2, self.column_loops())
             self._store(deep, self.targets[k], self._summed(k, f"{slot * width} + j - low"))
 
-    def _clear(self, indent, count):
-        """Sums over rows begin with 0, in the first `count` columns."""
-        names = ["scratch"] if self.totals_at is None else ["scratch", "totals"]
-        for slot in range(len(self.columns)):
-            for name in names:
-                kind = self.real if name == "scratch" else "F8"
-                place = f"{name}[{slot * self.width} + j]"
-                self.line(indent, f"for j in range({count}): {place} = {kind}(0)")
-        if self.totals_at is not None:
-            self.line(indent, f"left = {self.row_block}")
-
     def _loop_rows(self, indent, count):
-        """Heads of the loops over the rows; the indent within.
-
-        With totals the last one goes over blocks of at most `row_block` rows. Before more than that
-        have come together, the sums of `count` columns join their totals.
-        """
-        if self.totals_at is None:
+        """Heads of the loops over the rows; the indent within."""
+        if not self.has_totals:
             return self.heads(indent, self.row_loops)
-        *outer, (name, low, high) = self.row_loops
-        indent = self.heads(indent, outer) + 1
-        self.line(indent - 1, f"for start in range({low}, {high}, {self.row_block}):")
-        self.line(indent, f"stop = min(start + {self.row_block}, {high})")
-        self.line(indent, "if left < stop - start:")
-        self._add_to_totals(indent + 1, count)
-        self.line(indent + 1, f"left = {self.row_block}")
-        self.line(indent, "left -= stop - start")
-        return self.heads(indent, [(name, "start", "stop")])
-
-    def _add_to_totals(self, indent, count):
-        """The sums of so many columns join their totals and begin anew."""
-        if self.totals_at is None:
-            return
-        for slot in range(len(self.columns)):
-            place = f"[{slot * self.width} + j]"
-            self.line(indent, f"for j in range({count}):")
-            self.line(indent + 1, f"totals{place} += F8(scratch{place})")
-            self.line(indent + 1, f"scratch{place} = {self.real}(0)")
+        indent = self.blocks_of_rows(indent, self.row_loops, count)
+        return self.heads(indent, [(self.row_names[-1], "start", "stop")])
 
     def _summed(self, k, place):
         """A sum over all rows, or their mean."""
@@ -131,7 +101,7 @@ class Body(Form):
 
     def _emit_rows(self):
         n = self.n_columns
-        self._clear(1, n)
+        self.clear(1, n)
         for k, mode in enumerate(self.modes):  # what is no float sum gathers in the output itself
             if mode == "columns" and k not in self.columns:
                 t = self.targets[k]
@@ -141,7 +111,7 @@ class Body(Form):
         for level in range(1, self.depth + 1):
             self.reduction_pass(deep, level)
         self.output_pass(deep)
-        self._add_to_totals(1, n)
+        self.join_totals(1, n)
         if not self.is_cut:
             for slot, k in enumerate(self.columns):
                 text = self._summed(k, f"{slot * n} + {self.flat_column()}")

@@ -102,6 +102,9 @@ class Loops(Lines):
     formulas, modes, targets: of the outputs, targets their Operands. is_wide: whether sums of a row
     end in float64; block: elements that one accumulator of the kernel's type takes then, and
     is_long: whether the innermost loop has more of them.
+
+    sums: (array, place) where sums over rows wait, columns beside columns; has_totals: whether they
+    join float64 `totals` at the same places after row_block rows.
     """
 
     emitter: Any
@@ -111,6 +114,9 @@ class Loops(Lines):
     block: int
     is_wide: bool
     is_long: bool
+    sums: list
+    has_totals = False
+    row_block: Any
 
     divided: Any  # (mean, type) -> the text that makes a mean of a sum
     column_step: Any  # (number, formula, target) -> the line that gathers over rows
@@ -151,6 +157,42 @@ class Loops(Lines):
             target = f"part_{s.name}" if s.is_wide else s.name
             self.line(deep, f"{target} = {self.step(s.how, target, s.value, s.kind)}")
         self.all_lines(indent, [f"{s.name} += F8(part_{s.name})" for s in wide])
+
+    def clear(self, indent, count):
+        """Sums over rows begin with 0, in the first `count` columns."""
+        for name, place in self.sums:
+            kinds = {name: self.emitter.real} | ({"totals": "F8"} if self.has_totals else {})
+            for x, kind in kinds.items():
+                self.line(indent, f"for j in range({count}): {x}[{place} + j] = {kind}(0)")
+        if self.has_totals:
+            self.line(indent, f"left = {self.row_block}")
+
+    def blocks_of_rows(self, indent, loops, count):
+        """Heads of loops over rows, the last one over blocks of them; the indent within.
+
+        Before more than `row_block` rows have come together, the sums of `count` columns join their
+        totals.
+        """
+        *outer, (_, low, high) = loops
+        indent = self.block_heads(self.heads(indent, outer), low, high, self.row_block)
+        self.line(indent, "if left < stop - start:")
+        self.join_totals(indent + 1, count)
+        self.line(indent + 1, f"left = {self.row_block}")
+        self.line(indent, "left -= stop - start")
+        return indent
+
+    def block_heads(self, indent, low, high, size):
+        """The head of a loop over blocks [start, stop) of a range; the indent within."""
+        self.line(indent, f"for start in range({low}, {high}, {size}):")
+        self.line(indent + 1, f"stop = min(start + {size}, {high})")
+        return indent + 1
+
+    def join_totals(self, indent, count):
+        """The sums of so many columns join their totals and begin anew."""
+        for name, place in self.sums if self.has_totals else ():
+            self.line(indent, f"for j in range({count}):")
+            self.line(indent + 1, f"totals[{place} + j] += F8({name}[{place} + j])")
+            self.line(indent + 1, f"{name}[{place} + j] = {self.emitter.real}(0)")
 
     def gathering(self, how, name, value, kind):
         """(Gathering of a row reduction, what it begins with, the text of what it came to)."""

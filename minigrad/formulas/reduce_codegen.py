@@ -76,13 +76,6 @@ class _Reduction(EagerKernel):
             return self.emitter.lines, self.value
         return [*self.emitter.lines, f"value = {self.value}"], "value"
 
-    def _blocks(self, deep, size):
-        """The head of a loop over blocks [start, stop) of the last reduced loop; the indent."""
-        last = self.reduced[-1]
-        self.line(deep, f"for start in range(0, n_{last}, {size}):")
-        self.line(deep + 1, f"stop = min(start + {size}, n_{last})")
-        return deep + 1
-
     def _fours(self, deep, lines, write):
         """A block of the last reduced loop, FOUR steps at a time, then what is left.
 
@@ -123,7 +116,8 @@ class _Reduction(EagerKernel):
                     self.all_lines(deep, map(text_of, emitter.lines))
                     self.line(deep, f"{part} += {text_of(self.value)}")
 
-            deep = self._blocks(deep, BLOCK)
+            _, low, high = self.column_loops()[0]
+            deep = self.block_heads(deep, low, high, BLOCK)
             self.line(deep, f"{' = '.join(parts)} = {start}")
             self._fours(deep, emitter.lines, write)
             self.line(deep, f"total += {' + '.join(parts)}")
@@ -146,31 +140,25 @@ class _Reduction(EagerKernel):
             self.line(self._over(base, "j"), f"{self.result} = {self._stored(self.result)}")
 
     def _columns(self, base):
-        emitter, head = self.emitter, "for j in range(low, high):"
-        start = start_value(self.how, self.reduced_kind, emitter.real)
+        emitter = self.emitter
+        self.sums, self.has_totals, self.row_block = [("parts", 0)], True, BLOCK
         self.line(base, f"for low in range(0, n_j, {COLUMNS}):")
         base += 1
         self.line(base, f"high = min(low + {COLUMNS}, n_j)")
-        self.line(base, f"{head} totals[j - low] = F8(0)")
-        self.line(base, f"{head} parts[j - low] = {start}")
-        self.line(base, f"left = {BLOCK}")
-        deep = self._blocks(self._over(base, self.reduced[:-1]), BLOCK)
-        self.line(deep, "if left < stop - start:")
-        self.line(deep + 1, f"{head} totals[j - low] += F8(parts[j - low])")
-        self.line(deep + 1, f"{head} parts[j - low] = {start}")
-        self.line(deep + 1, f"left = {BLOCK}")
-        self.line(deep, "left -= stop - start")
+        self.clear(base, "high - low")
+        loops = [(i, "0", f"n_{i}") for i in self.reduced]
+        deep = self.blocks_of_rows(base, loops, "high - low")
+        head = ("j", "low", "high")
 
         def write(deep, steps):
             for text_of in steps:
                 self.all_lines(deep, map(text_of, emitter.row))
-            self.line(deep, head)
+            deep = self.heads(deep, [head])
             for text_of in steps:
-                self.all_lines(deep + 1, map(text_of, emitter.lines))
+                self.all_lines(deep, map(text_of, emitter.lines))
             value = " + ".join(text_of(self.value) for text_of in steps)
-            self.line(deep + 1, f"parts[j - low] += {value}")
+            self.line(deep, f"parts[j - low] += {value}")
 
         self._fours(deep, [*emitter.row, *emitter.lines], write)
-        self.line(base, f"{head} totals[j - low] += F8(parts[j - low])")
-        self.line(base, head)
-        self.line(base + 1, f"{self.result} = {self._stored('totals[j - low]')}")
+        self.join_totals(base, "high - low")
+        self.line(self.heads(base, [head]), f"{self.result} = {self._stored('totals[j - low]')}")

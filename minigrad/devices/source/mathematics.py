@@ -12,13 +12,9 @@ accurate. `exact_jit` gives them flags of their own.
 
 # pyright: reportUndefinedVariable=false
 
+# Integers of T's size, bits of the fraction, bias of the exponent, and what the functions ask for.
 if SIZE == 4:
-    INT, WORD, BITS, BIAS = (
-        I4,
-        U4,
-        I4(23),
-        I4(127),
-    )  # integers of T's size; of the fraction; exponent
+    INT, WORD, BITS, BIAS = I4, U4, I4(23), I4(127)
     ROUND, ROUND_BITS = T(12582912.0), I4(0x4B400000)  # 1.5 * 2^23, and its bits
     LN2, LN2_REST = T(0.693145751953125), T(1.4286068203094173e-06)
     HALF_ROOT = U4(0x3F3504F3)  # bits of sqrt(1/2)

@@ -98,7 +98,7 @@ def _errors():
     return _of("mg.errors.", mg.errors, kinds)
 
 
-REPORTS = ("Report", "ProgramReport", "Form", "Alias", "Refused")
+REPORTS = ("Report", "ProgramReport", "KernelForm", "Alias", "Refused")
 
 # page: (title, what stands below it, what makes its entries)
 OF_ALL_OPERATIONS = """Making Variables, operations, recording, devices.

@@ -32,7 +32,7 @@ NEEDS = {  # the files that one in `source/` calls; .T: for its own type
     "add_f4": ("lazy", "sums"),
     "scan": ("lazy", "sums"),
     "argsort": ("lazy",),
-    "windows": ("lazy", "inside"),
+    "windows": ("lazy",),
     "direct": ("lazy", "sums", "tiles"),
     "blas": ("sums",),
     "product": ("step", "blas.T"),

@@ -8,6 +8,7 @@ parameter's dtype.
 import functools
 
 from minigrad.errors import ArgumentError, ArgumentTypeError
+from minigrad.formulas.emitter import TYPE_OF, Operand
 from minigrad.formulas.expression import (
     Expression,
     Program,
@@ -113,6 +114,16 @@ class Update:
                 f"{counts[0]} and {counts[1]}",
                 "write what depends on h.t as fewer numbers",
             )
+
+    def elements(self, emitter_of, dtype):
+        """(names of arrays, Emitter, lines that store) for element i; emitter_of: its class."""
+        arrays = ["p", "g", *(f"s{k}" for k in range(len(self.slots)))]
+        operands = [Operand(name, dtype, "i", True) for name in arrays]
+        operands += [Operand(f"n{k}", "f", None, False) for k in range(len(self.numbers))]
+        emitter, targets = emitter_of(operands, TYPE_OF[dtype.name]), [arrays[0], *arrays[2:]]
+        values = [emitter.stored(e, dtype) for e in self.program.outputs]
+        stores = [f"{x}[i] = {v}" for x, v in zip(targets, values, strict=True)]
+        return arrays, emitter, stores
 
     @property
     def counts_steps(self):

@@ -7,10 +7,11 @@ call has made with their sizes. What is written outside of the step's own memory
 from minigrad.compiler.program.labels import short_argument
 from minigrad.compiler.program.program import ARGUMENT, CONSTANT
 from minigrad.compiler.program.traffic import distinct
+from minigrad.compiler.report.report_text import few
 from minigrad.viz.diagram import Box, Diagram
 from minigrad.viz.units import format_bytes
 
-MOST_LINES = 6  # names in one box
+MOST_LINES = 6  # of one box
 
 
 class Flow:
@@ -119,11 +120,7 @@ class Flow:
             names = [short_argument(v) if is_argument else self.names(v) for v in mine]
             total = format_bytes(sum(mine.values()))
             key = f"{unit.key}{kind[0]}"
-            if len(mine) == 1:
-                box = Box(key, kind, names[0], [total])
-            else:
-                box = Box(key, kind, f"{len(mine)} arrays", [total, *_few(names)])
-            self.diagram.boxes.append(box)
+            self.diagram.boxes.append(_box(key, kind, names, total))
             self.diagram.connect(key, unit.key)
 
     def _outputs(self, unit):
@@ -139,16 +136,14 @@ class Flow:
             if not values:
                 continue
             key = f"{unit.key}{text[0]}"
-            names, total = list(map(self.names, values)), format_bytes(sum(values.values()))
-            if len(names) == 1:
-                box = Box(key, "alias", names[0], [f"{text}, {total}"])
-            else:
-                box = Box(key, "alias", f"{len(names)} arrays", [f"{text}, {total}", *_few(names)])
-            self.diagram.boxes.append(box)
+            total = format_bytes(sum(values.values()))
+            names = list(map(self.names, values))
+            self.diagram.boxes.append(_box(key, "alias", names, f"{text}, {total}"))
             self.diagram.connect(unit.key, key)
 
 
-def _few(names):
-    shown = names if len(names) <= MOST_LINES else names[: MOST_LINES - 1]
-    more = [f"and {len(names) - len(shown)} more"] if len(shown) < len(names) else []
-    return [*shown, *more]
+def _box(key, kind, names, line):
+    """One array, or several in one box."""
+    if len(names) == 1:
+        return Box(key, kind, names[0], [line])
+    return Box(key, kind, f"{len(names)} arrays", [line, *few(names, MOST_LINES)])

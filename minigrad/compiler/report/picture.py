@@ -1,14 +1,14 @@
 """step.graph(): a program as a picture, one box for each call, or for each instruction before."""
 
 from minigrad.compiler.program.labels import label, operation
-from minigrad.compiler.report.flow import Flow
+from minigrad.compiler.report.flow import MOST_LINES, Flow
 from minigrad.compiler.report.report import form_of
+from minigrad.compiler.report.report_text import counted, few
 from minigrad.formulas.expression import Expression
 from minigrad.viz.picture import Picture
 from minigrad.viz.units import format_bytes, format_shape, plural
 
 MOST_BOXES = 60  # calls, or instructions, of a picture that shows each
-MOST_LINES = 6  # of one box
 LEGEND = (
     "blue: generated kernels",
     "purple: matrix products",
@@ -71,7 +71,7 @@ def _calls(plan):
             item, (function, kind, *_) = call.item, form_of(call, plan.kernels)
             lines = [function]
             if len(item.instructions) > 1:
-                lines += _listed(item.instructions)
+                lines += few(counted(map(_operation, item.instructions)), MOST_LINES)
             found.append(
                 Unit(
                     "op" if kind == "loop" else kind,
@@ -84,17 +84,6 @@ def _calls(plan):
                 )
             )
     return found
-
-
-def _listed(instructions):
-    """One line for each operation, with its count."""
-    counts = {}
-    for i in instructions:
-        counts[_operation(i)] = counts.get(_operation(i), 0) + 1
-    lines = [f"{n} x {text}" if n > 1 else text for text, n in counts.items()]
-    if len(lines) > MOST_LINES:
-        lines = [*lines[: MOST_LINES - 1], f"and {len(lines) - MOST_LINES + 1} more"]
-    return lines
 
 
 def _operation(i):

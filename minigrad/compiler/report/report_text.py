@@ -57,13 +57,8 @@ def _paragraph(title, text, indent=18):
 
 
 def _notes(title, notes):
-    notes = _counted(notes)
-    lines, shown = [], notes if len(notes) <= MOST_NOTES else notes[: MOST_NOTES - 1]
-    for k, note in enumerate(shown):
-        lines += _paragraph("" if k else title, note)
-    if len(shown) < len(notes):
-        lines += _paragraph("", f"and {len(notes) - len(shown)} more")
-    return lines
+    shown = few(counted(notes), MOST_NOTES)
+    return [x for k, note in enumerate(shown) for x in _paragraph("" if k else title, note)]
 
 
 def _passes(r):
@@ -164,9 +159,16 @@ def _grouped(names):
     return shown
 
 
-def _counted(notes):
+def counted(notes):
     """Notes that say the same, once with their count."""
     counts = {}
     for note in notes:
         counts[note] = counts.get(note, 0) + 1
     return [f"{n} x {note}" if n > 1 else note for note, n in counts.items()]
+
+
+def few(lines, most):
+    """At most so many lines, the last of them saying how many more there are."""
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], f"and {len(lines) - most + 1} more"]

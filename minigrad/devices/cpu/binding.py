@@ -1,6 +1,7 @@
 """What every device needs to find the kernel of a program again: kinds, stride classes, memory."""
 
 from minigrad.array.array import Array
+from minigrad.array.layout import collapse, expand_strides
 
 MOST_LAYOUTS = 1024  # remembered per program
 
@@ -19,6 +20,26 @@ def by_stride(dims, strides, first):
     """Loop order: the axis along which operand `first` moves least in memory innermost."""
     order = sorted(range(len(dims)), key=lambda d: -abs(strides[d][first]))
     return [dims[d] for d in order], [strides[d] for d in order]
+
+
+def sides_of(operands, shape, axes, first):
+    """[(size, strides of each array)] of the kept and of the reduced dimensions of a reduction.
+
+    operands: inputs, then the output. Neighbours are merged; in the order of memory of array number
+    `first`.
+    """
+    *inputs, out = operands
+    layouts = [expand_strides(x.shape, x.strides, shape) for x in inputs if isinstance(x, Array)]
+    kept_strides = iter(out.strides)
+    layouts.append(tuple(0 if d in axes else next(kept_strides) for d in range(len(shape))))
+    found = []
+    for wanted in (False, True):
+        chosen = [d for d in range(len(shape)) if (d in axes) == wanted]
+        dims, strides = collapse(
+            [shape[d] for d in chosen], [[x[d] for d in chosen] for x in layouts]
+        )
+        found.append(list(zip(*by_stride(dims, strides, first), strict=True)))
+    return found
 
 
 def remember(program, key, bound):

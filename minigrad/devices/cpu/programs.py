@@ -8,7 +8,7 @@ import itertools
 from minigrad.array.array import Array
 from minigrad.array.layout import collapse, expand_strides, size_of
 from minigrad.devices import loader
-from minigrad.devices.cpu.binding import by_stride, kind_of, remember, stride_class
+from minigrad.devices.cpu.binding import by_stride, kind_of, remember, sides_of, stride_class
 from minigrad.devices.table import Device
 from minigrad.devices.threads import threads
 from minigrad.formulas.codegen import elementwise_text
@@ -133,32 +133,18 @@ class Programs(Device):
         bound.run([x.address if isinstance(x, Array) else x for x in operands])
 
     def _bind_reduce(self, program, how, operands, shape, axes):
-        *inputs, out = operands
-        arrays = [x for x in inputs if isinstance(x, Array)]
-        layouts = [expand_strides(x.shape, x.strides, shape) for x in arrays]
-        kept_strides = iter(out.strides)
-        layouts.append(tuple(0 if d in axes else next(kept_strides) for d in range(len(shape))))
-        kept, reduced = [], []
-        for wanted, target in ((False, kept), (True, reduced)):
-            chosen = [d for d in range(len(shape)) if (d in axes) == wanted]
-            dims, strides = collapse(
-                [shape[d] for d in chosen], [[x[d] for d in chosen] for x in layouts]
-            )
-            target += (
-                zip(*by_stride(dims, strides, 0), strict=True)
-                if arrays
-                else zip(dims, strides, strict=True)
-            )
+        out, arrays = operands[-1], [x for x in operands if isinstance(x, Array)]
+        kept, reduced = sides_of(operands, shape, axes, 0)
         last_kept = kept[-1] if kept else None
         last_reduced = reduced[-1] if reduced else None
         keeps_inner = bool(
             last_kept
-            and arrays
+            and len(arrays) > 1
             and (last_reduced is None or abs(last_kept[1][0]) < abs(last_reduced[1][0]))
         )
         inner_loop = kept.pop() if keeps_inner else None
         if not keeps_inner and not reduced:
-            reduced = [(1, [0] * len(layouts))]
+            reduced = [(1, [0] * len(arrays))]
         order = [*kept, *reduced, *([inner_loop] if inner_loop else [])]
         dims, strides = [n for n, _ in order], [s for _, s in order]
         inner = tuple(map(stride_class, strides[-1]))
@@ -173,7 +159,7 @@ class Programs(Device):
         key = (how, kinds, len(kept), len(reduced), form, inner)
         entry = self._kernel(program, key, reduce_text, *key)
         extra = [*dims]
-        for k in range(len(arrays)):
+        for k in range(len(arrays) - 1):
             extra += [s[k] for s in strides]
         extra += [s[-1] for _, s in kept] + ([inner_loop[1][-1]] if inner_loop else [])
         steps = self._steps(operands, strides[0]) if kept else None

@@ -11,7 +11,7 @@ import functools
 
 from minigrad.array.dtypes import float64
 from minigrad.devices import loader
-from minigrad.formulas.emitter import POINTER_OF, TYPE_OF, Emitter, Operand
+from minigrad.formulas.emitter import POINTER_OF, Emitter, Operand
 from minigrad.formulas.update import STEPS
 
 ROW = 8
@@ -36,15 +36,9 @@ def clipping_kernel(name, dtype_name):
 
 def update_text(update, dtype):
     """(source text, source files it needs) of the kernel of an Update."""
-    arrays = ["p", "g", *(f"s{k}" for k in range(len(update.slots)))]
-    real, pointer, size = TYPE_OF[dtype.name], POINTER_OF[dtype.name], dtype.itemsize
+    arrays, emitter, stores = update.elements(Emitter, dtype)
+    real, pointer, size = emitter.real, POINTER_OF[dtype.name], dtype.itemsize
     numbers = [f"n{k}" for k in range(len(update.numbers))]
-    operands = [Operand(name, dtype, "i", True) for name in arrays]
-    operands += [Operand(name, "f", None, False) for name in numbers]
-    emitter = Emitter(operands, real)
-    values = [emitter.stored(e, dtype) for e in update.program.outputs]
-    targets = [x for x in arrays if x != "g"]
-    stores = [f"{x}[i] = {v}" for x, v in zip(targets, values, strict=True)]
     lines = [
         "@restrict_jit",
         f"def update({', '.join([*arrays, 'n', *numbers])}):",

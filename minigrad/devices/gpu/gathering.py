@@ -51,3 +51,14 @@ def shuffled(indent, text, names, accumulators, team):
             text.line(indent, f"other = cuda.shfl_xor_sync({WARP:#x}, {name}, {step})")
             text.line(indent, f"{name} = {a.combined(name, 'other')}")
         step //= 2
+
+
+def meet_warps(indent, text, names, accumulators, arrays, warps):
+    """Every thread of a block gets what all its warps gathered; arrays: shared, a place a warp."""
+    text.line(indent, "if t % 32 == 0:")
+    for name, array in zip(names, arrays, strict=True):
+        text.line(indent + 1, f"{array}[t // 32] = {name}")
+    text.line(indent, "cuda.syncthreads()")
+    for name, array in zip(names, arrays, strict=True):
+        text.line(indent, f"{name} = {array}[t % {warps}]")
+    shuffled(indent, text, names, accumulators, warps)

@@ -14,7 +14,7 @@ from minigrad.devices.gpu.entries import CODE
 from minigrad.devices.gpu.kernel import gpu_kernel
 from minigrad.devices.gpu.table import GpuTable
 from minigrad.devices.gpu.text import GpuEmitter
-from minigrad.formulas.emitter import TYPE_OF, Operand
+from minigrad.formulas.emitter import Operand
 from minigrad.formulas.update import STEPS
 
 MANY = 8  # parameters of a launch
@@ -54,15 +54,9 @@ def clipping_kernel(name, code):
 @functools.cache
 def update_kernel(update, dtype):
     """The kernel of a formulas.Update for parameters of a dtype; see `kernel`."""
-    code, states = CODE[dtype.name], [f"s{k}" for k in range(len(update.slots))]
-    every = [f"n{k}" for k in range(len(update.numbers))]
+    arrays, emitter, stores = update.elements(GpuEmitter, dtype)
     own = [f"n{k}" for k in update.of_steps]
-    arrays = ["p", "g", *states]
-    operands = [Operand(name, dtype, "i", True) for name in arrays]
-    operands += [Operand(name, "f", None, False) for name in every]
-    emitter = GpuEmitter(operands, TYPE_OF[dtype.name])
-    values = [emitter.stored(e, dtype) for e in update.program.outputs]
-    numbers = [n for n in every if n not in own]
+    numbers = [f"n{k}" for k in range(len(update.numbers)) if k not in update.of_steps]
     shared, index = (["factors"], ["k"]) if own else ([], [])
     names = [*arrays, "n", "block", "blocks", *shared, *index, *numbers]
     lines = [
@@ -72,12 +66,11 @@ def update_kernel(update, dtype):
         *(f"    {x}" for x in emitter.row),
         "    first = block * cuda.blockDim.x + cuda.threadIdx.x",
         "    for i in range(first, n, blocks * cuda.blockDim.x):",
-        *(f"        {x}" for x in emitter.lines),
-        *(f"        {x}[i] = {v}" for x, v in zip(["p", *states], values, strict=True)),
+        *(f"        {x}" for x in (*emitter.lines, *stores)),
     ]
     form = Form(tuple(arrays), tuple(shared), numbers=tuple(numbers), is_indexed=bool(own))
     includes = tuple(sorted(emitter.includes))
-    return kernel("update", form, "\n".join(lines) + "\n", code, includes)
+    return kernel("update", form, "\n".join(lines) + "\n", CODE[dtype.name], includes)
 
 
 def kernel(name, form, text, code, includes=()):

@@ -53,6 +53,14 @@ def first_of_lane(piece):
 
 
 @exact_jit
+def place_of_block(n, inner, pieces):
+    """(sequence s, piece p, where s begins) of block s * pieces + p."""
+    s = I8(cuda.blockIdx.x) // pieces
+    o = s // inner
+    return s, I8(cuda.blockIdx.x) - s * pieces, o * n * inner + s - o * inner
+
+
+@exact_jit
 def cumsum_columns(x, out, outer, n, inner):
     """Running sums, a thread a sequence; a block of RUN elements adds to the sum before it."""
     for s in range(cuda.grid(1), outer * inner, cuda.gridsize(1)):
@@ -72,9 +80,7 @@ def cumsum_columns(x, out, outer, n, inner):
 def sums_of_pieces(x, totals, n, inner, pieces):
     """totals[s, p] = the sum of piece p of sequence s; block s * pieces + p."""
     warps = cuda.shared.array(8, T)
-    s = I8(cuda.blockIdx.x) // pieces
-    piece, o = I8(cuda.blockIdx.x) - s * pieces, s // inner
-    start = o * n * inner + s - o * inner
+    s, piece, start = place_of_block(n, inner, pieces)
     total = T(0)
     stop = min((piece + 1) * BLOCK * EACH, n)
     for i in range(piece * BLOCK * EACH + cuda.threadIdx.x, stop, BLOCK):
@@ -91,9 +97,7 @@ def cumsum_pieces(x, before, out, n, inner, pieces):
     before: (sequences, pieces), the running sums of pieces; not read where there is one piece.
     """
     warps = cuda.shared.array(8, T)
-    s = I8(cuda.blockIdx.x) // pieces
-    piece, o = I8(cuda.blockIdx.x) - s * pieces, s // inner
-    start = o * n * inner + s - o * inner
+    s, piece, start = place_of_block(n, inner, pieces)
     first, total = first_of_lane(piece), T(0)
     for i in range(first, min(first + 32 * EACH, n), 32):
         total += x[start + i * inner]
@@ -172,9 +176,7 @@ def arg_pieces(x, values, out, n, inner, pieces, length, is_max):
     """
     shared_values = cuda.shared.array(8, T)
     shared_places = cuda.shared.array(8, I8)
-    s = I8(cuda.blockIdx.x) // pieces
-    piece, o = I8(cuda.blockIdx.x) - s * pieces, s // inner
-    start = o * n * inner + s - o * inner
+    s, piece, start = place_of_block(n, inner, pieces)
     best, at = x[start], I8(-1)
     for i in range(piece * length + cuda.threadIdx.x, min((piece + 1) * length, n), BLOCK):
         value = x[start + i * inner]

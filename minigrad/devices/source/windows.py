@@ -13,6 +13,19 @@ _COLUMNS = "void(i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8,i8)"
 
 
 @exact_jit
+def first_inside(offset, step):
+    """The first o with o * step + offset >= 0."""
+    return I8(0) if offset >= 0 else (-offset + step - 1) // step
+
+
+@exact_jit
+def past_inside(offset, step, size, count):
+    """One past the last o < count with o * step + offset < size; 0 if there is none."""
+    left = size - offset
+    return I8(0) if left <= 0 else min(count, (left + step - 1) // step)
+
+
+@exact_jit
 def shifted_plane(x, out, source, target, h, w, down, right, zero):
     """A plane moved by whole rows and columns: one copy, then zeros where it overhangs."""
     size, shift = h * w, down * w + right

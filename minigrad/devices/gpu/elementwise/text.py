@@ -26,14 +26,12 @@ class ElementwiseForm(NamedTuple):
     """What decides the text of a program's kernel.
 
     Attributes:
-        kinds: per input and output its DType, or 'f' / 'i' for a scalar.
-        layouts: per array the number of its layout.
+        kinds, layouts, narrow: see GpuText.
         classes: per layout its stride class: see `text.Space`.
         rank: dimensions left after neighbours were merged.
         vector: whether accesses are of four elements.
         copies: elements of a thread in a chunk, a multiple of 4 where accesses are of four; 1: no
             chunks, one element at a time.
-        narrow: whether indices and strides fit in 32 bits.
     """
 
     kinds: tuple

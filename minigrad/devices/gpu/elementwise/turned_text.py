@@ -22,12 +22,11 @@ class TurnedForm(NamedTuple):
     """What decides the text of a program's kernel.
 
     Attributes:
-        kinds, layouts: as in ElementwiseForm.
+        kinds, layouts, narrow: see GpuText.
         classes: per layout None where it does not move at all, TURNED, or its stride class along
             the columns.
         rank: dimensions left after neighbours were merged, at least two; the last two are the rows
             and the columns of tiles.
-        narrow: whether indices and strides fit in 32 bits.
     """
 
     kinds: tuple

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from minigrad.array.array import Array
 from minigrad.array.dtypes import bool_, by_name, int64
-from minigrad.array.layout import collapse, contiguous_strides, expand_strides, size_of
-from minigrad.devices.cpu.binding import by_stride, kind_of
+from minigrad.array.layout import contiguous_strides, size_of
+from minigrad.devices.cpu.binding import kind_of, sides_of
 from minigrad.devices.gpu.binding import (
     MOST_BLOCKS,
     Launch,
@@ -46,32 +46,17 @@ class Sides(NamedTuple):
     reduced_strides: list
 
 
-def sides_of(operands, shape, axes):
-    """The Sides of a reduction, in the order of memory of its largest input."""
-    *inputs, out = operands
-    arrays = [x for x in inputs if isinstance(x, Array)]
-    layouts = [expand_strides(x.shape, x.strides, shape) for x in arrays]
-    kept_strides = iter(out.strides)
-    layouts.append(tuple(0 if d in axes else next(kept_strides) for d in range(len(shape))))
-    largest = max(range(len(arrays)), key=lambda k: arrays[k].size) if arrays else 0
-    found = []
-    for wanted in (False, True):
-        chosen = [d for d in range(len(shape)) if (d in axes) == wanted]
-        dims, strides = collapse(
-            [shape[d] for d in chosen], [[x[d] for d in chosen] for x in layouts]
-        )
-        dims, strides = by_stride(dims, strides, largest)
-        dims, strides = dims or [1], strides or [[0] * len(layouts)]
-        found += [tuple(dims), list(zip(*strides, strict=True))]
-    return Sides(*found), largest
-
-
 def plan(program, how, operands, shape, axes):
     """The Stages of a reduction; none where nothing is kept."""
-    sides, largest = sides_of(operands, shape, axes)
+    arrays, found = [x for x in operands if isinstance(x, Array)], []
+    largest = max(range(len(arrays) - 1), key=lambda k: arrays[k].size, default=0)
+    for side in sides_of(operands, shape, axes, largest):
+        dims, strides = zip(*(side or [(1, [0] * len(arrays))]), strict=True)
+        found += [dims, list(zip(*strides, strict=True))]
+    sides = Sides(*found)  # in the order of memory of the largest input
     if not size_of(sides.kept):
         return ()
-    aligned = is_aligned([x for x in operands[:-1] if isinstance(x, Array)])
+    aligned = is_aligned(arrays[:-1])
     kinds = tuple(map(kind_of, operands))
     return _stages(program, how, kinds, sides, largest, aligned, size_of(sides.reduced))
 

@@ -14,7 +14,7 @@ of a bounded number of elements, added as trees: float32 is enough, and every ru
 
 from typing import NamedTuple
 
-from minigrad.devices.gpu.gathering import accumulator, formula_kind, shuffled
+from minigrad.devices.gpu.gathering import accumulator, formula_kind, meet_warps, shuffled
 from minigrad.devices.gpu.text import (
     DENSE,
     LANES,
@@ -32,9 +32,8 @@ class ReduceForm(NamedTuple):
     """What decides the text of a reduction.
 
     Attributes:
+        kinds, layouts, narrow: see GpuText.
         how: sum, mean, prod, max, min, any or all.
-        kinds: per input and for the output its DType, or 'f' / 'i' for a scalar.
-        layouts: per array the number of its layout.
         kept, reduced: (rank, classes) of the Spaces of kept and of reduced dimensions.
         across: whether neighbouring threads take neighbouring rows.
         team: threads that share a row: a power of two up to 32, or THREADS; across, any up to it.
@@ -42,7 +41,6 @@ class ReduceForm(NamedTuple):
         ragged: whether, then, a row may end with fewer than four.
         units: accesses of a thread under way at once.
         partial: whether the output is a temporary array of parts.
-        narrow: whether indices and strides fit in 32 bits.
     """
 
     how: str
@@ -117,7 +115,8 @@ class _Writer:
         else:
             shuffled(2, text, [total], [gathered], min(form.team, 32))
             if form.team == THREADS:
-                self._meet_warps(total, gathered)
+                meet_warps(2, text, [total], [gathered], ["shared"], THREADS // 32)
+                text.line(2, "cuda.syncthreads()")  # before the next row writes there
         text.line(2, "if inside and lane == 0:")
         place = f"at{self.layout['out0']}"
         if form.partial:
@@ -220,13 +219,3 @@ class _Writer:
             text.line(3, f"shared[t] = {total}")
             text.line(2, "cuda.syncthreads()")
             half //= 2
-
-    def _meet_warps(self, total, gathered):
-        """What the warps of a block gathered becomes one, in every thread."""
-        text, warps = self.text, THREADS // 32
-        text.line(2, "if t % 32 == 0:")
-        text.line(3, f"shared[t // 32] = {total}")
-        text.line(2, "cuda.syncthreads()")
-        text.line(2, f"{total} = shared[t % {warps}]")
-        shuffled(2, text, [total], [gathered], warps)
-        text.line(2, "cuda.syncthreads()")  # before the next row writes there

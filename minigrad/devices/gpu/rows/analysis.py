@@ -20,14 +20,8 @@ class Pass(NamedTuple):
     first_kept: list
 
 
-class Passes(list):
-    """The Passes of a kernel. kept_inputs: names of the inputs that several of them read."""
-
-    kept_inputs: list
-
-
 def analysed(emitter, results, keeps):
-    """The Passes of formulas.
+    """(Passes of formulas, names of the inputs that several of them read).
 
     Args:
         emitter: of the kernel.
@@ -39,7 +33,7 @@ def analysed(emitter, results, keeps):
     roots = [[e.args[0] for e in found] for found in levels]
     roots.append([e for e, _, mode in results if mode != "row"])
     costly = _costly(emitter, roots) if keeps else []
-    passes, known = Passes(), []
+    passes, known = [], []
     for k, wanted in enumerate(roots):
         first = [e for e in costly if e not in known and e in elements(wanted, known)]
         inputs = {
@@ -50,8 +44,7 @@ def analysed(emitter, results, keeps):
         passes.append(Pass(levels[k] if k < depth else [], sorted(inputs), first))
         known += first
     seen = [name for used in passes for name in used.inputs]
-    passes.kept_inputs = sorted({n for n in seen if seen.count(n) > 1}) if keeps else []
-    return passes
+    return passes, sorted({n for n in seen if seen.count(n) > 1}) if keeps else []
 
 
 def _costly(emitter, roots):
@@ -66,9 +59,10 @@ def _costly(emitter, roots):
     return [p for p in several if p not in inside]
 
 
-def words_kept(passes, emitter, results):
-    """32-bit registers per element of a row that a thread needs for what it keeps."""
+def words_kept(emitter, results):
+    """32-bit registers per element of a row that a thread needs for what it may keep."""
+    passes, kept_inputs = analysed(emitter, results, True)
     real = 2 if emitter.real == "F8" else 1
-    words = sum(max(1, emitter.operands[n].kind.itemsize // 4) for n in passes.kept_inputs)
+    words = sum(max(1, emitter.operands[n].kind.itemsize // 4) for n in kept_inputs)
     words += real * sum(len(used.first_kept) for used in passes)
     return words + real * sum(mode == "columns" for _, _, mode in results)

@@ -17,9 +17,8 @@ from minigrad.devices.gpu.binding import (
     power_above,
     up,
 )
-from minigrad.devices.gpu.rows.analysis import analysed, words_kept
-from minigrad.devices.gpu.rows.form import RowsForm, row_text
-from minigrad.devices.gpu.rows.text import rows_text
+from minigrad.devices.gpu.rows.analysis import words_kept
+from minigrad.devices.gpu.rows.text import RowsForm, row_text, rows_text
 from minigrad.devices.gpu.text import LANES, space_numbers
 from minigrad.formulas.emitter import real_type
 
@@ -94,9 +93,8 @@ def plan(program, modes, operands, shape, alias):
     )
     form = form._replace(vector=_vectors(form, rows, columns, layouts, arrays, numbers))
     text = row_text(program, form)
-    emitter = text.emitter
     formulas = list(zip(text.formulas, text.outputs, modes, strict=True))
-    words = words_kept(analysed(emitter, formulas, True), emitter, formulas)
+    words = words_kept(text.emitter, formulas)
     team, units = _shares(rows, columns, form.width, words)
     form = form._replace(team=team, units=units)
     covered = units * team * form.width == columns and rows % form.each == 0

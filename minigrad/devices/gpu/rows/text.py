@@ -9,13 +9,74 @@ Local arrays with loops of constant length are how registers are written here: t
 the loops, and nothing of the arrays is left.
 """
 
-from minigrad.devices.gpu.gathering import Accumulator, shuffled
+from typing import NamedTuple
+
+from minigrad.devices.gpu.gathering import Accumulator, meet_warps, shuffled
 from minigrad.devices.gpu.rows.analysis import analysed
-from minigrad.devices.gpu.rows.form import row_text
-from minigrad.devices.gpu.text import LANES, Space
+from minigrad.devices.gpu.text import LANES, GpuText, Space
 from minigrad.formulas.emitter import TYPE_OF
 
 RUN = 64  # accesses of a thread along a row that one sum takes
+
+
+class RowsForm(NamedTuple):
+    """What decides the text of a row kernel.
+
+    Attributes:
+        kinds, layouts, narrow: see GpuText.
+        modes: per output 'store', 'row' or 'columns'.
+        layouts: as there, but -1 for arrays that are summed over rows.
+        rows: (rank, classes) of the Space of the leading dimensions.
+        columns: per layout its stride class along the row.
+        team: threads of a row: a power of two.
+        units: accesses of a thread in a row where values are kept, 0 where they are read again.
+        vector: whether accesses are of four elements.
+        whole: whether every team always has a row, and every thread of it all its accesses.
+        alias: whether an output of one value a row may be an input.
+    """
+
+    modes: tuple
+    kinds: tuple
+    layouts: tuple
+    rows: tuple
+    columns: tuple
+    team: int
+    units: int
+    vector: bool
+    whole: bool
+    alias: bool
+    narrow: bool
+
+    @property
+    def threads(self):
+        """Threads of a block."""
+        return self.team if self.team > 32 else 128
+
+    @property
+    def each(self):
+        """Rows that a block takes at once."""
+        return self.threads // self.team
+
+    @property
+    def guards_rows(self):
+        """Whether a team may be without a row."""
+        return self.each > 1 and not self.whole
+
+    @property
+    def width(self):
+        """Elements of an access."""
+        return LANES if self.vector else 1
+
+
+def row_text(program, form):
+    """The GpuText of a row kernel; `at0` is where the row of layout 0 begins."""
+
+    def place(number):
+        kind = 1 if number < 0 else form.columns[number]
+        along = ("", " + j", f" + j * j_step_{number}")[kind]
+        return f"at{number}{along}", kind != 0
+
+    return GpuText(program, form, place)
 
 
 def rows_text(program, form):
@@ -42,7 +103,7 @@ class _Writer:
 
     def __init__(self, text, form, emitter, results):
         self.text, self.form, self.emitter, self.results = text, form, emitter, results
-        self.passes = analysed(emitter, results, form.units > 0)
+        self.passes, self.kept_inputs = analysed(emitter, results, form.units > 0)
         self.summed = [o for _, o, mode in results if mode == "columns"]
         self.kept = {}  # values that wait in registers: text of their element
         self.shared = 0  # arrays of shared memory so far
@@ -144,7 +205,7 @@ class _Writer:
 
     def _load_kept(self, size):
         """Reads the inputs that several passes need: all accesses under way before any is used."""
-        names = self.passes.kept_inputs
+        names = self.kept_inputs
         for name in names:
             kind = self.emitter.operands[name].kind
             self.array(f"kept_{name}", size, TYPE_OF[kind.name])
@@ -246,13 +307,7 @@ class _Writer:
         self.shared += len(names)
         for array in arrays:
             self.local[array] = f"    {array} = cuda.shared.array({warps}, {self.emitter.real})"
-        text.line(2, "if t % 32 == 0:")
-        for name, array in zip(names, arrays, strict=True):
-            text.line(3, f"{array}[t // 32] = {name}")
-        text.line(2, "cuda.syncthreads()")
-        for name, array in zip(names, arrays, strict=True):
-            text.line(2, f"{name} = {array}[t % {warps}]")
-        shuffled(2, text, names, gatherings, warps)
+        meet_warps(2, text, names, gatherings, arrays, warps)
 
     def _store(self, used):
         """The outputs."""

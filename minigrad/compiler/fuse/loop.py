@@ -93,7 +93,7 @@ class Loop:
                 if any(_meets(key, _place(o), fit.dims) for o in outputs):
                     return False
                 found = loads.get(key)
-                shared = 0 if found is None else _count(key, fit.dims)
+                shared = 0 if found is None else shown(key, fit.dims)
                 is_connected = is_connected or (shared and 4 * shared >= piece.size)
                 found = new.get(key) if found is None else found
             else:
@@ -243,7 +243,7 @@ def _spreader(dims, finer, tail=0):
     return lambda s: (*spread(dims, s, finer), *zeros)
 
 
-def _count(place, dims):
+def shown(place, dims):
     """How many elements a place shows, each once."""
     return size_of(n for n, s in zip(dims, place[2], strict=True) if s)
 

@@ -4,8 +4,7 @@ A large temporary that comes from small operands, such as the hidden layer of a 
 inputs, costs more to write and to read back than to compute twice.
 """
 
-from minigrad.array.layout import size_of
-from minigrad.compiler.fuse.loop import MOST_ARRAYS, Loop
+from minigrad.compiler.fuse.loop import MOST_ARRAYS, Loop, shown
 from minigrad.compiler.program.items import touch
 from minigrad.compiler.program.program import Ref
 from minigrad.formulas.emit import cost
@@ -42,7 +41,7 @@ def _replace(items, t, loop, key, source, output):
         return
     used = symbols_of(output.formula)
     needs = [place for place, e in maker.loads.items() if e.args[0] in used]
-    moved = sum(_bytes(place, loop.dims) for place in needs)
+    moved = sum(place[0].dtype.itemsize * shown(place, loop.dims) for place in needs)
     if 4 * moved > output.value.nbytes:
         return
     refs = [Ref(v, maker.dims, s, o) for v, o, s in needs]
@@ -52,12 +51,6 @@ def _replace(items, t, loop, key, source, output):
     if len(loop.loads) - 1 + len(new) + len(loop.outputs) > MOST_ARRAYS:
         return
     _write_in(loop, key, output, maker, needs)
-
-
-def _bytes(place, dims):
-    """Bytes of what a place shows, each element once."""
-    value, _, strides = place
-    return value.dtype.itemsize * size_of(n for n, s in zip(dims, strides, strict=True) if s)
 
 
 def _write_in(loop, key, output, maker, needs):

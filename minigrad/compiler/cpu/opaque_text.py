@@ -1,6 +1,5 @@
 """Calls of hand-written kernels in a step: their arguments, and which axis threads may share."""
 
-import itertools
 from typing import Any, NamedTuple
 
 from minigrad.array.dtypes import float32
@@ -137,25 +136,17 @@ def _random(i, at):
     return _typed("random", f"random_{kind}", code, [at(out)], more, out.size)
 
 
-def _unfold(i, at):
-    (x,), (out,), window = i.inputs, i.outputs, i.attributes["window"]
-    (n, c, h, w), counts = x.shape, window.counts(x.shape[2:])
-    more = [c, h, w, *counts, *itertools.chain(*window), out.strides[1], out.strides[0]]
-    return _typed("windows", "unfold", CODE[x.dtype.name], [at(x), at(out)], more, n * c)
+def _windows(name):
+    def writer(i, at):
+        (source,), (out,), window = i.inputs, i.outputs, i.attributes["window"]
+        images, columns = (out, source) if name == "fold" else (source, out)
+        more = [*window.sizes(images.shape)]
+        if name != "largest":
+            more = [images.shape[1], *more, columns.strides[1], columns.strides[0]]
+        before, count = [at(source), at(out)], images.shape[0] * images.shape[1]
+        return _typed("windows", name, CODE[images.dtype.name], before, more, count)
 
-
-def _fold(i, at):
-    (columns,), (out,), window = i.inputs, i.outputs, i.attributes["window"]
-    (n, c, h, w), counts = out.shape, window.counts(out.shape[2:])
-    more = [c, h, w, *counts, *itertools.chain(*window), columns.strides[1], columns.strides[0]]
-    return _typed("windows", "fold", CODE[out.dtype.name], [at(columns), at(out)], more, n * c)
-
-
-def _largest(i, at):
-    (x,), (out,), window = i.inputs, i.outputs, i.attributes["window"]
-    (n, c, h, w), counts = x.shape, window.counts(x.shape[2:])
-    more = [h, w, *counts, *itertools.chain(*window)]
-    return _typed("windows", "largest", CODE[x.dtype.name], [at(x), at(out)], more, n * c)
+    return writer
 
 
 def _pack(i, at):
@@ -214,8 +205,8 @@ _WRITERS = {
     "arg_reduce": _along("arg"),
     "argsort": _argsort,
     "random": _random,
-    "unfold": _unfold,
-    "fold": _fold,
-    "largest": _largest,
+    "unfold": _windows("unfold"),
+    "fold": _windows("fold"),
+    "largest": _windows("largest"),
     "pack": _pack,
 }

@@ -146,23 +146,17 @@ class StructuralKernels(Device):
         return len(ranges(count, work))
 
     def unfold(self, x, out, window):
-        (n, c, h, w), oh_ow = x.shape, window.counts(x.shape[2:])
-        function = typed("windows", "unfold", CODE[x.dtype.name])
-        more = (c, h, w, *oh_ow, *itertools.chain(*window), out.strides[1], out.strides[0])
-        calls = [(x.address, out.address, a, b, *more) for a, b in ranges(n * c, out.size)]
-        run(function, calls)
+        more = (x.shape[1], *window.sizes(x.shape), out.strides[1], out.strides[0])
+        self._planes("unfold", x, (x, out), more, out.size)
 
     def fold(self, columns, out, window):
-        (n, c, h, w), oh_ow = out.shape, window.counts(out.shape[2:])
-        function = typed("windows", "fold", CODE[out.dtype.name])
-        more = (c, h, w, *oh_ow, *itertools.chain(*window), columns.strides[1], columns.strides[0])
-        work = columns.size
-        calls = [(columns.address, out.address, a, b, *more) for a, b in ranges(n * c, work)]
-        run(function, calls)
+        more = (out.shape[1], *window.sizes(out.shape), columns.strides[1], columns.strides[0])
+        self._planes("fold", out, (columns, out), more, columns.size)
 
     def largest(self, x, out, window):
-        (n, c, h, w), oh_ow = x.shape, window.counts(x.shape[2:])
-        function = typed("windows", "largest", CODE[x.dtype.name])
-        more = (h, w, *oh_ow, *itertools.chain(*window))
-        calls = [(x.address, out.address, a, b, *more) for a, b in ranges(n * c, x.size)]
-        run(function, calls)
+        self._planes("largest", x, (x, out), window.sizes(x.shape), x.size)
+
+    def _planes(self, name, images, operands, more, work):
+        function = typed("windows", name, CODE[images.dtype.name])
+        places, count = [x.address for x in operands], images.shape[0] * images.shape[1]
+        run(function, [(*places, a, b, *more) for a, b in ranges(count, work)])

@@ -1,5 +1,6 @@
 """Windows that slide over the last two axes: sizes, checked."""
 
+import itertools
 from typing import NamedTuple
 
 from minigrad.arguments import whole
@@ -21,6 +22,10 @@ class Window(NamedTuple):
             for n, k, s, p, d in zip(size, *self, strict=True)
         )
         return h, w
+
+    def sizes(self, shape):
+        """h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw for images of a shape."""
+        return (*shape[2:], *self.counts(shape[2:]), *itertools.chain(*self))
 
 
 def pair(name, what, value, least):

@@ -16,7 +16,7 @@ class Windows(GpuTable):
     columns = 1 << 24  # elements of unfolded windows at once, where convolutions need them
 
     def unfold(self, x, out, window):
-        sizes = self._sizes(x, window)
+        sizes = (*x.shape[:2], *window.sizes(x.shape))
         taps = x.shape[1] * window.kernel[0] * window.kernel[1]
         kernel = entry("gpu_windows", "unfold", MOVED[x.dtype.itemsize], "T* T*" + SIZES)
         blocks, threads = rows_of(x.shape[0] * taps, sizes[4] * sizes[5])
@@ -24,21 +24,17 @@ class Windows(GpuTable):
         self._over_windows(kernel, blocks, threads, operands, out)
 
     def fold(self, columns, out, window):
-        (n, c, h, w), sizes = out.shape, self._sizes(out, window)
+        (n, c, h, w), sizes = out.shape, (*out.shape[:2], *window.sizes(out.shape))
         kernel = entry("gpu_windows", "fold", CODE[out.dtype.name], "T* T*" + SIZES)
         blocks, threads = rows_of(n * c, h * w)
         operands = (columns, out, *sizes, columns.strides[1], columns.strides[0])
         self._over_windows(kernel, blocks, threads, operands, out)
 
     def largest(self, x, out, window):
-        (n, c), sizes = x.shape[:2], self._sizes(x, window)
+        (n, c), sizes = x.shape[:2], (*x.shape[:2], *window.sizes(x.shape))
         kernel = entry("gpu_windows", "largest", CODE[x.dtype.name], "T* i8*" + " i8" * 14)
         blocks, threads = rows_of(n * c, sizes[4] * sizes[5])
         self._over_windows(kernel, blocks, threads, (x, out, *sizes), out)
-
-    def _sizes(self, images, window):
-        """images, c, h, w, oh, ow, kh, kw, sh, sw, ph, pw, dh, dw."""
-        return (*images.shape, *window.counts(images.shape[2:]), *itertools.chain(*window))
 
     def _over_windows(self, kernel, blocks, threads, operands, out):
         if out.size:

@@ -21,7 +21,6 @@ class Kernel(Lines):
         """Adds an argument; 'i8' for addresses, sizes and strides, 'f8' for float scalars."""
         self.arguments.append(name)
         self.types.append(kind)
-        return name
 
 
 def step(loop, name):

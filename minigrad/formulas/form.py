@@ -3,7 +3,7 @@
 from minigrad.array.layout import size_of
 from minigrad.formulas.emit import elements, reductions
 from minigrad.formulas.kinds import OWN
-from minigrad.formulas.loop import START, SUMS, Loops
+from minigrad.formulas.loop import SUMS, Loops, reduced_kind
 from minigrad.formulas.sums import BLOCK, DENSE
 
 NARROW = 32  # columns below which LLVM makes vectors of several rows
@@ -46,10 +46,7 @@ class Form(Loops):
 
     def kind(self, how, e):
         """The kind in which a formula is reduced."""
-        if how in ("any", "all"):
-            return "b"
-        kind = "f" if how == "mean" else self.kinds.of(e)
-        return "i" if kind == "b" and how in START else kind
+        return reduced_kind(how, self.kinds.of(e))
 
     def _scratched(self, k):
         """Whether an output is a sum of columns that is kept in scratch memory."""

@@ -20,6 +20,13 @@ LIMITS = {
 }
 
 
+def reduced_kind(how, kind):
+    """The kind in which values of a kind are reduced."""
+    if how in ("any", "all"):
+        return "b"
+    return "f" if how == "mean" else "i" if kind == "b" and how in START else kind
+
+
 def combine(how, acc, value, real_kind):
     """One step of a reduction: the text of acc combined with value."""
     if how in SUMS:

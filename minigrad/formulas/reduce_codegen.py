@@ -3,7 +3,7 @@
 import re
 
 from minigrad.formulas.codegen import EagerKernel
-from minigrad.formulas.loop import SUMS, Gathering, combine, start_value, stored_as
+from minigrad.formulas.loop import SUMS, Gathering, combine, reduced_kind, start_value, stored_as
 from minigrad.formulas.sums import BLOCK, COLUMNS, DENSE
 
 FOUR = 4  # rows that are added at once: their sum joins a longer one
@@ -36,11 +36,7 @@ class _Reduction(EagerKernel):
         is_dense = 2 not in inner[:-1]
         self.emitter.start_pass()
         (expression,), (out,) = self.formulas, self.targets
-        kind = "b" if how in ("any", "all") else self.emitter.kind(expression)
-        if kind == "b" and how in (*SUMS, "prod"):
-            kind = "i"
-        if how == "mean":
-            kind = "f"
+        kind = reduced_kind(how, self.emitter.kind(expression))
         self.result, self.dtype, self.reduced_kind = f"out0[{out.index}]", out.kind, kind
         self.value = self.emitter.value(expression, kind)
         self.is_wide = self.is_long = how in SUMS and kind == "f"

@@ -37,19 +37,15 @@ class _RowKernel(EagerKernel):
         if in_place:
             self.targets[0] = self.inputs[0]
         self.kept = self._kept(program.depth, self.inputs[0].name if in_place else None)
-        self.level = 0
 
     def write(self, depth):
         """All of the kernel."""
-        rows, sums = (
-            ("i", "0", "n_i"),
-            [
-                f"{t.name}[{t.index}] = {TYPE_OF[t.kind.name]}(0)"
-                for t, mode in zip(self.targets, self.modes, strict=True)
-                if mode == "columns"
-            ],
-        )
-        deep = 1
+        deep, rows = 1, ("i", "0", "n_i")
+        sums = [
+            f"{t.name}[{t.index}] = {TYPE_OF[t.kind.name]}(0)"
+            for t, mode in zip(self.targets, self.modes, strict=True)
+            if mode == "columns"
+        ]
         if sums:
             deep = self.heads(1, [("b", "0", "(n_i + n_b - 1) // n_b")])
             self.all_lines(self.heads(deep, self.column_loops()), sums)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from minigrad.devices.gpu.text import WARP, GpuEmitter
 from minigrad.formulas.codegen import operand_names, renamed_outputs
 from minigrad.formulas.emitter import Operand
-from minigrad.formulas.loop import combine, start_value
+from minigrad.formulas.loop import combine, reduced_kind, start_value
 
 
 class Accumulator(NamedTuple):
@@ -23,13 +23,10 @@ class Accumulator(NamedTuple):
         return combine(self.how, a, b, self.kind)
 
 
-def accumulator(how, kind, dtype, real):
+def accumulator(how: str, kind, dtype, real):
     """The Accumulator of formulas of a kind ('f', 'i' or 'b') into a dtype."""
-    if how == "mean":
-        kind = "f"
-    if kind == "b" and how in ("sum", "prod"):
-        kind = "i"
-    if how in ("any", "all") or kind == "b":
+    kind = reduced_kind(how, kind)
+    if kind == "b":
         how = {"max": "any", "min": "all"}.get(how, how)
         return Accumulator(how, "b", "I4", f"I4({int(how == 'all')})")
     start = start_value(how, kind, real, dtype.name if dtype.kind == "i" else "int64")

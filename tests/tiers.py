@@ -1,7 +1,8 @@
 """Which tests are quick: a broad sample that a newcomer waits for three minutes at most.
 
 Of each test function of a file, every so many-th case is quick, the first one always; files that
-are not named here have none. `python3 start.py test` runs these, `--all` runs everything.
+are not named here have none, nor have functions in LONG. `python3 start.py test` runs these,
+`--all` runs everything.
 """
 
 import collections
@@ -26,8 +27,8 @@ EVERY = {  # file or folder of tests/: every how many-th case
     "devices/gpu/test_programs_reduce.py": 20, "devices/gpu/test_programs_rows.py": 16,
     "devices/gpu/test_scan.py": 30, "devices/gpu/test_updates.py": 6,
     "devices/gpu/test_convolution.py": 20,
-    "devices/test_loader.py": 12, "devices/test_mathematics.py": 12, "devices/test_matmul.py": 30,
-    "devices/test_random.py": 12, "devices/test_rows.py": 6, "devices/test_store.py": 60,
+    "devices/test_mathematics.py": 12, "devices/test_matmul.py": 30,
+    "devices/test_random.py": 12, "devices/test_rows.py": 6,
     "devices/test_threads.py": 6, "devices/test_windows.py": 10,
     "formulas": 8,
     "grader/test_checks.py": 40, "grader/test_compare.py": 10, "grader/test_drivers.py": 5,
@@ -48,9 +49,27 @@ EVERY = {  # file or folder of tests/: every how many-th case
     "test_dtypes.py": 6, "test_errors.py": 8, "test_golden.py": 10, "test_golden_special.py": 8,
     "test_interop.py": 20, "test_lessons.py": 30, "test_one_meaning.py": 20, "test_pages.py": 7,
     "test_random_programs.py": 60, "test_seams.py": 8, "test_semantics.py": 8,
-    "test_argument_types.py": 60, "viz/test_graph.py": 6, "viz/test_layout.py": 3,
+    "test_argument_types.py": 60, "test_data.py": 2, "viz/test_graph.py": 6,
+    "viz/test_layout.py": 3,
     "tour/test_path.py": 1,
 }  # fmt: skip
+
+LONG = {  # functions of those files that compile for many seconds what no other quick test needs
+    "test_in_place_programs_are_refused_or_right",
+    "test_every_cell_of_the_table_is_a_number_or_an_error_that_says_so",
+    "test_random_programs_agree_with_dual_numbers",
+    "test_random_programs_give_the_same_gradients_every_way",
+    "test_programs_with_writes_are_not_all_refused",
+    "test_chain_of_a_million_nodes_goes_forward_back_and_away",
+    "test_reads_writes_and_gradients_at_any_index_equal_eager",
+    "test_reading_writing_and_gradient_at_any_index_equal_numpy",
+    "test_a_large_hidden_layer_of_few_inputs_is_computed_again",
+    "test_random_recordings_for_two_threads",
+    "test_chain_of_views_equals_numpy_forward_and_backward",
+    "test_a_kernel_may_give_a_name_of_an_input_to_a_value_of_its_own",
+    "test_formula_may_use_any_names_in_a_reduction",
+    "test_ten_thousand_steps_hold_bytes_and_nodes_flat",
+}
 
 
 def share_of(path):
@@ -65,8 +84,8 @@ def quick(items):
     for item in items:
         path, _, name = item.nodeid.partition("::")
         every = share_of(path)
-        function = path, name.partition("[")[0]
-        if every is not None and seen[function] % every == 0:
+        function = path, name.partition("[")[0].rpartition("::")[2]
+        if every is not None and function[1] not in LONG and seen[function] % every == 0:
             chosen.append(item)
         seen[function] += 1
     return chosen

@@ -10,7 +10,7 @@ from minigrad.formulas.expression import substitute, symbol
 from minigrad.formulas.loop import Lines, Loops
 
 
-class Kernel(Lines):
+class KernelText(Lines):
     """Collects arguments and lines, then prints the function."""
 
     def __init__(self):
@@ -42,7 +42,7 @@ def renamed_outputs(program):
     return [substitute(e, mapping, cache) for e in program.outputs]
 
 
-class EagerKernel(Kernel, Loops):
+class EagerKernel(KernelText, Loops):
     """A kernel of loops, each with an argument for its size and one for each operand's stride.
 
     Args:

@@ -96,7 +96,7 @@ def loop_text(loop, is_cut=True):
     formulas = [substitute(o.formula, renamed, cache) for o in loop.outputs]
     body, result = Body(nest, formulas, loop.outputs, kinds, is_cut), KernelText()
     result.numbers = []
-    sizes = Numbers(result.numbers)
+    sizes = LoopNumbers(result.numbers)
     body.name_sizes(sizes)
     gone = {targets[k] for _, k, _, _ in body.partial}
     operands, result.pointers = {}, []
@@ -125,7 +125,7 @@ def loop_text(loop, is_cut=True):
     return result
 
 
-class Numbers:
+class LoopNumbers:
     """Sizes and strides: small ones as literals, others as arguments."""
 
     def __init__(self, values):

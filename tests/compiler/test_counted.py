@@ -5,7 +5,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn, optim
-from minigrad.compiler.cpu.schedule import Call
+from minigrad.compiler.cpu.schedule import ScheduledCall
 from minigrad.compiler.fuse.fuse import fuse
 from minigrad.compiler.passes.sketch import Sketch
 from minigrad.compiler.program.traffic import instruction_bytes
@@ -25,7 +25,7 @@ def test_a_value_that_is_read_twice_is_counted_once():
 def test_calls_that_are_not_cut_are_not_counted_as_cut():
     s = Sketch()
     (item,) = fuse(s.recording(s.exp(s.argument((100,)))))
-    calls = [Call("loop", item, item.reads, item.writes, 0) for _ in range(3)]
+    calls = [ScheduledCall("loop", item, item.reads, item.writes, 0) for _ in range(3)]
     calls[1].is_cut = True
     form = _summed(("kernel0", "loop"), calls)
     assert (form.calls, form.cut, form.read, form.written) == (3, 1, 1200, 1200)

@@ -9,7 +9,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import optim
-from minigrad.compiler.gpu.recorder import Launch
+from minigrad.compiler.gpu.recorder import RecordedLaunch
 from minigrad.devices.gpu.driver import graph
 from minigrad.devices.gpu.driver import matmul as cuda_matmul
 from minigrad.devices.gpu.kernel import gpu_kernel
@@ -216,7 +216,7 @@ def test_the_first_fault_while_a_graph_is_written_is_told(cuda, monkeypatch):
         monkeypatch.setattr(Builder, "end_building", end_building)
         monkeypatch.setattr(cuda.driver, "launch", fault)
         with pytest.raises(GpuError, match="a kernel read or wrote outside"):
-            graph.Graph(cuda, [Launch(KERNEL, 1, 32, (1,), 0)])
+            graph.LaunchGraph(cuda, [RecordedLaunch(KERNEL, 1, 32, (1,), 0)])
     assert ended
     assert cuda.driver.here.builder is None
 

@@ -21,7 +21,7 @@ WINDOW_FLOPS = 40  # the same of convolutions without unfolding
 SHARED = 300_000  # nanoseconds of a step from which it is worth 50,000 or more to wake threads
 
 
-class Call:
+class ScheduledCall:
     """One call of the step: what it touches, who runs it.
 
     kind: 'loop', 'product', 'opaque' or 'finish' (puts together what threads have summed).
@@ -81,12 +81,12 @@ def _calls(item, ns, owner, n):
     if type(item) is MatMul:
         return _product_calls(item, ns, (reads, writes), owner, n)
     kernel = loop_text(_rooted_loop(item, owner), n > 1 and ns > WORTH)
-    call = Call("loop", item, reads, writes, ns)
+    call = ScheduledCall("loop", item, reads, writes, ns)
     call.kernel, call.is_cut = kernel, kernel.grain > 0
     calls = [call]
     _give_scratch(call, n)
     if kernel.partial:
-        finish = Call("finish", item, [], [], 50)
+        finish = ScheduledCall("finish", item, [], [], 50)
         finish.kernel, finish.scratch = kernel, call.scratch
         if call.scratch is not None:
             finish.reads.append(whole(call.scratch))
@@ -106,7 +106,7 @@ def _calls(item, ns, owner, n):
 def _product_calls(item, ns, refs, owner, n):
     """A product, with its epilogue in blocks of rows if the kernel's range can be one of rows."""
     reads, writes = refs
-    call = Call("product", item, reads, writes, ns)
+    call = ScheduledCall("product", item, reads, writes, ns)
     call.is_cut = n > 1 and ns > WORTH
     if item.epilogue is None:
         return [call]
@@ -132,7 +132,7 @@ def _give_scratch(call, n):
 def _opaque_calls(item, ns, refs, n):
     """A hand-written kernel, cut into ranges; convolutions, of images, have scratch memory."""
     (reads, writes), i = refs, item.instruction
-    call = Call("opaque", item, reads, writes, ns)
+    call = ScheduledCall("opaque", item, reads, writes, ns)
     parts = n if ns > WORTH and not call.stops else 1
     call.is_cut = parts > 1
     size = scratch_of(i, parts)
@@ -144,7 +144,7 @@ def _opaque_calls(item, ns, refs, n):
     if i.op != "correlate" or not call.is_cut:
         return [call]
     call.writes = [scratch]  # in which each thread sums on its own
-    finish = Call("finish", item, [scratch], refs[1], 50)
+    finish = ScheduledCall("finish", item, [scratch], refs[1], 50)
     finish.scratch = call.scratch
     return [call, finish]
 

@@ -9,7 +9,7 @@ import copy
 
 from minigrad.array.layout import size_of
 from minigrad.array.overlap import overlaps
-from minigrad.compiler.fuse.piece import Output
+from minigrad.compiler.fuse.piece import PieceOutput
 from minigrad.compiler.program.domain import refine, rows_of, spread
 from minigrad.compiler.program.program import Ref
 from minigrad.formulas.emit import walk
@@ -139,7 +139,7 @@ class Loop:
             e = substitute(o.formula, mapping, cache)
             outputs = [x for x in outputs if _place(x) != place]
             value, offset, strides = place
-            outputs.append(Output(e, value, offset, strides, mode, o.how))
+            outputs.append(PieceOutput(e, value, offset, strides, mode, o.how))
             if mode in ("store", "row"):
                 values[place] = self.kinds.as_stored(e, o.value.dtype, self.real)
         self.nodes += len(cache)

@@ -13,7 +13,7 @@ from minigrad.compiler.program.program import Instruction, Ref, Value
 from minigrad.formulas.expression import IDENTITY, Expression, Program, call, symbol
 
 
-class Output(NamedTuple):
+class PieceOutput(NamedTuple):
     """A formula and where it goes: `strides` over the domain, 0 along what it is reduced over."""
 
     formula: Expression
@@ -65,7 +65,7 @@ def _elementwise(i):
     if 0 in shape:
         return Piece((0,), None, {}, [], i)
     outputs = [
-        Output(e, r.value, r.offset, seen_as(r, shape), "store")
+        PieceOutput(e, r.value, r.offset, seen_as(r, shape), "store")
         for e, r in zip(program.outputs, i.outputs, strict=True)
     ]
     return Piece(_dims(shape), None, _inputs(program, i.inputs, shape), outputs, i)
@@ -80,7 +80,7 @@ def _rows(i):
         strides = seen_as(Ref(r.value, r.shape, r.strides), shape)  # broadcasts where reduced
         if mode == "row" and r.shape[-1:] != (1,):
             raise AssertionError(f"a row output of shape {r.shape}")
-        outputs.append(Output(e, r.value, r.offset, strides, mode))
+        outputs.append(PieceOutput(e, r.value, r.offset, strides, mode))
     return Piece(_dims(shape), rows, _inputs(program, i.inputs, shape), outputs, i)
 
 
@@ -108,7 +108,7 @@ def _reduce(i):
 
     def piece(order, rows, e, mode):
         strides = tuple(of_axis[d] if d in kept else 0 for d in order)
-        output = Output(e, out.value, out.offset, strides, mode, how)
+        output = PieceOutput(e, out.value, out.offset, strides, mode, how)
         return Piece(tuple(shape[d] for d in order), rows, moved(order), [output], i)
 
     if not gone:

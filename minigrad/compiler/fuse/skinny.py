@@ -7,7 +7,7 @@ result before the bias can be added, moves more of it than needed.
 import functools
 import operator
 
-from minigrad.compiler.fuse.piece import Output, Piece
+from minigrad.compiler.fuse.piece import Piece, PieceOutput
 from minigrad.compiler.program.domain import seen_as, without_ones
 from minigrad.compiler.program.program import Ref
 from minigrad.formulas.expression import Expression, symbol
@@ -49,7 +49,7 @@ def _of_integers(instruction, a, b, out):
     total = Expression("row_sum", symbol("a") * symbol("b"))
     dims = tuple(n for n in shape if n != 1)
     strides = seen_as(Ref(out.value, (*out.shape, 1), (*out.strides, 0)), shape)
-    output = Output(total, out.value, out.offset, strides, "row")
+    output = PieceOutput(total, out.value, out.offset, strides, "row")
     inputs = {"a": (left, seen_as(left, shape)), "b": (right, seen_as(right, shape))}
     rows = len(dims) - (shape[-1] != 1)
     return Piece(dims, rows, inputs, [output], instruction)
@@ -86,7 +86,7 @@ def _inner(instruction, a, b, out, m, k, n):
         inputs[f"b{c}"] = _at(b, c * b.strides[0]), (0, b.strides[1])
         terms.append(symbol(f"a{c}") * symbol(f"b{c}"))
     total = functools.reduce(operator.add, terms)
-    outputs = [Output(total, out.value, out.offset, out.strides, "store")]
+    outputs = [PieceOutput(total, out.value, out.offset, out.strides, "store")]
     return _piece(instruction, (m, n), None, inputs, outputs)
 
 
@@ -97,7 +97,7 @@ def _few_columns(instruction, a, b, out, k, n):
         inputs[f"b{c}"] = _at(b, c * b.strides[1]), (0, b.strides[0])
         total = Expression("row_sum", symbol("a") * symbol(f"b{c}"))
         place = out.offset + c * out.strides[1]
-        outputs.append(Output(total, out.value, place, (out.strides[0], 0), "row"))
+        outputs.append(PieceOutput(total, out.value, place, (out.strides[0], 0), "row"))
     return _piece(instruction, a.shape, 1, inputs, outputs)
 
 
@@ -108,5 +108,5 @@ def _few_rows(instruction, a, b, out, m, k):
         inputs[f"a{c}"] = _at(a, c * a.strides[0]), (a.strides[1], 0)
         place = out.offset + c * out.strides[0]
         term = symbol(f"a{c}") * symbol("b")
-        outputs.append(Output(term, out.value, place, (0, out.strides[1]), "columns"))
+        outputs.append(PieceOutput(term, out.value, place, (0, out.strides[1]), "columns"))
     return _piece(instruction, b.shape, 1, inputs, outputs)

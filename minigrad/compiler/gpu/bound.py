@@ -96,7 +96,7 @@ class Bound:
 
     def _record(self):
         recorder = recorder_of(self.device)
-        at = Places(self)
+        at = BoundPlaces(self)
         self.launches = []
         for (call,) in self.plan.regions:
             recorder.next_call()
@@ -166,7 +166,7 @@ class Bound:
         return 0
 
 
-class Places:
+class BoundPlaces:
     """at(ref) while launches are written down: the Array of a Ref, and what only checks need.
 
     Within one call equal places are one Array: by that kernels know what they write over.

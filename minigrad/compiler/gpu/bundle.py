@@ -94,7 +94,7 @@ def _may_join(item):
     return all(s == plain or not (is_output or any(s)) for s, is_output in places)
 
 
-class Part:
+class BundlePart:
     """One Loop of a Bundle: its Refs in the order of the arguments of `text`, a device function.
 
     text has `{name}` for its name; kinds: words of the signature; includes: files that it needs.

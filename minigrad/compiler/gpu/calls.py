@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from minigrad.array.layout import size_of
 from minigrad.compiler.fuse.loop import Loop
-from minigrad.compiler.gpu.bundle import THREADS, Bundle, Part, kernel_of
+from minigrad.compiler.gpu.bundle import THREADS, Bundle, BundlePart, kernel_of
 from minigrad.compiler.gpu.fuse import is_alone, is_by_rows
 from minigrad.compiler.program.items import MatMul
 from minigrad.compiler.program.program import Ref
@@ -107,7 +107,7 @@ def _by_rows(loop):
 
 
 def _bundle(item):
-    parts = [Part(loop) for loop in item.loops]
+    parts = [BundlePart(loop) for loop in item.loops]
     kernel, numbers, blocks = kernel_of(parts)
     refs = [r for part in parts for r in part.refs]
 

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from minigrad.compiler.cpu.outline import Outline
-from minigrad.compiler.cpu.schedule import Call
+from minigrad.compiler.cpu.schedule import ScheduledCall
 from minigrad.compiler.fuse.arena import Arena, lives_of
 from minigrad.compiler.fuse.inplace import Sharing, rooted
 from minigrad.compiler.fuse.loop import Loop
@@ -62,7 +62,7 @@ class GpuPlan(Outline):
         reads, writes = (
             [rooted(r, self.owner) for r in refs] for refs in (item.reads, item.writes)
         )
-        call = Call(kind, item, reads, writes, 0)
+        call = ScheduledCall(kind, item, reads, writes, 0)
         if call.stops:
             self.checks.append(item.instruction)
         call.table = call_of(item, len(self.checks))

@@ -7,7 +7,7 @@ from minigrad.array.array import Array
 from minigrad.array.layout import size_of
 
 
-class Launch(NamedTuple):
+class RecordedLaunch(NamedTuple):
     """One launch: the arguments of `Gpu.launch`."""
 
     kernel: Any
@@ -42,7 +42,7 @@ class LibraryProduct(NamedTuple):
         """Nothing."""
 
 
-class Recording:
+class LaunchRecorder:
     """Mixed into the class of a device, whose functions then launch nothing.
 
     launches: what they would have launched, in order. Memory that they ask for is scratch: it
@@ -56,7 +56,7 @@ class Recording:
 
     def launch(self, kernel, blocks, threads, operands, shared=0):
         """Writes a launch down."""
-        self.launches.append(Launch(kernel, blocks, threads, tuple(operands), shared))
+        self.launches.append(RecordedLaunch(kernel, blocks, threads, tuple(operands), shared))
 
     def empty(self, shape, dtype):
         """Scratch memory: a contiguous Array."""
@@ -100,7 +100,7 @@ class Recording:
 
 @functools.cache  # a class is a reference cycle
 def _recording(kind):
-    return type(f"Recorded{kind.__name__}", (Recording, kind), {})
+    return type(f"Recorded{kind.__name__}", (LaunchRecorder, kind), {})
 
 
 def recorder_of(device) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.simt.watch.orders import Moment, run_in_some_order
+from minigrad.simt.watch.orders import BarrierMoment, run_in_some_order
 
 BLOCKS = ("#3b6fd4", "#e0812c", "#3f9a5f", "#8a5cc2")
 IDLE = "#d5d9e0"
@@ -39,16 +39,16 @@ def draw_grid(axis: Any, n: int, threads: int) -> None:
 
 def one_order(
     kernel: Callable, threads: int, arguments: Sequence[Any], seed: int, together: int = WARP
-) -> list[Moment]:
+) -> list[BarrierMoment]:
     """Return the steps of one block of a kernel in an order that the seed draws."""
-    moments: list[Moment] = []
+    moments: list[BarrierMoment] = []
     run_in_some_order(
         kernel, 1, threads, arguments, seed=seed, together=together, watch=moments.append
     )
     return moments
 
 
-def draw_moment(axis: Any, kernel: Callable, moments: Sequence[Moment], step: int) -> None:
+def draw_moment(axis: Any, kernel: Callable, moments: Sequence[BarrierMoment], step: int) -> None:
     """Draw where the warps of a block are in the lines of a kernel, and who waits."""
     from matplotlib.patches import Rectangle
 

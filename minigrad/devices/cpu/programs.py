@@ -18,7 +18,7 @@ from minigrad.formulas.sums import BLOCK
 SPLIT = 1 << 17  # elements from which a kernel is cut into one range a thread
 
 
-class Call:
+class BoundKernel:
     """A kernel bound to layouts: its code, the integers after the operands, how it may be cut.
 
     steps: bytes by which each operand moves along `grain` places of the outermost loop; None: not
@@ -96,7 +96,7 @@ class Programs(Device):
             entry = self._kernel(program, how, elementwise_text, *how)
             steps = [x.dtype.itemsize if isinstance(x, Array) else 0 for x in operands]
             work = size_of(shape)
-            return remember(program, key, Call(entry, (work,), work, steps))
+            return remember(program, key, BoundKernel(entry, (work,), work, steps))
         layouts = [expand_strides(x.shape, x.strides, shape) for x in arrays]
         dims, strides = collapse(shape, layouts)
         dims, strides = by_stride(dims, strides, len(arrays) - 1)
@@ -105,7 +105,7 @@ class Programs(Device):
         how = (kinds, len(dims), inner, in_place)
         entry = self._kernel(program, how, elementwise_text, *how)
         extra = (*dims, *(s[k] for k in range(len(arrays)) for s in strides))
-        call = Call(entry, extra, size_of(dims), self._steps(operands, strides[0]))
+        call = BoundKernel(entry, extra, size_of(dims), self._steps(operands, strides[0]))
         return remember(program, key, call)
 
     def _steps(self, operands, strides):
@@ -163,4 +163,4 @@ class Programs(Device):
             extra += [s[k] for s in strides]
         extra += [s[-1] for _, s in kept] + ([inner_loop[1][-1]] if inner_loop else [])
         steps = self._steps(operands, strides[0]) if kept else None
-        return Call(entry, tuple(extra), size_of(dims), steps)
+        return BoundKernel(entry, tuple(extra), size_of(dims), steps)

@@ -4,7 +4,7 @@ from minigrad.array.array import Array
 from minigrad.array.layout import collapse, expand_strides
 from minigrad.devices.cpu import programs
 from minigrad.devices.cpu.binding import kind_of, remember, stride_class
-from minigrad.devices.cpu.programs import Call, Programs, is_in_place
+from minigrad.devices.cpu.programs import BoundKernel, Programs, is_in_place
 from minigrad.formulas.expression import IDENTITY
 from minigrad.formulas.row_codegen import rows_text
 from minigrad.formulas.sums import BLOCK, DENSE
@@ -88,7 +88,7 @@ class RowPrograms(Programs):
         for k in range(len(operands)):
             if k < first_output or modes[k - first_output] != "columns":
                 steps[k] *= grain
-        return Call(entry, tuple(extra), work, steps, grain)
+        return BoundKernel(entry, tuple(extra), work, steps, grain)
 
     def _run_rows(self, call, modes, inputs, outputs):
         """Runs it. Where many rows are summed, every block of them has a sum of its own."""

@@ -12,7 +12,7 @@ MOST_BLOCKS = 1 << 20
 ALIGNED = 16  # bytes: of an address, for vector accesses
 
 
-class Launch(NamedTuple):
+class BoundLaunch(NamedTuple):
     """A kernel bound to layouts: how it is launched, and the numbers after its operands."""
 
     kernel: GpuKernel

@@ -8,7 +8,7 @@ coordinates times strides. Operands of equal strides share a *layout*, and so th
 from typing import NamedTuple
 
 from minigrad.devices.gpu.kernel import gpu_kernel
-from minigrad.formulas.codegen import Kernel, operand_names, renamed_outputs
+from minigrad.formulas.codegen import KernelText, operand_names, renamed_outputs
 from minigrad.formulas.emitter import (
     TYPE_OF,
     Emitter,
@@ -90,7 +90,7 @@ def zero(dtype):
     return f"{TYPE_OF[dtype.name]}(0)"
 
 
-class GpuText(Kernel):
+class GpuText(KernelText):
     """Collects the arguments and lines of a program's GPU kernel, those of its operands first.
 
     Args:

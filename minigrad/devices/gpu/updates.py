@@ -21,7 +21,7 @@ MANY = 8  # parameters of a launch
 THREADS, EACH, MOST = 256, 4, 512  # of a block; elements a thread at least; blocks a parameter
 
 
-class Form(NamedTuple):
+class UpdateForm(NamedTuple):
     """What a function takes; numbers are of the element's type.
 
     Attributes:
@@ -40,8 +40,8 @@ class Form(NamedTuple):
 
 
 CLIPPING = {
-    "squares": Form(("x",), ("sums",)),
-    "scale": Form(("x",), own=("factor",)),
+    "squares": UpdateForm(("x",), ("sums",)),
+    "scale": UpdateForm(("x",), own=("factor",)),
 }
 
 
@@ -68,7 +68,7 @@ def update_kernel(update, dtype):
         "    for i in range(first, n, blocks * cuda.blockDim.x):",
         *(f"        {x}" for x in (*emitter.lines, *stores)),
     ]
-    form = Form(tuple(arrays), tuple(shared), numbers=tuple(numbers), is_indexed=bool(own))
+    form = UpdateForm(tuple(arrays), tuple(shared), numbers=tuple(numbers), is_indexed=bool(own))
     includes = tuple(sorted(emitter.includes))
     return kernel("update", form, "\n".join(lines) + "\n", CODE[dtype.name], includes)
 

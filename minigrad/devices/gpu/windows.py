@@ -1,7 +1,5 @@
 """Windows on a GPU: as columns, their sums, their largest elements."""
 
-import itertools
-
 from minigrad.devices.gpu.entries import CODE, entry
 from minigrad.devices.gpu.indexing import rows_of
 from minigrad.devices.gpu.table import GpuTable

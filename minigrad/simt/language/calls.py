@@ -13,7 +13,7 @@ from minigrad.simt.language.part import LanguagePart
 from minigrad.simt.machine.masks import NUMBERS, Misuse, describe
 
 
-class Call:
+class CallExpression:
     """What a function of the machine is told besides its arguments.
 
     Attributes:
@@ -85,7 +85,7 @@ class Calls(LanguagePart):
 
     def _context(self, node, function, wanted):
         """A function that needs the frame, the mask and the place."""
-        parts, call = self._arguments(node), Call(self.source.site(node), wanted)
+        parts, call = self._arguments(node), CallExpression(self.source.site(node), wanted)
         self._check_number(node, function, 3)
         return lambda f, m: function(call, f, m, *[part(f, m) for part in parts])
 

@@ -29,7 +29,7 @@ def run_in_some_order(function, blocks, threads, arguments, *, seed=0, together=
         seed: the same seed, the same order.
         together: how many neighbouring threads go in lock-step: 32 for warps as GPUs had them
             before 2017, 1 for threads that are each on their own, as CUDA has promised since.
-        watch: called after each step with a `Moment`, or None.
+        watch: called after each step with a `BarrierMoment`, or None.
 
     Raises:
         DivergentBarrierError: threads wait at a barrier that others will never reach.
@@ -45,7 +45,7 @@ def run_in_some_order(function, blocks, threads, arguments, *, seed=0, together=
         _Block(make, language, block, threads, arguments, draw, together, watch).run(function)
 
 
-class Moment:
+class BarrierMoment:
     """One step of a block: where its threads are, and what its shared arrays hold.
 
     Attributes:
@@ -173,7 +173,7 @@ class _Block:
         if self.watch is not None:
             waits = tuple(bool(wait) for wait in self.waits)
             shared = [array.copy() for array in self.language.arrays]
-            self.watch(Moment(tuple(self.lines), waits, tuple(moved), shared))
+            self.watch(BarrierMoment(tuple(self.lines), waits, tuple(moved), shared))
 
     def advance(self, thread):
         """Let a thread run until it stops again."""

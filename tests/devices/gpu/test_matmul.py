@@ -7,13 +7,13 @@ import pytest
 
 from minigrad.array.dtypes import as_dtype
 from minigrad.devices.gpu.product import matmul_plan
-from minigrad.devices.gpu.product.matmul_plan import LARGE, SMALL, SMALL_8, Plan
-from minigrad.devices.gpu.product.matmul_text import Tile
+from minigrad.devices.gpu.product.matmul_plan import LARGE, SMALL, SMALL_8, ProductPlan
+from minigrad.devices.gpu.product.matmul_text import ProductTile
 from tests.devices.gpu.machine import Machine, random
 from tests.devices.gpu.products import close, lying, product
 
 RNG = np.random.default_rng(0)
-TINY, TALL = Tile(16, 32, 8, 4, 4), Tile(64, 128, 8, 8, 8)  # one warp, and four
+TINY, TALL = ProductTile(16, 32, 8, 4, 4), ProductTile(64, 128, 8, 8, 8)  # one warp, and four
 
 
 @pytest.fixture
@@ -30,7 +30,9 @@ def plan(monkeypatch):
     """Sets how the next products are computed."""
 
     def choose(tile, is_whole, splits=1, per_split=1 << 20):
-        monkeypatch.setattr(matmul_plan, "plan", lambda *_: Plan(tile, is_whole, splits, per_split))
+        monkeypatch.setattr(
+            matmul_plan, "plan", lambda *_: ProductPlan(tile, is_whole, splits, per_split)
+        )
 
     return choose
 

@@ -5,12 +5,12 @@ import pytest
 
 from minigrad.array.dtypes import as_dtype
 from minigrad.devices.gpu.product import matmul_plan
-from minigrad.devices.gpu.product.matmul_plan import Plan
-from minigrad.devices.gpu.product.matmul_text import Tile
+from minigrad.devices.gpu.product.matmul_plan import ProductPlan
+from minigrad.devices.gpu.product.matmul_text import ProductTile
 from tests.devices.gpu.machine import Machine, random
 from tests.devices.gpu.products import RNG, close
 
-TINY = Tile(16, 32, 8, 4, 4)
+TINY = ProductTile(16, 32, 8, 4, 4)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_sums_over_a_batch_with_gaps(machine, where, gap):
 
 @pytest.mark.parametrize("gaps", [(5, 0), (4, 8)])
 def test_pieces_of_k_are_added_where_matrices_have_gaps(machine, monkeypatch, gaps):
-    monkeypatch.setattr(matmul_plan, "plan", lambda *_: Plan(TINY, False, 3, 2))
+    monkeypatch.setattr(matmul_plan, "plan", lambda *_: ProductPlan(TINY, False, 3, 2))
     a, b = random(RNG, (2, 3, 4, 44), "f4"), random(RNG, (2, 3, 44, 12), "f4")
     out = gapped(machine, np.zeros((2, 3, 4, 12), "f4"), gaps)
     machine.matmul(machine.of(a), machine.of(b), out)

@@ -7,14 +7,14 @@ from minigrad.array.dtypes import float32
 from minigrad.devices.cpu.window import Window
 from minigrad.devices.gpu.kernel import gpu_kernel
 from minigrad.devices.gpu.product import matmul_plan, matmul_text
-from minigrad.devices.gpu.product.matmul_plan import LARGE, SMALL, SMALL_8, Plan
-from minigrad.devices.gpu.product.matmul_text import Tile
+from minigrad.devices.gpu.product.matmul_plan import LARGE, SMALL, SMALL_8, ProductPlan
+from minigrad.devices.gpu.product.matmul_text import ProductTile
 from minigrad.errors import DataRaceError
 from minigrad.simt.counts.counts import Counts
 from tests.devices.gpu.machine import Machine, random
 from tests.devices.gpu.products import RNG, close, lying, product
 
-TALL = Tile(64, 128, 8, 8, 8)  # four warps: threads of one run in lock-step
+TALL = ProductTile(64, 128, 8, 8, 8)  # four warps: threads of one run in lock-step
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ def test_each_barrier_is_needed(monkeypatch, barrier):
     broken += "cuda.syncthreads()".join(parts[barrier + 1 :])
     kernel = gpu_kernel(broken, matmul_text.signature("f4"))
     monkeypatch.setattr(matmul_plan, "kernel", lambda *_: kernel)
-    machine = planned(monkeypatch, Plan(TALL, False, 1, 1 << 20))
+    machine = planned(monkeypatch, ProductPlan(TALL, False, 1, 1 << 20))
     with pytest.raises(DataRaceError, match="_shared"):
         product(machine, random(RNG, (64, 40), "f4"), random(RNG, (40, 128), "f4"))
 
@@ -64,7 +64,7 @@ def wasteful(counts):
 def test_accesses_are_coalesced_and_without_bank_conflicts(
     monkeypatch, counts, tile, whole, turned
 ):
-    machine = planned(monkeypatch, Plan(tile, whole, 1, 1 << 20))
+    machine = planned(monkeypatch, ProductPlan(tile, whole, 1, 1 << 20))
     a = random(RNG, (tile.rows, 2 * tile.depth), "f4")
     b = random(RNG, (2 * tile.depth, tile.columns), "f4")
     close(product(machine, lying(a, turned), lying(b, turned)), a @ b)
@@ -76,7 +76,7 @@ def test_accesses_are_coalesced_and_without_bank_conflicts(
 def test_elements_of_8_bytes_meet_where_two_vectors_of_b_are_wider_than_the_banks(
     monkeypatch, counts, code, turned
 ):
-    machine = planned(monkeypatch, Plan(SMALL_8, False, 1, 1 << 20))
+    machine = planned(monkeypatch, ProductPlan(SMALL_8, False, 1, 1 << 20))
     a, b = random(RNG, (64, 16), code), random(RNG, (16, 64), code)
     close(product(machine, lying(a, turned), lying(b, turned)), a @ b)
     assert wasteful(counts) == {("load", "b_shared"): 0.5}

@@ -143,7 +143,7 @@ class Driver:
     def launch(self, kernel, blocks, threads, shared, arguments):
         """Asks for a kernel.
 
-        A graph that this thread writes (`graph.Graph`) gets it in the stream's place.
+        A graph that this thread writes (`graph.LaunchGraph`) gets it in the stream's place.
 
         arguments: addresses and ints as Python ints (each is passed as 8 bytes, of which a kernel
         reads what it declared), float64 as Python floats, float32 as NumPy's.

@@ -24,7 +24,7 @@ class Launches:
             x.run(self.device)
 
 
-class Graph:
+class LaunchGraph:
     """Launches as a CUDA graph: written down once by the driver, asked for as one thing.
 
     They are written on a stream of the graph's own, so that other threads' launches do not get in,
@@ -94,4 +94,4 @@ def replayable(device, launches) -> Any:
     driver = getattr(device, "driver", None)
     if driver is None or getattr(driver, "waits", True) or not launches:
         return Launches(device, launches)
-    return Graph(device, launches)
+    return LaunchGraph(device, launches)

@@ -9,7 +9,7 @@ from minigrad.array.layout import collapse, expand_strides, size_of
 from minigrad.devices.cpu.binding import by_stride, kind_of, remember
 from minigrad.devices.gpu.binding import (
     MOST_BLOCKS,
-    Launch,
+    BoundLaunch,
     classes_of,
     fits,
     is_aligned,
@@ -108,4 +108,4 @@ def _bind_elementwise(program, operands, shape):
     if len(dims) > 1 or 2 in classes:
         extra = (n, *space_numbers(dims, layouts, classes, form.narrow))
     blocks = min(up(n, THREADS * form.copies), MOST_BLOCKS)
-    return (Launch(kernel, blocks, THREADS, extra),)
+    return (BoundLaunch(kernel, blocks, THREADS, extra),)

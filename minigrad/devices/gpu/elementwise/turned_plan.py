@@ -2,7 +2,7 @@
 
 from minigrad.array.layout import size_of
 from minigrad.devices.cpu.binding import kind_of, stride_class
-from minigrad.devices.gpu.binding import MOST_BLOCKS, Launch, fits, kernel_of, up
+from minigrad.devices.gpu.binding import MOST_BLOCKS, BoundLaunch, fits, kernel_of, up
 from minigrad.devices.gpu.elementwise.text import THREADS
 from minigrad.devices.gpu.elementwise.turned_text import (
     MOST_TURNED,
@@ -49,7 +49,7 @@ def plan(program, operands, dims, layouts, numbers):
         if kind in (2, TURNED):
             numbers.append(x[-1])
     kernel = kernel_of(program, ("gpu turned", form), turned_text)
-    return Launch(kernel, min(size_of(of_tiles), MOST_BLOCKS), THREADS, tuple(numbers))
+    return BoundLaunch(kernel, min(size_of(of_tiles), MOST_BLOCKS), THREADS, tuple(numbers))
 
 
 def _rows(dims, layouts, outputs):

@@ -6,7 +6,7 @@ others pixels of the output. A table holds of each tap where it lies from a wind
 and how far down and right.
 """
 
-from minigrad.devices.gpu.product.matmul_operand import Operand
+from minigrad.devices.gpu.product.matmul_operand import ProductOperand
 from minigrad.devices.gpu.product.matmul_text import ARGUMENTS, assembled
 
 POINTERS = ("a", "b", "added", "out", "taps")
@@ -20,7 +20,7 @@ def signature(code):
     return " ".join([f"{code}*"] * 4 + ["i4*"] + ["i8"] * (len(WINDOW_ARGUMENTS) - 5))
 
 
-class _Pixels(Operand):
+class _Pixels(ProductOperand):
     """Windows as (taps, pixels): k counts taps; a thread copies several taps of one pixel."""
 
     def places(self):
@@ -60,7 +60,7 @@ class _Pixels(Operand):
         return lines
 
 
-class _Taps(Operand):
+class _Taps(ProductOperand):
     """Windows as (pixels, taps): k counts pixels; a thread copies several taps of one pixel."""
 
     def places(self):
@@ -110,7 +110,7 @@ def text(tile, code, what):
     a (o, pixels) times the windows.
     """
     kind = code.upper()
-    a = Operand("a", tile, tile.rows, "m", False, kind)
+    a = ProductOperand("a", tile, tile.rows, "m", False, kind)
     b = {"output": _Pixels, "kernels": _Taps}[what]("b", tile, tile.columns, "n", False, kind)
     sums = []
     for i in range(tile.tall):

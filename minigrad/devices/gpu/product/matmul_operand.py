@@ -3,7 +3,7 @@
 SECTOR = 32  # bytes that global memory moves at least
 
 
-class Operand:
+class ProductOperand:
     """The lines that bring one operand's step into shared memory.
 
     Attributes:

@@ -11,11 +11,18 @@ from minigrad.array.dtypes import float32
 from minigrad.array.layout import collapse, expand_strides, size_of
 from minigrad.devices.gpu.entries import CODE
 from minigrad.devices.gpu.kernel import gpu_kernel
-from minigrad.devices.gpu.product.matmul_text import ACCUMULATE, BIAS, WIDE, Tile, signature, text
+from minigrad.devices.gpu.product.matmul_text import (
+    ACCUMULATE,
+    BIAS,
+    WIDE,
+    ProductTile,
+    signature,
+    text,
+)
 
-LARGE = Tile(128, 128, 8, 8, 8)  # reads 16 elements for 64 multiplications
-SMALL = Tile(64, 64, 16, 4, 4)
-SMALL_8 = Tile(64, 64, 8, 4, 4)  # for elements of 8 bytes
+LARGE = ProductTile(128, 128, 8, 8, 8)  # reads 16 elements for 64 multiplications
+SMALL = ProductTile(64, 64, 16, 4, 4)
+SMALL_8 = ProductTile(64, 64, 8, 4, 4)  # for elements of 8 bytes
 BUSY = 128  # blocks that keep a GPU busy: about its number of multiprocessors
 LEAST = 8  # steps along k that are worth a block of their own
 LONG = 4096  # products that one sum takes, if the sums of pieces are few
@@ -50,10 +57,10 @@ class Product(NamedTuple):
     b_fold: int
 
 
-class Plan(NamedTuple):
+class ProductPlan(NamedTuple):
     """How a Product is computed: the tile, whether operands are read in vectors, pieces of k."""
 
-    tile: Tile
+    tile: ProductTile
     whole: bool
     splits: int
     per_split: int
@@ -167,7 +174,7 @@ def plan(p, dtype, a_remainder, b_remainder):
     if whole and min(p.m, p.n) > SMALL.rows and _blocks(p, LARGE) >= BUSY // 2:
         tile = LARGE
     steps = p.folds * -(-p.k // tile.depth)
-    return Plan(tile, whole, *pieces_of(steps, tile.depth, _blocks(p, tile)))
+    return ProductPlan(tile, whole, *pieces_of(steps, tile.depth, _blocks(p, tile)))
 
 
 def pieces_of(steps, depth, blocks):
@@ -185,7 +192,7 @@ def _blocks(p, tile):
     return -(-p.m // tile.rows) * -(-p.n // tile.columns) * size_of(p.batch)
 
 
-class Call(NamedTuple):
+class ProductCall(NamedTuple):
     """One launch, and the addition of its pieces where k was cut; elements, not bytes.
 
     Attributes:
@@ -251,7 +258,7 @@ def _call(offsets, p, dtype, places, mode, bias_place):
         out_m, piece, *tiles, how.per_split, at_once | (WIDE if is_wide else 0),
     )  # fmt: skip
     a_at, b_at, out_at = offsets
-    return Call(
+    return ProductCall(
         a_at, b_at, out_at, mode,
         kernel=kernel(tile, CODE[dtype.name], how.whole),
         grid=(tiles[0] * tiles[1], splits, count),

@@ -15,12 +15,12 @@ wide, and two vectors of b meet there. Rows of the shared tiles are four element
 
 from typing import NamedTuple
 
-from minigrad.devices.gpu.product.matmul_operand import Operand
+from minigrad.devices.gpu.product.matmul_operand import ProductOperand
 
 TOGETHER = 2  # rows of the shared tiles in one turn of the innermost loop
 
 
-class Tile(NamedTuple):
+class ProductTile(NamedTuple):
     """What a block of threads makes: see the text above. Sizes are powers of two.
 
     Attributes:
@@ -164,8 +164,8 @@ def text(tile, code, whole):
     (its last axis is `inner` long), and split s of k's steps goes to out + s * out_split.
     """
     kind = code.upper()
-    a = Operand("a", tile, tile.rows, "m", whole, kind)
-    b = Operand("b", tile, tile.columns, "n", whole, kind)
+    a = ProductOperand("a", tile, tile.rows, "m", whole, kind)
+    b = ProductOperand("b", tile, tile.columns, "n", whole, kind)
     sums = [f"c{i}_{j} = {kind}(0)" for i in range(tile.tall) for j in range(tile.wide)]
     how = "vectors" if whole else "single elements"
     return assembled(tile, a, b, sums, ARGUMENTS, f"operands are read as {how}")

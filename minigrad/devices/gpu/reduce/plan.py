@@ -8,7 +8,7 @@ from minigrad.array.layout import contiguous_strides, size_of
 from minigrad.devices.cpu.binding import kind_of, sides_of
 from minigrad.devices.gpu.binding import (
     MOST_BLOCKS,
-    Launch,
+    BoundLaunch,
     classes_of,
     fits,
     is_aligned,
@@ -33,7 +33,7 @@ LONG = 16  # operations from which a thread has fewer accesses under way
 class Stage(NamedTuple):
     """One launch of a reduction; scratch: (shape, dtype) of the output if it is temporary."""
 
-    launch: Launch
+    launch: BoundLaunch
     scratch: tuple | None
 
 
@@ -103,7 +103,7 @@ def _stages(program, how, kinds, sides, largest, aligned, count, may_split=True)
         *space_numbers(sides.reduced, reduced, reduced_classes, narrow),
     )
     blocks = min(up(rows, THREADS // team), MOST_BLOCKS)
-    launch = Launch(kernel, (blocks, parts), THREADS, extra)
+    launch = BoundLaunch(kernel, (blocks, parts), THREADS, extra)
     if parts == 1:
         return (Stage(launch, None),)
     return (

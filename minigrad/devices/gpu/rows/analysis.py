@@ -6,7 +6,7 @@ from minigrad.formulas.emit import elements, reductions
 from minigrad.formulas.kinds import OWN
 
 
-class Pass(NamedTuple):
+class RowPass(NamedTuple):
     """One pass over a row.
 
     Attributes:
@@ -41,7 +41,7 @@ def analysed(emitter, results, keeps):
             for p in elements(wanted, known)
             if p.op == "symbol" and emitter.varies(p) and p not in known
         }
-        passes.append(Pass(levels[k] if k < depth else [], sorted(inputs), first))
+        passes.append(RowPass(levels[k] if k < depth else [], sorted(inputs), first))
         known += first
     seen = [name for used in passes for name in used.inputs]
     return passes, sorted({n for n in seen if seen.count(n) > 1}) if keeps else []

@@ -8,7 +8,7 @@ from minigrad.array.layout import collapse, expand_strides, size_of
 from minigrad.devices.cpu.binding import kind_of, stride_class
 from minigrad.devices.gpu.binding import (
     MOST_BLOCKS,
-    Launch,
+    BoundLaunch,
     classes_of,
     fits,
     is_aligned,
@@ -34,7 +34,7 @@ MOST_TEAMS = 4096  # of a launch that sums over rows: each writes a row of parti
 class RowCall(NamedTuple):
     """A launch of a row kernel; scratch: (shape, dtype) of the partial sums over rows, or None."""
 
-    launch: Launch
+    launch: BoundLaunch
     scratch: tuple | None
 
 
@@ -111,7 +111,7 @@ def plan(program, modes, operands, shape, alias):
         *(x[-1] for x, kind in zip(layouts, form.columns, strict=True) if kind == 2),
     )
     scratch = ((blocks * form.each, columns), real) if summed else None
-    return RowCall(Launch(kernel, blocks, form.threads, numbers), scratch)
+    return RowCall(BoundLaunch(kernel, blocks, form.threads, numbers), scratch)
 
 
 def _vectors(form, rows, columns, layouts, arrays, numbers):

@@ -482,3 +482,13 @@ def test_graph_made_in_one_thread_goes_back_in_another():
     thread.join()
     assert not failures
     assert x.grad.item() == 6.0
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_leaves_of_one_gradient_get_one_each_and_not_the_upstream_one(create_graph):
+    a, b = (mg.variable([1.0, 2.0], requires_grad=True) for _ in range(2))
+    dy = mg.variable([3.0, 4.0])
+    ((a + b) * 2.0).backward(dy, create_graph=create_graph)
+    with mg.no_grad():
+        a.grad.mul_(10.0)
+    assert (a.grad.tolist(), b.grad.tolist(), dy.tolist()) == ([60.0, 80.0], [6.0, 8.0], [3.0, 4.0])

@@ -2,4 +2,4 @@
 
 from minigrad.tape import probe as _probe
 
-_ = _probe  # loading it tells `minigrad.memory` whom to ask about the graph
+_ = _probe  # loading it registers the probe that answers `minigrad.memory` about the graph

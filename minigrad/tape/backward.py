@@ -1,8 +1,8 @@
 """The backward pass: gradients flow from the roots to the leaves, consumers before producers.
 
-From top to bottom: what is asked and checked, the order of the nodes, the walk along it, what is
-written to `.grad`, hooks. Everything is checked before anything is written; `.grad` is written
-after the whole pass, so an error leaves it as it was.
+From top to bottom: entry points and their checks, the order of the nodes, the walk along it, writes
+to `.grad`, hooks. All checks come before all writes, and `.grad` is written after the whole pass,
+so an error leaves it unchanged.
 """
 
 import time
@@ -37,12 +37,12 @@ _serial = attrgetter("serial")
 def backward(root, dy=None, retain_graph=False, create_graph=False):
     """Adds d(self)/d(leaf), times dy, to `.grad` of every leaf that requires gradients.
 
-    Frees what the graph saved: a second backward raises GraphFreedError.
+    Frees the values that the graph saved: a second backward raises GraphFreedError.
 
     Args:
-        dy: upstream gradient, of self's shape; left out, 1 for a self of one element.
+        dy: upstream gradient, of self's shape. Defaults to 1 if self has one element.
         retain_graph: keep the saved values for another backward.
-        create_graph: make the gradients part of a graph, for higher derivatives.
+        create_graph: record the gradients in a graph of their own, for higher derivatives.
     """
     if retain_graph is not False:
         retain_graph = flag("backward", "retain_graph", retain_graph)
@@ -62,7 +62,7 @@ def _run_backward(root, dy, retain_graph, create_graph):
 
 
 def upstream(root, dy):
-    """Checks a root and its dy; ones for a root of one element."""
+    """Checks a root and its dy; returns dy, or ones for a root of one element."""
     if not isinstance(root, Variable):
         raise ArgumentTypeError("backward: wanted a Variable", f"{type(root).__name__}")
     if not root.requires_grad:
@@ -92,7 +92,7 @@ def upstream(root, dy):
         raise DTypeError(f"backward: wanted dy of dtype {root.dtype}", f"{dy.dtype}")
     if dy.array.device != root.array.device:
         raise DeviceError(
-            f"backward: wanted dy on {root.device}, as what it is the gradient of",
+            f"backward: wanted dy on {root.device}, like the Variable",
             dy.device,
             f"move it: dy.to({root.device!r})",
         )
@@ -100,10 +100,10 @@ def upstream(root, dy):
 
 
 class BackwardPass:
-    """A backward pass that runs.
+    """A running backward pass.
 
-    is_committed: its gradients go to `.grad`, straight into their slots if possible.
-    is_entrusted: code that is not the engine's has run in it; see `entrusted`.
+    is_committed: its gradients go to `.grad`, directly into the slices of groups if possible.
+    is_entrusted: user code has run during the pass; see `entrusted`.
     """
 
     __slots__ = ("is_active", "is_committed", "is_entrusted")
@@ -113,16 +113,16 @@ class BackwardPass:
 
 
 def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_committed=False):
-    """The gradients of all leaves, or of the targets in `only`, as a dict; writes no `.grad`.
+    """The gradients of all leaves, or of the targets in `only`, as a dict; does not set `.grad`.
 
     Args:
         roots: Variables that require gradients.
-        dys: per root its upstream gradient (a Variable of its shape and dtype).
-        only: leaf Variables and Nodes whose gradients are wanted; nothing else is visited.
-        is_committed: the result is for `commit`: flat buffers of groups may be written.
+        dys: for each root an upstream gradient (a Variable of the root's shape and dtype).
+        only: leaf Variables and Nodes to differentiate; the walk skips nodes that lead to none.
+        is_committed: the result is for `commit`, so flat buffers of groups may be written.
 
     Returns:
-        {leaf Variable or Node: gradient}; Arrays, or Variables with create_graph.
+        {leaf Variable or Node: gradient}; gradients are Variables with create_graph, else Arrays.
     """
     start = {}
     for root, dy in zip(roots, dys, strict=True):
@@ -158,7 +158,7 @@ def gradients(roots, dys, retain_graph=False, create_graph=False, only=None, is_
 
 
 def _order(roots, create_graph):
-    """All nodes the roots depend on, consumers before producers, by the engine or a learner."""
+    """All nodes that the roots depend on, in the order of the engine or of a learner's seam."""
     if not seams.in_backward:
         return ordered(roots)
     if create_graph:
@@ -174,9 +174,9 @@ def _order(roots, create_graph):
 
 # -- The order -------------------------------------------------------------------------------------
 #
-# A node's serial number is greater than those of its inputs, so sorting by it is a topological
-# order. Whoever ties edges by hand can break that: then a full search decides, and names a cycle if
-# there is one.
+# A node's serial number is greater than those of its inputs, so sorting by serial is a topological
+# order. Edges set by hand can break this invariant: then a depth-first search finds the order and
+# reports a cycle if there is one.
 
 
 def ordered(roots):
@@ -216,7 +216,7 @@ def leading_to(order, targets):
 
 
 def _searched(roots):
-    """Consumers before producers by depth-first search, for graphs whose serials do not tell."""
+    """Consumers before producers by depth-first search, for graphs with serials out of order."""
     done, order = set(), []
     for root in roots:
         stack = [(root, iter(root.edges))]
@@ -237,7 +237,7 @@ def _searched(roots):
 
 
 def find_cycle(roots):
-    """A path [a, b, ..., a] along edges if the graph has a cycle, else None. No recursion.
+    """A path [a, b, ..., a] along edges if the graph has a cycle, else None. Not recursive.
 
     Three colours (Cormen et al., Introduction to Algorithms, 22.3): white unseen, grey on the
     current path, black done. An edge to a grey node closes a cycle.
@@ -289,10 +289,10 @@ def flow(order, arrived, retain_graph, create_graph, only=None, live=None):
 
     Args:
         order: nodes, consumers before producers.
-        arrived: node or leaf -> the sum of what has come so far: at first, of the roots.
-        retain_graph: whether nodes keep what they saved.
+        arrived: node or leaf -> the sum of its gradients so far; initially those of the roots.
+        retain_graph: whether nodes keep their saved values.
         create_graph: whether gradients are Variables with a graph of their own.
-        only, live: the targets and all that leads to them; None for every leaf.
+        only, live: the targets, and everything that leads to them; None for all leaves.
     """
     nodes, found = iter(order), {}
     try:
@@ -308,7 +308,7 @@ def flow(order, arrived, retain_graph, create_graph, only=None, live=None):
             _plain(nodes, arrived, retain_graph)
     except TypeError as error:
         node = order[len(order) - length_hint(nodes) - 1]
-        if node.kept is None:  # it was there when the pass began
+        if node.kept is None:  # it was not freed when the pass began
             raise GraphFreedError(
                 f"another thread went back through this graph and freed what {node.op} saved",
                 fix="let one thread call backward, or compute the loss in each",
@@ -324,7 +324,7 @@ def flow(order, arrived, retain_graph, create_graph, only=None, live=None):
 
 
 def _plain(order, arrived, retain_graph):
-    """The walk when nobody watches: eager time is spent here."""
+    """The fast path of the walk, without observers; eager training spends its time here."""
     owned, arrive, leave, entries = set(), arrived.get, arrived.pop, ADD.entry_in_place
     running = state.backward_pass
     for node in order:
@@ -344,7 +344,7 @@ def _plain(order, arrived, retain_graph):
             before = arrive(edge)
             if before is None:
                 arrived[edge] = g
-            elif edge in owned:  # nobody else has seen this sum: add in place
+            elif edge in owned:  # no other code holds this sum: add in place
                 entry = entries[before.dtype.index]
                 if g.is_flat and entry is not None:
                     address = before.buffer.address
@@ -355,13 +355,13 @@ def _plain(order, arrived, retain_graph):
                 total = arrived[edge] = add_gradients(before, g)
                 if type(total) is Array:
                     owned.add(edge)
-        dy = grads = g = before = total = None  # memory that nobody needs goes back at once
+        dy = grads = g = before = total = None  # unneeded memory is freed at once
 
 
 def walk(order, arrived, retain_graph, create_graph, only, live):
-    """The walk with all that can be asked of it; returns the gradients of wanted nodes.
+    """The walk with all options; returns the gradients of the nodes in `only`.
 
-    Those of the leaves stay in `arrived`, before their hooks.
+    The gradients of leaves stay in `arrived`; their hooks have not run yet.
     """
     owned, found, running = set(), {}, state.backward_pass
     observers, accumulate, watched = state.observers, seams.accumulate, state.watchers
@@ -380,7 +380,7 @@ def walk(order, arrived, retain_graph, create_graph, only, live):
         if watched:
             state.running = f"{node.op} backward", (node.code, node.instruction)
             if seams.effects.is_tracing and not create_graph and type(dy) is Array and dy.is_flat:
-                dy = dy.view(dy.shape, dy.strides)  # real memory: short ways would compute with it
+                dy = dy.view(dy.shape, dy.strides)  # not flat: fast paths would compute with it
         began = time.perf_counter() if observers else 0.0
         if create_graph:
             grads = node.plan.backward_graph(node, dy)
@@ -411,7 +411,7 @@ def walk(order, arrived, retain_graph, create_graph, only, live):
 
 
 def ends_at(node, live):
-    """Whether a wanted node leads to no other target: its own gradient is all that is needed."""
+    """Whether a target leads to no other target, so that the walk can stop there."""
     return not any(edge in live for edge in node.edges)
 
 
@@ -426,7 +426,7 @@ def add_gradients(a, b):
 
 
 def add_into(a, b):
-    """a += b for a sum that is ours: no one else has seen it."""
+    """a += b for a sum that no other code holds."""
     entry = ADD.entry_in_place[a.dtype.index]
     if entry is not None and b.is_flat and a.is_flat and b.dtype is a.dtype:
         entry(a.buffer.address, b.buffer.address, a.buffer.address, a.size)
@@ -434,11 +434,11 @@ def add_into(a, b):
         device_of(a).elementwise(ADD, (a, b), (a,))
 
 
-# -- What is written -------------------------------------------------------------------------------
+# -- Writing .grad ---------------------------------------------------------------------------------
 
 
 def commit(leaves, taken=()):
-    """Adds gradients to `.grad`. The first one is never an alias of another's, nor of `taken`."""
+    """Adds gradients to `.grad`; no `.grad` shares memory with another or with `taken`."""
     _write_grads(leaves, set(taken))
     for leaf in leaves:
         for hook in tuple((leaf.post_hooks or {}).values()):
@@ -447,14 +447,14 @@ def commit(leaves, taken=()):
 
 @uninterrupted
 def _write_grads(leaves, seen):
-    """Writes all of them: Ctrl-C finds every `.grad` as it was, or every one new."""
+    """Writes every `.grad`; after Ctrl-C either all of them are new or none is."""
     seams.effects.grad(*leaves)
     for leaf, g in leaves.items():
         write_grad(leaf, g, seen)
 
 
 def write_grad(leaf, g, seen):
-    """Stores or adds one gradient; `seen` holds the Storages given away so far."""
+    """Stores or adds one gradient; `seen` holds the Storages already in use as a `.grad`."""
     before = leaf._grad
     if not isinstance(g, Array):
         storage = g.array.storage
@@ -480,7 +480,7 @@ def write_grad(leaf, g, seen):
 
 
 def run_hooks(hooks, g):
-    """Passes a gradient through hooks in order; each may replace it."""
+    """Passes a gradient through hooks in order; each hook may replace the gradient."""
     entrusted()
     grad = given = lent(g)
     for hook in tuple(hooks.values()):
@@ -501,4 +501,4 @@ def run_hooks(hooks, g):
     return given_back(grad, given, g)
 
 
-Variable.backward = backward  # a method that needs Variables, so that it stands here
+Variable.backward = backward  # assigned here because this module imports Variable

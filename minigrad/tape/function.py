@@ -13,9 +13,9 @@ from minigrad.tape.variable import Variable
 
 
 class Context:
-    """What forward leaves for backward.
+    """Carries values from forward to backward.
 
-    Values go through `save_for_backward`; other attributes are free for numbers and flags.
+    `save_for_backward` keeps Variables; other attributes are free for numbers and flags.
     """
 
     def __init__(self, name, needs_input_grad):
@@ -37,7 +37,7 @@ class Context:
         object.__setattr__(self, attribute, value)
 
     def save_for_backward(self, *values):
-        """Keeps Variables (or None) for backward; inputs, outputs and intermediates alike."""
+        """Keeps Variables (or None) for backward: inputs, outputs or intermediates."""
         for v in values:
             if v is not None and not isinstance(v, Variable):
                 raise ArgumentTypeError(
@@ -54,30 +54,30 @@ class Context:
     def saved(self):
         """The saved Variables, in backward."""
         if self._saved is None:
-            raise GradientError(f"{self.name}: ctx.saved is there in backward only")
+            raise GradientError(f"{self.name}: ctx.saved exists in backward only")
         return self._saved
 
     saved_tensors = saved
 
     def mark_dirty(self, *inputs):
-        """Says that forward wrote to these inputs in place and returns them."""
+        """Declares that forward wrote in place to these inputs, which it also returns."""
         self.__dict__["_dirty"] = inputs
 
     def mark_non_differentiable(self, *outputs):
-        """Says that these outputs take no gradient."""
+        """Declares that these outputs take no gradient."""
         self.__dict__["_non_differentiable"] = outputs
 
     def set_materialize_grads(self, value):
-        """Whether missing upstream gradients arrive as zeros (the default) or as None."""
+        """Sets whether missing upstream gradients arrive as zeros (the default) or as None."""
         self.materializes = bool(value)
 
 
 class Function:
     """A custom operation: subclass with static `forward(ctx, ...)` and `backward(ctx, *dys)`.
 
-    forward gets the arguments (Variables among them), runs unrecorded and returns one Variable or a
-    tuple. backward gets one upstream gradient per output and returns one gradient (or None) per
-    argument. Call it as `MyFunction.apply(x)` or `MyFunction()(x)`.
+    forward receives the arguments, runs unrecorded and returns one Variable or a tuple of them.
+    backward receives one upstream gradient per output and returns one gradient (or None) per
+    argument. Call the operation as `MyFunction.apply(x)` or `MyFunction()(x)`.
 
     >>> import minigrad as mg
     >>> class Double(mg.Function):
@@ -136,13 +136,13 @@ def _check_method(cls, name, arguments):
 
 
 def once_differentiable(backward):
-    """Marks a backward that is not itself differentiable: second order through it raises."""
+    """Marks a backward that is not differentiable: a second derivative through it raises."""
     function("once_differentiable", "backward", backward).is_differentiable_once = True
     return backward
 
 
 def protected(array):
-    """What to save of an Array: itself, or a copy if it may be written unseen or without harm."""
+    """The Array to save: itself, or a copy if untracked or permitted writes may change it."""
     if array.buffer.is_foreign:
         return device_of(array).convert(array, array.dtype)
     return device_of(array).share(array) if state.saving_copies else array
@@ -155,7 +155,7 @@ def _record(cls, ctx, args, outputs, began):
     kept, versions, roles = [], [], []
     for v, array, version in ctx._to_save:
         role, k = _role(v, args, outputs, ctx._dirty)
-        if role == "input" and version != began[k]:  # saved after forward wrote to its bytes
+        if role == "input" and version != began[k]:  # saved after forward wrote to it
             array, version = v.array, began[k]
         elif array is not None and array is not v.array:
             version = array.version  # a copy's own
@@ -198,8 +198,8 @@ def _record(cls, ctx, args, outputs, began):
 def _role(v, args, outputs, dirty):
     """('input', k), ('output', k) or ('intermediate', 0) of a saved Variable.
 
-    An argument that forward wrote to holds an output now, unless it was given twice: then backward
-    could mean either.
+    An argument that forward wrote to now holds an output. If it was passed twice, it counts as an
+    input, because backward could mean either.
     """
     if v is None:
         return "none", 0

@@ -1,4 +1,4 @@
-"""How a custom Function's backward is run, and every border it is checked at."""
+"""Runs the backward of a custom Function and checks its results."""
 
 import warnings
 
@@ -35,7 +35,7 @@ class SelectPlan:
         self.index, self.name = index, f"{name}[{index}]"
 
     def backward(self, node, dy):
-        """Packs the gradient with its place."""
+        """Packs the gradient with the index of its output."""
         return (Pack({self.index: (dy,)}),)
 
     backward_graph = backward
@@ -51,7 +51,7 @@ class FunctionPlan:
 
     @property
     def saved_names(self):
-        """What was saved, by what it is: input0, output0, ..."""
+        """Names of the saved values by their role: input0, output0, ..."""
         return tuple(
             f"{kind}{k}" if kind != "none" else f"none{n}" for n, (kind, k) in enumerate(self.roles)
         )
@@ -66,11 +66,11 @@ class FunctionPlan:
         saved = [None if k is None else Variable(k) for k in node.kept]
         grads = self._call(self._unpacked(dy), saved)
         checked = [self._checked(k, g) for k, g in enumerate(grads)]
-        # what came back may be a saved value or shared: no one may write into it
+        # the result may be a saved value or shared, so it must not be written
         return [None if g is None else device_of(g.array).share(g.array) for g in checked]
 
     def backward_graph(self, node, dy):
-        """Gradients with a graph; what cannot be differentiated again carries an error node."""
+        """Gradients with a graph; those that cannot be differentiated carry an error node."""
         saved = []
         for value, (kind, k) in zip(node.kept, self.roles, strict=True):
             if value is None:
@@ -135,7 +135,7 @@ class FunctionPlan:
         return dys
 
     def _missing(self, shape, dtype, known):
-        """Zeros on the device of the gradients that came."""
+        """Zeros on the device of `known`, a gradient of another output."""
         device = device_of(known if isinstance(known, Array) else known.array)
         zeros = device.empty(shape, dtype)
         device.fill(zeros, 0.0)
@@ -145,7 +145,7 @@ class FunctionPlan:
         return seams.effects.function_backward(self, dys, saved)
 
     def called(self, dys, saved):
-        """What backward returns, as a tuple of one gradient an argument."""
+        """The result of backward as a tuple with one gradient per argument."""
         ctx = self.ctx
         entrusted()
         object.__setattr__(ctx, "_saved", saved)
@@ -156,7 +156,7 @@ class FunctionPlan:
         grads = grads if isinstance(grads, tuple) else (grads,)
         if len(grads) != len(self.wanted):
             raise GradientError(
-                f"{self.name}.backward: wanted {len(self.wanted)} gradients, one an argument of "
+                f"{self.name}.backward: wanted {len(self.wanted)} gradients, one per argument of "
                 "forward",
                 f"{len(grads)}",
                 "return None for arguments that take none",
@@ -197,7 +197,7 @@ class FunctionPlan:
 
 
 class ErrorPlan:
-    """A node that cannot be differentiated: says why."""
+    """The plan of a node that cannot be differentiated; backward raises the reason."""
 
     input_names = saved_names = ()
 
@@ -212,12 +212,12 @@ class ErrorPlan:
 
 
 def poisoned(array: Array, message, fix, edges):
-    """A Variable whose gradient raises; edges: what it depends on in ways that are not known."""
+    """A Variable whose backward raises; edges: what it may depend on."""
     return Variable(array, Node(ErrorPlan(message, fix), edges), True)
 
 
 def _makers(dy):
-    """The edges of an upstream gradient, or of the several in a Pack."""
+    """The edges of an upstream gradient, or of all gradients in a Pack."""
     if isinstance(dy, Pack):
         return [edge for part in dy.parts.values() for g in part for edge in _makers(g)]
     return [dy.node or dy] if dy.requires_grad else []

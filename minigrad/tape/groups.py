@@ -1,8 +1,8 @@
 """ParameterGroup: one flat gradient buffer for many parameters.
 
 Each parameter's `.grad` is a view of the buffer, so clipping and all-reduce touch memory once. The
-parameters themselves keep Storages of their own: a write to one is no write to another. A parameter
-belongs to at most one group, made by the first manager or optimizer that sees it.
+parameters keep separate Storages: a write to one changes no other's version. A parameter belongs to
+at most one group, made by the first manager or optimizer that receives the parameter.
 """
 
 import weakref
@@ -23,7 +23,7 @@ ALIGN = 16  # elements: every slice starts on a cache line of float32
 class ParameterGroup:
     """Parameters of one dtype on one device, and the flat buffer of their gradients.
 
-    A parameter is reached if its `.grad` is not None; the slice of one that is not is undefined.
+    A parameter is reached if its `.grad` is not None; the slice of any other is undefined.
     """
 
     def __init__(self, parameters):
@@ -40,7 +40,7 @@ class ParameterGroup:
 
     @uninterrupted
     def add(self, parameters):
-        """Grows the group: a new buffer, to which the gradients move and `.grad` is bound anew."""
+        """Grows the group: allocates a new buffer, moves the gradients and rebinds `.grad`."""
         old = [(p, p._grad) for p in self.parameters]
         members = [*self.parameters, *parameters]
         device = device_of(members[0].array)
@@ -63,7 +63,7 @@ class ParameterGroup:
 
     @uninterrupted
     def leave(self):
-        """Shrinks to the members that still point here; see `regroup`."""
+        """Shrinks to the members that still refer to this group; see `regroup`."""
         kept = [p for p in self.parameters if p.group is not None and p.group[0] is self]
         self._members = [weakref.ref(p) for p in kept]
         if kept:
@@ -71,9 +71,9 @@ class ParameterGroup:
 
     @uninterrupted
     def destination(self, parameter):
-        """The slice where this pass may write a gradient at once; None if it has to accumulate.
+        """The slice into which this pass may write a gradient directly; None if it accumulates.
 
-        A slice is handed out once a pass: what arrives second is added elsewhere.
+        A pass receives each slice once: a second gradient needs memory of its own to be added.
         """
         index = parameter.group[1]
         claim, running = self._claims.get(index), state.backward_pass
@@ -90,7 +90,7 @@ class ParameterGroup:
         return view
 
     def store(self, parameter, gradient):
-        """Stores a gradient Array, or adds it to the one there."""
+        """Stores a gradient Array, or adds it to the existing gradient."""
         view, grad = self.slices[parameter.group[1]]
         device = device_of(view)
         if parameter._grad is None:
@@ -135,9 +135,9 @@ def join(parameters, group_of=None):
 
 @uninterrupted
 def regroup(parameters):
-    """Moves parameters whose dtype or device has changed out of their groups, into new ones.
+    """Moves parameters whose dtype or device has changed from their groups to new ones.
 
-    Their `.grad` must be None. Those who had no group get none.
+    Their `.grad` must be None. Parameters without a group stay without one.
     """
     moved = [p for p in parameters if p.group is not None]
     left = {id(p.group[0]): p.group[0] for p in moved}

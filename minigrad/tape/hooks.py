@@ -1,4 +1,4 @@
-"""Functions that a Variable calls on its gradient, and the handles that remove them."""
+"""Hooks that backward calls on the gradient of a Variable, and handles to remove them."""
 
 from minigrad.errors import ArgumentTypeError, GradientError
 from minigrad.memory.interrupts import uninterrupted
@@ -6,14 +6,14 @@ from minigrad.tape.writes import hooked
 
 
 class Handle:
-    """Removes a hook: `handle.remove()`. is_lasting: of a Module or a leaf, not of one graph."""
+    """Removes a hook: `handle.remove()`. is_lasting: on a Module or a leaf, not on one graph."""
 
     def __init__(self, hooks, key, is_lasting=True):
         self._hooks, self._key, self._is_lasting = hooks, key, is_lasting
 
     @uninterrupted
     def remove(self):
-        """Takes the hook away; doing so twice is fine."""
+        """Removes the hook; a second call does nothing."""
         if self._hooks.pop(self._key, None) is not None and self._is_lasting:
             hooked()
 
@@ -31,7 +31,7 @@ def _callable(name, hook):
 
 
 def register_hook(x, hook):
-    """Calls hook(grad) when this gradient is complete, before it moves on; returns a handle.
+    """Calls hook(grad) when this gradient is complete, before it is used; returns a handle.
 
     A hook that returns a Variable of the same shape replaces the gradient. Hooks run in order.
     """
@@ -49,7 +49,7 @@ def register_hook(x, hook):
 
 
 def register_post_accumulate_hook(x, hook):
-    """Calls hook(leaf) after its `.grad` was updated; returns a handle with `.remove()`."""
+    """Calls hook(leaf) after each update of the leaf's `.grad`; returns a handle."""
     _callable("register_post_accumulate_hook", hook)
     if x.node is not None or not x.requires_grad:
         raise GradientError(

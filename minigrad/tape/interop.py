@@ -1,4 +1,4 @@
-"""Variables among Python, NumPy and the libraries that speak DLPack."""
+"""Variables in Python, NumPy and the libraries that support DLPack."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from minigrad.seams import seams
 from minigrad.tape.modes import state
 from minigrad.tape.node import user_place
 
-REFLECTED = {  # {NumPy's name of an operator: what `array operator x` is}
+REFLECTED = {  # {NumPy's name of an operator: the method of x for `array operator x`}
     "add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__",
     "power": "__rpow__", "matmul": "__rmatmul__", "less": "__gt__", "less_equal": "__ge__",
     "greater": "__lt__", "greater_equal": "__le__", "equal": "__eq__", "not_equal": "__ne__",
@@ -28,13 +28,13 @@ REFLECTED = {  # {NumPy's name of an operator: what `array operator x` is}
 
 
 def numpy(x, writable=False):
-    """A NumPy view, read-only so that no write goes unseen. It keeps the memory alive.
+    """A NumPy view, read-only so that no write goes unnoticed. The view keeps the memory alive.
 
-    Of a Variable on the CPU; another device's is copied there first: x.to("cpu").numpy().
+    Works on the CPU; copy from other devices first: x.to("cpu").numpy().
 
     Args:
-        writable: allow writes through the view. Counts as one write now; autograd then copies
-            this Variable's values whenever it saves them, as it cannot see the later ones.
+        writable: allow writes through the view. This counts as one write now. Autograd cannot see
+            later writes, so from now on it copies this Variable's values whenever it saves them.
     """
     writable = flag("numpy", "writable", writable)
     leave_graph(x)
@@ -59,14 +59,14 @@ def numpy(x, writable=False):
 
 
 def leave_graph(x):
-    """Before the elements of a Variable are seen outside the graph."""
+    """Prepares a read of a Variable's elements outside the graph."""
     seams.effects.read(x.array)
     if state.context is not None and x._requires_grad:
         state.context.has_left_graph = True
 
 
 def as_ndarray(x, dtype=None, copy=None):
-    """The values, for NumPy; of what requires no gradient."""
+    """The values as a NumPy array; raises if the Variable requires gradients."""
     if x._requires_grad:
         raise GradientError(
             "NumPy cannot carry a graph: this Variable requires gradients",
@@ -86,7 +86,7 @@ def as_ndarray(x, dtype=None, copy=None):
 
 
 def array_ufunc(x, ufunc, method, *inputs, **more):
-    """`array + x` is x's reflected operator; functions of NumPy know no graph: they raise."""
+    """`array + x` calls x's reflected operator; other ufuncs of NumPy raise: they keep no graph."""
     name, is_call = ufunc.__name__, method == "__call__" and not more
     reflected = REFLECTED.get(name) if is_call and len(inputs) == 2 else None
     if reflected and inputs[1] is x:
@@ -105,14 +105,14 @@ def array_ufunc(x, ufunc, method, *inputs, **more):
 
 
 def array_function(x, function, types, args, kwargs):
-    """NumPy's functions act on the values of Variables outside the graph, and refuse others."""
+    """Runs a function of NumPy on the values; raises if a Variable requires gradients."""
     name = function.__name__
     named = {k: _plain(name, v) for k, v in kwargs.items()}
     return function(*[_plain(name, x) for x in args], **named)
 
 
 def dlpack(x, **kwargs):
-    """A DLPack capsule over the memory, which others may write to."""
+    """A DLPack capsule of the memory, through which other libraries may write."""
     if x._requires_grad:
         raise GradientError(
             "DLPack cannot carry a graph: this Variable requires gradients",
@@ -133,7 +133,7 @@ def dlpack_device(x):
 
 
 def cuda_array_interface(x):
-    """How other libraries find memory of a GPU."""
+    """The dict by which other libraries find memory on a GPU."""
     device = device_named(x.array.device)
     export = getattr(device, "cuda_array_interface", None)
     if export is None:
@@ -162,7 +162,7 @@ def as_float(x):
 
 
 def as_int(x):
-    """The only element, towards 0."""
+    """The only element, rounded towards 0."""
     return int(x.item())
 
 
@@ -192,7 +192,7 @@ def length(x):
 
 
 def formatted(x, form):
-    """The only element in a format."""
+    """The only element as text, in a format."""
     if not form:
         return str(x)
     if x.size != 1:
@@ -225,19 +225,19 @@ def deep_copy(x, memo):
 
 def shallow_copy(x):
     """x.clone()."""
-    return x.clone()  # matplotlib copies what it is given to plot
+    return x.clone()  # matplotlib copies the data that it plots
 
 
 def refuse_pickle(x, protocol):
     """Raises: memory of the engine cannot be pickled."""
     raise ArgumentTypeError(
         f"pickle: a {type(x).__name__} holds memory of the engine",
-        fix="pickle or np.save x.detach().numpy(), and make it anew with mg.variable",
+        fix="pickle or np.save x.detach().numpy(), and restore it with mg.variable",
     )
 
 
 def _plain(name, x):
-    """An argument of NumPy's function `name`, with arrays in the place of Variables."""
+    """An argument of NumPy's function `name`, with arrays instead of Variables."""
     if hasattr(type(x), "requires_grad"):
         if x._requires_grad:
             raise GradientError(

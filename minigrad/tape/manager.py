@@ -1,4 +1,4 @@
-"""GradManager: who is differentiated, and from when to when (after MegEngine's)."""
+"""GradManager: which parameters are differentiated, and when (after MegEngine's)."""
 
 import weakref
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ from minigrad.tape.writes import written
 
 
 class Span:
-    """The nodes made between record and release: held weakly, dropped together."""
+    """The nodes made between record and release: held weakly, freed together."""
 
     __slots__ = ("_nodes",)
 
@@ -34,7 +34,7 @@ class Span:
         self._nodes = []
 
     def add(self, node):
-        """Notes a node of this span."""
+        """Adds a node to this span."""
         self._nodes.append(weakref.ref(node))
 
     def holds(self, node):
@@ -42,7 +42,7 @@ class Span:
         return any(ref() is node for ref in reversed(self._nodes))
 
     def drop(self):
-        """Frees what is still saved."""
+        """Frees the values that its nodes still keep."""
         for ref in self._nodes:
             node = ref()
             if node is not None and node.kept is not None:
@@ -53,14 +53,14 @@ class Span:
 class GradManager:
     """Differentiates losses made while it records, for the parameters attached to it.
 
-    Gradients accumulate in `.grad` until somebody zeroes them. Spans of managers may nest;
-    what an inner one computes counts for the outer as well.
+    Gradients accumulate in `.grad` until they are zeroed. Spans of managers may nest; operations in
+    an inner span belong to the outer span as well.
 
     Args:
-        parameters: attached at once.
-        callbacks: as in `attach`.
+        parameters: passed to `attach`.
+        callbacks: passed to `attach`.
         keep_empty_grad: whether attached parameters that a loss does not reach get zeros (True) or
-            keep None. An optimizer skips None, but moves on zeros if it has momentum.
+            keep None. An optimizer skips None; with momentum it moves parameters that have zeros.
 
     >>> import minigrad as mg
     >>> w = mg.variable([3.0])
@@ -99,13 +99,13 @@ class GradManager:
     def attach(self, parameters, callbacks=()):
         """Adds leaves to differentiate, from the next operation on. Returns the manager.
 
-        Plain leaves start to require gradients; a frozen Parameter stays so and is skipped.
+        Plain leaves start to require gradients; a frozen Parameter stays frozen and is skipped.
 
         Args:
             parameters: a Variable or several.
-            callbacks: functions (parameter, grad) -> grad or None, run once a backward per reached
-                parameter on this pass's gradient alone, before it is added to `.grad`. One with the
-                attribute `whole_group = True` is called once a group: (group, flat).
+            callbacks: functions (parameter, grad) -> grad or None. Each backward calls them for
+                every reached parameter with the gradient of this pass, before adding it to `.grad`.
+                A callback with `whole_group = True` is called once per group: (group, flat).
         """
         parameters = [parameters] if isinstance(parameters, Variable) else parameters
         callbacks = [callbacks] if callable(callbacks) else callbacks
@@ -144,7 +144,7 @@ class GradManager:
 
     @uninterrupted
     def record(self):
-        """Begins a span; `with gm:` does so and ends it. Returns the manager."""
+        """Begins a span; `with gm:` begins one and ends it. Returns the manager."""
         if self._span is not None:
             raise GradientError("this GradManager is recording already", fix="release() it first")
         self._span = Span()
@@ -154,7 +154,7 @@ class GradManager:
 
     @uninterrupted
     def release(self):
-        """Ends the span and drops what it saved: a later backward raises GraphFreedError.
+        """Ends the span and frees its saved values: a later backward raises GraphFreedError.
 
         `.grad` stays.
         """
@@ -214,7 +214,7 @@ class GradManager:
         commit(self._called_back(wanted), [d.array.storage for d in dys])
 
     def _called_back(self, found):
-        """The gradients after the callbacks of their parameters and groups."""
+        """The gradients after the callbacks of parameters and groups."""
         whole = []
         for p in list(found):
             for callback in self._attached[id(p)][1]:
@@ -262,7 +262,7 @@ class GradManager:
 
 
 def _replaced(result, g, p):
-    """What a callback returned, checked, or the gradient that it was given."""
+    """The checked result of a callback; g if the result is None."""
     if result is None:
         return g
     if not isinstance(result, Variable):

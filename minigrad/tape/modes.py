@@ -1,8 +1,8 @@
-"""Modes of a thread: recording or not, inference, and who watches.
+"""Modes of a thread: recording, inference, and observers.
 
-Everything an operation must know is one number, `state.path`, read once per op: RECORD and NO_GRAD
-take the short way, SLOW means that something has to see every op (a span, a timeline, a debugger,
-a seam).
+An operation reads all modes from one number, `state.path`: RECORD and NO_GRAD take the fast path,
+SPAN also adds the node to the open spans, SLOW means that inference or an observer (a timeline,
+a debugger, a seam) has to see every op.
 """
 
 import functools
@@ -22,17 +22,17 @@ class State(threading.local):
     recording = True
     is_inference = False
     watchers = 0
-    running: tuple[Any, Any] = ("", "")  # name and line of the op that runs, while somebody watches
-    spans: tuple[Any, ...] = ()  # GradManager spans that record, innermost last
+    running: tuple[Any, Any] = ("", "")  # name and line of the running op, while observed
+    spans: tuple[Any, ...] = ()  # open spans of GradManagers, innermost last
     # called with (node, dy, gradients, seconds) after each node of a backward pass
     observers: tuple[Any, ...] = ()
     # called with (op name, output Variable, inputs) after each op
     op_observers: tuple[Any, ...] = ()
-    backward_pass: Any = None  # the backward pass that runs
+    backward_pass: Any = None  # the running backward pass
     # the Context of the custom Function whose backward builds a graph right now
     context: Any = None
-    saving_copies = 0  # blocks of memory.copy_on_saved_write that are open
-    # what notes what custom Functions return: a compiled step, of a call that runs as usual
+    saving_copies = 0  # number of open blocks of memory.copy_on_saved_write
+    # collects the calls of custom Functions while a compiled step runs eagerly
     notes: Any = None
 
     def update(self):
@@ -49,20 +49,20 @@ state = State()
 
 
 def note(node):
-    """Tells the spans of this thread about a new node."""
+    """Adds a new node to the open spans of this thread."""
     for span in state.spans:
         span.add(node)
 
 
 @uninterrupted
 def watch(delta):
-    """Counts those who must see every op of this thread."""
+    """Adds to the number of observers that must see every op of this thread."""
     state.watchers += delta
     state.update()
 
 
 class Mode:
-    """A mode as a `with` block or a decorator, of generators too; restores what was before."""
+    """A mode as a `with` block or a decorator (also of generators); restores the previous mode."""
 
     def _set(self):
         raise NotImplementedError
@@ -117,7 +117,7 @@ class Mode:
 
 
 class no_grad(Mode):
-    """Nothing is recorded inside: results do not require gradients. Of this thread only.
+    """Records nothing inside: results do not require gradients. Affects this thread only.
 
     >>> import minigrad as mg
     >>> w = mg.variable([2.0], requires_grad=True)
@@ -131,14 +131,14 @@ class no_grad(Mode):
 
 
 class enable_grad(Mode):
-    """Records inside, also within `no_grad`."""
+    """Records operations inside, even within `no_grad`."""
 
     def _set(self):
         state.recording, state.is_inference = True, False
 
 
 class inference(Mode):
-    """As `no_grad`, and results raise if a recorded op uses them later: for evaluation only."""
+    """Like `no_grad`, but a recorded op that later uses a result raises: for evaluation only."""
 
     def _set(self):
         state.recording, state.is_inference = False, True

@@ -1,8 +1,8 @@
 """Node: one operation of the graph.
 
-Outputs own the graph: a Variable holds its node, a node holds edges towards its inputs and the
-Arrays it saved, never a Variable that an op made. So dropping the output frees everything behind
-it, at once and without the garbage collector.
+Outputs own the graph: a Variable holds its node, and a node holds edges to its inputs and the
+Arrays that it saved, but never a Variable that an op made. Dropping the output therefore frees the
+whole graph behind it at once, without the garbage collector.
 """
 
 import gc
@@ -16,7 +16,7 @@ next_serial = itertools.count(1).__next__
 
 
 class _Ours(dict):
-    """Filename -> whether it is minigrad's: remembered, since every op asks."""
+    """Filename -> whether the file belongs to minigrad; a cache, because every op looks it up."""
 
     def __missing__(self, filename):
         found = self[filename] = is_ours(filename)
@@ -27,9 +27,9 @@ OURS = _Ours()
 
 
 def user_place():
-    """(code, instruction) of the user's call: decoded to a line only when somebody asks.
+    """(code, instruction) of the user's call; `place_line` decodes it to a line on request.
 
-    The frame itself is never kept: it would keep every local variable alive.
+    The frame itself is not kept, because it would keep every local variable alive.
     """
     frame = sys._getframe(1)
     while OURS[frame.f_code.co_filename] and frame.f_back is not None:
@@ -51,11 +51,11 @@ def place_line(place):
 class Node:
     """One recorded operation.
 
-    plan: how its gradients are computed (it names the op); edges: per input the Node that made it,
-    the leaf Variable, or None if it needs no gradient; kept: what it saved (None once freed), with
-    the versions at that time; wanted: per input the (shape, dtype) its gradient must have, or None
-    if all are as the output's; attributes: the call's other arguments; serial: greater than its
-    inputs'.
+    plan: computes the gradients and names the op; edges: for each input the Node that made it, the
+    leaf Variable, or None if the input needs no gradient; kept: the saved values (None once freed);
+    versions: their versions when saved; wanted: for each input the (shape, dtype) of its gradient,
+    or None if all equal the output's; attributes: the call's other arguments; serial: greater than
+    the serials of the inputs.
     """
 
     __slots__ = (
@@ -85,19 +85,19 @@ class Node:
 
     @property
     def inputs(self):
-        """Per input the Node that made it, the leaf Variable, or None."""
+        """For each input the Node that made it, the leaf Variable, or None."""
         return self.edges
 
     @property
     def saved(self):
-        """What was saved for backward, by name; empty once freed."""
+        """The values saved for backward, by name; empty once freed."""
         return (
             {} if self.kept is None else dict(zip(self.plan.saved_names, self.kept, strict=False))
         )
 
     @property
     def is_freed(self):
-        """Whether backward has used it up."""
+        """Whether the saved values have been dropped."""
         return self.kept is None
 
     @property
@@ -106,7 +106,7 @@ class Node:
         return place_line((self.code, self.instruction))
 
     def edge_of(self, name):
-        """The edge of an input by its name in the op's signature, or None."""
+        """The edge of the input with this name in the op's signature, or None."""
         names = self.plan.input_names
         return self.edges[names.index(name)] if name in names else None
 
@@ -124,14 +124,14 @@ class Node:
 
 
 def live_nodes():
-    """The nodes that are alive, oldest first. Walks all objects: not for every step."""
+    """The live nodes, oldest first. Slow: walks all objects of the process."""
     found = [o for o in gc.get_objects() if type(o) is Node]
     found.sort(key=lambda n: n.serial)
     return found
 
 
 def saved_bytes(nodes):
-    """Bytes of the values that nodes saved, each Storage counted once."""
+    """Bytes of the values saved by nodes, each Storage counted once."""
     seen, total = set(), 0
     for node in nodes:
         for a in node.kept or ():

@@ -1,4 +1,4 @@
-"""What the graph tells the memory: which op runs, which nodes live, who holds a buffer."""
+"""What the memory monitor learns from the graph: running op, live nodes, holders of a buffer."""
 
 import gc
 
@@ -11,7 +11,7 @@ from minigrad.tape.variable import Variable
 
 
 def run_as(name, function, /, *args, **kwargs):
-    """Runs a function that makes or writes Variables, known by a name to those who watch."""
+    """Runs a function that makes or writes Variables; observers see it under a name."""
     before = modes.state.running
     modes.state.running = (name, user_place())
     try:
@@ -21,12 +21,12 @@ def run_as(name, function, /, *args, **kwargs):
 
 
 def check_as(name, function, /, *args):
-    """Runs a check of elements; while a step is traced it is an instruction, known by a name."""
+    """Runs a check of elements; while a step is traced, records it as an instruction `name`."""
     return run_as(name, function, *args) if seams.effects.is_tracing else function(*args)
 
 
 class GraphProbe(Probe):
-    """Answers for the graph of all threads, and for the running op of this one."""
+    """Reports on the graph of all threads and on the running op of this thread."""
 
     def running_op(self):
         """(name of the running op, user's line)."""
@@ -34,11 +34,11 @@ class GraphProbe(Probe):
         return name, place_line(place) if place else ""
 
     def live_nodes(self):
-        """The nodes that live, oldest first."""
+        """The live nodes, oldest first."""
         return live_nodes()
 
     def saved_bytes(self, nodes):
-        """Bytes of the values that nodes saved, each Storage counted once."""
+        """Bytes of the values saved by nodes, each Storage counted once."""
         return saved_bytes(nodes)
 
     def describe_nodes(self, nodes):
@@ -69,21 +69,21 @@ class GraphProbe(Probe):
         ]
 
     def start_device(self, device):
-        """Makes the pool of a device that was not used yet."""
+        """Makes the pool of a device that has not been used yet."""
         device_named(device)
 
     def watch(self, delta):
-        """Counts those who want every op to be announced to `running_op`."""
+        """Adds to the number of observers for which `running_op` must know every op."""
         modes.watch(delta)
 
     def save_copies(self, delta):
-        """Counts those who want saved values to survive in-place writes."""
+        """Adds to the number of blocks in which saved values survive in-place writes."""
         modes.state.saving_copies += delta
         modes.watch(delta)
 
 
 def _variable(x):
-    """A Variable by its name, or by the op that made it."""
+    """Describes a Variable and the op that made it."""
     made = f", result of {x.node.op}, {x.node.line}" if x.node is not None else ""
     return x.describe() + made
 

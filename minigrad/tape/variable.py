@@ -25,13 +25,13 @@ from minigrad.tape import interop
 from minigrad.tape.modes import state
 from minigrad.tape.node import place_line
 
-FUNCTIONS: set = set()  # of minigrad, not all of them methods: their names, from the table of ops
+FUNCTIONS: set = set()  # names of the ops in minigrad's table; not all are methods
 
 
 class Variable(Flows):
     """A value that flows through operations and remembers how it was made.
 
-    Made by `mg.variable(data)`, by operations and by `mg.zeros` and friends; not called directly.
+    Made by `mg.variable(data)`, by `mg.zeros` and the like, and by operations; not called directly.
     """
 
     __slots__ = (
@@ -50,14 +50,14 @@ class Variable(Flows):
     def __init__(self, array, node=None, requires_grad=False, name=None):
         if not isinstance(array, Array):
             raise ArgumentTypeError(
-                "Variable: is not called with data", type(array).__name__, "mg.variable(data)"
+                "Variable: cannot be called with data", type(array).__name__, "mg.variable(data)"
             )
         self.array, self.node, self._requires_grad = array, node, requires_grad
         self._grad = self.group = self.hooks = self.post_hooks = None
         self.name = name
 
     def __getattr__(self, attribute: str) -> Any:
-        # ops make Variables without setting what is None at first: fewer stores an op
+        # ops leave unset the attributes that start as None: fewer stores per op
         if attribute in ("_grad", "group", "hooks", "name", "post_hooks"):
             return None
         hint = None
@@ -88,7 +88,7 @@ class Variable(Flows):
         def __getitem__(self, index: Any) -> Any: ...
         def __setitem__(self, index: Any, value: Any) -> None: ...
 
-    # what Python, NumPy and other libraries ask for
+    # protocols of Python, NumPy and other libraries
     numpy, item, tolist = interop.numpy, interop.item, interop.tolist
     __array_priority__ = 1000
     __array__ = interop.as_ndarray
@@ -114,12 +114,12 @@ class Variable(Flows):
     strides = property(lambda self: self.array.strides, doc="Steps along the axes, in elements.")
     nbytes = property(lambda self: self.array.nbytes, doc="Bytes of the elements.")
     version = property(
-        lambda self: self.array.version, doc="How often the Storage was written in place."
+        lambda self: self.array.version, doc="How many in-place writes the Storage has had."
     )
     refcount = property(
         lambda self: self.array.buffer.owners, doc="How many Storages share the Buffer (clones)."
     )
-    is_leaf = property(lambda self: self.node is None, doc="Whether no recorded op made it.")
+    is_leaf = property(lambda self: self.node is None, doc="Whether no recorded op computed it.")
 
     @property
     def device(self):
@@ -133,7 +133,7 @@ class Variable(Flows):
 
     @property
     def requires_grad(self):
-        """Whether backward computes a gradient for it. Can be set on leaves."""
+        """Whether backward computes a gradient for this Variable. Can be set on leaves."""
         return self._requires_grad
 
     @requires_grad.setter
@@ -164,7 +164,7 @@ class Variable(Flows):
 
     @property
     def grad(self):
-        """The accumulated gradient of a leaf, or None. Assigning checks and copies in."""
+        """The accumulated gradient of a leaf, or None. Assignment checks and copies a value."""
         seams.effects.grad(self)
         return self._grad
 
@@ -190,7 +190,7 @@ class Variable(Flows):
         self._grad = Variable(device_of(value.array).convert(value.array, value.dtype))
 
     def detach(self):
-        """The same Storage and version counter, outside the graph: never requires gradients."""
+        """A Variable of the same Storage and version counter that requires no gradient."""
         return Variable(self.array)
 
     # -- gradients -----------------------------------------------------------------------------
@@ -199,7 +199,7 @@ class Variable(Flows):
     register_post_accumulate_hook = gradient_hooks.register_post_accumulate_hook
 
     def write_check(self, what):
-        """Raises InPlaceError if writing in place now would falsify or escape autograd."""
+        """Raises InPlaceError if autograd could not record an in-place write now."""
         if state.recording and self._requires_grad and self.node is None:
             raise InPlaceError(
                 f"{what}: in-place writes to a leaf that requires gradients cannot be recorded",
@@ -235,5 +235,5 @@ class Variable(Flows):
 
 
 def written_line(array: Array):
-    """The user's line that last wrote to a Storage in place, or an empty string."""
+    """The user's line that last wrote in place to the array's Storage, or an empty string."""
     return place_line(getattr(array.storage, "written_at", None))

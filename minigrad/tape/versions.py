@@ -1,4 +1,4 @@
-"""Whether what a node saved is as it was, and what code that is not the engine's is given of it."""
+"""Checks that saved values are unchanged, and protects gradients from writes of user code."""
 
 from minigrad.array.array import Array
 from minigrad.devices.backend import device_of
@@ -9,7 +9,7 @@ from minigrad.tape.variable import Variable, written_line
 
 
 def check(node):
-    """Raises if a node's saved values are gone or were written to."""
+    """Raises if a node's saved values were freed or written to."""
     kept = node.kept
     if kept is None:
         raise GraphFreedError(
@@ -26,7 +26,7 @@ def check(node):
 
 
 def raise_modified(node, value, version):
-    """The error of a saved value that was written to."""
+    """Raises the error for a saved value that was written to."""
     names = [n for n, k in zip(node.plan.saved_names, node.kept, strict=False) if k is value]
     edge = node.edge_of(names[0]) if names else None
     name = getattr(edge, "name", None) or (names[0] if names else "?")
@@ -40,9 +40,9 @@ def raise_modified(node, value, version):
 
 
 def entrusted():
-    """Notes that code runs which is not the engine's: it may write to what nodes have saved.
+    """Notes that user code runs, which may write to saved values.
 
-    From then on, the backward pass that runs checks each node once more, when its turn comes.
+    From then on, the running backward pass checks each node again when it reaches the node.
     """
     running = state.backward_pass
     if running is not None:
@@ -50,21 +50,21 @@ def entrusted():
 
 
 def lent(g):
-    """A gradient (an Array or a Variable) for such code, which may write to it.
+    """A gradient (an Array or a Variable) for user code, which may write to it.
 
-    Other edges may have the same gradient: a write makes a copy, and only who wrote sees it.
+    Other edges may share the gradient, so a write makes a copy that only user code sees.
     """
     if type(g) is Array:
         return Variable(device_of(g).share(g))
     if isinstance(g, Array):
         return Variable(_twin(g))
     if g.node is None and g._requires_grad:
-        return g  # a leaf, known by its Variable: a write to it that is recorded raises
+        return g  # a leaf, identified by its Variable: a recorded write to it raises
     return Variable(_twin(g.array), g.node, g._requires_grad)
 
 
 def _twin(array):
-    """The same values, copied at the first write to either."""
+    """An Array with the same values, copied at the first write to either."""
     base, device = array.storage, device_of(array)
     if array is base:
         return device.share(array)
@@ -74,9 +74,9 @@ def _twin(array):
 
 
 def given_back(x, given, g):
-    """The gradient that goes on: of x, which such code made of `given`, which was lent of g.
+    """The gradient with which the pass continues: user code got `given`, lent from g; returned x.
 
-    Whoever keeps x may write to it later, so that what goes on is a twin.
+    User code may keep x and write to it later, so the pass continues with a twin of x.
     """
     if x is given and not x.array.version and (isinstance(g, Array) or x.node is g.node):
         return g

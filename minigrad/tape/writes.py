@@ -1,4 +1,4 @@
-"""Attributes that compiled steps rely on: every write is counted, and refused inside a step."""
+"""Attributes that compiled steps rely on: writes are counted, and refused inside a step."""
 
 import weakref
 
@@ -7,14 +7,14 @@ from minigrad.seams import seams
 
 
 class Writes:
-    """What has been set in this process, as far as compiled steps ask.
+    """Counts the writes in this process that compiled steps have to notice.
 
-    count: moves whenever an attribute of a Module, Parameter, Optimizer or manager is set, or a
-    hook of a Module or leaf. lasting: does not move where `training` of a Module is switched, which
-    goes to and fro; switched: ids of the Modules that were so switched an odd number of times.
+    count: increases when an attribute of a Module, Parameter, Optimizer or manager is set, or a
+    hook of a Module or leaf. lasting: the same without switches of a Module's `training`, which
+    alternates; switched: ids of the Modules whose `training` was switched an odd number of times.
 
-    A number in an attribute of a Module that gets another value counts once: from then on compiled
-    steps read it at each run.
+    A Module's number attribute counts only at its first change: from then on compiled steps read it
+    at each run.
     """
 
     __slots__ = ("_numbers", "count", "lasting", "switched")
@@ -25,13 +25,13 @@ class Writes:
 
     @uninterrupted
     def note(self):
-        """One more change that nothing takes back."""
+        """Counts a change that cannot be reversed."""
         self.lasting += 1
-        self.count += 1  # last: who sees the new number sees the new state
+        self.count += 1  # last: a thread that sees the new count also sees the new state
 
     @uninterrupted
     def switch(self, module):
-        """`training` of a Module gets its other value."""
+        """Counts a switch of `training` of a Module."""
         if id(module) in self.switched:
             self.switched.discard(id(module))
         else:
@@ -39,7 +39,7 @@ class Writes:
         self.count += 1
 
     def renumber(self, module, name):
-        """A number in an attribute gets another value, of the same type."""
+        """Notes that a number attribute gets another value of the same type."""
         key = id(module), name
         known = self._numbers.get(key)
         if known is None or known() is not module:
@@ -47,12 +47,12 @@ class Writes:
             self.note()
 
     def numbers(self):
-        """(Module, attribute) of each number that has been set anew."""
+        """(Module, attribute) of each number that has changed."""
         found = [(known(), name) for (_, name), known in list(self._numbers.items())]
         return [(module, name) for module, name in found if module is not None]
 
     def state(self):
-        """Equal to an earlier one if all attributes are as they were then."""
+        """A value that equals an earlier one if all attributes are the same as then."""
         return self.lasting, frozenset(self.switched)
 
 
@@ -60,13 +60,13 @@ writes = Writes()
 
 
 def written(owner, what, is_switch=False, number=None):
-    """Notes a write, before it is done. what: as "Linear.scale = ...", for the error.
+    """Notes a write before it happens. what: text for the error, such as "Linear.scale = ...".
 
-    While a step is traced, only objects that the step itself makes may be written: nobody else
-    relies on them, so that they do not count.
+    While a step is traced, it may write only to objects that it has made itself. Nothing else
+    relies on them, so these writes do not count.
 
-    is_switch: whether it only gives `training` of a Module its other value. number: the attribute,
-    if a number there only gets another value.
+    is_switch: whether the write only switches `training` of a Module. number: the attribute, if the
+    write only changes a number there.
     """
     if seams.effects.write(owner, what):
         return
@@ -79,9 +79,9 @@ def written(owner, what, is_switch=False, number=None):
 
 
 def hooked():
-    """Notes that a hook of a Module or a leaf was set or taken away.
+    """Notes that a hook of a Module or a leaf was set or removed.
 
-    A step that is traced may do so: what its hooks do is a part of its program.
+    A traced step may do this: the effects of its hooks are part of its program.
     """
     if not seams.effects.is_tracing:
         writes.note()

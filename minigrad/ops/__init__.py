@@ -1,1 +1,1 @@
-"""One class per operation; operators and public functions are installed from them."""
+"""One class per operation; `table.py` makes operators and public functions of the classes."""

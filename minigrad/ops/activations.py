@@ -10,7 +10,7 @@ SQRT_HALF = 0.7071067811865476
 
 
 class Relu(Elementwise):
-    """max(x, 0); NaN stays NaN.  (...) -> (...).  Its derivative at 0 is 0 here, at NaN 1."""
+    """max(x, 0); NaN stays NaN.  (...) -> (...).  The derivative is 0 at 0, and 1 at NaN."""
 
     samples = SHAPES
     takes_bool = False
@@ -23,7 +23,7 @@ class Relu(Elementwise):
 
 
 class LeakyRelu(Elementwise):
-    """x above 0, slope * x below.  (...) -> (...).  Its derivative at 0 is slope."""
+    """x above 0, slope * x below.  (...) -> (...).  The derivative at 0 is slope."""
 
     samples = SHAPES
     numbers = (0.1,)
@@ -39,7 +39,7 @@ class LeakyRelu(Elementwise):
 class Elu(Elementwise):
     """x above 0, alpha (e^x - 1) below (Clevert et al. 2015).  (...) -> (...).
 
-    Its derivatives at 0 are those from the left.
+    The derivatives at 0 are the left derivatives.
     """
 
     samples = SHAPES

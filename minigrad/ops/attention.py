@@ -1,7 +1,7 @@
-"""Scaled dot-product attention, as one operation that keeps no table of probabilities.
+"""Scaled dot-product attention, as one operation that does not save the probabilities.
 
-Only q, k and v are saved: backward computes the probabilities again, as FlashAttention does (Dao et
-al. 2022). They are as many as the pairs of queries and keys, and would be the largest thing kept.
+There is one probability per pair of query and key, so they would be the largest saved value. Only
+q, k and v are saved; backward recomputes the probabilities, like FlashAttention (Dao et al. 2022).
 """
 
 import functools
@@ -26,7 +26,7 @@ from minigrad.ops.structural_plan import StructuralPlan
 from minigrad.seams import seams
 from minigrad.tape.variable import Variable
 
-FAR = -1e30  # of a score that must not count: its exponential is 0, and no NaN can come of it
+FAR = -1e30  # a masked score: its exponential is 0, and unlike -inf it cannot lead to NaN
 CAUSAL = "causal"
 
 _x, _scale, _other, _p = map(symbol, ("x", "scale", "other", "p"))
@@ -39,16 +39,16 @@ SCORES = Program(["x", "p", "scale"], [_scale * _p * (_x - e.row_sum(_x * _p))])
 
 @functools.lru_cache(maxsize=64)
 def lower_triangle(rows, columns, device):
-    """Which keys each query of a causal attention may see: an Array of bools on a named device."""
-    with seams.effects.paused():  # it stays, so it is made for real
+    """The causal mask, True where a query may see a key: an Array of bools on a named device."""
+    with seams.effects.paused():  # the result is cached, so a trace must not record it
         return device_named(device).from_numpy(np.tri(rows, columns, dtype=bool), bool_)
 
 
 def probabilities(q, k, scale, mask):
     """softmax(scale q k^T) of Arrays, masked: a new Array (..., m, n).
 
-    mask: None, 'causal', or an Array that broadcasts to the scores: bools to look or not, floats to
-    add.
+    mask: None, 'causal', or an Array that broadcasts to the scores: bools that keep or mask a
+    score, or floats to add to it.
     """
     scores = matmul_arrays(q, swapped(k))
     if not scores.size:
@@ -65,7 +65,7 @@ def probabilities(q, k, scale, mask):
 
 
 def weights(q, k, scale, mask):
-    """The probabilities of Variables, by ops that can be differentiated again."""
+    """The probabilities of Variables, by differentiable ops."""
     scores = call("matmul", q, swap_last(k)) * scale
     if isinstance(mask, str):
         mask = lower_triangle(*scores.shape[-2:], scores.device)
@@ -78,7 +78,7 @@ def weights(q, k, scale, mask):
 
 
 def score_gradient(dy, q, k, v, scale, mask):
-    """The gradient of q k^T, by ops that can be differentiated again."""
+    """The gradient of q k^T, by differentiable ops."""
     p = weights(q, k, scale, mask)
     dp = call("matmul", dy, swap_last(v))
     return p * (dp - call("sum", dp * p, -1, True)) * scale
@@ -96,7 +96,7 @@ class AttentionPlan(StructuralPlan):
             results[2] = matmul_arrays(swapped(p), dy)
         if self.mask & 3:
             dp = matmul_arrays(dy, swapped(v))
-            if dp.shape != p.shape:  # v has batch axes that q and k have not
+            if dp.shape != p.shape:  # v has batch axes that q and k lack
                 p = _as_wide(p, dp.shape)
             if dp.size:
                 device_of(dp).rows(SCORES, ("store",), (dp, p, scale), (dp,), dp.shape)
@@ -109,7 +109,7 @@ class AttentionPlan(StructuralPlan):
 
 
 def _as_wide(p, shape):
-    """p broadcast to a shape, in memory of its own."""
+    """A copy of p broadcast to a shape."""
     device = device_of(p)
     out = device.empty(shape, p.dtype)
     device.copy(p, out)
@@ -154,9 +154,9 @@ def scaled_dot_product_attention(q, k, v, mask=None, is_causal=False):
         q: queries.
         k: keys.
         v: values.
-        mask: what broadcasts to (..., m, n). Bool: True where a query may look; one that may look
-            nowhere gets zeros. Float: added to the scores.
-        is_causal: query i sees keys 0 to i only. Not together with a mask.
+        mask: broadcasts to (..., m, n). Bool: True where a query may see a key; a query that sees
+            no key gets zeros. Float: added to the scores.
+        is_causal: query i sees only keys 0 to i. Excludes a mask.
     """
     q, k, v = variables("attention", q, k, v)
     is_causal = flag("scaled_dot_product_attention", "is_causal", is_causal)
@@ -178,7 +178,7 @@ def scaled_dot_product_attention(q, k, v, mask=None, is_causal=False):
     mask = variables("attention", q, mask)[1]
     check_operands("attention", (q, k, v, mask))
     if mask.dtype.is_float:
-        if mask.requires_grad:  # a learned bias: the composition knows its gradient
+        if mask.requires_grad:  # a learned bias: only the composition of ops has its gradient
             scores = call("matmul", q, swap_last(k)) * scale + mask.to(q.dtype)
             return call("matmul", SoftmaxRow.apply(scores), v)
         return Attention.apply(q, k, v, scale, _fitting(mask.to(q.dtype), q, k))
@@ -191,7 +191,7 @@ def scaled_dot_product_attention(q, k, v, mask=None, is_causal=False):
 
 
 def _fitting(mask, q, k) -> Array:
-    """The mask's Array, of a shape that broadcasts to the scores and no further."""
+    """A copy of the mask's Array, after checking that it broadcasts to the shape of the scores."""
     scores = (*np.broadcast_shapes(q.shape[:-2], k.shape[:-2]), q.shape[-2], k.shape[-2])
     try:
         fits = np.broadcast_shapes(mask.shape, scores) == scores
@@ -202,7 +202,7 @@ def _fitting(mask, q, k) -> Array:
             f"scaled_dot_product_attention: wanted a mask that broadcasts to {scores}",
             f"{mask.shape}",
         )
-    return device_of(mask.array).convert(mask.array, mask.dtype)  # later writes do not reach it
+    return device_of(mask.array).convert(mask.array, mask.dtype)  # later writes do not affect it
 
 
 functions = (scaled_dot_product_attention,)

@@ -1,4 +1,4 @@
-"""What an operation is: Elementwise, RowWise, Structural, and what each gets for its few lines."""
+"""Base classes of operations: Elementwise, RowWise, Structural. They derive plans and kernels."""
 
 import inspect
 import itertools
@@ -23,7 +23,7 @@ registry = {}  # every op by its name
 
 
 class Operation(Function):
-    """An op of the table. Subclasses give a docstring, samples and gradients, or fail at once."""
+    """An op of the table. A subclass without docstring, samples or gradients raises."""
 
     samples: list = []
     inputs: tuple = ()
@@ -58,10 +58,9 @@ def _snake(name):
 class Elementwise(Operation, abstract=True):
     """An op of one element: formula(x, ...) and gradient(dy, names...).
 
-    The names that gradient asks for are what is saved. gradient may ask for inputs and for `y`,
-    the output. It returns one formula per leading input; inputs it says nothing about take no
-    gradient. `result`: 'promote' (the inputs' common dtype), 'real' (ints become float32) or
-    'bool'.
+    The parameters of gradient name the values to save: inputs, and `y` for the output. gradient
+    returns one formula per leading input; the remaining inputs take no gradient. `result`:
+    'promote' (the inputs' common dtype), 'real' (ints become float32) or 'bool'.
     """
 
     result = "promote"
@@ -84,7 +83,7 @@ class Elementwise(Operation, abstract=True):
 
     @classmethod
     def plan(cls, mask):
-        """How the inputs in the bit mask get their gradients."""
+        """The plan that computes the gradients of the inputs in the bit mask."""
         found = cls.plans.get(mask)
         if found is None:
             found = cls.plans[mask] = cls.plan_type(cls, mask)
@@ -190,8 +189,8 @@ class Elementwise(Operation, abstract=True):
 class RowWise(Elementwise, abstract=True):
     """A formula along the last axis, with row_sum, row_max, row_mean and column_of.
 
-    `keeps_row`: whether the output has an element for every one of the row, or one a row (size 1).
-    Operands broadcast against the first input.
+    `keeps_row`: whether the output has one element for each of the row, or one per row (size 1).
+    Operands broadcast to the first input.
     """
 
     keeps_row = True
@@ -235,13 +234,13 @@ class RowWise(Elementwise, abstract=True):
 class Structural(Operation, abstract=True):
     """forward(*inputs, *attributes) over Arrays; gradients: one function per input.
 
-    A gradient function takes dy and, by name: inputs, `y`, attributes, or `x_shape` for the shape
-    of input x alone. It runs with Variables, so its own gradient is known.
+    A gradient function takes dy and, by name: inputs, `y`, attributes, or `x_shape` if it needs
+    only the shape of input x. It runs on Variables, so it is differentiable itself.
     """
 
     gradients: tuple | None = ()
-    array_gradients: tuple | None = None  # the same over Arrays, where first order must be quick
-    is_view = False  # the output shows the input's bytes
+    array_gradients: tuple | None = None  # the same over Arrays, a fast path for first order
+    is_view = False  # whether the output shares the input's memory
 
     @classmethod
     def prepare(cls):

@@ -57,7 +57,7 @@ class Mul(Elementwise):
 
 
 class Div(Elementwise):
-    """Quotient, broadcast; of ints a float32.  (...), (...) -> (...)."""
+    """Quotient, broadcast; float32 for ints.  (...), (...) -> (...)."""
 
     samples = SHAPES
     domains = ((-2.0, 2.0), (0.5, 2.0))
@@ -73,8 +73,8 @@ class Div(Elementwise):
 class Pow(Elementwise):
     """a to the power b, broadcast.  (...), (...) -> (...).
 
-    Of a = 0 the gradient of b is 0 for b >= 0. For b = 0 the result is 1, so the gradient of a is
-    0, whatever a is.
+    At a = 0 the gradient of b is 0 for b >= 0. At b = 0 the result is 1, so the gradient of a is 0
+    for every a.
     """
 
     samples = SHAPES
@@ -83,7 +83,7 @@ class Pow(Elementwise):
 
     @classmethod
     def forward(cls, *operands):
-        """The output Array; of ints only where it is an int."""
+        """The output Array; refuses negative exponents of ints."""
         b = operands[1]
         if not cls.result_dtype(operands).is_float:
             lowest = b
@@ -102,8 +102,8 @@ class Pow(Elementwise):
         return e.power(a, b)
 
     def gradient(dy, a, b, y):
-        # For b = 0 the slope is 0, and its own slope with respect to b is 1 / a: an a^(b - 1) of an
-        # extreme a would make 0 times infinity of both.
+        # At b = 0 the derivative by a is 0, and its derivative by b is 1 / a: for an extreme a,
+        # a^(b - 1) would turn both into 0 times infinity.
         flat = e.equal(b, 0.0)
         ordinary = e.logical_and(e.absolute(a) > 1e-30, e.absolute(a) < 1e30)
         level = where(ordinary, dy, 0.0) * b / where(ordinary, a, 1.0)
@@ -114,9 +114,9 @@ class Pow(Elementwise):
 
 
 class Maximum(Elementwise):
-    """The larger of two, NaN if one is.  (...), (...) -> (...).  A tie gives each half of dy.
+    """The larger of two, NaN if one is.  (...), (...) -> (...).  In a tie each gets half of dy.
 
-    If one is NaN, both get dy. Of 0 and -0 the second is taken.
+    If one is NaN, both get dy. For 0 and -0 the result is the second operand.
     """
 
     samples = SHAPES
@@ -130,9 +130,9 @@ class Maximum(Elementwise):
 
 
 class Minimum(Elementwise):
-    """The smaller of two, NaN if one is.  (...), (...) -> (...).  A tie gives each half of dy.
+    """The smaller of two, NaN if one is.  (...), (...) -> (...).  In a tie each gets half of dy.
 
-    If one is NaN, both get dy. Of 0 and -0 the second is taken.
+    If one is NaN, both get dy. For 0 and -0 the result is the second operand.
     """
 
     samples = SHAPES
@@ -148,8 +148,8 @@ class Minimum(Elementwise):
 class Where(Elementwise):
     """a where c else b, broadcast.  (...), (...), (...) -> (...).
 
-    Both sides are computed: a NaN on the side not taken does not show, but its gradient can (0 *
-    NaN), so make that side safe before, not after.
+    Both sides are computed. A NaN on the side not taken does not reach the output, but it can reach
+    the gradient (0 * NaN): replace the inputs that cause it before the operation, not after.
     """
 
     samples = [((3, 4), (3, 4), (3, 4)), ((3, 1), (4,), ()), ((0,), (0,), (1,))]
@@ -163,9 +163,9 @@ class Where(Elementwise):
 
 
 class Clip(Elementwise):
-    """x cut to [low, high].  (...), number, number -> (...).
+    """x limited to [low, high].  (...), number, number -> (...).
 
-    The gradient is dy within and at the bounds, 0 outside.
+    The gradient is dy within the bounds and at them, 0 outside.
     """
 
     samples = [((3, 4),), ((0,),)]

@@ -137,8 +137,8 @@ class IsFinite(Elementwise):
 def allclose(a, b, relative=1e-5, absolute=1e-8, equal_nan=False):
     """Whether |a - b| <= absolute + relative * |b| everywhere.  (...), (...) -> a bool.
 
-    Broadcast. Not part of the graph. NaN equals nothing, or NaN with equal_nan; infinities equal
-    themselves.
+    Broadcast. Not part of the graph. NaN equals nothing, or only NaN with equal_nan; an infinity
+    equals itself.
 
     >>> import minigrad as mg
     >>> mg.allclose(mg.variable([1.0, 2.0]), [1.0, 2.000001])

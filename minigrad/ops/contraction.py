@@ -117,7 +117,7 @@ def _sizes(equation, operands, labels):
 
 
 def _diagonals(x, labels):
-    """Without repeated labels."""
+    """(x, labels) with the diagonal taken of each repeated label."""
     while len(set(labels)) < len(labels):
         label = next(label for label in labels if labels.count(label) > 1)
         a = labels.index(label)
@@ -128,7 +128,7 @@ def _diagonals(x, labels):
 
 
 def _summed(x, labels, needed):
-    """Without labels that nobody needs any more."""
+    """(x, labels) summed over the labels that are no longer needed."""
     axes = tuple(d for d, label in enumerate(labels) if label not in needed)
     if not axes:
         return x, labels
@@ -145,7 +145,7 @@ def _arranged(x, labels, order):
 
 
 def _product(first, second, needed, sizes):
-    """(x, labels) of two such, contracted over the labels that they share and nobody else needs."""
+    """(x, labels) of the product of two terms, summed over shared labels that are not `needed`."""
     (a, left), (b, right) = first, second
     shared = [label for label in left if label in right]
     summed = [label for label in shared if label not in needed]
@@ -166,12 +166,12 @@ def _product(first, second, needed, sizes):
 
 
 def einsum(equation, *operands):
-    """Einstein's summation: products of operands, summed over letters that the result lacks.
+    """Einstein summation: products of operands, summed over the letters that the result lacks.
 
-    einsum('bik,bkj->bij', a, b) is a batched matrix product. A letter that stands twice in one term
-    takes the diagonal; ... stands for any axes, broadcast; without -> the result has the letters
-    that stand once, in alphabetical order. Of several operands the pair with the smallest product
-    goes first.
+    einsum('bik,bkj->bij', a, b) is a batched matrix product. A letter that occurs twice in one term
+    takes the diagonal; ... stands for any axes, which broadcast. Without -> the result has the
+    letters that occur once, in alphabetical order. The pair of operands with the smallest product
+    is contracted first.
 
     >>> import minigrad as mg
     >>> mg.einsum("ij,j->i", mg.variable([[1.0, 2.0], [3.0, 4.0]]), mg.ones((2,))).tolist()

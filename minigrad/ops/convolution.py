@@ -1,8 +1,8 @@
-"""Convolution as matrix products over unfolded windows, a few images at a time, side by side.
+"""Convolution as matrix products over unfolded windows, a few images at a time, in parallel.
 
-Where the device has kernels that need no unfolding (stride 1, one group), these do it instead.
-y = conv(x, w) is linear in x and in w, and so are its two gradients in dy: three operations, of
-which each one's gradients are the other two. Only x and w are saved; windows are unfolded again.
+Device kernels that need no unfolding (stride 1, one group) are used where they exist.
+y = conv(x, w) is linear in x and in w, and its two gradients are linear in dy: the gradients of
+each of the three operations are the other two. Only x and w are saved; backward unfolds again.
 """
 
 import math
@@ -20,18 +20,18 @@ from minigrad.ops.operands import constant, variables
 from minigrad.seams import seams
 from minigrad.tape.variable import Variable
 
-COLUMNS = 1 << 17  # elements of unfolded windows that a thread holds at once: they stay in cache
-BLOCKS = 64  # of a batch at most, of which each sums gradients of kernels by itself
-TRACED = 8  # chunks of a batch in a compiled step, whose program names each one
+COLUMNS = 1 << 17  # elements of unfolded windows per thread at a time: they fit into the cache
+BLOCKS = 64  # at most, per batch; each block sums gradients of kernels separately
+TRACED = 8  # at most about as many chunks per batch in a compiled step: the program lists each
 SUM = Program(["a", "b"], [symbol("a") + symbol("b")])
 PLAIN = Window((2, 3), (1, 1), (1, 0), (1, 1))
 WIDE = Window((2, 2), (2, 1), (0, 1), (1, 2))
 
 
 class Chunks:
-    """The images of a batch, cut into ranges side by side and these into chunks, one after another.
+    """The images of a batch in parallel ranges; each range is split into consecutive chunks.
 
-    A chunk's unfolded windows fit into COLUMNS elements, or it is a single image.
+    The unfolded windows of a chunk fit into COLUMNS elements, or the chunk is a single image.
     """
 
     def __init__(self, device, images, rows, columns, dtype):
@@ -44,7 +44,7 @@ class Chunks:
         self.memory = device.empty((self.parts, self.step, rows, columns), dtype)
 
     def run(self, function):
-        """function(k, a, b, columns): images a to b - 1 in part k, memory for their windows."""
+        """Calls function(k, a, b, columns): images a to b - 1 of part k, memory for windows."""
         first, *rest = self.memory.strides
 
         def part(k, start, stop):
@@ -69,19 +69,19 @@ def as_groups(x, groups, rows):
 
 
 def kernels_of(w, groups):
-    """Kernels (o, c / groups, kh, kw) as one matrix (o, rows), or one a group (g, o / g, rows)."""
+    """Kernels (o, c / groups, kh, kw) as a matrix (o, rows), or one per group (g, o / g, rows)."""
     w = device_of(w).contiguous(w)
     o, rows = w.shape[0], math.prod(w.shape[1:])
     return as_shape(w, (o, rows) if groups == 1 else (groups, o // groups, rows))
 
 
 def is_direct(device, what, x_shape, w_shape, window, dtype):
-    """Whether the device has a kernel for it; one that only records programs has none at all."""
+    """Whether the device has a direct kernel; a device that only records programs has none."""
     return device.convolves(what, dtype, x_shape, w_shape, window)
 
 
 class Conv2d(Structural):
-    """Cross-correlation of images with kernels, plus a bias an output channel.
+    """Cross-correlation of images with kernels, plus a bias per output channel.
 
     (b, c, h, w), (o, c / groups, kh, kw), (o,), window, groups -> (b, o, oh, ow).
     """
@@ -177,7 +177,7 @@ class ConvWeight(Structural):
             device.correlate(g, x, out, window)
             return out
         chunks = Chunks(device, n, groups * rows, oh * ow, g.dtype)
-        block = max(BLOCK, -(-n // BLOCKS))  # of images that have a sum of their own (sums.py)
+        block = max(BLOCK, -(-n // BLOCKS))  # images per partial sum (sums.py)
         totals = device.empty((-(-n // block) + chunks.parts - 1, *shape), g.dtype)
         device.fill(totals, 0.0)
 
@@ -185,7 +185,7 @@ class ConvWeight(Structural):
             device.unfold(images_of(x, a, b), columns, window)
             for first in range(a // block * block, b, block):
                 low, high = max(a, first), min(b, first + block)
-                place = first // block + k  # ranges side by side share no sum
+                place = first // block + k  # parallel ranges share no sum
                 total = images_of(totals, place, place + 1).view(shape, totals.strides[1:])
                 total = kernels_of(total, groups)
                 every = total.view((high - low, *total.shape), (0, *total.strides))
@@ -212,7 +212,7 @@ def _without_bias(x, w, window, groups):
 
 
 def _checked(name, x, w, b, groups, spatial):
-    """Variables whose shapes and dtypes fit together."""
+    """The arguments as Variables, after checks of shapes and dtypes."""
     x, w = variables(name, x, w)
     axes = ("h", "w")[-spatial:]
     if x.ndim != spatial + 2 or w.ndim != spatial + 2:
@@ -252,11 +252,11 @@ def conv2d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1):
     Args:
         x: images.
         w: kernels.
-        b: a bias an output channel, or None.
-        stride: distance from window to window; this and the next two: an int or (h, w).
+        b: a bias per output channel, or None.
+        stride: distance between windows. stride, padding and dilation are each an int or (h, w).
         padding: width of the border of zeros.
         dilation: distance between the elements of a window.
-        groups: into how many parts the channels are cut that see only their own.
+        groups: the channels form this many groups, which are convolved separately.
     """
     x, w, b = _checked("conv2d", x, w, b, groups, 2)
     window = window_of("conv2d", x.shape[2:], w.shape[2:], stride, padding, dilation)
@@ -266,9 +266,9 @@ def conv2d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1):
 
 
 def conv1d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1):
-    """As conv2d along one axis.  (b, c, n), (o, c / groups, k), (o,) -> (b, o, m)."""
+    """Like conv2d along one axis.  (b, c, n), (o, c / groups, k), (o,) -> (b, o, m)."""
     x, w, b = _checked("conv1d", x, w, b, groups, 1)
-    sizes = [  # along an axis of size 1 the least of each does nothing
+    sizes = [  # along an axis of size 1 the smallest values have no effect
         (least, _single("conv1d", what, value, least))
         for what, value, least in (
             ("stride", stride, 1),

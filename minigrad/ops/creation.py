@@ -1,4 +1,4 @@
-"""Variables from data and from nothing. New ones live on the default device."""
+"""New Variables from data, constants and random numbers, on the default device."""
 
 import numpy as np
 
@@ -21,14 +21,14 @@ from minigrad.tape.variable import Variable
 def variable(data, dtype=None, device=None, requires_grad=False, name=None):
     """A new leaf with a copy of `data`: numbers, nested lists, an ndarray or a Variable.
 
-    Python floats make float32, Python ints int64, bools bool; arrays, NumPy scalars and Variables
-    keep their dtype, inside lists too. Numbers that the dtype does not hold are refused.
-    device: a name; left out, that of a Variable, and the default one for other data.
+    Python floats become float32, ints int64, bools bool; arrays, NumPy scalars and Variables keep
+    their dtype, also inside lists. Numbers that the dtype cannot represent are refused.
+    device: a name; the default is the device of a Variable, and the default device for other data.
     Data of shape (...) -> (...).
 
     Raises:
-        ArgumentTypeError: what is no data, such as a string, or lists of different lengths.
-        DTypeError: a number that the dtype does not hold, or a dtype that minigrad does not have.
+        ArgumentTypeError: the data are not numbers, or lists have different lengths.
+        DTypeError: a number does not fit into the dtype, or minigrad does not have the dtype.
 
     >>> import minigrad as mg
     >>> mg.variable([[1.0, 2.0]]).shape
@@ -49,7 +49,7 @@ def variable(data, dtype=None, device=None, requires_grad=False, name=None):
 
 
 def _leaf(where, array, requires_grad, name):
-    """A Variable, with what a person said of it."""
+    """A leaf with the checked options of a user."""
     out = Variable(array, name=name if name is None else label(where, name))
     if requires_grad is not False:
         out.requires_grad = requires_grad
@@ -63,21 +63,21 @@ def _from_data(data, dtype, device):
         data = _by_dlpack(data)
     found, own, _ = from_data("variable", data)
     dtype = own if dtype is None else as_dtype(dtype)
-    if not hasattr(data, "__array__"):  # an array's numbers are converted, as astype does
+    if not hasattr(data, "__array__"):  # arrays are converted unchecked, like astype
         check_storable("variable", found, dtype)
     return placed(device).from_numpy(found, dtype)
 
 
 def from_numpy(array, requires_grad=False, name=None):
-    """A leaf that shares the memory of an ndarray: writes on one side show on the other.
+    """A leaf that shares the memory of an ndarray: each sees the writes of the other.
 
     Autograd cannot see NumPy's writes, so the values of a writable array are copied whenever an op
-    saves them. A read-only or strided array is copied. It is on the CPU, as the array is, whatever
-    the default device: `x.to(device)` copies it there.  (...) -> (...), of the array's dtype.
+    saves them. A read-only or strided array is copied. Like the array, the leaf is always on the
+    CPU; `x.to(device)` copies it to a device.  (...) -> (...), of the array's dtype.
 
     Raises:
-        ArgumentTypeError: it is no ndarray.
-        DTypeError: an element type that minigrad does not have.
+        ArgumentTypeError: the argument is not an ndarray.
+        DTypeError: minigrad does not have the element type.
     """
     if not isinstance(array, np.ndarray):
         raise ArgumentTypeError("from_numpy: wanted an ndarray", f"{type(array).__name__}")
@@ -93,12 +93,12 @@ def from_numpy(array, requires_grad=False, name=None):
 def from_dlpack(data):
     """A Variable over the memory of another library's array, by the DLPack protocol.
 
-    On the device where it is: the CPU, or 'cuda'.  (...) -> (...), of the array's dtype.
+    It is on the array's device: the CPU or 'cuda'.  (...) -> (...), of the array's dtype.
 
     Raises:
-        ArgumentTypeError: it has no DLPack, requires gradients, or is where neither NumPy nor
-            'cuda' can read it.
-        DTypeError: an element type that minigrad does not have.
+        ArgumentTypeError: the array has no DLPack, requires gradients, or is in memory that neither
+            NumPy nor 'cuda' can read.
+        DTypeError: minigrad does not have the element type.
     """
     if not hasattr(data, "__dlpack__"):
         raise ArgumentTypeError(
@@ -110,7 +110,7 @@ def from_dlpack(data):
 
 
 def _is_cuda(data):
-    """Whether another library's array is in memory of CUDA, by DLPack's numbers of devices."""
+    """Whether another library's array is in CUDA memory, by its DLPack device type."""
     kind = getattr(data, "__dlpack_device__", None)
     return kind is not None and int(kind()[0]) in (2, 13)
 
@@ -141,7 +141,7 @@ def count_of(name, n):
 
 
 def _refuse_sizes(name, shape, dtype, value=None):
-    """Raises if what came for the dtype is a size: zeros(2, 3)."""
+    """Raises if the dtype is really a size, as in zeros(2, 3)."""
     if isinstance(dtype, (int, float)):
         first = shape[0] if isinstance(shape, tuple) and len(shape) == 1 else shape
         given = f"{first}, {dtype}" if value is None else f"{first}, {value!r:.60}"
@@ -157,7 +157,7 @@ def _refuse_sizes(name, shape, dtype, value=None):
 def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     """A leaf of one value.  shape, number -> shape.
 
-    dtype: left out, what the number has as data: float32 of a float, int64 of an int.
+    dtype: the default is float32 for a float, int64 for an int, bool for a bool.
     """
     shape = sizes_of("full", shape)
     _refuse_sizes("full", shape, dtype, value)
@@ -179,21 +179,21 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
 
 @teaching
 def zeros(shape, dtype=float32, device=None, requires_grad=False, name=None):
-    """A leaf of zeros.  shape -> shape, float32 unless another dtype is named."""
+    """A leaf of zeros.  shape -> shape, float32 by default."""
     _refuse_sizes("zeros", shape, dtype)
     return full(shape, 0.0, dtype, device, requires_grad, name)
 
 
 @teaching
 def ones(shape, dtype=float32, device=None, requires_grad=False, name=None):
-    """A leaf of ones.  shape -> shape, float32 unless another dtype is named."""
+    """A leaf of ones.  shape -> shape, float32 by default."""
     _refuse_sizes("ones", shape, dtype)
     return full(shape, 1.0, dtype, device, requires_grad, name)
 
 
 @teaching
 def full_like(x, value, dtype=None):
-    """A leaf of one value, of a Variable's shape, device and, unless another is given, dtype.
+    """A leaf of one value with a Variable's shape, device and, by default, dtype.
 
     (...), number -> (...).
 
@@ -226,8 +226,8 @@ def _like(name, x):
 class Generator:
     """A counter-based source of random numbers (Philox 4x32-10, Salmon et al. 2011).
 
-    A number depends on the seed and its place in the sequence alone: every device and every split
-    over threads gives the same. State: `seed` and `counter`, ints.
+    A number depends only on the seed and its place in the sequence, so it is the same on every
+    device and for every number of threads. State: `seed` and `counter`, ints.
     """
 
     def __init__(self, seed=0):
@@ -235,7 +235,7 @@ class Generator:
 
     @uninterrupted
     def manual_seed(self, seed):
-        """Starts the sequence of a seed anew."""
+        """Restarts at the beginning of a seed's sequence."""
         seed = whole("manual_seed", "seed", seed)
         seams.effects.refuse(
             "manual_seed: a seed set inside a compiled step would be set once, while tracing",
@@ -250,12 +250,12 @@ class Generator:
         device_of(array).random(array, kind, *self.draw(array.size), low, high)
 
     def draw(self, count):
-        """(seed, counter) of the next `count` numbers, which are then used up."""
+        """Returns (seed, counter) of the next `count` numbers and advances past them."""
         traced = seams.effects.draw(self, count)
         if traced is not None:
             return traced
         counter = self.counter
-        self.counter += count  # at most one block a number
+        self.counter += count  # at most one block per number
         return self.seed, counter
 
 
@@ -264,13 +264,13 @@ generator = Generator()
 
 @teaching
 def manual_seed(seed):
-    """Seeds the default generator: the same seed gives the same numbers."""
+    """Seeds the default generator: the same seed yields the same numbers."""
     generator.manual_seed(seed)
 
 
 @teaching
 def get_rng_state():
-    """The state of the default generator, a pair of ints: save it with a model, to resume a run."""
+    """The state of the default generator, a pair of ints; save it with a model to resume a run."""
     seams.effects.refuse(
         "get_rng_state: inside a compiled step the state is not known", "call it outside"
     )
@@ -279,7 +279,7 @@ def get_rng_state():
 
 @teaching
 def set_rng_state(saved):
-    """Gives the default generator a state of `get_rng_state`: the next numbers are those after it.
+    """Restores a state from `get_rng_state`: the default generator continues from there.
 
     >>> import minigrad as mg
     >>> saved = mg.get_rng_state()
@@ -343,7 +343,7 @@ def randperm(n, generator=None, device=None):
     """0 to n - 1 in random order.  int -> (n,), int64."""
     n = count_of("randperm", n)
     place = placed(device)
-    source = None if seams.effects.is_tracing else "cpu"  # a program sorts where it runs
+    source = None if seams.effects.is_tracing else "cpu"  # a program sorts on its own device
     keys = _random("randperm", "uniform", (n,), as_dtype("float64"), generator, source).array
     home = device_of(keys)
     order = home.empty((n,), int64)

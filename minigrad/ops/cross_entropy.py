@@ -1,4 +1,4 @@
-"""The mean cross entropy of class indices as one operation: almost every classifier's loss."""
+"""The mean cross entropy of class indices, the usual loss of classifiers, as one operation."""
 
 from minigrad.devices.backend import device_of
 from minigrad.formulas.expression import IDENTITY, Program, evaluate, symbol
@@ -9,7 +9,7 @@ ROW_GRADIENT = CrossEntropyRow.gradient_formulas[0]
 
 
 def _scaled_program():
-    """The gradient of a row with dy times a scale for dy: no kernel only to divide by n."""
+    """The gradient of a row with dy scaled in the same kernel, which saves a division by n."""
     scaled = CrossEntropyRow.gradient(
         symbol("dy") * symbol("scale"), *map(symbol, ("x", "label", "smoothing"))
     )

@@ -1,4 +1,4 @@
-"""`mg.kernel`: a function of one's own, compiled by Numba, as a differentiable operation."""
+"""`mg.kernel`: a user's function, compiled by Numba, as a differentiable operation."""
 
 import ast
 import functools
@@ -47,7 +47,7 @@ class Kernel:
     def gradient(self, function):
         """Decorates the kernel of the gradient: (dy, the inputs, then an array per input to fill).
 
-        All arrays have the shapes of the forward kernel; gradients of numbers are not asked for.
+        All arrays have the shapes of the forward kernel. Numbers take no gradient.
         """
         wanted = 1 + 2 * len(self.inputs)
         got = len(inspect.signature(function).parameters)
@@ -76,7 +76,7 @@ class Kernel:
         return self.apply(*given)
 
     def run(self, inputs):
-        """The output Variable of Variables and numbers, unrecorded."""
+        """Runs the kernel on Variables and numbers, unrecorded; returns the output Variable."""
         self._refuse_trace()
         first = next((x for x in inputs if isinstance(x, Variable)), None)
         if first is None:
@@ -122,7 +122,7 @@ class Kernel:
 
     def _refuse_trace(self):
         seams.effects.refuse(
-            f"kernel {self.__name__}: machine code of one's own cannot be part of a compiled step",
+            f"kernel {self.__name__}: machine code from Numba cannot be part of a compiled step",
             "call it outside the step, or write it with functions of minigrad",
         )
 
@@ -134,7 +134,7 @@ def _shape(x):
 def _array(x):
     """A read-only NumPy array in C order over a Variable's values, or the number itself.
 
-    No version would tell of a write to it, so Numba refuses to compile one.
+    The version counter would miss a write to it; because it is read-only, Numba compiles none.
     """
     if not isinstance(x, Variable):
         return x
@@ -150,7 +150,7 @@ def _refuse_writes(function, inputs):
         if isinstance(value, np.ndarray) and name in stored_names(function):
             raise KernelError(
                 f"kernel {function.__name__}: wanted inputs that are only read",
-                f"a write to {name}, of which no version would tell",
+                f"a write to {name}, which the version counter would miss",
                 f"write to {names[-1]}, or to a copy: {name}_copy = {name}.copy()",
                 where=describe(function.__code__.co_filename, stored_names(function)[name]),
             )
@@ -158,10 +158,10 @@ def _refuse_writes(function, inputs):
 
 @functools.cache
 def stored_names(function):
-    """Name of a parameter -> the line where the function stores through it, as its source says.
+    """Name of a parameter -> the source line where the function stores through it.
 
-    Numba takes `x.flat[0] = y` and `x += y` of read-only arrays, so it does not say everything.
-    Parameters that get another value are left to it.
+    Needed because Numba compiles `x.flat[0] = y` and `x += y` even for read-only arrays. Parameters
+    that are assigned another value are left to Numba's check.
     """
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
@@ -211,17 +211,17 @@ def _function_of(kernel):
 
 @functools.cache
 def compiled(function):
-    """The function compiled by Numba, for whatever types it is called with.
+    """The function compiled by Numba, for each combination of argument types in a call.
 
-    Not cached on disk: Numba would not notice a change of what the function calls.
+    Not cached on disk: Numba would not notice a change in functions that this function calls.
     """
-    import numba  # with the first kernel: importing minigrad stays quick
+    import numba  # not at the top: importing minigrad stays fast
 
     return numba.njit(nogil=True, error_model="numpy")(function)
 
 
 def call(dispatcher, arguments, function):
-    """Runs a compiled function; what Numba cannot compile becomes a KernelError."""
+    """Runs a compiled function; an error of Numba becomes a KernelError."""
     from numba.core.errors import NumbaError  # as above
 
     try:
@@ -231,7 +231,7 @@ def call(dispatcher, arguments, function):
 
 
 def explained(error, function, arguments):
-    """A KernelError with the line of the kernel and Numba's one telling sentence."""
+    """A KernelError with the line of the kernel and the essential sentence of Numba's message."""
     text = str(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     skip = ("Failed in", "During", "File", "def ", "<source", "^", "- ", "[")
@@ -260,14 +260,14 @@ def explained(error, function, arguments):
 
 
 def kernel(function=None, *, shape=None):
-    """Makes an operation of a function over arrays: compiled by Numba, differentiable on request.
+    """Makes an operation from a function over arrays: compiled by Numba, differentiable on request.
 
-    The function gets NumPy arrays in C order (and numbers), the output last, and fills it.
+    The function receives NumPy arrays in C order (and numbers), and fills the last one, the output.
 
     Args:
         function: (inputs..., out).
-        shape: a function of the inputs' shapes that gives the output's; left out, the output is
-            like the first input.
+        shape: a function from the inputs' shapes to the output's. By default the output has the
+            shape of the first input.
 
     >>> import minigrad as mg
     >>> @mg.kernel

@@ -1,4 +1,4 @@
-"""Where Variables live: the default device of a thread, and moving from one to another."""
+"""Devices of Variables: the default device of a thread, and moves between devices."""
 
 import contextlib
 
@@ -22,7 +22,7 @@ ANY_TARGET = f"to: wanted a dtype, {', '.join(DTYPE_NAMES)}, or the name of a de
 
 
 class Move(Structural):
-    """The same values on another device; the gradient comes back.  (...), to, from -> (...)."""
+    """The same values on another device; the gradient moves back.  (...), to, from -> (...)."""
 
     samples = [((3, 4), "cpu", "cpu"), ((), "cpu", "cpu")]
 
@@ -42,7 +42,7 @@ def move(x, target, source):
 
 
 def one_target(target, device, dtype):
-    """(device's name or None, DType or None) of what `to` is asked for: one of the two."""
+    """(device name or None, DType or None) of the arguments of `to`; one of the two is set."""
     given = [value for value in (target, device, dtype) if value is not None]
     if not given:
         raise DTypeError(ANY_TARGET, "None")
@@ -67,7 +67,7 @@ def one_target(target, device, dtype):
 
 
 def _wanted_of(device, dtype):
-    """Which names fit the argument that was given."""
+    """The valid names for the argument that was given."""
     dtypes, devices = ", ".join(DTYPE_NAMES), ", ".join(device_names())
     if device is not None:
         return f"a device, {devices}"
@@ -79,8 +79,8 @@ def _wanted_of(device, dtype):
 def to(x, target=None, *, device=None, dtype=None):
     """Another dtype or device: x.to('float64'), x.to('simt').  (...) -> (...).
 
-    x itself where nothing is to be done. Gradients come back in x's dtype and to x's device. It may
-    be said by name, device='simt' or dtype='float64'.
+    Returns x itself if nothing changes. Gradients return to x's dtype and device. The target can
+    be a keyword: device='simt' or dtype='float64'.
     """
     if isinstance(target, DType) and device is None and dtype is None:
         return x if target is x.dtype else Cast.apply(x, target)
@@ -92,7 +92,7 @@ def to(x, target=None, *, device=None, dtype=None):
 
 
 def placed(device):
-    """The device of a name; None: the default. An active one of that name goes before."""
+    """The device of a name, None for the default; prefers an active device of that name."""
     usual = default_device()
     if seams.effects.is_tracing:
         wanted = chosen_default() if device is None else device
@@ -112,22 +112,22 @@ def _named(device):
 
 
 def _name_in(given):
-    """What to write instead of an object that has a device, as people do who know PyTorch."""
+    """The hint for an object that has a device or a dtype, as PyTorch's users may pass."""
     if isinstance(given, device):
         return f"give the name alone, {given.name!r}: mg.device is for `with`"
     return "give its .device or its .dtype" if hasattr(given, "device") else None
 
 
 def get_default_device():
-    """The name of the device on which this thread makes new Variables."""
+    """The name of the device on which this thread creates Variables."""
     return default_device().name
 
 
 def set_default_device(device):
-    """Makes what is new on a device from now on, in this thread: `mg.zeros`, models, numbers.
+    """Sets the device on which this thread creates Variables: `mg.zeros`, models, numbers.
 
-    What exists stays where it is: `x.to(device)` and `model.to(device)` move it. `from_numpy` and
-    `from_dlpack` share memory, so that their Variables are where it is.
+    Existing Variables stay where they are: `x.to(device)` and `model.to(device)` move them.
+    `from_numpy` and `from_dlpack` share memory, so their Variables are on the memory's device.
 
     Args:
         device: a name: 'cpu', 'simt' or 'cuda'.
@@ -154,9 +154,9 @@ def _refuse_trace():
 
 
 class device(contextlib.ContextDecorator):
-    """`with mg.device("simt"):` makes what is new there while the block lasts, in this thread.
+    """`with mg.device("simt"):` sets the default device of this thread inside the block.
 
-    As `set_default_device`, and what was before comes back. Also a decorator of functions.
+    Like `set_default_device`, but restores the previous device. Also a decorator of functions.
 
     >>> import minigrad as mg
     >>> with mg.device("simt"):
@@ -169,7 +169,7 @@ class device(contextlib.ContextDecorator):
         self._device, self._before = _named(name), []
 
     def _recreate_cm(self):
-        return device(self._device.name)  # one for each call: threads may call at once
+        return device(self._device.name)  # one per call: threads may call concurrently
 
     @property
     def name(self):

@@ -1,7 +1,7 @@
-"""The short way of elementwise ops on contiguous operands of one shape and dtype.
+"""The fast path of elementwise ops on contiguous operands of one shape and dtype.
 
-Eager time of small operations is spent here, so nothing is called that can be written out. Whatever
-does not fit (other layouts, numbers, subclasses, somebody watching) takes `op.apply`.
+Small eager operations spend their time here, so calls are inlined. All other cases (other layouts,
+numbers, subclasses, observers) take `op.apply`.
 """
 
 import sys
@@ -24,7 +24,7 @@ def make_binary(op):
     savers = {mask: _saver(index) for mask, index in saves.items()}
     getframe = sys._getframe
 
-    @uninterrupted_alone  # memory that was taken has an owner some lines later
+    @uninterrupted_alone  # allocated memory gets its owner some lines later
     def binary(a, b):
         if type(b) is not Variable:
             return apply(a, b) if _is_operand(b) else NotImplemented
@@ -105,7 +105,7 @@ def _is_operand(b):
 
 
 def _saver(index):
-    """(x, y, out) -> (what is kept, its versions), written out for one choice."""
+    """A function (x, y, out) -> (saved values, their versions), generated for one choice."""
     names = [("x", "y", "out")[k] for k in index]
     kept = "".join(f"{n}, " for n in names)
     versions = "".join(f"{n}.version, " for n in names)

@@ -1,4 +1,4 @@
-"""Picking by index: tables of rows, elements along an axis, one-hot rows; flips and triangles."""
+"""Selection by index: rows of a table, elements along an axis; one-hot rows, flips, triangles."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def embedding(weight, index):
 
 
 def one_hot(index, classes, dtype=float32):
-    """Rows with a 1 where the index says.  (...) from 0 to classes - 1 -> (..., classes).
+    """Rows with a 1 at the index and 0 elsewhere.  (...) from 0 to classes - 1 -> (..., classes).
 
     >>> import minigrad as mg
     >>> mg.one_hot([2, 0], 3).tolist()
@@ -47,7 +47,7 @@ def one_hot(index, classes, dtype=float32):
 
 
 def _flat_index(name, x, index, axis):
-    """Where in x, flattened, each element of a gather along an axis lies."""
+    """The index into flattened x of each element of a gather along an axis."""
     if index.ndim != x.ndim or any(
         m > n for d, (m, n) in enumerate(zip(index.shape, x.shape, strict=True)) if d != axis
     ):
@@ -67,8 +67,8 @@ def _flat_index(name, x, index, axis):
 def gather(x, index, axis):
     """Element by element along an axis: y[i, j] = x[index[i, j], j] for axis 0.
 
-    As np.take_along_axis, but the index may be smaller than x along the other axes, as torch.gather
-    allows; negative indices count from the end. Repeated ones share the gradient by adding up.
+    Like np.take_along_axis, but the index may be smaller than x along the other axes, as in
+    torch.gather. Negative indices count from the end. The gradients of repeated indices add up.
     (...), (...) ints, axis -> the shape of the index.
 
     >>> import minigrad as mg
@@ -84,8 +84,8 @@ def gather(x, index, axis):
 def scatter_add(x, index, source, axis):
     """x plus the elements of source, each added where gather would read: the adjoint of gather.
 
-    y[index[i, j], j] = x[index[i, j], j] + source[i, j] for axis 0, as torch.scatter_add; repeated
-    indices add up.  (...), (...) ints, the shape of the index, axis -> the shape of x.
+    y[index[i, j], j] = x[index[i, j], j] + source[i, j] for axis 0, like torch.scatter_add;
+    repeated indices add up.  (...), (...) ints, the shape of the index, axis -> the shape of x.
 
     >>> import minigrad as mg
     >>> mg.scatter_add(mg.zeros((3,)), [0, 2, 2], mg.variable([1.0, 2.0, 3.0]), axis=0).tolist()

@@ -1,4 +1,4 @@
-"""Reading and writing at an index: views, rows that are picked, added to or replaced."""
+"""Reading and writing at an index: views, and rows that are selected, added to or replaced."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ CHOOSE = Program(["m", "y", "x"], [where(symbol("m"), symbol("y"), symbol("x"))]
 
 
 def folded(shape, axis, count=1):
-    """(outer, n, r): a shape with the axes before, of and after an index folded into one each."""
+    """(outer, n, r): the axes of a shape before, at and after an index, each folded into one."""
     end = axis + count
     return size_of(shape[:axis]), size_of(shape[axis:end]), size_of(shape[end:])
 
@@ -60,9 +60,9 @@ class SliceAdjoint(Structural):
 
 
 class Take(Structural):
-    """Picks along an axis.  (..., n, ...), index from 0 to n - 1, axis -> (..., *index.shape, ...).
+    """Selects along an axis.  (..., n, ...), index in [0, n), axis -> (..., *index.shape, ...).
 
-    The gradient is a sum into the rows that were picked, in the order of the index.
+    The gradient is a sum into the selected rows, in the order of the index.
     """
 
     samples = [((4, 3), (2, 2), 0), ((2, 4, 3), (5,), 1), ((3,), (0,), 0)]
@@ -86,7 +86,7 @@ class Take(Structural):
 
 
 class TakeAdjoint(Structural):
-    """Sums what lies along an axis into zeros of a shape, each where the index says.
+    """Adds slices along an axis into zeros of a shape, each at the position in the index.
 
     (..., *index.shape, ...), index, shape, axis -> shape.
     """
@@ -110,7 +110,7 @@ class TakeAdjoint(Structural):
 class SetItem(Structural):
     """x with y at a place.  (...), (...) that broadcasts to the region, place -> (...).
 
-    Where an index names a target twice, the last value stays, and only it gets a gradient.
+    Where an index names a target twice, the last value stays and alone gets a gradient.
     """
 
     name = "setitem"
@@ -141,13 +141,13 @@ def _last_ones(dy, place):
 def _mask_of(place, rank):
     """The mask of a Place, broadcast to the axes of its view."""
     mask = place.mask.array
-    if not mask.shape:  # over an axis of one element
+    if not mask.shape:  # a scalar mask indexes an axis of one element
         mask = mask.view((1,), (1,), mask.offset)
     return _widened(mask, rank - place.axis - place.count)
 
 
 def _widened(array, count):
-    """The Array with so many more axes of size 1 behind the others."""
+    """The Array with `count` more axes of size 1 at the end."""
     shape, strides = (*array.shape, *(1,) * count), (*array.strides, *(0,) * count)
     return array.view(shape, strides, array.offset)
 
@@ -180,7 +180,7 @@ def put(array, y, place):
 
 
 def read(x, place):
-    """x[place]; of a mask all that the mask runs over."""
+    """x[place]; for a mask, all elements that the mask covers."""
     if place.index is place.order is None:
         return Slice.apply(x, place.spec)
     if place.spec != tuple((0, 1, n) for n in x.shape):
@@ -216,7 +216,7 @@ def get_item(x, index):
 
 
 def _is_view(index):
-    """Whether x[index] is a view, but for Variables of one int that each run of a program reads."""
+    """Whether x[index] is a view, apart from Variables of one int, which each run reads."""
     items = index if type(index) is tuple else (index,)
     numbers = [i for i in items if is_run_time(i)]
     return bool(numbers) and all(
@@ -230,7 +230,7 @@ def _is_view(index):
 def set_item(x, index, value):
     """x[index] = value, in place: value broadcasts to x[index] and is converted to x's dtype.
 
-    Recorded if gradients must know. The last of several values for one element stays.
+    Recorded if gradients depend on it. The last of several values for one element stays.
     """
     x.write_check("x[index] = y")
     if isinstance(value, (int, float)):
@@ -242,7 +242,7 @@ def set_item(x, index, value):
     check_operands("setitem", (x, y))
     region = region_shape(x.shape, place)
     after = len(region) - place.axis - place.count
-    if place.mask is not None and y.ndim > after:  # the axis of what the mask picks: all it covers
+    if place.mask is not None and y.ndim > after:  # the axis of selected elements: all of the mask
         cut = y.ndim - after
         y = y.reshape(*y.shape[: cut - 1], *(1,) * place.count, *y.shape[cut:])
     while y.ndim > len(region) and y.shape[0] == 1:
@@ -275,7 +275,7 @@ def set_item(x, index, value):
 
 
 def rows_of_axis_0(x):
-    """x[0], x[1], ...: what `for row in x` gives."""
+    """x[0], x[1], ...: the items of `for row in x`."""
     if not x.ndim:
         raise ArgumentTypeError("iteration: wanted at least one axis", x.describe())
     return (x[i] for i in range(x.shape[0]))

@@ -23,7 +23,7 @@ OUT_OF_PLACE = {"add": "x = x + y", "sub": "x = x - y", "mul": "x = x * y", "div
 
 
 class CopyOf(Elementwise):
-    """b, in the place of a.  (...), (...) -> (...).  The gradient of a is 0: it is overwritten."""
+    """b, which overwrites a.  (...), (...) -> (...).  The gradient of a is 0."""
 
     samples = [((3, 4), (3, 4)), ((3, 4), (4,))]
     promotes = slice(0, 1)
@@ -36,9 +36,9 @@ class CopyOf(Elementwise):
 
 
 def write(op, x, *others, called=None):
-    """x = op(x, *others) in the Storage of x; records it if gradients must know.
+    """x = op(x, *others) in the Storage of x; recorded if gradients depend on it.
 
-    called: the name for errors, if it is another than the op's.
+    called: the name for errors, if it differs from the op's.
     """
     if state.path == SLOW:
         return run_as(f"{op.name}_", _write, op, x, others, called)
@@ -97,10 +97,10 @@ def _write(op, x, others, called):
 
 
 def before_write(operands, saved):
-    """The operands as they are now: copies of those that are saved and that the write changes.
+    """The operands with saved ones replaced by copies if the write may change them.
 
-    The target comes first. What shows its bytes is saved as it was before, and so is what somebody
-    outside may write, since that may be the same bytes under another name.
+    The target comes first. Operands on its Storage are copied. So are operands in foreign memory,
+    which may be the same memory under another name.
     """
     target, copies = operands[0].storage, {}
     for k in saved:
@@ -113,7 +113,7 @@ def before_write(operands, saved):
 
 
 def writable(array, name):
-    """Raises if one element is shown at several places: a write would be seen at all of them."""
+    """Raises for a broadcast view: a write to one element would show at several places."""
     if array.size and any(
         n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True)
     ):
@@ -133,9 +133,9 @@ def _mask(x, others):
 
 
 def check_recorded(op, x, name, operands=()):
-    """A recorded write needs a target that no view looks at, other than its own operands.
+    """Raises if x is a view, or if a view of x is alive: views do not follow a recorded write.
 
-    An operand was read before the write, and a recorded view tells by itself that it is stale.
+    Views among the operands are allowed, because they are read before the write.
     """
     fix = f"write out of place: {OUT_OF_PLACE.get(op.name, 'x = ...')}"
     if type(x.array) is View:
@@ -176,7 +176,7 @@ def fill_(x, value):
 
 
 def copy_(x, other):
-    """Sets every element to that of another, which broadcasts to x, in place. Returns x."""
+    """Copies the elements of `other`, which broadcasts to x, into x. Returns x."""
     return write(CopyOf, x, other, called="copy_")
 
 

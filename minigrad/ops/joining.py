@@ -1,4 +1,4 @@
-"""Several arrays into one, one into several, larger or repeated."""
+"""Joining, splitting, padding and repeating."""
 
 import itertools
 import math
@@ -52,7 +52,7 @@ class Concatenate(Operation):
 
     @classmethod
     def apply(cls, xs, axis):
-        """Runs it on a list of Variables whose shapes fit; records it if needed."""
+        """Runs the op on a list of Variables whose shapes fit; records it if needed."""
         if state.path == 2:
             return announced(cls, xs, xs, (axis,))
         return cls.run(xs, xs, (axis,))
@@ -114,7 +114,7 @@ def _variables(name, xs):
 
 
 def concatenate(xs, axis=0):
-    """Joins along an axis that exists.  [(..., n, ...), (..., m, ...)] -> (..., n+m, ...).
+    """Joins along an existing axis.  [(..., n, ...), (..., m, ...)] -> (..., n+m, ...).
 
     >>> import minigrad as mg
     >>> mg.concatenate([mg.zeros((2, 3)), mg.ones((1, 3))]).shape
@@ -147,20 +147,20 @@ def stack(xs, axis=0):
 
 
 def split(x, *, sections=None, sizes=None, axis=0):
-    """Parts along an axis, views: by their number, by where to cut, or by their sizes.
+    """Parts along an axis, as views: by their number, by cut positions, or by their sizes.
 
     (..., n, ...) -> [(..., n1, ...), (..., n2, ...), ...].
 
     Args:
         x: a Variable.
-        sections: so many parts, or the indices to cut before, as np.split. Where the size is no
-            multiple of the number the first parts are one longer, as np.array_split has it.
-        sizes: of each part, or a list of them all, as torch.split. The last part may be smaller.
-        axis: which axis is cut.
+        sections: the number of parts, or the indices to cut before, as in np.split. If the number
+            does not divide the size, the first parts are one longer, as in np.array_split.
+        sizes: one size, where the last part may be smaller, or a list of all sizes (torch.split).
+        axis: the axis to cut.
 
     Raises:
         ArgumentTypeError: neither sections nor sizes was given, or both.
-        ShapeError: sizes do not add up to the axis's, or there is no such axis.
+        ShapeError: sizes do not add up to the size of the axis, or there is no such axis.
 
     >>> import minigrad as mg
     >>> [part.tolist() for part in mg.split(mg.arange(5), sections=2)]
@@ -192,7 +192,7 @@ def split(x, *, sections=None, sizes=None, axis=0):
 
 
 def _cuts_of_sizes(sizes, n):
-    """Where to cut for parts of these sizes."""
+    """The cut positions for parts of these sizes."""
     if not isinstance(sizes, (list, tuple)):
         return list(range(0, n, whole("split", "sizes", sizes, 1)))[1:]
     sizes = [whole("split", "each of sizes", size, 0) for size in sizes]
@@ -202,7 +202,7 @@ def _cuts_of_sizes(sizes, n):
 
 
 class Pad(Structural):
-    """A border of one value.  (...), ((before, after), ...) an axis, number -> (...)."""
+    """A border of one value.  (...), (before, after) per axis, number -> (...)."""
 
     samples = [((2, 3), ((1, 0), (0, 2)), 0.5), ((3,), ((0, 0),), 0.0), ((0,), ((1, 2),), -1.0)]
 
@@ -224,10 +224,10 @@ class Pad(Structural):
 
 
 def pad(x, widths, value=0.0):
-    """A border of one value, as np.pad: widths has a pair (before, after) for each axis.
+    """A border of one value, like np.pad: widths has a pair (before, after) for each axis.
 
-    (m, n), ((a, b), (c, d)) -> (a + m + b, c + n + d). An int pads every side, and one axis needs
-    no list. The value takes x's dtype.
+    (m, n), ((a, b), (c, d)) -> (a + m + b, c + n + d). An int pads every side; for one axis a plain
+    pair will do. The value takes x's dtype.
 
     >>> import minigrad as mg
     >>> mg.pad(mg.variable([1.0, 2.0]), (2, 1)).tolist()
@@ -266,7 +266,7 @@ def pad(x, widths, value=0.0):
 
 
 def repeat(x, repeats, *, axis=None):
-    """Each element several times, as np.repeat: repeats is an int, or a list with one an element.
+    """Repeats each element, like np.repeat: repeats is an int, or a list with one per element.
 
     axis None takes the flattened x.  (a, n, b), 3, axis=1 -> (a, 3n, b).
 

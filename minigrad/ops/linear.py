@@ -11,7 +11,7 @@ from minigrad.ops.shape import swap_last
 
 
 def check_pair(name, a, b):
-    """Matrix products do not mix float dtypes: silent float64 training is a common slow bug."""
+    """Raises if float dtypes differ: unnoticed float64 makes training slow."""
     if a.dtype is not b.dtype and a.dtype.is_float and b.dtype.is_float:
         raise DTypeError(
             f"{name}: wanted one floating point dtype",
@@ -27,7 +27,7 @@ def check_pair(name, a, b):
 
 
 def matmul_arrays(a, b, out=None):
-    """a @ b of Arrays with at least two axes; into `out`, or as a new Array."""
+    """a @ b of Arrays with at least two axes, into `out` or a new Array."""
     if a.shape[-1] != b.shape[-2]:
         raise ShapeError(
             "matmul: wanted (..., m, k) @ (..., k, n)",
@@ -101,9 +101,9 @@ def as_rows(x):
 
 
 class Linear(Structural):
-    """x times w transposed, plus b.  (..., k), (n, k), (n,) -> (..., n).
+    """x w^T + b.  (..., k), (n, k), (n,) -> (..., n).
 
-    w is saved only if x needs a gradient, x only if w does.
+    w is saved only if x needs a gradient, and x only if w does.
     """
 
     samples = [((3, 4), (2, 4), (2,)), ((2, 3, 4), (5, 4), (5,)), ((4,), (2, 4), (2,))]
@@ -161,7 +161,7 @@ def _column_sums(dy, out=None):
 
 
 def linear(x, w, b=None):
-    """x times w transposed, plus b if there is one.  (..., k), (n, k), (n,) -> (..., n)."""
+    """x w^T, plus b if given.  (..., k), (n, k), (n,) -> (..., n)."""
     if b is not None:
         return Linear.apply(x, w, b)
     x, w = variables("linear", x, w)

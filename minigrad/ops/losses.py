@@ -1,4 +1,4 @@
-"""Losses: compositions and row formulas, reduced to their mean unless told otherwise."""
+"""Losses: compositions and row formulas, by default reduced to their mean."""
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class BceWithLogits(Elementwise):
 
     def formula(x, t):
         share = where(x > 0.0, 1.0 - t, -t)
-        linear = where(e.equal(share, 0.0), 0.0, x * share)  # 0 also of an infinite x
+        linear = where(e.equal(share, 0.0), 0.0, x * share)  # 0 even for an infinite x
         return linear + e.log1p(e.exp(-e.absolute(x)))
 
     def gradient(dy, x, t):
@@ -94,7 +94,7 @@ def bce_with_logits(x, target, reduction="mean"):
 
 
 def huber(x, target, delta=1.0, reduction="mean"):
-    """Quadratic near 0, linear beyond delta.  (...), (...) -> ()."""
+    """Huber loss: quadratic near 0, linear beyond delta.  (...), (...) -> ()."""
     x, target = _same_shape("huber", x, target)
     delta = number("huber", "delta", delta, above=0.0)
     return reduce_loss(HuberElement.apply(x, target, delta), reduction)
@@ -104,20 +104,20 @@ def cross_entropy(
     logits, labels, weight=None, *, ignore_index=None, label_smoothing=0.0, reduction="mean",
     axis=None,
 ):  # fmt: skip
-    """-log softmax(logits) at the label, or against class probabilities.
+    """Cross entropy: -log softmax(logits) at the label, or against class probabilities.
 
     (..., k), (...) -> (), or (...) with reduction='none'.
 
     Args:
         logits: (..., k), or with the classes along another axis.
         labels: ints (...) from 0 to k - 1, or probabilities of the logits' shape.
-        weight: (k,), per class; the mean is then weighted.
-        ignore_index: a label whose rows count nothing.
+        weight: (k,), per class; 'mean' is then the weighted mean.
+        ignore_index: a label whose rows are ignored.
         label_smoothing: this share of each target is spread over all classes.
         reduction: 'mean', 'sum' or 'none'.
-        axis: of the classes. Left out, it is the last of (k,) and (n, k), and of more axes the one
-            that the labels lack, the second as in PyTorch or the last; where both fit it has to be
-            said.
+        axis: the axis of the classes. The default is the last for logits (k,) and (n, k). For more
+            axes it is the one that the labels lack, the second (as in PyTorch) or the last; axis
+            is required if both fit.
     """
     logits, labels = variables("cross_entropy", logits, labels)
     if not logits.dtype.is_float or not logits.ndim:
@@ -154,7 +154,7 @@ def cross_entropy(
 
 
 def _classes_last(logits, labels, axis):
-    """Logits, and labels that are probabilities, with the axis of the classes at the end."""
+    """Logits, and labels if they are probabilities, with the axis of the classes moved last."""
     shape, last = logits.shape, logits.ndim - 1
     if axis is not None:
         axis = normalize_axis("cross_entropy", axis, logits.ndim)
@@ -186,7 +186,7 @@ def _classes_last(logits, labels, axis):
 
 
 def _without(labels, ignore_index, instead):
-    """Labels with another in the place of those that count nothing."""
+    """Labels with each ignored label replaced by `instead`."""
     if ignore_index is None:
         return labels
     return call("where", call("equal", labels, ignore_index), instead, labels)
@@ -229,7 +229,7 @@ def _weighted(rows, column, shape, weight, ignore_index, smoothing, reduction):
         logs = LogSoftmaxRow.apply(rows)
         one_hot = call("equal", label, constant(np.arange(k), near=label)).to(rows.dtype)
         target = one_hot * (1.0 - smoothing) + counts * (smoothing / k)
-        # a class that has no share may have the logit -inf, and 0 * inf is NaN
+        # a class of probability 0 may have the logit -inf, and 0 * inf is NaN
         shares = where(call("equal", target, 0.0), 0.0, logs * (target * weight))
         loss = -Sum.apply(shares, -1, True)
         total = Sum.apply(one_hot * weight, None, False)

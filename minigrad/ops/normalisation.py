@@ -37,10 +37,10 @@ def _channels(array, rank):
 
 
 class BatchNorm(Structural):
-    """(x - mean) / sqrt(var + eps) * w + b a channel, with x's own mean and variance given.
+    """(x - mean) / sqrt(var + eps) * w + b per channel; mean and var must be those of x.
 
-    (b, c, ...), (c,), (c,), (c,) mean, (c,) var, number -> (b, c, ...).  The gradients know that
-    mean and var come from x (Ioffe, Szegedy 2015).
+    (b, c, ...), (c,), (c,), (c,) mean, (c,) var, number -> (b, c, ...).  The gradients include the
+    dependence of mean and var on x (Ioffe, Szegedy 2015).
     """
 
     samples = [((4, 3), (3,), (3,), (3,), (3,), 1e-5)]
@@ -66,7 +66,7 @@ def _wide(v, rank):
 
 
 def _sums(dy, x, mean, var, eps):
-    """(sum of dy, sum of dy times the normalised x), a channel; differentiable if recorded."""
+    """(sum of dy, sum of dy times the normalised x) per channel; differentiable if recorded."""
     axes = _axes(x.shape)
     if not state.recording:
         device = device_of(x.array)
@@ -105,21 +105,21 @@ def batch_norm(
     x, *, weight=None, bias=None, running_mean=None, running_var=None, training=None, momentum=0.1,
     eps=1e-5,
 ):  # fmt: skip
-    """Normalised a channel over the batch and all other axes, scaled and shifted.
+    """Normalises each channel over the batch and all other axes, then scales and shifts.
 
     (b, c, ...), (c,), (c,) -> (b, c, ...).
 
     Args:
         x: float Variable with at least two axes.
-        weight: scale a channel, or None for 1.
-        bias: shift a channel, or None for 0.
-        running_mean: (c,), moved in place by `momentum` towards the batch's mean when training, and
-            used instead of it when not. None: the batch's is always used.
-        running_var: (c,), likewise, towards the batch's variance with ddof=1, as PyTorch does (the
-            normalisation itself takes ddof=0).
-        training: whether the batch's own mean and variance are used; to be said where running
-            values are given, since PyTorch's default is False.
-        momentum: how far the running values move each time.
+        weight: (c,) scale per channel, or None for 1.
+        bias: (c,) shift per channel, or None for 0.
+        running_mean: (c,). Training moves it in place towards the batch's mean by `momentum`;
+            evaluation uses it instead of the batch's mean. None: always use the batch's.
+        running_var: (c,), likewise for the batch's variance with ddof=1, as in PyTorch (the
+            normalisation itself uses ddof=0).
+        training: whether to use the batch's mean and variance; required with running values, since
+            PyTorch's default is False.
+        momentum: the fraction of the distance by which the running values move.
         eps: added to the variance.
     """
     x = as_variable(x, "batch_norm")
@@ -171,7 +171,7 @@ def batch_norm(
 class Dropout(Structural):
     """x / (1 - p), but 0 with probability p.  (...), number, seed, counter -> (...).
 
-    Element i falls by the random number of (seed, counter, i): backward draws it again, so that
+    The random number of (seed, counter, i) decides about element i. Backward draws it again, so
     nothing is stored.
     """
 
@@ -196,7 +196,7 @@ DROPPED = Program(["x", "u", "p", "s"], [e.where(u_ >= p_, x_ * s_, 0.0)])
 def dropout(x, p=0.5, training=True, generator=None):
     """x / (1 - p), but 0 with probability p; x itself when not training.  (...) -> (...).
 
-    generator: an mg.Generator; None for the default one (mg.manual_seed).
+    generator: an mg.Generator; None for the default generator (mg.manual_seed).
     """
     x, p = as_variable(x, "dropout"), share("dropout", "p", p)
     training = flag("dropout", "training", training)

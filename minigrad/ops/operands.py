@@ -1,4 +1,4 @@
-"""What goes into an operation: Variables, numbers and data, checked before anything runs."""
+"""Operands of operations: Variables, numbers and data, checked before anything runs."""
 
 import itertools
 import math
@@ -30,8 +30,8 @@ class InferenceVariable(Variable):
 def constant(value, name="data", near=None):
     """A Variable from numbers, nested lists or an array; never requires gradients.
 
-    near: a Variable on whose device it is made, and whose float dtype Python's floats take; None:
-    the default device, and float32.
+    near: a Variable whose device the result takes, and whose float dtype Python's floats take;
+    None: the default device and float32.
     """
     if is_run_number(value):
         return of_run(value, near)
@@ -46,15 +46,15 @@ def constant(value, name="data", near=None):
     return Variable(device.from_numpy(data, dtype))
 
 
-OF_RANKS = bool_, int64, float32  # what Python's bools, ints and floats make
+OF_RANKS = bool_, int64, float32  # of Python's bools, ints and floats
 RANK_OF_KIND = {"b": 0, "i": 1, "u": 1, "f": 2}
 
 
 def from_data(name, data):
-    """(ndarray, dtype, whether only Python's numbers decided the dtype) of what a user gave.
+    """(ndarray, dtype, whether only Python numbers decided the dtype) of a user's data.
 
     Arrays, NumPy scalars and Variables keep their dtype, also inside lists; several are promoted.
-    Python's numbers beside them never change a dtype within its kind; alone they make float32,
+    Python numbers beside them never change a dtype within its kind; alone they become float32,
     int64 or bool.
     """
     kind = type(data)
@@ -95,7 +95,7 @@ def from_data(name, data):
 
 
 def _is_array(data):
-    """Whether NumPy reads it as an array that has a dtype, and not as a sequence of numbers."""
+    """Whether NumPy reads the data as an array with a dtype, not as a sequence of numbers."""
     if hasattr(data, "__array__"):
         return True
     try:
@@ -122,9 +122,9 @@ def _dtype_of(name, found):
 
 
 def _decisive(name, data):
-    """(dtypes of what has one, highest rank of Python's numbers) inside nested lists; rank 2: none.
+    """(dtypes of typed items, highest rank of Python numbers) in nested lists.
 
-    Counts by type, level by level: a list of a million floats is one pass of C.
+    Collects types level by level: for a list of a million floats this is one pass in C.
     """
     strong, rank, level = set(), -1, data
     while level:
@@ -154,7 +154,7 @@ def _decisive(name, data):
 
 
 def _rank_of_scalar(kind):
-    """The rank of a NumPy scalar of a dtype that is not here: it counts as a Python number."""
+    """The rank of a NumPy scalar whose dtype minigrad lacks: it counts as a Python number."""
     dtype = np.dtype(kind)
     if dtype in BY_NUMPY or dtype.kind not in "iuf":
         return -1
@@ -164,7 +164,7 @@ def _rank_of_scalar(kind):
 
 
 def _refuse_graph(name, x):
-    """A Variable inside a list counts by its values alone."""
+    """Raises for a Variable in a list if it requires gradients, which the list would lose."""
     if x._requires_grad:
         raise GradientError(
             f"{name}: a list of Variables becomes a constant, and this one requires gradients",
@@ -177,7 +177,7 @@ def _refuse_graph(name, x):
 def check_storable(name, data, dtype):
     """Raises if a dtype cannot hold one of the numbers of an ndarray that came from a list."""
     if dtype.is_float and data.dtype == np.float64 and np.vdot(data, data) < 1e76:
-        return  # one call that says of most data that its numbers are moderate
+        return  # a quick test that most data passes
     if data.size and data.dtype != dtype.numpy and dtype.kind in "fi":
         with np.errstate(all="ignore"):
             ends = data.min().item(), data.max().item()
@@ -189,7 +189,7 @@ def check_storable(name, data, dtype):
 
 
 def of_run(number, near=None, dtype=None):
-    """A Variable () that holds a RunTimeNumber, of the dtype that such a number makes."""
+    """A Variable () that holds a RunTimeNumber, with the default dtype of such a number."""
     found = float32 if isinstance(number, float) else int64
     if isinstance(number, np.generic):
         found = BY_NUMPY[number.dtype]
@@ -203,13 +203,13 @@ def of_run(number, near=None, dtype=None):
 
 
 def variables(name, *values):
-    """What was given as a list of Variables; data that is none goes where the first one lies."""
+    """The values as a list of Variables; other data goes to the first Variable's device."""
     near = first_variable(values)
     return [v if isinstance(v, Variable) else constant(v, name, near) for v in values]
 
 
 def as_variable(x, name="data"):
-    """x as a Variable; data of other kinds become constants."""
+    """x as a Variable; other data becomes a constant."""
     return x if isinstance(x, Variable) else constant(x, name)
 
 
@@ -222,9 +222,9 @@ def first_variable(values):
 
 
 def operand(value, name, others=()):
-    """A Variable, or a plain Python number; whatever else can be one becomes it.
+    """The value as an operand: a Variable or a plain Python number; other data is converted.
 
-    others: operands it goes together with, for the device.
+    others: the other operands, whose device converted data takes.
     """
     if isinstance(value, (Variable, float, int)):
         return value
@@ -238,9 +238,9 @@ def operand(value, name, others=()):
 
 
 def fitting_numbers(name, operands, dtype):
-    """The operands of a result of `dtype`, with the plain numbers as it holds them.
+    """The operands for a result of `dtype`, with plain numbers converted to it.
 
-    A result of truth values compares in a dtype that holds both sides: any int64 will do.
+    For a bool result the operands are compared in a dtype that holds both, so any int64 will do.
     """
     if dtype.is_float:
         return [as_float(name, x) if type(x) is int else x for x in operands]
@@ -274,7 +274,7 @@ def limits(dtype):
 
 
 def storable(name, number, dtype):
-    """Raises if a dtype cannot hold a number: it would become another one, unsaid."""
+    """Raises if a dtype cannot hold a number, which conversion would silently change."""
     if dtype.is_float:
         size = abs(as_float(name, number))
         if LARGEST[dtype] <= size < math.inf:
@@ -286,7 +286,7 @@ def storable(name, number, dtype):
     elif dtype.kind == "i":
         low, high = limits(dtype)
         is_run_time = is_run_number(number) and isinstance(number, int)
-        if is_run_time and low <= number <= high:  # which each run asks again
+        if is_run_time and low <= number <= high:  # checked again at each run
             return
         if not (math.isfinite(number) and low <= int(number) <= high):
             shown = number if abs(number) < 2**70 or number != number else "one far larger"
@@ -300,13 +300,13 @@ LARGEST = {float32: 2.0**128 - 2.0**103, float64: math.inf}
 
 
 def _meeting_place(one, other):
-    """What to do about two devices: what is on the CPU goes to the one that was chosen."""
+    """The hint for operands on two devices: move those on the CPU to the other device."""
     if "cpu" not in (one, other):
         return f"move one: x.to({one!r})"
     place = other if one == "cpu" else one
     return (
-        f"move what is on the cpu: x.to({place!r}), for a model model.to({place!r}), which moves "
-        "parameters and what register_buffer was told"
+        f"move what is on the cpu: x.to({place!r}); for a model model.to({place!r}), which moves "
+        "parameters and registered buffers"
     )
 
 

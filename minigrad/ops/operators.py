@@ -1,4 +1,4 @@
-"""What `a + b`, `a & b` and their like are made of."""
+"""The methods behind `a + b`, `a & b` and other operators."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from minigrad.tape.variable import Variable
 
 
 def operator(op, is_reflected=False):
-    """A binary operator that leaves operands it does not know to the other side."""
+    """A binary operator that returns NotImplemented for operands of unknown types."""
 
     def method(a, b):
         if not isinstance(b, (Variable, int, float, list, tuple)) and not hasattr(b, "__array__"):
@@ -18,7 +18,7 @@ def operator(op, is_reflected=False):
 
 
 def logical_operator(op, sign, is_reflected=False):
-    """&, | or ~ of truth values: on integers they would mean bits, which are not here."""
+    """&, | or ~ of truth values; integers are refused because minigrad has no bitwise ops."""
     method = operator(op, is_reflected) if op.inputs[1:] else op.apply
 
     def checked(*operands):

@@ -1,4 +1,4 @@
-"""What x[...] means: an index of any kind -> a Place, checked before anything runs.
+"""The meaning of x[...]: turns an index of any kind into a Place, before anything runs.
 
 A Place is a view (ints, slices, new axes), then at most one integer index over neighbouring axes of
 that view. Index arrays over several axes, and masks, are folded into that one.
@@ -25,12 +25,12 @@ _EQUAL = Program(["a", "b"], [call("equal", symbol("a"), symbol("b"))])
 
 
 class Place(NamedTuple):
-    """Where an index points to.
+    """The location that an index refers to.
 
-    spec: per item None (a new axis), an int, or (start, step, count) of a slice. order: how the
-    view's axes are permuted, or None. axis, count: which of them the index, or the mask, runs over.
-    index: int64, not negative, or None. mask: in the place of an index, where one value is written
-    to all that it picks: how many they are need not be known.
+    spec: for each item None (a new axis), an int, or (start, step, count) of a slice. order: the
+    permutation of the view's axes, or None. axis, count: the axes of the view that the index or the
+    mask covers. index: int64, not negative, or None. mask: used instead of an index if one value is
+    written to all selected elements: then their number need not be known.
     """
 
     spec: tuple
@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 
 def viewed(strides, offset, spec):
-    """(shape, strides, offset) of a layout after the ints, slices and new axes of a Place."""
+    """(shape, strides, offset) after applying the ints, slices and new axes of a Place."""
     sizes, steps, axis = [], [], 0
     for item in spec:
         if item is None:
@@ -82,15 +82,15 @@ def region_shape(shape, place):
 def located(x, index, value=None):
     """The Place of x[index].
 
-    value: the shape of what is written there, or None. A mask that is a Variable stays a mask if
-    that has one value for all that it picks.
+    value: the shape of the value to write, or None. A mask that is a Variable stays a mask if one
+    value is written to all elements that it selects.
     """
     shape, given = x.shape, index if type(index) is tuple else (index,)
     items = _completed(shape, [_normal(i, x) for i in given])
     spec, entries, kinds, axis, out = [], [], [], 0, 0
     for item in items:
         if item is Ellipsis:
-            kinds.append("view")  # it stands between its neighbours even where it covers no axis
+            kinds.append("view")  # separates its neighbours even if it covers no axis
         elif item is None:
             spec.append(None)
             kinds.append("view")
@@ -132,14 +132,14 @@ def located(x, index, value=None):
 
 
 def is_run_time(item):
-    """Whether an item of an index is a number that only a program's run knows."""
+    """Whether an item of an index is a number that is known only when a program runs."""
     return seams.effects.is_tracing and isinstance(item, Variable) and item.array.shape == ()
 
 
 def _normal(item, x):
-    """An int, a slice, None, Ellipsis, or ints or bools: an ndarray, or a Variable on x's device.
+    """An item as an int, slice, None, Ellipsis, or ints or bools in an ndarray or Variable.
 
-    A Variable of one int is that int, unless a step is traced: then each run reads it.
+    A Variable of one int becomes that int, except in a traced step, where each run reads it.
     """
     if item is None or item is Ellipsis or isinstance(item, slice) or type(item) is int:
         return item
@@ -156,7 +156,7 @@ def _normal(item, x):
 
 
 def _from_python(item):
-    """An int, an ndarray of ints or bools, or a Variable of both, from what is no Variable."""
+    """An item that is not a Variable as an int, or an ndarray or a Variable of ints or bools."""
     if not isinstance(item, (bool, float, list, tuple, range, np.ndarray, np.generic)):
         if hasattr(item, "__index__"):
             return item.__index__()
@@ -181,7 +181,7 @@ def _has_variables(items):
 
 
 def _stacked(items):
-    """Nested lists of ints, some of them Variables of one int, as one Variable."""
+    """Nested lists of ints and Variables of one int, as one Variable."""
     leaves = list(_leaves(items))
     found = [x for x in leaves if isinstance(x, Variable)]
     for x in found:
@@ -210,7 +210,7 @@ def _without_leaves(items):
 
 
 def _completed(shape, items):
-    """The items with whole slices for the axes left out, after the ellipsis or at the end."""
+    """The items, with whole slices for omitted axes after the ellipsis or at the end."""
     used = 0
     for i in items:
         if i is not None and i is not Ellipsis:
@@ -243,7 +243,7 @@ def _range(n):
 
 
 def _entry(item, x, axis):
-    """The int64 Variable of an index array, or of the places of a mask, from an axis of x on."""
+    """The int64 Variable of an index array, or of a mask's True positions, for x from `axis` on."""
     device = device_of(x.array)
     if isinstance(item, Variable):
         if item.dtype.kind == "b":
@@ -255,14 +255,14 @@ def _entry(item, x, axis):
     places = item.astype(np.int64)
     if not seams.effects.is_tracing:
         return wrapped("index", Variable(device.from_numpy(places, int64)), n, where)
-    bad = np.flatnonzero((places < -n) | (places >= n))  # a program has no need to look again
+    bad = np.flatnonzero((places < -n) | (places >= n))  # a program need not check again
     if bad.size:
         raise _outside("index", places, bad[0], n, where)
     return Variable(device.from_numpy(np.where(places < 0, places + n, places), int64))
 
 
 def wrapped(name, index, n, where="", negative=True):
-    """An integer Variable as int64 from 0 to n - 1; BoundsError with the first that is outside."""
+    """An integer Variable as int64 from 0 to n - 1; BoundsError names the first value outside."""
     array = index.array
     if array.dtype.kind != "i":
         raise ArgumentTypeError(
@@ -277,7 +277,7 @@ def wrapped(name, index, n, where="", negative=True):
 
 
 def _outside(name, data, bad, n, where, negative=True):
-    """The BoundsError of an ndarray of ints, one of which lies outside: its place in C order."""
+    """The BoundsError for element `bad`, in C order, of an ndarray of ints."""
     place = tuple(int(k) for k in np.unravel_index(bad, data.shape))
     wanted = _range(n) if negative else f"an index from 0 to {n - 1}"
     return BoundsError(
@@ -287,7 +287,7 @@ def _outside(name, data, bad, n, where, negative=True):
 
 
 def _first_outside(device, source, n, out, negative):
-    """Which element lies outside, or -1; else out = the index counted from the front."""
+    """The first element outside the range, or -1; fills out with the index from the front."""
     bad = device.wrap_index(source, n, out) if source.size else -1
     if bad < 0 and not negative and source.size and not device.all_within(source, 0, n - 1):
         bad = int(np.argmax(values(source).reshape(-1) < 0))
@@ -319,7 +319,7 @@ def _with_index(x, spec, entries, rank, neighbours, value):
 
 
 def _folded(entries, sizes):
-    """One index over all indexed axes in C order, from one per axis."""
+    """One index over all indexed axes in C order, from one index per axis."""
     arrays = [index.array for _, _, index in entries]
     common = broadcast_shapes("index", *(a.shape for a in arrays))
     device, total = device_of(arrays[0]), arrays[0]
@@ -330,7 +330,7 @@ def _folded(entries, sizes):
 
 
 def winners(place, n):
-    """Which entries of an index are the last to write to their target: a Variable of bools."""
+    """A Variable of bools, True for the entries of an index that write last to their target."""
     index = place.index.array
     device, m = device_of(index), index.size
     order = device.from_numpy(np.arange(m), int64)

@@ -1,7 +1,7 @@
-"""How a recorded op computes the gradients of those inputs that need one.
+"""Plans: how a recorded op computes the gradients of the inputs that need one.
 
-One plan per (op, which inputs). First order: one fused kernel over Arrays, un-broadcasting
-included. Higher orders: the same trees, walked with Variables.
+One plan per op and set of inputs. First order: one fused kernel over Arrays, which also sums over
+broadcast axes. Higher orders: the same formulas, evaluated with Variables.
 """
 
 from minigrad.array.array import Array
@@ -22,7 +22,7 @@ def is_dy(formula):
 
 
 def saved_variable(node, k, value):
-    """A saved value as the Variable that it was, edges included: so the next order is right."""
+    """A saved value as the original Variable with its edges, for gradients of the next order."""
     if not isinstance(value, Array):
         return value
     if k < 0:
@@ -34,13 +34,13 @@ def saved_variable(node, k, value):
 
 
 def reduced_axes(shape, target):
-    """The axes of `shape` to sum over to get to `target`, which broadcasts to it."""
+    """The axes of `shape` to sum over to reach `target`, which broadcasts to `shape`."""
     pad = len(shape) - len(target)
     return tuple(d for d, n in enumerate(shape) if d < pad or (target[d - pad] == 1 and n != 1))
 
 
 def sum_program(device, program, inputs, shape, target, dtype):
-    """The sum of a formula over the axes along which an operand was broadcast, in its shape."""
+    """The sum of a formula over the axes along which an operand was broadcast: shape -> target."""
     axes = reduced_axes(shape, target)
     kept = tuple(n for d, n in enumerate(shape) if d not in axes)
     out = device.empty(kept, dtype)
@@ -49,13 +49,13 @@ def sum_program(device, program, inputs, shape, target, dtype):
 
 
 def reshaped(array, shape):
-    """A fresh contiguous Array under another shape of the same size."""
+    """Gives a new contiguous Array another shape of the same size."""
     array.shape, array.strides = shape, contiguous_strides(shape)
     return array
 
 
 def sum_to(array, shape, dtype=None):
-    """An Array summed to a shape that broadcasts to its own; itself if nothing is to be done."""
+    """An Array summed to a shape that broadcasts to its own; the Array itself if they are equal."""
     dtype = dtype or array.dtype
     if array.shape == shape:
         return array if array.dtype is dtype else device_of(array).convert(array, dtype)
@@ -66,7 +66,7 @@ def sum_to(array, shape, dtype=None):
 
 @uninterrupted
 def like(x):
-    """An uninitialised Array like x, which must be flat: without calls, for the short ways."""
+    """An uninitialised Array like x, which must be flat; makes no calls, for the fast paths."""
     home = x.buffer.home
     if not home:
         return device_of(x).empty(x.shape, x.dtype)
@@ -110,7 +110,7 @@ class ElementwisePlan:
         return found
 
     def _short_way(self, own):
-        """backward for contiguous operands of one shape and dtype, written out without loops."""
+        """Generates backward for contiguous operands of one shape and dtype, without loops."""
         names = [f"s{k}" for k in range(len(self.saved_names))]
         results = [f"r{k}" for k in range(len(own))]
         targets = ", ".join(
@@ -138,7 +138,7 @@ class ElementwisePlan:
         return scope["backward"]
 
     def general(self, node, dy):
-        """backward for any layouts: same-shaped gradients in one kernel, broadcast ones summed."""
+        """backward for any layout: one kernel for same-shaped gradients; sums broadcast ones."""
         device, shape = device_of(dy), dy.shape
         inputs = (dy, *node.kept)
         wanted = node.wanted or ((shape, dy.dtype),) * len(self.formulas)
@@ -193,7 +193,7 @@ def fitted(g, shape, dtype):
 
 
 class RowPlan(ElementwisePlan):
-    """Gradients of a row op: kernels over rows; an (n,) operand gets a sum of columns."""
+    """Gradients of a row op: kernels over rows; the gradient of an (n,) operand sums columns."""
 
     def _short_way(self, own):
         return self.general

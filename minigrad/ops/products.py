@@ -1,4 +1,4 @@
-"""The product along axes, whose gradient needs the product of all other factors."""
+"""The product along axes. The gradient of a factor is the product of all others."""
 
 from minigrad.array.dtypes import int64
 from minigrad.array.layout import normalize_axes
@@ -11,9 +11,9 @@ from minigrad.tape.variable import Variable
 
 
 class Prod(Structural):
-    """Product over axes; of ints and bools an int64.  (...), axis -> (...) without the axes.
+    """Product over axes; int64 for ints and bools.  (...), axis -> (...) without the axes.
 
-    The gradient multiplies the other factors, so it is right where factors are 0.
+    The gradient multiplies the other factors, so it is correct if factors are 0.
     """
 
     samples = SHAPES
@@ -31,7 +31,7 @@ class Prod(Structural):
 
 
 def products_of_others(x, axes):
-    """Per element the product of all others along the axes, by halving: no division."""
+    """For each element the product of all others along the axes, by halving, without division."""
     rest = tuple(d for d in range(x.ndim) if d not in axes)
     moved = call("permute", x, rest + axes)
     kept = moved.shape[: len(rest)]

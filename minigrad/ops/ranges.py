@@ -15,7 +15,7 @@ from minigrad.tape.variable import Variable
 
 
 def _made(name, make):
-    """What NumPy makes, or the error for more elements than there is memory for."""
+    """The result of make(), or the error for more elements than fit into memory."""
     try:
         return make()
     except (ValueError, OverflowError, MemoryError) as error:
@@ -24,7 +24,7 @@ def _made(name, make):
 
 @named
 def arange(start, stop=None, step=1, dtype=None, device=None):
-    """start, start + step, ... up to but without stop, as Python's range.  -> (n,)."""
+    """start, start + step, ... up to but not including stop, like Python's range.  -> (n,)."""
     if stop is None:
         start, stop = 0, start
     for value in (start, stop, step):

@@ -1,4 +1,4 @@
-"""Reductions along axes, named and behaving as NumPy's."""
+"""Reductions along axes, with the names and rules of NumPy."""
 
 from minigrad.array.dtypes import bool_, float32, int64
 from minigrad.array.layout import normalize_axes, size_of
@@ -24,7 +24,7 @@ def axes_and_shapes(name, shape, axis, keepdims):
 
 
 def reduced(name, how, x, axis, keepdims, dtype, program=IDENTITY, others=()):
-    """A new Array: `how` over axes of a formula of x."""
+    """A new Array: a formula of x, reduced over axes by `how`."""
     axes, without, result = axes_and_shapes(name, x.shape, axis, keepdims)
     device = device_of(x)
     out = device.empty(without, dtype)
@@ -33,7 +33,7 @@ def reduced(name, how, x, axis, keepdims, dtype, program=IDENTITY, others=()):
 
 
 def _strides(out, axes, rank):
-    """Strides with a 0 for each axis that was reduced and is kept with size 1."""
+    """Strides of out with a 0 inserted for each reduced axis."""
     steps = iter(out.strides)
     return tuple(0 if d in axes else next(steps) for d in range(rank))
 
@@ -47,12 +47,12 @@ def spread(dy, x_shape, axis, keepdims):
 
 
 def count(name, shape, axis):
-    """How many elements lie along the axes to reduce."""
+    """The number of elements along the axes to reduce."""
     return size_of(shape[d] for d in normalize_axes(name, axis, len(shape)))
 
 
 def not_empty(name, shape, axis):
-    """Raises if nothing lies along the axes to reduce."""
+    """Raises if there is no element along the axes to reduce."""
     if not count(name, shape, axis):
         raise ShapeError(
             f"{name}: wanted at least one element along the axes to reduce", f"shape {shape}"
@@ -60,7 +60,7 @@ def not_empty(name, shape, axis):
 
 
 class Sum(Structural):
-    """Sum over axes; of ints and bools an int64.  (...), axis -> (...) without the axes."""
+    """Sum over axes; int64 for ints and bools.  (...), axis -> (...) without the axes."""
 
     samples = SHAPES
 
@@ -72,7 +72,7 @@ class Sum(Structural):
 
 
 class Mean(Structural):
-    """Arithmetic mean over axes; NaN of nothing.  (...), axis -> (...) without the axes."""
+    """Arithmetic mean over axes; NaN over no elements.  (...), axis -> (...) without the axes."""
 
     samples = SHAPES
 
@@ -98,7 +98,7 @@ class SumTo(Structural):
 
 
 def among_ties(dy, x, y, x_shape, axis, keepdims):
-    """dy shared by the elements that equal y; if y is NaN, by those that are NaN."""
+    """dy divided among the elements that equal y; if y is NaN, among the NaN elements."""
     x, y = x.detach(), spread(y, x_shape, axis, keepdims).detach()
     mask = call("logical_or", call("equal", x, y), call("not_equal", x, x))
     ties = call("sum", mask, axis, keepdims).to(dy.dtype)
@@ -108,7 +108,7 @@ def among_ties(dy, x, y, x_shape, axis, keepdims):
 class Max(Structural):
     """The largest value over axes, NaN if there is one.  (...), axis -> (...) without the axes.
 
-    Ties share the gradient equally, and so do NaN. Which of 0 and -0 is taken is not said.
+    Ties share the gradient equally, and so do NaN. The sign of a result 0 is unspecified.
     """
 
     samples = [((3, 4),), ((2, 3, 4),), ((),), ((1,),)]
@@ -123,7 +123,7 @@ class Max(Structural):
 class Min(Structural):
     """The smallest value over axes, NaN if there is one.  (...), axis -> (...) without the axes.
 
-    Ties share the gradient equally, and so do NaN. Which of 0 and -0 is taken is not said.
+    Ties share the gradient equally, and so do NaN. The sign of a result 0 is unspecified.
     """
 
     samples = [((3, 4),), ((2, 3, 4),), ((),), ((1,),)]
@@ -176,7 +176,7 @@ class Var(Structural):
 class Norm(Structural):
     """Euclidean norm over axes.  (...), axis -> (...) without the axes.
 
-    Its gradients at 0 are 0, to every order.
+    The gradients at 0 are 0, to every order.
     """
 
     samples = [((3, 4),), ((2, 3, 4),), ((1,),)]
@@ -197,7 +197,7 @@ class Norm(Structural):
 
 
 def _inverse(dy, y):
-    """dy / y, and 0 where y is 0, to every order."""
+    """dy / y, but 0 where y is 0, to every order."""
     is_zero = call("equal", y, 0.0)
     return where(is_zero, 0.0, dy / where(is_zero, 1.0, y))
 

@@ -1,4 +1,4 @@
-"""Operations along rows: softmax, normalisations, cross entropy. Formulas, so they fuse."""
+"""Operations along rows: softmax, normalisations, cross entropy. As formulas they fuse."""
 
 from minigrad.formulas import expression as e
 from minigrad.formulas.expression import where
@@ -36,7 +36,7 @@ class LogSoftmaxRow(RowWise):
 class LogSumExpRow(RowWise):
     """log sum exp along the last axis, without overflow.  (..., n) -> (..., 1).
 
-    The gradients of a row that is -inf throughout are 0.
+    The gradients of a row of only -inf are 0.
     """
 
     samples = [((3, 4),), ((2, 3, 4),), ((5,),), ((2, 1),)]
@@ -45,10 +45,10 @@ class LogSumExpRow(RowWise):
 
     def formula(x):
         m = e.row_max(x)
-        safe = where(e.equal(m - m, 0.0), m, 0.0)  # an infinite maximum must not become NaN
+        safe = where(e.equal(m - m, 0.0), m, 0.0)  # inf - inf would be NaN
         return safe + e.log(e.row_sum(e.exp(x - safe)))
 
-    def gradient(dy, x):  # exp(x - y) would have the rounding of y as its error
+    def gradient(dy, x):  # exp(x - y) would inherit the rounding error of y
         m = e.row_max(x)
         exponential = e.exp(x - where(e.equal(m - m, 0.0), m, 0.0))
         total = e.row_sum(exponential)
@@ -56,10 +56,10 @@ class LogSumExpRow(RowWise):
 
 
 class CrossEntropyRow(RowWise):
-    """-log softmax(x)[label] a row; label smoothing spreads `smoothing` over all classes.
+    """-log softmax(x)[label] per row; label smoothing spreads `smoothing` over all classes.
 
-    (n, k), (n, 1) labels, number -> (n, 1).  What stands in a row whose label is below 0 does not
-    matter to gradients.
+    (n, k), (n, 1) labels, number -> (n, 1).  The values in a row with a negative label do not
+    affect gradients.
     """
 
     samples = [((3, 4), (3, 1))]
@@ -68,7 +68,7 @@ class CrossEntropyRow(RowWise):
     numbers = (0.1,)
 
     def formula(x, label, smoothing):
-        centred = x - e.row_max(x)  # first: a common offset of the row must cost no digits
+        centred = x - e.row_max(x)  # first: a common offset of the row must not cost precision
         log_sum = e.log(e.row_sum(e.exp(centred)))
         chosen = e.row_sum(where(e.equal(e.column_of(x), label), centred, 0.0))
         mean = e.row_mean(centred)
@@ -79,7 +79,7 @@ class CrossEntropyRow(RowWise):
         x = where(label < 0, 0.0, x)  # 0 * NaN is NaN
         exponential = e.exp(x - e.row_max(x))
         soft = exponential * (1.0 / e.row_sum(exponential))
-        # numbers stand beside values of x's dtype: alone they would be float32
+        # each number has an operand of x's dtype beside it: alone it would be float32
         rest = where(e.equal(e.column_of(x), label), soft - (1.0 - smoothing), soft)
         classes = e.row_sum(where(e.column_of(x) >= 0, 1.0, x))
         spread = where(e.equal(smoothing, 0.0), 0.0, smoothing / classes)

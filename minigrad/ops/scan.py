@@ -1,4 +1,4 @@
-"""Running sums, and where the extremes are."""
+"""Running sums, and the indices of extremes."""
 
 from minigrad.array.dtypes import int64
 from minigrad.array.layout import normalize_axis
@@ -9,7 +9,7 @@ from minigrad.ops.reduction import not_empty
 
 
 class Cumsum(Structural):
-    """Running sum along an axis; of ints and bools an int64.  (...), axis -> (...)."""
+    """Running sum along an axis; int64 for ints and bools.  (...), axis -> (...)."""
 
     samples = [((3, 4),), ((5,),), ((0, 3),)]
 

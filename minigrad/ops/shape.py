@@ -1,4 +1,4 @@
-"""Operations that change how elements are laid out: views where that is possible."""
+"""Operations that change the layout of elements: views where possible."""
 
 from minigrad.arguments import whole
 from minigrad.array.dtypes import as_dtype
@@ -20,13 +20,13 @@ from minigrad.ops.operands import as_variable
 
 
 def shape_of(name, shape):
-    """A tuple of ints from what a user gave as a shape."""
+    """A user's shape as a tuple of ints."""
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     return tuple([n if type(n) is int else whole(name, "each size of a shape", n) for n in shape])
 
 
 class Reshape(Structural):
-    """The same elements in C order, another shape; a view if possible.  (...), shape -> shape."""
+    """The same elements in C order in another shape; a view if possible.  (...), shape -> shape."""
 
     samples = [((3, 4), (2, 6)), ((0, 3), (3, 0)), ((), (1, 1))]
     is_view = True
@@ -43,12 +43,12 @@ class Reshape(Structural):
 
 
 def completed(x, shape):
-    """The shape with -1 replaced by what is left."""
+    """The shape with -1 replaced by the remaining size."""
     shape = shape_of("reshape", shape)
     unknown = [d for d, n in enumerate(shape) if n == -1]
     if len(unknown) > 1:
         raise ShapeError(
-            "reshape: wanted at most one -1, which stands for what is left", f"{shape}"
+            "reshape: wanted at most one -1, which stands for the remaining size", f"{shape}"
         )
     known = size_of(n for n in shape if n != -1)
     if len(unknown) == 1 and known and x.size % known == 0:
@@ -132,7 +132,7 @@ def expand(x, *shape):
 
 
 def reshape(x, *shape):
-    """The same elements under another shape; one size may be -1: reshape(x, (2, -1)).
+    """The same elements in another shape; one size may be -1: reshape(x, (2, -1)).
 
     (...), shape -> shape: a view where strides allow, else a copy.
     """
@@ -150,7 +150,7 @@ def permute(x, *axes):
 
 
 def flatten(x, start_axis=0, end_axis=-1):
-    """Axes start_axis to end_axis as one.  (a, b, c) -> (a*b*c,)."""
+    """Joins axes start_axis to end_axis into one.  (a, b, c) -> (a*b*c,)."""
     x = as_variable(x, "flatten")
     if not x.ndim:
         whole("flatten", "start_axis", start_axis)
@@ -165,14 +165,14 @@ def flatten(x, start_axis=0, end_axis=-1):
 
 
 def unsqueeze(x, axis):
-    """A new axis of size 1 at `axis`.  (a, b), 1 -> (a, 1, b)."""
+    """Inserts an axis of size 1 at `axis`.  (a, b), 1 -> (a, 1, b)."""
     x = as_variable(x, "unsqueeze")
     axis = normalize_axis("unsqueeze", axis, x.ndim + 1)
     return reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
 
 
 def squeeze(x, axis=None):
-    """Without the axes of size 1, or without the named ones.  (a, 1, b) -> (a, b)."""
+    """Removes the axes of size 1, or only those in `axis`.  (a, 1, b) -> (a, b)."""
     x = as_variable(x, "squeeze")
     if axis is None:
         return reshape(x, tuple(n for n in x.shape if n != 1))
@@ -184,7 +184,7 @@ def squeeze(x, axis=None):
 
 
 class Cast(Structural):
-    """Another dtype; floats to ints are cut towards 0.  (...), dtype -> (...)."""
+    """Conversion to a dtype; floats are rounded towards 0 to ints.  (...), dtype -> (...)."""
 
     samples = [((3, 4), "float64"), ((0,), "float32")]
 
@@ -195,7 +195,7 @@ class Cast(Structural):
 
 
 class Clone(Structural):
-    """The same values in a Storage of its own, differentiable; copied at the first write to either.
+    """The same values in a new Storage, differentiable; copied at the first write to either.
 
     (...) -> (...).
     """

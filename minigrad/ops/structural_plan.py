@@ -1,4 +1,4 @@
-"""How a recorded structural op computes its gradients: one function an input, called if needed."""
+"""How a recorded structural op computes gradients: one function per input, called if needed."""
 
 import inspect
 
@@ -10,7 +10,7 @@ from minigrad.tape.variable import Variable
 
 
 def _takes_out(function):
-    """Whether a gradient over Arrays can write into an Array it is given."""
+    """Whether a gradient over Arrays can write into a given Array."""
     return "out" in inspect.signature(function).parameters
 
 
@@ -44,7 +44,7 @@ class StructuralPlan:
         return ~which if what == "attribute" else self.saved_names.index(which)
 
     def _source(self, name):
-        """Where an argument of a gradient function comes from: ('saved' | 'shape' | ..., which)."""
+        """The source of a gradient function's argument: ('saved' | 'shape' | ..., which)."""
         op = self.op
         if name == "y" or name in op.inputs:
             return "saved", name
@@ -62,7 +62,7 @@ class StructuralPlan:
         return [g if g is None else g.array for g in self._run(node, Variable(dy), saved)]
 
     def _quickly(self, node, dy):
-        """First order over Arrays; a parameter's gradient straight into its flat buffer."""
+        """First order over Arrays; writes a parameter's gradient directly into its flat buffer."""
         kept, attributes, results = node.kept, node.attributes, []
         for k, rule in enumerate(self.quick or ()):
             if rule is None:

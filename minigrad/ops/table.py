@@ -1,6 +1,6 @@
-"""From the classes to the names people use: Variable's operators and methods, and `mg.<op>`.
+"""Maps op classes to their public names: Variable's operators and methods, and `mg.<op>`.
 
-One table each. Nothing here computes.
+There is one table for each. Nothing is computed here.
 """
 
 import inspect
@@ -39,11 +39,11 @@ from minigrad.ops.operators import logical_operator, operator
 from minigrad.tape import backward
 from minigrad.tape.variable import FUNCTIONS, Variable
 
-_ = binary, products, unary, backward  # loading them fills the registry and completes Variable
+_ = binary, products, unary, backward  # importing fills the registry and completes Variable
 
 
 def _simple(op):
-    """The public function of an op whose arguments are just its inputs."""
+    """The public function of an op whose only arguments are its inputs."""
 
     def function(*args):
         if len(args) != len(op.inputs):
@@ -80,7 +80,7 @@ _ONE_TUPLE = "several axes are one tuple: axis=(1, 2)"
 
 
 def _with_named_axis(op):
-    """The same where a second argument without its name means something else elsewhere."""
+    """Like `_with_axis`, but by name only: a second positional argument differs in PyTorch."""
     name = op.name
 
     def function(x, *, axis=None, keepdims=False):
@@ -129,7 +129,7 @@ def logsumexp(x, axis=None, keepdims=False):
 
 
 def layer_norm(x, weight, bias, eps=1e-5):
-    """Normalised along the last axis, scaled and shifted.  (..., n), (n,), (n,) -> (..., n)."""
+    """Normalises along the last axis, then scales and shifts.  (..., n), (n,), (n,) -> (..., n)."""
     x = as_variable(x, "layer_norm")
     weight, bias = _of_features("layer_norm", x, weight=weight, bias=bias)
     eps = number("layer_norm", "eps", eps, 0.0)
@@ -137,7 +137,7 @@ def layer_norm(x, weight, bias, eps=1e-5):
 
 
 def rms_norm(x, weight, eps=1e-5):
-    """Divided by the root mean square of the last axis, scaled.  (..., n), (n,) -> (..., n)."""
+    """Divides by the root mean square of the last axis and scales.  (..., n), (n,) -> (..., n)."""
     x = as_variable(x, "rms_norm")
     (weight,) = _of_features("rms_norm", x, weight=weight)
     return rows.RmsNormRow.apply(x, weight, number("rms_norm", "eps", eps, 0.0))
@@ -146,14 +146,14 @@ def rms_norm(x, weight, eps=1e-5):
 def _of_features(name, x, **given):
     """Scale and shift as Variables of the size of x's last axis.
 
-    A shape in their place, as PyTorch has it, would scale by the number of features.
+    A normalized_shape, which PyTorch takes here, would scale by the number of features.
     """
     found = []
     for what, value in given.items():
         value = value if isinstance(value, Variable) else constant(value, name, x)
         if not x.ndim or value.shape != x.shape[-1:]:
             raise ShapeError(
-                f"{name}: wanted {what} of one element a feature of x {x.shape}",
+                f"{name}: wanted {what} of one element per feature of x {x.shape}",
                 f"{value.shape}",
                 f"mg.{name}(x, {', '.join(given)}): there is no normalized_shape, the last axis is "
                 "normalised",
@@ -163,7 +163,7 @@ def _of_features(name, x, **given):
 
 
 def gelu(x, approximate=None):
-    """x Phi(x); with approximate='tanh' by the tanh formula.  (...) -> (...)."""
+    """x Phi(x); approximate='tanh' uses the tanh formula.  (...) -> (...)."""
     choice("gelu", "approximate", approximate, (None, "none", "tanh"))
     return (activations.GeluTanh if approximate == "tanh" else activations.Gelu).apply(x)
 
@@ -179,7 +179,7 @@ def elu(x, alpha=1.0):
 
 
 def clip(x, low=None, high=None):
-    """x cut to [low, high]; None leaves a side open.  (...) -> (...)."""
+    """x limited to [low, high]; None means no limit on that side.  (...) -> (...)."""
     x = as_variable(x, "clip")
     low, high = (v if v is None else operand(v, "clip", (x,)) for v in (low, high))
     if low is None and high is None:
@@ -204,7 +204,7 @@ def clip(x, low=None, high=None):
 def var(x, axis=None, *, ddof=None, correction=None, keepdims=False):
     """Sum of squared deviations from the mean, divided by n - ddof.  (...), axis -> (...).
 
-    ddof has to be said: NumPy's default is 0, PyTorch's 1. `correction` is its other name.
+    ddof is required: NumPy's default is 0, PyTorch's 1. `correction` is another name for it.
 
     >>> import minigrad as mg
     >>> x = mg.variable([1.0, 3.0])
@@ -215,9 +215,9 @@ def var(x, axis=None, *, ddof=None, correction=None, keepdims=False):
 
 
 def std(x, axis=None, *, ddof=None, correction=None, keepdims=False):
-    """Standard deviation, the root of `var`, with its arguments.  (...), axis -> (...).
+    """Standard deviation, the root of `var`, with the same arguments.  (...), axis -> (...).
 
-    The gradients of equal values, where it is 0, are 0.
+    The gradients of equal values, whose deviation is 0, are 0.
     """
     return unary.RootOfSquares.apply(_variance("std", x, axis, ddof, correction, keepdims))
 
@@ -227,7 +227,7 @@ def _variance(name, x, axis, ddof, correction, keepdims):
     if (ddof is None) == (correction is None):
         raise ArgumentError(
             f"{name}: wanted ddof, as NumPy divides by n without it, and PyTorch by n - 1",
-            "neither" if ddof is None else "ddof and correction, which are one",
+            "neither" if ddof is None else "ddof and correction, which are the same",
             f"x.{name}(ddof=0) divides by n, x.{name}(ddof=1) by n - 1",
         )
     given, ddof = ("ddof", ddof) if correction is None else ("correction", correction)
@@ -251,7 +251,7 @@ def matmul(a, b):
 
 
 def cumsum(x, axis=None):
-    """Running sum along an axis, or of the flattened.  (...), axis -> (...)."""
+    """Running sum along an axis, or of flattened x.  (...), axis -> (...)."""
     x = as_variable(x, "cumsum")
     if axis is None:
         return scan.Cumsum.apply(shape.reshape(x, (-1,)), 0)
@@ -259,7 +259,7 @@ def cumsum(x, axis=None):
 
 
 def power(a, b):
-    """a to the power b; common exponents take the op made for them.  (...), (...) -> (...)."""
+    """a to the power b; common exponents use special ops.  (...), (...) -> (...)."""
     b = operand(b, "pow", (a,))
     if isinstance(b, (int, float)) and isinstance(a, Variable):
         common = {2: unary.Square, 0.5: unary.Sqrt, -1: unary.Reciprocal, -0.5: unary.Rsqrt}
@@ -298,7 +298,7 @@ functions |= {
 functions["pow"] = power
 functions["minimum"], functions["maximum"] = map(_simple, (binary.Minimum, binary.Maximum))
 
-FLOWS = dict(functions)  # what formulas and gradients may call by name
+FLOWS = dict(functions)  # functions that formulas and gradients may call by name
 FLOWS |= {
     "sum_to": reduction.SumTo.apply,
     "expand_to": shape.Expand.apply,
@@ -316,7 +316,7 @@ FLOWS |= {
 }
 functions["var"] = var
 functions |= {name: _with_named_axis(registry[name]) for name in NAMED_AXIS}
-for _name in functions.keys() - {"matmul", "linear"}:  # those two are called most
+for _name in functions.keys() - {"matmul", "linear"}:  # the most frequent calls
     functions[_name] = teaching(functions[_name])
 
 METHODS = [
@@ -329,7 +329,7 @@ METHODS = [
 
 
 def clone(self):
-    """The same values in a Storage of its own, part of the graph; the first write to either copies.
+    """The same values in a new Storage, part of the graph; the first write to either copies.
 
     (...) -> (...), of the same dtype.
     """

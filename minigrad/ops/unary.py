@@ -22,7 +22,7 @@ class Neg(Elementwise):
 
 
 class Abs(Elementwise):
-    """|x|.  (...) -> (...).  Its derivative at 0 is 0 here (any value in [-1, 1] would do)."""
+    """|x|.  (...) -> (...).  The derivative at 0 is 0 (any value in [-1, 1] would do)."""
 
     samples = SHAPES
     takes_bool = False
@@ -35,7 +35,7 @@ class Abs(Elementwise):
 
 
 class Sign(Elementwise):
-    """-1, 0 or 1; NaN stays NaN.  (...) -> (...).  Its gradient is 0 everywhere."""
+    """-1, 0 or 1; NaN stays NaN.  (...) -> (...).  The gradient is 0 everywhere."""
 
     samples = SHAPES
     takes_bool = False
@@ -75,10 +75,10 @@ class Sqrt(Elementwise):
 
 
 class RootOfSquares(Elementwise):
-    """sqrt(x) of what is a sum of squares.  (...) -> (...).  Its derivative at 0 is 0 here.
+    """sqrt(x) of a sum of squares x.  (...) -> (...).  The derivative at 0 is 0.
 
-    So the standard deviation of equal values has the gradient 0, as their norm has, and not 0 times
-    infinity.
+    The standard deviation of equal values therefore has the gradient 0, like the norm of zeros, and
+    not 0 times infinity.
     """
 
     samples = SHAPES
@@ -240,7 +240,7 @@ class Erf(Elementwise):
 
 
 class Round(Elementwise):
-    """To the nearest integer, halves to even.  (...) -> (...).  Its gradient is 0."""
+    """The nearest integer, halves to even.  (...) -> (...).  The gradient is 0."""
 
     samples = SHAPES
     takes_bool = False
@@ -253,7 +253,7 @@ class Round(Elementwise):
 
 
 class Floor(Elementwise):
-    """The largest integer not above x.  (...) -> (...).  Its gradient is 0."""
+    """The largest integer not above x.  (...) -> (...).  The gradient is 0."""
 
     samples = SHAPES
     takes_bool = False
@@ -266,7 +266,7 @@ class Floor(Elementwise):
 
 
 class Ceil(Elementwise):
-    """The smallest integer not below x.  (...) -> (...).  Its gradient is 0."""
+    """The smallest integer not below x.  (...) -> (...).  The gradient is 0."""
 
     samples = SHAPES
     takes_bool = False

@@ -1,4 +1,4 @@
-"""Ops that somebody watches: timelines, debuggers, spans, inference."""
+"""Ops under observation: timelines, debuggers, spans, inference."""
 
 import functools
 
@@ -10,7 +10,7 @@ from minigrad.tape.probe import run_as
 
 
 def announced(cls, args, variables, attributes):
-    """Runs an op while somebody watches: spans, timelines, debuggers, inference."""
+    """Runs an op and announces its result to observers."""
     before = state.running
     state.running = (cls.name, user_place())
     try:
@@ -21,7 +21,7 @@ def announced(cls, args, variables, attributes):
 
 
 def named(function):
-    """A function that makes Variables, known by its name to those who watch."""
+    """Wraps a function that makes Variables, so that observers see it under its name."""
     taught = teaching(function)
 
     @functools.wraps(function)
@@ -34,9 +34,9 @@ def named(function):
 
 
 def announce(name, y, inputs=()):
-    """Tells those who watch about the result of an op; inference results get their own class.
+    """Tells observers about the result of an op; inference results get their own class.
 
-    inputs: the Variables and numbers it was computed from; none for data that a person made.
+    inputs: the Variables and numbers it was computed from; none for a user's data.
     """
     if y.node is not None:
         note(y.node)

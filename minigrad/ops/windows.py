@@ -16,7 +16,7 @@ TWO = Window((2, 2), (2, 2), (0, 0), (1, 1))
 
 
 class Unfold(Structural):
-    """Windows as columns, 0 where they overhang.
+    """Windows as columns, 0 outside the image.
 
     (b, c, h, w), window -> (b, c * kh * kw, oh * ow).
     """
@@ -30,7 +30,7 @@ class Unfold(Structural):
 
 
 class Fold(Structural):
-    """Sums columns at the places that unfold reads: the adjoint of unfold.
+    """Adds columns at the positions that unfold reads: the adjoint of unfold.
 
     (b, c * kh * kw, oh * ow), shape, window -> shape.
     """
@@ -47,7 +47,7 @@ class Fold(Structural):
 
 
 def unfolded(x, window):
-    """The windows of an Array as columns, an image after the other."""
+    """The windows of an Array as columns, one image after another."""
     device = device_of(x)
     n, c, h, w = x.shape
     shape = (n, c * math.prod(window.kernel), math.prod(window.counts((h, w))))
@@ -58,7 +58,7 @@ def unfolded(x, window):
 
 
 class Largest(Structural):
-    """Where in x, flattened, the first largest element of each window lies; a NaN counts as it.
+    """The index into flattened x of the first largest element of each window; NaN is largest.
 
     (b, c, h, w), window -> (b, c, oh, ow) int64.
     """
@@ -91,12 +91,12 @@ def _pooled(name, x, kernel, stride, padding):
 
 
 def max_pool2d(x, kernel, stride=None, padding=0):
-    """The largest element of each window; the border does not count.
+    """The largest element of each window; the border is ignored.
 
     (b, c, h, w) -> (b, c, oh, ow).
 
-    The gradient goes to the first largest element. A NaN counts as the largest. stride: the
-    kernel's size if left out. Each of kernel, stride, padding is an int or (h, w);
+    The gradient goes to the first largest element. NaN counts as the largest. stride defaults to
+    the kernel's size. kernel, stride and padding are each an int or (h, w);
     oh = (h + 2 padding - kernel) // stride + 1.
 
     >>> import minigrad as mg

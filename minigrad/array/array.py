@@ -1,9 +1,8 @@
 """Array = Storage + layout + dtype. No history, no arithmetic.
 
-The Array that was made together with its bytes plays the part of the **Storage**: it owns a Buffer
-and counts its versions. Everything else that shows the same bytes is a **View**, which points at
-that Storage and asks it. `clone()` makes a second Storage over the same Buffer (copy-on-write):
-`refcount` counts those.
+The Array that is made together with its memory is the **Storage**: it owns a Buffer and counts its
+versions. Every other Array over the same memory is a **View**, which refers to the Storage.
+`clone()` makes a second Storage over the same Buffer (copy-on-write); `refcount` counts them.
 """
 
 import numpy as np
@@ -16,10 +15,10 @@ from minigrad.seams import seams
 
 
 class Array:
-    """A contiguous array that owns its bytes: layout and Storage in one object.
+    """A contiguous array that owns its memory: layout and Storage in one object.
 
-    shape and strides are tuples, strides and offset count elements; `is_flat` says that the
-    elements lie in C order from the first byte of the buffer and that nobody else writes them.
+    shape and strides are tuples; strides and offset count elements. `is_flat` means that the
+    elements are in C order from the start of the buffer and that no foreign code writes them.
     """
 
     __slots__ = (
@@ -45,7 +44,7 @@ class Array:
     def __del__(self):
         try:
             buffer = self.buffer
-        except AttributeError:  # Ctrl-C came before it had one
+        except AttributeError:  # Ctrl-C came before __init__ had set it
             return
         buffer.owners -= 1
         if not buffer.owners:
@@ -55,46 +54,46 @@ class Array:
 
     @property
     def storage(self):
-        """The Array that owns the bytes: this one."""
+        """The Array that owns the memory: this one."""
         return self
 
     @property
     def device(self):
-        """The name of the device that holds the bytes."""
+        """The name of the device that holds the memory."""
         return self.buffer.pool.device
 
     @property
     def nbytes(self):
-        """Bytes of the elements shown, not of the buffer."""
+        """Bytes of the array's elements, not of the buffer."""
         return self.size * self.dtype.itemsize
 
     @property
     def address(self):
-        """Where the first element lies."""
+        """The address of the first element."""
         return self.buffer.address + self.offset * self.dtype.itemsize
 
     @property
     def is_contiguous(self):
-        """Whether the elements lie one after the other in C order."""
+        """Whether the elements are contiguous in C order."""
         return self.is_flat or is_contiguous(self.shape, self.strides)
 
     @property
     def is_foreign(self):
-        """Whether somebody outside may write these bytes unseen."""
+        """Whether foreign code may write the memory unnoticed."""
         return self.buffer.is_foreign
 
     def view(self, shape, strides, offset=None):
-        """The same bytes with another layout."""
+        """The same memory with another layout."""
         return View(self, shape, strides, self.offset if offset is None else offset)
 
     def layout(self):
         """(shape, strides, offset)."""
         return self.shape, self.strides, self.offset
 
-    is_alias_of = shares_bytes  # whether some byte is shown by both
+    is_alias_of = shares_bytes  # whether they share memory
 
     def shares_foreign_bytes(self, others):
-        """The first of other Storages that shows some of the same memory from outside, or None."""
+        """The first of other Storages that shares foreign memory with this one, or None."""
         if self.is_foreign:
             for other in others:
                 if other is not self and self.is_alias_of(other):
@@ -102,24 +101,24 @@ class Array:
         return None
 
     def bytes_shown(self):
-        """(first, end) of the addresses of what it shows."""
+        """(first, end): the address range of the elements."""
         low, high, _ = span(self.shape, self.strides)
         step = self.dtype.itemsize
         return self.address + low * step, self.address + high * step
 
     @uninterrupted
     def mark_foreign(self):
-        """Says that others may write these bytes unseen: saving them copies them."""
+        """Declares that foreign code may write the memory unnoticed: saving then copies."""
         storage = self.storage
         storage.buffer.is_foreign = True
-        storage.is_flat = False  # the short ways of ops do not look at is_foreign
+        storage.is_flat = False  # the fast paths of ops do not check is_foreign
 
     def __repr__(self):
         return f"{type(self).__name__}({self.dtype}{list(self.shape)})"
 
 
 class View(Array):
-    """Another layout over a Storage. `made_at`: the version that a recorded op saw, else None."""
+    """Another layout over a Storage. `made_at`: the version when a recorded op made it, or None."""
 
     __slots__ = ("base", "made_at")
 
@@ -128,23 +127,23 @@ class View(Array):
         base = array.storage
         try:
             base.views += 1
-        except AttributeError:  # the first one
+        except AttributeError:  # the first view
             base.views = 1
         self.base, self.made_at = base, None
         self.shape, self.strides, self.offset, self.dtype = shape, strides, offset, array.dtype
         self.size = size_of(shape)
-        self.is_flat = False  # never the short way: what a view shows may have been written since
+        self.is_flat = False  # never the fast path: the base may have been written since
 
     @uninterrupted
     def __del__(self):
         try:
-            self.base.views -= 1  # the bytes belong to the base
-        except AttributeError:  # as above
+            self.base.views -= 1  # the memory belongs to the base
+        except AttributeError:  # Ctrl-C, as in Array
             return
 
     @property
     def storage(self):
-        """The Array that owns the bytes."""
+        """The Array that owns the memory."""
         return self.base
 
     buffer = property(lambda self: self.base.buffer)
@@ -156,7 +155,7 @@ _new = object.__new__
 
 @uninterrupted
 def fresh(buffer, shape, dtype, size):
-    """Array(buffer, shape, dtype) without the calls: every operation makes one."""
+    """Array(buffer, shape, dtype) without calls, because every operation makes one."""
     array = _new(Array)
     array.buffer, array.version = buffer, 0
     array.shape, array.dtype, array.offset = shape, dtype, 0
@@ -166,10 +165,10 @@ def fresh(buffer, shape, dtype, size):
 
 @uninterrupted
 def prepare_write(array, copy_buffer, place=None):
-    """Call before every in-place write: bumps the version and un-shares a copy-on-write Buffer.
+    """Call before every in-place write: bumps the version and unshares a copy-on-write Buffer.
 
-    copy_buffer(buffer) -> a Buffer of its own with the same bytes. `place` is the user's line as
-    (code, instruction), shown if a saved value turns out to have been overwritten.
+    copy_buffer(buffer) -> a new Buffer with the same contents. `place` is the user's line as
+    (code, instruction), which an error shows if the write has changed a saved value.
     """
     storage = array.storage
     unshare(storage, copy_buffer)
@@ -178,9 +177,9 @@ def prepare_write(array, copy_buffer, place=None):
 
 
 class Moves:
-    """Counts, in this process, Buffers that came to be shared and Storages that got another one.
+    """Counts, in this process, how often a Buffer became shared or a Storage got a new one.
 
-    Who keeps addresses of Storages, or knows that nobody shares them, remembers the number.
+    Code that caches addresses of Storages, or that they are unshared, checks this count.
     """
 
     __slots__ = ("count",)
@@ -206,7 +205,7 @@ def fork(array):
 
 @uninterrupted
 def unshare(storage, copy_buffer):
-    """Gives a Storage a Buffer of its own if it shares one with a clone."""
+    """Gives a Storage a new Buffer if it shares its own with a clone."""
     if seams.storage is not None and seams.storage.write(storage, copy_buffer):
         moves.count += 1
         return
@@ -214,11 +213,11 @@ def unshare(storage, copy_buffer):
     if old.owners > 1:
         storage.buffer = copy_buffer(old)
         old.owners -= 1
-        moves.count += 1  # last: who sees the new number sees the new Buffer
+        moves.count += 1  # last: a thread that sees the new count also sees the new Buffer
 
 
 class _Exported:
-    """What NumPy holds on to: the Storage stays alive, its Buffer pinned, as long as views live."""
+    """The base of NumPy's views: while one lives, the Storage lives and its Buffer is pinned."""
 
     @uninterrupted
     def __init__(self, array, writable):
@@ -240,7 +239,7 @@ class _Exported:
 
 
 def ndarray(array):
-    """A transient NumPy view for use inside the engine: not for handing out."""
+    """A transient NumPy view for use inside the engine; never pass it to users."""
     seams.effects.read(array)
     segment = array.buffer.segment
     step = array.dtype.itemsize
@@ -250,7 +249,7 @@ def ndarray(array):
 
 
 def export(array, copy_buffer, writable=False):
-    """A NumPy view that may be kept: it holds the Storage, and pins its Buffer, while it lives.
+    """A NumPy view for users: it keeps the Storage alive and its Buffer pinned.
 
     A Buffer shared with a copy-on-write clone is copied first: the view must follow this Storage.
     """

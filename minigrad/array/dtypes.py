@@ -1,4 +1,4 @@
-"""The table of element types, and the rules that pick one."""
+"""The table of element types, and the rules for choosing one."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from minigrad.errors import DTypeError
 
 
 class DType:
-    """An element type: its name, NumPy dtype, size in bytes, kind and place in tables.
+    """An element type: its name, NumPy dtype, size in bytes, kind and index in tables.
 
     kind: 'f' floating point, 'i' integer (signed or not), 'b' truth value. Half types can be added
-    as further rows: kernels look up how a row is loaded and stored, nothing else knows the list.
+    as further rows: kernels look up how to load and store a row; no other code lists the types.
     """
 
     __slots__ = ("index", "is_float", "itemsize", "kind", "name", "numpy")
@@ -29,10 +29,10 @@ class DType:
         """Whether other is this dtype or another spelling of it: see `as_dtype`."""
         return self is (other if isinstance(other, DType) else find_dtype(other))
 
-    __hash__ = object.__hash__  # there is one object a dtype, and kernels are found by it
+    __hash__ = object.__hash__  # each dtype is one object, the key of its kernels
 
     def __reduce__(self):
-        return (by_name, (self.name,))  # a pickled dtype stays the one object of its name
+        return (by_name, (self.name,))  # unpickling returns the one object of this name
 
 
 DTYPES = [
@@ -45,11 +45,11 @@ BY_NUMPY: dict[Any, DType] = {d.numpy: d for d in DTYPES}
 
 
 def by_name(name):
-    """The DType of a name."""
+    """The DType with a name."""
     return _BY_NAME[name]
 
 
-# What Python's numbers make, and PyTorch's names where NumPy's codes say something else or nothing.
+# The dtypes of Python's numbers, and PyTorch's names where NumPy's codes differ or do not exist.
 SPELLINGS: dict[Any, DType] = {
     float: float32, "float": float32, int: int64, "int": int64, bool: bool_, "long": int64,
 }  # fmt: skip
@@ -61,7 +61,7 @@ def find_dtype(spelling):
         return spelling
     if spelling is None or isinstance(spelling, (int, float)):
         return None
-    if str(spelling).startswith("torch."):  # the dtype itself, or its name
+    if str(spelling).startswith("torch."):  # a dtype of PyTorch or its name
         spelling = str(spelling).removeprefix("torch.")
     if isinstance(spelling, (str, type)) and spelling in SPELLINGS:
         return SPELLINGS[spelling]
@@ -74,8 +74,8 @@ def find_dtype(spelling):
 def as_dtype(dtype):
     """The DType of a spelling: a DType, a name, a Python type, or a dtype of NumPy or PyTorch.
 
-    Python's types mean what Python's numbers make: `float` is float32 and `int` int64, as the names
-    'float' and 'int' are. All other names and codes are NumPy's: 'double' and 'f8' are float64.
+    Python's types stand for the dtypes of Python's numbers: `float` and 'float' are float32, `int`
+    and 'int' are int64. All other names and codes are NumPy's: 'double' and 'f8' are float64.
 
     >>> as_dtype("float64"), as_dtype(float), as_dtype("float"), as_dtype("double"), as_dtype(bool)
     (float64, float32, float32, float64, bool)
@@ -95,7 +95,7 @@ def as_dtype(dtype):
 def promote(a, b):
     """The dtype of an elementwise result of arrays of dtypes a and b.
 
-    Two dtypes of one kind give the larger; a float with an int or bool stays as it is.
+    For two dtypes of one kind it is the larger; a float with an int or bool stays the same.
     """
     if a is b:
         return a

@@ -37,7 +37,7 @@ def contiguous_strides(shape):
 
 
 def is_contiguous(shape, strides):
-    """Whether elements lie one after the other in C order; axes of size 1 do not matter."""
+    """Whether elements are contiguous in C order, ignoring axes of size 1."""
     step = 1
     for n, s in zip(reversed(shape), reversed(strides), strict=True):
         if n != 1:
@@ -75,7 +75,7 @@ def expand_strides(shape, strides, target):
 
 
 def check_rank(name, rank):
-    """Raises if a result would have more axes than the kernels loop over."""
+    """Raises if a result would have more axes than the kernels support."""
     if rank > MAX_RANK:
         raise ShapeError(f"{name}: wanted at most {MAX_RANK} axes", f"{rank}")
 
@@ -105,14 +105,14 @@ def normalize_axes(name, axis, rank):
 
 
 def collapse(shape, stride_lists):
-    """Merges neighbouring dimensions that are contiguous in every operand, drops those of size 1.
+    """Merges neighbouring dimensions that are contiguous in every operand; drops those of size 1.
 
     Args:
         shape: the sizes to loop over.
-        stride_lists: per operand its strides over `shape`.
+        stride_lists: the strides of each operand over `shape`.
 
     Returns:
-        (dims, strides): the remaining sizes, and per dimension a tuple with one stride an operand.
+        (dims, strides): the remaining sizes, and for each a tuple with one stride per operand.
     """
     dims, strides = [], []
     for n, *step in zip(shape, *stride_lists, strict=True):
@@ -128,7 +128,7 @@ def collapse(shape, stride_lists):
 
 
 def reshape_strides(shape, strides, target):
-    """Strides that show the same elements as `target` without a copy, or None."""
+    """The strides of a view in the shape `target`, or None if that needs a copy."""
     if is_contiguous(shape, strides):
         return contiguous_strides(target)
     if 0 in shape:

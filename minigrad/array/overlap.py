@@ -1,9 +1,9 @@
-"""Whether two layouts over one memory show a common element, and two Arrays a common byte.
+"""Whether two layouts over one memory share an element, and two Arrays a byte.
 
-A layout is (shape, strides, offset), counted in elements. Nearly every one shows an interval of its
-memory without gaps (it is *dense*): whole arrays, slices of a flat buffer, transposes. Of two such,
-a comparison tells. For others, axes of equal stride are split off, and what is left of at most two
-axes is compared progression by progression.
+A layout is (shape, strides, offset), counted in elements. Nearly every layout is *dense*: it covers
+an interval of memory without gaps, as whole arrays, slices of a flat buffer and transposes do. Two
+dense layouts are compared as intervals. For others, axes of equal stride are split off; if at most
+two axes are left, their arithmetic progressions are compared in pairs.
 """
 
 import math
@@ -11,14 +11,14 @@ from functools import lru_cache
 
 from minigrad.array.layout import is_contiguous, size_of
 
-MOST_PAIRS = 1 << 16  # of progressions: to compare them takes a tenth of a second
+MOST_PAIRS = 1 << 16  # of progressions: comparing them takes a tenth of a second
 
 
 def overlaps(a, b):
-    """Whether two layouts over one memory share an element: sure if it says False.
+    """Whether two layouts over one memory share an element; a False is certain.
 
-    Exact to two axes, those of size 1 and of stride 0 not counted; beyond that, or beyond
-    MOST_PAIRS lines to compare, it may say True of two that lie apart.
+    Exact up to two axes, not counting axes of size 1 or stride 0. For more axes, or more than
+    MOST_PAIRS pairs to compare, it may return True for disjoint layouts.
 
     >>> rows, columns = ((4, 2), (8, 1), 0), ((4, 2), (8, 1), 2)
     >>> overlaps(rows, columns), overlaps(rows, ((4, 3), (8, 1), 1))
@@ -33,10 +33,10 @@ def overlaps(a, b):
 
 
 def shares_bytes(a, b):
-    """Whether two Arrays show a common byte: sure if it says False, and mostly exact.
+    """Whether two Arrays share a byte; a False is certain, a True almost always exact.
 
-    Copy-on-write clones share all until the first write. Memory from outside may lie under several
-    Buffers.
+    Copy-on-write clones share all bytes until the first write. Several Buffers may cover the same
+    foreign memory.
     """
     mine, its = a.buffer, b.buffer
     if not a.size or not b.size:
@@ -56,9 +56,9 @@ def shares_bytes(a, b):
 
 @lru_cache(maxsize=1 << 14)
 def span(shape, strides):
-    """(low, high, dense) of a layout with offset 0: it shows elements of [low, high).
+    """(low, high, dense) of a layout with offset 0: its elements lie in [low, high).
 
-    dense: all of them.
+    dense: whether they fill the interval.
 
     >>> span((2, 3), (1, 2)), span((2, 3), (6, 2)), span((4,), (-1,))
     ((0, 6, True), (0, 11, False), (-3, 1, True))
@@ -96,7 +96,7 @@ def _meet(shape_a, strides_a, shape_b, strides_b, shift):
 
 
 def _upward(shape, strides, offset):
-    """([(size, stride)] of the axes that move, by falling stride, all upward; the first offset)."""
+    """([(size, positive stride)] of axes with more than one element, descending; first offset)."""
     axes = []
     for n, s in zip(shape, strides, strict=True):
         if n > 1 and s:
@@ -107,12 +107,12 @@ def _upward(shape, strides, offset):
 
 
 def _reach(axes):
-    """How far the last element lies from the first."""
+    """The distance from the first element to the last."""
     return sum((n - 1) * s for n, s in axes)
 
 
 def _apart(axes_a, a, axes_b, b):
-    """Whether two layouts differ for sure in their places along the widest stride, or within it."""
+    """Whether two layouts are certainly disjoint, by their offsets modulo the widest strides."""
     if a + _reach(axes_a) < b or b + _reach(axes_b) < a:
         return True
     if not axes_a and not axes_b:
@@ -121,12 +121,12 @@ def _apart(axes_a, a, axes_b, b):
     rest_a, rest_b = ([x for x in axes if x[1] != widest] for axes in (axes_a, axes_b))
     low_a, low_b = a % widest, b % widest
     if low_a + _reach(rest_a) >= widest or low_b + _reach(rest_b) >= widest:
-        return False  # a row reaches into the next: not decided here
+        return False  # a row extends into the next: not decided here
     return _apart(rest_a, low_a, rest_b, low_b)
 
 
 def _merged(axes, first):
-    """The same elements with as few axes as possible: at least one."""
+    """The same elements with as few axes as possible, but at least one."""
     found = []
     for n, s in axes:
         if found and found[-1][1] == n * s:
@@ -137,14 +137,14 @@ def _merged(axes, first):
 
 
 def _lines(axes):
-    """How many progressions `_progressions` finds at most."""
+    """The largest number of progressions that `_progressions` returns."""
     return min(n for n, _ in axes) if len(axes) == 2 else 1
 
 
 def _progressions(axes, first, within=None):
-    """The arithmetic progressions (start, step, count) that make up at most two axes.
+    """The arithmetic progressions (start, step, count) of a layout of at most two axes.
 
-    within: a progression; those that end before it or begin after it are left out.
+    within: a progression; progressions that end before it or begin after it are left out.
     """
     (n, s), *more = sorted(axes, key=lambda axis: -axis[0])
     outer, step = more[0] if more else (1, 1)

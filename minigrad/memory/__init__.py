@@ -1,7 +1,6 @@
-"""Buffers, the pool they come from, and what can be seen of them: the public `mg.memory`.
+"""Buffers, the pool that allocates them, and their statistics: the public `mg.memory`.
 
-Graph and arrays are upper layers: the functions here that take Variables only ask them for
-`.array`.
+The graph and arrays are upper layers: functions here that take Variables use only `.array`.
 """
 
 from typing import Any
@@ -35,35 +34,35 @@ from minigrad.memory.monitor import (
 
 
 def empty_cache(device="cpu"):
-    """Gives all memory that nobody uses back to the system. Returns the bytes released.
+    """Returns all unused memory to the system. Returns the number of bytes released.
 
-    Memory in use is never touched: drop the Variables first.
+    Memory in use is kept: drop the Variables first.
     """
     return pool_of(device).trim()
 
 
 def trim(device="cpu"):
-    """The same as `empty_cache`, by the name IREE's allocators use."""
+    """The same as `empty_cache`, under the name that IREE's allocators use."""
     return pool_of(device).trim()
 
 
 def reset_peak(device="cpu"):
-    """Starts the measurement of peak_bytes anew from what is in use now."""
+    """Resets peak_bytes to the bytes in use now."""
     pool = pool_of(device)
     pool.peak_bytes = pool.current_bytes
 
 
 def set_limit(nbytes, device="cpu"):
-    """Reserves at most so many bytes from the system from now on; None lifts the limit.
+    """Limits the bytes reserved from the system from now on; None removes the limit.
 
-    A request beyond it raises OutOfMemoryError, which names the largest holders; everything stays
-    usable.
+    A request beyond the limit raises OutOfMemoryError, which names the largest holders; everything
+    stays usable.
     """
     pool_of(device).set_limit(nbytes)
 
 
 def is_alias(a, b):
-    """Whether two Variables show some byte in common; exact to 2-D, conservative beyond.
+    """Whether two Variables share memory; exact up to 2-D, conservative beyond.
 
     A clone is an alias of its source until one of them is written.
     """

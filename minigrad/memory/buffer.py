@@ -1,4 +1,4 @@
-"""Buffers, the bins that keep them ready, and the segments they are cut from."""
+"""Buffers, the bins that keep them ready, and the segments of which they are blocks."""
 
 from typing import Any
 
@@ -9,10 +9,9 @@ ALIGNMENT = 64  # bytes: one cache line, and the widest vector register
 
 
 class Buffer:
-    """Bytes on one device, counted by `owners` (Storages). A block of a segment; it is recycled.
+    """Memory on one device: a block of a segment, recycled when `owners` (Storages) drops to 0.
 
-    `pins` counts outside users of its address (NumPy views, DLPack): cloning a pinned buffer
-    copies.
+    `pins` counts outside users of the address (NumPy views, DLPack); clones copy a pinned buffer.
     """
 
     __slots__ = (
@@ -33,7 +32,7 @@ class Buffer:
     def __init__(self, pool, segment, address, nbytes):
         self.pool, self.segment, self.address, self.nbytes = pool, segment, address, nbytes
         self.owners = self.requested = self.pins = 0
-        self.is_foreign = False  # others may write it unseen
+        self.is_foreign = False  # other libraries may write it unnoticed
         self.home: Any = None
         self.left: Any = None
         self.right: Any = None
@@ -46,7 +45,7 @@ class Buffer:
 
 @uninterrupted
 def unpin(buffer):
-    """One outside user less: after the last one, nobody writes bytes of ours unseen."""
+    """Removes an outside user; after the last one no unnoticed writes to our memory can happen."""
     buffer.pins -= 1
     if not buffer.pins:
         buffer.is_foreign = buffer.home is not None and buffer.home.is_outside
@@ -63,17 +62,17 @@ class Bin(list):
         self.pool, self.nbytes = pool, nbytes
 
     def grown(self, buffer):
-        """Called with a buffer that the pool made because the bin was empty."""
+        """The pool calls this with a buffer that it made because the bin was empty."""
 
 
 class OutsideBin(Bin):
-    """Where buffers over memory of others go when they are released: nowhere."""
+    """The bin of buffers over foreign memory: it drops them when they are released."""
 
     __slots__ = ()
     is_outside = True
 
     def append(self, buffer):
-        buffer.segment = None  # lets go of the owner
+        buffer.segment = None  # drops the owner
 
 
 class Segment:
@@ -89,7 +88,7 @@ class Segment:
 def round_up(nbytes):
     """The size class of a request: eight between powers of two, pages from 32 KiB on.
 
-    At most an eighth above the request, and at most a page.
+    It exceeds the request by at most an eighth, and at most a page.
     """
     step = min(PAGE, max(ALIGNMENT, 1 << max(0, (nbytes - 1).bit_length() - 4)))
     return max(ALIGNMENT, -(-nbytes // step) * step)

@@ -1,8 +1,8 @@
-"""Locks that are held over a fork, since the child has none of the other threads.
+"""Locks that are held during a fork, because the other threads do not exist in the child.
 
-A lock that another thread holds at a fork is locked in the child for ever, and what it guards is
-half changed. So whoever forks takes these locks first, which waits until the others are out, and
-both processes let go of them afterwards. A fork during a compilation takes as long as that does.
+If another thread holds a lock at a fork, the lock stays locked in the child for ever and its data
+half changed. The forking thread therefore takes these locks first, which waits for the others, and
+both processes release them afterwards. A fork during a compilation waits until it ends.
 """
 
 import os
@@ -18,12 +18,12 @@ HAS_FORK = hasattr(os, "register_at_fork")
 
 @dataclass(frozen=True)
 class Held:
-    """A lock to hold over forks.
+    """A lock to hold during forks.
 
     Attributes:
-        lock: a threading.Lock or RLock. An RLock may be the forking thread's own already.
-        seconds: how long to wait for it: if two threads wait for one another, the fork goes on, and
-            in the child the lock is made new.
+        lock: a threading.Lock or RLock. The forking thread may hold an RLock already.
+        seconds: the longest time to wait for the lock. If two threads wait for each other, the fork
+            continues without the lock, and the child resets it.
     """
 
     lock: Any
@@ -31,15 +31,15 @@ class Held:
 
 
 class PoliteLock:
-    """An RLock that lets a fork go first.
+    """An RLock that gives priority to a fork.
 
-    Python's locks are not fair: a thread that takes one again and again, such as one that compiles
+    Python's locks are not fair: a thread that takes a lock again and again, for example to compile
     kernel after kernel, would keep a fork waiting for ever.
     """
 
     def __init__(self):
         self.lock: Any = threading.RLock()
-        self.forks = 0  # that wait for it
+        self.forks = 0  # waiting for the lock
 
     @uninterrupted
     def __enter__(self):
@@ -52,7 +52,7 @@ class PoliteLock:
         self.lock.release()
 
     def acquire(self, timeout):
-        """Takes it for a fork; whether it did."""
+        """Acquires the lock for a fork; returns whether it succeeded."""
         self.forks += 1
         try:
             return self.lock.acquire(timeout=timeout)
@@ -60,7 +60,7 @@ class PoliteLock:
             self.forks -= 1
 
     def release(self):
-        """Lets go of it after a fork."""
+        """Releases the lock after a fork."""
         self.lock.release()
 
     def _at_fork_reinit(self):
@@ -68,13 +68,13 @@ class PoliteLock:
 
 
 class LocksOf:
-    """The locks of some objects, `.lock` of each, as one lock for `hold`."""
+    """Combines the `.lock` of several objects into one lock for `hold`."""
 
     def __init__(self, owners):
         self.owners, self.taken = owners, threading.local()
 
     def acquire(self, timeout):
-        """Takes all or none; whether it did."""
+        """Acquires all locks or none; returns whether it succeeded."""
         self.taken.locks = []
         until = time.monotonic() + timeout
         for owner in list(self.owners):
@@ -85,7 +85,7 @@ class LocksOf:
         return True
 
     def release(self):
-        """Lets go of what this thread took."""
+        """Releases the locks that this thread has acquired."""
         while self.taken.locks:
             self.taken.locks.pop().release()
 
@@ -95,7 +95,7 @@ class LocksOf:
 
 
 class _Taken(threading.local):
-    """What this thread took, and whether Ctrl-C came meanwhile."""
+    """The locks that this thread has taken, and whether Ctrl-C came meanwhile."""
 
     def __init__(self):
         self.held: list[tuple[Held, bool]] = []
@@ -103,10 +103,10 @@ class _Taken(threading.local):
 
 
 def hold(*locks):
-    """Holds locks (each a Held) over all forks from now on, taken in this order.
+    """Holds locks (each a Held) during all forks from now on, taken in this order.
 
-    Python calls what was registered last first. So a lock that is to be taken before others stands
-    with them in one call, and again if need be.
+    Python calls the functions registered last first. To take one lock before others, pass them in
+    one call; a lock may be passed in several calls.
     """
     if not HAS_FORK:
         return
@@ -117,7 +117,7 @@ def hold(*locks):
         for one in locks:
             try:
                 taken.held.append((one, one.lock.acquire(timeout=one.seconds)))
-            except KeyboardInterrupt:  # Python drops what is raised here
+            except KeyboardInterrupt:  # Python ignores exceptions here
                 taken.held.append((one, False))
                 taken.interrupted = True
 
@@ -141,7 +141,7 @@ def hold(*locks):
 
 
 def raise_interrupt():
-    """Lets the main thread have the Ctrl-C that came while it waited."""
+    """Delivers to the main thread the Ctrl-C that came while it waited."""
     import _thread
 
     _thread.interrupt_main()

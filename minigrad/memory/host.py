@@ -1,4 +1,4 @@
-"""Memory of the host, for the pools of the devices that compute there."""
+"""Host memory, for the pools of devices that compute on the host."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ from minigrad.memory.buffer import ALIGNMENT
 
 
 def of_the_host(nbytes):
-    """(ndarray of uint8, its address) at a multiple of ALIGNMENT: what a Pool allocates.
+    """(ndarray of uint8, its address, a multiple of ALIGNMENT): the `allocate` of a Pool.
 
     Raises:
-        MemoryError: if there is not so much.
+        MemoryError: there is not enough memory.
     """
     try:
         memory = np.empty(nbytes + ALIGNMENT, np.uint8)
-    except (ValueError, OverflowError) as error:  # more than an address can count
+    except (ValueError, OverflowError) as error:  # larger than the address space
         raise MemoryError from error
     start = -memory.ctypes.data % ALIGNMENT
     memory = memory[start : start + nbytes]

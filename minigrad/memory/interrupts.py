@@ -1,18 +1,18 @@
-"""Ctrl-C waits until what must be whole is whole.
+"""Delays Ctrl-C until functions that must not stop halfway have returned.
 
-Python runs its handler of Ctrl-C in the main thread, between two bytecodes, and gives it the frame
-that it came upon. Ours looks who is at work: if a frame belongs to a function that is marked
-`@uninterrupted`, it asks for the signal again, and Python comes back with it after the next call;
-else KeyboardInterrupt is raised as ever. So nothing is paid for the mark, and nothing swallowed: an
-exception in a `__del__` would only be printed.
+Python runs the handler of Ctrl-C in the main thread, between two bytecodes, and passes it the
+current frame. Our handler inspects the call stack: if a frame belongs to a function marked
+`@uninterrupted`, it requests the signal again, and Python delivers it after the next call;
+otherwise it raises KeyboardInterrupt as usual. So the mark costs nothing at run time, and no signal
+is lost: Python would only print an exception raised in a `__del__`.
 
-In the place of Python's own handler alone: programs that have set another one keep it.
+Our handler replaces only Python's default: a program that has set its own handler keeps it.
 """
 
 import functools
 import threading
 
-# what `signal` calls, without conversions to enums, which take microseconds
+# the C functions behind `signal`, without its conversions to enums, which take microseconds
 from _signal import (  # pyright: ignore[reportMissingImports] - built in, without a stub
     SIGINT,
     default_int_handler,
@@ -22,31 +22,31 @@ from _signal import (  # pyright: ignore[reportMissingImports] - built in, witho
 from _thread import get_ident, interrupt_main
 from typing import Any
 
-WHOLE = "__minigrad_uninterrupted__"  # among the globals of generated code
-# ids of code objects, which live as long as the program
+WHOLE = "__minigrad_uninterrupted__"  # a global of generated code that counts as marked
+# ids of code objects, which live until the program ends
 _whole, _alone, _open = set(), set(), set()
 
 
 def uninterrupted(function):
-    """Marks a function: Ctrl-C waits until it is through, with all that it calls."""
+    """Marks a function: Ctrl-C waits until it returns, including the functions that it calls."""
     _whole.add(id(function.__code__))
     return function
 
 
 def uninterrupted_alone(function):
-    """Marks a function: Ctrl-C waits while its own bytecodes run, not what it calls."""
+    """Marks a function: Ctrl-C waits while its own bytecodes run, but not during its calls."""
     _alone.add(id(function.__code__))
     return function
 
 
 def interruptible(function):
-    """Marks a function that runs what others wrote: Ctrl-C does not wait for that, wherever."""
+    """Marks a function that runs user code: Ctrl-C does not wait for it, whoever calls it."""
     _open.add(id(function.__code__))
     return function
 
 
 def _waits(frame):
-    """Whether something that must be whole is at work in a frame, or in those that called it."""
+    """Whether a marked function runs in a frame or in its callers, so that Ctrl-C must wait."""
     if id(frame.f_code) in _alone:
         return True
     while frame is not None:
@@ -63,20 +63,20 @@ def _on_interrupt(number, frame):
     if not _waits(frame):
         default_int_handler(number, frame)
     again = map(interrupt_main, (number,))
-    again = [*again]  # last, and no call: Python would look for signals after it, here for ever
+    again = [*again]  # last, and not a call: after a call Python would check for signals, endlessly
 
 
 def ready():
-    """Puts our handler in the place of Python's own; called wherever work begins.
+    """Replaces Python's default handler by ours; called wherever work begins.
 
-    Whoever runs cells, as Jupyter does, sets Python's own anew for each.
+    Once is not enough: Jupyter and others restore Python's default for every cell.
     """
     if getsignal(SIGINT) is default_int_handler and get_ident() == threading.main_thread().ident:
         signal(SIGINT, _on_interrupt)
 
 
 class _Block:
-    """The block of a function that yields once, as contextlib has it."""
+    """The context manager of a generator function that yields once, as in contextlib."""
 
     def __init__(self, generator):
         self._generator = generator
@@ -97,13 +97,13 @@ class _Block:
         except BaseException as other:
             if other is not error:
                 raise
-            error.__traceback__ = trace  # not this frame, which knows it: a cycle
+            error.__traceback__ = trace  # without this frame, which refers to the error: a cycle
             return False
         return True
 
 
 def block(function: Any) -> Any:
-    """`contextlib.contextmanager`, whose beginning and end Ctrl-C does not tear."""
+    """`contextlib.contextmanager` whose entry and exit Ctrl-C does not interrupt."""
 
     @functools.wraps(function)
     def begin(*args, **kwargs):

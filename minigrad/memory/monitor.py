@@ -1,7 +1,7 @@
-"""What the memory is doing: statistics, a timeline of events, growth, poison.
+"""Observes the memory: statistics, a timeline of events, growth, poison.
 
-This layer knows pools and buffers only. Upper layers register themselves in `probe`: the graph
-knows which operation is running and which nodes live.
+This layer knows only pools and buffers. The graph registers a `probe`, which reports the running
+operation and the live nodes.
 """
 
 import contextlib
@@ -17,39 +17,39 @@ POISON = 0xFF  # every byte set: NaN as a float, -1 as a signed integer, 255 as 
 
 
 class Probe:
-    """What the graph tells the memory; replaced by `minigrad.tape` when it is imported."""
+    """The graph's reports to the memory; `minigrad.tape` replaces it when imported."""
 
-    watching = saving_copies = 0  # how many asked for it in this thread's blocks
+    watching = saving_copies = 0  # numbers of open blocks of this thread
 
     def running_op(self):
         """(name of the running op, user's line), or ("", "")."""
         return "", ""
 
     def live_nodes(self):
-        """The nodes that live, oldest first."""
+        """The live nodes, oldest first."""
         return []
 
     def saved_bytes(self, nodes):
-        """Bytes of the values that nodes saved, each Storage counted once."""
+        """Bytes of the values saved by nodes, each Storage counted once."""
         return 0
 
     def describe_nodes(self, nodes):
-        """One line of text a node."""
+        """One line of text per node."""
         return []
 
     def name_holders(self, buffers):
-        """One line of text a buffer: who holds it."""
+        """One line of text per buffer, with its holders."""
         return [f"{b.nbytes:,} bytes" for b in buffers]
 
     def start_device(self, device):
-        """Makes the pool of a device that was not used yet, if there is such a device."""
+        """Makes the pool of a device that has not been used yet, if the device exists."""
 
     def watch(self, delta):
-        """Counts those who want every op to be announced to `running_op`."""
+        """Adds to the number of observers for which `running_op` must know every op."""
         self.watching += delta
 
     def save_copies(self, delta):
-        """Counts those who want saved values to survive in-place writes."""
+        """Adds to the number of blocks in which saved values survive in-place writes."""
         self.saving_copies += delta
 
 
@@ -64,7 +64,7 @@ def register_pool(pool):
 
 
 def register_probe(new):
-    """Sets what answers for the graph; blocks that are open already go on with it."""
+    """Sets the probe of the graph; it takes over the counts of open blocks."""
     global probe
     new.watch(probe.watching)
     new.save_copies(probe.saving_copies)
@@ -72,7 +72,7 @@ def register_probe(new):
 
 
 def pool_of(device):
-    """The pool of a device; its first use of the CPU makes it."""
+    """The pool of a device; starts the device on first use."""
     if not isinstance(device, str):
         raise ArgumentTypeError("wanted the name of a device, such as 'cpu'", f"{device!r:.60}")
     if device not in pools:
@@ -85,13 +85,12 @@ def pool_of(device):
 def stats(device="cpu"):
     """Counters of a device's allocator and of the graph, as a dict.
 
-    current_bytes: in use now (rounded to size classes); peak_bytes: the most so far;
-    requested_bytes: what was asked for, of those in use; reserved_bytes: held from the system;
-    allocated_bytes and freed_bytes: since the start; system_allocations: segments asked from the
-    system; hits: requests served without one; inactive_split: free bytes in segments that are
-    partly in use; retries and ooms: failed system allocations, and those that stayed so;
-    live_nodes and
-    saved_bytes: of the autograd graph.
+    current_bytes: in use now (rounded to size classes); peak_bytes: the maximum so far;
+    requested_bytes: as current_bytes, before rounding; reserved_bytes: obtained from the system;
+    allocated_bytes and freed_bytes: since the start; system_allocations: segments obtained from the
+    system; hits: requests served without a new segment; inactive_split: free bytes in segments that
+    are partly in use; retries and ooms: failed system allocations, and those whose retry failed;
+    live_nodes and saved_bytes: of the autograd graph.
     """
     pool = pool_of(device)
     used = pool.in_use()
@@ -120,7 +119,7 @@ def stats(device="cpu"):
 
 
 def snapshot(device="cpu"):
-    """Every segment with its blocks, as plain data that `json.dumps` takes."""
+    """Every segment with its blocks, as plain data for `json.dumps`."""
     pool = pool_of(device)
     return {
         "device": device,
@@ -147,9 +146,9 @@ def snapshot(device="cpu"):
 
 
 class WatchedBin(Bin):
-    """A bin while somebody watches: every take and release is reported.
+    """A bin that reports every take and release to watchers.
 
-    Bins change class when watching begins and ends, so that nothing is paid while nobody looks.
+    Bins change class when watching begins and ends, so unwatched bins have no overhead.
     """
 
     __slots__ = ()
@@ -160,14 +159,14 @@ class WatchedBin(Bin):
             watcher(kind, buffer)
 
     def grown(self, buffer):
-        """A take, too."""
+        """Reports a buffer that was made for a take."""
         self.report("alloc", buffer)
 
     @uninterrupted
     def pop(self, index=-1):
         try:
             buffer = super().pop(index)
-        except IndexError:  # another thread was quicker
+        except IndexError:  # another thread took the buffer
             return self.pool.grow(self, self.nbytes)
         self.report("alloc", buffer)
         return buffer
@@ -215,7 +214,7 @@ class Event(NamedTuple):
 
 
 class timeline:
-    """Records every alloc and free while the block runs, in order, with the op that asked.
+    """Records every alloc and free inside the block, in order, with the responsible op.
 
     >>> import minigrad as mg
     >>> with mg.memory.timeline() as t:
@@ -269,18 +268,18 @@ class timeline:
 
 
 class MemoryGrowthError(MinigradError, AssertionError):
-    """A block left more graph nodes or bytes behind than it found."""
+    """After a block there are more graph nodes or bytes than before it."""
 
 
 class assert_no_growth(contextlib.ContextDecorator):
-    """Raises MemoryGrowthError if the block leaves new graph nodes, or more bytes, behind.
+    """Raises MemoryGrowthError if new graph nodes or more bytes remain after the block.
 
-    The error names op, line and bytes of the oldest surviving nodes. Reference cycles are not
-    collected first: what only the garbage collector frees counts as growth.
+    The error names op, line and bytes of the oldest surviving nodes. The garbage collector does not
+    run first: objects in reference cycles count as growth.
 
     Args:
-        nodes: how many new nodes are allowed.
-        nbytes: how many more bytes in use are allowed.
+        nodes: the number of new nodes allowed.
+        nbytes: the number of additional bytes in use allowed.
     """
 
     def __init__(self, nodes=0, nbytes=0, device="cpu"):
@@ -306,7 +305,7 @@ class assert_no_growth(contextlib.ContextDecorator):
                 f"memory grew: wanted at most {self.nodes} new nodes, {self.nbytes:,} more bytes",
                 f"{len(new)} nodes holding {probe.saved_bytes(new):,} saved bytes, "
                 f"{grown:+,} bytes in use",
-                "detach() what is carried from step to step, keep float(loss) instead of loss, "
+                "detach() values carried from step to step, keep float(loss) instead of loss, "
                 "call backward(), or use no_grad()",
                 details=oldest,
             )
@@ -314,11 +313,10 @@ class assert_no_growth(contextlib.ContextDecorator):
 
 
 class copy_on_saved_write(contextlib.ContextDecorator):
-    """Values saved while the block runs survive in-place writes: the writer gets bytes of its own.
+    """Values saved inside the block survive in-place writes, because the writer gets a copy.
 
-    A write to a saved value then raises nothing, and gradients are those of the values that were
-    saved. What is saved is a copy-on-write clone, so memory grows only with actual writes. Of this
-    thread only.
+    A write to a saved value then does not raise, and gradients use the value as it was saved. Nodes
+    save copy-on-write clones, so memory grows only with actual writes. Affects this thread only.
 
     >>> import minigrad as mg
     >>> x = mg.variable([3.0], requires_grad=True)
@@ -343,9 +341,9 @@ class copy_on_saved_write(contextlib.ContextDecorator):
 
 
 class poison(contextlib.ContextDecorator):
-    """Fills freed buffers with 0xFF while the block runs, so that use after free shows up.
+    """Fills freed buffers with 0xFF inside the block, which makes use after free visible.
 
-    Every float read from freed memory is NaN then, every signed integer -1.
+    A float read from freed memory is then NaN, a signed integer -1.
     """
 
     def __init__(self, device="cpu"):

@@ -1,10 +1,9 @@
-"""Buffers and the pool they come from: size classes, split and merge, a bounded cache.
+"""The pool that allocates buffers: size classes, split and merge, a bounded cache.
 
-Two levels. *Bins* hold buffers of one exact size, ready to be taken: a fixed-shape training loop
-lives here and costs one list pop. Below them, *free blocks* are kept by size, split when a smaller
-one is wanted and merged with their neighbours when both are free (best fit with coalescing: Knuth,
-The Art of Computer Programming, vol. 1, 2.5). Blocks are pieces of *segments*, which come from the
-system.
+There are two levels. *Bins* hold ready buffers of one exact size: in a fixed-shape training loop an
+allocation is one list pop. Below them, *free blocks* are sorted by size; a block is split to serve
+a smaller request and merged with free neighbours (best fit with coalescing: Knuth, The Art of
+Computer Programming, vol. 1, 2.5). Blocks are parts of *segments*, which the system allocates.
 """
 
 import bisect
@@ -18,21 +17,21 @@ from minigrad.memory.buffer import ALIGNMENT, Bin, Buffer, OutsideBin, Segment, 
 from minigrad.memory.forks import Held, LocksOf, hold
 from minigrad.memory.interrupts import ready, uninterrupted
 
-SMALL = 1 << 20  # requests up to here share segments; larger ones get a segment of their own
+SMALL = 1 << 20  # requests up to this size share segments; a larger one gets its own segment
 SMALL_SEGMENT = 2 << 20
-LONGEST_WAIT = 1.0  # seconds, that a fork waits for threads inside a pool
+LONGEST_WAIT = 1.0  # seconds that a fork waits for threads inside a pool
 MOST_BINS = 4096  # remembered request sizes; more than any fixed-shape program uses
 
 _pools = weakref.WeakSet()
-hold(Held(LocksOf(_pools), LONGEST_WAIT))  # their lists are changed in several steps
+hold(Held(LocksOf(_pools), LONGEST_WAIT))  # changes of a pool's lists take several steps
 
 
 class Pool:
     """The allocator of one device.
 
     `allocate(nbytes) -> (owner, address)` gets memory from the system, aligned to 64 bytes, or
-    raises MemoryError; it is given back by dropping the owner. `memset(address, byte, nbytes)`
-    fills memory, for poison.
+    raises MemoryError; dropping the owner frees the memory. `memset(address, byte, nbytes)` fills
+    memory, for poison.
     """
 
     def __init__(self, device, allocate, memset=ctypes.memset):
@@ -46,7 +45,7 @@ class Pool:
         self.allocated_bytes = self.takes = 0  # since the start
         self.system_allocations = self.retries = self.ooms = 0
         self.name_holders = lambda buffers: []  # set by `monitor.register_pool`
-        # for all but the short way: pop from a bin and append to it are steps that nobody divides
+        # for all but the fast path: pop from a bin and append to it are atomic
         self.lock = threading.RLock()
         _pools.add(self)
 
@@ -67,7 +66,7 @@ class Pool:
 
     @uninterrupted
     def adopt(self, owner, address, nbytes):
-        """A Buffer over memory that belongs to somebody else; not counted in the statistics."""
+        """A Buffer over foreign memory; not counted in the statistics."""
         segment = Segment(owner, address, nbytes, is_small=False)
         buffer = segment.first = Buffer(self, segment, address, 0)
         buffer.owners, buffer.requested, buffer.is_foreign = 1, nbytes, True
@@ -76,13 +75,13 @@ class Pool:
 
     @uninterrupted
     def release(self, buffer):
-        """Takes a buffer back whose last owner has let go."""
+        """Takes back a buffer without owners."""
         self.current_bytes -= buffer.nbytes
         buffer.home.append(buffer)
 
     @uninterrupted
     def home_of(self, requested):
-        """The bin for requests of a size; it is the same one for good."""
+        """The bin for requests of a size; it never changes."""
         ready()
         nbytes = round_up(requested)
         with self.lock:
@@ -96,7 +95,7 @@ class Pool:
 
     @uninterrupted
     def grow(self, home, requested):
-        """A buffer for a bin that is empty: a free block, split if too large, or new memory."""
+        """A buffer for an empty bin: a free block, split if too large, or new memory."""
         ready()
         with self.lock:
             return self._grow(home, requested)
@@ -114,7 +113,7 @@ class Pool:
         return buffer
 
     def _best_fit(self, nbytes):
-        """The smallest free block that fits; what is left over stays free."""
+        """The smallest free block that fits; the remainder stays free."""
         is_small = nbytes <= SMALL
         free = self.free[is_small]
         k = bisect.bisect_left(free, (nbytes,))
@@ -200,13 +199,13 @@ class Pool:
 
     @uninterrupted
     def in_use(self):
-        """The buffers that somebody owns."""
+        """The buffers that have owners."""
         with self.lock:
             return [block for segment in self.segments for block in blocks(segment) if block.owners]
 
     @uninterrupted
     def trim(self):
-        """Gives every segment without a used block back. Returns the bytes released."""
+        """Returns segments without a used block to the system. Returns the bytes released."""
         with self.lock:
             return self._release_segments(self.reserved_bytes)
 
@@ -221,14 +220,14 @@ class Pool:
                 free = self.free[segment.is_small]
                 del free[bisect.bisect_left(free, (whole.nbytes, whole.address))]
                 self.segments.remove(segment)
-                segment.owner = None  # back now: segment and block know each other, a cycle
+                segment.owner = None  # frees it now: segment and block form a cycle
                 self.reserved_bytes -= segment.nbytes
                 released += segment.nbytes
         return released
 
     @uninterrupted
     def set_limit(self, nbytes):
-        """At most so many bytes reserved from the system from now on; None: no limit."""
+        """Limits the bytes reserved from the system from now on; None: no limit."""
         if nbytes is not None:
             nbytes = number("set_limit", "nbytes", nbytes, 0.0)
         self.trim()

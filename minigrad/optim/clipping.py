@@ -21,22 +21,22 @@ from minigrad.tape.variable import Variable
 
 
 def clip_grad_norm_(parameters, max_norm, error_if_nonfinite=True):
-    """Scales all gradients by one factor so that their norm together is at most max_norm.
+    """Scales all gradients by one factor so that their total norm is at most max_norm.
 
-    The norm is the square root of the sum of all squares: the direction of the step is kept.
-    Gradients below the threshold are not touched.
+    The norm is the square root of the sum of all squares; the direction of the step stays the same.
+    Gradients do not change if their norm is below max_norm.
 
     Args:
-        parameters: a Module, Parameters, or one; those without a gradient are left out.
+        parameters: a Module, a Parameter or several; those without a gradient are ignored.
         max_norm: at least 0.
-        error_if_nonfinite: raise if the norm is NaN or infinite; otherwise every gradient becomes
-            NaN or 0, as the factor says.
+        error_if_nonfinite: raise if the norm is NaN or infinite; otherwise the factor turns every
+            gradient into NaN or 0.
 
     Returns:
         The norm before clipping, a float; 0.0 if there is no gradient.
 
     Raises:
-        NonFiniteError: names the parameters; no gradient was touched.
+        NonFiniteError: names the parameters; no gradient was changed.
 
     >>> import minigrad as mg
     >>> p = mg.nn.Parameter([0.0, 0.0])
@@ -61,9 +61,9 @@ def clip_grad_norm_(parameters, max_norm, error_if_nonfinite=True):
 
 
 def clip_grad_norm_per_param_(parameters, max_norm, error_if_nonfinite=True):
-    """Scales each gradient by itself so that its own norm is at most max_norm.
+    """Scales each gradient separately so that its norm is at most max_norm.
 
-    Other than `clip_grad_norm_` this changes the direction of the step. Arguments as there.
+    Unlike `clip_grad_norm_`, whose arguments it takes, this changes the direction of the step.
 
     Returns:
         The norms before clipping: a list of floats, one for each parameter that has a gradient.
@@ -83,21 +83,20 @@ def clip_grad_norm_per_param_(parameters, max_norm, error_if_nonfinite=True):
 
 
 def clip_grad_value_(parameters, max_value):
-    """Cuts every element of the gradients to [-max_value, max_value]; NaN stays NaN."""
+    """Limits every element of the gradients to [-max_value, max_value]; NaN stays NaN."""
     found = _with_gradients("clip_grad_value_", parameters)
     max_value = _limit("clip_grad_value_", "max_value", max_value)
     _cut([g for _, g in found], -max_value, max_value)
 
 
 def clip_params_(parameters, low, high):
-    """Cuts every element of the parameters to [low, high].
+    """Limits every element of the parameters to [low, high].
 
-    The parameters stay the same objects with the same ids, so the state of an optimizer is
-    untouched.
+    The parameters stay the same objects with the same ids, so optimizers keep their state.
 
     Args:
-        parameters: a Module, Parameters, or one.
-        low, high: numbers, or None for an open side.
+        parameters: a Module, a Parameter or several.
+        low, high: numbers, or None for no limit.
     """
     low, high = (
         v if v is None else number("clip_params_", name, v)
@@ -137,7 +136,7 @@ def _listed(name, parameters):
 
 
 def _with_gradients(name, parameters):
-    """(parameter, gradient) of those that have one, each once, gradients contiguous."""
+    """(parameter, gradient) for each parameter that has one, once, with contiguous gradients."""
     found = {}
     for p in _listed(name, parameters):
         seams.effects.grad(p)
@@ -154,7 +153,7 @@ def _limit(name, what, value):
 
 
 def _call(which, gradients, numbers):
-    """Runs `squares` or `scale` once per dtype over gradients; numbers: one each, in and out."""
+    """Runs `squares` or `scale` once per dtype; numbers: one per gradient, in and out."""
     rows, elsewhere = {}, {}
     for k, g in enumerate(gradients):
         a = g.array
@@ -188,12 +187,12 @@ def _call(which, gradients, numbers):
 
 
 def _norms(gradients):
-    """The Euclidean norm of each gradient, summed in float64; other devices sum in its dtype."""
+    """The Euclidean norm of each gradient, in float64 on the CPU, elsewhere in its own dtype."""
     sums = [0.0] * len(gradients)
     _call("squares", gradients, sums)
     norms = [math.sqrt(s) if s >= 0 else math.nan for s in sums]
     for k, norm in enumerate(norms):
-        if norm == math.inf:  # squares beyond the dtype they are summed in, or truly infinite
+        if norm == math.inf:  # the sum of squares overflows its dtype, or is truly infinite
             sizes = np.abs(values(gradients[k].array)).astype(np.float64)
             most = float(sizes.max())
             if math.isfinite(most):

@@ -1,15 +1,15 @@
-"""Steps of parameters on devices other than the CPU: one launch updates several of them."""
+"""Optimizer steps on devices other than the CPU: one launch updates several parameters."""
 
 from minigrad.devices.backend import device_named
 
 
 class DevicePass:
-    """As `passes.UpdatePass`, of the parameters of one dtype on one device.
+    """Like `passes.UpdatePass`, for the parameters of one dtype on one device.
 
     Args:
         update: the formulas.Update of all rows.
         device: the device's name.
-        rows: (parameter, its state or None, its group); no state: it has had no gradient yet.
+        rows: (parameter, its state or None, its group); None before its first gradient.
     """
 
     def __init__(self, update, device, rows):
@@ -20,7 +20,7 @@ class DevicePass:
         ]
 
     def prepare(self, place):
-        """Whether the rows are still right. place: the user's line."""
+        """Whether the rows are still valid. place: the user's line."""
         self.place = place
         return all(
             p._grad is None or not p._requires_grad or (p.array is array and is_ready)
@@ -28,7 +28,7 @@ class DevicePass:
         )
 
     def run(self):
-        """Updates each parameter that has a gradient, those of a group together."""
+        """Updates each parameter that has a gradient, with one call per group."""
         device, found = self.device, {}
         for p, array, state, group, _ in self.entries:
             if p._grad is None or not p._requires_grad:

@@ -1,4 +1,4 @@
-"""Group: parameters that are updated with the same hyperparameters."""
+"""Group: parameters with the same hyperparameters."""
 
 from typing import Any
 
@@ -16,10 +16,10 @@ from minigrad.tape.writes import written
 
 
 class Group:
-    """Hyperparameters as attributes, `learning_rate` first, and the parameters they are for.
+    """Parameters, and their hyperparameters as attributes, `learning_rate` first.
 
-    The numbers live in one float64 array, which the kernels read: writing `group.learning_rate = v`
-    writes there. `parameters` lists what is updated now.
+    The numbers are in one float64 array, which the kernels read: `group.learning_rate = v` writes
+    there. `parameters` lists the parameters that are updated now.
     """
 
     _optimizer: Any
@@ -32,7 +32,7 @@ class Group:
         self.__dict__.update(
             _optimizer=optimizer, sources=sources, parameters=[], _hyperparameters={}
         )
-        device = host()  # where the kernels of the CPU read it; other devices are given numbers
+        device = host()  # where the CPU's kernels read it; other devices receive numbers
         array = self.__dict__["_array"] = device.empty((MOST_HYPERPARAMETERS,), float64)
         device.fill(array, 0.0)
         for name, value in hyperparameters.items():
@@ -76,14 +76,14 @@ class Group:
         value = self._optimizer.checked(name, value)
         values = self._hyperparameters
         if name != "learning_rate" and values.get(name) != value:
-            self._optimizer.forget_plan()  # it may need other state
+            self._optimizer.forget_plan()  # the state may need other slots
         is_complete = len(values) == len(self._optimizer.defaults)
         if is_complete and name != "learning_rate":
             values["learning_rate"] = self.learning_rate  # a compiled step may have written it
         changed = {**values, name: value}
         if len(changed) == len(self._optimizer.defaults):
             self._optimizer.check(changed)
-            self._optimizer.update_of(changed)  # raises for a rule that cannot be
+            self._optimizer.update_of(changed)  # raises for an invalid rule
             numbers = list(flat(changed).values())
             host().prepare_write(self._array)
             ndarray(self._array)[: len(numbers)] = numbers
@@ -91,16 +91,16 @@ class Group:
 
     @property
     def address(self):
-        """Where the kernels read the numbers."""
+        """The address from which the kernels read the numbers."""
         return self._array.address
 
     @property
     def learning_rate_array(self):
-        """The learning rate as it lives in memory: a float64 Variable of shape ()."""
+        """A float64 Variable () over the learning rate's memory."""
         return Variable(self._array.view((), (), 0))
 
     def fixed(self):
-        """{name: value} of the hyperparameters but the learning rate, which may be in an array."""
+        """{name: value} of all hyperparameters but the learning rate, which may be in an array."""
         return {n: v for n, v in self._hyperparameters.items() if n != "learning_rate"}
 
     def as_dict(self):
@@ -112,7 +112,7 @@ class Group:
         return self._optimizer.update_of(self._hyperparameters)
 
     def numbers(self):
-        """{symbol: number} of the hyperparameters, as formulas.update has them."""
+        """{symbol: number} of the hyperparameters, for formulas.update."""
         return flat(self.as_dict())
 
     def __repr__(self):
@@ -121,7 +121,7 @@ class Group:
 
 
 def split(name, given):
-    """[(sources, own hyperparameters)] from what an optimizer was given."""
+    """[(sources, own hyperparameters)] of each group in an optimizer's first argument."""
     given = _unwrapped(given)
     if isinstance(given, (Module, Parameter)):
         return [([given], {})]
@@ -152,7 +152,7 @@ def split(name, given):
 
 
 def _unwrapped(given):
-    """The Module of a compiled one; else what was given."""
+    """The Module inside a compiled one; any other argument unchanged."""
     inside = getattr(given, "__wrapped__", None)
     return inside if isinstance(inside, Module) else given
 
@@ -180,14 +180,14 @@ def _source(name, item):
     else:
         fix = None
     raise ArgumentTypeError(
-        f"{name}: wanted Parameters: they have the id that its state is kept by",
+        f"{name}: wanted Parameters, whose ids are the keys of its state",
         item.describe() + ", a Variable" if isinstance(item, Variable) else type(item).__name__,
         fix,
     )
 
 
 def check_trainable(name, parameter):
-    """Parameters of views and clones are refused."""
+    """Refuses Parameters of views and clones."""
     if parameter.copy_of:
         fix = {
             "view": "give it the model: view.train()",

@@ -1,4 +1,4 @@
-"""An optimizer's step done by somebody else's function: see `hooks.update`."""
+"""An optimizer's step by a user's function: see `hooks.update`."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ from minigrad.tape.node import user_place
 
 
 def updated_by_hook(optimizer, update):
-    """Copies out, calls update for each parameter with a gradient, copies back.
+    """Calls update with copies for each parameter with a gradient, then writes the results.
 
-    Returns False, and does nothing, if update is for other algorithms.
+    Returns False and does nothing if update is for other algorithms.
     """
     if optimizer.algorithm not in getattr(update, "algorithms", (optimizer.algorithm,)):
         return False

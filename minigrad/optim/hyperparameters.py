@@ -1,4 +1,4 @@
-"""Hyperparameters: which types and ranges are taken."""
+"""Hyperparameters: their types and ranges."""
 
 import math
 
@@ -7,12 +7,12 @@ from minigrad.errors import ArgumentTypeError
 
 
 def checked(algorithm, defaults, below_one, name, value):
-    """A hyperparameter of the right type and range, as a Python value.
+    """A hyperparameter as a Python value, after checking its type and range.
 
     Args:
         algorithm: name of the optimizer, for messages.
-        defaults: {name: value} of those that it has, by whose types they are known.
-        below_one: names of numbers that are below 1; those of pairs are anyway.
+        defaults: {name: default value}; the default determines the type.
+        below_one: names of numbers that must be below 1; the numbers of pairs always must.
     """
     if name not in defaults:
         raise AttributeError(

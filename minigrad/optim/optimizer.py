@@ -1,4 +1,4 @@
-"""Optimizer: which parameters, their state by id, and step()."""
+"""Optimizer: the parameters to update, their state by id, and step()."""
 
 import copy
 import functools
@@ -32,14 +32,14 @@ _update = functools.cache(Update)
 
 
 class Optimizer:
-    """What all optimizers share. `state` is {parameter id: {name: Variable}}.
+    """The base class of optimizers. `state` is {parameter id: {name: Variable}}.
 
-    Given a Module it follows the module by id: parameters added or replaced later are seen. Given
-    Parameters it keeps those objects. A parameter whose `.grad` is None, or that is frozen, is left
-    as it is; one with a gradient of zeros still moves, by momentum and decay.
+    Given a Module, it follows the module by id and sees parameters that are added or replaced
+    later. Given Parameters, it keeps those objects. It skips a frozen parameter and one whose
+    `.grad` is None; with a gradient of zeros a parameter still moves, by momentum and decay.
 
     A rule is a subclass: see `rules`. defaults: {hyperparameter: value}, the learning rate first;
-    slots: names of the arrays that it keeps of a parameter; below_one: hyperparameters that are.
+    slots: names of the arrays kept per parameter; below_one: hyperparameters that must be below 1.
     """
 
     defaults: dict = {}
@@ -72,7 +72,7 @@ class Optimizer:
         self.algorithm = type(self).__name__
         self.on_orphan = choice(self.algorithm, "on_orphan", on_orphan, ORPHAN_RULES)
         self.state, self._passes, self._seen = {}, None, -1
-        self._schedules, self._scheduled = [], None  # weakly, and the rates that they set last
+        self._schedules, self._scheduled = [], None  # weak references, and the rates set last
         self.groups = []
         for sources, own in split(self.algorithm, parameters):
             unknown = set(own) - set(self.defaults)
@@ -91,7 +91,7 @@ class Optimizer:
             )
 
     def __setattr__(self, name, value):
-        if name in KNOWN_AS:  # it would be set, and have no effect
+        if name in KNOWN_AS:  # setting it would have no effect
             self.__getattr__(name)
         if name[0] != "_" and name != "learning_rate":
             written(self, f"{type(self).__name__}.{name} = ...")
@@ -104,7 +104,7 @@ class Optimizer:
 
     @property
     def learning_rate(self):
-        """The learning rate, of the first group if there are several. Writing sets it in all."""
+        """The learning rate of the first group. Assignment sets it in all groups."""
         return self.groups[0].learning_rate
 
     @learning_rate.setter
@@ -113,14 +113,14 @@ class Optimizer:
             group.learning_rate = value
 
     def slots_of(self, values):
-        """Names of the arrays kept for a parameter, with these hyperparameters."""
+        """Names of the arrays kept per parameter with these hyperparameters."""
         return self.slots
 
     def check(self, values):
-        """Raises if hyperparameters do not go together."""
+        """Raises if hyperparameters are incompatible."""
 
     def checked(self, name, value):
-        """A hyperparameter of the right type and range."""
+        """A hyperparameter, after checking its type and range."""
         return checked(self.algorithm, self.defaults, self.below_one, name, value)
 
     def update_of(self, values):
@@ -161,13 +161,13 @@ class Optimizer:
 
     @uninterrupted
     def replace(self, old, new, state="keep"):
-        """Updates `new` in the place of `old`.
+        """Updates `new` instead of `old` from now on.
 
         Args:
             old: the Parameter that was updated so far.
-            new: the Parameter in its place.
-            state: 'keep' hands old's state (momentum and the like) on, shapes must be equal; 'drop'
-                starts anew.
+            new: the Parameter that replaces it.
+            state: 'keep' passes old's state (momentum and the like) on to new, which must have the
+                same shape; 'drop' starts with fresh state.
         """
         kind = f"{self.algorithm}.replace"
         choice(kind, "state", state, ("keep", "drop"))
@@ -196,14 +196,14 @@ class Optimizer:
 
     @uninterrupted
     def _sync(self):
-        """Looks again at the modules it follows, if any module has changed since."""
+        """Finds the parameters of followed modules again if any module has changed."""
         if self._seen != changes.count:
             if self._tracking.update():
                 self.forget_plan()
             self._seen = changes.count
 
     def forget_plan(self):
-        """The table of addresses is made anew at the next step."""
+        """Makes the next step rebuild its passes."""
         self._passes = None
 
     # -- stepping ------------------------------------------------------------------------------
@@ -212,8 +212,8 @@ class Optimizer:
         """Updates every parameter that has a gradient.
 
         Raises:
-            OrphanParameterError: a parameter was part of a module and is not any more, so that
-                training it would change nothing, or its state was lost with it.
+            OrphanParameterError: a parameter is no longer part of a module, so training it has no
+                effect on the model, or its state was lost.
         """
         ready()
         if self._seen != changes.count:
@@ -249,7 +249,7 @@ class Optimizer:
 
     @uninterrupted
     def state_for(self, parameter, group):
-        """The state of a parameter, made or converted if need be; None where nothing is kept."""
+        """The state of a parameter, made or converted if needed; None if the rule has no state."""
         update = group.update()
         slots, counts = update.slots, update.counts_steps
         state = self.state.get(parameter.id)
@@ -280,7 +280,7 @@ class Optimizer:
             try:
                 raise error
             finally:
-                del error  # it knows this frame, which must not know it: a cycle
+                del error  # it refers to this frame: a cycle
         if self.on_orphan == "warn":
             for p in self._tracking.unwarned():
                 warnings.warn(
@@ -310,26 +310,26 @@ class Optimizer:
     def state_dict(self):
         """{'algorithm', 'groups', 'state'}: hyperparameters, and state by the parameters' names.
 
-        Values are clones, as they are now. State of parameters that are gone is left out.
+        Values are clones of the current state. State of parameters that are gone is left out.
         """
         self._sync()
         return saving.state_dict(self)
 
     def load_state_dict(self, saved):
-        """Takes over what `state_dict` gave, by name and shape: the order does not matter.
+        """Restores the result of `state_dict`, by name and shape in any order.
 
         Returns:
-            (missing, stale): names of parameters without saved state, which start anew, and names
-            that are not updated here; a warning lists the latter.
+            (missing, stale): names of parameters without saved state, which start with fresh state,
+            and saved names that are not updated here; a warning lists the latter.
 
         Raises:
-            StateError: another algorithm, or other shapes; nothing was written then.
+            StateError: another algorithm, or other shapes; then nothing was written.
         """
         self._sync()
         return saving.load_state_dict(self, saved)
 
     def named_parameters(self):
-        """(name, Parameter) of all that is updated: names as `state_dict` uses them."""
+        """(name, Parameter) of all updated parameters, with the names used by `state_dict`."""
         self._sync()
         return self._tracking.named()
 
@@ -338,8 +338,8 @@ class Optimizer:
     def __deepcopy__(self, memo):
         """An optimizer of copies of its parameters, with a copy of its state.
 
-        copy.deepcopy((model, optimizer)) gives a model and the optimizer that trains it: new
-        parameters with ids of their own. Alone, it copies the parameters along, as PyTorch does.
+        copy.deepcopy((model, optimizer)) returns a new model and the optimizer that trains it; the
+        new parameters have new ids. copy.deepcopy(optimizer) copies parameters too, as in PyTorch.
         """
         self._sync()
         if self._tracking.orphans:

@@ -1,4 +1,4 @@
-"""The CPU's fused pass: one kernel call updates all parameters of a dtype, by their addresses."""
+"""The CPU's fused pass: one kernel call updates all parameters of a dtype through a table."""
 
 from array import array as integers
 
@@ -17,19 +17,19 @@ from minigrad.devices.cpu.updates import (
 from minigrad.devices.threads import threads
 from minigrad.optim.device_passes import DevicePass
 
-SPLIT = 1 << 17  # elements from which the work is shared by threads
-GRAIN = 64  # elements: cuts fall on such multiples, so that threads share no cache line
+SPLIT = 1 << 17  # elements; from this size on, threads share the work
+GRAIN = 64  # elements; cuts are multiples of it, so that threads share no cache line
 
 
 class UpdatePass:
-    """The table of one dtype, kept while the parameters stay the same.
+    """The address table for one dtype, kept while the parameters stay the same.
 
-    Addresses of parameters and gradients are written into it before each step: buffers move when a
-    copy-on-write clone is parted, and gradients are new ones in each step.
+    Each step first writes the addresses of parameters and gradients into the table: unsharing a
+    copy-on-write clone moves a buffer, and every step has new gradients.
 
     Args:
         update: the formulas.Update of all rows.
-        rows: (parameter, its state or None, its group); no state: it has had no gradient yet.
+        rows: (parameter, its state or None, its group); None before its first gradient.
     """
 
     def __init__(self, update, dtype, rows):
@@ -54,7 +54,7 @@ class UpdatePass:
         self.table_at, self.pieces_at = (x.buffer_info()[0] for x in (self.table, self.pieces))
 
     def prepare(self, place):
-        """Writes the addresses and announces the writes; False if the table is out of date.
+        """Writes the addresses and bumps the versions; False if the table is out of date.
 
         place: the user's line, for errors about values that were saved before this step.
         """
@@ -68,7 +68,7 @@ class UpdatePass:
             if p.array is not array or not is_ready:
                 return False
             buffer = array.buffer
-            if buffer.owners > 1:  # a clone reads these bytes
+            if buffer.owners > 1:  # a clone shares the memory
                 device_of(array).prepare_write(array, place)
                 buffer = array.buffer
             else:
@@ -92,7 +92,7 @@ class UpdatePass:
         return True
 
     def run(self):
-        """The kernel call, or one for each thread."""
+        """Calls the kernel once, or once per thread."""
         rows, table, pieces = len(self.entries), self.table_at, self.pieces_at
         if len(self.ranges) == 1:
             self.kernel(table, rows, pieces, 0, self.ranges[0][1])
@@ -110,7 +110,7 @@ def pass_of(update, dtype, device, rows):
 
 
 def cut(sizes, parts):
-    """Pieces (row, first element, elements) as flat integers, and per part its range of pieces.
+    """Pieces (row, first element, elements) as flat integers, and the range of pieces per part.
 
     >>> cut([100, 300], 2)
     (array('q', [0, 0, 100, 1, 0, 192, 1, 192, 108]), [(0, 2), (2, 3)])

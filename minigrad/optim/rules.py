@@ -1,10 +1,10 @@
-"""The optimizers: each is its defaults, what it keeps of a parameter, and one formula.
+"""The optimizers: each has its defaults, the arrays it keeps per parameter, and one formula.
 
-formula(p, g, state, h) gives the new parameter and the new values of what is kept, in the order of
-`slots_of`; h has the hyperparameters, and h.t, the steps that this parameter has had, this one
-included. `"momentum" in h` says whether a number is not 0, so that a formula can leave it out. From
-the formula come the kernels of the CPU and the GPU, for all parameters at once, and the program of
-a compiled step.
+formula(p, g, state, h) returns the new parameter and the new state, in the order of `slots_of`; h
+has the hyperparameters and h.t, the number of steps of this parameter including the current one.
+`"momentum" in h` tests whether a number is not 0, so that the formula can omit its term. The CPU
+and GPU kernels, which update all parameters at once, and the program of a compiled step are
+generated from the formula.
 
 Semantics and defaults are those of PyTorch, whose `lr` is `learning_rate` here.
 """
@@ -20,7 +20,7 @@ class SGD(Optimizer):
     Args:
         parameters: a Module, Parameters, or a list of dicts with 'parameters' and hyperparameters.
         momentum: 0 keeps no state (Sutskever et al. 2013).
-        nesterov: uses gradient + momentum v in the place of v.
+        nesterov: uses gradient + momentum v instead of v.
         weight_decay: adds weight_decay * p to the gradient.
         on_orphan: 'raise', 'warn' or 'ignore' when a parameter no longer belongs to a module.
 
@@ -42,7 +42,7 @@ class SGD(Optimizer):
         return ("momentum",) if values["momentum"] else ()
 
     def check(self, values):
-        """Hyperparameters must go together."""
+        """Raises if hyperparameters are incompatible."""
         if values["nesterov"] and not values["momentum"]:
             raise ArgumentError(
                 "SGD: wanted momentum above 0 with nesterov=True", "momentum 0", "momentum=0.9"
@@ -58,7 +58,7 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """Steps of about learning_rate, by moving averages of the gradient and its square.
+    """Steps of about learning_rate, from moving averages of the gradient and its square.
 
     m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
     p -= learning_rate * m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps), where t counts the steps of
@@ -84,7 +84,7 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam with decoupled decay: p *= 1 - learning_rate * weight_decay before each step.
 
-    Arguments and state as Adam; weight_decay is 0.01 unless given (Loshchilov, Hutter 2019).
+    Arguments and state as in Adam; weight_decay is 0.01 by default (Loshchilov, Hutter 2019).
     """
 
     defaults = {**Adam.defaults, "weight_decay": 0.01}
@@ -108,8 +108,8 @@ class RMSprop(Optimizer):
     """The gradient divided by the root of a moving average of its square.
 
     s = alpha s + (1 - alpha) g^2; p -= learning_rate * g / (sqrt(s) + eps) (Tieleman, Hinton 2012).
-    Centred: s minus the square of a moving average of g, under the root (Graves 2013). With
-    momentum: of the quotient.
+    centered: s minus the square of a moving average of g, under the root (Graves 2013). momentum
+    applies to the quotient.
 
     Args:
         parameters: a Module, Parameters, or a list of dicts with 'parameters' and hyperparameters.
@@ -138,7 +138,7 @@ class RMSprop(Optimizer):
         if h.centered:
             average = h.alpha * state[-1] + (1.0 - h.alpha) * g
             under = square - average * average
-            under = e.where(under > 0.0, under, 0.0)  # rounding can push it below
+            under = e.where(under > 0.0, under, 0.0)  # rounding can make it negative
         step = g / (e.sqrt(under) + h.eps)
         if "momentum" in h:
             step = h.momentum * state[1] + step
@@ -151,7 +151,7 @@ class RMSprop(Optimizer):
 class Adagrad(Optimizer):
     """p -= learning_rate * g / (sqrt(s) + eps), with s the sum of all g^2 (Duchi et al. 2011).
 
-    rate_decay: step t has learning_rate / (1 + (t - 1) * rate_decay). State: square_sum, step.
+    rate_decay: step t uses learning_rate / (1 + (t - 1) * rate_decay). State: square_sum, step.
     """
 
     defaults = {"learning_rate": 1e-2, "rate_decay": 0.0, "weight_decay": 0.0, "eps": 1e-10}
@@ -165,7 +165,7 @@ class Adagrad(Optimizer):
 
 
 class Lion(Optimizer):
-    """Steps of learning_rate in the direction of a sign; decay as AdamW (Chen et al. 2023)."""
+    """Steps of learning_rate along the sign of an average; decay as in AdamW (Chen et al. 2023)."""
 
     defaults = {"learning_rate": 1e-4, "betas": (0.9, 0.99), "weight_decay": 0.0}
     slots = ("momentum",)

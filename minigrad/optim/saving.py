@@ -1,4 +1,4 @@
-"""state_dict of optimizers: by the names of the parameters, never by their position."""
+"""state_dict of optimizers, keyed by the names of the parameters, not by their positions."""
 
 import warnings
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from minigrad.tape.writes import written
 
 
 class LoadedState(NamedTuple):
-    """Names of parameters without saved state, and saved names that nothing is updated under."""
+    """Names of parameters without saved state, and saved names without a parameter."""
 
     missing: list
     stale: list
@@ -76,7 +76,7 @@ def load_state_dict(optimizer, saved):
 
 @uninterrupted
 def _take(optimizer, chosen, by_name, values):
-    """Writes all of it, or nothing."""
+    """Writes everything or nothing."""
     for group, hyperparameters in chosen:
         for name, value in hyperparameters.items():
             setattr(group, name, value)
@@ -94,7 +94,7 @@ def _take(optimizer, chosen, by_name, values):
 
 
 def _groups(optimizer, saved):
-    """(group, saved hyperparameters) for each group, matched by the names in it."""
+    """(group, saved hyperparameters) for each group, matched by the names of its parameters."""
     home = {name: k for k, group in enumerate(saved) for name in group["names"]}
     name_of = {p.id: name for name, p in optimizer.named_parameters()}
     chosen = []

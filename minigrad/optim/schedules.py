@@ -1,12 +1,12 @@
 """Schedules: small objects whose step() sets the learning rate of an optimizer.
 
-Call `schedule.step()` once after each optimizer.step() (or each epoch: then all numbers count
-epochs). Step 0, the first, has the rate that the schedule says for 0, set when it is made. With
-several groups each keeps its own peak: the rate that it had then.
+Call `schedule.step()` once after each optimizer.step(), or after each epoch: then all numbers count
+epochs. Creating a schedule sets the rate of step 0. The peak of each group is the group's learning
+rate at that time.
 
-Several schedules of one optimizer are a chain, as in PyTorch: each is stepped by itself, and the
-peak of each is what those made before it say at that moment. So LinearWarmup and CosineDecay
-multiply. One after the other, each from its own step 0, is a `Sequence`.
+Several schedules of one optimizer form a chain, as in PyTorch: each is stepped separately, and the
+current rate of the earlier schedules is the peak of the next. So LinearWarmup and CosineDecay
+multiply. A `Sequence` runs schedules one after another, each from its own step 0.
 """
 
 import copy
@@ -36,7 +36,7 @@ def cosine(t, steps, peak=1.0, minimum=0.0):
 def warmup_cosine(t, warmup, steps, peak=1.0, minimum=0.0):
     """Linear from peak / warmup at 0 to peak at warmup - 1, then cosine to minimum at steps.
 
-    From `steps` on it stays at minimum.
+    It stays at minimum after `steps`.
 
     >>> [round(warmup_cosine(t, 2, 6), 3) for t in range(8)]
     [0.5, 1.0, 1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
@@ -57,11 +57,11 @@ _numbers = itertools.count()
 
 
 class Schedule:
-    """rate(t, peak) of a group whose own rate was `peak`; `t` counts the calls of step().
+    """Sets the rate of a group to rate(t, peak); `t` counts the calls of step().
 
-    A schedule keeps those that were made before it on the same optimizer: they have a say in what
-    its peak is. The optimizer knows its schedules weakly. A rate that is set by hand before another
-    schedule is made ends the chain: what was made before has no say any more.
+    A schedule keeps references to the earlier schedules of its optimizer, which determine its peak;
+    the optimizer has only weak references. If the rate is set by hand and then another schedule is
+    made, the chain ends: the earlier schedules no longer have an effect.
     """
 
     def __new__(cls, *args, **kwargs):
@@ -100,7 +100,7 @@ class Schedule:
         known[:] = [*(r for r in known if r() is not None), weakref.ref(self)]
 
     def _chain(self):
-        """The schedules that have a say now, in the order in which they were made."""
+        """The active schedules, in order of creation."""
         known = [reference() for reference in self.optimizer._schedules]
         found = [s for s in known if s is not None and not s._ended]
         return sorted(found, key=lambda schedule: schedule._number)
@@ -111,7 +111,7 @@ class Schedule:
 
     @uninterrupted
     def step(self):
-        """One step further: sets the learning rates. In a compiled step: around each run of it."""
+        """Advances by one step and sets the learning rates; a compiled step does so at each run."""
         if self._ended:
             raise StateError(f"{type(self).__name__}.step: {self._ended}", f"{self}")
         if seams.effects.is_tracing:
@@ -130,7 +130,7 @@ class Schedule:
 
     @uninterrupted
     def _apply(self, chain, t):
-        """Sets the rates that a chain says when this schedule is at t."""
+        """Sets the rates of a chain in which this schedule is at step t."""
         rates = list(chain[0].peaks)
         for schedule in chain:
             at = t if schedule is self else schedule.t
@@ -145,7 +145,7 @@ class Schedule:
 
     @uninterrupted
     def _let_go(self, some):
-        """Sets the rates that the chain says without some of it, unless they were set by hand."""
+        """Sets the rates of the chain without some schedules, unless rates were set by hand."""
         chain, groups = self._chain(), self.optimizer.groups
         if [group.learning_rate for group in groups] == self.optimizer._scheduled:
             rates = list(chain[0].peaks)
@@ -163,7 +163,7 @@ class Schedule:
         optimizer._scheduled = rates
 
     def state_dict(self):
-        """Plain numbers, for `load_state_dict`; of the schedules before it, too."""
+        """Plain numbers for `load_state_dict`, including those of the earlier schedules."""
         before = [schedule.state_dict() for schedule in self._before]
         return {
             "schedule": type(self).__name__, "t": self.t, "peaks": list(self.peaks),
@@ -172,7 +172,7 @@ class Schedule:
 
     @uninterrupted
     def load_state_dict(self, saved):
-        """Goes on where the saved one was, and sets the learning rates."""
+        """Continues from a saved state and sets the learning rates."""
         _check_saved(self, saved)
         for schedule, its in zip(self._before, saved.get("before", ()), strict=True):
             schedule._take(its)
@@ -180,7 +180,7 @@ class Schedule:
         self._apply(self._chain(), self.t)
 
     def _take(self, saved):
-        """Numbers that were checked."""
+        """Sets the numbers of a checked state."""
         self.t, self.peaks = int(saved["t"]), list(saved["peaks"])
 
     def __deepcopy__(self, memo):
@@ -300,13 +300,13 @@ class WarmupCosine(Schedule):
 
 
 class ReduceOnPlateau(Schedule):
-    """Multiplies the rate by `factor` when `step(value)` has brought nothing better for a while.
+    """Multiplies the rate by `factor` when the values of `step(value)` stop improving.
 
     Args:
-        patience: so many steps without progress are borne; the next one reduces.
+        patience: the number of steps without progress to tolerate; the next one reduces the rate.
         threshold: progress is a value below best * (1 - threshold), or above best * (1 + threshold)
             with mode='max'.
-        minimum: no rate goes below it.
+        minimum: lower bound of the rate.
         mode: 'min' for losses, 'max' for accuracies.
     """
 
@@ -327,7 +327,7 @@ class ReduceOnPlateau(Schedule):
 
     @uninterrupted
     def step(self, value):  # pyright: ignore[reportIncompatibleMethodOverride] - as PyTorch
-        """Takes the value that is watched, such as the loss on held-out data."""
+        """Records the monitored value, such as the loss on held-out data."""
         if seams.effects.is_tracing:
             self._later()
         value = number("ReduceOnPlateau.step", "value", value, high=None)
@@ -342,7 +342,7 @@ class ReduceOnPlateau(Schedule):
         super().step()
 
     def state_dict(self):
-        """Plain numbers, for `load_state_dict`."""
+        """Plain numbers for `load_state_dict`."""
         mine = {"best": self.best, "waited": self.waited, "scale": self.scale}
         return {**super().state_dict(), **mine}
 
@@ -355,9 +355,9 @@ class Sequence(Schedule):
     """Schedules one after the other, each from its own step 0: PyTorch's SequentialLR.
 
     Args:
-        schedules: of the same optimizer, in order. They are part of the sequence from now on: step
-            the sequence, and not them.
-        milestones: the steps at which the second, the third, ... begin.
+        schedules: schedules of the same optimizer, in order. From now on step the sequence instead
+            of its schedules.
+        milestones: the steps at which the second, the third, ... schedule begins.
 
     >>> import minigrad as mg
     >>> optimizer = mg.optim.SGD([mg.nn.Parameter([1.0])], learning_rate=1.0)

@@ -1,4 +1,4 @@
-"""What an optimizer remembers of one parameter: views of one block of memory, and counters."""
+"""The state that an optimizer keeps per parameter: views of one block of memory, and counters."""
 
 from minigrad.array.dtypes import float64
 from minigrad.array.layout import contiguous_strides
@@ -8,14 +8,14 @@ from minigrad.formulas.update import MOST_OF_STEPS
 from minigrad.tape.variable import Variable
 
 ALIGN = 16  # elements: each slot starts on a cache line of float32
-COUNTERS = 1 + MOST_OF_STEPS  # the steps, and what the kernels compute from them
+COUNTERS = 1 + MOST_OF_STEPS  # the number of steps, and values that kernels compute from it
 
 
 class ParameterState(dict):
     """{name: Variable}: slots of the parameter's shape and dtype, and `step` if steps are counted.
 
-    block: the Array of all slots, on the parameter's device as all is; slot: elements from one to
-    the next; counters: float64, the step first, then what the kernels compute from it.
+    All memory is on the parameter's device. block: the Array of all slots; slot: elements from one
+    slot to the next; counters: float64, the step and the values that kernels compute from it.
     """
 
     def __init__(self, parameter, names, has_step):
@@ -35,7 +35,7 @@ class ParameterState(dict):
             self["step"] = Variable(self.counters.view((), (), 0))
 
     def fits(self, parameter, names, has_step):
-        """Whether it is what this parameter needs now."""
+        """Whether this state has the shape, dtype, device and names that the parameter needs."""
         wanted = {*names, "step"} if has_step else {*names}
         return (
             self.shape == parameter.shape
@@ -45,7 +45,7 @@ class ParameterState(dict):
         )
 
     def copy_for(self, parameter):
-        """The same for another parameter of the same shape, dtype and device, bit for bit."""
+        """An exact copy for another parameter of the same shape, dtype and device."""
         names = [name for name in self if name != "step"]
         out = ParameterState(parameter, names, self.counters is not None)
         device = device_of(parameter.array)
@@ -55,14 +55,14 @@ class ParameterState(dict):
         return out
 
     def take(self, values):
-        """Copies in what has the same name; values are Variables of the same shape, anywhere."""
+        """Copies the values with known names: Variables of the same shape, on any device."""
         for name, value in values.items():
             if name in self:
                 self[name].copy_(value.detach().to(self.device))
 
 
 def problems(name, parameter, values, slots, has_step):
-    """Why saved values do not fit a parameter: a list of sentences, empty if they do."""
+    """The reasons why saved values do not fit a parameter: a list of sentences."""
     wanted = dict.fromkeys(slots, parameter.shape) | ({"step": ()} if has_step else {})
     found = []
     for key in {*wanted, *values}:

@@ -1,7 +1,7 @@
-"""Optimizer steps by formulas while they are written down as a program.
+"""Optimizer steps by formulas while a program is traced.
 
-The learning rate is read from the group's array when the program runs; the other hyperparameters
-are numbers of the program.
+The program reads the learning rate from the group's array at each run; the other hyperparameters
+are constants of the program.
 """
 
 from minigrad.array.dtypes import float64
@@ -21,7 +21,7 @@ class _TracedNumbers:
         self.given = {**self.values, RATE: self.rate}
 
     def of(self, state, dtype):
-        """All numbers, in a dtype, for a parameter with this state; counts a step of it."""
+        """All numbers, in a dtype, for a parameter with this state; also counts its step."""
         device, update = self.device, self.update
         found = {}
         if update.counts_steps:
@@ -50,19 +50,19 @@ class _TracedNumbers:
 
 
 def cast(device, x, dtype):
-    """An Array in a dtype: itself if it has it."""
+    """An Array converted to a dtype, or the Array itself if it has the dtype."""
     return x if x.dtype is dtype else device.convert(x, dtype)
 
 
 def step(optimizer, place):
-    """`optimizer.step()`, known by that name."""
+    """`optimizer.step()`, announced to observers under that name."""
     run_as(f"{optimizer.algorithm}.step", _update, optimizer, place)
 
 
 def _update(optimizer, place):
-    """One step of all parameters with a gradient: an elementwise instruction each.
+    """One step of all parameters with a gradient, one elementwise instruction per parameter.
 
-    place: the user's line. State that is missing is made for real: it outlives the program.
+    place: the user's line. Missing state is made outside the trace, as it outlives the program.
     """
     device, trace = default_device(), seams.effects
     for group in optimizer.groups:

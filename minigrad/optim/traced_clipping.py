@@ -1,4 +1,4 @@
-"""Clipping by norms as formulas: what it does while a step is written down as a program."""
+"""Clipping by norms as formulas, used while a step is traced."""
 
 import functools
 
@@ -12,7 +12,7 @@ from minigrad.tape.node import place_line, user_place
 from minigrad.tape.probe import run_as
 from minigrad.tape.variable import Variable
 
-MOST = 16  # numbers that one formula adds up
+MOST = 16  # numbers added by one formula
 x_, f_, t_, most_ = map(symbol, ("x", "f", "t", "most"))
 SQUARE = Program(["x"], [x_ * x_])
 ROOT = Program(["x"], [e.sqrt(x_)])
@@ -21,10 +21,10 @@ FACTOR = Program(["t", "most"], [where(call("less_equal", t_, most_), 1.0, most_
 
 
 class TracedNumber(Variable):
-    """A number of the step, of shape (): a Python float once the compiled step has run.
+    """A number computed in the step, of shape (): a Python float after the compiled step has run.
 
-    Arithmetic is a float's: with numbers it gives such a number, with Variables it keeps their
-    dtype.
+    Arithmetic is that of a float: with numbers the result is another such number, with Variables it
+    keeps their dtype.
     """
 
     __slots__ = ()
@@ -56,7 +56,7 @@ def _sum_of(count):
 
 
 def clip(name, found, max_norm, error_if_nonfinite, together):
-    """Scales gradients by one factor together, or by one each; returns the norms before.
+    """Scales gradients by one common factor or one factor each; returns the norms before.
 
     found: (parameter, gradient) pairs. Returns a TracedNumber, or a list of them.
     """
@@ -104,7 +104,7 @@ def _total(device, sums):
 
 
 def _error(name, parameter, place):
-    """Makes the error of a gradient that is not finite."""
+    """A function that makes the error for a gradient that is not finite."""
     return lambda: NonFiniteError(
         f"{name}: wanted finite gradients",
         f"NaN or infinity in the gradient of '{parameter.name or parameter.describe()}'",

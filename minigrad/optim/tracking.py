@@ -1,4 +1,4 @@
-"""Which parameters an optimizer updates now, what they are called, which are orphans."""
+"""Tracks the parameters that an optimizer updates, their names, and orphans among them."""
 
 from minigrad.errors import ArgumentError
 from minigrad.nn import Module
@@ -8,14 +8,14 @@ from minigrad.optim.group import check_trainable
 class Tracking:
     """Follows modules by the ids of their parameters, and keeps Parameters that were given.
 
-    orphans: {id: Parameter} of those whose loss the optimizer has to speak about: given objects
-    that no living module has any more, and followed ones that are gone although they have state.
+    orphans: {id: Parameter} that the optimizer must report: given objects that no living module
+    contains any more, and followed parameters that are gone although they have state.
     """
 
     def __init__(self, optimizer):
         self._optimizer = optimizer
         self._names, self._warned = {}, set()
-        self._followed = {}  # id -> Parameter, of those found in modules
+        self._followed = {}  # id -> Parameter found in a module
         self.orphans = {}
 
     def update(self):
@@ -31,7 +31,7 @@ class Tracking:
                     check_trainable(optimizer.algorithm, p)
                     if p.id in owner_of:
                         if is_module and owner_of[p.id] == (k, True):
-                            continue  # tied between two modules of one group
+                            continue  # tied: two modules of one group share it
                         _raise_twice(optimizer.algorithm, p)
                     owner_of[p.id] = k, is_module
                     found.append(p)
@@ -53,7 +53,7 @@ class Tracking:
         return changed
 
     def _name(self, lists, names):
-        """Every parameter gets a name of its own."""
+        """Gives every parameter a unique name."""
         used = set()
         for k, p in enumerate(p for found in lists for p in found):
             name = base = names[p.id] or f"parameter_{k}"
@@ -76,30 +76,30 @@ class Tracking:
         self._followed, self.orphans = followed, orphans
 
     def knows(self, parameter):
-        """Whether the parameter is updated now, or was until its place was taken."""
+        """Whether the parameter is updated now, is an orphan, or has state."""
         return parameter.id in self.orphans or any(
             p is parameter for group in self._optimizer.groups for p in group.parameters
         ) or parameter.id in self._optimizer.state  # fmt: skip
 
     def replaced(self, old, new):
-        """Puts `new` in the place of an `old` that was given as an object; `old` is dealt with."""
+        """Replaces a given `old` by `new`; `old` is no longer followed, nor an orphan."""
         self.orphans.pop(old.id, None)
         self._followed.pop(old.id, None)
         for group in self._optimizer.groups:
             group.sources = [new if s is old else s for s in group.sources]
 
     def unwarned(self):
-        """Orphans that were not spoken of before."""
+        """Orphans that no warning has named yet."""
         new = [p for id_, p in self.orphans.items() if id_ not in self._warned]
         self._warned.update(p.id for p in new)
         return new
 
     def rename(self, names):
-        """{id: name}: parameters keep the names under which another optimizer knew them."""
+        """Adopts {id: name}, the names that another optimizer used for the parameters."""
         self._names.update(names)
 
     def accept_orphans(self):
-        """Goes on without them: the state of followed ones is forgotten."""
+        """Forgets orphans that were followed, with their state."""
         given = {p.id for group in self._optimizer.groups for p in group.parameters}
         for id_ in list(self.orphans):
             if id_ not in given:
@@ -107,7 +107,7 @@ class Tracking:
                 del self.orphans[id_]
 
     def name_of(self, parameter):
-        """The name under which it was tracked."""
+        """The name under which the parameter is or was tracked."""
         return self._names.get(parameter.id) or parameter.name
 
     def named(self):

@@ -108,7 +108,7 @@ class Softmax(Module):
 
 
 class Flatten(Module):
-    """Each example to one row.  (batch, ...) -> (batch, n)."""
+    """Flattens each example to one row.  (batch, ...) -> (batch, n)."""
 
     def forward(self, x):
         """(batch, ...) -> (batch, n)."""

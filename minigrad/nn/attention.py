@@ -18,10 +18,10 @@ class MultiHeadAttention(Module):
     query (batch, n, size), key and value (batch, m, size) -> (batch, n, size).
 
     Args:
-        size: of the vectors; a multiple of heads.
-        heads: how many subspaces.
-        causal: position i of the query sees positions up to i only.
-        dropout: probability, on the output.
+        size: the size of the vectors; a multiple of heads.
+        heads: the number of subspaces.
+        causal: position i of the query sees only positions up to i.
+        dropout: the dropout probability of the output.
     """
 
     def __init__(self, size, heads, causal=False, dropout=0.0, bias=True, dtype=float32):
@@ -40,17 +40,17 @@ class MultiHeadAttention(Module):
         self.output = Linear(size, size, bias, dtype)
         self.dropout = Dropout(dropout)
         for layer in (self.query, self.key, self.value):
-            init.xavier_uniform_(layer.weight, gain=0.5**0.5)  # as one weight (3 size, size)
+            init.xavier_uniform_(layer.weight, gain=0.5**0.5)  # as for one weight (3 size, size)
         if bias:
             for layer in (self.query, self.key, self.value, self.output):
                 init.zeros_(layer.bias)
 
     def forward(self, query, key=None, value=None, *, mask=None):
-        """Attention of query to key and value, which are query itself when left out.
+        """Attention of query to key and value, which default to query.
 
         Args:
             mask: bools that broadcast to (batch, heads, n, m), True where attention is allowed (in
-                PyTorch's layer, though not in its function, True is where it is not); or floats,
+                PyTorch's layer, unlike its function, True means not allowed); or floats that are
                 added to the scores.
         """
         query = check.variable("MultiHeadAttention", query, self.query.weight)
@@ -84,8 +84,8 @@ class TransformerBlock(Module):
     """x + attention(norm(x)), then x + mlp(norm(x)): pre-norm.  (batch, n, size) -> the same.
 
     Args:
-        size, heads, causal, dropout: as MultiHeadAttention.
-        hidden: units of the two-layer network with GELU; left out, 4 * size.
+        size, heads, causal, dropout: as for MultiHeadAttention.
+        hidden: units of the two-layer network with GELU; 4 * size by default.
     """
 
     def __init__(self, size, heads, hidden=None, causal=False, dropout=0.0, dtype=float32):

@@ -1,4 +1,4 @@
-"""Checks of the arguments that layers are made with."""
+"""Checks of the arguments and inputs of layers."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def size(layer, name, value, at_least=1):
 
 
 def sizes(layer, name, value):
-    """At least one whole number, from one or a tuple of them."""
+    """A tuple of whole numbers, from one or several."""
     values = value if isinstance(value, (tuple, list)) else (value,)
     if not values:
         raise ArgumentError(f"{layer}: wanted one int or several for {name}", f"{value!r}")
@@ -22,7 +22,7 @@ def sizes(layer, name, value):
 
 
 def pair(layer, name, value, at_least=1):
-    """Two whole numbers, from one or two."""
+    """A pair of whole numbers, from one or two."""
     values = value if isinstance(value, (tuple, list)) else (value, value)
     if len(values) != 2:
         raise ArgumentError(f"{layer}: wanted one int or two for {name}", f"{value!r}")
@@ -35,7 +35,7 @@ def fraction(layer, name, value):
 
 
 def variable(layer, x, near=None):
-    """x as a Variable; ndarrays become one, on the device of `near` (a Variable) if given."""
+    """x as a Variable; an ndarray is converted, on the device of `near` (a Variable) if given."""
     if isinstance(x, Variable):
         return x
     if isinstance(x, np.ndarray):
@@ -46,7 +46,7 @@ def variable(layer, x, near=None):
 
 
 def last_axis(layer, x, wanted, meaning):
-    """x must end in an axis of `wanted` elements."""
+    """Raises unless the last axis of x has `wanted` elements."""
     if not x.ndim or x.shape[-1] != wanted:
         raise ShapeError(
             f"{layer}: wanted x (..., {wanted}), {meaning} last", f"{x.shape}", _advice(x, wanted)
@@ -54,7 +54,7 @@ def last_axis(layer, x, wanted, meaning):
 
 
 def last_axes(layer, x, wanted):
-    """x must end in axes of the `wanted` sizes."""
+    """Raises unless the last axes of x have the `wanted` sizes."""
     if x.shape[-len(wanted) :] != wanted:
         shown = ", ".join(map(str, wanted))
         raise ShapeError(f"{layer}: wanted x (..., {shown}), the features last", f"{x.shape}")
@@ -73,13 +73,13 @@ def _advice(x, wanted):
 
 
 def below(layer, name, value, limit):
-    """An index must be below a size."""
+    """Raises unless an index is below a size."""
     if value >= limit:
         raise ArgumentError(f"{layer}: wanted {name} below {limit}", f"{value}")
 
 
 def channels(layer, x, rank, count):
-    """x must be (batch, channels, ...) of a rank."""
+    """Raises unless x is (batch, channels, ...) of a rank."""
     axes = ("batch", "channels", "height", "width")[:rank] if rank != 3 else (
         "batch", "channels", "length"
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Modules made of modules: Sequential, ModuleList and ModuleDict."""
+"""Containers of modules: Sequential, ModuleList and ModuleDict."""
 
 from collections.abc import Iterable
 
@@ -56,7 +56,7 @@ class _Listed(Module):
 
 
 class Sequential(_Listed):
-    """One module after the other: Sequential(a, b)(x) is b(a(x)).
+    """Calls modules one after another: Sequential(a, b)(x) is b(a(x)).
 
     >>> import minigrad as mg
     >>> model = mg.nn.Sequential(mg.nn.Linear(4, 3), mg.nn.ReLU(), mg.nn.Linear(3, 2))
@@ -82,7 +82,7 @@ class ModuleList(_Listed):
 
     def __init__(self, *modules):
         is_one = len(modules) == 1 and not isinstance(modules[0], Registry)
-        if is_one and isinstance(modules[0], Iterable):  # what is no Module is refused below
+        if is_one and isinstance(modules[0], Iterable):  # non-Modules are refused below
             modules = tuple(modules[0])
         self._set(modules)
 
@@ -95,7 +95,7 @@ class ModuleList(_Listed):
 
 
 class ModuleDict(Module):
-    """Modules under names of one's own, as part of a model; it computes nothing itself.
+    """A dict of modules that is part of a model; it computes nothing itself.
 
     Takes a dict, pairs of name and module, or keywords. Names are strings without dots.
 
@@ -158,7 +158,7 @@ class ModuleDict(Module):
         return tuple(self.named_children())
 
     def update(self, modules):
-        """Sets those of a dict or of pairs."""
+        """Sets the modules of a dict or of pairs."""
         try:
             modules = dict(modules)
         except (TypeError, ValueError):

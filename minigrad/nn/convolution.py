@@ -11,7 +11,7 @@ from minigrad.ops.table import functions
 
 
 class _Convolution(Module):
-    """What both have in common. `rank`: of the input; `op`: the name of the operation."""
+    """The base of both convolutions. `rank`: rank of the input; `op`: name of the operation."""
 
     rank: int
     op: str
@@ -53,7 +53,7 @@ class _Convolution(Module):
         )  # fmt: skip
 
     def extra_repr(self):
-        """Sizes and what differs from the defaults."""
+        """Sizes, and arguments that differ from the defaults."""
         one, none = ((1, 1), (0, 0)) if self.rank == 4 else (1, 0)
         shown = [f"{self.inputs}, {self.outputs}, size={self.size}"]
         for name, default in (
@@ -71,10 +71,10 @@ class Conv2d(_Convolution):
     inputs / groups, size, size) and bias (outputs,) start uniform in +-1 / sqrt(fan_in).
 
     Args:
-        inputs: channels of the images.
+        inputs: number of channels of the images.
         outputs: number of filters.
-        size: of a filter; like stride, padding and dilation one int, or two for height and width.
-        groups: channels are split into so many groups with filters of their own.
+        size: the size of a filter; like stride, padding and dilation an int or (height, width).
+        groups: the channels are split into this many groups, each with separate filters.
     """
 
     rank, op = 4, "conv2d"
@@ -83,7 +83,7 @@ class Conv2d(_Convolution):
 class Conv1d(_Convolution):
     """Slides filters along sequences.  (batch, inputs, length) -> (batch, outputs, length').
 
-    Arguments as Conv2d, each one int. weight (outputs, inputs / groups, size).
+    Arguments as for Conv2d, each one int. weight is (outputs, inputs / groups, size).
     """
 
     rank, op = 3, "conv1d"
@@ -93,7 +93,7 @@ class Conv1d(_Convolution):
 
 
 class _Pool2d(Module):
-    """size and stride; `op`: the name of the operation."""
+    """The base of both poolings. `op`: the name of the operation."""
 
     op: str
 
@@ -115,7 +115,7 @@ class _Pool2d(Module):
 class MaxPool2d(_Pool2d):
     """The largest of each window.  (batch, channels, h, w) -> (batch, channels, h', w').
 
-    stride: left out, the windows tile the image.
+    stride defaults to the size, so that the windows tile the image.
     """
 
     op = "max_pool2d"

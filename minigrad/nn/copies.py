@@ -9,12 +9,12 @@ from minigrad.nn.parameter import Buffer, Parameter
 from minigrad.nn.registry import INTERNAL, Registry
 from minigrad.tape.modes import no_grad
 
-OF_VIEW = {"_source", "_seen", "training"}  # what a view has of its own
+OF_VIEW = {"_source", "_seen", "training"}  # a view's own attributes
 _view_types = {}
 
 
 class _View:
-    """What a view does otherwise than the module it shows: attributes are looked up there, now."""
+    """The differences of a view from its module. Attributes are looked up in the module on use."""
 
     def __getattribute__(self, name):
         mine = object.__getattribute__(self, "__dict__")
@@ -54,11 +54,11 @@ class _View:
             return call(*args, **kwargs)
 
     def register_forward_hook(self, hook):
-        """A hook of the model that this view shows, which calls it too."""
+        """Registers a hook of the viewed model; the view calls it too."""
         return self.__dict__["_source"].register_forward_hook(hook)
 
     def train(self, mode=True):
-        """The model that this view shows, as it is; with mode=False the view itself."""
+        """Returns the viewed model unchanged; with mode=False, the view itself."""
         return self.__dict__["_source"] if mode else self
 
     def valid(self):
@@ -97,7 +97,7 @@ def view(module):
 
 
 def rebuild(module, memo, of_parameter, of_buffer, of_value):
-    """A module of the same type and names, with each part passed through a function."""
+    """A module of the same type and names; one function per kind makes each part."""
     found = memo.get(id(module))
     if found is not None:
         return found
@@ -133,7 +133,7 @@ def clone(module):
 
 
 def deepcopy(module, memo):
-    """Module.__deepcopy__: new parameters with ids of their own."""
+    """Module.__deepcopy__: new parameters with new ids."""
 
     def again(x):
         return copy.deepcopy(x, memo)
@@ -142,5 +142,5 @@ def deepcopy(module, memo):
 
 
 def shallow(module):
-    """Module.__copy__: a second module over the same parameters, which are then tied."""
+    """Module.__copy__: a second module of the same parameters, which are then tied."""
     return rebuild(module, {}, lambda p: p, lambda b: b, lambda value: value)

@@ -11,7 +11,7 @@ from minigrad.ops.table import functions
 class Embedding(Module):
     """Rows of a table by index.  ints (...) from 0 to count - 1 -> (..., size).
 
-    weight (count, size) starts standard normal. The row of `padding_index` is zero, and takes no
+    weight (count, size) starts standard normal. The row at `padding_index` is zero and takes no
     gradient.
     """
 

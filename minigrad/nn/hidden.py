@@ -1,4 +1,4 @@
-"""Modules and Parameters inside other objects: training would leave them out silently."""
+"""Modules and Parameters hidden inside other objects, which training would silently omit."""
 
 from collections import deque
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 from minigrad.errors import ArgumentTypeError
 
 COLLECTIONS = (list, tuple, dict, set, frozenset, deque)
-DEPTH = 5  # collections within collections that are looked into
+DEPTH = 5  # levels of nested collections to search
 
 
 def refuse_hidden(module, internal, kinds):
-    """Raises if an attribute that is a collection, however nested, holds one of `kinds`.
+    """Raises if an attribute is a collection, possibly nested, that holds one of `kinds`.
 
-    So does one that wraps a Module, such as mg.compile(nn.Linear(2, 2)), unless the Module is also
-    part of a model. internal: names of attributes that are not the user's.
+    Also raises if an attribute wraps a Module, such as mg.compile(nn.Linear(2, 2)), unless the
+    Module is part of a model. internal: names of attributes that are not the user's.
     """
     for name, value in module.__dict__.items():
         if name in internal:
@@ -51,7 +51,7 @@ def _refuse_wrapped(module, name, value, kind):
 
 
 def _search(value, place, kinds, depth, seen):
-    """(where, the first Module or Parameter), or None. `seen`: ids, for those within themselves."""
+    """(place, the first Module or Parameter), or None. `seen`: ids, to stop at cycles."""
     if id(value) in seen:
         return None
     seen.add(id(value))

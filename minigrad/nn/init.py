@@ -1,6 +1,6 @@
 """Initialisers: they fill a Variable in place, unrecorded, and return it.  (...) -> (...).
 
-Random numbers come from the default generator: `mg.manual_seed(n)` decides them. Fans and gains are
+Random numbers come from the default generator, which `mg.manual_seed(n)` seeds. Fans and gains are
 those of Glorot and Bengio (2010) and He et al. (2015).
 """
 
@@ -27,7 +27,7 @@ def gain(nonlinearity, slope=0.01):
 
     Args:
         nonlinearity: 'linear', 'sigmoid', 'tanh', 'relu', 'selu' or 'leaky_relu'.
-        slope: of 'leaky_relu'.
+        slope: the negative slope of 'leaky_relu'.
     """
     slope = number("gain", "slope", slope)
     if choice("gain", "nonlinearity", nonlinearity, (*GAINS, "leaky_relu")) == "leaky_relu":
@@ -111,7 +111,7 @@ def kaiming_uniform_(x, slope=0.0, mode="fan_in", nonlinearity="leaky_relu"):
 
     Args:
         x: a weight (out, in, ...).
-        slope: of the leaky_relu that follows; 0 is relu.
+        slope: the negative slope of the following leaky_relu; 0 for relu.
         mode: 'fan_in' keeps the variance forward, 'fan_out' backward.
         nonlinearity: as in `gain`.
     """
@@ -120,7 +120,7 @@ def kaiming_uniform_(x, slope=0.0, mode="fan_in", nonlinearity="leaky_relu"):
 
 
 def kaiming_normal_(x, slope=0.0, mode="fan_in", nonlinearity="leaky_relu"):
-    """Normal with variance gain^2 / fan; arguments as kaiming_uniform_."""
+    """Normal with variance gain^2 / fan; arguments as for kaiming_uniform_."""
     return normal_(x, 0.0, gain(nonlinearity, slope) / math.sqrt(_fan(x, mode)))
 
 
@@ -130,7 +130,7 @@ def _fan(x, mode):
 
 
 def default_(weight, bias=None):
-    """What Linear and convolutions start with: both uniform in +-1 / sqrt(fan_in)."""
+    """The initial values of Linear and convolutions: both uniform in +-1 / sqrt(fan_in)."""
     fan_in, _ = fans(weight)
     bound = 1.0 / math.sqrt(fan_in) if fan_in else 0.0
     uniform_(weight, -bound, bound)

@@ -10,7 +10,7 @@ from minigrad.ops.table import functions
 
 
 class Linear(Module):
-    """x times weight transposed, plus bias.  (..., inputs) -> (..., outputs).
+    """x weight^T + bias.  (..., inputs) -> (..., outputs).
 
     weight (outputs, inputs) and bias (outputs,) start uniform in +-1 / sqrt(inputs), as in PyTorch.
 

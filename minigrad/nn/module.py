@@ -17,12 +17,12 @@ from minigrad.tape.groups import regroup
 from minigrad.tape.hooks import Handle
 from minigrad.tape.writes import written
 
-_hooked = set()  # not empty once any module has had a hook: till then calls need not look for one
+_hooked = set()  # empty until a module gets a hook: until then calls need not look for hooks
 
 
 @uninterrupted
 def _put(new):
-    """Gives all of several Variables other Arrays, or none."""
+    """Gives each of several Variables a new Array, or none of them."""
     for x, array in new:
         x.array, x._grad = array, None
     regroup([x for x, _ in new])
@@ -50,10 +50,10 @@ class Module(Registry):
         pass
 
     def forward(self, *args, **kwargs):
-        """What the module computes. Called through `model(x)`."""
+        """Computes the output. `model(x)` calls it."""
         raise NotImplementedError(f"{type(self).__name__}: define forward(self, ...)")
 
-    _forward_hooks = None  # {key: hook}, once there are any
+    _forward_hooks = None  # {key: hook} after the first registration
 
     def __call__(self, *args, **kwargs):
         try:
@@ -72,13 +72,13 @@ class Module(Registry):
 
     @uninterrupted
     def register_forward_hook(self, hook):
-        """Calls hook(module, inputs, output) after each call of the module, to look or to change.
+        """Calls hook(module, inputs, output) after each call, to observe or change the output.
 
         Copies of the module have no hooks; a `valid()` view calls them, with itself as the module.
 
         Args:
-            hook: gets the tuple of positional arguments and what forward returned; what it returns
-                is the output then, unless it is None.
+            hook: receives the tuple of positional arguments and the result of forward. If it does
+                not return None, its result becomes the output.
 
         Returns:
             A handle: `handle.remove()`, or `with module.register_forward_hook(f):`.
@@ -105,22 +105,22 @@ class Module(Registry):
 
     @uninterrupted
     def train(self, mode=True):
-        """Training behaviour (dropout, batch statistics) of this module and all below."""
+        """Sets training behaviour (dropout, batch statistics) in this module and all below it."""
         mode = flag(f"{type(self).__name__}.train", "mode", mode)
         for module in self.modules():
             module.training = mode
         return self
 
     def eval(self):
-        """Evaluation behaviour. It does not stop recording: model(x).requires_grad stays True.
+        """Sets evaluation behaviour. Calls are still recorded: model(x).requires_grad stays True.
 
-        To record nothing as well, use `model.valid()` or `with mg.no_grad():`.
+        To stop recording as well, use `model.valid()` or `with mg.no_grad():`.
         """
         return self.train(False)
 
     @uninterrupted
     def requires_grad_(self, value=True):
-        """Freezes (False) or thaws all parameters. Returns self."""
+        """Freezes (False) or unfreezes all parameters. Returns self."""
         for p in self.parameters():
             p.requires_grad = value
         return self
@@ -135,10 +135,10 @@ class Module(Registry):
 
     @teaching
     def to(self, target=None, *, device=None, dtype=None):
-        """Converts parameters and float buffers to a dtype, or moves all to a device: ids stay.
+        """Converts parameters and float buffers to a dtype, or moves all to a device, in place.
 
-        In place. Every `.grad` is None then. State of optimizers follows at their next step. What
-        is wanted comes as the one argument, or by name: device='simt', dtype='float64'.
+        Ids stay the same; every `.grad` becomes None. Optimizers convert or move their state at the
+        next step. The target is the only argument, or a keyword: device='simt', dtype='float64'.
         """
         place, dtype = one_target(target, device, dtype)
         if dtype is not None and not dtype.is_float:
@@ -158,45 +158,45 @@ class Module(Registry):
     # -- state and copies ----------------------------------------------------------------------
 
     def state_dict(self):
-        """{name: Variable}: the values of parameters and persistent buffers as they are now.
+        """{name: Variable}: the current values of parameters and persistent buffers.
 
-        Clones, so that training on does not change them; bytes are copied at the first write. A
-        tied parameter is there once.
+        The values are copy-on-write clones, which further training does not change. A tied
+        parameter occurs once.
         """
         return state.state_dict(self)
 
     def load_state_dict(self, values, strict=True):
-        """Writes values by name: ids, optimizer state and names stay.
+        """Writes values by name; ids, optimizer state and names stay the same.
 
-        States of PyTorch's modules load as they are: a tied parameter may come under each of its
-        names, with equal values, and the counts that a batch norm keeps there are left out.
+        States of PyTorch's modules load unchanged: a tied parameter may occur under each of its
+        names, with equal values, and the batch counters of batch norms are ignored.
 
         Args:
-            values: {name: Variable or ndarray}, as `state_dict` gives them.
-            strict: every name must be on both sides; else what fits is loaded.
+            values: {name: Variable or ndarray}, as `state_dict` returns them.
+            strict: require the same names on both sides; otherwise load only the matching ones.
 
         Returns:
             (missing, unexpected): lists of names, both empty when strict.
 
         Raises:
-            StateError: missing or unexpected names, other shapes; nothing was written then.
+            StateError: missing or unexpected names, or other shapes; then nothing was written.
         """
         return state.load_state_dict(self, values, flag("load_state_dict", "strict", strict))
 
     def valid(self):
         """A live view for evaluation: same values, same parameter ids; calling it records nothing.
 
-        Dropout is off and running statistics are used in the view; the model stays as it is, in
-        training mode or not, frozen layers frozen. `view.train()` gives the model back.
+        The view switches dropout off and uses running statistics; the model itself keeps its mode
+        and its frozen layers. `view.train()` returns the model.
         """
         return copies.view(self)
 
     def clone(self):
-        """A frozen copy: parameters with the same ids and values of their own, in evaluation mode.
+        """A frozen copy in evaluation mode: its parameters have the same ids but separate values.
 
-        Bytes are copied when one side is first written (copy-on-write). The copy takes no gradients
-        and may be written: `for t, p in zip(copy.parameters(), model.parameters()): t.copy_(p)`
-        under `mg.no_grad()`, or `load_state_dict`. For a second model to train:
+        Memory is copied at the first write to either (copy-on-write). The copy takes no gradients
+        but may be written: `for t, p in zip(copy.parameters(), model.parameters()): t.copy_(p)`
+        under `mg.no_grad()`, or `load_state_dict`. For a second model to train, use
         copy.deepcopy(model).
         """
         return copies.clone(self)
@@ -217,7 +217,7 @@ class Module(Registry):
     # -- looking -------------------------------------------------------------------------------
 
     def extra_repr(self):
-        """What `repr` shows between the parentheses."""
+        """The text that `repr` shows between the parentheses."""
         return ""
 
     def __repr__(self):

@@ -12,13 +12,13 @@ from minigrad.ops.table import functions
 
 
 class LayerNorm(Module):
-    """Each row to mean 0 and variance 1, scaled and shifted (Ba et al. 2016).
+    """Normalises each row to mean 0 and variance 1, then scales and shifts (Ba et al. 2016).
 
-    (..., n) -> (..., n). With sizes (m, n) over the last two axes together, and so on; weight and
-    bias have the shape that is normalised.
+    (..., n) -> (..., n). Sizes (m, n) normalise over the last two axes together, and so on; weight
+    and bias have the shape of the normalised axes.
 
     Args:
-        size: of the last axis, or a tuple of the sizes of the last axes.
+        size: the size of the last axis, or a tuple of the sizes of the last axes.
     """
 
     def __init__(self, size, eps=1e-5, dtype=float32):
@@ -37,7 +37,7 @@ class LayerNorm(Module):
         return functions["layer_norm"](x, self.weight, self.bias, self.eps)
 
     def _over_axes(self, x, sizes):
-        """As one axis, which lies in memory as they do."""
+        """Normalises over several axes, joined into one; contiguous memory needs no copy."""
         check.last_axes("LayerNorm", x, sizes)
         rows = functions["reshape"](x, (*x.shape[: x.ndim - len(sizes)], math.prod(sizes)))
         weight, bias = (functions["reshape"](p, (-1,)) for p in (self.weight, self.bias))
@@ -50,7 +50,7 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """Each row divided by its root mean square, scaled (Zhang, Sennrich 2019).
+    """Divides each row by its root mean square, then scales (Zhang, Sennrich 2019).
 
     (..., n) -> (..., n).
     """
@@ -72,7 +72,7 @@ class RMSNorm(Module):
 
 
 class _BatchNorm(Module):
-    """Normalises each channel over the batch (Ioffe, Szegedy 2015). `ranks`: those taken."""
+    """Normalises each channel over the batch (Ioffe, Szegedy 2015). `ranks`: those of inputs."""
 
     ranks: tuple
 
@@ -102,26 +102,26 @@ class _BatchNorm(Module):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Each channel to mean 0 and variance 1 over the batch.  (b, c) or (b, c, length) -> the same.
+    """Normalises each channel over the batch.  (b, c) or (b, c, length) -> the same.
 
-    In training by the statistics of the batch, which also move the running ones:
-    running = (1 - momentum) running + momentum batch, with the unbiased variance. In evaluation by
-    the running ones.
+    Training uses the mean and variance of the batch and updates the running statistics:
+    running = (1 - momentum) running + momentum batch, with the unbiased variance. Evaluation uses
+    the running statistics.
     """
 
     ranks = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """As BatchNorm1d, for images.  (b, c, h, w) -> (b, c, h, w)."""
+    """Like BatchNorm1d, for images.  (b, c, h, w) -> (b, c, h, w)."""
 
     ranks = (4,)
 
 
 class Dropout(Module):
-    """In training each element is 0 with probability p, the others grow by 1 / (1 - p).
+    """In training, sets each element to 0 with probability p and scales the others by 1 / (1 - p).
 
-    (...) -> (...).  In evaluation: x itself.
+    (...) -> (...).  In evaluation, returns x itself.
     """
 
     def __init__(self, p=0.5):

@@ -1,7 +1,7 @@
-"""Who owns whom: parameters and modules know their owners weakly, by attribute name.
+"""Owners of parameters and modules: weak references to the owning modules, with attribute names.
 
-From that come the names of parameters ("0.weight") and the question an optimizer asks: is this
-parameter still part of a living module?
+They determine the names of parameters ("0.weight") and tell an optimizer whether a parameter is
+still part of a living module.
 """
 
 import weakref
@@ -12,7 +12,7 @@ from minigrad.tape.writes import writes
 
 
 class Changes:
-    """Counts changes of ownership in this process: who remembers the number sees that one came."""
+    """Counts changes of ownership in this process; caches compare the count to detect a change."""
 
     __slots__ = ("count",)
 
@@ -21,9 +21,9 @@ class Changes:
 
     @uninterrupted
     def note(self, dead=None):
-        """One more change. Also called when a module dies, with its weak reference.
+        """Counts a change. Also called when a module dies, with its weak reference.
 
-        What a traced step does to the modules that it makes itself concerns nobody else.
+        Changes to modules that a traced step has made itself do not count.
         """
         self.count += 1
         if not seams.effects.is_tracing or dead is not None:
@@ -39,7 +39,7 @@ def reference(module):
 
 
 def add_owner(owners, module_reference, attribute):
-    """A list of owners with one more; the dead are left out."""
+    """A list of owners with one more, without dead ones."""
     changes.note()
     return [*(o for o in owners if o[0]() is not None), (module_reference, attribute)]
 
@@ -53,7 +53,7 @@ def remove_owner(owners, module, attribute):
 def path(owners):
     """The dotted name from the outermost living owner, or None if none lives.
 
-    Of several owners the first counts, as for tied weights.
+    If there are several owners, as for tied weights, the first one counts.
     """
     for module_reference, attribute in owners:
         module = module_reference()

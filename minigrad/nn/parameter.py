@@ -1,4 +1,4 @@
-"""Parameter: a Variable that a module trains. Its id stays the same whatever its values do."""
+"""Parameter: a Variable that a module trains. Its id stays the same when its values change."""
 
 import itertools
 import warnings
@@ -16,25 +16,24 @@ from minigrad.tape.modes import no_grad
 from minigrad.tape.variable import Variable
 from minigrad.tape.writes import written
 
-NAME: Any = Variable.name  # the descriptors that Parameter's own stand before
+NAME: Any = Variable.name  # the descriptors that Parameter's own properties override
 REQUIRES_GRAD: Any = Variable.requires_grad
 
 _next_id = itertools.count(1).__next__
 
 
 class Parameter(Variable):
-    """A leaf that requires gradients from birth, and that modules and optimizers know by its `id`.
+    """A leaf that requires gradients; modules and optimizers identify it by its `id`.
 
     Optimizers keep their state (momentum and the like) by id. So change the values and keep the
     Parameter: `p.map(f)`, `p.assign(value)`, `with p.edit() as value:`, or any in-place method
-    under `mg.no_grad()`. A new Parameter in the place of an old one is another one: its state
-    starts anew.
+    under `mg.no_grad()`. A new Parameter has a new id: its state starts from zero.
 
     Args:
-        data: a Variable, an ndarray, nested lists or a number; floats. Values are copied (lazily);
-            a graph behind them is left.
-        requires_grad: False makes it frozen.
-        name: a name of its own; left out, it is named by its place in the model, as "0.weight".
+        data: a Variable, an ndarray, nested lists or a number, of floats. Values are copied
+            (lazily), without their graph.
+        requires_grad: False freezes the Parameter.
+        name: a name; the default is its path in the model, such as "0.weight".
 
     >>> import minigrad as mg
     >>> p = mg.nn.Parameter([1.0, -3.0])
@@ -72,7 +71,7 @@ class Parameter(Variable):
 
     @property
     def name(self):  # pyright: ignore[reportIncompatibleVariableOverride] - a slot there
-        """Its own name, or else its place in the outermost living module: "0.weight"."""
+        """Its own name, or else its path in the outermost living module: "0.weight"."""
         own = NAME.__get__(self)
         dead = self.owners[0][1] if self.owners else None
         return own or path(self.owners) or self.last_name or dead
@@ -83,15 +82,15 @@ class Parameter(Variable):
 
     @property
     def is_orphan(self):
-        """Whether it was once part of a module and no living module has it any more."""
+        """Whether it was part of a module once but is part of no living module now."""
         return bool(self.owners or self.last_name) and not is_owned(self.owners)
 
     def owned_by(self, module_reference, attribute):
-        """Called by a module that registers it."""
+        """Adds an owner; the module that registers the parameter calls this."""
         self.owners = add_owner(self.owners, module_reference, attribute)
 
     def released_by(self, module, attribute):
-        """Called by a module that lets it go."""
+        """Removes an owner; the module that drops the parameter calls this."""
         self.last_name = self.name
         self.owners = remove_owner(self.owners, module, attribute)
 
@@ -101,8 +100,8 @@ class Parameter(Variable):
         """Writes new values of the same shape; id, optimizer state and `.grad` stay. Returns self.
 
         Raises:
-            GradientError: the value carries a graph: a parameter is a leaf and cannot hold one.
-            ShapeError: another shape.
+            GradientError: the value carries a graph, which a parameter, a leaf, cannot hold.
+            ShapeError: the value has another shape.
         """
         value = value if isinstance(value, Variable) else constant(value, "assign", self)
         if value.node is not None:
@@ -128,7 +127,7 @@ class Parameter(Variable):
     def map(self, function):
         """Replaces the values by function(values); id, optimizer state and `.grad` stay.
 
-        The function gets a Variable outside the graph; nothing is recorded. Returns self.
+        The function receives a Variable outside the graph; nothing is recorded. Returns self.
         """
         checked_function("map", "function", function)
         with no_grad():
@@ -144,8 +143,8 @@ class Parameter(Variable):
     def edit(self):
         """`with p.edit() as value:` for in-place changes of the values; nothing is recorded.
 
-        id, optimizer state and `.grad` stay. Warns if nothing was written: `value = value * 2`
-        makes a new Variable, `value *= 2` writes.
+        id, optimizer state and `.grad` stay. Warns if nothing was written: `value *= 2` writes,
+        `value = value * 2` makes a new Variable.
         """
         return _Edit(self)
 
@@ -206,7 +205,7 @@ class _Edit:
 class Buffer(Variable):
     """Values that belong to a module but are not trained, such as running statistics.
 
-    As an attribute of a Module it is part of `state_dict()`; with persistent=False it is not.
+    As an attribute of a Module it is part of `state_dict()`, except with persistent=False.
     """
 
     __slots__ = ("is_persistent",)

@@ -17,7 +17,7 @@ INTERNAL = {"_forward_hooks", "_members", "_owners", "_reference", "_walked", "t
 
 
 class Registry:
-    """The part of a Module that knows what it is made of."""
+    """The part of a Module that registers parameters, buffers and submodules."""
 
     training: bool
     _members: dict  # attribute -> 'parameter', 'buffer' or 'module', in order
@@ -39,7 +39,7 @@ class Registry:
     def __setattr__(self, name, value: Any):
         before = self.__dict__.get(name)
         if before is value and value is not None:
-            return  # m.w *= 2 writes in place, and then sets the same object
+            return  # m.w *= 2 writes in place and then sets the same object
         is_switch = name == "training" and type(before) is type(value) is bool
         is_number = type(value) in (float, int) and type(before) is type(value)
         number = name if is_number else None
@@ -86,7 +86,7 @@ class Registry:
             value.released_by(self, name)
         elif kind == "module":
             for _, p in value.named_parameters():
-                p.last_name = p.name  # the whole path, while it is still known
+                p.last_name = p.name  # the full path, while it is still known
             value.__dict__["_owners"] = remove_owner(value._owners, self, name)
         changes.note()
 
@@ -100,7 +100,7 @@ class Registry:
         setattr(self, name, value if isinstance(value, Buffer) else Buffer(value, persistent))
 
     def register_parameter(self, name, value):
-        """Adds a Parameter, or None for one that is left out: `self.name = value`."""
+        """Adds a Parameter, or None for an omitted one: `self.name = value`."""
         _attribute("register_parameter", name)
         if value is not None:
             instance("register_parameter", "value", value, Parameter, "a Parameter or None")
@@ -141,9 +141,9 @@ class Registry:
             yield module
 
     def _found(self, kind):
-        """[(dotted name, value)] of a kind, each value once; remembered while no module changes.
+        """[(dotted name, value)] of a kind, each value once; cached until a module changes.
 
-        Modules are not remembered: that would keep those alive that were taken out.
+        Modules are not cached: the cache would keep removed modules alive.
         """
         found = self.__dict__.get("_walked")
         if found is None or found[0] != changes.count:
@@ -158,7 +158,7 @@ class Registry:
         return found[1][kind]
 
     def named_parameters(self):
-        """(dotted name, Parameter); a tied one once, under its first name."""
+        """(dotted name, Parameter); a tied parameter once, under its first name."""
         yield from self._found("parameter")
 
     def parameters(self):
@@ -190,7 +190,7 @@ def _kind(value: Any):
 
 
 def _raise_not_registered(module, name, known, value):
-    """A registered attribute is set to something that is none of its kind."""
+    """Raises because a registered attribute is set to a value of another kind."""
     where = f"{type(module).__name__}.{name}"
     if isinstance(value, Variable) and value.node is not None:
         raise GradientError(

@@ -15,7 +15,7 @@ from minigrad.tape.variable import Variable
 
 
 class LoadResult(NamedTuple):
-    """What load_state_dict(strict=False) left aside."""
+    """The names that load_state_dict(strict=False) did not load."""
 
     missing: list
     unexpected: list
@@ -43,7 +43,7 @@ def load_state_dict(module, state, strict=True):
         )
     wanted, main = entries(module), _main_names(module)
     names = [str(name) for name in state]
-    given, unexpected = {}, []  # first name of what is loaded -> [(name in the state, value)]
+    given, unexpected = {}, []  # first name of a value -> [(name in the state, value)]
     for name, value in zip(names, state.values(), strict=True):
         if main.get(name) in wanted:
             given.setdefault(main[name], []).append((name, value))
@@ -79,14 +79,14 @@ def load_state_dict(module, state, strict=True):
 
 @uninterrupted
 def _write(new):
-    """Writes all values, or none."""
+    """Writes all values or none."""
     with no_grad():
         for x, value in new:
             x.copy_(value)
 
 
 def _main_names(module):
-    """{every dotted name: the first one of the same Parameter or Buffer}, of tied ones all."""
+    """{dotted name: first name of its Parameter or Buffer}, with all names of tied ones."""
     first, names, stack = {}, {}, [("", module)]
     while stack:
         prefix, part = stack.pop()
@@ -102,7 +102,7 @@ def _main_names(module):
 
 
 def _is_counter(name, known):
-    """Whether it is the count of batches that PyTorch keeps beside running statistics."""
+    """Whether a name is the count of batches that PyTorch keeps beside running statistics."""
     prefix, _, last = name.rpartition(".")
     beside = f"{prefix}.running_mean" if prefix else "running_mean"
     return last == "num_batches_tracked" and beside in known
@@ -114,7 +114,7 @@ def _are_equal(a, b):
 
 
 def _advice(names, known, strict):
-    """What to do: names that all have one prefix too many come from a model that was wrapped."""
+    """The hint; one extra prefix on all names means that the saved model was wrapped."""
     for prefix in ("module.", "_orig_mod.", "model."):
         is_wrapped = bool(names) and all(n.startswith(prefix) for n in names)
         if is_wrapped and not any(n in known for n in names):

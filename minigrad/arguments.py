@@ -1,8 +1,8 @@
-"""What a person gave as an argument: checks of its type and range, which return it as it is used.
+"""Checks of the type and range of users' arguments; each returns the argument converted for use.
 
-Every public function calls them where arguments come in, so that a mistake raises there, with its
-name, and never further down or not at all. `where` is the function's name for people, `name` the
-argument's. Nothing here takes a bool for a number, nor a number for a bool.
+Every public function checks its arguments first, so that a mistake raises there, with its name, and
+not later or never. `where` is the public name of the function, `name` that of the argument. No
+check accepts a bool as a number or a number as a bool.
 """
 
 import math
@@ -16,26 +16,26 @@ BOOLS = (bool, np.bool_)
 
 
 class RunTimeNumber:
-    """A number that a compiled step is given anew at each run; see `compiler.trace.numbers`."""
+    """A number that a compiled step receives at each run; see `compiler.trace.numbers`."""
 
     __slots__ = ()
 
 
 def is_run_number(x: Any) -> bool:
-    """Whether something is a number that a compiled step is given anew at each run."""
+    """Whether x is a number that a compiled step receives at each run."""
     return isinstance(x, RunTimeNumber)
 
 
 def real(number: Any) -> float:
-    """A float; a number of a run stays one."""
+    """A number as a float; a RunTimeNumber stays one."""
     return number if is_run_number(number) else float(number)
 
 
 def shown(value):
-    """A value for a message: its beginning, and its type."""
+    """A value for a message: the beginning of its repr, and its type."""
     if (
         isinstance(value, int) and value.bit_length() > 200
-    ):  # Python refuses to print very long ones
+    ):  # Python refuses to print very long ints
         return f"an int of {value.bit_length()} bits"
     return f"{value!r:.60} of type {type(value).__name__}"
 
@@ -68,15 +68,15 @@ def number(
 ):  # fmt: skip
     """A float from low to high, and strictly between above and below; never NaN or infinite.
 
-    high=None lets infinity pass.
+    high=None allows infinity.
     """
-    if type(value) is float and value - value == 0.0:  # the usual case, without detours
+    if type(value) is float and value - value == 0.0:  # fast path: a finite float
         top = math.inf if high is None else high
         if low <= value <= top and above < value < below:
             return value
     given: Any = value
     if not isinstance(given, (int, float, np.number)) and getattr(given, "size", 0) == 1:
-        given = given.item() if hasattr(given, "item") else given  # of an array or a Variable
+        given = given.item() if hasattr(given, "item") else given  # an array or a Variable
     if isinstance(given, BOOLS) or not isinstance(given, (int, float, np.integer, np.floating)):
         raise ArgumentTypeError(f"{where}: wanted a number for {name}", shown(value))
     try:
@@ -109,7 +109,7 @@ def share(where, name, value):
 
 
 def choice(where, name, value, choices):
-    """One of a few values, most of them texts."""
+    """One of a few values, mostly strings."""
     if (isinstance(value, str) or value is None) and value in choices:
         return value
     *most, last = [repr(c) for c in choices]
@@ -117,21 +117,21 @@ def choice(where, name, value, choices):
 
 
 def function(where, name, value: Any, fix=None) -> Any:
-    """Something that can be called."""
+    """A callable."""
     if callable(value):
         return value
     raise ArgumentTypeError(f"{where}: wanted a function for {name}", shown(value), fix)
 
 
 def label(where, value, name="name"):
-    """A text that names something, or None."""
+    """A str used as a name, or None."""
     if value is None or isinstance(value, str):
         return value
     raise ArgumentTypeError(f"{where}: wanted a text for {name}", shown(value))
 
 
 def instance(where, name, value: Any, kind, wanted, fix=None) -> Any:
-    """An object of a kind; `wanted` says it in words."""
+    """An instance of `kind`; `wanted` describes it in words."""
     if isinstance(value, kind):
         return value
     raise ArgumentTypeError(f"{where}: wanted {wanted} for {name}", shown(value), fix)

@@ -11,7 +11,7 @@ _GENERATED = "minigrad_kernel_"
 
 def is_ours(filename: str) -> bool:
     """Whether a source file belongs to minigrad (its package or its generated kernels)."""
-    is_import = filename.startswith("<frozen importlib")  # a module of ours that is being loaded
+    is_import = filename.startswith("<frozen importlib")  # loading a module of ours
     return is_import or filename.startswith(_PACKAGE) or is_generated(filename)
 
 
@@ -29,7 +29,7 @@ def user_frame():
 
 
 def _shown_name(filename):
-    """A file's name without its folders; of a notebook's cell what IPython calls it: `In[3]`."""
+    """A file's name without its folders; for a notebook's cell IPython's name for it: `In[3]`."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     name_of = getattr(getattr(shell, "compile", None), "format_code_name", lambda name: None)
     named = name_of(filename)
@@ -37,26 +37,26 @@ def _shown_name(filename):
 
 
 def describe_line(filename: str, number: int) -> str:
-    """`file:line  source text`, as error messages show it."""
+    """`file:line  source text`, for error messages."""
     text = linecache.getline(filename, number).strip()
     place = f"{_shown_name(filename)}:{number}"
     return f"{place}  {text}" if text else place
 
 
 def user_line() -> str:
-    """The user's line that is running now, or an empty string."""
+    """The user's line that is running, or an empty string."""
     frame = user_frame()
     return "" if frame is None else describe_line(frame.f_code.co_filename, frame.f_lineno)
 
 
 class MinigradError(Exception):
-    """The root of all errors here.
+    """The base class of minigrad's errors.
 
     Args:
         wanted: one sentence: what was wanted, or what went wrong.
         got: what came instead.
         fix: what to do about it.
-        where: `file:line` of the user's code; found from the call stack when left out.
+        where: `file:line` of the user's code; by default from the call stack.
         details: further labelled lines, such as ("saved at", "train.py:3").
     """
 
@@ -72,11 +72,11 @@ class MinigradError(Exception):
 
 
 class ShapeError(MinigradError, ValueError):
-    """Shapes that do not fit together, or an axis that does not exist."""
+    """Shapes that do not match, or an axis that does not exist."""
 
 
 class DTypeError(MinigradError, TypeError):
-    """An element type that the operation does not take."""
+    """An element type that the operation does not accept."""
 
 
 class DeviceError(MinigradError, ValueError):
@@ -84,11 +84,11 @@ class DeviceError(MinigradError, ValueError):
 
 
 class ArgumentError(MinigradError, ValueError):
-    """An argument of the right type with a value that makes no sense."""
+    """An argument of the right type with an invalid value."""
 
 
 class ArgumentTypeError(MinigradError, TypeError):
-    """An argument of a type that is not taken."""
+    """An argument of the wrong type."""
 
 
 class BoundsError(MinigradError, IndexError):
@@ -96,13 +96,13 @@ class BoundsError(MinigradError, IndexError):
 
 
 class MissingNameError(MinigradError, KeyError):
-    """A name that is not among those there are."""
+    """A name that does not exist."""
 
-    __str__ = Exception.__str__  # KeyError's would show the text with its line ends escaped
+    __str__ = Exception.__str__  # KeyError's would escape the line breaks
 
 
 class GradientError(MinigradError, RuntimeError):
-    """A gradient that cannot be computed as asked: no graph, no upstream gradient, wrong shape."""
+    """A gradient that cannot be computed: no graph, no upstream gradient, wrong shape."""
 
 
 class GraphCycleError(MinigradError, RuntimeError):
@@ -150,7 +150,7 @@ class DonatedError(MinigradError, RuntimeError):
 
 
 class RetraceWarning(UserWarning):
-    """A compiled step is traced again and again, which takes far longer than running it."""
+    """A compiled step is retraced repeatedly, which takes far longer than running it."""
 
 
 class CacheWarning(UserWarning):
@@ -158,11 +158,11 @@ class CacheWarning(UserWarning):
 
 
 class SeamError(MinigradError, RuntimeError):
-    """A learner's part was plugged in where it cannot run."""
+    """A learner's function was plugged in where it cannot run."""
 
 
 class TraceError(MinigradError, TypeError):
-    """A step that cannot become one program, or does something else than when it was traced."""
+    """A step that cannot become one program, or that behaves differently than when traced."""
 
 
 class MissingLibraryError(MinigradError, ImportError):
@@ -170,15 +170,15 @@ class MissingLibraryError(MinigradError, ImportError):
 
 
 class KernelError(MinigradError, TypeError):
-    """A kernel of one's own that does not compile, or lacks a gradient; `full`: Numba's text."""
+    """A user's kernel that does not compile or lacks a gradient; `full`: Numba's whole message."""
 
     full = ""
 
 
 class SimulationError(MinigradError, RuntimeError):
-    """A kernel did what a GPU does not forgive, or does not notice; the simulator does.
+    """A kernel made a mistake that the simulator detects and a GPU may not.
 
-    `kernel` is its name; `block` and `thread` are (x, y, z) of one thread that did it, or None.
+    `kernel` is its name; `block` and `thread` are (x, y, z) of one faulty thread, or None.
     """
 
     kernel = ""
@@ -186,7 +186,7 @@ class SimulationError(MinigradError, RuntimeError):
 
 
 class OutOfBoundsError(SimulationError, IndexError):
-    """A kernel's access beyond the end, or before the beginning, of its memory."""
+    """A kernel's access beyond the end or before the beginning of its memory."""
 
 
 class UninitializedReadError(SimulationError):
@@ -194,9 +194,9 @@ class UninitializedReadError(SimulationError):
 
 
 class DataRaceError(SimulationError):
-    """Two threads used one cell, at least one wrote, and nothing said who comes first.
+    """Two threads used one cell, at least one wrote, and nothing orders the accesses.
 
-    `other_block` and `other_thread`: who was there before; `other_line`: the number of its line.
+    `other_block`, `other_thread`: the thread of the earlier access; `other_line`: its line number.
     """
 
     other_block = other_thread = None
@@ -208,7 +208,7 @@ class DivergentBarrierError(SimulationError):
 
 
 class InactiveLaneError(SimulationError):
-    """A shuffle or a vote that asks lanes of the warp that do not take part."""
+    """A shuffle or a vote that names lanes of the warp that do not participate."""
 
 
 class EndlessLoopError(SimulationError):
@@ -220,6 +220,6 @@ class NotInCudaError(SimulationError, KernelError):
 
 
 class GpuError(MinigradError, RuntimeError):
-    """A GPU or its driver refused, or failed; `code`: the driver's name for it."""
+    """A GPU or its driver refused or failed; `code`: the driver's name of the error."""
 
     code = ""

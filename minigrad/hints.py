@@ -1,6 +1,6 @@
-"""What names and arguments of PyTorch, NumPy and others are called here: hints of errors.
+"""Hints of errors: minigrad's names for names and arguments of PyTorch, NumPy and others.
 
-Each table is by place. Only a call that fails, or a name that is not there, pays for it.
+Each table is keyed by place. Only a failing call or a missing name costs time.
 """
 
 import difflib
@@ -14,7 +14,7 @@ _TIMES = "time.perf_counter(), after mg.cuda.synchronize()"
 _OWN_LOOP = "a Module whose forward loops over the steps, with mg.nn.Linear in it"
 _OWN_SCHEDULE = "a Schedule of your own: define rate(t, peak)"
 
-NAMES = {  # {place: {name elsewhere: what it is here}}
+NAMES = {  # {place: {name elsewhere: name here}}
     "mg": {
         "Parameter": "mg.nn.Parameter", "Tensor": "mg.variable(data)",
         "as_tensor": "mg.variable(data)", "asarray": "mg.variable(data)", "bool": "mg.bool_",
@@ -128,7 +128,7 @@ NAMES = {  # {place: {name elsewhere: what it is here}}
         "stream": _ONE_ORDER, "Stream": _ONE_ORDER, "event": _TIMES, "Event": _TIMES,
     },
 }  # fmt: skip
-_SAYS = {  # how a hint is said; elsewhere "here it is {}"
+_SAYS = {  # {place: wording of its hints}; for other places "here it is {}"
     "mg": "here it is called {}",
     "Variable": "here it is called {}",
     "Optimizer": "it is called {} here",
@@ -145,7 +145,7 @@ _LEFT_OUT = {
 }
 _FROZEN = "leave it out: strings are compared by value, and numbers until they change"
 
-ARGUMENTS = {  # {place: {keyword elsewhere: the one here, that with its value, or what to do}}
+ARGUMENTS = {  # {place: {keyword elsewhere: keyword here, keyword with value, or what to do}}
     "function": {
         "a_max": "high", "a_min": "low", "dim": "axis", "dims": "axes", "end": "stop",
         "end_dim": "end_axis", "fill_value": "value", "grad_outputs": "dy", "gradient": "dy",
@@ -179,7 +179,7 @@ ARGUMENTS = {  # {place: {keyword elsewhere: the one here, that with its value, 
         "total_steps": "steps", "num_training_steps": "steps", "warmup_steps": "warmup",
         "num_warmup_steps": "warmup", "eta_min": "minimum", "min_lr": "minimum",
         "start_factor": "start", "schedulers": "schedules",
-        "last_epoch": "leave it out: load_state_dict(saved) goes on where another one was",
+        "last_epoch": "leave it out: load_state_dict(saved) continues a saved schedule",
         "verbose": "leave it out: print optimizer.learning_rate",
         "max_lr": "leave it out: the peak is the optimizer's own learning_rate",
     },
@@ -209,7 +209,7 @@ ADVICE = {  # {function: what to write}, for a call whose arguments do not fit
     "repeat": "mg.repeat(x, 2, axis=0) repeats each element, as np.repeat; "
     "mg.concatenate([x] * 2, axis=0) repeats the whole, as torch.Tensor.repeat",
     "diagonal": "axes have names: mg.diagonal(x, axis1=0, axis2=1)",
-    "batch_norm": "all but x by name, as others have them in another order: mg.batch_norm(x, "
+    "batch_norm": "all but x by name, as other libraries order them otherwise: mg.batch_norm(x, "
     "weight=w, bias=b, running_mean=m, running_var=v, training=True)",
     "gradients": "by name, as PyTorch has them in another order: create_graph=, retain_graph=",
     "gradcheck": "by name, as PyTorch has them in another order: eps=, rtol=, atol=",
@@ -224,7 +224,7 @@ for _name in ("var", "std"):
     )
 for _name in ("zeros", "ones", "rand", "randn"):
     ADVICE[_name] = f"the shape is one tuple: {_name}((2, 3))"
-NO_AXIS = {  # {function: what to write}, for something else in the place of an axis
+NO_AXIS = {  # {function: what to write}, for another argument instead of an axis
     "max": "mg.maximum(a, b) for the larger of two",
     "min": "mg.minimum(a, b) for the smaller of two",
     "gather": "the axis comes last: gather(x, index, axis)",
@@ -233,15 +233,15 @@ NO_AXIS = {  # {function: what to write}, for something else in the place of an 
 
 
 def missing(place, name, text, hint=None, otherwise=None, known=()):
-    """The AttributeError for a name that is not there.
+    """The AttributeError for a missing name.
 
     Args:
-        place: whose table of names is looked into.
-        name: it.
-        text: says that it is missing; the name follows.
-        hint: what it is here, if the table does not say.
-        otherwise: what to say without a hint.
-        known: names of the place; without a hint, one that is spelled nearly the same is said.
+        place: the key of the table of names.
+        name: the missing name.
+        text: the beginning of the message; the name follows.
+        hint: what to use instead, if the table has no entry.
+        otherwise: the end of the message if there is no hint.
+        known: names of the place; without a hint, the message suggests the closest one.
     """
     hint = NAMES[place].get(name, hint)
     if hint:
@@ -256,7 +256,7 @@ def missing(place, name, text, hint=None, otherwise=None, known=()):
 
 
 def _instead(place, keyword, known, name):
-    """What to write in the place of a keyword in a call of `name`, or None if no table says."""
+    """What to write instead of a keyword in a call of `name`, or None if no table has it."""
     hint = ARGUMENTS[place].get(keyword, "")
     ours, has_value, _ = hint.partition("=")
     if ours in known:
@@ -265,19 +265,19 @@ def _instead(place, keyword, known, name):
 
 
 def refuse_unknown_arguments(name, function, given, place):
-    """Raises ArgumentTypeError if a keyword is none of the function's.
+    """Raises ArgumentTypeError for a keyword that the function does not have.
 
     Args:
-        name: what was called, for the message.
-        function: it, or the names of its arguments.
+        name: the name of the function, for the message.
+        function: the function, or the names of its arguments.
         given: keywords of the call.
-        place: whose table of arguments is looked into.
+        place: the key of the table of arguments.
     """
     known = function
     if not isinstance(function, tuple):
         code = getattr(function, "__code__", None)
         if code is None or code.co_flags & inspect.CO_VARKEYWORDS:
-            return  # it looks at its keywords itself
+            return  # the function checks its keywords itself
         count = code.co_argcount + code.co_kwonlyargcount
         known = [n for n in code.co_varnames[code.co_posonlyargcount : count] if n != "self"]
     for keyword in given:
@@ -288,14 +288,14 @@ def refuse_unknown_arguments(name, function, given, place):
 
 
 def fails_at_the_call(error):
-    """Whether a TypeError, caught where a function is called, is about its arguments."""
+    """Whether a TypeError caught at a call comes from the call itself, not from inside."""
     return error.__traceback__.tb_next is None
 
 
 def explained(function, error, keywords=(), name=None):
     """The error for a call whose arguments do not fit the function's signature.
 
-    name: what was called, if not the function by its own name.
+    name: the name in the message; the function's own by default.
     """
     signature = inspect.signature(function)
     known, name = signature.parameters, name or function.__name__
@@ -306,7 +306,7 @@ def explained(function, error, keywords=(), name=None):
 
 
 def teaching(function):
-    """The function, whose wrong calls raise ArgumentTypeError with its signature."""
+    """Wraps a function so that a wrong call raises ArgumentTypeError with its signature."""
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):

@@ -1,8 +1,8 @@
-"""Every part of the engine that other code may replace, in one object of this thread: `seams`.
+"""The parts of the engine that other code may replace, in one object per thread: `seams`.
 
-Control points down: an engine part looks here and never calls a layer above it. A lesson puts a
-learner's functions here (`mg.use`); a compiled step that is traced puts its trace here. Whoever
-replaces a part puts the former one back.
+Control points down: the engine looks here and never calls a layer above it. A lesson puts a
+learner's functions here (`mg.use`), tracing a compiled step puts its trace here. The code that
+replaces a part restores the previous one.
 """
 
 import contextlib
@@ -16,19 +16,19 @@ BACKWARD = (
 
 
 class Effects:
-    """What the engine announces before it does something that outlives the current operation.
+    """The engine calls these methods before an effect that outlives the current operation.
 
-    Nothing comes of it, unless a compiled step is being traced: `compiler.trace.trace.Trace` writes
-    these effects into a program, or refuses them.
+    By default they do nothing. While a compiled step is traced, `compiler.trace.trace.Trace` writes
+    these effects into a program or refuses them.
     """
 
     is_tracing = False
 
     def read(self, array):
-        """NumPy is about to see the elements, or the address, of an Array."""
+        """NumPy is about to read the elements or the address of an Array."""
 
     def grad(self, *leaves, is_set=False):
-        """The `.grad` of leaves is about to be looked at, or set."""
+        """The `.grad` of leaves is about to be read or set."""
 
     def change(self, variable, what):
         """A Variable is about to get another node or another `requires_grad`."""
@@ -36,7 +36,7 @@ class Effects:
     def write(self, owner, what):
         """An attribute of a module, an optimizer or a manager is about to be set.
 
-        Returns whether nobody else needs to know.
+        Returns whether the write is handled, so that it does not count.
         """
         return False
 
@@ -44,19 +44,19 @@ class Effects:
         """A module or a manager has been made."""
 
     def refuse(self, wanted, fix):
-        """Something is about to be done that a program could not repeat."""
+        """An action is about to happen that a program could not repeat."""
 
     def made_on(self, device):
         """An array is about to be made on a device, by its name."""
 
     def draw(self, generator, count):
-        """(seed, counter) in the place of a generator's own, or None."""
+        """(seed, counter) instead of the generator's own, or None."""
 
     def stand_in(self, array, base):
-        """An Array was copied from where eager execution gives a view of another."""
+        """An Array was copied where eager execution makes a view of `base`."""
 
     def put_back(self, array, target):
-        """An Array is about to be written to where it was picked: x[i] += 1."""
+        """An Array is about to be written back to the place that it was read from: x[i] += 1."""
 
     def function_forward(self, cls, ctx, args):
         """The results of a custom Function."""
@@ -67,26 +67,26 @@ class Effects:
         return plan.called(dys, saved)
 
     def paused(self):
-        """A block whose operations are computed at once."""
+        """A block whose operations run eagerly even while a step is traced."""
         return contextlib.nullcontext()
 
 
 class Seams(threading.local):
-    """The parts of one thread that are replaced; None stands for the engine's own.
+    """The replaced parts of one thread; None stands for the engine's own.
 
     Backward passes and operations (arrays are described in `course.seam_parts`):
         gradient_plan(op, mask) -> a plan for the node of an elementwise operation, or None.
         unbroadcast(array, shape, dtype) -> the sum, an Array of that shape and dtype.
-        find_cycle(roots): raises if there is a cycle; called before the order is made.
+        find_cycle(roots): raises if there is a cycle; called before the order is computed.
         topological_order(roots) -> nodes, consumers before producers.
         accumulate(arrived, key, gradient): adds a gradient to arrived[key].
         check_saved(node): raises if a saved value was written to.
         row_kernel(name of an operation along rows, operands) -> its output Array, or None.
-        in_backward: whether one of these is replaced. Then passes are of first order only.
+        in_backward: whether one of these is replaced. Passes are then of first order only.
 
     Copy-on-write:
         storage: an object with forked(source, clone), called after a Storage was cloned, and
-            write(storage, copy_buffer), which un-shares it and returns True, or returns False.
+            write(storage, copy_buffer), which unshares it and returns True, or returns False.
 
     Optimizers:
         update: called by `optimizer.step()` once per parameter that has a gradient, instead of the
@@ -94,21 +94,21 @@ class Seams(threading.local):
 
                 update(algorithm, values, gradient, state, hyperparameters)
 
-            algorithm: the name of the optimizer's class, 'SGD' or 'Adam' for two.
+            algorithm: the name of the optimizer's class, such as 'SGD' or 'Adam'.
             values, gradient: NumPy arrays (n,) in the parameter's dtype: flat copies.
-            state: {name: flat copy (n,)} of this parameter's state, zeros at first, under the names
-                of `optimizer.state`; for Adam and AdamW also 'step', an int, 1 at the first call.
+            state: {name: flat copy (n,)} of this parameter's state, initially zeros, under the
+                names of `optimizer.state`; for Adam and AdamW also 'step', an int starting at 1.
             hyperparameters: {name: number, pair or bool} of the parameter's group, as in the
                 signature of the optimizer.
 
-            It writes the new values into `values` and `state` in place; its result is not used.
-            The optimizer copies both back. An update with an attribute `algorithms` is called for
-            these alone; the kernels do the others.
+            update writes the new values into `values` and `state` in place; its result is ignored.
+            The optimizer copies both back. An update with an attribute `algorithms` is called only
+            for these; the kernels run the others.
         clip_grad_norm_: called by `optim.clip_grad_norm_` as
 
                 clip_grad_norm_(gradients, max_norm) -> norm
 
-            gradients: a list of NumPy arrays (n,), flat copies, to be changed in place and copied
+            gradients: a list of NumPy arrays (n,), flat copies, to change in place; they are copied
                 back. norm: the number that `optim.clip_grad_norm_` then returns.
 
     Tracing:
@@ -129,7 +129,7 @@ class Seams(threading.local):
     effects: Any = Effects()
 
     def replace(self, **parts):
-        """Puts parts in place. Returns the former ones, to be put back by the same call."""
+        """Replaces parts. Returns the previous ones, which the same call restores."""
         before = {name: getattr(self, name) for name in parts}
         vars(self).update(parts)
         self.in_backward = any(getattr(self, name) is not None for name in BACKWARD)

@@ -1,1 +1,1 @@
-"""Derivatives for people: GradManager, functional transforms, gradient checks, debugging."""
+"""Derivatives for users: functional transforms, gradient checks, debugging."""

@@ -16,8 +16,8 @@ from minigrad.tape.variable import Variable
 class detect_anomaly:
     """Raises NonFiniteError at the first non-finite value that an operation or its backward makes.
 
-    Every result is looked at, so the block is slow. Leaves are believed: data may have infinities,
-    such as a mask of -inf, and operations may pass them on; a NaN never passes. This thread only.
+    Every result is checked, so the block is slow. Leaves may have infinities, such as a mask of
+    -inf, and operations may pass them on; a NaN always raises. Affects this thread only.
 
     Raises:
         NonFiniteError: with the line of the forward call, the shapes and the first bad index.
@@ -61,11 +61,11 @@ def first_bad(array, only_nan=False):
 
 def _check_forward(name, y, inputs):
     if not inputs or first_bad(y.array) is None:
-        return  # finite, or made by a person
+        return  # finite, or a user's data
     has_infinite = any(_has_infinity(x) for x in inputs)
     bad = first_bad(y.array, only_nan=has_infinite)
     if bad is None:
-        return  # an infinity that was there before
+        return  # an infinity from the inputs
     index, value = bad
     raise NonFiniteError(
         f"{name} gave {value} at index {index} of {y.dtype}{list(y.shape)}",

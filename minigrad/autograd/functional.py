@@ -1,8 +1,8 @@
 """Derivatives of functions: grad, vjp, jvp, hvp, jacobian, hessian; and of Variables: gradients.
 
-Everything here is exact and built from the one backward pass. Functions take and give Variables;
-data of other kinds become constants. Derivatives nest: inside each other, and inside a graph whose
-`backward()` goes through them.
+Everything here is exact and built from the one backward pass. Functions take and return Variables;
+other data becomes constants. Derivatives nest: inside each other, and inside a graph whose
+`backward()` passes through them.
 """
 
 import numpy as np
@@ -31,19 +31,19 @@ from minigrad.tape.variable import Variable
 
 @teaching
 def gradients(outputs, inputs, dy=None, *, create_graph=False, retain_graph=False):
-    """The gradients of outputs with respect to inputs, in one pass; writes no `.grad`.
+    """The gradients of outputs with respect to inputs, in one pass; does not set `.grad`.
 
     Args:
-        outputs: a Variable, or a sequence of them; their gradients are added up.
-        inputs: a Variable, or a sequence; leaves or results of operations alike.
-        dy: upstream gradients, as `outputs`: each of its output's shape, or None for an output of
-            one element.
-        create_graph: make the gradients part of a graph, for higher derivatives.
-        retain_graph: keep what the graph saved for another pass; implied by create_graph.
+        outputs: a Variable or a sequence of them, whose gradients are summed.
+        inputs: a Variable or a sequence of them, leaves or results of operations.
+        dy: upstream gradients, one per output: of the output's shape, or None for an output of one
+            element.
+        create_graph: record the gradients in a graph of their own, for higher derivatives.
+        retain_graph: keep the saved values for another pass; implied by create_graph.
 
     Returns:
-        One gradient per input, of its shape and dtype, or None if no output depends on it: a
-        Variable for a single input, a tuple for a sequence.
+        One gradient per input, of the input's shape and dtype, or None if no output depends on the
+        input: a Variable for a single input, a tuple for a sequence.
 
     >>> import minigrad as mg
     >>> x = mg.variable([1.0, 2.0], requires_grad=True)
@@ -59,7 +59,7 @@ def gradients(outputs, inputs, dy=None, *, create_graph=False, retain_graph=Fals
     dys = list(dy) if isinstance(dy, (list, tuple)) else [dy] * len(ys)
     if len(dys) != len(ys) or (len(ys) > 1 and isinstance(dy, Variable)):
         raise ShapeError(
-            "gradients: wanted one dy an output",
+            "gradients: wanted one dy per output",
             f"{1 if isinstance(dy, Variable) else len(dys)} for {len(ys)} outputs",
         )
     for k, x in enumerate(xs):
@@ -89,17 +89,17 @@ def _sequence(name, value):
 
 @teaching
 def grad(f, argnums: int | tuple[int, ...] = 0, has_aux=False):
-    """The function that computes the gradient of f, a function with one element as its result.
+    """The function that computes the gradient of f, whose result has one element.
 
     Args:
         f: takes Variables (or data), returns a Variable of one element.
-        argnums: which argument to differentiate by, or a tuple of them.
-        has_aux: f returns (result, auxiliary), and so does the new function: (gradient, auxiliary).
+        argnums: the index of the argument to differentiate by, or a tuple of indices.
+        has_aux: f returns (result, auxiliary); the new function returns (gradient, auxiliary).
 
     Returns:
-        A function with f's arguments. Its gradient has the argument's shape and dtype, or is a
-        tuple for a tuple of argnums; zeros if the result does not depend on it. The gradient is
-        part of a graph if an argument or something else that f uses requires gradients.
+        A function with f's arguments that returns a gradient of the argument's shape and dtype, or
+        a tuple for a tuple of argnums; zeros if the result does not depend on the argument. It is
+        part of a graph if an argument or another value that f uses requires gradients.
 
     >>> import minigrad as mg
     >>> f = lambda x: x * x * x
@@ -146,16 +146,16 @@ def _named(function, f, what):
 
 
 def vjp(f, *args):
-    """f's result and the function that pulls a vector back: u -> u times the Jacobian.
+    """f's result and its pullback, the function u -> u times the Jacobian.
 
     Args:
         f: takes the arguments, returns a Variable or several.
-        args: all are differentiated by.
+        args: the arguments; f is differentiated by all of them.
 
     Returns:
-        (result, pull). pull(dy) wants a Variable of the result's shape (a tuple for several) and
-        gives one gradient per argument: a Variable for one argument, else a tuple. It may be called
-        again; what the graph saved lives as long as pull does.
+        (result, pull). pull(dy) takes a Variable of the result's shape (a tuple for several) and
+        returns one gradient per argument: a Variable for one argument, else a tuple. It may be
+        called again; the graph's saved values live as long as pull.
 
     >>> import minigrad as mg
     >>> y, pull = mg.vjp(lambda x: x * x, mg.variable([1.0, 2.0]))
@@ -176,15 +176,15 @@ def vjp(f, *args):
 def jvp(f, inputs, tangents):
     """f's result and its derivative in the direction of the tangents: the Jacobian times v.
 
-    Reverse mode twice: the pullback is linear in its dy, and its own pullback is the Jacobian.
+    Uses reverse mode twice: the pullback is linear in its dy, so its own pullback gives J v.
 
     Args:
         f: takes the inputs, returns a Variable or several.
         inputs: a Variable, or a tuple of f's arguments.
-        tangents: as inputs, of their shapes.
+        tangents: like inputs, of the same shapes.
 
     Returns:
-        (result, derivative), both as f returns them.
+        (result, derivative), both in the form that f returns.
 
     >>> import minigrad as mg
     >>> y, dy = mg.jvp(lambda x: x * x, mg.variable([1.0, 2.0]), mg.variable([1.0, 10.0]))
@@ -208,12 +208,12 @@ def jvp(f, inputs, tangents):
 
 @teaching
 def hvp(f, x, v):
-    """The Hessian of f at x times v, without the Hessian: two backward passes.
+    """The Hessian of f at x times v, by two backward passes, without forming the Hessian.
 
     Args:
         f: returns one element.
         x: a Variable, or a tuple of f's arguments.
-        v: as x, of its shapes.
+        v: like x, of the same shapes.
 
     Returns:
         A Variable of x's shape, or a tuple.
@@ -241,10 +241,10 @@ def jacobian(f, argnums: int | tuple[int, ...] = 0):
 
     Args:
         f: takes Variables (or data), returns one Variable.
-        argnums: which argument to differentiate by, or a tuple of them.
+        argnums: the index of the argument to differentiate by, or a tuple of indices.
 
     Returns:
-        A function with f's arguments and the result of shape `(*f's shape, *the argument's shape)`:
+        A function with f's arguments that returns a Variable `(*f's shape, *the argument's shape)`:
         the derivative of result [i] by argument [j] is at [i, j]. A tuple for a tuple of argnums.
 
     >>> import minigrad as mg

@@ -1,7 +1,7 @@
-"""Gradients against differences: random directions in float64, a table of entries on failure only.
+"""Compares gradients with differences along random directions; a failure shows a table of entries.
 
-One random direction v and one random upstream gradient u per try: <u, J v> by the backward pass
-must equal <u, f(x + e v) - f(x - e v)> / 2e. A wrong entry of J is missed with probability 0.
+Each try has a random direction v and a random upstream gradient u, in float64: <u, J v> from the
+backward pass must equal <u, f(x + e v) - f(x - e v)> / 2e. It misses a wrong J with probability 0.
 """
 
 import numpy as np
@@ -22,22 +22,22 @@ from minigrad.tape.modes import enable_grad
 from minigrad.tape.variable import Variable
 
 EPSILON = 1e-6
-MOST_ENTRIES = 512  # looked at for the table, chosen at random beyond that
+MOST_ENTRIES = 512  # to check for the table, chosen at random if there are more
 MOST_ROWS = 8  # of the table
 
 
 @teaching
 def gradcheck(f, inputs, *, eps=EPSILON, rtol=1e-6, atol=1e-9, directions=3, seed=0):
-    """Compares f's gradients with central differences; True, or raises GradcheckError.
+    """Compares f's gradients with central differences; returns True or raises GradcheckError.
 
     Args:
         f: takes the inputs, returns a Variable or several; it is called some ten times.
         inputs: a Variable or a sequence of arguments. Those that require gradients are checked and
-            must be float64: in float32 rounding alone is larger than the tolerance.
+            must be float64: in float32 rounding alone exceeds the tolerance.
         eps: the step of the differences.
-        rtol, atol: allowed difference, relative and absolute; the rounding of f is added to it.
-        directions: how many random directions to try.
-        seed: of the directions and upstream gradients.
+        rtol, atol: the relative and absolute tolerance; the rounding error of f is added.
+        directions: the number of random directions to try.
+        seed: the seed of the directions and upstream gradients.
 
     Raises:
         GradcheckError: the gradients differ (the message has a table of the worst entries), or x is
@@ -56,13 +56,13 @@ def gradcheck(f, inputs, *, eps=EPSILON, rtol=1e-6, atol=1e-9, directions=3, see
 def gradgradcheck(
     f, inputs, dy=None, *, eps=EPSILON, rtol=1e-6, atol=1e-9, directions=3, seed=0
 ):  # fmt: skip
-    """As `gradcheck`, for the second derivatives: checks the gradient function of f itself.
+    """Like `gradcheck`, for second derivatives: checks the gradient function of f.
 
-    It is checked as a function of the inputs and of the upstream gradients, and its values against
-    those without create_graph.
+    The gradient is checked as a function of the inputs and of the upstream gradients, and its
+    values are compared with those without create_graph.
 
     Args:
-        dy: upstream gradients at which to check, one per output; random if left out.
+        dy: upstream gradients at which to check, one per output; random by default.
     """
     inputs = _arguments("gradgradcheck", inputs)
     check = _Check("gradgradcheck", f, inputs, eps, rtol, atol, directions, seed)
@@ -94,7 +94,7 @@ def gradgradcheck(
 
 
 def _same_values(check, gradient, dys):
-    """The gradients that have a graph must be those that training uses."""
+    """Raises unless gradients with a graph equal those without, which training uses."""
     plain = check.analytic([values_of(d.array) for d in dys])
     args = list(check.inputs)
     for k, v in zip(check.which, check.values, strict=True):
@@ -106,7 +106,7 @@ def _same_values(check, gradient, dys):
         if not np.allclose(a, b, rtol=1e-9, atol=1e-12 * np.max(np.abs(a), initial=1.0)):
             raise GradcheckError(
                 f"gradgradcheck: with create_graph=True the gradient of input {check.which[k]} "
-                "is another one",
+                "is different",
                 f"{b.reshape(-1)[:4]}, without it {a.reshape(-1)[:4]}",
                 "backward must not depend on whether a graph is built",
             )
@@ -122,7 +122,7 @@ def _arguments(name, inputs):
 
 
 def _norm(x):
-    """The length of an array; the squares of large entries do not overflow."""
+    """The Euclidean norm of an array, without overflow for large entries."""
     largest = float(np.max(np.abs(x), initial=0.0))
     if not 0.0 < largest < np.inf:
         return largest
@@ -183,7 +183,7 @@ class _Check:
         return [values_of(y.array).copy() for y in self.outputs(values)]
 
     def analytic(self, upstream):
-        """The gradients of sum <u, f> at the point, zeros where there is none."""
+        """The gradients of sum <u, f> at the point, zeros for missing ones."""
         ys = self.outputs(self.values)
         pairs = [(y, u) for y, u in zip(ys, upstream, strict=True) if y.requires_grad]
         if not pairs:
@@ -192,14 +192,14 @@ class _Check:
                 fix="use the arguments that f is called with, not variables from outside",
             )
         dys = [variable(u.astype(y.dtype.numpy), device=y.device) for y, u in pairs]
-        # all leaves, as in training: with targets the pass would take its slower way
+        # all leaves, as in training: with targets the pass would not take the fast path
         found = backward_gradients([y for y, _ in pairs], dys)
         return [
             values_of(found[x]).copy() if x in found else np.zeros(x.shape) for x in self.leaves
         ]
 
     def along(self, steps, upstream, eps=None):
-        """(slope to the right, slope to the left, central slope, rounding error) of <u, f>."""
+        """(right slope, left slope, central slope, rounding error) of <u, f>."""
         eps = eps or self.eps
         right = [x + eps * s for x, s in zip(self.values, steps, strict=True)]
         left = [x - eps * s for x, s in zip(self.values, steps, strict=True)]
@@ -214,7 +214,7 @@ class _Check:
         return (*slopes, noise)
 
     def run(self):
-        """Every direction; the first that differs raises."""
+        """Checks every direction; raises at the first that differs."""
         self._deterministic()
         shapes = [y.shape for y in self.outputs(self.values)]
         for _ in range(self.directions):
@@ -226,23 +226,23 @@ class _Check:
             sizes = sum(_norm(g * s) for g, s in zip(gradients, steps, strict=True))
             allowed = self.atol + self.rtol * max(sizes, abs(slope)) + 10 * noise
             bends = self._is_kink(right, left, noise, sizes, steps, upstream)
-            # inf is within inf, and nan is beyond nothing: only a finite tolerance says anything
+            # inf <= inf holds and comparisons with nan fail, so the tolerance must be finite
             if bends or not abs(expected - slope) <= allowed < np.inf:
                 self._fail(upstream, gradients, expected, slope)
         return True
 
     def _is_kink(self, right, left, noise, size, steps, upstream):
-        """Whether the slopes to both sides differ by a jump, not by a bend."""
+        """Whether the slope jumps at the point, rather than changing smoothly."""
         jump = abs(right - left)
         if not jump > 1e-5 * max(abs(right), abs(left), size) + 40 * noise:
             return False
         wide_right, wide_left, *_ = self.along(steps, upstream, 100 * self.eps)
         return (
             abs(wide_right - wide_left) < 30 * jump
-        )  # a bend grows with the step, a jump does not
+        )  # curvature grows with the step, a jump does not
 
     def _step(self, x):
-        """A random direction whose multiples of eps are exact at x, so that x adds no rounding."""
+        """A random direction d for which x + eps d and x - eps d are exact in floating point."""
         step = self.random.standard_normal(x.shape)
         return ((x + self.eps * step) - x) / self.eps
 
@@ -265,7 +265,7 @@ class _Check:
                 )
 
     def _fail(self, upstream, gradients, expected, slope):
-        """The error with a table; or about a kink, if that is what explains it."""
+        """Raises the error with a table, or about a kink if a kink explains the difference."""
         rows, kinks = self._entries(upstream, gradients)
         if kinks:
             k, index, value = kinks[0]
@@ -289,7 +289,7 @@ class _Check:
         )
 
     def _entries(self, upstream, gradients):
-        """Per entry (input, index, gradient, difference, error), and the entries that are kinks."""
+        """(input, index, gradient, difference, error) of each entry, and the entries at kinks."""
         places = [(n, i) for n, x in enumerate(self.values) for i in np.ndindex(x.shape)]
         if len(places) > MOST_ENTRIES:
             chosen = self.random.choice(len(places), MOST_ENTRIES, replace=False)

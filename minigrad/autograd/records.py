@@ -1,4 +1,4 @@
-"""What each step of a backward pass did: the public `mg.debug.record_grad_function`."""
+"""Records of each step of a backward pass: the public `mg.debug.record_grad_function`."""
 
 import json
 import math
@@ -15,7 +15,7 @@ from minigrad.tape.variable import Variable
 
 
 def arrays_of(gradient):
-    """The Arrays of a gradient: one, none, or several on their way to a Function's node."""
+    """The Arrays of a gradient: one, none, or several in a Pack for a Function's node."""
     if gradient is None:
         return []
     if isinstance(gradient, Pack):
@@ -36,17 +36,17 @@ class Record(NamedTuple):
     """One node of a backward pass.
 
     Attributes:
-        index: its place in the pass.
+        index: the node's position in the pass.
         op: the name of the operation.
-        input_shapes: per input, None for one that takes no gradient.
-        incoming_norm: of the upstream gradient.
-        outgoing_norms: of the gradient per input, or None.
-        milliseconds: how long its backward took.
-        saved_bytes: what forward kept for it.
-        gradient_bytes: what it passed on.
+        input_shapes: for each input its shape, or None if it takes no gradient.
+        incoming_norm: the norm of the upstream gradient.
+        outgoing_norms: for each input the norm of its gradient, or None.
+        milliseconds: the duration of the node's backward.
+        saved_bytes: bytes that forward saved for the node.
+        gradient_bytes: bytes of the node's gradients.
         line: the user's line of the forward call.
-        node: its serial number.
-        targets: per input where the gradient goes: a serial number, the name of a leaf, or None.
+        node: the node's serial number.
+        targets: for each input the target of its gradient: a serial number, a leaf's name, or None.
     """
 
     index: int
@@ -63,9 +63,9 @@ class Record(NamedTuple):
 
 
 class record_grad_function:
-    """Records every node of the backward passes of this thread while the block runs.
+    """Records every node of this thread's backward passes inside the block.
 
-    Nothing is paid outside the block. Look at `.records`, print it, or export it.
+    Outside the block there is no overhead. Read `.records`, print the object, or export it.
 
     >>> import minigrad as mg
     >>> x = mg.variable([3.0, 4.0], requires_grad=True, name="x")

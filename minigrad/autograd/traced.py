@@ -1,6 +1,6 @@
 """One call of a function, recorded with stand-ins for its arguments.
 
-What the functional transforms share.
+The functional transforms share it.
 """
 
 from minigrad.array.array import Array
@@ -14,7 +14,7 @@ from minigrad.tape.variable import Variable
 
 
 def gradients_at(pairs, xs, create_graph=False, retain_graph=False):
-    """Gradients of sum <y, dy> at xs as Variables, None where there is no way."""
+    """Gradients of sum <y, dy> at xs as Variables, None where no path leads to an x."""
     if not pairs:
         return [None] * len(xs)
     targets = {x.node or x for x in xs}
@@ -26,7 +26,7 @@ def gradients_at(pairs, xs, create_graph=False, retain_graph=False):
     for x in xs:
         g = found.get(x.node or x)
         if isinstance(g, Array):
-            # every result has bytes of its own: two of them, or dy, may have been one Array
+            # no results share memory: two of them, or one and dy, may be the same Array
             own = type(g) is Array and g.storage not in given
             g = g if own else device_of(g).convert(g, g.dtype)
             given.add(g.storage)
@@ -36,15 +36,15 @@ def gradients_at(pairs, xs, create_graph=False, retain_graph=False):
 
 
 def or_zeros(found, models):
-    """Gradients with zeros in the place of None."""
+    """Gradients with zeros instead of None."""
     return [full_like(x, 0.0) if g is None else g for x, g in zip(models, found, strict=True)]
 
 
 class TracedCall:
-    """One call of a function with Variables of its own in the place of the chosen arguments.
+    """One call of a function with new Variables instead of the chosen arguments.
 
-    `inputs` stand for the arguments, `outputs` is a list of what came back, `is_part` says whether
-    derivatives belong to a graph outside: recording was on, and something there needs gradients.
+    `inputs` stand for the arguments, `outputs` lists the results, `is_part` tells whether the
+    derivatives belong to an outer graph: recording was on and a value outside needs gradients.
     """
 
     def __init__(self, name, f, arguments, argnums: int | tuple[int, ...] = 0, has_aux=False):
@@ -80,7 +80,7 @@ class TracedCall:
         self.is_part = recording and (any(outside) or self._reaches_others())
 
     def _stand_in(self, arguments, k, recording):
-        """Replaces argument k; whether it belongs to a graph outside."""
+        """Replaces argument k; returns whether it belongs to an outer graph."""
         x = arguments[k]
         x = x if isinstance(x, Variable) else constant(x, self.name, first_variable(arguments))
         if not x.dtype.is_float:
@@ -96,16 +96,16 @@ class TracedCall:
         return is_outside
 
     def _check_left(self):
-        """A result without a graph is a constant, unless the values left the graph on the way."""
+        """Raises if f took values out of the graph; else a result without a graph is a constant."""
         if self.context.has_left_graph and not any(y.requires_grad for y in self.outputs):
             raise GradientError(
-                f"{self.name}: f left the graph (numpy, item, tolist), so nothing is known of how "
-                "its result depends on its arguments",
+                f"{self.name}: f left the graph (numpy, item, tolist), so it is unknown how its "
+                "result depends on its arguments",
                 fix="compute with mg functions inside f; use detach() where a constant is meant",
             )
 
     def _reaches_others(self):
-        """Whether the outputs depend on leaves that are not the stand-ins."""
+        """Whether the outputs depend on leaves other than the stand-ins."""
         own = {id(x.node or x) for x in self.inputs}
         stack = [y.node or y for y in self.outputs if y.requires_grad]
         seen = set(map(id, stack))
@@ -129,7 +129,7 @@ class TracedCall:
         return or_zeros(found, self.inputs)
 
     def result(self):
-        """What f returned, outside the trace unless it belongs to a graph outside."""
+        """The result of f, detached from the stand-ins unless it belongs to an outer graph."""
         outputs = [y if self.is_part else y.detach() for y in self.outputs]
         return outputs[0] if self.is_single else tuple(outputs)
 
@@ -160,7 +160,7 @@ class _Watch:
 
 
 def checked_function(name, f, argnums: object = 0):
-    """f, which must be a function; argnums must be ints."""
+    """f, after checking that it is a function and that argnums are ints."""
     if not callable(f):
         raise ArgumentTypeError(
             f"{name}: wanted a function",
@@ -178,7 +178,7 @@ def checked_function(name, f, argnums: object = 0):
 
 
 def chosen_arguments(name, argnums, arguments):
-    """The positions that argnums names, checked."""
+    """The checked positions in argnums."""
     numbers = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     for k in numbers:
         if not -len(arguments) <= k < len(arguments):
@@ -192,7 +192,7 @@ def chosen_arguments(name, argnums, arguments):
 
 
 def full_like(x, value, shape=None):
-    """A constant of a Variable's dtype and of its shape, or another."""
+    """A constant of a Variable's dtype, with its shape or the given one."""
     device = device_of(x.array)
     out = device.empty(x.shape if shape is None else shape, x.dtype)
     device.fill(out, value)
@@ -207,7 +207,7 @@ def paired(name, inputs, vectors):
     xs = list(inputs) if many else [inputs]
     vs = list(vectors) if many and isinstance(vectors, (tuple, list)) else [vectors]
     if len(vs) != len(xs):
-        raise ShapeError(f"{name}: wanted one vector an argument", f"{len(vs)} for {len(xs)}")
+        raise ShapeError(f"{name}: wanted one vector per argument", f"{len(vs)} for {len(xs)}")
     return xs, vs
 
 

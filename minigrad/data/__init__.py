@@ -1,4 +1,4 @@
-"""Data that ships with minigrad, as NumPy arrays: nothing is downloaded."""
+"""Data that ships with minigrad, as NumPy arrays; nothing is downloaded."""
 
 from minigrad.data.batches import batches, stratified_split
 from minigrad.data.digits import load_digits

@@ -16,8 +16,8 @@ def stratified_split(
     """Split at random, keeping the share of each class: (training pair), (held-out pair).
 
     Shapes: inputs (n, ...), labels (n,) of any integers. Of a class with c members,
-    ``round(c * held_out)`` are held out. Both parts come in random order. The same seed gives
-    the same split; the arrays returned are copies.
+    ``round(c * held_out)`` are held out. Both parts are in random order. The same seed yields
+    the same split; the returned arrays are copies.
 
     Raises:
         ArgumentError: the lengths differ, or held_out is not strictly between 0 and 1.
@@ -47,11 +47,11 @@ def batches(
     seed: int | None = None,
     drop_last: bool = False,
 ) -> Iterator[Pair]:
-    """Yield (inputs, labels) pairs of batch_size rows, together each row once.
+    """Yield (inputs, labels) pairs of batch_size rows; each row occurs once.
 
-    Shapes: inputs (n, ...), labels (n, ...). With a seed the rows are shuffled (give another
-    seed in each epoch); without one they keep their order. The last batch is smaller when
-    batch_size does not divide n, and left out with drop_last.
+    Shapes: inputs (n, ...), labels (n, ...). With a seed the rows are shuffled (use another
+    seed in each epoch); without one they keep their order. If batch_size does not divide n, the
+    last batch is smaller, or omitted with drop_last.
 
     Raises:
         ArgumentError: the lengths differ, or batch_size is below 1.
@@ -81,9 +81,9 @@ def _pair(name: str, inputs: np.ndarray, labels: np.ndarray) -> Pair:
     for what, given in (("inputs", inputs), ("labels", labels)):
         if not isinstance(given, np.ndarray) or not given.ndim:
             raise ArgumentTypeError(
-                f"{name}: wanted an ndarray with a row for each example for {what}",
+                f"{name}: wanted for {what} an ndarray with a row for each example",
                 shown(given),
-                f"np.asarray({what}); of a Variable x.numpy()",
+                f"np.asarray({what}), or x.numpy() for a Variable",
             )
     if len(inputs) != len(labels):
         raise ArgumentError(

@@ -8,8 +8,8 @@ import numpy as np
 def load_digits() -> tuple[np.ndarray, np.ndarray]:
     """Real handwritten digits: images (1797, 8, 8) float32, labels (1797,) int64.
 
-    A pixel is 0 (paper) to 1 (ink), in steps of 1/16. Each class has 174 to 183 images.
-    The arrays are new at each call and may be written.
+    Pixels range from 0 (paper) to 1 (ink) in steps of 1/16. Each class has 174 to 183 images.
+    Each call returns new arrays, which may be written.
 
     Source: E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine
     Learning Repository, 1998 (CC BY 4.0), as shipped by scikit-learn; made by

@@ -67,7 +67,7 @@ def find_dtype(spelling):
         return SPELLINGS[spelling]
     try:
         return BY_NUMPY.get(np.dtype(spelling))
-    except (TypeError, ValueError, SyntaxError):  # ValueError: of what has a .dtype, as a Variable
+    except (TypeError, ValueError, SyntaxError):  # ValueError: of a Variable
         return None
 
 

@@ -40,7 +40,7 @@ def uninterrupted_alone(function):
 
 
 def interruptible(function):
-    """Marks a function that runs user code: Ctrl-C does not wait for it, whoever calls it."""
+    """Marks a function that runs user code: Ctrl-C never waits, whatever the callers."""
     _open.add(id(function.__code__))
     return function
 

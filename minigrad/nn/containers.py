@@ -9,7 +9,7 @@ from minigrad.nn.registry import Registry
 
 
 class _Listed(Module):
-    """Submodules under the names "0", "1", ..."""
+    """Submodules with the names "0", "1", ..."""
 
     def _set(self, modules):
         for k, module in enumerate(modules):
@@ -87,7 +87,7 @@ class ModuleList(_Listed):
         self._set(modules)
 
     def forward(self, *args):
-        """Raises: say in your own forward what to do with the modules."""
+        """Raises: define in your own forward how to use the modules."""
         raise ArgumentTypeError(
             "ModuleList: a list of modules cannot be called",
             fix="loop over it in forward, or use nn.Sequential",
@@ -169,7 +169,7 @@ class ModuleDict(Module):
             self[name] = module
 
     def forward(self, *args, **kwargs):
-        """Raises: say in your own forward what to do with the modules."""
+        """Raises: define in your own forward how to use the modules."""
         raise ArgumentTypeError(
             "ModuleDict: a dict of modules cannot be called",
             fix="take one in forward: self.heads['name'](x)",

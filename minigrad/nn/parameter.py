@@ -100,7 +100,7 @@ class Parameter(Variable):
         """Writes new values of the same shape; id, optimizer state and `.grad` stay. Returns self.
 
         Raises:
-            GradientError: the value carries a graph, which a parameter, a leaf, cannot hold.
+            GradientError: the value carries a graph; a parameter is a leaf and cannot hold one.
             ShapeError: the value has another shape.
         """
         value = value if isinstance(value, Variable) else constant(value, "assign", self)
@@ -151,7 +151,7 @@ class Parameter(Variable):
     def _called(self):
         return f"parameter '{self.name}'" if self.name else "this parameter"
 
-    # -- what a copy must not do ---------------------------------------------------------------
+    # -- copies are never trained --------------------------------------------------------------
 
     @property
     def requires_grad(self):

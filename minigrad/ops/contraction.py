@@ -62,7 +62,7 @@ def diagonal(x, *, axis1=0, axis2=1):
 
 
 def _labels(equation, operands):
-    """([labels of each operand], labels of the result): letters, and ints for what ... covers."""
+    """([labels of each operand], labels of the result): letters, and ints for the axes of ...."""
     inputs, arrow, result = equation.replace(" ", "").partition("->")
     terms = inputs.split(",")
     if len(terms) != len(operands):
@@ -75,12 +75,12 @@ def _labels(equation, operands):
         letters = term.replace("...", "", 1)
         if letters and not (letters.isascii() and letters.isalpha()):
             raise ArgumentError(
-                "einsum: wanted letters, one an axis, and at most one ... a term", f"{term!r}"
+                "einsum: wanted letters, one per axis, and at most one ... per term", f"{term!r}"
             )
         left = x.ndim - len(letters)
         if left < 0 or (left and "..." not in term):
             raise ShapeError(
-                f"einsum: wanted an operand with one axis a letter of {term!r}", f"{x.shape}"
+                f"einsum: wanted an operand with one axis per letter of {term!r}", f"{x.shape}"
             )
         before, _, after = term.partition("...")
         labels.append([*before, *range(-left, 0), *after])
@@ -102,7 +102,7 @@ def _labels(equation, operands):
 
 
 def _sizes(equation, operands, labels):
-    """The size of every label; ShapeError where two disagree. What ... covers broadcasts."""
+    """The size of every label; ShapeError if two disagree. Axes of ... broadcast."""
     sizes = {}
     for x, term in zip(operands, labels, strict=True):
         for label, n in zip(term, x.shape, strict=True):

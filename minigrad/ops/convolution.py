@@ -236,7 +236,7 @@ def _checked(name, x, w, b, groups, spatial):
     if b is not None:
         b = b if isinstance(b, Variable) else constant(b, name, x)
         if b.shape != (o,):
-            raise ShapeError(f"{name}: wanted b ({o},), one an output channel", f"{b.shape}")
+            raise ShapeError(f"{name}: wanted b ({o},), one per output channel", f"{b.shape}")
         check_pair(name, x, b)
     if not x.dtype.is_float:
         raise DTypeError(f"{name}: wanted floats", x.describe(), "convert: x.to('float32')")

@@ -112,7 +112,7 @@ def _named(device):
 
 
 def _name_in(given):
-    """The hint for an object that has a device or a dtype, as PyTorch's users may pass."""
+    """The hint for a user of PyTorch who passed an object that has a device or a dtype."""
     if isinstance(given, device):
         return f"give the name alone, {given.name!r}: mg.device is for `with`"
     return "give its .device or its .dtype" if hasattr(given, "device") else None

@@ -22,7 +22,7 @@ from minigrad.tape.variable import Variable
 
 
 class Concatenate(Operation):
-    """Arrays one after the other along an axis.  (..., n, ...), (..., m, ...) -> (..., n+m, ...).
+    """Arrays one after another along an axis.  (..., n, ...), (..., m, ...) -> (..., n+m, ...).
 
     Takes any number of inputs: apply(xs, axis).
     """
@@ -247,10 +247,10 @@ def pad(x, widths, value=0.0):
             )
         widths = [widths]
     if any(not isinstance(pair, (tuple, list)) or len(pair) != 2 for pair in widths):
-        raise ArgumentTypeError("pad: wanted pairs (before, after), one an axis", f"{given!r:.60}")
+        raise ArgumentTypeError("pad: wanted pairs (before, after), one per axis", f"{given!r:.60}")
     widths = tuple((whole("pad", "widths", a), whole("pad", "widths", b)) for a, b in widths)
     if len(widths) != x.ndim:
-        raise ShapeError(f"pad: wanted {x.ndim} pairs, one an axis of {x.shape}", f"{given!r:.60}")
+        raise ShapeError(f"pad: wanted {x.ndim} pairs, one per axis of {x.shape}", f"{given!r:.60}")
     if min((w for pair in widths for w in pair), default=0) < 0:
         raise ArgumentError("pad: wanted widths of at least 0", f"{given!r:.60}")
     if isinstance(value, (Variable, np.ndarray)) and value.size == 1:
@@ -287,7 +287,7 @@ def repeat(x, repeats, *, axis=None):
         raise ArgumentError("repeat: wanted counts of at least 0", f"{repeats!r:.60}")
     if isinstance(counts, list):
         if len(counts) != n:
-            raise ShapeError(f"repeat: wanted {n} counts, one an element", f"{len(counts)}")
+            raise ShapeError(f"repeat: wanted {n} counts, one per element", f"{len(counts)}")
         places = [i for i, k in enumerate(counts) for _ in range(k)]
         return Take.apply(x, constant(np.asarray(places, np.int64), near=x), axis)
     shape = x.shape

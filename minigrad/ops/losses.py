@@ -133,7 +133,7 @@ def cross_entropy(
     if weight is not None:
         weight = variables("cross_entropy", logits, weight)[1]
         if weight.shape != (k,):
-            raise ShapeError(f"cross_entropy: wanted weight ({k},), one a class", f"{weight.shape}")
+            raise ShapeError(f"cross_entropy: wanted weight ({k},), per class", f"{weight.shape}")
     if labels.dtype.is_float:
         return _of_probabilities(logits, labels, weight, label_smoothing, reduction)
     if labels.shape != logits.shape[:-1]:

@@ -142,7 +142,7 @@ def batch_norm(
     for name, v in given.items():
         if v is not None and (not isinstance(v, Variable) or v.shape != (c,)):
             raise ShapeError(
-                f"batch_norm: wanted {name} to be a Variable ({c},), one a channel of x {x.shape}",
+                f"batch_norm: wanted {name} to be a Variable ({c},), by channel of x {x.shape}",
                 v.describe() if isinstance(v, Variable) else type(v).__name__,
             )
         if v is not None and not v.dtype.is_float:
@@ -157,7 +157,7 @@ def batch_norm(
     count = x.size // max(1, c)
     if training and count < 2:
         raise ShapeError(
-            "batch_norm: wanted more than one value a channel when training", f"{x.shape}"
+            "batch_norm: wanted more than one value per channel when training", f"{x.shape}"
         )
     with no_grad():
         mean, var = (op.apply(x.detach(), _axes(x.shape), False) for op in (Mean, Var))

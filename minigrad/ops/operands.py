@@ -306,7 +306,7 @@ def _meeting_place(one, other):
     place = other if one == "cpu" else one
     return (
         f"move what is on the cpu: x.to({place!r}); for a model model.to({place!r}), which moves "
-        "parameters and registered buffers"
+        "parameters and values given to register_buffer"
     )
 
 

@@ -118,6 +118,6 @@ class Tracking:
 def _raise_twice(algorithm, parameter):
     raise ArgumentError(
         f"{algorithm}: '{parameter.name or parameter.describe()}' was given twice; it would be "
-        "updated twice a step",
+        "updated twice per step",
         fix="give each parameter once, in one group; model.parameters() lists tied ones once",
     )

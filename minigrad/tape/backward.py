@@ -351,7 +351,7 @@ def _plain(order, arrived, retain_graph):
                     entry(address, g.buffer.address, address, before.size)
                 else:
                     add_into(before, g)
-            else:  # what arrived first may be shared with another edge
+            else:  # the first gradient may be shared with another edge
                 total = arrived[edge] = add_gradients(before, g)
                 if type(total) is Array:
                     owned.add(edge)

@@ -73,7 +73,7 @@ class ParameterGroup:
     def destination(self, parameter):
         """The slice into which this pass may write a gradient directly; None if it accumulates.
 
-        A pass receives each slice once: a second gradient needs memory of its own to be added.
+        A pass receives each slice only once: a second gradient is added from other memory.
         """
         index = parameter.group[1]
         claim, running = self._claims.get(index), state.backward_pass

@@ -38,13 +38,13 @@ from minigrad.tape.writes import writes
 
 MOST_TRACES = 16
 MOST_UNFIT = 64
-MOST_MET = 8  # sets of objects that are remembered, to know a new one
+MOST_MET = 8  # sets of arguments' objects that are remembered
 
 _alive = weakref.WeakSet()
 
 
 def _renew_locks():
-    """In a forked child: a thread that was in a step is not there to come out of it."""
+    """Renews locks in a forked child: the threads that held them do not exist there."""
     for step in list(_alive):
         if not step._lock._is_owned():
             step._lock, step._inside.is_busy = threading.RLock(), False
@@ -63,41 +63,39 @@ def compile(f=None, *, donate=(), strict=True, **unknown):
     A decorator, `@mg.compile` or `@mg.compile(donate=...)`, for functions and methods; or
     `mg.compile(f)` of anything that can be called, a Module too.
 
-    The first call is *traced*: f runs with values that have no numbers, and what it does is written
-    down, optimised and compiled. This call and those that follow run that program, and no Python.
-    If the first trace fails, the call runs as usual, and the second one is traced.
+    The first call is *traced*: f runs on Variables without elements, and its operations are
+    recorded, optimised and compiled. This call and the following ones run that program, and no
+    Python. If the first trace fails, the call runs eagerly, and the second call is traced.
 
-    What it leaves behind is what f leaves behind: parameters, `.grad`, optimizer state, running
-    statistics, random numbers, versions, learning rates of schedules that f steps. A view of an
-    argument, or of another result, comes as a copy. A result that can be differentiated when f
-    returns is the output of one node, whose backward is a program, too: `mg.compile(model)` and
-    `loss.backward()` outside work. The loss of a whole step, `backward` and `optimizer.step()`
-    included, carries no graph; such steps are fastest. While somebody looks on (a timeline, anomaly
-    detection, records, `mg.use`), or another device is active, f runs as usual. A program runs on
-    the device of its arguments, or of what it finds outside; on `cuda` it is made of CUDA graphs.
+    The program has all effects of f: on parameters, `.grad`, optimizer state, running statistics,
+    random numbers, versions, learning rates of schedules that f steps. A view of an argument, or of
+    another result, is returned as a copy. A result that can be differentiated when f returns is the
+    output of one node, whose backward is a program, too: `mg.compile(model)` and `loss.backward()`
+    outside work. The loss of a whole step, `backward` and `optimizer.step()` included, carries no
+    graph; such steps are fastest. f runs eagerly while a timeline, anomaly detection, records or
+    `mg.use` watch it, or another device is active. A program runs on the device of its arguments,
+    or of what it finds outside; on `cuda` it is made of CUDA graphs.
 
-    **What is looked at in each call**, and leads to another program if it is new: how the arguments
-    are nested; shapes, strides, dtypes, devices, requires_grad of Variables, which share memory;
+    **Each call checks**, and needs another program if one of these is new: how the arguments are
+    nested; shapes, strides, dtypes, devices, requires_grad of Variables, and which share memory;
     strings by value, and numbers until they change; other objects by identity; whether `.grad` is
     None; the modes (`no_grad`, `inference`); and whether an attribute of any Module, Parameter,
-    optimizer or GradManager has been set since, or a hook (after train() and eval() in turn, each
+    optimizer or GradManager, or a hook, has been set since (if train() and eval() alternate, each
     finds its program again). NumPy arrays are refused: `mg.variable(x)` or `mg.from_numpy(x)`.
 
     **Numbers that change**, in arguments, closures, globals or attributes that f's code names, cost
-    one more trace: then they are read at each run. What Python decides by them, a branch or a
-    size, leads to another program where it is decided otherwise.
+    one more trace: then each run reads them. Where Python decides by such a number, on a branch or
+    a size, another outcome needs another program.
 
     **What is frozen**: every other string, NumPy array and object that f finds outside, and what
-    lists and dicts hold. Calls 3, 5, 9, 17, ... are traced again and
-    compared; a difference raises TraceError with the line and both values. MINIGRAD_COMPILE=check
-    does so at each call, MINIGRAD_COMPILE=0 runs f as usual, always; the variable is read when the
-    function is compiled.
+    lists and dicts hold. Calls 3, 5, 9, 17, ... are traced again and compared; a difference raises
+    TraceError with the line and both values. MINIGRAD_COMPILE=check does so at each call,
+    MINIGRAD_COMPILE=0 always runs f eagerly; the variable is read when the function is compiled.
 
-    **What can still escape**: what Python alone does happens when f is traced, and in no other
-    call: printing a string, appending a number to a list, counting calls, writing a file. What is
-    frozen and changes between calls that are not compared is used as it was.
-    Keeping a value that f makes (self.h = h) raises TraceError: write it in place
-    (self.h.copy_(h)).
+    **What can still escape**: what Python alone does, happens when f is traced, and in no other
+    call: printing a string, appending a number to a list, counting calls, writing a file. If a
+    frozen value changes between compared calls, the calls in between use the old value. Keeping a
+    value that f makes (self.h = h) raises TraceError: write it in place (self.h.copy_(h)).
 
     Args:
         f: the function.
@@ -106,7 +104,7 @@ def compile(f=None, *, donate=(), strict=True, **unknown):
         strict: whether a donation that no result can use raises.
 
     Raises:
-        TraceError: f does what no program can do, or something else than before.
+        TraceError: f does something that no program can do, or no longer does what it did.
 
     >>> import minigrad as mg
     >>> @mg.compile
@@ -123,7 +121,7 @@ def compile(f=None, *, donate=(), strict=True, **unknown):
 
 
 class Inside:
-    """Whether a thread is inside a call, which has the lock."""
+    """Whether a thread is inside a call; that thread holds the lock."""
 
     __slots__ = ("is_busy",)
 
@@ -134,7 +132,7 @@ class Inside:
 class Compiled:
     """A compiled function; see `mg.compile`.
 
-    traces: the programs it has, the one used last first; see `tracing.Traced`.
+    traces: its programs, the last used first; see `tracing.Traced`.
     """
 
     def __init__(self, function, donate=(), strict=True):
@@ -153,8 +151,8 @@ class Compiled:
                 f"{self.mode!r}",
             )
         self.traces, self._runs, self._met, self._causes = [], [], [], Causes()
-        self._lost = False  # whether a set of objects has died
-        self.notes = Notes()  # of custom Functions that run as usual
+        self._lost = False  # whether objects of an earlier call have died
+        self.notes = Notes()  # of custom Functions that run eagerly
         self._unfit = set()  # keys of calls that no program can be made for
         self.places, self.surroundings = NumberPlaces(), Surroundings(function)
         self._lock, self._inside = threading.RLock(), Inside()
@@ -189,7 +187,7 @@ class Compiled:
         ready()
         with self._lock:
             inside = self._inside
-            if inside.is_busy:  # by itself: from inside, or from a finalizer
+            if inside.is_busy:  # called by itself, or by a finalizer
                 return self._as_usual(args, kwargs)
             inside.is_busy = True
             try:
@@ -205,7 +203,7 @@ class Compiled:
 
     @interruptible
     def _as_usual(self, args, kwargs):
-        """The function itself; donated values are spent. Results are as those of a program."""
+        """Runs the function eagerly; spends donated values; results are as those of a program."""
         if seams.effects.is_tracing:
             return self.function(*args, **kwargs)
         if not self.donate:
@@ -219,7 +217,7 @@ class Compiled:
         return donation.after_eager(result, storages, self.name, place)
 
     def _noted(self, args, kwargs):
-        """What the function returns; notes what custom Functions inside it return."""
+        """Runs the function, and notes what custom Functions inside it return."""
         before, state.notes = state.notes, self.notes
         try:
             return self.function(*args, **kwargs)
@@ -227,7 +225,7 @@ class Compiled:
             state.notes = before
 
     def _again(self, args, kwargs, answer):
-        """A call that the program used last does not answer at once."""
+        """A call that the last used program did not answer."""
         for k, trace in enumerate(list(self.traces)):
             if answer is MISS and (trace.wrapper.recognises() or k):
                 answer = trace.run(args, kwargs)
@@ -243,7 +241,7 @@ class Compiled:
         self._runs = [t.run for t in self.traces]
 
     def _first(self, args, kwargs):
-        """A call that no program answers."""
+        """A call that no program has answered."""
         if (
             seams.effects.is_tracing  # inside another compiled step: a part of its program
             or self.mode == "0"
@@ -264,13 +262,13 @@ class Compiled:
                 trace = self._trace_numbers(args, kwargs, described, is_first)
             except Unfit as error:
                 self._leave_eager(described, error.why)
-            except Unlearned:  # this call tells
+            except Unlearned:  # this call, run eagerly, notes it
                 pass
             except Exception:
                 if not is_first:
                     raise
-        # if the first trace fails, the usual error comes as usual; and what a function makes once,
-        # as a mask or its state, is there at the next call
+        # if the first trace fails, the eager run raises the usual error, or makes what the function
+        # makes once, such as a mask or its state, so that the next trace finds it
         answer = MISS if trace is None else trace.first_run(args, kwargs)
         if answer is MISS or answer is RECHECK:  # another thread set an attribute meanwhile
             answer = self._as_usual(args, kwargs)
@@ -281,7 +279,7 @@ class Compiled:
     def _lost_some(self):
         """Whether objects that the step was called with have died.
 
-        Others may live no longer than their call. Then nobody would use their programs.
+        New objects may then live no longer than their call, and a program for them be useless.
         """
         alive = [met for met in self._met if all(i.reference() is not None for i in met)]
         self._lost = self._lost or len(alive) < len(self._met)
@@ -289,7 +287,7 @@ class Compiled:
         return self._lost
 
     def _leave_eager(self, described, why):
-        """Calls like this one run as usual from now on; says so once."""
+        """Lets calls like this one run eagerly from now on; the first time, it warns."""
         if not self._unfit:
             warn(f"'{self.name}' is not compiled and runs as usual: {why}")
         if len(self._unfit) < MOST_UNFIT:
@@ -298,7 +296,7 @@ class Compiled:
     # -- tracing -------------------------------------------------------------------------------
 
     def _described(self, args, kwargs):
-        """The Description of a call; numbers that have changed since the one before move."""
+        """The Description of a call; numbers that have changed since an earlier call move."""
         moving, outside = self.places.wanted(), self._outside(args)
         described = Description(args, kwargs, self.names, self.is_open, moving, outside)
         if self.places.learn(described.numbers):
@@ -313,7 +311,7 @@ class Compiled:
         return places
 
     def _trace_numbers(self, args, kwargs, described, is_first):
-        """A Traced for this call. Where no trace can be made with numbers that move, without."""
+        """A Traced for this call; if tracing fails with moving numbers, it is traced without."""
         try:
             return self._trace(args, kwargs, described, is_first)
         except (Unfit, Unlearned):
@@ -326,11 +324,11 @@ class Compiled:
             try:
                 return self._trace(args, kwargs, self._described(args, kwargs), is_first)
             except Exception:
-                self.places.fixed = fixed  # they were not the reason
+                self.places.fixed = fixed  # the moving numbers were not the reason
                 raise
 
     def _trace(self, args, kwargs, described, is_first=False):
-        """A Traced for this call: an old one, an old program for other arguments, or a new one."""
+        """A Traced for this call: an old one, or a new one with an old or a new program."""
         self.traces = [t for t in self.traces if t.is_alive]
         began = time.perf_counter()
         new = traced(self, args, kwargs, described, is_first)
@@ -365,12 +363,12 @@ class Compiled:
         failed = functools.partial(weakly(self._failed), weakref.proxy(new))  # no cycle with `run`
         new.wrap(failed, self.mode == "check")
         if is_first and self.mode != "check":
-            new.wrapper.left[0] += 1  # the third call is the first that is compared
+            new.wrapper.left[0] += 1  # the first comparison is at the third call
         self._to_front(new)
         return new
 
     def _compared(self, trace, args, kwargs):
-        """Traces again: the function must do what it did. Then runs the program."""
+        """Traces again, raises if the function does something else, then runs the program."""
         trace.wrapper.left[0] = 1  # if this call fails, the next one compares
         moving = {**trace.description.moving, **trace.description.outside}
         outside = self._outside(args)
@@ -397,10 +395,10 @@ class Compiled:
         warn(self._causes.sentence(self.name))
 
     def _failed(self, trace, status, args, kwargs, storages):
-        """A check did not hold: the usual error, if nothing has been changed yet."""
+        """Handles a failed check: runs the step eagerly if nothing has been changed yet."""
         return after_failure(self._as_usual, trace, status, args, kwargs, storages)
 
-    # -- what one can ask it: this changes nothing ----------------------------------------------
+    # -- inspection: this changes nothing ------------------------------------------------------
 
     def _traced(self):
         """The program used last."""
@@ -418,12 +416,12 @@ class Compiled:
         return self.traces[0]
 
     def source(self):
-        """The text of the program that was used last: Python that Numba compiles.
+        """The source of the program that was used last: Python that Numba compiles.
 
-        On a GPU: its calls, the CUDA kernels that they launch, and the texts of those.
+        On a GPU: its calls, the CUDA kernels that they launch, and the sources of those.
 
-        Before it, as comments, its kernels and calls: operations, values and lines of the person's
-        program, which the compiled file itself does not hold.
+        Comments before it, which the compiled file does not hold, list its kernels and calls:
+        operations, values and the user's lines.
         """
         trace = self._traced()
         write = annotated if trace.plan.device == "cpu" else annotated_for_gpu
@@ -432,11 +430,11 @@ class Compiled:
     def report(self):
         """What its programs do and save: a `Report`, which prints as text.
 
-        The backward program of results that carry a graph, once it was used, follows its program.
+        If results carry a graph, their backward program, once used, follows the program.
 
-        Instructions before and after the passes, kernels and calls, bytes read and written, the
-        peak of memory, what is written in place, what takes over memory and what does not, and
-        why. Its attributes hold the same as numbers: see `report.ProgramReport`.
+        It shows instructions before and after the passes, kernels and calls, bytes read and
+        written, the peak of memory, what is written in place, and what takes over memory or why
+        not. Its attributes hold the same as numbers: see `report.ProgramReport`.
         """
         self._traced()
         bindings = []
@@ -449,22 +447,21 @@ class Compiled:
     def graph(self, before=False):
         """The program used last as a picture: JupyterLab shows it, `print` writes it as text.
 
-        A box for each call, with the operations that were fused in it; what it reads from outside
-        above it, values with their sizes between; what is written in place is marked. Of more than
-        60 calls, those of one form share a box.
+        Each call is a box with the operations that were fused into it. What it reads from outside
+        stands above it, values with their sizes stand between; writes in place are marked. If there
+        are more than 60 calls, those of one form share a box.
 
         Args:
-            before: whether to show the instructions before they were fused, each with the kernel
-                that it went to.
+            before: whether to show the instructions before fusion, each with its kernel.
         """
         trace = self._traced()
         return picture_of(trace.plan, self._names(trace), self._title, before)
 
     def memory_plan(self):
-        """Where the temporaries of the program used last lie, and when: `mg.viz.memory` draws it.
+        """Where and when the temporaries of the last used program lie: `mg.viz.memory` draws it.
 
         Its `before` and `after` have rows (name, offset, size, first, last, sharing): before, each
-        temporary of the recording has a place of its own; after, they share the arena.
+        temporary of the recording has its own place; after, they share the arena.
         """
         trace = self._traced()
         return MemoryPlan(trace.plan, self._names(trace), self._title)
@@ -481,7 +478,7 @@ class Compiled:
 class CompiledModule(Compiled):
     """A compiled Module, which behaves like the Module: `net.parameters()`, `net.eval()`, `net[0]`.
 
-    What a method gives as the Module itself comes as the compiled one: `net = net.eval()`.
+    A method that returns the Module returns the compiled one instead: `net = net.eval()`.
     """
 
     def __getattr__(self, name):
@@ -497,7 +494,7 @@ class CompiledModule(Compiled):
         return method
 
     def __setattr__(self, name, value):
-        if name in self.__dict__ or "_inside" not in self.__dict__:  # the last that is made
+        if name in self.__dict__ or "_inside" not in self.__dict__:  # __init__ sets it last
             object.__setattr__(self, name, value)
         else:
             setattr(self.function, name, value)

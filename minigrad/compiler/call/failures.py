@@ -1,7 +1,4 @@
-"""A check that fails in the middle of a program: what had been written by then, in words.
-
-And how a compiled step warns.
-"""
+"""Errors and warnings of compiled steps: what a program had written when a check failed."""
 
 import inspect
 import warnings
@@ -16,12 +13,12 @@ ALL = "all other arrays, every .grad, the random numbers"
 
 
 class Failure:
-    """What a failed check leaves behind. Versions of what was not written go back.
+    """What a failed check leaves behind. Versions of what was not written are put back.
 
     Args:
-        trace: the `Traced` whose program it is.
+        trace: the `Traced` whose program failed.
         status: the number of the check, from 1.
-        storages: of the arguments.
+        storages: those of the arguments.
 
     updated: what had been written, in words. kept: what had not.
     """
@@ -36,12 +33,12 @@ class Failure:
         self.updated = [self._words(v) for v in values]
         if any(when == "before" for _, when in trace.capture.actions):
             self.updated.append("a schedule's learning rate")
-        if self.updated and lost:  # alone, they are no reason not to run the step as usual
+        if self.updated and lost:  # alone, lost gradients do not keep the step from running eagerly
             self.updated.append(f"{_gradients(lost)}, None now")
         self.kept = GRADIENTS if lost or any(v in self._leaves for v in values) else ALL
 
     def _leaves_of_gradients(self):
-        """{Value that is the memory of gradients: effects of the leaves that have one}."""
+        """{Value that holds gradients: GradEffects of the leaves that have a gradient in it}."""
         found, effects = {}, self.trace.capture.grads
         flat = {id(v.storage): v for v in self.trace.capture.recording.values("captured")}
         for effect in effects:
@@ -64,7 +61,7 @@ class Failure:
                 storage.version -= count
 
     def _lost(self):
-        """Effects of gradients whose memory was to be used again, and is half written."""
+        """GradEffects of gradients whose memory was reused and is partly overwritten."""
         wrapper = self.trace.wrapper
         spoilt = wrapper.spoilt[self.status]
         effects = [wrapper.reusable[k] for k in wrapper.reused if k in spoilt]
@@ -89,7 +86,7 @@ def _gradients(effects):
 
 
 def after_failure(as_usual, trace, status, args, kwargs, storages):
-    """Runs a step eagerly whose program wrote nothing before check `status` failed, or raises."""
+    """Runs the step eagerly if its program wrote nothing before the check failed, or raises."""
     failure = Failure(trace, status, storages)
     check = trace.plan.checks[status - 1]
     if check.op == "callback":
@@ -106,7 +103,7 @@ def after_failure(as_usual, trace, status, args, kwargs, storages):
     try:
         raise error
     finally:
-        del error  # it knows this frame, which must not know it: a cycle
+        del error  # it holds this frame: a cycle
 
 
 def _raised(check, failure):
@@ -120,7 +117,7 @@ def _raised(check, failure):
 
 
 def warn(text):
-    """A RetraceWarning at the user's line; none without a text."""
+    """Gives a RetraceWarning at the user's line, if there is a text."""
     if not text:
         return
     frame, n = inspect.currentframe(), 1

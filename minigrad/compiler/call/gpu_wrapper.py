@@ -1,7 +1,7 @@
-"""The Python around a program of a GPU: the guards and effects of the CPU's, other memory.
+"""The Python around a GPU program: guards and effects are those of the CPU's, memory differs.
 
-Arguments, gradients that are found through their leaf and the host's numbers are handed to the
-program, which copies them; results are new Arrays, which it copies into.
+The program copies arguments, gradients that are found through their leaf and the host's numbers
+into memory of its own, and copies its results into new Arrays.
 """
 
 import functools
@@ -21,7 +21,7 @@ class GpuWrapper(Wrapper):
 
     @functools.cached_property
     def reusable(self):
-        """Results are copied into new memory."""
+        """Empty: results are copied into new memory."""
         return {}
 
     def _arguments(self):
@@ -67,9 +67,9 @@ class GpuWrapper(Wrapper):
         add(f"targets = [{', '.join(targets)}]")
 
     def _rebind(self):
-        """Has the launches written down as well: to compile kernels takes long, and may be ended.
+        """Records the launches, too, after compiling: that takes long and can be interrupted.
 
-        Returns what `moves` counted.
+        Returns the count of `moves`.
         """
         count = super()._rebind()
         self.plan.bind()

@@ -1,4 +1,4 @@
-"""One trace of a compiled function: what was captured, for which arguments, and its program."""
+"""One trace of a compiled function: the arguments it is for, the Capture, the program."""
 
 import functools
 import time
@@ -37,14 +37,14 @@ class FirstAnswer(NamedTuple):
 class Traced:
     """A program for one kind of arguments.
 
-    key: what must be equal for it to be used; facts: the same in words. capture: what was traced;
-    plan: the program. groups: a standins.Group per argument Value; members: a Member per Variable
-    passed in. donated: indices of donated argument Values; unused: Members whose memory no result
-    could take; copies: {donated index: in how many calls its memory was copied, since somebody
-    shared or saw it}; default: the device of new arrays, None for the CPU; moving: see `gradients`;
-    run: see `wrapper`; seconds: of tracing and compiling. numbers: see `numbers`. draws: whose
-    numbers it draws. kept: [(weak reference to an Array, its result)] of values that the first call
-    leaves outside: its program runs once.
+    key: what must be equal in a call that uses it; facts: the same in words. capture: what was
+    traced; plan: the program. groups: a StandInGroup per argument Value; members: a Member per
+    Variable passed in. donated: indices of donated argument Values; unused: Members whose memory no
+    result could take; copies: {donated index: how many calls had to copy its memory, as it was
+    shared or pinned}; default: the device of new arrays, None for the CPU; moving: see `gradients`;
+    run: see `wrapper`; seconds: of tracing and compiling; numbers: see `numbers`; draws: the
+    generator it draws from. kept: [(weak reference to an Array, its result)] of values that the
+    first call leaves outside: such a program runs once.
     """
 
     draws = generator
@@ -69,11 +69,11 @@ class Traced:
 
     @property
     def is_alive(self):
-        """Whether the objects that it was traced for are there."""
+        """Whether the objects that it was traced for are alive."""
         return all(i.reference() is not None for i in self.identities)
 
     def is_for(self, other):
-        """Whether it answers the same calls as another trace, which does the same."""
+        """Whether it answers the same calls as another trace with the same program."""
         return self.key == other.key and all(
             a.storage is b.storage
             for a, b in zip(self.groups, other.groups, strict=True)
@@ -81,13 +81,13 @@ class Traced:
         )
 
     def renew(self):
-        """A tracing, since attributes were set, has found this program: it holds with them too."""
+        """Notes that the program holds with attributes as they are now, as a retrace has found."""
         self.wrapper.learn()
-        if self.wrapper.left[0] == 1:  # it would be compared now, which has just been done
+        if self.wrapper.left[0] == 1:  # it would be compared now, which the retrace has done
             self.count_on()
 
     def take(self, other):
-        """Uses the program of another trace that does the same."""
+        """Uses the program of another trace, which is the same."""
         self.plan, self.capture, self.moving = other.plan, other.capture, other.moving
 
     def build(self):
@@ -96,26 +96,26 @@ class Traced:
         link = self.capture.link
         for pullback in link.pullbacks.values() if link is not None else ():
             pullback.make = _make
-            if self.capture.device != HOST:  # only now the step can still run as usual
+            if self.capture.device != HOST:  # later the step could no longer run eagerly
                 pullback.plan = _planned(pullback.capture)
 
     def wrap(self, failed, is_checked):
-        """Makes the wrapper. is_checked: trace again at every call; failed: see Wrapper."""
+        """Makes the wrapper. is_checked: every call is compared; failed: see Wrapper."""
         wrapper = _wrapped(self, failed)
         self.wrapper, self.run, self._is_checked = wrapper, wrapper.run, is_checked
-        for member in self.members:  # what was passed in the traced call is not kept
+        for member in self.members:  # the arguments of the traced call are not kept
             member.forget()
         for group in self.groups:
             group.forget()
 
     def count_on(self):
-        """After a comparison: when the next one is due, at calls 2, 4, 8, ... of this program."""
+        """Schedules the next comparison, after 2, 4, 8, ... further calls of this program."""
         distance = 1 if self._is_checked else self._next
         self._next *= 2
         self.wrapper.left[0] = distance + 1
 
     def keep(self, escaped):
-        """Makes values that are kept outside results. escaped: [(weak reference, Value)]."""
+        """Adds values that are kept outside to the results. escaped: [(weak reference, Value)]."""
         refs = self.capture.recording.results
         self.kept = [(reference, len(refs) + k) for k, (reference, _) in enumerate(escaped)]
         refs += [whole(value) for _, value in escaped]
@@ -123,7 +123,7 @@ class Traced:
         self.capture.structure = FirstAnswer(self.capture.structure, outputs)
 
     def first_run(self, args, kwargs):
-        """As `run`; gives memory to what is kept outside."""
+        """As `run`, and gives memory to values that are kept outside."""
         answer = self.run(args, kwargs)
         if type(answer) is not FirstAnswer:
             return answer
@@ -136,7 +136,7 @@ class Traced:
     # -- donation ------------------------------------------------------------------------------
 
     def returns(self, index):
-        """Whether the step returns the Variable of an argument Value itself, written in place."""
+        """Whether the step returns a Variable of this argument Value itself."""
         members = {
             k for k, m in enumerate(self.members) if any(m is x for x in self.groups[index].members)
         }
@@ -145,7 +145,7 @@ class Traced:
         )
 
     def check_donations(self, strict):
-        """Raises, if strict, where no result takes the memory of a donated argument."""
+        """Raises, if strict, when no result takes over the memory of a donated argument."""
         taken = {value.index for value in self.plan.taken.values()}
         unused = [k for k in self.donated if k not in taken and not self.returns(k)]
         self.unused = [self.groups[k].members[0] for k in unused]
@@ -172,7 +172,7 @@ def _wrapped(binding, failed):
 
 
 def _make(pullback):
-    """Makes the program of a Pullback, and its wrapper; returns what runs it."""
+    """Makes the program of a Pullback and its wrapper; returns the wrapper's `run`."""
     began = time.perf_counter()
     plan = pullback.plan = pullback.plan or _planned(pullback.capture)
     wrapper = _wrapped(pullback, functools.partial(raise_failed, plan))
@@ -185,14 +185,14 @@ def _make(pullback):
 def traced(step, args, kwargs, description, is_first=False):
     """Runs a compiled step's function under the trace: a Traced without a plan.
 
-    The program is for the device of the arguments; of a step that has none, or arguments on the CPU
-    alone, for that of the first other memory that it meets; if it meets none, for the default one.
+    The program is for the device of the arguments. If they are all on the CPU, or there are none,
+    it is for the device of the first other memory that the step meets, or else the default device.
 
     Args:
         is_first: whether values that the function keeps outside become results; see `Traced.keep`.
 
     Raises:
-        TraceError: it cannot become a program.
+        TraceError: the function cannot become a program.
     """
     devices = [m.array.device for m in description.members]
     found = [d for d in devices if d != HOST]
@@ -251,10 +251,10 @@ def _traced(step, args, kwargs, description, device, is_first):
 
 
 def _check_aliases(found, groups, donated):
-    """Raises if memory that the step writes is also reached in another way.
+    """Raises if the step also reaches memory that it writes in another way.
 
-    Either an argument's memory is reached from outside, too, or memory from outside the engine
-    (mg.from_numpy) lies under two Storages.
+    Either it reaches an argument's memory from outside, too, or two Storages lie over the same
+    memory of NumPy (mg.from_numpy).
     """
     captured = {v.storage: v for v in found.recording.values("captured")}
     reached = [*(g.storage for g in groups), *captured]

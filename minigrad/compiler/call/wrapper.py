@@ -1,11 +1,11 @@
-"""The Python around a plan, written out for one trace: guards, addresses, effects.
+"""The Python around a plan, generated for one trace: guards, addresses, effects.
 
-A call of a compiled step spends its time here, so that nothing is looped over or looked up that is
-known when the step is traced. `run(args, kwargs)` answers MISS if a guard does not hold (nothing
-was done), RECHECK if it is time to trace again and compare, or what the step returns.
+Calls of a compiled step spend their time here, so that it loops over and looks up nothing that is
+known when the step is traced. `run(args, kwargs)` returns MISS if a guard fails (nothing was done),
+RECHECK if it is time to trace again and compare, or the result of the step.
 
-What the step leaves behind (`.grad`, the generator, versions) is done whole or not at all, also if
-Ctrl-C comes while the machine code runs: a list in C takes its status, without bytecode between.
+The effects of a step (`.grad`, the generator, versions) happen all or not at all, even if Ctrl-C
+comes while the machine code runs: its status goes into a list in C, with no bytecode in between.
 """
 
 import functools
@@ -36,12 +36,12 @@ from minigrad.tape.writes import writes
 pool = cpu.pool
 MISS, RECHECK = object(), object()
 SYNC = 16  # words of int64: barriers and status
-STATUS = 8  # the word of the status
-MOST_STATES = 16  # of attributes, with which one program is known to hold
+STATUS = 8  # index of the status word
+MOST_STATES = 16  # states of attributes that a program remembers
 
 
 def _references():
-    """What getrefcount says of what one slot and one local variable hold, as in `_reuse`."""
+    """getrefcount of an object that one slot and one local variable hold, as in `_reuse`."""
     g = Variable(cpu.empty((), float32))
     r = g.array
     return sys.getrefcount(r)
@@ -54,15 +54,14 @@ class Wrapper:
     """Writes and holds `run` of one trace.
 
     Args:
-        binding: what it runs: see `tracing.Traced`: description, groups (a Group per argument
-            Value), members (a Member per Variable), capture, plan, modes, donated.
+        binding: a `tracing.Traced` or a `pullback.Pullback`.
         failed: called with (status, args, kwargs, [Storage per argument Value]).
     """
 
     NO_STORAGE = "type({0}) is not Array or not {0}.is_flat"  # see gradients.is_whole
 
     def __init__(self, binding, failed):
-        # what it runs has the wrapper, and `run` has the scope: neither may be found from here
+        # the binding holds the wrapper, and `run` holds the scope: strong references make cycles
         self.b: Any = weakref.proxy(binding)
         self.plan, self.capture = binding.plan, binding.capture
         self.device = backend.device_named(self.capture.device)
@@ -94,14 +93,14 @@ class Wrapper:
     # -- attributes that were set --------------------------------------------------------------
 
     def learn(self):
-        """Notes that the program holds with the attributes as they are now."""
+        """Notes that the program holds with the present attributes."""
         lasting, _ = now = writes.state()
         self.states = {s for s in self.states if s[0] == lasting and len(self.states) < MOST_STATES}
         self.states.add(now)
         self.known_writes[0] = writes.count
 
     def recognises(self):
-        """Whether attributes have been set and are again as the program knows them."""
+        """Whether attributes have been set, and are now in a state that the program knows."""
         count = writes.count
         if self.known_writes[0] == count or writes.state() not in self.states:
             return False
@@ -111,7 +110,7 @@ class Wrapper:
     # -- memory --------------------------------------------------------------------------------
 
     def storage_of(self, value):
-        """(whether it is known for good, the Storage or the name of the variable that holds it)."""
+        """(whether it stays the same, the Storage or the name of the variable that holds it)."""
         if value.kind == ARGUMENT:
             group = self.b.groups[value.index]
             return (True, group.storage) if group.is_fixed else (False, f"s{group.number}")
@@ -132,7 +131,7 @@ class Wrapper:
                 self.dynamic.setdefault((kind, which), []).append(k)
 
     def _rebind(self):
-        """Writes the addresses of fixed Storages; those that are written are un-shared first."""
+        """Writes the addresses of fixed Storages; un-shares those that are written first."""
         for value in self._written():
             is_fixed, storage = self.storage_of(value)
             if is_fixed:
@@ -187,7 +186,7 @@ class Wrapper:
         add("if done[-1]:")
         for k in self.reused:
             checks = {c for c, results in self.spoilt.items() if k in results}
-            if checks:  # half written, perhaps
+            if checks:  # perhaps partly overwritten
                 leaf, known = self._leaf(self.reusable[k]), self._constant(checks)
                 add(f"    if done[-1] in {known} and g{k} is not None: {leaf}._grad = None")
         add(f"    return FAILED(done[-1], args, kwargs, [{storages}])")
@@ -198,7 +197,7 @@ class Wrapper:
         return f"def run(args, kwargs):\n{body}"
 
     def _modes(self):
-        if self.b.modes is None:  # a pullback: it reads nothing from outside
+        if self.b.modes is None:  # a pullback: it depends on no mode
             return
         path, is_inference, recording = self.b.modes
         if path == SLOW:
@@ -215,7 +214,7 @@ class Wrapper:
         self.lines.append("if writes.count != WRITES[0]: return MISS")
 
     def _numbers(self):
-        """Adds what computes and compares numbers; gives what writes those that are read."""
+        """Adds lines that compute and guard numbers; returns lines that write them."""
         if self.b.numbers is None:
             return []
         names, outside = self.b.description.moving, self.b.description.outside
@@ -224,7 +223,7 @@ class Wrapper:
         return writes
 
     def _aliases(self):
-        """Arguments must not show memory that the step also reaches from outside."""
+        """Guards against arguments that show memory the step also reaches from outside."""
         moving = self.b.moving
         values = [v for v in self.capture.recording.values("captured") if v not in moving]
         captured = {v.storage for v in values}
@@ -254,7 +253,7 @@ class Wrapper:
                 self._apart(self._constant(storage), names)
 
     def _apart(self, name, others):
-        """What is written shares no bytes from outside, which may lie under several Storages."""
+        """Guards against a written Storage that shares NumPy's bytes with another Storage."""
         self.lines.append(
             f"if {name}.buffer.is_foreign and "
             f"{name}.shares_foreign_bytes(({', '.join(others)},)) is not None: return MISS"
@@ -304,20 +303,20 @@ class Wrapper:
         call = self._constant(functools.partial(self.plan.machine_code[0], *first))
         alone = f"done += map({call}, {self._constant((last,))})"
         lines = ["SYNC[0] = 0", f"SYNC[{STATUS}] = 0"]
-        jump = "for _ in done: pass"  # where Ctrl-C raises its exception, if it came meanwhile
+        jump = "for _ in done: pass"  # a pending Ctrl-C raises here
         n = self.plan.threads
         if n == 1:
             return [*lines[1:], alone, jump]
         lists = self._constant([(t, n, at, *more) for t in range(n)])
         lines += [f"if not together(STEP, {lists}, done): {alone}", jump]
-        if self.plan.has_products:  # two pools of threads that wait for one another are slow
+        if self.plan.has_products:  # two thread pools that wait for each other are slow
             return ["with single_threaded:", *(f"    {x}" for x in lines)]
         return lines
 
     # -- memory: arguments, arena, results ------------------------------------------------------
 
     def _arguments(self):
-        """Addresses of the arguments."""
+        """Writes the addresses of the arguments."""
         add = self.lines.append
         written, claims = self._written(), set(self.plan.taken.values())
         for k, value in enumerate(self.capture.recording.arguments):
@@ -326,7 +325,7 @@ class Wrapper:
             if group.is_fixed or not (slots or value in written or value in claims):
                 continue
             n, size = group.number, value.dtype.itemsize
-            if value in claims:  # the program writes a result over it
+            if value in claims:  # the program overwrites it with a result
                 add(f"t{n} = claimed(s{n}, copy_buffer, COPIES, {k})")
                 add(f"d{n} = s{n}.buffer.address if t{n} is None else t{n}.buffer.address")
             else:
@@ -343,7 +342,7 @@ class Wrapper:
                 add(f"TABLE[{slot}] = h{k}.buffer.address")
 
     def _memory(self):
-        """The arena, the results, the random numbers."""
+        """Allocates the results and the arena; writes the state of the generator."""
         add = self.lines.append
         taken, grads = self.plan.taken, self.reusable
         for k, ref in enumerate(self.plan.results):
@@ -353,7 +352,7 @@ class Wrapper:
                 self.lines += [f"TABLE[{slot}] = d{n}" for slot in slots]
                 continue
             start = len(self.lines)
-            add(f"r{k} = new(Array)")  # before: from the statistics on no call, so no Ctrl-C
+            add(f"r{k} = new(Array)")  # first: once the pool counts, no call may let Ctrl-C in
             self._take("b", ref.nbytes)
             shape = self._constant(ref.shape)
             strides = self._constant(contiguous_strides(ref.shape))
@@ -372,7 +371,7 @@ class Wrapper:
             add(f"TABLE[{k}] = generator.counter")
 
     def _take(self, name, nbytes):
-        """`pool.take(nbytes)` without the call."""
+        """`pool.take(nbytes)`, inlined."""
         home = self._constant(cpu.pool.home_of(nbytes))
         self.lines += [
             f"{name} = {home}.pop() if {home} else grow({home}, {nbytes})",
@@ -383,7 +382,7 @@ class Wrapper:
         ]
 
     def _arena(self, k, nbytes):
-        """The arena comes last and goes back first: to the statistics it is a peak and no more."""
+        """Takes the arena last, as it goes back first: in the statistics it counts as a peak."""
         if nbytes:
             home = self._constant(cpu.pool.home_of(nbytes))
             self.lines += [
@@ -395,13 +394,13 @@ class Wrapper:
 
     @functools.cached_property
     def reusable(self):
-        """{result: effect} of gradients that replace one which the program does not look at."""
+        """{result: GradEffect} of gradients that replace one that the program does not read."""
         outputs = [o.index for o in outputs_of(self.capture.structure) if o.kind == "result"]
         outputs += [
             e.after.index for e in self.capture.grads if e.after and e.after.kind == "result"
         ]
         if self.capture.link is not None:
-            outputs += self.capture.link.results  # they are as they are until backward
+            outputs += self.capture.link.results  # they must not change before backward
         return {
             e.after.index: e
             for e in self.capture.grads
@@ -416,14 +415,14 @@ class Wrapper:
 
     @functools.cached_property
     def spoilt(self):
-        """{check: {result written when it fails: whether the person's program writes it later}}.
+        """{check: {result written before it: whether the user's program writes it after it}}.
 
-        Where it does, the old gradient is still to be there: no result is written over it.
+        If so, the old gradient must survive a failure: the result does not overwrite it.
         """
         return {c: self.plan.results_before(c) for c in range(1, len(self.plan.checks) + 1)}
 
     def _reuse(self, k, effect, start):
-        """Writes over the old gradient if nobody else has it, its Array, a view or a clone."""
+        """Overwrites the old gradient if nothing else holds it, its Array, a view or a clone."""
         allocation = self.lines[start:]
         del self.lines[start:]
         self.reused.append(k)
@@ -438,7 +437,7 @@ class Wrapper:
         ]
 
     def _copied(self):
-        """{result: the earlier one of the same Value}: the program writes only that."""
+        """{result: an earlier result of the same Value}: the program writes only the earlier."""
         first, found = {}, {}
         for k, ref in enumerate(self.plan.results):
             if ref.value in first:
@@ -450,7 +449,7 @@ class Wrapper:
     # -- effects: what a step leaves behind, and what it returns --------------------------------
 
     def _effects(self):
-        """What is left behind when the step has run to its end."""
+        """The lines of the effects of a step that has run to its end."""
         lines = []
         for k in self._copied():
             lines.append(
@@ -506,7 +505,7 @@ class Wrapper:
     # -- results -------------------------------------------------------------------------------
 
     def _output(self, output, lines):
-        """The name of an Output's Variable or number, made in `lines` if need be."""
+        """An expression for a StepOutput's Variable or number; `lines` make it if need be."""
         if output.kind == "argument":
             return f"v{self.b.members[output.index].number}"
         if output.kind == "captured":
@@ -524,7 +523,7 @@ class Wrapper:
         return f"q{k}"
 
     def _link(self):
-        """The lines that give results the node of this call; see `pullback.Link`."""
+        """Adds the line that gives results the node of this call; see `pullback.Link`."""
         link = self.capture.link
         if link is None:
             return
@@ -543,7 +542,7 @@ class Wrapper:
         self.lines.append(f"{self._constant(link.attach)}({', '.join(parts)}, {drawn})")
 
     def _kept(self, value):
-        """What is kept of an argument, or of captured memory."""
+        """An expression for what is kept of an argument, or of captured memory."""
         keep = self._constant(kept_array)
         if value.kind == ARGUMENT and not self.b.groups[value.index].is_fixed:
             group = self.b.groups[value.index]
@@ -553,11 +552,11 @@ class Wrapper:
         return f"{keep}({self._constant(storage) if is_fixed else storage}, {value.size}, 0)"
 
     def _number(self, k):
-        """The text of a result as a Python number."""
+        """An expression for a result as a Python number."""
         return f"ndarray(r{k}).item()"
 
     def _tree(self, tree):
-        """What the step returns, as an expression."""
+        """An expression for what the step returns."""
         if isinstance(tree, StepOutput):
             return self._output(tree, self.lines)
         if isinstance(tree, dict):

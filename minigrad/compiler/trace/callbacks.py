@@ -1,12 +1,12 @@
 """Custom Functions that need numbers, in a step: calls back into Python, between runs of code.
 
-A `mg.Function` whose forward or backward asks for elements (NumPy, `if`, `@mg.kernel`) cannot be
-written down as instructions. It becomes one instruction, `callback`: when the program comes there,
-Python runs the method with Variables of its own, copies of what the program holds. What a forward
-saves is kept as it was then, with its ctx, for the backward of the same call.
+A `mg.Function` whose forward or backward reads elements (NumPy, `if`, `@mg.kernel`) cannot be
+recorded as instructions. It becomes one instruction, `callback`: when the program reaches it,
+Python runs the method on Variables that hold copies of the program's values. What a forward saves
+is kept with its ctx, as it was then, for the backward of the same call.
 
-How many outputs a forward has, their shapes and dtypes must be known while the step is traced. They
-are noted when it runs as usual, at the first call or at the first one with other shapes.
+The trace must know the number of a forward's outputs, their shapes and dtypes. They are noted when
+the forward runs eagerly: at the first call, and at the first call with new shapes.
 """
 
 from typing import NamedTuple
@@ -31,11 +31,11 @@ from minigrad.tape.variable import Variable, written_line
 
 
 class Unlearned(TraceError):
-    """A Function that has never run with such arguments: this call runs as usual, and notes it."""
+    """A Function that has never run with such arguments: this call runs eagerly, and notes it."""
 
 
 class NotedResult(NamedTuple):
-    """An output of a forward, as noted."""
+    """What is noted of one output of a forward."""
 
     shape: tuple
     dtype: object
@@ -43,7 +43,7 @@ class NotedResult(NamedTuple):
 
 
 class Notes:
-    """What custom Functions gave when they ran as usual: {call: (Results, is_tuple, materializes)}.
+    """What custom Functions returned: {call: (NotedResults, is_tuple, materializes, is_dirty)}.
 
     A call is the class, shapes and dtypes of Variables, and the other arguments.
     """
@@ -65,7 +65,7 @@ class Notes:
         self.found[_call_key(cls, args)] = results, is_tuple, ctx.materializes, is_dirty
 
     def of(self, cls, args):
-        """What was noted of such a call. Raises Unlearned."""
+        """What was noted of a call. Raises Unlearned if nothing was."""
         found = self.found.get(_call_key(cls, args))
         if found is None:
             raise Unlearned(f"{cls.__name__}.forward has not run with arguments like these")
@@ -83,19 +83,19 @@ def _argument_key(x):
 
 
 class Contexts:
-    """The ctx of each callback of the call that runs: {number: ctx}."""
+    """The ctx of each callback in the running call: {number: ctx}."""
 
     def __init__(self):
         self.found = {}
 
     def taken(self):
-        """Hands them over."""
+        """Returns them and forgets them."""
         found, self.found = self.found, {}
         return found
 
 
 def without_seen(i):
-    """A callback that reads its arguments alone; another instruction itself."""
+    """The instruction; of a callback, one that reads only its arguments."""
     if i.op != "callback":
         return i
     count = sum(x is _INPUT for x in i.attributes["call"].arguments)
@@ -103,18 +103,18 @@ def without_seen(i):
 
 
 class Callback:
-    """A part of the two kinds of calls. raised: what the last call raised.
+    """What forward and backward calls share. raised: the error of the last call.
 
-    `numbers` say which arguments are inputs of the instruction; the others are `constants`.
+    arguments: _INPUT stands for an input of the instruction; the others are constants.
     """
 
     def __init__(self, cls, method, arguments):
         self.cls, self.method, self.name = cls, method, f"{cls.__name__}.{method}"
-        self.arguments = list(arguments)  # Variables became None
+        self.arguments = list(arguments)
         self.raised = None
 
     def key(self):
-        """What makes two of them the same."""
+        """Equal for two callbacks that do the same."""
         constants = tuple(None if x is None else _argument_key(x) for x in self.arguments)
         return self.cls, self.method, constants
 
@@ -124,18 +124,18 @@ class Callback:
     __hash__ = None  # pyright: ignore - two traces compare them, nobody looks them up
 
     def attributes(self):
-        """Of the instruction."""
+        """The attributes of the instruction."""
         return {"call": self, "error": lambda: self.raised}
 
     def of_call(self, contexts):
-        """The same for another holder of contexts: the pullback's."""
+        """The same callback with other contexts: those of the pullback."""
         new = object.__new__(type(self))
         new.__dict__.update(self.__dict__, contexts=contexts)
         return new
 
     def run(self, inputs, outputs):
-        """Calls it with ndarrays over the program's memory, and writes the outputs."""
-        given = iter(inputs)  # and then memory outside
+        """Calls the method on ndarrays over the program's memory, and writes the outputs."""
+        given = iter(inputs)  # its arguments come first, then the memory that it may see
         arguments = [_own(next(given)) if x is _INPUT else x for x in self.arguments]
         results = self.call(arguments)
         for array, y in zip(outputs, results, strict=True):
@@ -150,12 +150,12 @@ _INPUT = object()
 
 
 def _own(array):
-    """A copy of the program's memory: a Function may keep it."""
+    """A copy of the program's memory, as a Function may keep what it gets."""
     return Variable(cpu.from_numpy(array, as_dtype(array.dtype.name)))
 
 
 class ForwardCall(Callback):
-    """A forward. number: of its ctx in contexts; wanted: Results; is_tuple, materializes."""
+    """A forward. number: of its ctx in contexts; wanted: a NotedResult per output."""
 
     def __init__(self, cls, arguments, needs, wanted, number, contexts):
         super().__init__(cls, "forward", arguments)
@@ -211,8 +211,8 @@ DIRTY = "write out of place, or call the Function outside the step"
 class BackwardCall(Callback):
     """A backward. arguments: dys, then saved values if the forward is a part of the program.
 
-    number: of the ctx in contexts, or None with `ctx` of the trace. wanted: per argument of
-    forward (shape, dtype, device), or None; targets: those that gradients are written of.
+    number: of the ctx in contexts; None if the forward was traced, and `ctx` is its ctx. wanted:
+    (shape, dtype, device) or None per argument of forward; targets: arguments with a gradient.
     """
 
     def __init__(self, plan, arguments, dys, targets, contexts):
@@ -251,7 +251,7 @@ def _raise_modified(cls, k, array):
 
 
 class Mark:
-    """How far a trace was, to go back there. None of the rest may have changed meanwhile."""
+    """A position in a trace to return to, unless anything but instructions was added since."""
 
     def __init__(self, trace):
         self.trace = trace
@@ -264,7 +264,7 @@ class Mark:
         return versions, len(trace.grads), len(trace.changed), len(trace.actions)
 
     def go_back(self, error):
-        """Forgets what was written down since, if it was given up by this refusal alone."""
+        """Drops what was recorded since, if this refusal alone ended it. Returns whether it did."""
         trace = self.trace
         is_refusal = isinstance(error, TraceError) and trace.failure is error
         if not is_refusal or isinstance(error, OtherDevice) or self.rest != self._rest():
@@ -275,7 +275,7 @@ class Mark:
 
 
 def forward(trace, cls, ctx, args):
-    """What cls.forward returns: traced, or as a callback of a Trace."""
+    """What cls.forward returns: its operations are traced, or it becomes a callback."""
     mark = Mark(trace)
     try:
         return cls.forward(ctx, *args)
@@ -309,7 +309,7 @@ def _noted(trace, cls, args):
 
 
 def backward(trace, plan, dys, saved):
-    """The gradients of a Function's backward: traced, or as a callback."""
+    """The gradients of a Function's backward, which is traced or becomes a callback."""
     ctx = plan.ctx
     if not hasattr(ctx, "callback"):
         mark = Mark(trace)

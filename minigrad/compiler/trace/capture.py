@@ -1,4 +1,4 @@
-"""A function run once under the trace: its Recording, what it returns, what it leaves behind."""
+"""Runs a function once under the trace: its Recording, its results and its side effects."""
 
 import gc
 from dataclasses import dataclass, field
@@ -22,10 +22,10 @@ class GradEffect:
     """What a step does to the `.grad` of one leaf.
 
     leaf: the Variable, or None if it is the argument number `argument`. before: its `.grad` when
-    the step was traced. is_read: whether the program touches the memory of `before`, so that
-    `.grad` has to be that very object again. after: None for no gradient, or an Output: kind
-    'captured' with `before` itself for one that was only written in place. is_set: the step sets it
-    before it looks, so that nothing depends on what was there; `before` is None then.
+    the step was traced. is_read: whether the program touches the memory of `before`, so that each
+    call needs that very object in `.grad`. after: None for no gradient, or a StepOutput: 'captured'
+    with `before` itself if it was only written in place. is_set: the step sets `.grad` before it
+    reads it, so that nothing depends on the old one; `before` is None then.
     """
 
     leaf: Variable | None
@@ -53,16 +53,17 @@ class Capture:
     """A traced call of a function.
 
     recording: the instructions, and Refs of the results.
-    structure: what the function returned, with an Output for each Variable.
-    grads: a GradEffect for each leaf whose `.grad` the step looked at or set.
-    variables: those among the arguments, in order; values: the argument's Value of each.
+    structure: what the function returned, with a StepOutput for each Variable.
+    grads: a GradEffect for each leaf whose `.grad` the step read or set.
+    variables: the Variables among the arguments, in order; values: the Value of each.
     written: {captured or argument Value: how many versions one call counts}.
     actions: [(function, 'before' or 'after')]: work of the host around each run.
-    idle: [(Value, offset, size)] of flat gradient buffers that nobody may read after the step.
-    random_count: by how much the default generator's counter moves.
+    idle: [(Value, offset, size)]: parts of flat gradient buffers that nobody reads afterwards.
+    random_count: how far the default generator's counter advances.
+    made: [(weak reference to an Array that the trace made, its Value)].
     device: the name of the device that it was traced for.
-    link: what makes its results a part of the graph, or None; see `pullback`.
-    cells: {(Row, dtype)} of the numbers that it reads; see `numbers`.
+    link: the plan of the node that its results get, or None; see `pullback`.
+    cells: {(NumberRow, dtype)} of the numbers that it reads; see `numbers`.
     contexts: of custom Functions that the program calls, or None; see `callbacks`.
     flags: {number of a Variable among the arguments: the requires_grad that the step sets}.
     """
@@ -84,39 +85,39 @@ class Capture:
     flags: dict = field(default_factory=dict)
 
     def kept(self):
-        """[(weak reference to an Array, its Value)] of what lives on although the trace is over.
+        """[(weak reference to an Array, its Value)] of Arrays that outlive the trace.
 
-        Values that the step returned are no exception: one that is also kept has escaped.
+        A value that the step returns counts, too, if the step also keeps it.
         """
         return [pair for pair in self.made if pair[0]() is not None] if _alive(self.made) else []
 
     def escaped(self):
-        """The TraceError of values that live on although the trace is over, or None."""
+        """The TraceError of values that outlive the trace, or None."""
         kept = self.kept()
         return escaped_error([value for _, value in kept]) if kept else None
 
 
 def _alive(found):
-    """The second of each pair whose weak reference is alive, circles of garbage aside."""
+    """The second of each pair whose weak reference is alive after garbage collection."""
     if any(reference() is not None for reference, _ in found):
-        gc.collect()  # what only a circle holds is not kept
+        gc.collect()  # what only a cycle holds is not kept
     return [value for reference, value in found if reference() is not None]
 
 
 def capture(function, args=(), kwargs=None, donated=(), device="cpu", numbers=None, notes=None):
     """Runs function(*args, **kwargs) without computing and returns what it would do: a Capture.
 
-    All that the call changes on the way is put back: `.grad`, versions, the generator. Memory is
-    not touched at all; only an optimizer's state that is missing is made.
+    What the call changes is put back: `.grad`, versions, the generator. No memory is touched; only
+    missing state of an optimizer is made.
 
     Args:
         donated: the Variables among the arguments whose memory the step may take over.
         device: the name of the device that the program will run on.
-        numbers: the `Numbers` among the arguments.
+        numbers: the `RunNumbers` of the trace.
         notes: see `trace.Trace`.
 
     Raises:
-        TraceError: the function does what no program can do.
+        TraceError: the function does something that no program can do.
     """
     kwargs = kwargs or {}
     variables = variables_of(args, kwargs)
@@ -128,14 +129,14 @@ def capture(function, args=(), kwargs=None, donated=(), device="cpu", numbers=No
             raise trace.failure from error
         raise
     finally:
-        trace.failure = None  # it knows this frame, and so the trace: a cycle
+        trace.failure = None  # it holds this frame, and so the trace: a cycle
     found.recording.donated = frozenset(trace.value_of(v.array.storage) for v in donated)
     flagged = [variables[k] for k in found.flags]
     changed = [(r, error) for r, *_, error in trace.changed if all(r() is not v for v in flagged)]
     changed = _alive(changed)
     if changed:
         trace.changed = []
-        raise changed.pop(0)  # nothing that this frame knows knows it: it would be a cycle
+        raise changed.pop(0)  # nothing that this frame holds may hold the error: a cycle
     return found
 
 
@@ -183,17 +184,17 @@ def _run(trace, function, args, kwargs, variables):
 class _Results:
     """Numbers the results of a step; each is a whole, contiguous Value of its own.
 
-    roots: {number: Variable} of those that carry a graph.
+    roots: {number: Variable} of the results that carry a graph.
     """
 
     def __init__(self, trace, variables):
         self.trace = trace
         self.argument_of = {id(v): k for k, v in reversed(list(enumerate(variables)))}
         self.refs, self.index_of, self.held, self.roots = [], {}, [], {}
-        self.shown = set()  # captured Values that the caller gets to see
+        self.shown = set()  # captured Values that the step returns
 
     def output(self, variable, is_gradient=False):
-        """The Output of a Variable that the step returns or leaves as a gradient."""
+        """The StepOutput of a Variable that the step returns or leaves as a gradient."""
         k = self.argument_of.get(id(variable))
         if k is not None:
             return StepOutput("argument", k)
@@ -209,7 +210,7 @@ class _Results:
             found = self.index_of[key] = len(self.refs)
             if is_linked:
                 self.roots[found] = variable
-            self.held.append(array)  # an id must stay its own
+            self.held.append(array)  # no other object may get its id
             self.refs.append(self._whole(array))
         is_number = getattr(variable, "is_number", False)
         is_inferred = type(variable) is InferenceVariable
@@ -223,7 +224,7 @@ class _Results:
         return self.trace.ref(self.trace.convert(array, array.dtype))
 
     def grad_effects(self):
-        """A GradEffect for each leaf that lives on and was looked at or written."""
+        """A GradEffect for each leaf that outlives the step and whose `.grad` was read or set."""
         effects = []
         for reference, before, is_set in list(self.trace.grads.values()):
             leaf = reference()
@@ -238,12 +239,12 @@ class _Results:
 
 
 def _without_graph(variable):
-    """The Variable, or one over the same Array if this one is the output of an op."""
+    """The Variable itself, or, if it is the output of an op, a new one over its Array."""
     return variable if variable.node is None else Variable(variable.array)
 
 
 def _flags(trace, variables):
-    """The requires_grad of arguments that the step has set, of leaves."""
+    """{number of an argument: its requires_grad} for leaves whose flag the step has set."""
     found = {}
     for reference, node, before, _ in trace.changed:
         for k, v in enumerate(variables):
@@ -253,7 +254,7 @@ def _flags(trace, variables):
 
 
 def _placed(trace):
-    """The host's actions, each before the program or after it."""
+    """The actions of the host, each placed before or after the program."""
     placed = []
     for action, arrays, position, place in trace.actions:
         values = {trace.value_of(array.storage) for array in arrays}
@@ -272,9 +273,9 @@ def _placed(trace):
 
 
 def _idle(trace, grads, variables, shown):
-    """Slices of flat gradient buffers whose parameters have no gradient before and after.
+    """Slices of flat gradient buffers whose parameters have no gradient before or after.
 
-    shown: Values that the step returns, parts of which are looked at then.
+    shown: Values that the step returns, whose slices the caller can read.
     """
     found = []
     for effect in grads:

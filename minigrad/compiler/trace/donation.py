@@ -1,9 +1,9 @@
 """Donated arguments: their memory goes to the step, and every later use of them raises.
 
-A Storage whose memory is gone changes its class to `Donated`, so that views, detached Variables
-and values saved for backward, which all ask the Storage for its Buffer, raise as well. A
-copy-on-write clone is another Storage over the same Buffer and stays valid: a Buffer that others
-own or look at is copied before it is handed over.
+A Storage that has lost its memory changes its class to `Donated`. Views, detached Variables and
+values saved for backward ask the Storage for its Buffer, and so raise as well. A copy-on-write
+clone is another Storage over the same Buffer and stays valid: a Buffer that others own or look at
+is copied before it is handed over.
 """
 
 from collections.abc import Iterable
@@ -20,13 +20,13 @@ _buffer = Array.__dict__["buffer"]
 
 
 class Donated(Array):
-    """A Storage without memory. `written_at`: (who took it, the user's place, what it keeps)."""
+    """A Storage without memory. `written_at`: (the step that took it, the line, what it keeps)."""
 
     __slots__ = ()
 
     @uninterrupted
     def __del__(self):
-        pass  # the bytes belong to somebody else
+        pass  # the bytes have another owner
 
     @property
     def buffer(self):
@@ -58,9 +58,9 @@ def can_be_taken(buffer):
 
 @uninterrupted
 def spend(storage, taker, place, owner=None):
-    """Takes a Storage's memory away; it is let go unless it has a new owner, an Array.
+    """Takes a Storage's memory away and releases it, unless `owner`, an Array, takes it over.
 
-    What NumPy looks at stays as long as NumPy does, which holds the Storage.
+    Memory that NumPy looks at stays as long as NumPy holds the Storage.
     """
     buffer = storage.buffer
     if owner is None and buffer.pins:
@@ -78,7 +78,7 @@ def spend(storage, taker, place, owner=None):
 
 @uninterrupted
 def moved(storage, taker, place):
-    """A new Storage over the memory of one that was donated, which is spent."""
+    """A new Storage over the memory of a donated one, which is spent."""
     new = fresh(storage.buffer, storage.shape, storage.dtype, storage.size)
     new.is_flat = storage.is_flat
     spend(storage, taker, place, new)
@@ -86,7 +86,7 @@ def moved(storage, taker, place):
 
 
 def _like(storage, buffer, shape):
-    """An Array over a Buffer, of the elements of a Storage."""
+    """An Array over a Buffer with as many elements, and the dtype, of a Storage."""
     new = fresh(buffer, shape, storage.dtype, storage.size)
     new.is_flat = storage.is_flat or storage.device == "cpu"
     return new
@@ -94,7 +94,7 @@ def _like(storage, buffer, shape):
 
 @uninterrupted
 def claimed(storage, copy_buffer, copies, index):
-    """None if the step may write over a Storage's memory, else an Array over a copy of it.
+    """None if the step may overwrite a Storage's memory, else an Array over a copy of it.
 
     copies: {index of the argument Value: how often it had to be copied}.
     """
@@ -107,7 +107,7 @@ def claimed(storage, copy_buffer, copies, index):
 
 @uninterrupted
 def taken(storage, copy, shape, taker, place):
-    """The Array of a result that was written over donated memory, or over its `copy`."""
+    """The Array of a result that was written to donated memory, or to its `copy`."""
     if copy is None:
         copy = _like(storage, storage.buffer, shape)
         spend(storage, taker, place, copy)
@@ -151,7 +151,7 @@ def check_member(member, described):
 
 
 def members_of(described, donate, names):
-    """The Members that `donate` names: positions and names of arguments, with all they hold."""
+    """The Members in the arguments that `donate` names by position or name."""
     found = []
     for which in donate:
         if isinstance(which, int):
@@ -183,7 +183,7 @@ def _is_below(where, prefix):
 
 
 def replaced(tree, function):
-    """A tree of results with function(variable) for its Variables, each once."""
+    """A tree of results with function(variable) in the place of each Variable."""
     if isinstance(tree, Variable):
         return function(tree)
     if isinstance(tree, dict):
@@ -200,7 +200,7 @@ def replaced(tree, function):
 
 
 def after_eager(result, storages, taker, place):
-    """What a step that ran eagerly returns, its donated Storages spent.
+    """The result of a step that ran eagerly; its donated Storages are spent.
 
     A result that shows donated memory (x.add_(y); return x) gets it.
     """
@@ -229,8 +229,8 @@ def unused_error(unused, results, why=""):
     """The error of donations that no result can use.
 
     Args:
-        unused: Members. results: Refs of what the step returns. why: the planner's reason why a
-            result of the size and dtype of the first could not take it, if there is such a one.
+        unused: Members. results: Refs of what the step returns. why: the planner's reason why no
+            result of the first one's size and dtype could take its memory, if there is one.
     """
     made = ", ".join(f"{r.dtype}{list(r.shape)}" for r in results) or "none"
     first = unused[0]

@@ -1,4 +1,4 @@
-"""What can be compiled, what its arguments are called, and which options `mg.compile` takes."""
+"""Checks of what `mg.compile` is given: the function and the options."""
 
 import inspect
 import weakref
@@ -9,12 +9,12 @@ from minigrad.hints import refuse_unknown_arguments
 
 
 def refuse_options(given):
-    """Raises if `mg.compile` is given a keyword that it does not have."""
+    """Raises if `mg.compile` is given an unknown keyword."""
     refuse_unknown_arguments("compile", ("f", "donate", "strict"), given, "compile")
 
 
 def check_function(function):
-    """Raises if something is no function that runs to its end when it is called."""
+    """Raises unless the argument is a function that runs to its end in one call."""
     if isinstance(function, (classmethod, staticmethod)):
         kind = type(function).__name__
         raise ArgumentTypeError(
@@ -56,6 +56,6 @@ def signature_of(function):
 
 
 def weakly(method):
-    """A bound method that does not keep its object alive: for what the object itself holds."""
+    """A bound method that does not keep its object alive, for the object itself to hold."""
     found: Any = weakref.WeakMethod(method)
     return lambda *arguments: found()(*arguments)

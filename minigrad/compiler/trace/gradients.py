@@ -1,21 +1,21 @@
-"""Gradients that a step finds in `.grad`: which may be other objects at the next call.
+"""Gradients that a step finds in `.grad`: which of them can be other objects at the next call.
 
-A gradient that the step replaces, or that it adds to, is found through its leaf at each call. One
-that is a slice of a flat buffer stays the same object, and is guarded as such. So no trace keeps
-the gradients of the call that was traced.
+Each call finds a gradient that the step replaces or adds to through its leaf. A slice of a flat
+buffer stays the same object, and a guard checks that. So no trace keeps the gradients of the call
+that was traced.
 """
 
 from minigrad.array.array import Array
 from minigrad.compiler.trace.structure import outputs_of
 from minigrad.tape.variable import Variable
 
-PRESENT = object()  # in the place of a gradient that need not be known, only be there
+PRESENT = object()  # stands for any gradient: it must exist, but may be another object
 
 
 def settle(found):
-    """Puts PRESENT into a Capture for gradients that may change; {Value: number of its GradEffect}.
+    """Replaces gradients of a Capture that may change by PRESENT.
 
-    The Values are those whose memory is found through a leaf.
+    Returns {Value whose memory is found through a leaf: number of its GradEffect}.
     """
     returned = [o.variable for o in outputs_of(found.structure) if o.kind == "captured"]
     captured = {id(v.storage): v for v in found.recording.values("captured")}
@@ -37,12 +37,12 @@ def settle(found):
 
 
 def is_whole(array):
-    """Whether an Array is a Storage that nobody else writes."""
+    """Whether an Array is itself a Storage, and flat if it is on the CPU."""
     return type(array) is Array and (array.is_flat or array.device != "cpu")
 
 
 def same_variable(old, new):
-    """Whether two captured Variables, or PRESENT, show the same."""
+    """Whether two captured Variables show the same memory; PRESENT equals only itself."""
     if not isinstance(old, Variable) or not isinstance(new, Variable):
         return old is new
     a, b = old.array, new.array

@@ -1,13 +1,13 @@
-"""What must be as it was for a trace to hold: the arguments of a call, described and checked.
+"""The guards of a trace: the arguments of a call, described and checked.
 
-A `Description` walks the arguments once. It gives a key to compare, the checks as lines of Python
+A `Description` walks the arguments once. It makes a key to compare, the checks as lines of Python
 for the specialised wrapper (see `wrapper`), and facts in words for the warning about retracing.
 
 - Tuples, lists and dicts: by type, length and keys.
 - Variables: by shape, strides, dtype, device, requires_grad, and which of them share memory.
-- Numbers, strings, None, enums, dtypes, slices, ranges, sets of those: by value.
+- Numbers, strings, None, enums, dtypes, slices, ranges and sets of such values: by value.
 - Everything else (Modules, Parameters, optimizers, functions): by identity.
-- NumPy arrays and iterators are refused: their contents would be frozen, or used up.
+- NumPy arrays and iterators are refused: a trace would freeze the first, use up the second.
 """
 
 import weakref
@@ -25,16 +25,16 @@ from minigrad.errors import TraceError
 from minigrad.ops.operands import InferenceVariable
 from minigrad.tape.variable import Variable
 
-SINGLE = (bool, type(None), type(Ellipsis), DType, Enum)  # values that are the same object
+SINGLE = (bool, type(None), type(Ellipsis), DType, Enum)  # equal values are one object
 EQUAL = (int, str, bytes, range, np.dtype)
 OTHER = (float, complex, slice, frozenset, set)
-NUMBERS = (int, float, np.float32, np.float64, np.int32, np.int64)  # that may be read at each run
-SEEN = (*NUMBERS, bool)  # of what a function finds outside
+NUMBERS = (int, float, np.float32, np.float64, np.int32, np.int64)  # a run may read them
+SEEN = (*NUMBERS, bool)  # what is guarded when a function finds it outside
 DEEPEST = 50  # levels of nested arguments
 
 
 class Identity:
-    """An object known again by identity, held weakly. where: which argument it is."""
+    """An object that is compared by identity and held weakly. where: which argument it is."""
 
     __slots__ = ("number", "reference", "where")
 
@@ -50,7 +50,7 @@ class Identity:
 
 
 def value_key(x):
-    """What makes a plain value equal: -0.0 is not 0.0, 1 is not 1.0, NaN is NaN."""
+    """A key that is equal for equal plain values: -0.0 is not 0.0, 1 is not 1.0, NaN is NaN."""
     if isinstance(x, float):
         return type(x), x.hex()
     if isinstance(x, complex):
@@ -65,14 +65,14 @@ def value_key(x):
 
 
 def is_plain(x):
-    """Whether a value is compared by what it is."""
+    """Whether a value is compared by value."""
     if isinstance(x, (set, frozenset)):
         return all(map(is_plain, x))
     return type(x) in (*SINGLE, *EQUAL, *OTHER) or isinstance(x, (np.generic, np.dtype, Enum))
 
 
 class Member:
-    """A Variable among the arguments. where: in words; names: of it, its Array and Storage."""
+    """A Variable among the arguments. where: in words; name: the wrapper's local name."""
 
     def __init__(self, variable, where, number, name):
         self.variable, self.where, self.number, self.name = variable, where, number, name
@@ -87,11 +87,11 @@ class Member:
 class Description:
     """The arguments of one call.
 
-    key: hashable. members: the Variables, in order. lines: checks that leave by `return MISS`, over
-    `args` and `kwargs`, with the names in `scope`; each member's Variable is then v0, v1, ..., its
-    Array x0, x1, ... facts: {(where, what): value}. identities: of the objects. numbers: {where:
-    value}; moving: {where: local name} of those that are not compared; outside: {where: Outside} of
-    the same beside the arguments; see `numbers`.
+    key: hashable. members: a Member per Variable, in order. lines: checks of `args` and `kwargs`
+    that leave by `return MISS` and use the names in `scope`; they call the Variable of each member
+    v0, v1, ... and its Array x0, x1, ... facts: {(where, what): value}. identities: of the objects.
+    numbers: {where: value}; moving: {where: local name} of numbers that are not compared; outside:
+    {where: OutsideValue} of such numbers beside the arguments; see `numbers`.
     """
 
     def __init__(self, args, kwargs, names=(), is_open=False, moving=(), outside=()):
@@ -264,7 +264,7 @@ class Description:
         if is_donated(x.array):
             raise donated_error(x.array.storage)
         self.members.append(Member(x, where, k, name))
-        if self.members[k].is_fixed:  # a Parameter, or a class of the person's own
+        if self.members[k].is_fixed:  # a Parameter, or another subclass
             self._object(x, name, where)
             self.lines.append(f"v{k} = {name}; x{k} = v{k}.array")
             self.parts.append(x._requires_grad)
@@ -290,7 +290,7 @@ class Description:
         )
 
     def _sharing(self):
-        """Which members show one Storage, and how far apart: groups, a list of lists."""
+        """Groups the members by Storage; checks the distances between those of one group."""
         found = {}
         for member in self.members:
             found.setdefault(id(member.array.storage), []).append(member)

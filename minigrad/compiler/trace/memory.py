@@ -1,7 +1,7 @@
-"""The memory that a step touches and makes, while it is written down.
+"""The memory of a step while it is traced: what it reads, writes and makes.
 
 Arrays made by the step have no memory: a `TraceBuffer` names the Value that they stand for. All
-other arrays are the step's arguments or were captured; they are known by their Storage.
+other arrays are arguments of the step or captured; they are identified by their Storage.
 """
 
 import weakref
@@ -40,10 +40,10 @@ HOST = "cpu"
 
 
 class Copy:
-    """An Array in the place of a view: of x[i] with an i that only a run knows.
+    """An Array in the place of a view x[i] whose i is known only when the program runs.
 
-    Eager execution gives a view there. The copy may be used as long as nobody can tell: until x is
-    written; and it may be changed if it is then put back, as x[i] += 1 does.
+    Eager execution returns a view there. The copy may be used while it cannot be told from a view:
+    until x is written. It may be changed if it is then put back, as x[i] += 1 does.
     """
 
     def __init__(self, storage, base):
@@ -51,30 +51,30 @@ class Copy:
         self.version, self.is_changed = base.version, False
 
     def is_stale(self):
-        """Whether what it was picked from has been written since."""
+        """Whether its base has been written since it was copied."""
         base = self.base()
         return base is not None and base.version != self.version
 
 
 class TracedMemory(Device):
-    """A device without memory: the Values of a step, and the instructions over them.
+    """A device without memory: the Values of a step, and the instructions on them.
 
     Args:
         arguments: Arrays that are passed in; those of one Storage are one Value.
         device: the name of the device that the program will run on.
-        numbers: those among the arguments that each run reads; see `numbers`.
+        numbers: the `RunNumbers` of the trace, or None.
     """
 
     numbers: Any
 
     def __init__(self, arguments=(), device="cpu", numbers=None):
-        self.numbers = numbers  # Numbers
+        self.numbers = numbers
         self.name, self.nowhere = device, nowhere(device)
         self.real = backend.device_named(device)
         self.instructions = []
         self.arguments = []  # Values
         self.known = {}  # id of a Storage with memory -> its Value
-        self.held = []  # those Storages, and Modules made by the step: an id must stay theirs
+        self.held = []  # those Storages, and the step's own Modules, so that no id is used again
         self.adopted = set()  # ids of Storages over NumPy's memory
         self.made = []  # (weak reference to an Array without memory, its Value)
         self.written = {}  # Value -> (Storage, version, written_at) as they were before
@@ -90,7 +90,7 @@ class TracedMemory(Device):
     # -- errors --------------------------------------------------------------------------------
 
     def failed_by(self, error):
-        """Remembers an error, so that nobody can swallow it, and gives it back."""
+        """Remembers an error, so that no `except` can swallow it, and returns it."""
         self.failure = self.failure or error
         return error
 
@@ -99,7 +99,7 @@ class TracedMemory(Device):
         raise self.failed_by(TraceError(wanted, got, fix))
 
     def read(self, array):
-        """Raises: the elements of an Array were asked for."""
+        """Raises: the step needs the elements of an Array."""
         value = getattr(array.buffer, "value", None)
         raise self.failed_by(refusals.read_error(array, value, state.running))
 
@@ -111,14 +111,14 @@ class TracedMemory(Device):
         return copy if copy is not None and copy.storage() is storage else None
 
     def check_copies(self, base=None):
-        """Raises if the copy of a view (of `base`, or of any Storage) was changed, but not it."""
+        """Raises if a copy of a view was changed, but not its base. base: None for any."""
         for copy in self.standing.values():
             if copy.is_changed and (base is None or copy.base() is base):
                 self.refuse(*refusals.CHANGED_COPY)
 
     @block
     def paused(self):
-        """The block in which this thread computes for real."""
+        """A block in which this thread computes instead of recording."""
         seams.effects = Effects()
         watch(-1)
         try:
@@ -131,23 +131,23 @@ class TracedMemory(Device):
     # -- instructions --------------------------------------------------------------------------
 
     def record(self, op, inputs, outputs, **attributes):
-        """Appends an instruction over Arrays and numbers; nothing, if it writes no element."""
+        """Appends an instruction on Arrays and numbers, unless it writes no element."""
         if any(out.size for out in outputs):
             self.append(op, inputs, outputs, attributes)
 
     def append(self, op, inputs, outputs, attributes):
         """Appends an instruction."""
         name, place = state.running
-        if self.numbers is not None and self.numbers.kinds:  # there are some
+        if self.numbers is not None and self.numbers.kinds:
             attributes = {key: without_numbers(value) for key, value in attributes.items()}
             inputs = self._with_numbers(inputs, outputs, attributes)
         refs = tuple(map(self.ref, inputs)), tuple(map(self.ref, outputs))
         self.instructions.append(Instruction(op, *refs, attributes, name, place or user_place()))
 
     def _with_numbers(self, inputs, outputs, attributes):
-        """The inputs with memory that each run writes in the place of Numbers.
+        """The inputs, with memory that each run writes in the place of Numbers.
 
-        Such a number is of the type in which the kernel computes, as a number in its text is.
+        Its dtype is the one in which the kernel computes, as for a literal in the kernel's text.
         """
         if not any(type(x) is Number for x in inputs):
             return inputs
@@ -157,7 +157,7 @@ class TracedMemory(Device):
         for x in inputs:
             if type(x) is not Number:
                 found.append(x)
-            elif "program" not in attributes or is_narrow:  # which checks what it stores
+            elif "program" not in attributes or is_narrow:  # such a kernel checks what it stores
                 found.append(without_numbers(x))
             else:
                 array = self.numbers.array(x, real)
@@ -167,10 +167,10 @@ class TracedMemory(Device):
         return found
 
     def stop(self, op, x, outputs, **attributes):
-        """Appends what can end the step, with the error that is then raised."""
+        """Appends a check that can end the step, with the error that it then raises."""
         name, place = state.running
         place = place or user_place()
-        known = dict(attributes)  # not the dict that the function itself is in: a cycle
+        known = dict(attributes)  # a copy: the lambda in the dict itself would make a cycle
         attributes["error"] = lambda: refusals.stop_error(op, name, known, line_of(place))
         self.append(op, (x,), outputs, attributes)
 
@@ -183,7 +183,7 @@ class TracedMemory(Device):
         return value
 
     def value_of(self, storage):
-        """The Value that a Storage is; one that is met for the first time is captured."""
+        """The Value of a Storage; a Storage that is new to the trace is captured."""
         if self.standing:
             copy = self._copy(storage)
             if copy is not None and copy.is_stale():
@@ -197,25 +197,25 @@ class TracedMemory(Device):
         return self.known.get(id(storage)) or self._met(storage)
 
     def _met(self, storage):
-        """The Value of memory from outside; numbers of the host may serve a program elsewhere."""
+        """Captures memory from outside; a program on another device may read the CPU's."""
         where = storage.buffer.pool.device
         if where not in (self.name, HOST):
             raise self.failed_by(refusals.OtherDevice(where, self.name))
         return self._know(CAPTURED, storage)
 
     def made_on(self, device):
-        """Raises: the step makes an array on another device than the program's."""
+        """Raises: the step makes an array on a device that is not the program's."""
         raise self.failed_by(refusals.OtherDevice(device, self.name))
 
     def ref(self, x):
-        """The Ref that an Array is now; a number as Python's own."""
+        """The Ref of an Array; any other operand as a Python number."""
         if isinstance(x, Array):
             layout = without_numbers((x.shape, x.strides, x.offset))
             return Ref(self.value_of(x.storage), *layout)
         return x.item() if isinstance(x, np.generic) else x
 
     def nonzero(self, x):
-        """The places of the elements that are not 0, of data that is the program's own."""
+        """The indices of the nonzero elements of a constant; refuses other values."""
         value = self.value_of(x.storage)
         if value.kind != CONSTANT:
             self.refuse(*refusals.MASK)
@@ -224,7 +224,7 @@ class TracedMemory(Device):
         return self.from_numpy(places, int64)
 
     def call(self, array, name):
-        """Gives captured memory a name for people, unless it has one."""
+        """Names captured memory for messages, unless it has a name."""
         value = self.value_of(array.storage)
         value.name = value.name or name
 
@@ -235,7 +235,7 @@ class TracedMemory(Device):
         shape = without_numbers(shape)
         value = self._temporary(dtype, size_of(shape))
         array = Array(TraceBuffer(value, self), shape, dtype)
-        array.is_flat = False  # the short ways of ops compute at once
+        array.is_flat = False  # keeps ops off their fast paths, which compute at once
         self.made.append((weakref.ref(array), value))
         return array
 
@@ -244,11 +244,11 @@ class TracedMemory(Device):
         return Value(TEMPORARY, dtype, size, name=name, place=place or user_place())
 
     def copy_buffer(self, old):
-        """No Buffer is un-shared while tracing: the runtime does so before each run."""
+        """Never called: tracing un-shares no Buffer, as each run does that before it starts."""
         raise AssertionError("a trace un-shares no Buffer")
 
     def prepare_write(self, array, place=None):
-        """Before an in-place write: counts it, for this trace; a constant becomes a copy."""
+        """Counts an in-place write during this trace; a constant is copied first."""
         storage = array.storage
         value = self.value_of(storage)
         if value.kind == CONSTANT:
@@ -284,7 +284,7 @@ class TracedMemory(Device):
         return array
 
     def adopt(self, data, dtype):
-        """An Array over the memory of an ndarray; the program reads a copy of it."""
+        """An Array over the memory of an ndarray; the program reads a copy, as a constant."""
         with self.paused():
             array = self.real.adopt(data, dtype)
             own = self.real.share(array)

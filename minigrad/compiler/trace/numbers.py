@@ -1,12 +1,12 @@
-"""Python's numbers that change from call to call: read at each run, as a Variable would be.
+"""Python numbers that change from call to call: each run reads them, as it would a Variable.
 
-A number among the arguments is at first compared by value, as everything that decides what a step
-does. Where a second value comes, a learning rate or a temperature, the step is traced with a
-`Number` in its place, which computes as the number would and writes down how. Each call of the
-program then computes the same in Python, and writes what formulas read into memory of one element.
+Initially, a number among the arguments is guarded by value. When it comes with a second value, as a
+learning rate or a temperature does, the step is traced with a `Number` in its place, which computes
+like the number and records how. Each call of the program then computes the same in Python, and
+writes what formulas read into memory of one element.
 
-What Python decides by a number (`if t < 100`, a size, an index, `math.exp(t)`) is compared at each
-call, as the outcome that it had: another outcome is another program.
+What Python decides by a number (`if t < 100`, a size, an index, `math.exp(t)`) is guarded by its
+outcome: another outcome needs another program.
 """
 
 import ctypes
@@ -33,20 +33,20 @@ SIGNS = {
     operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=",
     operator.eq: "==", operator.ne: "!=",
 }  # fmt: skip
-SHOWN = {"dtype", "ndim", "shape", "size", "itemsize", "strides"}  # the same for each value
+SHOWN = {"dtype", "ndim", "shape", "size", "itemsize", "strides"}  # equal for all values of a type
 
 
 def is_number(x):
-    """Whether a value is of a kind that can be read at each run: int64 holds it, or a float."""
+    """Whether a run can read a value from memory: a float, or an int that fits into int64."""
     if not isinstance(x, KINDS) or isinstance(x, (bool, RunTimeNumber)):
         return False
     return not isinstance(x, (int, np.integer)) or -(2**63) <= x < 2**63
 
 
 class NumberRow:
-    """How a number is computed: a function of Rows and constants, or, without one, an argument.
+    """How a number is computed: a function of NumberRows and constants. None: it is an argument.
 
-    The Rows of one compiled function are there once each, so that their memory stays the same.
+    A compiled function makes each NumberRow once, so that its memory stays the same.
     """
 
     __slots__ = ("arguments", "cells", "function", "where")
@@ -56,16 +56,16 @@ class NumberRow:
         self.cells = {}
 
     def cell(self, dtype):
-        """The Array () of a dtype that the program reads, and what writes it."""
+        """The Array () of a dtype that the program reads, and the ctypes cell that writes it."""
         found = self.cells.get(dtype)
         if found is None:
-            # each call writes it, as NumPy may write what it shares: what a graph keeps is a copy
+            # adopted memory counts as NumPy's, which may be written at any time: graphs keep copies
             array = cpu.adopt(np.zeros((), dtype.numpy), dtype)
             found = self.cells[dtype] = array, CELLS[dtype].from_address(array.address)
         return found
 
     def name(self):
-        """For people: the name of the argument, or of those that it is computed from."""
+        """In words: the arguments that it is computed from."""
         return ", ".join(sorted(leaf.where for leaf in self.leaves()))
 
     def leaves(self):
@@ -77,9 +77,9 @@ class NumberRow:
 
 
 class NumberPlaces:
-    """The numbers that a compiled function is given: which of them have changed.
+    """Which of the numbers that a compiled function gets have changed between calls.
 
-    moving: where those are that have; fixed: where a trace has failed with one.
+    moving: the places of those; fixed: places where tracing with a Number has failed.
     """
 
     def __init__(self):
@@ -87,7 +87,7 @@ class NumberPlaces:
         self._last, self._rows = {}, {}
 
     def learn(self, numbers):
-        """Notes what came, {where: value}; whether something moves that did not."""
+        """Notes the numbers of a call, {where: value}; returns whether another one moves now."""
         before = len(self.moving)
         for where, value in numbers.items():
             key = value_key(value)
@@ -96,11 +96,11 @@ class NumberPlaces:
         return len(self.moving) > before
 
     def wanted(self):
-        """Where numbers are to be read at each run."""
+        """The places of the numbers that each run has to read."""
         return self.moving - self.fixed
 
     def row(self, function, arguments, where=""):
-        """The Row of a computation."""
+        """The NumberRow of a computation."""
         parts = tuple(x if type(x) is NumberRow else value_key(x) for x in arguments)
         key = function, parts, where
         found = self._rows.get(key)
@@ -112,8 +112,8 @@ class NumberPlaces:
 class RunNumbers:
     """The numbers of one trace.
 
-    cells: {(Row, dtype)} that the program reads; guards: {Row: the value that it had}; kinds: {Row:
-    the type that it had}.
+    cells: {(NumberRow, dtype)} that the program reads; guards: {NumberRow: its value while tracing,
+    to compare}; kinds: {NumberRow: its type while tracing}.
     """
 
     def __init__(self, places):
@@ -126,11 +126,11 @@ class RunNumbers:
         return self._made(self.places.row(None, (type(value),), where), value)
 
     def computed(self, function, arguments):
-        """function(*arguments), some of them Numbers: a Number, or a value that is guarded."""
+        """function(*arguments) with Numbers among them: a Number, or a plain value with a guard."""
         plain = [x._value if type(x) is Number else x for x in arguments]
         value = function(*plain)
         if not all(type(x) is Number or is_plain(x) for x in arguments):
-            for x in arguments:  # with an ndarray, for one
+            for x in arguments:  # an ndarray is among them, say
                 if type(x) is Number:
                     self.fixed(x)
             return value
@@ -151,7 +151,7 @@ class RunNumbers:
         return number
 
     def decided(self, function, arguments):
-        """function(*arguments), plain values but for Numbers; compared at each call from now on."""
+        """function(*arguments) as a plain value, with a guard; arguments: plain values, Numbers."""
         row = self.places.row(
             function, tuple(x._row if type(x) is Number else x for x in arguments)
         )
@@ -160,22 +160,22 @@ class RunNumbers:
         return value
 
     def fixed(self, number):
-        """The value of a Number, which is compared at each call from now on."""
+        """The value of a Number, with a guard."""
         self.guards[number._row] = number._value
         return number._value
 
     def array(self, number, real):
-        """The Array () that a program reads for a Number. real: the dtype in which it computes."""
+        """The Array () that a program reads for a Number. real: the dtype for floats."""
         dtype = real if isinstance(number._value, (float, np.floating)) else int64
         self.cells[number._row, dtype] = None
         return number._row.cell(dtype)[0]
 
     def deciding(self):
-        """The arguments by whose values something was decided."""
+        """The arguments whose values have decided something."""
         return {leaf for row in self.guards for leaf in row.leaves()}
 
     def let_go(self):
-        """Raises if a Number outlives its trace, where later calls would not renew it."""
+        """Raises if a Number outlives its trace: later calls would not renew it."""
         alive = [r for r in self._alive if r() is not None]
         if alive:
             gc.collect()
@@ -189,16 +189,16 @@ class RunNumbers:
                     )
 
     def key(self):
-        """What must be equal for the trace to hold, beside the description of the arguments."""
+        """The guards as a part of the trace's key, beside the Description."""
         return frozenset((row, value_key(value)) for row, value in self.guards.items())
 
     # -- the text of a wrapper -----------------------------------------------------------------
 
     def lines(self, cells, names, outside, constant):
-        """(lines that compute and compare, or leave by `return MISS`; lines that write memory).
+        """(lines that compute, and leave by `return MISS` at a guard; lines that write memory).
 
         cells: what the program reads; names: {where: the local name of an argument}; outside:
-        {where: Outside}; constant(x): a name for an object.
+        {where: OutsideValue}; constant(x): a name for an object.
         """
         self._text, self._names, self._constant = [], dict(names), constant
         self._outside = outside
@@ -260,7 +260,7 @@ def _computing(function, is_turned=False):
 
 
 def _deciding(function):
-    """A method whose result is compared at each call, and not the number itself."""
+    """A method whose result is guarded, and not the number itself."""
 
     def method(self, *others):
         if not self._is_live() or not all(map(is_plain, others)):
@@ -275,11 +275,11 @@ def _item(x):
 
 
 class Number(RunTimeNumber):
-    """In the place of a Python number while a step is traced.
+    """Stands for a Python number while a step is traced.
 
-    It says that it is of the number's class, as code asks by isinstance whether it has a number.
-    What arithmetic and NumPy's functions make of it are such Numbers, too. Whatever else asks for
-    the value gets it, and each call then compares it.
+    Its `__class__` is that of the number, so that isinstance takes it for one. Results of
+    arithmetic and of NumPy's functions are Numbers, too. Any other code that reads the value gets
+    it, and the value is guarded then.
     """
 
     __slots__ = ("__weakref__", "_numbers", "_row", "_value")
@@ -290,7 +290,7 @@ class Number(RunTimeNumber):
     __class__ = property(lambda self: type(self._value))  # type: ignore[assignment]
 
     def _is_live(self):
-        """Whether its trace is the one that runs."""
+        """Whether its trace is running."""
         return seams.effects.is_tracing and seams.effects.numbers is self._numbers
 
     def _fixed(self):
@@ -301,7 +301,7 @@ class Number(RunTimeNumber):
         return self._numbers.computed(_item, (self,)) if self._is_live() else self._value.item()
 
     def __getattr__(self, name):
-        found = getattr(self._value, name)  # an AttributeError says nothing of the value
+        found = getattr(self._value, name)  # an AttributeError does not depend on the value
         return found if name in SHOWN else getattr(self._fixed(), name)
 
     def __array__(self, dtype=None, copy=None):
@@ -335,7 +335,7 @@ for _name, _function in {
 
 
 def without_numbers(x) -> Any:
-    """The value with plain numbers in the place of Numbers, which are compared at each call."""
+    """The value with plain numbers in the place of Numbers, which are guarded then."""
     if type(x) is Number:
         return x._fixed()
     if type(x) is tuple and any(isinstance(y, (Number, tuple)) for y in x):

@@ -1,12 +1,12 @@
 """A compiled function as one node of the graph: what it keeps, and its backward pass as a program.
 
 If a traced function returns Variables that carry a graph, that graph is differentiated at once, in
-the same trace, with values in the place of the upstream gradients that are not known yet. This
-makes a recording of its own, the **pullback**: it reads upstream gradients and values of the
-function, and results in gradients of the function's inputs. The values of the function that it
-reads are **kept**: the program of the function has them as results, too.
+the same trace, with placeholders for the upstream gradients. This makes a second recording, the
+**pullback**: it reads upstream gradients and values of the function, and returns gradients of the
+function's inputs. The values of the function that it reads are **kept**: they become results of the
+function's program, too.
 
-A call then returns Variables with one node, whose backward runs the pullback. That program is
+A call then returns Variables with one node, whose backward runs the pullback. The pullback is
 compiled when backward first needs it.
 """
 
@@ -38,11 +38,11 @@ from minigrad.tape.modes import no_grad, state
 from minigrad.tape.node import Node
 from minigrad.tape.versions import check
 
-pullbacks = weakref.WeakSet()  # of this process; a forked child renews their locks
+pullbacks = weakref.WeakSet()  # all of them: a forked child renews their locks
 
 
 def is_whole(node):
-    """Whether a graph can still be differentiated: backward has freed nothing of it."""
+    """Whether a graph can still be differentiated: backward has freed no node of it."""
     seen, stack = {node}, [node]
     while stack:
         node = stack.pop()
@@ -56,14 +56,14 @@ def is_whole(node):
 
 
 def carries_graph(x):
-    """Whether somebody who gets this Variable can differentiate it."""
+    """Whether the caller can differentiate this Variable."""
     return x.node is not None and x._requires_grad and is_whole(x.node)
 
 
 def without_freed_graphs(out, *arguments):
-    """What an eager call returns; results whose graph was used up carry none, as after a program.
+    """The results of an eager call without graphs that backward has freed, as after a program.
 
-    The Variables among the arguments stay as they are.
+    Variables among the arguments stay as they are.
     """
     known = None
     for x in variables_of((out,)):
@@ -81,9 +81,9 @@ def without_freed_graphs(out, *arguments):
 class Link:
     """The plan of the node that a call of a compiled function makes; see `tape.node.Node`.
 
-    outputs: the numbers of the results that carry the graph. edges: per input that takes a gradient
-    the number of the Variable among the arguments, or the leaf itself. kept: per kept value the
-    number of the result, or the Value of an argument or of captured memory. shapes: per output.
+    outputs: the numbers of the results that carry the graph. edges: for each input that takes a
+    gradient, the number of the Variable among the arguments, or the leaf itself. kept: for each
+    kept value, the number of the result, or the Value of an argument or of captured memory.
     pullbacks: {positions of outputs: Pullback}: of all outputs, and of each alone. error: the
     GradientError that tracing the pullback raised, or None.
     """
@@ -103,7 +103,7 @@ class Link:
     def attach(self, variables, edges, kept, drawn):
         """Gives the results of one call their node.
 
-        drawn: seed and counter when it began, and what custom Functions left on their ctx.
+        drawn: seed and counter when the call began, and the contexts of custom Functions.
         """
         node = Node(self, edges, kept, tuple([a.version for a in kept]), None, drawn)
         made = [node]
@@ -118,7 +118,7 @@ class Link:
                 span.add(node)
 
     def backward(self, node, dy):
-        """First order: runs the pullback of the outputs that got a gradient."""
+        """The gradients, of first order: runs the pullback of the outputs that got one."""
         if seams.effects.is_tracing:
             raise seams.effects.failed_by(
                 TraceError(
@@ -141,7 +141,7 @@ class Link:
         return grads
 
     def backward_graph(self, node, dy):
-        """The gradients; to differentiate them raises."""
+        """The gradients; differentiating them raises."""
         grads = self.backward(node, _arrays(dy))
         makers = [g for part in dy.parts.values() for g in part] if isinstance(dy, Pack) else [dy]
         return [
@@ -165,7 +165,7 @@ def _arrays(dy):
 
 
 def _sums(dy):
-    """{output: its gradient}, in order."""
+    """{output: its gradient}, in ascending order of outputs."""
     if not isinstance(dy, Pack):
         return {0: dy}
     found = {}
@@ -178,7 +178,7 @@ def _sums(dy):
 
 
 class LinkOperand:
-    """What a Pullback gets, in the place of a standins.Group."""
+    """An operand of a Pullback, with the interface of a StandInGroup."""
 
     is_fixed, low, storage = False, 0, None
 
@@ -187,14 +187,14 @@ class LinkOperand:
 
 
 class Pullback:
-    """A program from upstream gradients and kept values to gradients; a binding of a Wrapper.
+    """A program from upstream gradients and kept values to gradients, which a Wrapper can run.
 
     Args:
         name: of the compiled function.
         capture: what was traced: its results are the gradients.
         outputs: how many upstream gradients come first among its arguments.
         kept: the numbers of the kept values that come after them.
-        targets: the number of the edge of each result.
+        targets: for each result, the number of its edge.
     """
 
     modes, default, function, numbers = None, None, None, None
@@ -215,7 +215,7 @@ class Pullback:
         self.wrapper: Any = None
         self.make: Any = None
         self.run: Any = None
-        self.draws = SimpleNamespace(seed=0, counter=0)  # in the place of the generator
+        self.draws = SimpleNamespace(seed=0, counter=0)  # instead of the default generator
         self.contexts = Contexts()
         for i in capture.recording.instructions:
             if i.op == "callback":
@@ -225,7 +225,7 @@ class Pullback:
         pullbacks.add(self)
 
     def returns(self, index):
-        """No: see `Traced.returns`."""
+        """False; see `Traced.returns`."""
         return False
 
     def __call__(self, dys, node):
@@ -238,7 +238,7 @@ class Pullback:
             if contexts:
                 self.contexts.found = contexts
             found = run(operands, {})
-            if type(found) is not tuple:  # one is memory that a hook inside writes
+            if type(found) is not tuple:  # a hook inside writes to one of the gradients
                 found = run([device_of(a).convert(a, a.dtype) for a in operands], {})
         grads = [None] * len(node.edges)
         for target, g in zip(self.targets, found, strict=True):
@@ -247,11 +247,11 @@ class Pullback:
 
 
 def raise_failed(plan, status, *rest):
-    """A check of a pullback did not hold, or a custom Function raised: raises the error."""
+    """Raises the error of a failed check of a pullback, or of a custom Function in it."""
     attributes = plan.checks[status - 1].attributes
     error = attributes["error"]()
     if "call" in attributes:
-        attributes["call"].raised = None  # it knows the call: a circle
+        attributes["call"].raised = None  # it holds the call: a cycle
     try:
         raise error
     finally:
@@ -265,7 +265,7 @@ class Linker:
     """Traces the backward pass of what a function returned.
 
     Args:
-        trace: the Trace that still runs.
+        trace: the Trace, which is still running.
         name: of the function.
         results: see `capture._Results`.
         new_capture: the class Capture.
@@ -282,7 +282,7 @@ class Linker:
         self.edges, self.kept = {}, {}
 
     def link(self):
-        """The Link; extends the results by what is kept."""
+        """The Link; kept values are added to the results."""
         roots = self.results.roots
         outputs, every = tuple(roots), tuple(range(len(roots)))
         choices = [every] if len(every) == 1 else [every, *((k,) for k in every)]
@@ -290,12 +290,12 @@ class Linker:
         try:
             for chosen in choices:
                 found[chosen] = self._pullback(chosen, [roots[outputs[k]] for k in chosen])
-        except GradientError as raised:  # for whoever calls backward
+        except GradientError as raised:  # calling backward raises it
             found, error, self.kept = {}, raised.with_traceback(None), {}
             self._cut()
             self._written()
             self._all_leaves([x.node for x in roots.values()])
-        # numbers that backward draws are taken in forward: it may run twice, or late
+        # forward reserves the random numbers that backward draws: it may run twice, or late
         self.trace.random_count = self.most_random
         kept = [self._source(v) for v in self.kept]
         edges = [k if leaf is None else leaf for k, leaf in self.edges.values()]
@@ -332,7 +332,7 @@ class Linker:
         return self._capture(dys, targets, refs)
 
     def _edge(self, leaf):
-        """The number of the edge of a leaf, or None if the function itself made it."""
+        """The number of a leaf's edge, or None if the function itself made the leaf."""
         k = self.argument_of.get(id(leaf))
         if k is None and type(leaf.array.storage.buffer) is TraceBuffer:
             return None
@@ -398,7 +398,7 @@ class Linker:
         return Pullback(f"{self.name} backward", capture, len(dys), numbers, targets)
 
     def _cut(self):
-        """What was recorded since the function has returned, taken out of the trace."""
+        """Removes what was recorded since the function returned, and returns it."""
         instructions = [without_seen(i) for i in self.trace.instructions[self.start :]]
         del self.trace.instructions[self.start :]
         return instructions
@@ -408,7 +408,7 @@ class Linker:
         return i.with_refs(lambda r: r._replace(value=arguments.get(r.value, r.value)))
 
     def _written(self):
-        """{Value from outside: how many versions the pullback counts}; they are put back."""
+        """{Value from outside: how many versions the pullback adds}; undoes the counting."""
         found = {}
         for v, (storage, version, _) in self.trace.written.items():
             before = self.versions.get(v, version)

@@ -54,7 +54,7 @@ WATCHERS = {
 }
 FORWARD = vars(Function)["apply"].__func__.__code__
 BACKWARD = FunctionPlan.called.__code__
-WAYS = {  # the engine's function that the person's line called -> (what it is, what to do)
+WAYS = {  # the engine's function that the user's line called -> (what it is, what to do)
     "__repr__": ("print or repr", PRINT),
     "formatted": ("an f-string", PRINT),
     "numpy": ("x.numpy()", NUMPY),
@@ -76,9 +76,9 @@ WAYS = {  # the engine's function that the person's line called -> (what it is, 
 
 
 def _entry():
-    """(name of the engine's function that the person's line called, the custom Function inside).
+    """(the engine's function that the user's line called, the custom Function of that line).
 
-    The second is the name of a `mg.Function` whose forward or backward that line belongs to.
+    The second is the name of the `mg.Function` method that the line belongs to, or "".
     """
     frame = sys._getframe(1)
     name = ""
@@ -99,7 +99,7 @@ def _entry():
 
 
 class OtherDevice(TraceError):
-    """Arrays of another device than the one that a step is traced for: it is traced for that."""
+    """A step met an array of another device than its trace's: it is traced again for `found`."""
 
     def __init__(self, found, wanted):
         super().__init__(
@@ -110,7 +110,7 @@ class OtherDevice(TraceError):
 
 
 def read_error(array, value, running):
-    """The error of asking for elements while tracing.
+    """The error of reading elements while tracing.
 
     value: the Value of an Array without memory, or None. running: (name, place) of the op.
     """
@@ -134,7 +134,7 @@ def read_error(array, value, running):
 
 
 def outside_error(value):
-    """The error of using an Array without memory after its trace, or where bytes are needed."""
+    """The error of using an Array without memory after its trace, or of reading its bytes."""
     return TraceError(
         "a value that was made while a step was traced has no memory: it is a name in a program",
         f"{value.dtype}, {plural(value.size, 'element')}",
@@ -144,7 +144,7 @@ def outside_error(value):
 
 
 def change_error(variable, what):
-    """The error of a Variable from outside that becomes part of the step's graph, or leaves it."""
+    """The error of giving a Variable from outside another node or requires_grad in a step."""
     return TraceError(
         f"{what}: the Variable lives on after the compiled step, and later calls would not do it",
         variable.describe(),
@@ -153,7 +153,7 @@ def change_error(variable, what):
 
 
 def of_write(owner, what):
-    """(wanted, fix) of an attribute that is set inside a step."""
+    """(wanted, fix) of the error of setting an attribute inside a step."""
     if isinstance(owner, Variable):
         fix = "do it outside the step"
     elif "training" in what:
@@ -167,7 +167,7 @@ def of_write(owner, what):
 
 
 def escaped_error(values):
-    """The error of values that somebody kept beyond the step; the first is named."""
+    """The error of values that are kept outside the step; it names the first."""
     value = values[0]
     more = f" and {len(values) - 1} more" if len(values) > 1 else ""
     return TraceError(
@@ -182,7 +182,7 @@ def escaped_error(values):
 
 
 def between_error(place):
-    """The error of a schedule that steps between two optimizers' steps in one program."""
+    """The error of a schedule that steps between two uses of the learning rate."""
     return TraceError(
         "a schedule's step() between two uses of the learning rate in one compiled step",
         fix="call schedule.step() after the last optimizer.step(), or outside the step",
@@ -191,7 +191,7 @@ def between_error(place):
 
 
 def span_error():
-    """The error of a GradManager that still records when the step ends."""
+    """The error of a GradManager that begins or ends recording inside the step, not both."""
     return TraceError(
         "a GradManager begins to record inside a compiled step, or ends it there, but not both",
         fix="with gm: ... inside the step, or around it",
@@ -199,7 +199,7 @@ def span_error():
 
 
 def stop_error(op, name, attributes, line):
-    """The error of a check that did not hold while the program ran."""
+    """The error of a check that failed while the program ran."""
     if op == "wrap_index":
         n = attributes["n"]
         wanted = f"an index from {-n} to {n - 1}" if n else "no index, as the size is 0"

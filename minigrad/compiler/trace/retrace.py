@@ -1,4 +1,4 @@
-"""Tracing again: whether a step still does the same, and why it is traced so often."""
+"""Retracing: whether a step still does the same, and why it is traced so often."""
 
 import math
 
@@ -12,9 +12,9 @@ from minigrad.errors import TraceError
 from minigrad.formulas.expression import Program
 from minigrad.tape.variable import Variable
 
-COSTLY = 0.1  # of the time, from which tracings that find an old program count
-OFTEN = 5  # tracings of one step from which on a warning says why
-STRANGERS = 10  # calls one after the other, each with new objects, of which a warning tells
+COSTLY = 0.1  # retraces that find an old program count if tracing takes this part of the time
+OFTEN = 5  # a step that is traced more often than this gets a warning that says why
+STRANGERS = 10  # consecutive calls with new objects that cause a warning
 PASS_IT = "pass what changes as an argument: mg.variable(v), or keep it in an array and write it"
 CHOOSE = (
     "pass what Python chooses by as an argument: each value of a bool, number or string has a "
@@ -23,7 +23,7 @@ CHOOSE = (
 
 
 class Difference(Exception):
-    """Found by `Comparison`. what: a sentence; old, new: as text; line: where."""
+    """What a `Comparison` found. what: a phrase; old, new: as text; line: where."""
 
     def __init__(self, what, old, new, line=""):
         super().__init__(what)
@@ -31,7 +31,7 @@ class Difference(Exception):
 
 
 class Comparison:
-    """Two Traced, walked side by side: temporaries correspond by order, memory by identity."""
+    """Compares two Traced side by side: temporaries match by order, memory by identity."""
 
     def __init__(self, old, new):
         self.old, self.new, self.pairs, self.line = old.capture, new.capture, {}, ""
@@ -44,7 +44,7 @@ class Comparison:
             self._effects()
             self._links(self.old.link, self.new.link)
         except Difference as found:
-            return found.with_traceback(None)  # which holds frames that hold it: a cycle
+            return found.with_traceback(None)  # the traceback's frames hold it: a cycle
         return None
 
     def _same(self, what, old, new):
@@ -116,7 +116,7 @@ class Comparison:
         self.pairs[old] = new
 
     def _place(self, value):
-        """What makes memory from outside the same."""
+        """Equal for the same memory from outside."""
         if value.kind == ARGUMENT:
             return ARGUMENT, value.index
         return (
@@ -218,7 +218,7 @@ def _named(value):
 
 
 def changed_error(name, found):
-    """The TraceError of a step that does something else than when it was traced."""
+    """The TraceError of a step that no longer does what it did when it was traced."""
     got = f"{found.new}, and {found.old} when it was traced"
     if found.new == found.old:
         got = f"another {found.new} than when it was traced"
@@ -232,7 +232,7 @@ def changed_error(name, found):
 
 
 class Causes:
-    """Facts about the calls that were traced, to say which of them changes from call to call."""
+    """Facts about the traced calls, to find the one that changes from call to call."""
 
     def __init__(self):
         self.history, self.warned = [], 0
@@ -240,7 +240,7 @@ class Causes:
         self.strangers, self.objects = 0, []
 
     def stranger(self, name, objects):
-        """Notes a call with objects that are new, as Identities; the warning when it is due.
+        """Notes a call with new objects (Identities); returns the warning when it is due.
 
         If such objects live no longer than the call, no program is ever made.
         """
@@ -252,26 +252,26 @@ class Causes:
         return f"{text}: {_cause((new[0].where, 'object'), [])}"
 
     def spent(self, began, ended):
-        """Notes how long a tracing took."""
+        """Notes how long a trace took."""
         self.strangers = 0
         self.since = began if self.since is None else self.since
         self.now, self.seconds = ended, self.seconds + ended - began
 
     def compiled(self, seconds):
-        """Leaves out how long a compilation took: it says nothing of how often the step is used."""
+        """Leaves compilation out of the time: it says nothing about how often the step is used."""
         self.since = (self.since or 0.0) + seconds
 
     def are_costly(self):
-        """Whether tracing took a tenth of the time since it began: once an epoch, it does not."""
+        """Whether tracing took over a tenth of the time since the first trace."""
         return self.seconds > COSTLY * (self.now - (self.since or 0.0))
 
     def add(self, facts):
-        """Notes the facts of one tracing: {(where, what): value}."""
+        """Notes the facts of one trace: {(where, what): value}."""
         self.history.append(facts)
         del self.history[:-64]
 
     def sentence(self, name):
-        """The warning when it is due, or None: after OFTEN tracings, then at each doubling."""
+        """The warning when it is due, or None: after OFTEN traces, then at each doubling."""
         n = len(self.history)
         if n <= max(OFTEN, 2 * self.warned):
             return None

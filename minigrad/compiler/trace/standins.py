@@ -1,8 +1,8 @@
 """What a traced function gets in the place of its arguments: Variables without memory.
 
-So a function that also reaches an argument's memory from outside (self.h) is seen to do so, one
-that keeps an argument is found out, and the program knows an argument by its number alone: a slice
-of a data set is the same as any other slice.
+So the trace detects a function that also reaches an argument's memory from outside (self.h), or
+that keeps an argument. The program knows an argument by its number alone: it runs with any slice
+of a data set.
 """
 
 import copy
@@ -38,7 +38,7 @@ class StandInBuffer:
 
 
 def kept_error(where):
-    """The error of an argument that somebody kept."""
+    """The error of an argument that the step keeps."""
     return TraceError(
         f"{where} is kept by the compiled step, where later calls would not renew it",
         fix="write it in place into an array from outside: self.last.copy_(x), or return it",
@@ -48,7 +48,7 @@ def kept_error(where):
 class StandInGroup:
     """The members that show one Storage. low: the first element they show, from member 0's offset.
 
-    base: what stands for that Storage. is_fixed: Parameters stand for themselves.
+    base: the stand-in of that Storage. is_fixed: the members stand for themselves (Parameters).
     """
 
     def __init__(self, members):
@@ -65,16 +65,16 @@ class StandInGroup:
         dtype = first.array.dtype
         buffer = StandInBuffer(self.size * dtype.itemsize, self.where, self.storage.device)
         self.base = Array(buffer, (self.size,), dtype)
-        self.base.is_flat = False  # the short ways of ops compute at once
+        self.base.is_flat = False  # keeps ops off their fast paths, which compute at once
         self.start = start
 
     @property
     def number(self):
-        """Of its first member."""
+        """The number of its first member."""
         return self.members[0].number
 
     def copied(self):
-        """A copy of what the members show together."""
+        """A copy of all elements that the members show."""
         shown = self.members[0].array.storage.view((self.size,), (1,), self.start)
         return device_of(shown).convert(shown, shown.dtype)
 
@@ -99,7 +99,7 @@ class StandInGroup:
 
 
 def give_memory(array, source):
-    """Gives an Array without memory, or one whose memory was not written, the bytes of another."""
+    """Gives an Array that has no memory, or unwritten memory, the bytes of another."""
     array.buffer = source.buffer
     source.buffer.owners += 1
     array.is_flat = array.is_contiguous
@@ -116,7 +116,7 @@ def _span(array):
 
 
 class StandIns:
-    """The arguments of a call with stand-ins: `args` and `kwargs`.
+    """The arguments of a call with stand-ins for Variables: `args` and `kwargs`.
 
     groups: by Storage. member_of: {id of a stand-in: the Member it stands for}.
     """
@@ -178,14 +178,14 @@ class StandIns:
     def let_go(self, is_first=False):
         """Drops the stand-ins; raises if the function kept one, or a view of one.
 
-        One that the first call keeps gets a copy of the argument.
+        A stand-in that the first call keeps gets a copy of the argument instead.
         """
         alive = [(weakref.ref(g.base), g) for g in self.groups if not g.is_fixed]
         self.args, self.kwargs, self._made = (), {}, {}
         for group in self.groups:
             group.base = None
         if any(reference() is not None for reference, _ in alive):
-            gc.collect()  # what only a circle holds is not kept
+            gc.collect()  # what only a cycle holds is not kept
             for reference, group in alive:
                 base = reference()
                 if base is not None and not is_first:

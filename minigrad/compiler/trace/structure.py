@@ -15,10 +15,10 @@ PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, DType)
 class StepOutput(NamedTuple):
     """Where a Variable that the step returns comes from.
 
-    kind: 'result' (number `index` of the recording's results), 'argument' (the Variable number
-    `index` that was passed in, the object itself) or 'captured' (`variable`, the object itself).
-    is_number: a result of one element that is handed out as a Python number. is_inferred: it was
-    computed under `mg.inference()`. is_linked: it carries the graph's node for the call.
+    kind: 'result' (number `index` of the recording's results), 'argument' (Variable number `index`
+    among the arguments, the object itself) or 'captured' (`variable`, the object itself).
+    is_number: a result of one element that is returned as a Python number. is_inferred: it was
+    computed under `mg.inference()`. is_linked: it gets the node of the call.
     """
 
     kind: str
@@ -30,7 +30,7 @@ class StepOutput(NamedTuple):
 
 
 def variables_of(*trees):
-    """The Variables in arguments, in order; one that stands there twice is there twice."""
+    """The Variables in trees, in order, with repetitions."""
     found, stack = [], list(reversed(trees))
     while stack:
         x = stack.pop()
@@ -44,7 +44,7 @@ def variables_of(*trees):
 
 
 def mapped(tree, function, plain=lambda x: x) -> Any:
-    """The tree with function(leaf) for Variables and Outputs, plain(leaf) for other leaves."""
+    """The tree with function(leaf) for Variables and StepOutputs, plain(leaf) for others."""
     if isinstance(tree, (Variable, StepOutput)):
         return function(tree)
     if type(tree) in (dict, OrderedDict):
@@ -64,7 +64,7 @@ def mapped(tree, function, plain=lambda x: x) -> Any:
 
 
 def outputs_of(tree):
-    """The Outputs in what a step returns."""
+    """The StepOutputs in what a step returns."""
     if isinstance(tree, StepOutput):
         yield tree
     elif isinstance(tree, dict):

@@ -1,13 +1,13 @@
 """Numbers and bools that a compiled function finds in closures, globals and attributes.
 
-They are looked for in the function's code, and in that of people's functions and methods that it
-names: what a name, or a name with attributes and constant keys (`self.config.beta`,
-`config["rates"][0]`), leads to. Each call compares those that are found as it compares numbers
-among the arguments; see `numbers`. A number that the code itself writes (`self.calls += 1`) is left
-alone: what Python alone does is done while tracing.
+The function's code, and that of the user's functions and methods that it names, is searched for
+names, also with attributes and constant keys (`self.config.beta`, `config["rates"][0]`), that lead
+to numbers. Each call compares these as it compares numbers among the arguments; see `numbers`. A
+number that the code itself writes (`self.calls += 1`) is left out: what Python alone does, happens
+only while tracing.
 
 What loops and computed keys find in lists, dicts and sets, and whatever else a function may reach,
-stay frozen.
+is frozen.
 """
 
 import dis
@@ -27,7 +27,7 @@ ELSEWHERE = tuple(sysconfig.get_paths()[k] for k in ("stdlib", "purelib", "platl
 
 
 class OutsideValue:
-    """Where a number is: a cell, or an entry of a list or dict, also of a module's or an object's.
+    """Where a number is: a cell, or an entry of a list or dict (a module's or object's, too).
 
     where: in words; is_moving: whether it is known to change.
     """
@@ -36,7 +36,7 @@ class OutsideValue:
         self.holder, self.key, self.where, self.is_moving = holder, key, where, is_moving
 
     def get(self):
-        """What is there now, or None."""
+        """The present value, or None."""
         holder = self.holder
         try:
             return holder.cell_contents if type(holder) is CellType else holder[self.key]
@@ -44,14 +44,14 @@ class OutsideValue:
             return None
 
     def put(self, value):
-        """Writes it, unseen by those who watch attributes."""
+        """Writes the value without the engine noticing that an attribute is set."""
         if type(self.holder) is CellType:
             self.holder.cell_contents = value
         else:
             self.holder[self.key] = value
 
     def text(self, constant):
-        """An expression that reads it; constant(x): a name for an object."""
+        """An expression that reads the value; constant(x): a name for an object."""
         name = constant(self.holder)
         if type(self.holder) is CellType:
             return f"{name}.cell_contents"
@@ -61,12 +61,12 @@ class OutsideValue:
 
 
 def has_entry(k):
-    """How long a list must be to have an entry k."""
+    """The length that a list needs to have an entry k."""
     return k + 1 if k >= 0 else -k
 
 
 class replaced:
-    """The block in which Numbers stand outside. numbers: [(Outside, Number)]."""
+    """A block in which Numbers replace the numbers outside. numbers: [(OutsideValue, Number)]."""
 
     def __init__(self, numbers):
         self.numbers = numbers
@@ -85,7 +85,7 @@ class replaced:
 
 @functools.lru_cache(256)
 def _instructions(code):
-    """[(what an instruction does, the name that it does it with)], of any version of Python."""
+    """[(operation, its name or constant)] of bytecode, the same for all versions of Python."""
     found = []
     for i in dis.get_instructions(code):
         op, name = i.opname, i.argval
@@ -104,17 +104,17 @@ def _instructions(code):
 
 
 class Walk:
-    """Looks through the code of a function; found: {(id of the holder, key): Outside}."""
+    """Searches the code of a function; found: {(id of the holder, key): OutsideValue}."""
 
     def __init__(self):
         self.found, self.stored, self.seen = {}, set(), set()
 
     def outside(self):
-        """What was found, but for what the code writes itself."""
+        """What was found, without what the code itself writes."""
         return [p for p in self.found.values() if p.key not in self.stored]
 
     def function(self, f, bound=None, arguments=()):
-        """Looks through a function or method. bound: what its first argument is."""
+        """Searches a function or method. bound: its first argument."""
         while isinstance(f, MethodType):
             f, bound = f.__func__, f.__self__
         if not isinstance(f, FunctionType):
@@ -129,7 +129,7 @@ class Walk:
         code = f.__code__
         cells = dict(zip(code.co_freevars, f.__closure__ or (), strict=True))
         if code.co_filename.startswith(ELSEWHERE) or is_ours(code.co_filename):
-            for cell in cells.values():  # of a decorator, for one: what it was given
+            for cell in cells.values():  # a decorator's, for one: the decorated function
                 content = OutsideValue(cell, "", "").get()
                 if isinstance(content, (FunctionType, MethodType)):
                     self.function(content)
@@ -170,7 +170,7 @@ class Walk:
             self._chain(value, place.key, instructions, k + 1)
 
     def _chain(self, x, words, instructions, k):
-        """What attributes and constant keys lead to, from an object on. words: what leads to it."""
+        """Follows attributes and constant keys from an object on. words: the path to it."""
         while not isinstance(x, Variable):
             op, key = instructions[k]
             if op == "LOAD_ATTR":
@@ -201,13 +201,13 @@ class Walk:
 
 
 class Surroundings:
-    """The numbers and bools that one compiled function finds outside."""
+    """Finds the numbers and bools outside of one compiled function."""
 
     def __init__(self, function):
         self.function, self._names = function, {}
 
     def places(self, args):
-        """The Outsides of a call with these positional arguments; each has a name of its own."""
+        """The OutsideValues of a call with these positional arguments; names are unique."""
         walk = Walk()
         if isinstance(self.function, FunctionType):
             walk.function(self.function, None, args)

@@ -1,4 +1,4 @@
-"""The device table that writes each call down as an instruction: what it means, see `Device`."""
+"""The device table that records each call as an instruction; `Device` says what each means."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from minigrad.compiler.trace.memory import TracedMemory
 from minigrad.devices.cpu.direct import border, pays
 from minigrad.formulas.expression import Program, call, logical_and, logical_or, symbol, where
 
-SEED = object()  # what ops are given as the seed of the default generator's numbers
+SEED = object()  # ops get it as the seed of the default generator
 ADD = Program(["a", "b"], [symbol("a") + symbol("b")])
 _x, _i, _y, _j = map(symbol, ("x", "i", "y", "j"))
 _is_tie = logical_and(call("equal", _x, _y), call("less", _i, _j))
@@ -20,7 +20,7 @@ def _flat(index):
 
 
 class Table(TracedMemory):
-    """The functions of the device that would compute."""
+    """The functions of a device, which record instead of computing."""
 
     # -- formulas ------------------------------------------------------------------------------
 
@@ -37,7 +37,7 @@ class Table(TracedMemory):
         self.record("rows", inputs, outputs, program=program, modes=modes, shape=shape)
 
     def share(self, x):
-        """clone(): a copy here; if neither side is written, a pass removes it."""
+        """clone() as a copy; a pass removes it if neither side is written."""
         return self.convert(x, x.dtype)
 
     # -- products, indices, scans ----------------------------------------------------------------
@@ -67,7 +67,7 @@ class Table(TracedMemory):
         self.record("put", (source, _flat(index)), (out,))
 
     def wrap_index(self, index, n, out):
-        """out = index counted from the front; the program stops if one lies outside."""
+        """out = index counted from the front; the program stops if an index lies outside."""
         self.stop("wrap_index", index, (out,), n=n)
         return -1
 
@@ -89,7 +89,7 @@ class Table(TracedMemory):
         self.record("cumsum", (x,), (out,), axis=axis)
 
     def arg_reduce(self, x, out, axis, is_max):
-        """out = the place of the largest or smallest element along an axis; x is contiguous."""
+        """out = the index of the largest or smallest element along an axis; x is contiguous."""
         x = self.contiguous(x if x.dtype.is_float else self.convert(x, int64))
         self.record("arg_reduce", (x,), (out,), axis=axis, is_max=is_max)
 
@@ -98,10 +98,9 @@ class Table(TracedMemory):
         self.read(x)
 
     def argsort(self, x, out):
-        """out = the places of the elements of x (n,) in ascending order.
+        """out = the indices of the elements of x (n,) in ascending order.
 
-        A GPU counts for each element those that come before it: a kernel for so rare a thing would
-        not pay.
+        On a GPU: counts the elements before each one. Sorting is too rare to deserve a kernel.
         """
         n = x.size
         if self.name == "cpu":
@@ -117,13 +116,13 @@ class Table(TracedMemory):
     # -- random numbers, windows, ranges ---------------------------------------------------------
 
     def random(self, array, kind, seed, counter, low=0, high=0):
-        """Fills an Array; `counter` counts from where the run finds the default generator."""
+        """Fills an Array; `counter` is relative to the default generator's when the run begins."""
         if seed is not SEED:
             self.refuse_generator()
         self.record("random", (), (array,), kind=kind, low=low, high=high, counter=counter)
 
     def refuse_generator(self):
-        """Raises: only the default generator moves on when a program runs."""
+        """Raises: a program advances only the default generator."""
         self.refuse(
             "random numbers of a generator of one's own inside a compiled step",
             "use the default generator (mg.manual_seed, outside the step), or draw outside and "
@@ -135,11 +134,11 @@ class Table(TracedMemory):
         self.record("unfold", (x,), (out,), window=window)
 
     def fold(self, columns, out, window):
-        """out = the sum of columns at the places they were unfolded from."""
+        """out = the sums of columns at the places that they were unfolded from."""
         self.record("fold", (columns,), (out,), window=window)
 
     def convolves(self, what, dtype, shape, kernels, window):
-        """Whether it takes no longer than products of unfolded windows: as eager execution."""
+        """Whether a direct convolution pays, as eager execution decides it."""
         return self.name == "cpu" and pays(what, dtype, shape, kernels, window)
 
     def convolve(self, x, w, bias, out, window):
@@ -164,11 +163,11 @@ class Table(TracedMemory):
         self.record("correlate", (g, x), (out,), window=window)
 
     def largest(self, x, out, window):
-        """out = where the first largest element of each window lies."""
+        """out = the index of the first largest element of each window."""
         self.record("largest", (x,), (out,), window=window)
 
     def side_by_side(self, function, count, work):
-        """function(0, 0, count): who runs the program cuts it."""
+        """function(0, 0, count): the program is split into threads later."""
         function(0, 0, count)
 
     def parts(self, count, work):

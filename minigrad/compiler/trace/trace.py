@@ -1,4 +1,4 @@
-"""The trace of a step: a device that writes down what it is asked for, and the step's effects."""
+"""The trace of a step: a device that records its calls, and the step's effects."""
 
 import weakref
 
@@ -14,13 +14,13 @@ from minigrad.tape.node import user_place
 
 
 class Trace(Table, Effects):
-    """A device that records a step of this thread, and what the engine tells it on the way.
+    """A device that records a step of this thread, and the effects that the engine reports.
 
     Args:
         arguments: Arrays that are passed in; those of one Storage are one Value.
         device: the name of the device that the program will run on.
-        numbers: those among the arguments that each run reads; see `numbers`.
-        notes: what custom Functions returned when they ran as usual: `callbacks.Notes`.
+        numbers: the `RunNumbers` of the trace, or None.
+        notes: what custom Functions returned when they ran eagerly: `callbacks.Notes`.
     """
 
     is_tracing = True
@@ -37,7 +37,7 @@ class Trace(Table, Effects):
     # -- beginning and end ---------------------------------------------------------------------
 
     def run(self, function, *arguments):
-        """function(*arguments), whose ops are written down; what it changed is put back."""
+        """Records the ops of function(*arguments); puts back what it changed."""
         alone = seams.effects
         before = state.path, state.watchers, state.spans, state.is_inference, state.recording
         device = backend._active.device
@@ -45,7 +45,7 @@ class Trace(Table, Effects):
             seams.effects, backend._active.device = self, self
             watch(1)
             out = function(*arguments)
-        finally:  # without a call in it: at calls comes Ctrl-C
+        finally:  # no call comes first: Python delivers Ctrl-C at calls
             seams.effects = alone
             backend._active.device = device
             state.path, state.watchers, state.spans, state.is_inference, state.recording = before
@@ -69,31 +69,31 @@ class Trace(Table, Effects):
             if variable is not None:
                 variable.node, variable._requires_grad = node, requires_grad
 
-    # -- what the engine tells -------------------------------------------------------------------
+    # -- what the engine reports -----------------------------------------------------------------
 
     def function_forward(self, cls, ctx, args):
-        """Writes a custom Function down, or a callback to it."""
+        """Records a custom Function, or a callback to it."""
         return callbacks.forward(self, cls, ctx, args)
 
     def function_backward(self, plan, dys, saved):
-        """Writes its backward down, or a callback to it."""
+        """Records its backward, or a callback to it."""
         return callbacks.backward(self, plan, dys, saved)
 
     def grad(self, *leaves, is_set=False):
-        """Notes the `.grad` of leaves before it is looked at, or set whatever it was."""
+        """Notes the `.grad` of leaves before it is read, or set without being read (is_set)."""
         for leaf in leaves:
             found = self.grads.get(id(leaf))
             if found is None or found[0]() is not leaf:
                 self.grads[id(leaf)] = weakref.ref(leaf), leaf._grad, is_set
 
     def change(self, variable, what):
-        """Notes that a Variable gets another node or flag: an error, if it outlives the step."""
+        """Notes that a Variable gets another node or flag: an error if it outlives the step."""
         error = refusals.change_error(variable, what)
         before = variable.node, variable._requires_grad
         self.changed.append((weakref.ref(variable), *before, error))
 
     def write(self, owner, what):
-        """Refuses that an attribute is set, unless the step itself made its owner."""
+        """Refuses to set an attribute, unless the step itself made its owner."""
         if id(owner) not in self.owned:
             self.refuse(*refusals.of_write(owner, what))
         return True
@@ -104,15 +104,15 @@ class Trace(Table, Effects):
         self.held.append(module)
 
     def later(self, action, arrays):
-        """Notes work of the host that writes to Arrays: it is done around each run, not now."""
+        """Notes work of the host that writes to Arrays; it is done around each run, not now."""
         self.actions.append((action, arrays, len(self.instructions), user_place()))
 
     def stand_in(self, array, base):
-        """Notes that an Array, picked at a place that a run knows, stands for a view of another."""
+        """Notes that an Array, picked at an index that only a run knows, stands for a view."""
         self.standing[id(array.storage)] = Copy(array.storage, base.storage)
 
     def put_back(self, array, target):
-        """Notes that an Array is about to be written to where it was picked: x[i] += 1."""
+        """Notes that an Array is about to be written back to its base, as by x[i] += 1."""
         copy = self._copy(array.storage)
         if copy is not None and copy.base() is target.storage:
             copy.is_changed, copy.version = False, target.storage.version + 1

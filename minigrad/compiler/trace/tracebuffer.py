@@ -1,4 +1,4 @@
-"""What stands for memory while a step is traced: buffers without bytes, and their pool."""
+"""The stand-ins of memory while a step is traced: buffers without bytes, and their pool."""
 
 import functools
 
@@ -6,7 +6,7 @@ from minigrad.compiler.trace import refusals
 
 
 class _Nowhere:
-    """The pool, and the bin, of buffers without memory. device: whose they would be."""
+    """The pool and bin of buffers without memory. device: the name of theirs."""
 
     current_bytes = 0
     is_outside = False
@@ -20,7 +20,7 @@ class _Nowhere:
         return self
 
     def append(self, buffer):
-        """A buffer that is let go goes nowhere."""
+        """Forgets a released buffer."""
 
 
 @functools.cache
@@ -30,7 +30,7 @@ def nowhere(device):
 
 
 class TraceBuffer:
-    """What an Array that a trace has made holds in the place of bytes: a Value of the program."""
+    """The Buffer of an Array that a trace has made: it names a Value of the program."""
 
     __slots__ = (
         "home", "is_foreign", "nbytes", "owners", "pins", "pool", "requested", "trace", "value",

@@ -1,4 +1,4 @@
-"""CUDA for people: kernels of one's own, the device, and what a kernel does to memory.
+"""CUDA for users: custom kernels, the device, and reports of a kernel's memory accesses.
 
     @mg.cuda.jit
     def double(x, out):
@@ -9,12 +9,12 @@
     double[blocks, threads](x, out)                    # runs it
     mg.cuda.inspect(double[blocks, threads], x, out)   # shows what it does to memory
 
-NumPy arrays and Variables on the device "simt" go to the simulator (`minigrad.simt`), which watches
-every access; Variables on "cuda" to the GPU, compiled by Numba. The names that kernels use (`grid`,
-`threadIdx`, `shared`, `syncthreads`, `atomic`, ...) are those of `numba.cuda`.
+With NumPy arrays and Variables on "simt", a kernel runs in the simulator (`minigrad.simt`), which
+watches every access; with Variables on "cuda", Numba compiles it for the GPU. Kernels use the names
+of `numba.cuda`: `grid`, `threadIdx`, `shared`, `syncthreads`, `atomic`, ...
 
-A kernel records nothing. It has a gradient as part of a `mg.Function`, whose backward launches
-another one; in forward it is given `x.detach()`, the values of x:
+A kernel records nothing. To give it a gradient, launch it in the forward of a `mg.Function`, on
+`x.detach()`, the values of x, and launch another kernel in backward:
 
 >>> import minigrad as mg
 >>> @mg.cuda.jit

@@ -1,4 +1,4 @@
-"""What kernels of one's own can be given, and on which device that makes them run."""
+"""The arguments of custom kernels: checks, the device they imply, conversions."""
 
 import ctypes
 import inspect
@@ -19,7 +19,7 @@ NUMBERS = (bool, int, float, np.generic)
 
 
 def check(kernel, values):
-    """Raises if the arguments are not as many as the kernel takes, or of a type it cannot take."""
+    """Raises if arguments have a wrong number, or a type that the kernel cannot take."""
     names = _names(kernel)
     if len(values) != len(names):
         raise ArgumentTypeError(
@@ -36,7 +36,7 @@ def _names(kernel):
 
 
 def _parts(kernel, values):
-    """(name, value) of the arguments; of a tuple each part, under the name of the argument."""
+    """(name, value) of the arguments; a tuple yields its parts under its own name."""
     for name, value in zip(_names(kernel), values, strict=True):
         for part in _flat(value):
             yield name, part
@@ -51,7 +51,7 @@ def _flat(value):
 
 
 def _each(value, made):
-    """`made(value)`; of a tuple the tuple of what is made of its parts."""
+    """`made(value)`; for a tuple, the tuple of `made` of its parts."""
     if isinstance(value, tuple):
         return tuple(_each(part, made) for part in value)
     return made(value)
@@ -79,13 +79,13 @@ def _check_one(where, name, value):
             f"{where}: wanted a NumPy array, a Variable, a number, or a tuple of them",
             "None" if value is None else f"{type(value).__name__}",
             f"np.asarray({name}), or mg.variable({name}, device='simt')"
-            if hasattr(value, "__array__")  # PyTorch's tensors, for one
+            if hasattr(value, "__array__")  # PyTorch's tensors, for example
             else "a kernel knows no strings, dicts or objects: pass arrays and numbers",
         )
 
 
 def refuse_gradients(kernel, values):
-    """Raises if a Variable requires gradients: what a launch does to it is not recorded."""
+    """Raises if a Variable requires gradients, as launches are not recorded."""
     for name, value in _parts(kernel, values):
         if not isinstance(value, Variable) or not value.requires_grad:
             continue
@@ -94,7 +94,7 @@ def refuse_gradients(kernel, values):
             f"{name}.detach() for its values; for a gradient of your own, launch the kernel in the "
             "forward of a mg.Function"
         )
-        if not state.recording:  # as in the forward of a mg.Function
+        if not state.recording:  # in the forward of a mg.Function, say
             what = "takes values"
             fix = (
                 f"{name}.detach() has its values: give the kernel that, in forward of a "
@@ -109,7 +109,7 @@ def refuse_gradients(kernel, values):
 
 
 def device(kernel, values):
-    """The device that the arguments lie on: "simt" (also for NumPy arrays) or "cuda"."""
+    """The device of the arguments: "simt" (also for NumPy arrays) or "cuda"."""
     found = {}
     for name, value in _parts(kernel, values):
         if isinstance(value, Variable):
@@ -145,9 +145,9 @@ def for_cuda(kernel, values):
 
 
 def _prepare(kernel, values):
-    """Before a launch: versions, copy-on-write, and what a traced step must not do.
+    """Before a launch: counts versions, un-shares memory, and raises in a traced step.
 
-    Of a tuple that the kernel writes through, all parts count as written.
+    If the kernel writes through a tuple, all its parts count as written.
     """
     writes = written(kernel.py_func)
     changes = []
@@ -162,11 +162,11 @@ def _prepare(kernel, values):
 
 
 def copies(values):
-    """NumPy copies of the arguments: arrays that overlap overlap in the copies too."""
+    """NumPy copies of the arguments; copies of overlapping arrays overlap, too."""
     plain = _each(
         tuple(values), lambda v: backend.values(v.array) if isinstance(v, Variable) else v
     )
-    spans = []  # [first address, past the last, copy of the bytes]
+    spans = []  # [first address, one past the last, copy of the bytes]
     for low, high in sorted(byte_bounds(v) for v in _flat(plain) if isinstance(v, np.ndarray)):
         if spans and low < spans[-1][1]:
             spans[-1][1] = max(high, spans[-1][1])
@@ -178,7 +178,7 @@ def copies(values):
 
 
 def _moved(array, spans):
-    """The same elements in the copy of their bytes."""
+    """The same elements, in the copy of their bytes."""
     if not array.size:
         return array.copy()
     low, high = byte_bounds(array)

@@ -1,7 +1,7 @@
-"""Kernels of one's own on a GPU: the same Python function, with Numba's names in it.
+"""Custom kernels on a GPU: the same Python function, with Numba's names in it.
 
-A kernel speaks of `minigrad.cuda`; Numba knows `numba.cuda`. So Numba is given the same source with
-its own names in it, line for line. It is compiled once per types of arguments.
+A kernel uses `minigrad.cuda`; Numba knows `numba.cuda`. So Numba gets the same source, line for
+line, with its own names. It compiles a kernel once for each combination of argument types.
 """
 
 import ast
@@ -18,14 +18,14 @@ from minigrad.simt.language.language import Intrinsic
 from minigrad.simt.language.names import MISSING, Scope
 from minigrad.simt.language.source import Source
 
-AS_THEY_ARE = np.float32, np.float16, np.uint64  # no Python number has their bytes
+AS_THEY_ARE = np.float32, np.float16, np.uint64  # no Python number has their types
 
 _translated: dict = {}
 _loaded: dict = {}
 
 
 def launch(configured, values):
-    """Asks the GPU for a launch; values: Arrays on "cuda", NumPy scalars, Python numbers."""
+    """Launches on the GPU; values: Arrays on "cuda", NumPy scalars, Python numbers."""
     device = backend.device_named("cuda")
     function = configured.kernel.py_func
     key = (function, device.capability, *map(_kind, values))
@@ -64,7 +64,7 @@ def _type(value):
 
 
 def _words(value):
-    """What a launch passes for an argument: of an array what Numba's kernels unpack."""
+    """What a launch passes for an argument; for an array, what Numba's kernels unpack."""
     if not isinstance(value, Array):
         plain = value.item() if isinstance(value, np.generic) else value
         is_itself = type(value) in AS_THEY_ARE
@@ -86,7 +86,7 @@ def translated(function, callers=()):
 
 
 class _Names(ast.NodeTransformer):
-    """Puts Numba's names into the tree of a kernel; other names keep what they stood for."""
+    """Puts Numba's names into the tree of a kernel; other names keep their meaning."""
 
     def __init__(self, source, callers):
         self.source, self.scope, self.callers = source, Scope(source), callers
@@ -100,7 +100,7 @@ class _Names(ast.NodeTransformer):
     def function(self):
         """The new function, with the lines of the old one."""
         tree = copy.deepcopy(self.source.tree)
-        # What Python evaluates at a `def` stays out: its names are not those of the body.
+        # what Python evaluates at the `def` is left out: its names are not those of the body
         tree.decorator_list, tree.returns = [], None
         for argument in ast.walk(tree.args):
             if isinstance(argument, ast.arg):
@@ -120,7 +120,7 @@ class _Names(ast.NodeTransformer):
         return self._named(node) or node
 
     def _named(self, node):
-        """What stands for `cuda.grid` and its like, or None."""
+        """The replacement of `cuda.grid` and the like, or None."""
         found = self.scope.static(node) if isinstance(node.ctx, ast.Load) else MISSING
         if isinstance(found, Intrinsic) and found.path:
             return self._intrinsic(found.path, node)
@@ -141,7 +141,7 @@ class _Names(ast.NodeTransformer):
 
     def _intrinsic(self, path, node):
         first, *rest = path.split(".")
-        if not hasattr(self.cuda, first):  # load4 and its like: minigrad's own
+        if not hasattr(self.cuda, first):  # load4 and the like: minigrad's own
             own = loader.load("kernel = None\n", (), "gpu_cuda")
             return self._global(f"_minigrad_{first}", getattr(own, first), node)
         out = self._global("_minigrad_cuda", self.cuda, node)

@@ -1,4 +1,4 @@
-"""inspect: what a launch does to memory, counted and drawn, place by place in the kernel."""
+"""inspect: the memory accesses of a launch, counted and drawn for each place in the kernel."""
 
 from minigrad.cuda import arguments
 from minigrad.cuda.jit import Kernel, Launch
@@ -13,7 +13,7 @@ class Report:
 
     Attributes:
         counts: the numbers, a `minigrad.simt.counts.counts.Counts`.
-        launch: what was inspected.
+        launch: the inspected launch.
         pictures: one per access, [AccessPicture], in the order of the lines: `.to_svg()`.
     """
 
@@ -43,17 +43,17 @@ class Report:
 def inspect(launch, *values):
     """Counts what a kernel does to memory: `mg.cuda.inspect(kernel[blocks, threads], x, out)`.
 
-    It runs in the simulator, on copies of the arguments: looking changes nothing. Variables may lie
-    on any device, and may require gradients.
+    It runs in the simulator, on copies of the arguments, and changes nothing. Variables may be on
+    any device, and may require gradients.
 
     Args:
         launch: `kernel[blocks, threads]`, not called.
         values: the kernel's arguments.
 
     Returns:
-        A `Report`: per load, store and atomic operation its warp accesses, bytes, 32-byte sectors
-        or passes over the banks against the fewest possible; where warps split; barriers;
-        operations in float64.
+        A `Report`: per load, store and atomic operation its warp accesses, bytes, and 32-byte
+        sectors or passes over the banks compared with the fewest possible; where warps split;
+        barriers; operations in float64.
     """
     if not isinstance(launch, Launch):
         called = isinstance(launch, Kernel)

@@ -1,6 +1,6 @@
-"""jit: a Python function as a CUDA kernel, and what stands between its name and its launch.
+"""jit: a Python function as a CUDA kernel, and its launch.
 
-`kernel[blocks, threads]` says for how many threads, `(...)` runs it: the syntax of Numba.
+`kernel[blocks, threads]` sets the number of threads, `(...)` runs it: the syntax of Numba.
 """
 
 import functools
@@ -23,7 +23,7 @@ from minigrad.errors import (
 from minigrad.seams import seams
 from minigrad.simt.launch import BLOCK_LIMITS, THREAD_LIMITS, THREADS, extents
 
-MOST_SHARED = 232_448  # bytes: the largest block's share on any GPU of today
+MOST_SHARED = 232_448  # bytes: the most that a block can have on today's GPUs
 
 
 class Kernel:
@@ -31,7 +31,7 @@ class Kernel:
 
     Attributes:
         py_func: the Python function.
-        not_a_step: what it is, for `mg.compile`, which does not take it.
+        not_a_step: what it is, for the error of `mg.compile`, which refuses it.
         watch: whether the simulator looks for data races and uninitialised reads.
     """
 
@@ -113,7 +113,7 @@ class Launch:
             )
 
     def __call__(self, *values, **named):
-        """Runs the kernel: on the GPU if Variables on "cuda" are among the arguments, else here."""
+        """Runs the kernel: on the GPU if arguments are on "cuda", else in the simulator."""
         if named:
             name, wanted = self.kernel.__name__, inspect.signature(self.kernel.py_func).parameters
             raise ArgumentTypeError(
@@ -135,14 +135,14 @@ class Launch:
         try:
             simt.launch(self.kernel.py_func, *configuration)
         except SimulationError as error:
-            raise error.with_traceback(None)  # noqa: B904 - the same one; it names the kernel's line
+            raise error.with_traceback(None)  # noqa: B904 - it names the kernel's line
 
     def __repr__(self):
         return f"<{self.kernel.__name__}[{self.blocks}, {self.threads}]>"
 
 
 def _refuse_trace(kernel):
-    """Raises in a step that is traced: nothing would launch the kernel in later calls."""
+    """Raises in a traced step: later calls would not launch the kernel."""
     seams.effects.refuse(
         f"a kernel of your own, {kernel.__name__}, cannot be part of a compiled step",
         "launch it before or after the step, or leave out mg.compile",
@@ -150,7 +150,7 @@ def _refuse_trace(kernel):
 
 
 def _product(value):
-    """How many threads a block would have; 0 for what `_extents` refuses."""
+    """How many threads a block would have; 0 for values that `_extents` refuses."""
     parts = value if isinstance(value, tuple | list) else (value,)
     if not all(isinstance(n, int | np.integer) for n in parts):
         return 0
@@ -188,11 +188,11 @@ def jit(function=None, *, device=False, watch=True, **options):
     """Makes a Python function a CUDA kernel: `@mg.cuda.jit`, or `@mg.cuda.jit(device=True)`.
 
     Args:
-        function: the function. Its arguments are arrays and numbers; their types are found at the
-            launch. It returns nothing: results go into arrays.
-        device: a function that kernels call, which may return values, and has no launch.
-        watch: let the simulator look for data races and for reads of uninitialised memory. Without,
-            it is faster; accesses out of bounds are found in any case.
+        function: the function. Its arguments are arrays and numbers; the launch determines their
+            types. It returns nothing: results go into arrays.
+        device: make a function that kernels call, which may return values and cannot be launched.
+        watch: let the simulator look for data races and for reads of uninitialised memory. False is
+            faster; accesses out of bounds are found in any case.
 
     Returns:
         A `Kernel`: `kernel[blocks, threads](x, out)` runs it.
@@ -224,9 +224,9 @@ def jit(function=None, *, device=False, watch=True, **options):
 
 
 def synchronize():
-    """Waits until the GPU has done what it was asked; of the simulator, which never lags, nothing.
+    """Waits until the GPU has finished all work; the simulator is never behind.
 
-    Faults of kernels on the GPU show here.
+    Faults of kernels on the GPU are raised here.
     """
-    if "minigrad.devices.gpu.cuda" in sys.modules:  # else nothing was asked of a GPU
+    if "minigrad.devices.gpu.cuda" in sys.modules:  # else no GPU was used
         backend.device_named("cuda").synchronize()

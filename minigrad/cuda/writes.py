@@ -1,7 +1,7 @@
 """Which arguments a kernel writes to, read from its source.
 
-Known before the launch, since a Variable's version is counted and its memory un-shared before it
-is written.
+A launch must know this in advance: before a write, it counts the Variable's version and un-shares
+its memory.
 """
 
 import ast
@@ -27,7 +27,7 @@ def written(function, callers=()):
 
 
 class _Finder(ast.NodeVisitor):
-    """Collects the names that are stored through, and the other names that arrays get."""
+    """Collects the names that a function writes through, and the aliases of arrays."""
 
     def __init__(self, source, callers):
         arguments = source.tree.args
@@ -36,7 +36,7 @@ class _Finder(ast.NodeVisitor):
         self.found, self.aliases = set(), []
 
     def result(self):
-        """The parameters among them, also by other names."""
+        """The parameters that are written through, also under aliases."""
         before = -1
         while before != len(self.found):
             before = len(self.found)
@@ -78,7 +78,7 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def _named(self, target, value):
-        """Notes that a target may be another name of the arrays of a value, or of a part of it."""
+        """Notes that a target may be an alias of the arrays of a value, or of a part of it."""
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
             for pair in zip(target.elts, value.elts, strict=False):
                 self._named(*pair)
@@ -92,7 +92,7 @@ class _Finder(ast.NodeVisitor):
             ]
 
     def _passed(self, node, inner):
-        """Arguments of a device function that it writes through."""
+        """The arguments of a call that a device function writes through."""
         code, through = inner.__code__, written(inner, self.callers)
         named = [(k.arg, k.value) for k in node.keywords]
         pairs = [*zip(code.co_varnames[: code.co_argcount], node.args, strict=False), *named]
@@ -113,7 +113,7 @@ class _Finder(ast.NodeVisitor):
         elif not isinstance(node, ast.Call):
             inside = []
         elif device_function(self.scope.static(node.func)) is not None:
-            inside = [*node.args, *(k.value for k in node.keywords)]  # it may give one of them back
+            inside = [*node.args, *(k.value for k in node.keywords)]  # it may return one of them
         else:
             inside = [node.func.value] if isinstance(node.func, ast.Attribute) else []  # x.view(t)
         return [root for part in inside for root in self._roots(part)]

@@ -1,4 +1,4 @@
-"""Running a kernel: arguments become memory, blocks become waves, a wave runs in lock-step."""
+"""Runs a kernel: arguments become memory, blocks are grouped into waves that run in lock-step."""
 
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
@@ -13,18 +13,18 @@ from minigrad.simt.machine.lanes import Lanes
 from minigrad.simt.machine.masks import describe
 from minigrad.simt.watch.memory import Memory
 
-WAVE = 32768  # lanes: enough to hide what a NumPy call costs, few enough for the cache
+WAVE = 32768  # lanes: enough to amortize a NumPy call, few enough for the cache
 THREAD_LIMITS, BLOCK_LIMITS = (1024, 1024, 64), (2**31 - 1, 65535, 65535)
 THREADS = 1024
 
 
 class Pointer:
-    """An argument that a kernel indexes as p[i], with no shape: elements of one buffer.
+    """An argument without a shape, which a kernel indexes as p[i]: elements of one buffer.
 
     Args:
         data: the buffer, a NumPy array, used in place; p may reach all of its bytes.
         dtype: of the elements.
-        start: the byte of the buffer that p[0] begins at.
+        start: the byte of the buffer where p[0] begins.
     """
 
     __slots__ = ("data", "dtype", "start")
@@ -52,7 +52,7 @@ def extents(value, what, limits):
 
 
 def _parts(values):
-    """The arrays that arguments show, and those in tuples."""
+    """The arrays among the arguments, in Pointers and tuples, too."""
     for value in values:
         if isinstance(value, tuple):
             yield from _parts(value)
@@ -63,16 +63,16 @@ def _parts(values):
 
 
 class _Buffers:
-    """The global memory of a launch: one region for all arguments that share bytes.
+    """The global memory of a launch: arguments that share bytes share one region.
 
-    It is no larger than they are, so that what lies beside them in a pool is out of bounds.
+    A region is no larger than its arguments: their neighbours in a pool are out of bounds.
     """
 
     def __init__(self, memory, arguments):
         self.memory = memory
         self.regions = {}
         self.constants = {}
-        self.spans = []  # [first address, past the last] of overlapping arguments
+        self.spans = []  # [first address, one past the last] of overlapping arguments
         for low, high in sorted(byte_bounds(array) for array in _parts(arguments)):
             if self.spans and low < self.spans[-1][1]:
                 self.spans[-1][1] = max(high, self.spans[-1][1])
@@ -88,7 +88,7 @@ class _Buffers:
             whole = array.flags.c_contiguous and high - low == array.nbytes
             shape = array.shape if whole else None
             region = self.memory.buffer(bytes_, name, array.flags.writeable, shape=shape)
-            # the array lives as long as its bytes are used
+            # keeps the array alive while its bytes are used
             self.regions[low, high] = region, array, [name]
         region, _, names = self.regions[low, high]
         region.writable |= array.flags.writeable
@@ -160,7 +160,7 @@ class _Buffers:
 
 
 def launch(function, blocks, threads, arguments, shared=0, watch=True, counts=None):
-    """Runs a kernel for all threads of a grid, and returns when all are through.
+    """Runs a kernel for all threads of a grid, and returns when all have ended.
 
     Args:
         function: the kernel, a Python function (or a Numba dispatcher: its `py_func`).
@@ -168,10 +168,10 @@ def launch(function, blocks, threads, arguments, shared=0, watch=True, counts=No
         threads: how many threads a block has, likewise.
         arguments: NumPy arrays, which are written in place, `Pointer`s, and numbers.
         shared: bytes of dynamic shared memory per block.
-        watch: look for data races and for reads of shared memory that nobody wrote.
+        watch: look for data races and for reads of shared memory that no thread has written.
         counts: an object that is told of accesses, branches and barriers, or None.
 
-    After an error the arrays hold what was written up to then.
+    After an error the arrays hold what had been written by then.
     """
     function = getattr(function, "py_func", function)
     check_kernel(function)
@@ -202,7 +202,7 @@ def launch(function, blocks, threads, arguments, shared=0, watch=True, counts=No
                 wave = Wave(lanes, memory, int(shared), buffers.constant, counts)
                 _nothing(compiled, compiled(wave, values, None, top=True))
     except SimulationError as error:
-        error.kernel = compiled.name  # and not the device function that the line stands in
+        error.kernel = compiled.name  # not the device function that contains the line
         raise
 
 

@@ -1,4 +1,4 @@
-"""Pictures: the graph that backward will walk, and the memory that a program used."""
+"""Pictures of the graph that backward will walk, and of the memory that a program used."""
 
 from minigrad.viz.picture import Picture as Picture
 from minigrad.viz.picture import graph as graph

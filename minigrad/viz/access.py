@@ -1,9 +1,9 @@
-"""Pictures of what a kernel does to memory: the lanes of a warp, and the bytes each of them uses.
+"""Pictures of a kernel's memory accesses: the lanes of a warp, and the bytes that each uses.
 
-Global memory is drawn as sectors of 32 bytes, the least that it moves: those that are moved but not
-asked for stay empty. Shared memory is drawn as its 32 banks: lanes that need different words of one
-bank stand on top of each other, and as high as they stand, so many passes it takes. All pictures
-have the same scale, so that before and after can be compared.
+Global memory is drawn as sectors of 32 bytes, the least that it moves: bytes that are moved but not
+requested stay empty. Shared memory is drawn as its 32 banks: different words of one bank are
+stacked, and the height of the stack is the number of passes. All pictures have the same scale, so
+that before and after can be compared.
 """
 
 import html
@@ -16,8 +16,8 @@ from minigrad.simt.counts.traffic import BANKS, SECTOR, WORD
 from minigrad.simt.machine.lanes import WARP
 from minigrad.simt.watch.report import cost, remarks, size
 
-WIDTH, LEFT, CELL = 720, 56, 20  # pixels; CELL: of a lane, and of a bank
-ROW, PER_ROW = 34, 16  # the height of a row, and how many sectors stand in it
+WIDTH, LEFT, CELL = 720, 56, 20  # pixels; CELL: a lane or a bank
+ROW, PER_ROW = 34, 16  # the height of a row, and its number of sectors
 TOP, LANE, GAP = 46, 18, 92
 STYLE = (
     ".mg-access{--mg-page:var(--jp-layout-color1,#fff);"
@@ -38,7 +38,7 @@ STYLE = (
 
 @dataclass(frozen=True)
 class AccessPicture:
-    """One access of one warp: the costliest that was seen at a place of the kernel."""
+    """One access of one warp: the costliest at its place in the kernel."""
 
     access: Access
 
@@ -126,7 +126,7 @@ def _lanes(sample):
 
 
 def _from(lane):
-    """Where a lane's line begins."""
+    """The x of a lane's line."""
     return LEFT + lane * CELL + 40 + CELL / 2 - 1.5, TOP + LANE
 
 
@@ -140,7 +140,7 @@ def _way(lane, x, y):
 
 
 def _sectors(access):
-    """Rows of sectors, in each of which the used bytes are dark; (parts, height, axis)."""
+    """Rows of sectors, with the used bytes dark; (parts, height, axis)."""
     sample = access.worst
     lanes = np.flatnonzero(sample.active)
     first = sample.byte[lanes]
@@ -182,7 +182,7 @@ def _sectors(access):
 
 
 def _banks(access):
-    """The 32 banks, and in each the words that lanes need from it; (parts, height, axis)."""
+    """The 32 banks, each with the words that lanes need from it; (parts, height, axis)."""
     sample = access.worst
     lanes = np.flatnonzero(sample.active)
     top = TOP + LANE + GAP

@@ -1,4 +1,4 @@
-"""From Variables to a Diagram: one box an operation, leaf or input, repeated blocks as groups."""
+"""Variables -> a Diagram: a box per operation, leaf or input; repeated blocks as groups."""
 
 from minigrad.array.array import Array
 from minigrad.devices.backend import values
@@ -8,7 +8,7 @@ from minigrad.viz.diagram import Box, Diagram
 from minigrad.viz.folding import Repeat, folded
 from minigrad.viz.units import format_bytes, format_shape, joined_name, plural
 
-MOST_ITEMS = 400  # boxes of a drawing that one can still look at
+MOST_ITEMS = 400  # most boxes of a drawing that is still readable
 SHOWN_EACH_END = 60
 
 
@@ -28,7 +28,7 @@ def build_diagram(roots, nodes, fold):
 
 
 def wanted_of(node):
-    """Per input (shape, dtype, ...) or None for a number; None if all are as the output."""
+    """Per input (shape, dtype, ...), or None for a number; None alone: all are as the output."""
     return node.wanted or getattr(node.plan, "wanted", None)
 
 
@@ -43,7 +43,7 @@ def output_layouts(roots, nodes):
         wanted = wanted_of(node)
         for k, edge in enumerate(node.edges):
             if type(edge) is not Node or edge in known or type(node.plan) is SelectPlan:
-                continue  # a Function with several outputs has no one shape
+                continue  # a Function with several outputs has no single shape
             if wanted is None and node in known:
                 known[edge] = known[node]
             elif wanted is not None and wanted[k] is not None:
@@ -52,7 +52,7 @@ def output_layouts(roots, nodes):
 
 
 def _shortened(items):
-    """The middle of what is too long to look at becomes one tuple of nodes."""
+    """If there are too many items, replaces the middle by one tuple of nodes."""
     if len(items) <= MOST_ITEMS:
         return items
     middle = []
@@ -116,7 +116,7 @@ class _Builder:
                 frame.diagram.connect(source, key)
 
     def _input(self, frame, nodes, k, key):
-        """The key, in this frame, of what feeds input k; None if it comes through the border."""
+        """The key in this frame of the box that feeds input k; None if it is outside the frame."""
         edges = [n.edges[k] for n in nodes]
         edge = edges[-1]
         if edge is None:
@@ -157,7 +157,7 @@ class _Builder:
         return self.leaf_keys[family]
 
     def _constant(self, frame, node, k):
-        """An input that takes no gradient: its shape is all that is known. None for a number."""
+        """The box of an input without gradient: only its shape is known. None for a number."""
         wanted = wanted_of(node)
         layout = self.layouts.get(node) if wanted is None else wanted[k]
         if layout is None:
@@ -214,7 +214,7 @@ def _family(leaves):
 
 
 def _homes(items):
-    """Families of leaves to be drawn inside a group -> its place: each is used there only."""
+    """Families of leaves that only one group uses -> the place of that group."""
     users, families = {}, {}
     for number, item in enumerate(items):
         is_group = isinstance(item, Repeat)
@@ -257,7 +257,7 @@ def caption(nodes):
 
 
 def saved_totals(nodes, leaves):
-    """(bytes saved, bytes of those that leaves hold anyway), each Storage counted once."""
+    """(bytes saved, bytes of them that leaves hold anyway); each Storage counts once."""
     own = {id(leaf.array.storage) for leaf in leaves}
     seen, total, held = set(), 0, 0
     for n in nodes:

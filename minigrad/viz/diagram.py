@@ -1,6 +1,6 @@
-"""Diagram: boxes with text, and the edges between them. Knows nothing of drawing.
+"""Diagram: boxes with text, and the edges between them, without their drawing.
 
-Edges point forward, from what is computed first to what uses it: the direction of the forward pass.
+Edges point in the direction of the forward pass, from a value to its users.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ class Box:
     kind: op, leaf, constant (an input without gradient), root, group (a repeated block, whose
     parts are in `inside`) or more (what is left out); in pictures of compiled steps also product,
     opaque (a hand-written kernel), value and alias (memory outside that is written). lines: text
-    below the title. times: how many alike it stands for.
+    below the title. times: how many equal boxes it stands for.
     """
 
     key: str
@@ -30,8 +30,8 @@ class Diagram:
     """Boxes in the order of execution, and edges as pairs of keys. `caption`: one line below.
 
     A diagram inside a group also has `entries` and `exits`: the keys of boxes that use values from
-    outside, and of those whose values are used there (or by the next repetition). late: whether
-    side chains stand as far down as they can.
+    outside, and of boxes whose values are used outside or by the next repetition. late: whether
+    side chains stand as far down as possible.
     """
 
     boxes: list = field(default_factory=list)
@@ -51,7 +51,7 @@ class Diagram:
         self._known = set(self.edges)
 
     def all_boxes(self):
-        """The boxes, those inside groups after their group."""
+        """The boxes; those inside a group follow it."""
         for box in self.boxes:
             yield box
             if box.inside is not None:

@@ -1,4 +1,4 @@
-"""Finding blocks that repeat one after the other: the layers of a network, the steps of a loop."""
+"""Finds blocks that repeat consecutively: the layers of a network, the steps of a loop."""
 
 import itertools
 
@@ -7,9 +7,9 @@ import numpy as np
 from minigrad.tape.node import Node
 
 LONGEST_BLOCK = 512  # operations
-FULL_DRAWING = 150  # operations up to which only long repetitions are folded
-WORTH_FOLDING = 12  # operations that a fold must save in a graph that fits on a page
-SLOTS = 4  # inputs compared one by one; those beyond must lie equally far back
+FULL_DRAWING = 150  # up to this many operations, only long repetitions are folded
+WORTH_FOLDING = 12  # operations that a fold must save in such a small graph
+SLOTS = 4  # inputs compared one by one; the others must lie equally far back
 MOST_FOLDS = 64
 
 
@@ -27,13 +27,13 @@ class Repeat:
 def folded(nodes, layouts, fold=None):
     """Nodes in order of execution -> Nodes and Repeats in that order.
 
-    Two blocks are the same if their operations have the same names, output shapes and inputs:
-    inputs that lie equally far back, or that are one and the same value; leaves of equal shapes.
+    Two blocks are the same if their operations have the same names, output shapes and inputs.
+    Inputs are the same if they lie equally far back, are one value, or are leaves of equal shapes.
 
     Args:
         layouts: node -> (shape, dtype) of its output.
         fold: True folds whatever occurs twice in a row, False nothing; None folds what saves a
-            dozen operations, and above 150 operations as True.
+            dozen operations, and acts as True above 150 operations.
     """
     if fold is False or len(nodes) < 2:
         return list(nodes)
@@ -59,7 +59,7 @@ def folded(nodes, layouts, fold=None):
 
 
 class _Table:
-    """What makes nodes alike, as arrays, so that a shift by a period is compared at once."""
+    """The features of nodes as arrays, to compare all nodes with those a period later at once."""
 
     def __init__(self, nodes, layouts):
         place = {n: i for i, n in enumerate(nodes)}
@@ -83,7 +83,7 @@ class _Table:
         self.has = self.source >= 0
 
     def best(self, first, last):
-        """(start, period, count) of the repetition within a range that saves most, or None."""
+        """(start, period, count) of the repetition in a range that saves the most, or None."""
         best, most = None, 0
         for period in range(1, min((last - first) // 2, LONGEST_BLOCK) + 1):
             a, b = slice(first, last - period), slice(first + period, last)
@@ -103,9 +103,9 @@ class _Table:
         return best
 
     def _cut(self, start, spare, period):
-        """Where to begin: where fewest values pass from block to block; the last such place.
+        """The start with the fewest values passing from block to block; the last such place.
 
-        What comes before is then the rest of a first block that was fed in another way.
+        The operations before it are then the rest of a first block with other inputs.
         """
         passing = []
         for s in range(start, start + spare + 1):

@@ -1,7 +1,7 @@
-"""A layered layout: what is used stands above what uses it (Sugiyama, Tagawa and Toda, 1981).
+"""A layered layout: sources above their users (Sugiyama, Tagawa and Toda, 1981).
 
-Ranks by longest path; the order within a rank by barycentre sweeps, the one with fewest crossings
-kept; places within a rank by least squares under the order. Deterministic.
+Ranks come from longest paths, the order within a rank from barycentre sweeps (the one with the
+fewest crossings), positions within a rank from least squares under the order. Deterministic.
 """
 
 import bisect
@@ -24,9 +24,9 @@ class Cell:
     rank: int = 0
     x: float = 0.0  # the centre
     y: float = 0.0  # the top
-    rank_top: float = 0.0  # of the row that it stands in; edges run upright within it
+    rank_top: float = 0.0  # the top of its row; edges run vertically within it
     rank_bottom: float = 0.0
-    above: list = field(default_factory=list)  # Cells of the rank above that it hangs on
+    above: list = field(default_factory=list)  # its sources, Cells of the rank above
     below: list = field(default_factory=list)
 
 
@@ -41,14 +41,14 @@ class Placed:
 
 
 def place(sizes, edges, first=None, last=None, late=False):
-    """Places rectangles and finds the way of each edge.
+    """Places rectangles and routes the edges.
 
     Args:
         sizes: key -> (width, height).
         edges: pairs (source, target) of keys, forward, without a cycle.
         first, last: keys of a cell that stays on the top rank, and of one below all others.
-        late: whether a side chain, which nothing of the longest path feeds, stands as far down as
-            it can: just above what uses it.
+        late: whether a side chain, which the longest path does not feed, stands as far down as
+            possible: just above its user.
     """
     cells = {key: Cell(key, *size) for key, size in sizes.items()}
     _rank(cells, edges, first, late)
@@ -80,12 +80,12 @@ def place(sizes, edges, first=None, last=None, late=False):
             cell.rank_top, cell.rank_bottom = y, y + height
             if cell.key is None or cell.key == first:
                 cell.height = height
-            # a leaf stands near what uses it, everything else in the middle
+            # a leaf stands near its user, everything else in the middle
             room = height - cell.height
             cell.y = y + (room if not cell.above else room / 2)
         y += height + GAP_Y
     width = max((c.x + c.width / 2 for r in ranks for c in r), default=0.0)
-    for cell in itertools.chain(*ranks):  # those of two ranks know each other: cycles
+    for cell in itertools.chain(*ranks):  # cells of neighbouring ranks hold each other: cycles
         cell.above, cell.below = [], []
     return Placed(cells, routes, width, max(0.0, y - GAP_Y))
 
@@ -115,7 +115,7 @@ def _rank(cells, edges, first, late):
 
 
 def _lower(cells, edges, order):
-    """Moves side chains down. order: of the keys, sources before what uses them."""
+    """Moves side chains down. order: the keys, sources before their users."""
     above, below = ({key: [] for key in cells} for _ in range(2))
     for source, target in edges:
         above[target].append(source)
@@ -123,7 +123,7 @@ def _lower(cells, edges, order):
     lowest, last = {}, max((c.rank for c in cells.values()), default=0)
     for key in reversed(order):
         lowest[key] = min((lowest[t] - 1 for t in below[key]), default=last)
-    held = set()  # what has no room, and all that hangs on it
+    held = set()  # cells without room below, and all that depend on them
     for key in order:
         if above[key] and (lowest[key] == cells[key].rank or held & set(above[key])):
             held.add(key)
@@ -132,7 +132,7 @@ def _lower(cells, edges, order):
             ends = [cells[t].rank for t in below[key] if below[t] or t in held]
             cells[key].rank = min(ends, default=cells[key].rank + 1) - 1
     for key in order:
-        if above[key] and not below[key]:  # an end stands below what it hangs on
+        if above[key] and not below[key]:  # an end stands just below its sources
             cells[key].rank = 1 + max(cells[s].rank for s in above[key])
 
 
@@ -181,7 +181,7 @@ def _crossings(ranks):
 
 
 def _align(ranks):
-    """Draws each cell towards its neighbours, first from above, then from below, in turns."""
+    """Moves each cell towards its neighbours above and below, in turns."""
     for rank in ranks:
         x = 0.0
         for cell in rank:
@@ -206,7 +206,7 @@ def _align(ranks):
 
 
 def _pull(a, b):
-    """How much two neighbours want to stand straight: long edges most, leaves hardly."""
+    """The weight with which an edge pulls its ends together: long edges most, leaves least."""
     if a.key is None and b.key is None:
         return 4.0
     return 1.0 if a.above and b.above else 0.05
@@ -219,9 +219,9 @@ def _leaves_width(cell):
 
 
 def _settle(rank, wanted, weights):
-    """The places nearest to those wanted (weighted least squares) that keep order and distances.
+    """The positions nearest to the wanted ones (weighted least squares) in order and apart.
 
-    With the distances taken out it is isotonic regression: pool adjacent violators.
+    Without the distances this is isotonic regression: pool adjacent violators.
     """
     offsets, total = [], 0.0
     for k, cell in enumerate(rank):

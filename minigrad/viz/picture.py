@@ -10,7 +10,7 @@ from minigrad.viz.builder import build_diagram
 from minigrad.viz.svg import to_svg
 from minigrad.viz.text import to_dot, to_mermaid, to_text
 
-LEAST = 0.7  # of its own width: titles have 9 pixels then
+LEAST = 0.7  # least width, relative to its own: titles have 9 pixels then
 
 
 class Picture:
@@ -62,7 +62,7 @@ class Picture:
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         # JupyterLab shows text/html inside the page, where tooltips and its theme's colours work,
-        # and image/svg+xml as an image, where they do not; the image is for everybody else
+        # and image/svg+xml as an image, where they do not; other viewers take the image
         svg = self.to_svg()
         bundle = {
             "text/html": f'<div style="overflow-x:auto">{_readable(svg)}</div>',
@@ -74,7 +74,7 @@ class Picture:
 
 
 def _readable(svg):
-    """The SVG, which notebooks shrink to their width, no smaller than can be read: it scrolls."""
+    """An SVG that notebooks shrink to their width only as far as it is readable: it scrolls."""
     width, _ = svg.partition(' width="')[2].split('"', 1)
     return svg.replace("<svg ", f'<svg style="min-width:{LEAST * float(width):.0f}px" ', 1)
 
@@ -82,16 +82,16 @@ def _readable(svg):
 def graph(outputs, fold=None):
     """A picture of the graph behind a Variable, or behind several.
 
-    Operations from top to bottom in the order of the forward pass, with output shapes and what each
-    saves for backward; the user's line is the tooltip. Leaves are where `.grad` will be written,
+    Operations stand from top to bottom in the order of the forward pass, with output shapes and
+    what they save for backward; the tooltip is the user's line. `.grad` will be written at leaves;
     dashed boxes are inputs without gradient. After backward the shapes remain, the saved values
     are gone.
 
     Args:
         outputs: a Variable, or a list of them.
-        fold: whether blocks that repeat one after the other (layers, steps of a loop) are drawn
-            once, with their count. True folds all, False none; None folds long ones, and above
-            150 operations all.
+        fold: whether blocks that repeat consecutively (layers, steps of a loop) are drawn once,
+            with their count. True folds all, False none; None folds long ones, and above 150
+            operations all.
 
     Returns:
         A Picture: shown by JupyterLab, printed as text; `.to_svg()`, `.to_dot()`, `.to_mermaid()`,

@@ -3,13 +3,13 @@
 from minigrad.viz.units import format_bytes, plural
 
 INK, SOFT, ACCENT, PAPER = "#1f2430", "#59616f", "#3b6fd4", "#ffffff"
-MOST_ROWS = 2000  # of more temporaries than this, the largest are drawn
-LETTER = 0.0125  # width of a letter of a label over that of the axes, about
-LEAST_HEIGHT = 0.028  # of a bar with a label, over that of the axes
+MOST_ROWS = 2000  # if there are more temporaries, the largest are drawn
+LETTER = 0.0125  # approximate width of a label's letter, relative to the axes
+LEAST_HEIGHT = 0.028  # of a bar with a label, relative to the axes
 
 
 def plan_of(x):
-    """What holds `before` and `after` of a compiled step, or None if x is something else."""
+    """The `before` and `after` of a compiled step, or None if x is something else."""
     ask = getattr(x, "memory_plan", None)
     plan = ask() if callable(ask) else x
     sides = (getattr(plan, "before", None), getattr(plan, "after", None))
@@ -93,7 +93,7 @@ def _draw(ax, side, title, scale, highest):
 
 
 def _label(row, side, moments):
-    """(text, where): inside the bar; else to the right or left, where nothing is; else ''."""
+    """(text, position): inside the bar, else in free space to the right or left, else ''."""
     names, size = " > ".join((row.name, *row.sharing)), format_bytes(row.size)
     texts = (f"{names} {size}", f"{row.name} {size}", row.name)
     level = [

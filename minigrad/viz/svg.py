@@ -7,15 +7,15 @@ import unicodedata
 from minigrad.viz.layout import place
 
 TITLE, TEXT = 13.0, 11.0  # font sizes in pixels
-ADVANCE = 0.62  # width of a letter of a monospaced font over its size; the widest in use have 0.61
+ADVANCE = 0.62  # width of a monospaced letter relative to its font size; 0.61 at most in use
 LINE = 15.0
 PAD_X, PAD_Y = 12.0, 8.0
 MARGIN = 16.0
-FRAME = 12.0  # room above and below what stands in a group's frame
+FRAME = 12.0  # room above and below the content of a group's frame
 LABEL, LABEL_GAP = 17.0, 8.0  # font size of a group's count, and its distance from the frame
 IN, OUT = "(in)", "(out)"  # cells for the border of a group
 MOST_LETTERS = 40
-SQUARE = ("op", "product", "opaque", "constant", "more")  # the others have round ends
+SQUARE = ("op", "product", "opaque", "constant", "more")  # other kinds have round ends
 
 STYLE = """
 .mg-graph{--mg-page:var(--jp-layout-color1,#fff);--mg-ink:var(--jp-content-font-color1,#1f2430);
@@ -69,7 +69,7 @@ def to_svg(diagram):
 class _Drawing:
     """The parts of one diagram, and its size; groups hold drawings of their own.
 
-    Inside a group the border is part of the layout: a cell IN above all, a cell OUT below all.
+    In a group, the border is part of the layout: a cell IN above all, a cell OUT below all.
     """
 
     def __init__(self, diagram):
@@ -130,7 +130,7 @@ class _Drawing:
             f'<rect class="mg-box" x="{{:.1f}}" y="{{:.1f}}" width="{cell.width:.1f}" '
             f'height="{cell.height:.1f}" rx="{radius:.0f}"/>'
         )
-        if box.times > 1:  # a second one behind: it stands for several
+        if box.times > 1:  # a second box behind it shows that it stands for several
             behind = rectangle.replace("mg-box", "mg-box mg-behind")
             body.append(behind.format(x + 4, y + 4))
         body.append(rectangle.format(x, y))
@@ -141,7 +141,7 @@ class _Drawing:
         return "\n".join([*body, "</g>"])
 
     def _frame(self, box, cell, x, y):
-        """A group: a frame around the drawing of its block, and how often it runs beside it."""
+        """A group: a frame around the drawing of its block, and its count beside it."""
         inner = self.inside[box.key]
         width = inner.width + 2 * MARGIN
         yield (
@@ -160,7 +160,7 @@ class _Drawing:
 
 
 def _edge(route, x, port, has_head):
-    """A curve from the bottom of the first cell to the top of the last, through those between."""
+    """A curve from the bottom of the first cell through the others to the top of the last."""
     first, last = route[0], route[-1]
     path = [f"M{x:.1f} {first.y + first.height:.1f}V{first.rank_bottom:.1f}"]
     for above, cell in itertools.pairwise(route):
@@ -188,6 +188,6 @@ def _short(text):
 
 
 def _width(text, size):
-    """Pixels of a monospaced line; letters of East Asia take two places."""
+    """Width of a monospaced line in pixels; East Asian letters count twice."""
     places = sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
     return places * size * ADVANCE

@@ -4,8 +4,8 @@
 def to_text(diagram):
     """The graph from its outputs up to its leaves.
 
-    A line of operations goes straight down, each fed by the one below it; other inputs branch off.
-    What several operations use is written out once, and named by its number elsewhere.
+    A chain of operations goes straight down, each fed by the one below it; other inputs branch off.
+    A value with several users is written out once, and named by its number elsewhere.
     """
     lines = _Tree(diagram).lines
     return "\n".join([*lines, diagram.caption] if diagram.caption else lines)
@@ -33,7 +33,7 @@ class _Tree:
         return depth
 
     def _walk(self, key):
-        """Writes a box and all above it; an explicit stack, for graphs deeper than Python goes."""
+        """Writes a box and all above it, with a stack, as graphs may be deep."""
         stack = [(key, "", "")]
         while stack:
             key, first, prefix = stack.pop()
@@ -87,7 +87,7 @@ def _nested(diagram, depth=0):
 
 
 def _ends(diagram):
-    """Edges with groups replaced by what stands at their border, for notations without them."""
+    """Edges with groups replaced by the boxes at their border, for notations without groups."""
     inside = {b.key: b.inside for b in diagram.boxes if b.inside is not None}
     for source, target in diagram.edges:
         sources = inside[source].exits if source in inside else [source]

@@ -8,7 +8,7 @@ from minigrad.errors import ArgumentError, ArgumentTypeError, MissingLibraryErro
 from minigrad.viz.planned import plan_of, planned_memory
 from minigrad.viz.units import format_bytes
 
-MOST_LIFETIMES = 4000  # of more buffers than this, the largest are drawn
+MOST_LIFETIMES = 4000  # if there are more buffers, the largest are drawn
 NAMED_AT_PEAK = 5
 LETTERS_ACROSS = 100  # letters of a bar's label that fit across the figure
 INK, SOFT, ACCENT, PAPER = "#1f2430", "#59616f", "#3b6fd4", "#ffffff"
@@ -27,9 +27,9 @@ class Lifetime:
 
 
 def lifetimes(events):
-    """The buffers that were allocated while the timeline ran, in that order, each in a lane.
+    """The buffers allocated while the timeline ran, in order of allocation, each in a lane.
 
-    A lane holds buffers one after the other, never two at once: the first free one is taken.
+    A lane never holds two buffers at once: each buffer takes the first free lane.
     """
     found, alive = [], {}
     for e in events:
@@ -60,8 +60,8 @@ def memory(timeline):
 
     Needs matplotlib. The largest buffers in use at the peak are named with the op that made them.
 
-    Of a compiled step, where its temporaries lie and how long they live, before the plan of its
-    memory and after.
+    For a compiled step, it shows where its temporaries lie and how long they live, before and after
+    memory planning.
 
     Args:
         timeline: a `mg.memory.timeline()` whose block has run; or a compiled step that has been
@@ -105,7 +105,7 @@ def memory(timeline):
 
 
 def _shown(figure):
-    """The figure; a notebook shows what a cell returns: not a second time."""
+    """The figure, closed: a notebook shows the result of a cell, and must not show it twice."""
     plt = _pyplot()
     if "inline" in plt.get_backend():
         plt.close(figure)
@@ -124,7 +124,7 @@ def _pyplot():
 
 
 def _unit(largest):
-    """(divisor, name) of the binary unit in which a largest value reads well."""
+    """(divisor, name) of a binary unit that suits the largest value."""
     scale, name = 1, "bytes"
     for bigger in ("KiB", "MiB", "GiB", "TiB"):
         if largest < 2 * 1024 * scale:
@@ -165,7 +165,7 @@ def _name_peak(axes, peak, spans):
     if older > 0:
         named.append(f"{format_bytes(older)} from before")
     during = f", in {peak.op}" if peak.op else ""
-    glued = [name.replace(" ", "\u00a0") for name in named]  # a line breaks between two, only
+    glued = [name.replace(" ", "\u00a0") for name in named]  # lines break only between two
     lines = textwrap.wrap("\u00a0\u00b7 ".join(glued), LETTERS_ACROSS)
     title = f"Peak {format_bytes(peak.current_bytes)} at event {peak.index}{during}"
     above = 8 + 12 * len(lines)  # points: room for the lines between title and axes
@@ -208,7 +208,7 @@ def _draw_lifetimes(axes, shown, lanes, end, total):
 
 
 def _shade(span, largest):
-    """Where a buffer's colour lies between light and dark: the root spreads small sizes apart."""
+    """A buffer's colour between light and dark; the root separates small sizes."""
     return 0.15 + 0.75 * (span.nbytes / largest) ** 0.5
 
 

@@ -20,7 +20,7 @@ def format_bytes(nbytes):
 
 
 def format_shape(shape, dtype):
-    """A shape, with the dtype where it is not the usual float32.
+    """A shape, and the dtype if it is not float32.
 
     >>> from minigrad.array.dtypes import float32, int64
     >>> format_shape((2, 3), float32), format_shape((), int64)
@@ -39,7 +39,7 @@ def plural(count, one, many=None):
 
 
 def joined_name(names):
-    """One name for several: parts between dots that differ become the range they span, or a star.
+    """One name for several: parts that differ become the range that they span, or a star.
 
     >>> joined_name(["layers.0.weight", "layers.1.weight", "layers.2.weight"])
     'layers.0..2.weight'

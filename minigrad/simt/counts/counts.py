@@ -1,11 +1,11 @@
-"""What a kernel did to memory, and where its warps split: counted per place in its source.
+"""Counts, per place in a kernel's source, its memory accesses and where its warps split.
 
     counts = Counts()
     launch(kernel, blocks, threads, arguments, counts=counts)
 
-The machine and the memory call the hooks of `Counts`, at every statement that all lanes run
-together. In all of them `active` is bool (one per lane), or None for all lanes of the wave, and
-`site` the `Site` of the expression:
+The machine and the memory call the hooks of `Counts` at every statement, once for all lanes. In
+all hooks `active` is bool (one per lane), or None for all lanes of the wave, and `site` is the
+`Site` of the expression:
 
 - `wave(lanes)`: by memory, when the blocks of a wave begin.
 - `access(kind, region, site, byte, nbytes, active)`: by memory, for a "load", "store" or "atomic"
@@ -17,7 +17,7 @@ together. In all of them `active` is bool (one per lane), or None for all lanes 
 - `exchange(site, active)`: by the machine, for shuffles, votes and ballots.
 - `double(site, active)`: by the machine, for one arithmetic operation in float64.
 
-Counts add up over launches; sums are over warps, as a GPU's own profiler gives them.
+Counts add up over launches; sums are over warps, as in a GPU's own profiler.
 """
 
 import dataclasses
@@ -36,14 +36,14 @@ class Access:
         kind: "load", "store" or "atomic".
         space: "global", "shared" or "constant".
         array: the array's name. nbytes: bytes that one lane uses at a time.
-        warps: warp accesses: how often one warp ran it with any lane active.
-        lanes: active lanes, summed: `lanes / (32 * warps)` is the share that worked.
+        warps: warp accesses: how often a warp ran it with any lane active.
+        lanes: active lanes, summed: `lanes / (32 * warps)` is the active share.
         moved: bytes that the lanes asked for.
-        sectors: 32-byte sectors that the warp accesses touched; least: the fewest that the same
-            bytes could lie in. Both 0 in shared memory.
+        sectors: 32-byte sectors that the warp accesses touched; least: the fewest that could hold
+            the same bytes. Both 0 in shared memory.
         turns: passes over the banks that shared memory needed; least_turns: the fewest for that
             many bytes. `turns > least_turns` are bank conflicts. Both 0 in global memory.
-        meetings: of an atomic operation: the most lanes of one warp that met at one element.
+        meetings: for an atomic operation, the most lanes of one warp that used one element.
         first, worst: the first warp access and the costliest, each a `Sample`.
     """
 
@@ -65,7 +65,7 @@ class Access:
 
     @property
     def efficiency(self):
-        """The share of what the memory moved, or of its passes, that was needed: 1 is best."""
+        """The share of the sectors moved, or of the passes, that was needed: 1 is best."""
         if self.space == "shared":
             return self.least_turns / self.turns if self.turns else 1.0
         return self.least / self.sectors if self.sectors else 1.0
@@ -77,7 +77,7 @@ class Sample:
 
     Attributes:
         block, warp: (x, y, z) of the block, and the number of the warp in it.
-        byte: int64 (32,), the first byte that each lane used, from the array's first byte on.
+        byte: int64 (32,), the first byte that each lane used, relative to the array's first byte.
         active: bool (32,).
         cost, least: sectors, or passes over the banks, and the fewest possible.
     """
@@ -92,7 +92,7 @@ class Sample:
 
 @dataclasses.dataclass
 class Branch:
-    """Where lanes decide: how often a warp came by, and how often its lanes disagreed."""
+    """Where lanes decide: how often a warp got there, and how often its lanes disagreed."""
 
     site: object
     warps: int = 0
@@ -110,7 +110,7 @@ class Event:
 
 
 class Counts:
-    """The counts of one launch or of several; see the module for who calls the hooks.
+    """The counts of one launch or of several; the module says what calls the hooks.
 
     Attributes:
         accesses: [Access], by line; branches: [Branch]; barriers, warp_barriers, exchanges: [Event]
@@ -187,7 +187,7 @@ class Counts:
         self._event("exchange", site, (here > 0).sum(), here.sum())
 
     def double(self, site, active):
-        """An operation in float64, which most GPUs do at 1/32 or 1/64 of float32's speed."""
+        """An operation in float64, which runs at 1/32 or 1/64 of float32's speed on most GPUs."""
         here = self._here(active)
         self._event("double", site, (here > 0).sum(), here.sum())
 
@@ -212,7 +212,7 @@ class Counts:
 
 
 def _place(found):
-    return found.site.file, found.site.line  # and on one line in the order in which they ran
+    return found.site.file, found.site.line  # on one line: in the order of execution
 
 
 def _sample(table, used, cost, least, k, lanes):

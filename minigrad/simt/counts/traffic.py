@@ -1,7 +1,7 @@
-"""What the lanes of a warp ask of memory at once, and what that costs the memory: pure functions.
+"""The cost of one memory access of a warp: pure functions.
 
-A *table* is int64 (warps, 32): for every lane of every warp that takes part, the first byte it
-uses, or -1 where it is inactive.
+A *table* is int64 (warps, 32): for every lane of every participating warp, the first byte it
+uses, or -1 if the lane is inactive.
 """
 
 import numpy as np
@@ -33,7 +33,7 @@ def lanes_per_warp(where, active, lanes):
 
 
 def sectors(table, nbytes):
-    """(sectors touched, fewest that the same bytes could lie in), each int64 (warps,).
+    """(sectors touched, fewest that could hold the same bytes), each int64 (warps,).
 
     An address that several lanes use counts once: one load serves them all.
     """
@@ -67,8 +67,8 @@ def meetings(table):
 def bank_turns(table, nbytes):
     """(passes that shared memory needs, fewest passes), each int64 (warps,).
 
-    In one pass every bank serves one word of 4 bytes, to any number of lanes. Accesses of 8 bytes
-    a lane go in two halves of the warp, those of 16 bytes in four quarters.
+    In one pass every bank serves one word of 4 bytes, to any number of lanes. A warp splits
+    accesses of 8 bytes per lane into two halves, and those of 16 bytes into four quarters.
     """
     words = max(1, nbytes // WORD)  # of one lane
     parts = min(words, 4)
@@ -81,7 +81,7 @@ def bank_turns(table, nbytes):
 
 
 def _most_words_in_a_bank(words):
-    """The most different words of one bank in each row: int64 (rows,); -1 is no word."""
+    """For each row, the largest number of different words in one bank: int64 (rows,); -1: none."""
     ordered = np.sort(words, 1)
     new = np.ones(ordered.shape, bool)
     new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]

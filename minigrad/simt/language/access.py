@@ -14,10 +14,10 @@ from minigrad.simt.machine.masks import NUMBERS, Misuse, describe, merge
 
 
 class Access(LanguagePart):
-    """The part of the compiler that knows what elements and parts are."""
+    """The part of the compiler that handles subscripts and attributes."""
 
     def constant_array(self, array, name):
-        """A NumPy array from outside of the kernel: read-only memory."""
+        """A NumPy array from outside the kernel: read-only memory."""
 
         def read(f, m):
             return f.wave.constants(array, name)
@@ -25,7 +25,7 @@ class Access(LanguagePart):
         return read
 
     def index(self, node):
-        """What stands in brackets: a closure that gives a tuple of scalars, vectors and slices."""
+        """An index in brackets: a closure that returns a tuple of scalars, vectors and slices."""
         if isinstance(node, ast.Tuple):
             parts = [self._one_index(part) for part in node.elts]
             return lambda f, m: tuple([part(f, m) for part in parts])
@@ -83,7 +83,7 @@ class Access(LanguagePart):
 
 
 def _of_tuple(values, index, f, m, site):
-    """An element of a tuple: of a uniform place, or of one per lane where all have one type."""
+    """An element of a tuple; if all have one type, the index may differ from lane to lane."""
     (i,) = index
     if type(i) is slice:
         return values[slice(*(None if e is None else int(e) for e in (i.start, i.stop, i.step)))]

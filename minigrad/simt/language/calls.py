@@ -14,7 +14,7 @@ from minigrad.simt.machine.masks import NUMBERS, Misuse, describe
 
 
 class CallExpression:
-    """What a function of the machine is told besides its arguments.
+    """What a function of the machine gets besides its arguments.
 
     Attributes:
         site: the place of the call.
@@ -28,7 +28,7 @@ class CallExpression:
 
 
 class Calls(LanguagePart):
-    """The part of the compiler that knows calls."""
+    """The part of the compiler that handles calls."""
 
     def call(self, node, wanted):
         """A call; wanted: whether its result is used."""
@@ -60,7 +60,7 @@ class Calls(LanguagePart):
         raise self.source.refuse(node, why, fix=fix)
 
     def _number_in_text(self, node):
-        """float("nan"), of a text that is known when the kernel is compiled."""
+        """float("nan"): float of a string that is known when the kernel is compiled."""
         try:
             value = np.float64(self.folded(node.args[0]))
         except ValueError:
@@ -84,13 +84,13 @@ class Calls(LanguagePart):
         return lambda f, m: function(*[part(f, m) for part in parts])
 
     def _context(self, node, function, wanted):
-        """A function that needs the frame, the mask and the place."""
+        """A function that needs the frame, the mask and the site."""
         parts, call = self._arguments(node), CallExpression(self.source.site(node), wanted)
         self._check_number(node, function, 3)
         return lambda f, m: function(call, f, m, *[part(f, m) for part in parts])
 
     def _check_number(self, node, function, own):
-        """Refuses a wrong number of arguments; own: those that the machine adds itself."""
+        """Refuses a wrong number of arguments; own: the number that the machine adds itself."""
         if hasattr(function, "nin"):
             fits, wanted = len(node.args) == function.nin, function.nin
         else:
@@ -124,9 +124,9 @@ class Calls(LanguagePart):
         return cast
 
     def _method(self, node):
-        """`value.view(dtype)`; what else Numba's numbers and arrays can do is no kernel's work."""
+        """`value.view(dtype)`; other methods of Numba's numbers and arrays are refused."""
         if not isinstance(node.func, ast.Attribute):
-            self.expression(node.func)  # an undefined name is told as such
+            self.expression(node.func)  # refuses an undefined name as such
             raise self.source.refuse(
                 node, f"{ast.unparse(node.func)} is a variable of the kernel and cannot be called"
             )
@@ -146,7 +146,7 @@ class Calls(LanguagePart):
         while isinstance(root, ast.Attribute):
             root = root.value
         if isinstance(root, ast.Name) and root.id not in self.scope.slots:
-            self.expression(root)  # an undefined name is told as such
+            self.expression(root)  # refuses an undefined name as such
         raise self.source.refuse(
             node,
             f".{name}() cannot be called in a CUDA kernel",
@@ -157,7 +157,7 @@ class Calls(LanguagePart):
         found = self.scope.static(node)
         if isinstance(node, ast.Constant):
             found = node.value
-        # Numba takes none of Python's types
+        # Numba accepts no type of Python
         dtype = None if found is MISSING or is_pythons(found) else as_dtype(found)
         if dtype is None:
             raise self.source.refuse(
@@ -215,7 +215,7 @@ class Calls(LanguagePart):
         )
 
     def _unknown(self, path, node):
-        """The error of a name that `cuda` has not."""
+        """The error of a name that `cuda` does not have."""
         near = nearest(path)
         meant = f"; did you mean cuda.{near[0]}?" if near else ""
         fix = f"there are: {', '.join(f'cuda.{p}' for p in near)}" if near else None
@@ -243,7 +243,7 @@ class Calls(LanguagePart):
         return self._context(node, function, wanted)
 
     def _array(self, path, node):
-        names = ("shape", "dtype", "alignment")  # the last in bytes: here every array has it
+        names = ("shape", "dtype", "alignment")  # alignment is in bytes: every array has it here
         given = dict(zip(names, node.args, strict=False))
         given.update({k.arg: k.value for k in node.keywords})
         if not {"shape", "dtype"} <= set(given) <= set(names) or len(node.args) > len(names):
@@ -280,5 +280,5 @@ class Calls(LanguagePart):
 
 
 def is_name(node):
-    """Whether an expression is a name, perhaps of a module's or a class's attribute."""
+    """Whether an expression is a name, or an attribute of one."""
     return isinstance(node, ast.Name | ast.Attribute)

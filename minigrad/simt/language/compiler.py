@@ -1,6 +1,6 @@
 """A kernel's source -> closures over lanes, once per function. All refusals come before it runs.
 
-What is compiled holds until the function, or a global name that it uses, is another.
+A compiled function is used until the function, or a global name that it uses, changes.
 """
 
 import ast
@@ -68,7 +68,7 @@ class Compiler(Statements, Loops, Expressions, Access, Calls, Iterations):
 
 
 def program(function, callers=()):
-    """The program of a function, compiled at first need."""
+    """The program of a function, compiled at first use."""
     found = _programs.get(function)
     if found is None or any(
         scope.now(name) is not value for scope, name, value in found.used.values()
@@ -79,6 +79,6 @@ def program(function, callers=()):
 
 
 def check_kernel(function):
-    """Raises for what is no kernel: something without source, or a function that is no function."""
+    """Raises for what is no kernel: an object without source, or one that is no function."""
     if not callable(function):
         raise NotInCudaError(f"{function!r} is no kernel", fix="launch a function defined with def")

@@ -7,7 +7,7 @@ from minigrad.simt.machine.local import LocalArray
 
 
 def local_array(wave, sizes, dtype, site, mask):
-    """The local array of a place in the source, with nothing in it for the lanes of a mask."""
+    """The local array declared at a site; uninitialised for the lanes of a mask."""
     found = wave.arrays.get(site)
     if found is None:
         found = wave.arrays[site] = LocalArray(sizes, dtype, wave.lanes.count)
@@ -17,7 +17,7 @@ def local_array(wave, sizes, dtype, site, mask):
 
 
 def shared_array(wave, sizes, dtype, site):
-    """The shared array of a place in the source: the same one each time the place is reached."""
+    """The shared array declared at a site: the same one each time."""
     found = wave.arrays.get(site)
     if found is None:
         nbytes = int(np.prod(sizes)) * dtype.itemsize

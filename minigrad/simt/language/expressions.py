@@ -1,6 +1,6 @@
 """Expressions -> closures (frame, mask) -> a scalar, a vector, a tuple or an array.
 
-What inactive lanes compute is arbitrary, and nobody looks at it.
+What inactive lanes compute is arbitrary, and is never used.
 """
 
 import ast
@@ -17,10 +17,10 @@ from minigrad.simt.machine.promotion import BINARY, UNARY, truth
 
 
 class Expressions(LanguagePart):
-    """The part of the compiler that knows expressions."""
+    """The part of the compiler that handles expressions."""
 
     def expression(self, node):
-        """One expression; folded where its value is known already."""
+        """One expression; folded if its value is known already."""
         value = self.folded(node)
         if value is not MISSING:
             return lambda f, m: value
@@ -78,7 +78,7 @@ class Expressions(LanguagePart):
         try:
             with np.errstate(all="ignore"):
                 return function(*parts)
-        except Exception:  # said when the line runs, with its place
+        except Exception:  # raised when the line runs, with its site
             return MISSING
 
     def on_Name(self, node):
@@ -168,7 +168,7 @@ class Expressions(LanguagePart):
                     return value
                 right = part(f, rest)
                 value = right if (no if both else yes) is DEAD else merge(rest, right, value)
-                # lanes that are decided keep a value that decides the next split as well
+                # lanes that have decided keep a value that decides the next split the same way
             return value
 
         return run

@@ -22,7 +22,7 @@ def floating(x):
 
 
 def _float_function(ufunc, least=F2):
-    """A function of numbers as floats of one dtype; least: the smallest that it has."""
+    """A function of numbers as floats of one dtype; least: its smallest dtype."""
 
     def run(*values):
         dtype = functools.reduce(common_float, (v.dtype for v in values))
@@ -34,7 +34,7 @@ def _float_function(ufunc, least=F2):
 
 
 def _slow(function):
-    """A function of math that NumPy lacks: element by element, in double precision."""
+    """A function of math that NumPy lacks, applied to each element in double precision."""
     each = np.frompyfunc(function, 1, 1)
 
     def run(x):
@@ -46,7 +46,7 @@ def _slow(function):
 
 
 def _guarded(function, limit):
-    """math's function that raises at poles and overflows: infinity there, as C gives."""
+    """A function of math that raises at poles and on overflow: here infinity, as in C."""
 
     def run(x):
         try:
@@ -60,7 +60,7 @@ def _guarded(function, limit):
 
 
 def extremum(ufunc):
-    """min or max of two or more numbers, or of a tuple; of NaN and a number the number."""
+    """min or max of two or more numbers, or of a tuple; a number wins over NaN."""
 
     def run(*values):
         if len(values) == 1 and isinstance(values[0], tuple):
@@ -116,7 +116,7 @@ def _modf(x):
 
 
 def _of_numbers(ufunc):
-    """A function that NumPy would also apply to tuples and their like."""
+    """A function of numbers only, although NumPy would apply it to tuples, too."""
 
     def run(*values):
         for value in values:
@@ -187,7 +187,7 @@ for _function, _ufunc in {
     PLAIN[getattr(math, _function)] = _float_function(_ufunc, F2 if _function in _HALF else F4)
 if hasattr(math, "exp2"):
     PLAIN[math.exp2] = _float_function(np.exp2)
-for _ufunc in (  # of NumPy's functions those that Numba has for CUDA, which are not all
+for _ufunc in (  # those of NumPy's functions that Numba has for CUDA
     *(np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan, np.arctan2, np.hypot),
     *(np.sinh, np.cosh, np.tanh, np.arcsinh, np.arccosh, np.arctanh, np.deg2rad, np.rad2deg),
     *(np.log, np.log2, np.log10),
@@ -203,7 +203,7 @@ for _ufunc in (
 
 
 def refusal(found, name):
-    """(why a function cannot be called in a kernel, what to do instead); name: as it is written."""
+    """(why a function cannot be called in a kernel, what to do instead); name: as written."""
     own = getattr(found, "__name__", "")
     fix = (
         f"use math.{own}"
@@ -248,4 +248,4 @@ def _shown(value, lane):
 
 
 CONTEXT = {builtins.divmod: _divmod, builtins.print: _print}
-"""Functions that are told the frame, the mask and the place."""
+"""Functions that get the frame, the mask and the site."""

@@ -65,14 +65,14 @@ def grid(path, axes):
 
 
 _INTEGERS = ("int32", "int64", "uint32", "uint64")
-_TAKES = {  # what Numba compiles; pointers, which only our own kernels have, take any
+_TAKES = {  # what Numba compiles; pointers, which only minigrad's own kernels use, take any
     **dict.fromkeys(("and", "or", "xor", "exch", "cas"), _INTEGERS),
     **dict.fromkeys(("inc", "dec"), ("uint32", "uint64")),
 }
 
 
 def _atomic(operation) -> Any:
-    """cuda.atomic.add(array, index, value) and its like: the old element."""
+    """cuda.atomic.add(array, index, value) and the like; returns the old element."""
     takes = _TAKES.get(operation, (*_INTEGERS, "float32", "float64"))
 
     def update(call, f, m, array, index, *value):

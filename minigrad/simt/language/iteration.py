@@ -1,7 +1,7 @@
-"""What `for` goes over: range with bounds of each thread's own, tuples, arrays, enumerate, zip.
+"""What `for` iterates over: range (bounds may differ per thread), tuples, arrays, enumerate, zip.
 
-Each becomes a closure (frame, mask) -> `steps`, and `steps(live)` gives (lanes that have a next
-value, lanes that are through, the value).
+Each becomes a closure (frame, mask) -> `steps`, and `steps(live)` returns (lanes that have a next
+value, lanes that have finished, the value).
 """
 
 import ast
@@ -20,10 +20,10 @@ from minigrad.simt.machine.promotion import BINARY
 
 
 class Iterations(LanguagePart):
-    """The part of the compiler that knows what `for` goes over."""
+    """The part of the compiler that handles what `for` iterates over."""
 
     def iteration(self, node):
-        """What stands after `in`."""
+        """The expression after `in`."""
         site = self.source.site(node)
         if isinstance(node, ast.Call) and not node.keywords:
             found = self.scope.static(node.func)
@@ -72,7 +72,7 @@ def _elements(f, m, value, site):
 
 
 def _count(start):
-    """The numbers from a start on, without an end."""
+    """The numbers from a start, without end."""
 
     def make(f, m):
         numbers: Any = BINARY["Add"](start(f, m), np.int64(0))
@@ -83,7 +83,7 @@ def _count(start):
 
 
 def _together(makers):
-    """zip: a lane is through with the first of several that has no more values for it."""
+    """zip: a lane finishes when the first iterable has no more values for it."""
 
     def make(f, m):
         several = [each(f, m) for each in makers]
@@ -129,7 +129,7 @@ def _range(f, m, parts, site):
 
 
 def _diverging(now, stop, step):
-    """How many rounds there are is known first: the value after the last may exceed the type."""
+    """Counts the rounds first, as the value after the last may exceed the type."""
     wide = np.uint64 if now.dtype.kind == "u" else np.int64
     way = stop.astype(wide) - now.astype(wide)
     some = np.where(step > 0, now < stop, now > stop)

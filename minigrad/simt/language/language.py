@@ -1,7 +1,7 @@
 """The names that kernels use: `cuda.grid`, `atomic_add`, `load4` and so on.
 
-They mean something inside of a kernel alone, where the simulator or Numba's compiler gives them
-their meaning; outside they raise. Kernels may as well use those of `from numba import cuda`.
+The simulator or Numba's compiler gives them their meaning inside a kernel; outside they raise.
+Kernels may also use the names of `from numba import cuda`.
 """
 
 import difflib
@@ -31,12 +31,12 @@ _TAKES_NOTHING = ("syncthreads", "syncwarp", "activemask", "threadfence")
 
 
 def _plain(path):
-    """A path without what people from CUDA C, or in a hurry, write otherwise."""
+    """A path without the differences to CUDA C's spelling and common typing errors."""
     return path.replace(".", "").replace("_", "").lower()
 
 
 def nearest(path):
-    """The paths most like one that there is not, best first: `atomicAdd` -> `atomic.add`."""
+    """The known paths most like an unknown one, best first: `atomicAdd` -> `atomic.add`."""
     known: dict[str, str] = {}
     for one in PATHS:
         known.setdefault(_plain(one), one)  # atomic.add, before the helper atomic_add
@@ -51,11 +51,11 @@ def call_of(intrinsic):
 
 
 class UnknownIntrinsicError(SimulationError, AttributeError):
-    """A name under `cuda` that there is not."""
+    """An unknown name under `cuda`."""
 
 
 class Intrinsic:
-    """A name that only kernels may use; `path` is what follows `cuda.` in it."""
+    """A name that only kernels may use; `path` is the part after `cuda.`."""
 
     def __init__(self, path):
         self.path = path

@@ -12,15 +12,15 @@ from minigrad.simt.machine.faults import fault
 from minigrad.simt.machine.frame import decide, taken
 from minigrad.simt.machine.masks import DEAD, union
 
-LOOP_LIMIT = 5_000  # a `while` counts as endless after so many rounds and
-LOOP_SECONDS = 20.0  # so many seconds: neither alone, as a round takes 1 us of one lane or 1 ms
-PATIENCE = "MINIGRAD_SIMT_LOOP_SECONDS"  # the variable of the environment for other seconds
-SPIN_LIMIT = 20_000  # rounds in which an atomic operation decides and nobody gets through
+LOOP_LIMIT = 5_000  # a `while` counts as endless after both this many rounds
+LOOP_SECONDS = 20.0  # and this many seconds, as a round may take 1 us or 1 ms
+PATIENCE = "MINIGRAD_SIMT_LOOP_SECONDS"  # environment variable that overrides LOOP_SECONDS
+SPIN_LIMIT = 20_000  # rounds in which an atomic operation lets no lane through
 _SPIN = {"cas", "exch", "compare_and_swap"}
 
 
 class Loops(LanguagePart):
-    """The part of the compiler that knows loops."""
+    """The part of the compiler that handles loops."""
 
     def do_While(self, node):
         test, body = self.expression(node.test), self.block(node.body)
@@ -106,7 +106,7 @@ class Loops(LanguagePart):
 
 
 def _after(f, m, ended, orelse, broken, before):
-    """The end of a loop: who goes on, and who runs its `else` first."""
+    """The end of a loop: which lanes go on, and which run its `else` first."""
     if orelse is not None and ended is not DEAD:
         ended = orelse(f, ended)
     out = union(ended, broken, m)
@@ -116,7 +116,7 @@ def _after(f, m, ended, orelse, broken, before):
 
 
 def _is_over(seconds):
-    """Whether a loop has had its time."""
+    """Whether a loop has used up its time."""
     if seconds < LOOP_SECONDS and PATIENCE not in os.environ:
         return False
     given = os.environ.get(PATIENCE, LOOP_SECONDS)

@@ -26,12 +26,12 @@ def is_cuda_module(value):
 
 
 def is_pythons(value):
-    """Whether a value is one of Python's types of numbers itself: a dtype may be equal to one."""
+    """Whether a value is itself a number type of Python, not a dtype that is equal to one."""
     return any(value is kind for kind in (int, float, bool))
 
 
 def as_dtype(value):
-    """The dtype that a NumPy or Numba type, a dtype or its name stands for; None if it is none."""
+    """The dtype of a NumPy or Numba type, a dtype or its name; None for anything else."""
     if isinstance(value, np.dtype):
         return value
     if isinstance(value, type):
@@ -45,10 +45,10 @@ def as_dtype(value):
 
 
 def device_function(value):
-    """The Python function of a device function; None where Numba would not take the value.
+    """The Python function of a device function; None if Numba would not accept the value.
 
-    Taken are dispatchers (`cuda.jit`, `numba.njit`: anything with `py_func`), functions marked by
-    an attribute `is_device`, and those of minigrad's own kernel files.
+    Accepted are dispatchers (`cuda.jit`, `numba.njit`: anything with `py_func`), functions with an
+    attribute `is_device`, and those of minigrad's own kernel files.
     """
     inner = getattr(value, "py_func", None)
     if isinstance(inner, types.FunctionType):
@@ -99,7 +99,7 @@ class Scope:
 
     Attributes:
         slots: local variable -> its number.
-        used: values (where a name was looked up, the name, what it was), to see a change later.
+        used: values (where a name was looked up, the name, its value), to detect changes later.
     """
 
     def __init__(self, source):
@@ -118,13 +118,13 @@ class Scope:
         self.used = {}
 
     def outer(self, name):
-        """What a name that is not local stands for, or MISSING."""
+        """The value of a name that is not local, or MISSING; notes that it was used."""
         found = self.now(name)
         self.used[id(self), name] = self, name, found
         return found
 
     def now(self, name):
-        """As `outer`, at this moment, without taking note."""
+        """As `outer`, without noting the use."""
         if name in self._cells:
             try:
                 return self._cells[name].cell_contents
@@ -133,9 +133,9 @@ class Scope:
         return self._globals.get(name, getattr(builtins, name, MISSING))
 
     def static(self, node):
-        """What `name` or `module.name` stands for outside of the kernel; MISSING if it is a value.
+        """What `name` or `module.name` stands for outside the kernel; MISSING if it is a value.
 
-        Intrinsics come back as `Intrinsic`s, also those of Numba's module.
+        Intrinsics are returned as `Intrinsic`s, also those of Numba's module.
         """
         if isinstance(node, ast.Name):
             if node.id in self.slots:
@@ -154,7 +154,7 @@ class Scope:
             return Intrinsic(f"{base.path}.{node.attr}" if base.path else node.attr)
         found = getattr(base, node.attr, MISSING)
         if found is MISSING and getattr(base, "__name__", "") == "minigrad.cuda":
-            return Intrinsic(node.attr)  # refused as unknown, with the nearest name that there is
+            return Intrinsic(node.attr)  # refused as unknown, with the nearest known name
         if isinstance(base, types.ModuleType) and found is not MISSING:
             path = intrinsic_path(found)
             return found if path is None else Intrinsic(path)

@@ -1,4 +1,4 @@
-"""What the parts of the compiler, one file each, know of one another."""
+"""What the parts of the compiler, one file each, may use of each other."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from minigrad.simt.language.source import Source
 class LanguagePart:
     """Attributes and methods that every part of the compiler may use.
 
-    A closure that a part makes is called with a frame and a mask; see `frame` and `masks`.
+    The closures that parts make are called with a frame and a mask; see `frame` and `masks`.
 
     Attributes:
         source, scope: the text and the names of the function that is compiled.

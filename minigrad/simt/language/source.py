@@ -1,4 +1,4 @@
-"""A function -> the syntax tree of its source, with the lines that it has in its file."""
+"""A function -> the syntax tree of its source, with the line numbers of its file."""
 
 import ast
 import functools

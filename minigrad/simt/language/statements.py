@@ -11,7 +11,7 @@ from minigrad.simt.machine.promotion import truth
 
 
 class Statements(LanguagePart):
-    """The part of the compiler that knows statements."""
+    """The part of the compiler that handles statements."""
 
     def block(self, nodes):
         """Several statements, one after the other."""
@@ -93,7 +93,7 @@ class Statements(LanguagePart):
         return self.do_Assign(ast.Assign([node.target], node.value))
 
     def target(self, node):
-        """What stands left of `=`: a closure (frame, mask, value)."""
+        """The target of `=`: a closure (frame, mask, value)."""
         if isinstance(node, ast.Name):
             slot = self.scope.slots[node.id]
             return lambda f, m, v: f.assign(slot, v, m)
@@ -133,7 +133,7 @@ class Statements(LanguagePart):
             array, at = _writable(base(f, m), name), index(f, m)
             old = array.load(at, f.wave.lanes, m, site)
             if any(type(i) is slice for i in at):
-                array.store(at, old, f.wave.lanes, m, site)  # says why it cannot
+                array.store(at, old, f.wave.lanes, m, site)  # raises, and says why
             array.store(at, operate(f, m, old, value(f, m)), f.wave.lanes, m, site)
             return m
 
@@ -167,7 +167,7 @@ class Statements(LanguagePart):
         return step
 
     def do_Assert(self, node):
-        """What fails on a GPU in debug mode alone."""
+        """An assert, which on a GPU fails in debug mode only."""
         test, site = self.expression(node.test), self.source.site(node)
         said = None if node.msg is None else _text(node.msg)
 
@@ -227,7 +227,7 @@ _KEYWORDS = {
 
 
 def _head(node):
-    """The part of a statement that its errors name: of an `if` the condition, not its body."""
+    """The part of a statement that its errors name: the condition of an `if`, for one."""
     for part in ("test", "iter"):
         if hasattr(node, part):
             return getattr(node, part)
@@ -235,7 +235,7 @@ def _head(node):
 
 
 def _text(node):
-    """What an assert says: its text, or the expression as it stands."""
+    """The message of an assert: its text, or the source of the expression."""
     is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
     return node.value if is_text else ast.unparse(node)
 

@@ -1,1 +1,1 @@
-"""Lanes and warps in lock-step: values, masks, barriers, shuffles, a thread's own memory."""
+"""Lanes and warps in lock-step: values, masks, barriers, shuffles, local memory."""

@@ -1,10 +1,10 @@
-"""Memory at an address, as NumPy shows it."""
+"""Memory at an address, as an ndarray."""
 
 import numpy as np
 
 
 class _Bytes:
-    """Memory at an address, as NumPy takes it over."""
+    """Memory at an address, with NumPy's array interface."""
 
     def __init__(self, address, nbytes):
         self.__array_interface__ = {
@@ -13,7 +13,7 @@ class _Bytes:
 
 
 def bytes_at(address, nbytes):
-    """An ndarray of uint8 over memory that somebody else keeps; a view of no other ndarray.
+    """An ndarray of uint8 over memory that the caller keeps alive; a view of no other ndarray.
 
     (A ctypes array has a class for each size, and a class is a reference cycle.)
     """

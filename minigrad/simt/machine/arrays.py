@@ -10,7 +10,7 @@ _I8 = np.dtype(np.int64)
 
 
 def whole(index, site, what="an index"):
-    """An index, or what else must be an integer, as int64; or an error."""
+    """An index, or another value that must be an integer, as int64; raises if it is none."""
     kind = getattr(getattr(index, "dtype", None), "kind", None)
     if kind is None or kind not in "iu" or hasattr(index, "load"):
         fix = "convert it: int(i)"
@@ -31,7 +31,7 @@ def _elements(count):
 def checked(index, extent, axis, lanes, mask, site):
     """An index along an axis, int64: negative ones counted from the end, all within the extent.
 
-    Unsigned ones are never negative: 0 - 1 of them is a very large number, as it is on a GPU.
+    Unsigned indices are never negative: their 0 - 1 is a very large number, as on a GPU.
     """
     given, index = index, whole(index, site)
     if index.ndim == 0:
@@ -40,7 +40,7 @@ def checked(index, extent, axis, lanes, mask, site):
     else:
         if index.view(np.uint64).max() < extent:
             return index
-        if mask is not None:  # inactive lanes alone may be beyond: then 0 serves them as well
+        if mask is not None:  # perhaps only inactive lanes are outside: they get 0
             index = np.where(mask, index, 0)
             if index.view(np.uint64).max() < extent:
                 return index
@@ -92,7 +92,7 @@ class ArrayView:
         return np.int64(np.prod(self.shape, dtype=np.int64))
 
     def locate(self, index, lanes, mask, site):
-        """Indices, one per axis from the first -> element in the region."""
+        """Indices, one per axis -> element in the region."""
         flat = self.offset
         for axis, (i, stride) in enumerate(zip(index, self.strides, strict=False)):
             i = checked(i, self.shape[axis], axis, lanes, mask, site)
@@ -100,7 +100,7 @@ class ArrayView:
         return flat
 
     def load(self, index, lanes, mask, site):
-        """One element, or a view where there are fewer indices than axes."""
+        """One element, or a view if there are fewer indices than axes."""
         if len(index) == len(self.shape) and not any(type(i) is slice for i in index):
             return self.region.load(self.dtype, self.locate(index, lanes, mask, site), mask, site)
         return self._view(index, lanes, mask, site)
@@ -184,7 +184,7 @@ def _uniform_slice(part, extent, site):
 
 
 class PointerView:
-    """A pointer in a kernel: p[i] is the i-th element after the one it points at."""
+    """A pointer in a kernel: p[i] is the i-th element after the one that it points at."""
 
     __slots__ = ("dtype", "offset", "region")
     kind = "a pointer"
@@ -221,7 +221,7 @@ class PointerView:
 
 
 class Triple:
-    """threadIdx and its like as a whole: three int32."""
+    """threadIdx and the like as a whole: three int32."""
 
     __slots__ = ("x", "y", "z")
     kind = "a triple"

@@ -12,7 +12,7 @@ from minigrad.simt.machine.promotion import truth
 
 
 def elsewhere(wave, lane):
-    """Rows for an error: where a lane that is missing took another way, as far as is known."""
+    """Rows for an error: where a missing lane took another path, as far as is known."""
     name = wave.lanes.name(lane)
     for site, mask in reversed(wave.returns):
         if mask is None or mask[lane]:
@@ -25,7 +25,7 @@ def elsewhere(wave, lane):
 
 
 def _rows(lanes, mask):
-    """How many lanes of a mask there are in each block."""
+    """How many lanes of a mask each block has."""
     if mask is None:
         return np.full(lanes.blocks, lanes.threads)
     if mask is DEAD:
@@ -34,7 +34,7 @@ def _rows(lanes, mask):
 
 
 def arrive(call, f, m):
-    """All blocks that have an active thread pass the barrier, or an error names who is missing."""
+    """Lets blocks with an active thread pass the barrier; an error names missing threads."""
     wave, lanes = f.wave, f.wave.lanes
     passing = None
     if m is not None:
@@ -68,7 +68,7 @@ def _divergent(call, wave, m, block, here, wanted):
 
 
 def _counting(reduce):
-    """A barrier that returns to all threads of a block what `reduce` makes of its predicates."""
+    """A barrier that returns `reduce` of a block's predicates to all its threads."""
 
     def run(call, f, m, predicate):
         arrive(call, f, m)

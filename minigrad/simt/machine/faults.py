@@ -8,7 +8,7 @@ from minigrad.simt.machine.masks import NUMBERS, Misuse
 
 
 def fault(kind, wanted, site, lanes=None, lane=None, got=None, fix=None, details=()):
-    """An error of class `kind` at a site, of one lane where that is known."""
+    """An error of class `kind` at a site, of one lane if it is known."""
     rows = list(details)
     if lanes is not None and lane is not None:
         rows.insert(0, ("thread", lanes.name(lane)))
@@ -25,9 +25,9 @@ def offender(lanes, mask, bad):
 
 
 def no_zero(lanes, mask, a, b, site):
-    """Raises where an active lane divides an integer by zero: a GPU gives no defined result."""
+    """Raises if an active lane divides an integer by zero, as a GPU's result is undefined."""
     if not (isinstance(a, NUMBERS) and isinstance(b, NUMBERS)):
-        return  # no operation for these, which is told there
+        return  # there is no such operation: it raises itself
     if a.dtype.kind == "f" or b.dtype.kind == "f":
         return
     zero = b == 0
@@ -43,7 +43,7 @@ def no_zero(lanes, mask, a, b, site):
 
 
 def explained(error, site):
-    """A `Misuse`, or what Python or NumPy said about a statement, as an error of the kernel."""
+    """A `Misuse`, or an error of Python or NumPy in a statement, as an error of the kernel."""
     if isinstance(error, Misuse):
         return fault(SimulationError, str(error), site, fix=error.fix)
     return fault(

@@ -1,4 +1,4 @@
-"""What a running kernel is: the wave of its lanes, and a frame for each function call."""
+"""The state of a running kernel: the wave of its lanes, and a frame for each call."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ class Wave:
         exited: mask of the lanes that have returned from the kernel, DEAD if none has.
         trail: (site, mask before, mask within) of the divergent branches that lanes are in.
         returns: (site, mask) of the lanes that have returned from device functions still running.
-        arrays: shared arrays by where they are declared, and constant arrays.
+        arrays: shared arrays by the site of their declaration, and constant arrays.
         dynamic: bytes of dynamic shared memory per block; `dynamic_region` once it is used.
         counts: what counts events for a report, or None.
     """
@@ -38,8 +38,8 @@ class Frame:
     Attributes:
         env: the local variables; known: the lanes that have given each of them a value.
         live: mask of the lanes that have entered and not returned.
-        value, returned: what those that have returned gave, and who they are.
-        loop: the innermost loop's [lanes that broke off, lanes that continue].
+        value, returned: the value of the lanes that have returned, and their mask.
+        loop: the innermost loop's [lanes at `break`, lanes at `continue`].
     """
 
     __slots__ = ("env", "known", "live", "loop", "returned", "top", "value", "wave")
@@ -53,7 +53,7 @@ class Frame:
 
     def assign(self, slot, value, mask):
         """Gives a local variable its value in the lanes of a mask."""
-        if mask is None or mask is self.live:  # nobody else will read this variable
+        if mask is None or mask is self.live:  # no other lane will read this variable
             self.env[slot] = value
             self.known[slot] = None
             return
@@ -72,14 +72,14 @@ class Frame:
             self.wave.exited = union(self.wave.exited, mask)
 
     def settle(self, mask):
-        """After returns: a mask of all the lanes left is from here on the mask of them."""
+        """After returns: if a mask has all live lanes, it becomes `live`, so that `is` tells."""
         if mask is DEAD or mask is None or self.live is DEAD or self.live is None:
             return
         if np.count_nonzero(mask) == np.count_nonzero(self.live):
             self.live = mask
 
     def check_known(self, slot, mask, name, site):
-        """Raises where an active lane reads a local variable that it has not given a value."""
+        """Raises if an active lane reads a local variable that it has not given a value."""
         missing = outside(mask, self.known[slot])
         if missing is DEAD:
             return
@@ -95,7 +95,7 @@ class Frame:
 
 
 def decide(f, mask, test, site):
-    """Lanes of a mask decide by the value of a closure: (those that go, those that do not)."""
+    """Splits a mask by the value of a closure: (lanes where it is true, the others)."""
     condition = truth(test(f, mask))
     counts = f.wave.counts
     if counts is not None:
@@ -109,11 +109,11 @@ def taken(mask):
 
 
 class KernelProgram:
-    """A compiled function: called with a wave, arguments and a mask, it gives what it returns.
+    """A compiled function; a call with a wave, arguments and a mask returns its result.
 
     Attributes:
         parameters: their names, in order.
-        used: names of the outside that it depends on; see `names.Scope`.
+        used: names from outside that it depends on; see `names.Scope`.
         spins: it has a loop that may wait for a lock, so that blocks must run one by one.
         exact: it has a `syncwarp` or a `threadfence`; see `memory.Memory`.
     """

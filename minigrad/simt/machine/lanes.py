@@ -1,4 +1,4 @@
-"""Which threads run together: a wave of whole blocks, one lane per thread, and their barriers."""
+"""The threads that run together: a wave of whole blocks, one lane per thread."""
 
 import functools
 
@@ -15,7 +15,7 @@ def unfold(index, extents):
 
 @functools.lru_cache(maxsize=16)
 def _geometry(extents, blocks):
-    """(block, thread, warp, position in warp) of each lane; int64, not to be written to."""
+    """(block, thread, warp, position in warp) of each lane; int64, read-only."""
     threads = extents[0] * extents[1] * extents[2]
     warps = -(-threads // WARP)
     block, thread = np.divmod(np.arange(blocks * threads), threads)
@@ -34,7 +34,7 @@ class Lanes:
         grid, extents: gridDim and blockDim, (x, y, z).
         first: linear number in the grid of the wave's first block.
         block, thread, warp, position: int64 (count,): the block and the warp within the wave, the
-            linear thread within its block, the place within its warp.
+            linear thread within its block, the position within its warp.
         block_epoch: int64 (blocks,): barriers of the whole block so far.
         warp_epoch: int64 (warps,): `syncwarp`s so far.
     """

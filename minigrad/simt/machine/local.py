@@ -1,4 +1,4 @@
-"""`cuda.local.array`: memory of one thread, kept like registers, since nobody else sees it."""
+"""`cuda.local.array`: memory of one thread, kept like registers, as no other thread sees it."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ class LocalArray:
         self.dtype, self.count = dtype, count
         size = int(np.prod(shape, dtype=np.int64))
         self.cells: Any = [None] * size
-        self.known: Any = [DEAD] * size  # masks of who wrote
+        self.known: Any = [DEAD] * size  # per element, the mask of the lanes that wrote it
         self.matrix: Any = None
         self.filled: Any = None
 
@@ -36,7 +36,7 @@ class LocalArray:
         return np.int64(len(self.cells))
 
     def forget(self, mask):
-        """Lanes declare the array anew: what they wrote is no value any more."""
+        """Lanes declare the array anew: its elements are uninitialised again."""
         if self.matrix is not None:
             self.filled[:, slice(None) if mask is None else mask] = False
             return

@@ -1,20 +1,20 @@
-"""Which lanes are active, and what values become where only some of them are.
+"""Masks of active lanes, and how values are merged under them.
 
 A mask is None (all lanes of the wave), a bool vector with some lane set, or DEAD (no lane left).
 A statement gets the mask under which it runs and returns the mask of the lanes that go on to the
-next one. Vectors, masks too, are never written to once made.
+next one. Vectors, and so masks, are never written to once made.
 """
 
 import numpy as np
 
 DEAD = False
-NUMBERS = (np.ndarray, np.generic)  # what a number of a kernel is: a vector, or one for all
+NUMBERS = (np.ndarray, np.generic)  # a number of a kernel: a vector, or a scalar for all lanes
 
 
 class Misuse(Exception):
-    """What is wrong with a statement, said by who knows neither its line nor its thread.
+    """An error in a statement, raised by code that knows neither its line nor its thread.
 
-    The statement makes a `SimulationError` of it. fix: what to do.
+    The statement turns it into a `SimulationError`. fix: what to do.
     """
 
     def __init__(self, wanted, fix=None):
@@ -23,7 +23,7 @@ class Misuse(Exception):
 
 
 class _Unset:
-    """What a local variable holds before its first assignment."""
+    """The value of a local variable before its first assignment."""
 
     def __repr__(self):
         return "<no value yet>"
@@ -53,7 +53,7 @@ def split(mask, condition):
 
 
 def union(a, b, whole=None):
-    """Lanes of either; `whole` itself, a mask that has both, where nothing of it is missing."""
+    """Lanes of either mask; `whole` itself, which contains both, if they are all of it."""
     if a is DEAD or a is b:
         return b
     if b is DEAD:

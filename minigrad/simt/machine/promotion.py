@@ -14,7 +14,7 @@ from minigrad.simt.machine.masks import NUMBERS, Misuse, describe
 I8, U8, F2, F4, F8 = map(np.dtype, (np.int64, np.uint64, np.float16, np.float32, np.float64))
 BOOL = np.dtype(bool)
 
-OPERATORS = {  # name -> (sign, ufunc, Python's operator: far quicker on scalars)
+OPERATORS = {  # name -> (sign, ufunc, Python's operator: far faster on scalars)
     "Add": ("+", np.add, operator.add),
     "Sub": ("-", np.subtract, operator.sub),
     "Mult": ("*", np.multiply, operator.mul),
@@ -39,7 +39,7 @@ _BITS = {"BitAnd", "BitOr", "BitXor"}
 
 
 def result_dtype(name, a, b):
-    """The dtype of `a op b`; None where Numba has no such operation."""
+    """The dtype of `a op b`; None if Numba has no such operation."""
     if name in _COMPARISONS:
         return BOOL
     floats = [d for d in (a, b) if d.kind == "f"]
@@ -58,7 +58,7 @@ def result_dtype(name, a, b):
 
 
 def common_float(a, b):
-    """The float that two numbers become, of which one at least is one: uint8 and uint16 widen."""
+    """The common float of two dtypes, at least one a float; uint8 and uint16 widen it."""
     wide = np.promote_types(a, b)
     if a != b and np.dtype(np.uint16) in (a, b):
         return F8
@@ -86,9 +86,9 @@ def _build(name, a, b):
 
 
 def _integer_power(x, y):
-    """Powers in int64; of negative exponents, which NumPy refuses, what Numba's code gives."""
+    """Powers in int64; negative exponents, which NumPy refuses, are computed as Numba does."""
     x, y = x.astype(I8), y.astype(I8)
-    power = np.power(x, np.where(y < 0, y & 1, y))  # of 1 and -1 the parity is enough
+    power = np.power(x, np.where(y < 0, y & 1, y))  # for 1 and -1 the parity is enough
     rest = np.where(x == 0, np.iinfo(np.int64).min, np.where(np.abs(x) == 1, power, 0))
     return np.where(y < 0, rest, power)[()]
 

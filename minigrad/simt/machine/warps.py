@@ -1,4 +1,4 @@
-"""Functions of a warp: shuffles, votes, `syncwarp`. Each names the lanes that take part by a mask.
+"""Functions of a warp: shuffles, votes, `syncwarp`. A mask names the lanes that take part.
 
 All lanes of the warp that the mask names and that still run must be active here and give the same
 mask; groups with masks of their own may call at once. A shuffle reads from lanes of its mask only.
@@ -21,10 +21,10 @@ def _vector(value, lanes):
 
 
 def _take_part(call, f, m, mask, kind: type[SimulationError] = InactiveLaneError):
-    """Checks a mask: (the lanes that take part, bool (count,) or None for all; whom each names).
+    """Checks a mask: (the lanes that take part, bool (count,) or None for all; the lanes' masks).
 
-    Whom it names are the bits of its mask, int64, a scalar or one per lane: groups of one warp that
-    have masks of their own may call at once.
+    The masks are bits, int64, a scalar or one per lane: groups of one warp with masks of their own
+    may call at once.
     """
     wave, lanes = f.wave, f.wave.lanes
     if wave.counts is not None and kind is InactiveLaneError:
@@ -73,7 +73,7 @@ def _take_part(call, f, m, mask, kind: type[SimulationError] = InactiveLaneError
 
 
 def _agreed(call, lanes, m, bits, kind):
-    """bool (count,): the lanes that others name. Who is named must give the same mask."""
+    """bool (count,): the lanes that others name; they must give the same mask."""
     masks = np.zeros((lanes.warps, WARP), np.int64)  # 0: not active
     on = np.arange(lanes.count) if m is None else np.flatnonzero(m)
     masks[lanes.warp[on], lanes.position[on]] = bits[on]
@@ -110,7 +110,7 @@ def _shuffle(source):
         wanted, inside = source(within, np.asarray(argument).astype(np.int64), size)
         position = np.where(inside, wanted, within) + (lanes.position - within)
         lane = np.arange(lanes.count) + position - lanes.position
-        threads = lanes.thread + position - lanes.position  # beyond the block: a missing lane
+        threads = lanes.thread + position - lanes.position  # outside the block: a missing lane
         there = threads < lanes.threads
         safe = np.where(there, lane, 0)
         if part is not None:
@@ -215,7 +215,7 @@ def _syncwarp(call, f, m, mask=_ALL):
 
 
 def _groups(part, named):
-    """The lanes that meet, mask by mask."""
+    """Yields the lanes that call with one mask, for each mask."""
     for mask in np.unique(named if part is None else named[part]):
         yield named == mask if part is None else part & (named == mask)
 

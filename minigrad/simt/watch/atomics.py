@@ -1,8 +1,8 @@
 """Atomic operations of many lanes on few elements, as if lane after lane had done them.
 
-Lanes with different elements do not meet, so they act together. Lanes that share an element act in
-turns: all first comers of their elements, then all second comers, and so on. Where few elements are
-shared by many lanes, a running total of each group of lanes gives the same in one go.
+Lanes with different elements act together. Lanes that share an element take turns: first one lane
+for each element, then a second one for each, and so on. If many lanes share few elements, a running
+total over each group of lanes gives the same result at once.
 """
 
 import numpy as np
@@ -32,11 +32,11 @@ OPERATIONS = {
     "dec": _dec,
 }
 
-FOR_NAN = {"max": -np.inf, "min": np.inf}  # Numba's code lets a NaN that is given change nothing
+FOR_NAN = {"max": -np.inf, "min": np.inf}  # in Numba, a NaN operand changes nothing
 
 
 def apply(cells, operation, index, value, active, count, want_old=True):
-    """Writes to `cells`; the old elements as a lane vector (arbitrary in inactive lanes), or None.
+    """Writes to `cells`; returns the old elements (arbitrary in inactive lanes), or None.
 
     cells: 1-D. index: scalar or (count,). value: scalar or (count,), for "cas" a pair of them.
     active: bool (count,) or None.

@@ -1,4 +1,4 @@
-"""The memory of a launch: what every load, store and atomic operation of a kernel goes through.
+"""The memory of a launch, which makes every load, store and atomic operation of a kernel.
 
 The machine (`launch`) makes one `Memory` per launch, calls `begin` with the lanes of every wave,
 and asks it for regions: `buffer` for global memory, which lives for the whole launch, `shared` for
@@ -38,19 +38,19 @@ from minigrad.simt.watch import atomics
 from minigrad.simt.watch.uses import ATOMIC, READ, WRITE
 from minigrad.simt.watch.watch import Guard, Watch, read_only
 
-_NAMES = {READ: "load", WRITE: "store", ATOMIC: "atomic"}  # of kinds of access, in counts
+_NAMES = {READ: "load", WRITE: "store", ATOMIC: "atomic"}  # kinds of access in counts
 MOST_STATIC = 48 * 1024  # bytes of static shared memory per block
-GARBAGE = 0xFF  # what uninitialised bytes hold: floats are NaN, integers -1
+GARBAGE = 0xFF  # value of uninitialised bytes: floats are NaN, integers -1
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Site:
-    """A place in a kernel's source: what errors and reports name.
+    """A place in a kernel's source, which errors and reports name.
 
     Attributes:
         file, line, column: where; lines from 1, columns from 0.
         text: the source of the expression, `tile[y, k]`.
-        function: the name of the kernel or device function that it stands in.
+        function: the name of the kernel or device function that contains it.
     """
 
     file: str
@@ -72,7 +72,7 @@ class Region:
         space: "global", "shared" or "constant".
         name: what the kernel calls it, for messages.
         stride: bytes from one block's memory to the next; 0 in global memory.
-        shape: of the array that begins at the first byte, if that is known: for messages.
+        shape: of the array that begins at the first byte, if known, for messages.
     """
 
     def __init__(self, memory, data, space, name, stride=0, writable=True, used=None, shape=None):
@@ -91,7 +91,7 @@ class Region:
         return found
 
     def load(self, dtype, index, active, site, width=1):
-        """The elements at `index`: a scalar where index is one; a list of `width` where not 1."""
+        """The elements at `index`: a scalar if index is one; if width > 1, a list of them."""
         cells = self.typed(dtype)
         index = self._inside(cells, index, active, site, width)
         self._note(READ, dtype, index, active, site, width)
@@ -100,7 +100,7 @@ class Region:
         return [cells[index + k] for k in range(width)]
 
     def store(self, dtype, index, value, active, site, width=1):
-        """Writes; where several lanes use one element, the highest lane's value stays."""
+        """Writes; if several lanes write one element, the highest lane's value stays."""
         cells = self.typed(dtype)
         index = self._inside(cells, index, active, site, width)
         if not self.writable:
@@ -115,9 +115,9 @@ class Region:
                 cells[index[active] + k] = part if part.ndim == 0 else part[active]
 
     def atomic(self, dtype, operation, index, value, active, site, old=True):
-        """Read, compute, write, lane after lane; the element before it, or None if not wanted.
+        """Reads, computes, writes, lane after lane; returns the old elements if wanted.
 
-        operation: a name in `atomics.OPERATIONS`. value: a value, for "cas" a pair (expected, new).
+        operation: a name in `atomics.OPERATIONS`. value: for "cas" a pair (expected, new).
         """
         cells = self.typed(dtype)
         index = self._inside(cells, index, active, site, 1)
@@ -137,14 +137,14 @@ class Region:
             counts.access(_NAMES[kind], self, site, index * size, size * width, active)
 
     def called(self, site):
-        """What the kernel calls this memory: of a shared array the variable at the place."""
+        """The kernel's name for this memory; for a shared array, the variable at the site."""
         if self.space != "shared":
             return self.name
         found = re.match(r"(\w+)\s*\[|[\w.]+\((\w+)", site.text)  # tile[i], atomic.add(tile, i, x)
         return self.name if found is None else found[1] or found[2]
 
     def element(self, byte, itemsize, site):
-        """`element (1, 2) of tile`: what stands at a byte of this memory, for messages."""
+        """`element (1, 2) of tile`: the element at a byte of this memory, for messages."""
         index = byte // itemsize
         name = self.called(site)
         if self.shape is not None and len(self.shape) > 1 and index < np.prod(self.shape):
@@ -152,7 +152,7 @@ class Region:
         return f"element {index} of {name}"
 
     def _inside(self, cells, index, active, site, width):
-        """The index, with 0 for inactive lanes where theirs would be outside."""
+        """The index, with 0 for inactive lanes whose index would be outside."""
         limit = cells.size - width + 1
         if index.ndim == 0:
             if 0 <= index < limit:
@@ -181,7 +181,7 @@ class Region:
 
 
 def last(value, active):
-    """What one element holds after all active lanes have stored to it: the highest lane's value."""
+    """The value of an element that all active lanes have stored to: the highest lane's."""
     if value.ndim == 0:
         return value
     return value[-1] if active is None else value[np.flatnonzero(active)[-1]]
@@ -227,21 +227,21 @@ class Memory:
             self.watch.ordering.warp_barrier(active)
 
     def fence(self, active=None):
-        """Lanes passed a `threadfence` (of whatever scope)."""
+        """Lanes passed a `threadfence` (of any scope)."""
         if self.watch is not None and self.watch.ordering is not None:
             self.watch.ordering.fence(active)
 
     def buffer(self, data, name, writable=True, space="global", shape=None):
         """The region of a buffer; data: uint8 (n,), used in place.
 
-        Arguments that show the same bytes must have one region: else races between them go unseen.
+        Arguments that show the same bytes must share a region, or their races go unseen.
         """
         return Region(self, data, space, name, writable=writable, shape=shape)
 
     def shared(self, nbytes, name, shape=None):
         """Shared memory for the blocks of this wave, `nbytes` each, uninitialised.
 
-        shape: of a static array; all of them together have 48 KiB per block, on every GPU.
+        shape: of a static array; static arrays have 48 KiB per block in all, on every GPU.
         """
         if shape is not None:
             self.static += nbytes

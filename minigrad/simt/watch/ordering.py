@@ -1,17 +1,17 @@
 """What orders accesses besides barriers of whole blocks: `syncwarp`, and fences with atomics.
 
-For kernels that use either. All their accesses are kept in a `Log` with the time they were made, so
-that each suspect of `races` can be judged exactly: is what the other thread did at time t known to
-this thread now? Times count accesses and barriers of a launch.
+For kernels that use either. A `Log` keeps all their accesses with their times, so that each suspect
+of `races` can be judged exactly: does this thread know now what the other thread did at time t?
+Times count accesses and barriers of a launch.
 
 - A barrier of the block makes everything before it known to all its threads.
-- `syncwarp` makes what its lanes know known to each of them: to those lanes only.
+- `syncwarp` makes what any of its lanes knows known to all of them, and to no other lane.
 - A thread that passes a `threadfence` and then does an atomic operation *releases* at that cell
-  what it knew at the fence. Each thread that does an atomic operation on the cell later *acquires*
+  what it knew at the fence. Each thread that later does an atomic operation on the cell *acquires*
   all that was released there. So the last block to count itself in may read what the others wrote.
-  What is released stays released over a barrier: one thread may fence, another one count.
-  The rules of PTX want a second fence after the atomic operation; hardly any kernel has one, since
-  a barrier comes there, and none is asked for here.
+  Releases hold across a barrier: one thread may fence, and another one count.
+  PTX requires a second fence after the atomic operation. Hardly any kernel has one, since a barrier
+  follows there, and it is not required here.
 
 Plain loads and stores release and acquire nothing: a flag must be set and read by atomics.
 """
@@ -24,7 +24,7 @@ from minigrad.simt.machine.lanes import WARP
 from minigrad.simt.watch.uses import WRITE, Conflict
 
 NEVER = -1
-MOST_LOGGED = 1 << 24  # accessed cells kept per launch; what is older than that counts as ordered
+MOST_LOGGED = 1 << 24  # accessed cells kept per launch; older ones count as ordered
 
 
 class Log:
@@ -63,13 +63,13 @@ class Log:
 
 
 class Ordering:
-    """Who knows of what, over one launch."""
+    """What each thread knows of others' accesses, over one launch."""
 
     def __init__(self):
         self.time = self.logged = 0
         self.fenced = False  # some thread has passed a fence
         self.cells = {}  # (region, byte) -> releases there: [(thread, time, times, seen), ...]
-        self.met = {}  # what acquiring from some cells makes known, by which
+        self.met = {}  # which cells were acquired from -> what that makes known
         self.lanes: Any = None
         self.pair_time: Any = None
 
@@ -136,7 +136,7 @@ class Ordering:
                 self.free[int(lane)] = free
 
     def fence(self, active):
-        """Lanes passed a threadfence: what they know they may release from now on."""
+        """Lanes passed a threadfence: from now on they may release what they know."""
         lanes, now = self.lanes, self.tick()
         self.fenced = True
         for lane in range(lanes.count) if active is None else np.flatnonzero(active):
@@ -192,7 +192,7 @@ class Ordering:
         return worst
 
     def _acquired(self, lane, thread, time):
-        """Whether what a thread did at a time was released, and then acquired by a lane."""
+        """Whether a lane acquired a release of what a thread did at a time."""
         if not self.fenced:
             return False
         seen = dict(self.block_seen.get(int(self.lanes.block[lane]), {}))
@@ -219,7 +219,7 @@ class Ordering:
         return known, operations
 
     def keep(self, log, kind, use):
-        """Writes an access into the log, at a time of its own."""
+        """Adds an access to the log, with a new time."""
         now = self.tick()
         if self.logged < MOST_LOGGED:
             self.logged += use.cells.size
@@ -227,13 +227,13 @@ class Ordering:
 
 
 def merge(into, seen):
-    """Adds what another one has acquired."""
+    """Adds what another lane has acquired."""
     for cell, count in seen.items():
         into[cell] = max(count, into.get(cell, 0))
 
 
 def joined(a, b):
-    """What two may release, together; None is nothing."""
+    """The union of what two lanes may release; None is nothing."""
     if a is None or b is None:
         return b if a is None else a
     seen = dict(a[1])

@@ -1,10 +1,10 @@
-"""Runs a small kernel one statement of one thread after the other, in an order drawn at random.
+"""Runs a small kernel one statement of one thread at a time, in a random order.
 
-The machine of this package runs all threads in lock-step: one order of the many that a GPU may
-take. Here a thread stops at every statement, and once more between computing a value and storing
-it; who goes on is drawn. A kernel whose barriers are right gives the same result in every order.
-One that lacks a barrier is right by luck, and here one can count how often. Made for pictures:
-it is slow, knows no shuffles, and does not watch memory, as the machine does.
+The simulator runs all threads in lock-step: one order of the many that a GPU may take. Here a
+thread stops at every statement, and once more between computing a value and storing it; the thread
+that goes on is drawn. A kernel with correct barriers gives the same result in every order. One that
+lacks a barrier is right by luck, and here one can count how often. Made for pictures: it is slow,
+has no shuffles, and does not watch memory.
 """
 
 import random
@@ -16,17 +16,17 @@ from minigrad.errors import DivergentBarrierError, EndlessLoopError, KernelError
 from minigrad.simt.watch.stops import generator_function
 
 WARP = 32
-MOST_STEPS = 1_000_000  # of a block
+MOST_STEPS = 1_000_000  # per block
 
 
 def run_in_some_order(function, blocks, threads, arguments, *, seed=0, together=WARP, watch=None):
     """Run a kernel of one-dimensional blocks in an order that the seed draws.
 
     Args:
-        function: a kernel as Python wrote it; its global `cuda` is the kernel language.
+        function: a kernel as a Python function; its global `cuda` is the kernel language.
         blocks, threads: how many.
         arguments: NumPy arrays, which it writes to, and numbers.
-        seed: the same seed, the same order.
+        seed: the same seed gives the same order.
         together: how many neighbouring threads go in lock-step: 32 for warps as GPUs had them
             before 2017, 1 for threads that are each on their own, as CUDA has promised since.
         watch: called after each step with a `BarrierMoment`, or None.
@@ -34,7 +34,7 @@ def run_in_some_order(function, blocks, threads, arguments, *, seed=0, together=
     Raises:
         DivergentBarrierError: threads wait at a barrier that others will never reach.
         EndlessLoopError: a block is still running after MOST_STEPS steps.
-        KernelError: the kernel has what this way of running does not know.
+        KernelError: the kernel uses something that is not supported here.
     """
     draw = random.Random(seed)
     order = list(range(blocks))
@@ -49,7 +49,7 @@ class BarrierMoment:
     """One step of a block: where its threads are, and what its shared arrays hold.
 
     Attributes:
-        lines: per thread the number of the line that comes next, None where it has ended.
+        lines: per thread the number of its next line, None if it has ended.
         waits: per thread whether it waits at a barrier.
         moved: the threads that have moved in this step.
         shared: copies of the shared arrays, in the order in which the kernel makes them.
@@ -62,7 +62,7 @@ class BarrierMoment:
 
 
 class _Language:
-    """The names of the kernel language, for the thread that runs now."""
+    """The names of the kernel language, for the running thread."""
 
     warpsize = WARP
 
@@ -135,7 +135,7 @@ class _Block:
         n = len(self.threads)
         groups = [range(k, min(k + self.together, n)) for k in range(0, n, self.together)]
         for thread in range(n):
-            self.advance(thread)  # to its first statement, which has not run then
+            self.advance(thread)  # stops before its first statement
         ready: list = []
         steps = 0
         while ready or any(line is not None for line in self.lines):

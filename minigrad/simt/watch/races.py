@@ -1,24 +1,24 @@
-"""Data races: who used each cell of memory, and whether anything ordered it before the next use.
+"""Data races: which threads used each cell of memory, and whether anything orders their accesses.
 
 Two accesses to one cell race if different threads make them, at least one writes, they are not both
 atomic, and no barrier lies between them. A barrier of the block orders accesses of its threads;
 nothing orders different blocks of one launch (but see `ordering`). Nor does lock-step order the
 lanes of a warp: since 2017 each may run ahead. Writing the same value twice is a race as well:
-a compiler may split or repeat a store that it thinks nobody else sees.
+a compiler may split or repeat a store if it assumes that no other thread sees it.
 
 Per cell we keep, as keys (see `uses`),
 
-- the key of the last writer. Those before it are ordered before it, or they were a race.
-- of all readers the least and the greatest key: they tell whether there is any reader but a given
-  thread since the barrier, which is all that a writer must know. The least is found as a greatest
-  too, of keys with the thread's bits inverted, so that a newer barrier always wins.
-- the same of atomic operations.
+- the key of the last writer. Earlier writers are ordered before it, or were reported as a race.
+- the least and the greatest key of all readers: they tell whether any thread but a given one has
+  read since the barrier, which is all that a writer must know. The least is kept as the greatest
+  of keys with the thread's bits inverted, so that a newer barrier always wins.
+- the same for atomic operations.
 
 In shared memory that is all. In global memory the least and greatest thread of the whole launch
-are kept as well: they tell whether another block has been there.
+are kept as well: they tell whether another block has used the cell.
 
-Readings are put on a list first: where nobody writes until all blocks pass a barrier, or ever, they
-need not be looked at.
+Reads go on a list first: if no thread writes before all blocks pass a barrier, they never need to
+be processed.
 """
 
 from typing import Any
@@ -27,18 +27,18 @@ import numpy as np
 
 from minigrad.simt.watch.uses import ATOMIC, READ, SITE_BITS, WRITE, Conflict
 
-MOST_WAITING = 1 << 22  # readings on the list before it is emptied into the records, for memory
+MOST_WAITING = 1 << 22  # reads on the list before it is moved into the records, to save memory
 
 
 class _Extremes:
-    """Of each cell the greatest key, and the greatest mirrored key; -1: nobody."""
+    """For each cell the greatest key, and the greatest mirrored key; -1: none."""
 
     def __init__(self, cells):
         self.last = np.full(cells, -1, np.int64)
         self.first = np.full(cells, -1, np.int64)
 
     def add(self, cells, key, mirror):
-        # where a cell comes twice the last assignment stays: the greatest thread, as lanes ascend
+        # if a cell comes twice, the last assignment stays: the greatest thread, as lanes ascend
         self.last[cells] = np.maximum(self.last[cells], key)
         backwards = cells[::-1]
         self.first[backwards] = np.maximum(self.first[backwards], mirror[::-1])
@@ -92,12 +92,12 @@ class _Users:
         self.waiting, self.waiting_cells = [], 0
 
     def _look_back(self, keys):
-        """Tells recent from ever at the first barrier: until then all keys were of epoch 0."""
+        """Separates recent from ever at the first barrier: until then all keys were of epoch 0."""
         if keys.later and self.recent is None:
             self.recent = self.ever.copy()
 
     def others(self, use):
-        """Which of the accesses another thread's are not ordered before, as bool; or None."""
+        """bool: the accesses that another thread's are not ordered before; or None."""
         self.settle()
         keys, cells = use.keys, use.cells
         out = None
@@ -148,7 +148,7 @@ class Shadow:
 
     Args:
         cells: how many.
-        grid: the memory is global: other blocks use it too, and barriers do not order them.
+        grid: the memory is global: other blocks use it, too, and barriers do not order them.
     """
 
     def __init__(self, cells, grid):
@@ -164,7 +164,7 @@ class Shadow:
             users.forget()
 
     def split(self, parts):
-        """Each cell becomes several, all with the same past."""
+        """Each cell becomes several, all with the same records."""
         self.cells *= parts
         if self.writer is not None:
             self.writer = np.repeat(self.writer, parts)
@@ -197,7 +197,7 @@ class Shadow:
         return self.conflict(WRITE, twice, use) if twice.any() else None
 
     def conflict(self, kind, where, use):
-        """The first of the accesses that `suspects` found, with who was there before."""
+        """The Conflict of the first access that `suspects` found."""
         at = int(where.argmax())
         if kind == WRITE:
             key = int(self.writer[use.cells[at]])

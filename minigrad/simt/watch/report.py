@@ -1,10 +1,10 @@
-"""The counts of a launch as text: a table of accesses, then what else is worth a line."""
+"""The counts of a launch as text: a table of accesses, then remarks."""
 
 from minigrad.simt.machine.lanes import WARP
 
 
 def text(counts, title):
-    """All of it, for a terminal."""
+    """The whole report, for a terminal."""
     lines = [f"{title}: {size(counts)}"]
     lines += _table(counts.accesses)
     lines += remarks(counts)

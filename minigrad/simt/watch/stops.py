@@ -24,7 +24,7 @@ class _Stops(ast.NodeTransformer):
         return [new for statement in statements for new in self.statement(statement)]
 
     def statement(self, node):
-        """Return the statements that stand for one."""
+        """Return the statements that replace one."""
         if isinstance(node, (ast.If, ast.While, ast.For)):
             node.body, node.orelse = self.body(node.body), self.body(node.orelse)
             return [self.stop(node), node]
@@ -62,7 +62,7 @@ class _Calls(ast.NodeTransformer):
         if not isinstance(called, FunctionType) or called.__name__ == "<lambda>":
             return node
         if called not in self.made:
-            self.made[called] = None  # so that a function that calls itself is seen
+            self.made[called] = None  # to detect a function that calls itself
             self.made[called] = generator_function(called, self.language, self.made)
         if self.made[called] is None:
             raise KernelError(
@@ -81,13 +81,13 @@ def generator_function(function, language, made):
     """Return a kernel or device function as a generator that stops before each statement.
 
     Args:
-        function: as Python wrote it, or Numba's dispatcher of it.
-        language: what stands for its global `cuda`.
-        made: device functions that have been translated, by what they were; added to.
+        function: a Python function, or Numba's dispatcher of it.
+        language: what replaces its global `cuda`.
+        made: translated device functions, by the original; new ones are added.
 
     Returns:
         A generator function of the same arguments. It yields `line, wait`: the line of the
-        statement that comes next, and "block" or "warp" if that is a barrier, "" otherwise.
+        next statement, and "block" or "warp" if that is a barrier, "" otherwise.
     """
     function = inspect.unwrap(getattr(function, "py_func", function))
     lines, first = inspect.getsourcelines(function)
@@ -100,7 +100,7 @@ def generator_function(function, language, made):
     tree.decorator_list = []
     names = {**function.__globals__, "cuda": language}
     calls = _Calls(function, names, language, made)
-    body = tree.body if ast.get_docstring(tree) is None else tree.body[1:]  # it is no statement
+    body = tree.body if ast.get_docstring(tree) is None else tree.body[1:]  # no docstring
     tree.body = [*map(calls.visit, _Stops().body(body)), ast.Return(None)]
     tree.body.append(_Stops().stop(ast.Pass(lineno=first)))  # a generator, also when it is empty
     module = ast.fix_missing_locations(ast.Module([tree], []))
@@ -109,7 +109,7 @@ def generator_function(function, language, made):
 
 
 def _known(node, language, function):
-    """Raises for `cuda.name` and `cuda.atomic.name` if orders are not drawn for kernels with it."""
+    """Raises for a `cuda.name` or `cuda.atomic.name` that is not supported here."""
     path = ast.unparse(node).split(".")
     if path[0] != "cuda" or path[-1] in BARRIERS:
         return

@@ -20,7 +20,7 @@ class Keys:
         self.lanes, self.id_bits = lanes, id_bits
         self.ids = ((1 << id_bits) - 1) << SITE_BITS  # the bits of the thread
         epoch = lanes.block_epoch
-        self.later = bool(epoch.any())  # some block has passed a barrier
+        self.later = bool(epoch.any())  # whether some block has passed a barrier
         same = lanes.blocks == 1 or bool((epoch == epoch[0]).all())
         # keys below `start` are of accesses before the last barrier of the lane's block
         shift = id_bits + SITE_BITS
@@ -33,7 +33,7 @@ class Keys:
 
     @functools.cached_property
     def number(self):
-        """Each lane's thread, counted over the grid."""
+        """Each lane's thread number in the grid."""
         return self.lanes.first * self.lanes.threads + self.all
 
     @functools.cached_property
@@ -57,13 +57,13 @@ class Keys:
 
 
 class Use:
-    """One access of some lanes; what it needs is computed when somebody asks.
+    """One access of some lanes; attributes are computed when needed.
 
     Args:
-        index: the first cell each lane uses, in units of `scale` cells: int64, a scalar or one per
-            lane of the wave. parts: how many cells.
+        index: the first cell of each lane, in units of `scale` cells: int64, a scalar or one per
+            lane of the wave. parts: cells per lane.
         active: the lanes, a bool vector, or None for all.
-        keys: of the wave, now. site: its number.
+        keys: the present keys of the wave. site: its number.
     """
 
     def __init__(self, index, scale, parts, active, keys, site):
@@ -72,17 +72,17 @@ class Use:
 
     @functools.cached_property
     def some(self):
-        """The lanes that take part, in ascending order, whatever number of cells each uses."""
+        """The lanes that take part, each once, in ascending order."""
         return self.keys.all if self.active is None else np.flatnonzero(self.active)
 
     @functools.cached_property
     def lanes(self):
-        """The lane of each cell in `cells`: it ascends."""
+        """The lane of each cell in `cells`, in ascending order."""
         return self.some if self.parts == 1 else np.repeat(self.some, self.parts)
 
     @functools.cached_property
     def cells(self):
-        """The cells used, of a lane one after the other."""
+        """The cells used, lane by lane."""
         first = self.index if self.index.ndim == 0 or self.active is None else self.index[self.some]
         first = first if self.scale == 1 else first * self.scale
         if first.ndim == 0:
@@ -90,7 +90,7 @@ class Use:
         return first if self.parts == 1 else (first[:, None] + np.arange(self.parts)).ravel()
 
     def ends(self):
-        """The lowest and the highest lane alone, which stand for all, where all use one cell."""
+        """If all lanes use one cell: only the lowest and the highest, which stand for all."""
         if self.index.ndim or self.some.size < 3:
             return self
         new = Use(self.index, self.scale, self.parts, self.active, self.keys, self.site)
@@ -110,7 +110,7 @@ class Use:
 
 @dataclasses.dataclass(frozen=True)
 class Conflict:
-    """A race: place in the Use, and who was there before: thread number, site number, READ..."""
+    """A race: position in the Use; thread, site number and kind of the earlier access."""
 
     at: int
     thread: int

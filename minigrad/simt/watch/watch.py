@@ -1,4 +1,4 @@
-"""Watching a launch's memory: reads of what nobody has written, and data races, as errors."""
+"""Watches a launch's memory: uninitialised reads and data races become errors."""
 
 import weakref
 from typing import Any
@@ -16,7 +16,7 @@ OTHER_SITES = (1 << SITE_BITS) - 1  # stands for all sites beyond the first 4,09
 
 
 class Watch:
-    """What all regions of a launch share: the sites, and what orders accesses.
+    """Shared by all regions of a launch: the sites, and what orders accesses.
 
     Args:
         exact: whether more than barriers of whole blocks orders accesses; see `ordering`.
@@ -77,24 +77,24 @@ class Guard:
     """Watches one region.
 
     Args:
-        region: its `size` bytes, of which in shared memory each block has `used`.
+        region: the region, of `size` bytes; in shared memory, each block has `used` of them.
     """
 
     def __init__(self, watch, region, used=None):
-        # weak: a region has its guard, and a watch those of shared memory
+        # weak: regions hold their guards, and the watch holds those of shared memory
         self.watch: Any = weakref.proxy(watch)
         self.region: Any = weakref.proxy(region)
         self.used = used
-        self.grain = 0  # bytes of a cell: the smallest element that was used so far
+        self.grain = 0  # bytes of a cell: the smallest element used so far
         self.shadow: Any = None  # until the first access
         self.filled: Any = None
         self.log = Log() if watch.ordering is not None else None
-        self.full = used is None  # whether every byte has been written: of global memory, yes
+        self.full = used is None  # whether every byte has been written; true of global memory
         if used is not None:
             watch.guards.append(self)
 
     def access(self, kind, itemsize, index, active, site, width=1):
-        """Looks at one access: READ, WRITE or ATOMIC, of `width` elements per lane."""
+        """Checks one access: READ, WRITE or ATOMIC, of `width` elements per lane."""
         if self.grain == 0 or itemsize % self.grain:
             self._set_grain(itemsize)
         scale = itemsize // self.grain
@@ -128,7 +128,7 @@ class Guard:
             self.log.forget()
 
     def _set_grain(self, itemsize):
-        """Cells become so small that elements of this size are whole cells too."""
+        """Makes cells so small that an element of this size is a whole number of cells."""
         size = self.region.data.size
         if self.grain == 0:
             self.grain = itemsize
@@ -136,7 +136,7 @@ class Guard:
             if self.used is not None:
                 self.filled = np.zeros(self.shadow.cells, bool)
                 rows = self.filled.reshape(self.watch.lanes.blocks, -1)
-                rows[:, -(-self.used // itemsize) :] = True  # padding, which nobody reads
+                rows[:, -(-self.used // itemsize) :] = True  # padding, which is never read
             return
         finer = int(np.gcd(self.grain, itemsize))
         parts, self.grain = self.grain // finer, finer
@@ -195,7 +195,7 @@ class Guard:
         try:
             raise error
         finally:
-            del error  # it knows this frame, which must not know it: a cycle
+            del error  # it holds this frame: a cycle
 
 
 _DOES = {READ: "reads it", WRITE: "writes it", ATOMIC: "changes it by an atomic operation"}
@@ -234,7 +234,7 @@ def _cure(kind, found, block, other_block, site, their):
 
 
 def read_only(site, name):
-    """The error of a write to an array that the kernel may not change."""
+    """The error of a write to a read-only array."""
     return fault(
         SimulationError,
         f"{site.text} writes to {name}, which is read-only",

@@ -45,7 +45,7 @@ class Kernel:
     def __getitem__(self, configuration):
         if self.is_device:
             raise ArgumentTypeError(
-                f"{self.__name__} is a device function: kernels call it, nobody launches it",
+                f"{self.__name__} is a device function: kernels call it, and it cannot be launched",
                 fix="leave out device=True to make it a kernel",
             )
         return Launch(self, configuration)

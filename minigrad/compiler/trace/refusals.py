@@ -122,7 +122,7 @@ def read_error(array, value, running):
         what, fix = WAYS.get(name, other)
     if function:
         what = f"{function}, by {what},"
-    whose = "made in the step" if value is not None else "that may be another one at the next call"
+    whose = "made in the step" if value is not None else "that can differ at the next call"
     details = [] if value is None else [("made by", f"{value.name or 'the engine'}, {value.line}")]
     return TraceError(
         f"{what} needs the elements of a value {whose}: while a compiled step is traced they are "

@@ -66,7 +66,7 @@ def _take_part(call, f, m, mask, kind: type[SimulationError] = InactiveLaneError
                 lanes,
                 present,
                 details=elsewhere(wave, missing),
-                fix="call it where the whole warp passes, or name in the mask who is here",
+                fix="call it where the whole warp passes, or name only the lanes that are here",
             )
         named = named & m
     return named, bits

@@ -1,1 +1,1 @@
-"""Memory that is watched: who read and wrote which byte, races, wrong addresses, leaks."""
+"""Watched memory: uninitialised reads, data races, accesses out of bounds."""

@@ -100,7 +100,7 @@ mg.viz.memory(timeline)
 #
 # Open `exercises/00_start.py` (it is beside this notebook if you came by `minigrad lab`). Its first
 # function, `hello`, is already written, with a slip in it. Check it **before** you repair it, to
-# see how a failing check speaks:
+# see what a failing check says:
 
 # %% tags=["exercise"]
 from minigrad.course import check, hint, load, needs, predict
@@ -128,7 +128,7 @@ check("00.hello")
 #
 # Take the function that squashes numbers in many networks, `tanh`, and ask for its slope at 0.7.
 # Calculus knows: $1 - \tanh^2(0.7)$. But suppose that all you can do is *call* the function. Then
-# nudge the input to both sides and look what happens:
+# nudge the input to both sides and see what happens:
 #
 # $$f'(x) \approx \frac{f(x + \varepsilon) - f(x - \varepsilon)}{2\varepsilon}$$
 #
@@ -157,7 +157,7 @@ check("00.central_difference")
 
 # %% [markdown]
 # While you try things out, `check(mine.central_difference)` runs the same checks on the function as
-# it is loaded *here*: your prints show, a debugger stops inside it, and it counts for nothing.
+# it is loaded *here*: your prints show, a debugger stops inside it, and it earns no points.
 
 # %%
 needs("00.central_difference")  # one line, should you have skipped the exercise
@@ -236,7 +236,7 @@ best32.reveal(float(epsilons[np.nanargmin(errors32)]), factor=10)
 # **What to see.** Going right, to smaller `eps`, both curves fall along the dotted line, and then
 # *rise* again. Two errors pull against each other:
 #
-# - **Truncation.** The function is no straight line. By its Taylor series that costs about
+# - **Truncation.** The function is not a straight line. By its Taylor series, that costs about
 #   $\varepsilon^2 |f'''| / 6$. Ten times smaller `eps`, a hundred times smaller error.
 # - **Rounding.** $f(x+\varepsilon)$ and $f(x-\varepsilon)$ agree in nearly all their digits, and
 #   the subtraction throws these away. What is left has an error of about $u$, the gap between
@@ -399,8 +399,8 @@ print("all zeros pass for", gradient_of_exp.round(2))
 # %% [markdown]
 # ## Where you are
 #
-# - A derivative can be had from two calls of the function, with an error that cannot be made as
-#   small as you like: truncation against rounding.
+# - Two calls of a function give its derivative, with an error that cannot be made as small as you
+#   like: truncation against rounding.
 # - It costs two runs for each number. `backward()` costs a few runs for all of them.
 # - A gradient that matters is *checked* by differences, in float64.
 #

@@ -5,8 +5,8 @@
 # end** you have written backward functions, know why networks are differentiated from the back, and
 # minigrad trains real digits with *your* derivative in its engine. Next: lesson 02, the graph.
 #
-# Your code goes into `exercises/01_chain_rule.py`. Where the engine computes something for the
-# first time on a machine, it compiles its kernels, which takes some seconds, and keeps them.
+# Your code goes into `exercises/01_chain_rule.py`. The first time the engine computes something on
+# a machine, it compiles its kernels, which takes some seconds, and keeps them.
 
 # %%
 import matplotlib.pyplot as plt
@@ -142,8 +142,8 @@ plt.show()
 
 # %% [markdown]
 # > **Real bug: only ones.** At the end of 2025, the test for the backward functions of TinyTorch, a
-# > framework for teaching, sent `dy = 1` into each of them, and nothing else. Look what gets past
-# > such a test:
+# > framework for teaching, sent `dy = 1` into each of them, and nothing else. Look at what gets
+# > past such a test:
 
 
 # %%
@@ -394,8 +394,8 @@ check("01.pipeline_gradient")
 # > input on its own:
 # > $$dx_j = \sum_i dy_i \, \frac{\partial y_i}{\partial x_j}$$
 # > what arrives, times the local derivative: a vector times a Jacobian. The documentation of
-# > MegEngine's `GradManager` states it in this form. The two are the two modes of section 4, and
-# > here they are on one matrix:
+# > MegEngine's `GradManager` states it in this form. These are the two modes of section 4, and here
+# > they are on one matrix:
 
 # %%
 random = np.random.default_rng(0)

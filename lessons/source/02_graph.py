@@ -20,7 +20,7 @@ from minigrad.course.l02_graph.pictures import draw_arcs, draw_walks
 # ## 1. A value that is used twice
 #
 # In lesson 01 the operations stood in a row, and the way back was the row from its other end. Real
-# programs are no rows. Here `x` is used twice in one product, and `a` in two places:
+# programs are not rows. Here `x` is used twice in one product, and `a` in two places:
 
 # %%
 x = mg.variable(2.0, requires_grad=True, name="x")
@@ -35,10 +35,10 @@ mg.viz.graph(c)
 # are names of the operation's own: its first and its second factor. Next to a factor that is kept
 # for the way back stands its size, next to a plain number its value.)
 #
-# The arrows show how the values went; `x` needs only one, though it is both factors of the first
-# product. What the engine keeps points the other way: each node knows its *inputs*, and nobody
+# The arrows show where the values went; `x` needs only one, though it is both factors of the first
+# product. What the engine keeps points the other way: each node knows its *inputs*, and no node
 # knows its *consumers*. The node of `a` has two of these, the product by 3 and the last product.
-# In PyTorch it is the same picture: `c.grad_fn` is the last node, and `c.grad_fn.next_functions`
+# The picture is the same in PyTorch: `c.grad_fn` is the last node, and `c.grad_fn.next_functions`
 # are its inputs.
 #
 # By hand: $c = x^2 \cdot 3x^2 = 3x^4$, so $dc/dx = 12x^3$, and at $x = 2$ that is 96. The engine
@@ -106,14 +106,14 @@ hasty.reveal(hurried, factor=1.001)
 # %% [markdown]
 # ## 2. An order in which nobody waits
 #
-# An engine does not make nodes wait. It sorts them first, such that whoever comes next is ready. A
+# An engine does not make nodes wait. It sorts them first, so that the next one is always ready. A
 # list in which every node stands after all of its inputs is a **topological order**; read from its
 # end, every node comes after all of its consumers. It exists whenever the graph has no cycle, and
-# mostly there are several.
+# usually there are several.
 #
 # **Write** `topo_order`. Everything you need from a node is `node.inputs`. Three things make it
-# interesting: a node may be reached by many ways and belongs in the list once; an input may be
-# None; and a graph may be deeper than Python's stack.
+# interesting: many paths may reach a node, but it belongs in the list once; an input may be None;
+# and a graph may be deeper than Python's stack.
 
 # %% tags=["exercise"]
 check("02.topo_order")
@@ -265,7 +265,7 @@ for mine_leaf, its_leaf in zip(leaves, engine_leaves, strict=True):
 
 # %% [markdown]
 # > **Real bug: no order at all.** In March 2024 a pull request to micrograd, the small engine from
-# > which many people learned all this, proposed to leave the sort out
+# > which many people learned all this, proposed to leave out the sort
 # > ([karpathy/micrograd#64](https://github.com/karpathy/micrograd/pull/64)): run a node, then call
 # > yourself for each of its inputs. On trees that is right, and its author had tried trees. The
 # > counterexample was found in the discussion: `a = 1; b = a + a; c = b + b`. Here it is:
@@ -442,15 +442,15 @@ print("the right order passes:", looks_right(chain, chain))
 print("an empty list passes:  ", looks_right([], chain))
 
 # %% [markdown]
-# `zip` stops at the end of the shorter list, unless it is told to be strict, and of nothing,
-# everything is true. Be suspicious of a
-# test that you have never seen fail.
+# `zip` stops at the end of the shorter list, unless it is told to be strict, and `all` of nothing
+# is True. Be suspicious of a test that you have never seen fail.
 
 # %% [markdown]
 # ## 7. Bug hunt
 #
-# `hasty_order`, at the end of your file, is to give the nodes root first. It walks from the root,
-# and enters each node when it first meets it. Here is a tree, and its order read from the end:
+# `hasty_order`, at the end of your file, is meant to list the nodes with the root first. It walks
+# from the root, and enters each node when it first meets it. Here is a tree, and its order read
+# from the end:
 
 # %%
 mine = load("02")
@@ -466,10 +466,9 @@ axis.set(title="hasty_order of a tree", xlabel="place, from the end", yticks=[])
 plt.show()
 
 # %% [markdown]
-# **What to see.** No arrow points to the left; so it is for every tree. Change the graph in this
-# cell until an arrow turns red that begins at a node which is no leaf. That graph is a
-# counterexample, and you have met one in this lesson. Write it into `counterexample`, then repair
-# `hasty_order`.
+# **What to see.** No arrow points to the left, and that holds for every tree. Change the graph in
+# this cell until an arrow turns red that does not begin at a leaf. That graph is a counterexample,
+# and you have met one in this lesson. Write it into `counterexample`, then repair `hasty_order`.
 
 # %% tags=["exercise"]
 check("02.hasty_order")
@@ -478,15 +477,15 @@ check("02.hasty_order")
 # ## 8. Three ways to sort
 #
 # > **A story about a cache that is none.** A widely copied introduction to OneFlow's autograd
-# > advises to call `Variable.grad()` "to avoid computing the gradient of the same tensor several
+# > recommends calling `Variable.grad()` "to avoid computing the gradient of the same tensor several
 # > times". OneFlow has no such class and no such cache. What keeps its engine, and PyTorch's, from
 # > computing anything twice is what you have written: each node runs once, in an order in which its
 # > gradient is complete.
 #
-# They find that order in another way than you. OneFlow and PyTorch first *count*, for each node,
-# how many consumers have yet to send; a node whose count falls to zero is ready (this is Kahn's
-# algorithm, of 1962). minigrad gives each node a serial number when it is made. An input is always
-# older than its consumer, so sorting by number is enough. And yours searches in depth.
+# They find that order in a different way from yours. OneFlow and PyTorch first *count*, for each
+# node, how many consumers have yet to send; a node whose count falls to zero is ready (this is
+# Kahn's algorithm, of 1962). minigrad gives each node a serial number when it is made. An input is
+# always older than its consumer, so sorting by number is enough. And yours searches in depth.
 
 
 # %%

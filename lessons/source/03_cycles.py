@@ -3,7 +3,7 @@
 #
 # **You need** lesson 02: a graph is walked along an order in which inputs come before their
 # consumers. **It takes** about 90 minutes. **At the end** you can say what a cycle is and what is
-# none, find one in a graph of any size, name it so that somebody can mend it, and minigrad checks
+# not one, find one in a graph of any size, name it so that somebody can fix it, and minigrad checks
 # each training step with your search. Next: lesson 04, where gradients are added up.
 #
 # Your code goes into `exercises/03_cycles.py`.
@@ -63,14 +63,14 @@ loop.reveal("yes" if newer else "no")
 # ## 2. One line of clever code
 #
 # It holds as long as each operation makes a new node. An operation that works *in place* replaces a
-# value. If whoever writes it also re-uses the node, an old node gets a new input, and the past has
-# been changed.
+# value. If its author also re-uses the node, an old node gets a new input, and the past has been
+# changed.
 #
 # > **Real bug: its own ancestor.** The sort in micrograd keeps a set of nodes that it has seen, and
-# > takes it for granted that there is no cycle; that this is nowhere checked has been an open issue
-# > since 2024 ([karpathy/micrograd#67](https://github.com/karpathy/micrograd/issues/67)). micrograd
-# > itself has no operation that could tie one. Here is an engine in its manner, and an in-place
-# > product such as people add to it.
+# > assumes that there is no cycle; that nothing checks this has been an open issue since 2024
+# > ([karpathy/micrograd#67](https://github.com/karpathy/micrograd/issues/67)). micrograd itself has
+# > no operation that could tie one. Here is an engine in its style, with an in-place product such
+# > as people add to it.
 
 
 # %%
@@ -142,8 +142,8 @@ print("the new node has the old one as its input:", before in h.node.inputs)
 # ## 3. Three colours
 #
 # How do you find out whether a graph has a cycle? Walk, as in lesson 02: down to the inputs, and
-# back up when nothing is left. When you meet a node a second time, there are two cases, and all
-# depends on telling them apart.
+# back up when nothing is left. When you meet a node a second time, there are two cases, and
+# everything depends on telling them apart.
 #
 # - It is **finished**: everything behind it was searched, and led nowhere. Then two ways lead to
 #   it, as in any diamond. No cycle.
@@ -183,7 +183,7 @@ scrub(
 # here, so the cycle can be read off: from `q` on to the end, and back to `q`.
 #
 # **Write** `find_cycle`. It is your `topo_order` with one more question, and it returns the way
-# round, so that whoever reads it can follow it edge by edge, as the check does.
+# round, so that a reader can follow it edge by edge, as the check does.
 
 # %% tags=["exercise"]
 check("03.find_cycle")
@@ -398,14 +398,14 @@ a.node.edges = (x,)  # and put right again
 # > **A story about a check that is none.** A widely copied introduction to OneFlow's autograd asks
 # > how it treats cycles, and answers: it *examines the dependencies, and raises an error if it
 # > finds one*. OneFlow's source, as we read it, says otherwise. Its engine counts, for each node,
-# > the consumers that have yet to send, and runs whatever is ready; when nothing is ready any
-# > more, it is done, and reports success. PyTorch's engine counts in the same way; in the end it
-# > looks whether a node that was sent something has never run, and then says *could not compute
-# > gradients for some functions*, without saying which. Both build graphs that have no cycle, so
-# > neither needs more, until somebody's extension ties one.
+# > the consumers that have yet to send, and runs whatever is ready; when nothing is ready any more,
+# > it is done, and reports success. PyTorch's engine counts in the same way; in the end it checks
+# > whether a node that received something has never run, and then says *could not compute gradients
+# > for some functions*, without saying which. Both build graphs that have no cycle, so neither
+# > needs more, until somebody's extension ties one.
 #
 # Here are these ways of walking, each in a few lines, on the graph of section 3. (Each slope is 1
-# here; only who is reached counts.)
+# here; all that counts is which nodes are reached.)
 
 
 # %%
@@ -480,14 +480,14 @@ plt.show()
 # looks like a layer that does not learn.
 #
 # minigrad sees it at the price of a comparison per edge: an input must have a smaller serial number
-# than its consumer. Only where that fails it starts the search that you wrote, and names the path.
+# than its consumer. Only if that fails does it start the search that you wrote, and names the path.
 
 # %% [markdown]
 # ## 7. The third thing called cycle
 #
-# Two were in this lesson: the loop of a program, which is none, and the cycle of a graph, which is
-# an error. There is a third, the **reference cycle** of Python: an object that holds itself, over
-# others. It gives no wrong gradient. It keeps memory until the garbage collector comes by.
+# This lesson had two: the loop of a program, which is no cycle, and the cycle of a graph, which is
+# an error. There is a third, the **reference cycle** of Python: an object that holds itself,
+# through others. It gives no wrong gradient. It keeps memory until the garbage collector comes by.
 
 # %%
 import gc
@@ -513,7 +513,7 @@ print("after the garbage collector came:  the node is alive =", tied() is not No
 
 # %% [markdown]
 # minigrad's own graph has none: an output holds its node, a node its inputs, and nothing points the
-# other way. Lesson 06 hunts for what people tie themselves.
+# other way. Lesson 06 hunts for those that people tie themselves.
 
 # %% [markdown]
 # ## 8. Bug hunt

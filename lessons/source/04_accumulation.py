@@ -304,15 +304,15 @@ naive.reveal(float(naive_mean), factor=1.001)
 
 # %% [markdown]
 # The last batch of an epoch is usually a small one, so this happens in every epoch of a naive loop.
-# Libraries had it, too: where the loss is a mean over *words*, and sentences differ in length,
+# Libraries had this bug, too: if the loss is a mean over *words*, and sentences differ in length,
 # `loss / k` weighs the words of short batches more.
 #
 # ## 4. Who coordinates?
 #
 # So far: gradients add up, in somebody's table, until somebody clears it; and a backward pass
-# writes to every leaf that it reaches. PyTorch puts this into the tensors: `requires_grad` says
-# who is differentiated, and recording is on unless you switch it off. Another design has *one
-# object* that knows whom, and from when to when.
+# writes to every leaf that it reaches. PyTorch puts this into the tensors: `requires_grad` says who
+# is differentiated, and recording is on unless you switch it off. Another design has *one object*
+# that knows whom to differentiate, and when recording begins and ends.
 #
 # > **A story about a class in the wrong book.** A widely copied Chinese introduction, "Tensor
 # > gradient computation: OneFlow Autograd", names three parts of OneFlow's autograd: Function,
@@ -322,14 +322,14 @@ naive.reveal(float(naive_mean), factor=1.001)
 # > and `keep_empty_grad` is in no system that we searched. The class exists; it is *MegEngine's*.
 # > There, `attach` says whom, `record` begins, `backward(y, dy)` ends the recording whatever
 # > happens, and `release` frees the *graph*: what was recorded and saved. Every `.grad` stays. And
-# > it has an edge of its own: for a `y` of many elements, its documentation asks for `dy`, and its
-# > code takes ones, so a forgotten `.sum()` passes.
+# > it has a pitfall of its own: for a `y` of many elements, its documentation asks for `dy`, and
+# > its code takes ones, so a forgotten `.sum()` passes.
 #
-# It is a good class, so write it yourself: about thirty lines. A `Box` holds a value; operations
-# on boxes write Nodes on every tape that records. A tape is in the order in which things were
+# It is a good class, so write it yourself: about thirty lines. A `Box` holds a value; operations on
+# boxes write Nodes on every tape that records. A tape is in the order in which things were
 # computed: no sorting is needed, only to walk it from its end. The option of the story is in it as
-# well, with the only meaning that it can have: what do parameters get that a loss does not reach,
-# None or zeros?
+# well, with the only meaning that it can have: what do parameters get if the loss does not reach
+# them, None or zeros?
 
 # %% tags=["exercise"]
 check("04.GradManager")
@@ -536,15 +536,16 @@ check("04.train_both")
 # %% [markdown]
 # In PyTorch this bug is `critic_optimizer.zero_grad()` at the wrong end of the loop. There are
 # three cures: clear *before* each backward pass; freeze the other one while a loss passes through
-# it; or have a GradManager for each of the two, which writes to nobody else.
+# it; or have a GradManager for each of the two, which writes to no other parameters.
 #
 # ## 7. An engine of your own
 #
 # You have a rule for products and one for `tanh` (01), an order (02), a guard against cycles (03),
-# sums over copies, uses and batches (04). What is missing to an engine? Very little: a class that
-# records, a rule for the matrix product and one for the loss. Here is the whole, in one file. It
-# takes your functions from the four exercise files, each of them checked first; where one does not
-# pass yet, a given one stands in, and the file says so. Run the cell again later, and it is yours.
+# sums over copies, uses and batches (04). What does an engine still lack? Very little: a class that
+# records, a rule for the matrix product and one for the loss. Here is all of it, in one file. It
+# takes your functions from the four exercise files, each of them checked first; if one does not
+# pass yet, a given one replaces it, and the file says so. Run the cell again later, and it is
+# yours.
 
 # %%
 needs("04.unbroadcast", "04.accumulate", "04.microbatch_step")

@@ -2,9 +2,9 @@
 # # 05 · Whose bytes, and whose history?
 #
 # **You need** lesson 04, or to know what a gradient and a graph are. **It takes** about two hours.
-# **At the end** you know what `detach`, `clone`, a copy and a view share and what not, you have
-# written a copy-on-write buffer, and it runs under minigrad's clones while digits train. Next:
-# lesson 06, why memory grows.
+# **At the end** you know what `detach`, `clone`, a copy and a view share, you have written a
+# copy-on-write buffer, and it runs under minigrad's clones while digits train. Next: lesson 06, why
+# memory grows.
 #
 # Your code goes into `exercises/05_clone_detach.py`. It works on tiny objects: a `Box` is a
 # Variable with nothing but a `storage` and a `node`.
@@ -74,7 +74,7 @@ plt.show()
 # %% [markdown]
 # **What to see.** Before the write all three names show *one* piece of memory; the clone has copied
 # nothing yet. The write goes to the memory that `h` and `d` share, and so shows in `h`. The clone
-# must not see it, and only now has it memory of its own.
+# must not see it, and only now does it get memory of its own.
 #
 # Beside each name stands its *node*, the operation that made it. It does not follow the arrows at
 # all: `d` shows the bytes of `h` and has no node; `c` shows other bytes and has one. So there are
@@ -176,7 +176,7 @@ display(detached, cloned, both, copied, viewed)
 
 # %% [markdown]
 # The engine can be asked: `mg.memory.is_alias(h, r)` compares addresses, `r.node` is the node, and
-# the gradient is best had by running `backward()`.
+# running `backward()` gives the gradient.
 
 # %%
 WAYS = {
@@ -225,7 +225,7 @@ display(detached, cloned, both, copied, viewed)
 # back to `x`. So the left half of the table does not tell you the right half: they are two
 # questions.
 #
-# How is it elsewhere? The same questions, in words:
+# And in other systems? The same questions, in words:
 #
 # | | PyTorch | Burn |
 # |---|---|---|
@@ -237,10 +237,10 @@ display(detached, cloned, both, copied, viewed)
 # | gradient that arrives at a clone | goes on to the source | is the source's |
 # | a view: bytes | shared, and the counter of writes too | nobody can tell |
 #
-# Nobody can tell, because Burn offers no operation that writes in place. One whose input has no
-# other owner may use that memory for its output; otherwise it takes new memory. So "after a write"
-# means there: "after an operation that made something new". In PyTorch a clone's own `.grad` stays
-# `None`: it is no leaf, the gradient only passes through.
+# Nobody can tell, because Burn offers no operation that writes in place. An operation whose input
+# has no other owner may use that memory for its output; otherwise it takes new memory. So "after a
+# write" means there: "after an operation that made something new". In PyTorch a clone's own `.grad`
+# stays `None`: it is no leaf, the gradient only passes through.
 
 # %% [markdown]
 # > **A story about two words.** In December 2024 somebody asked Burn's developers (issue 2628)
@@ -250,11 +250,11 @@ display(detached, cloned, both, copied, viewed)
 # > says that `detach` does much the same in both, and recommends to clone and then modify, for a
 # > copy that is truly independent.
 # >
-# > In Burn's source it reads differently. `detach` gives a new node; but if the tensor was a
-# > leaf that wants a gradient, the new one wants a gradient again. In PyTorch it never does. And
-# > `clone` in PyTorch is *differentiable*: whoever clones and modifies has other bytes, and is in
-# > the graph still. An independent copy is `detach().clone()`. The article answered *whose bytes*,
-# > and left out *whose history*.
+# > Burn's source says otherwise. `detach` gives a new node; but if the tensor was a leaf that wants
+# > a gradient, the new one wants a gradient again. In PyTorch it never does. And `clone` in PyTorch
+# > is *differentiable*: a clone that is modified has other bytes, and is still in the graph. An
+# > independent copy is `detach().clone()`. The article answered *whose bytes*, and left out *whose
+# > history*.
 #
 # Burn's two rules on Boxes, next to yours:
 
@@ -321,7 +321,7 @@ interleaved.reveal("yes" if odd_even else "no")
 
 # %% [markdown]
 # Yours against the engine's on pairs of random slices. The engine's `mg.memory.is_alias` is exact
-# up to two axes, and beyond that rather says yes once too often: an exact answer for many axes is a
+# up to two axes, and beyond that it errs on the side of yes: an exact answer for many axes is a
 # hard problem, and an engine asks before every write.
 
 # %%
@@ -499,8 +499,8 @@ check("05.target_sync")
 # %% [markdown]
 # Five states in a row; a step goes to the left or to the right, by chance; the right end pays 1.
 # The value of a state is what it will be paid on average, which for the middle one is 1/2. Online
-# learns from target, and is copied into it every 500 steps. Once each has its own memory, and once
-# the target was set up by `target["v"] = online["v"]`.
+# learns from target, and is copied into it every 500 steps. In one run each has its own memory; in
+# the other, the target was set up by `target["v"] = online["v"]`.
 
 # %%
 needs("05.target_sync")

@@ -7,8 +7,8 @@
 # guard against writes behind a graph's back, `no_grad`, and a copy of a model for evaluation; and
 # minigrad trains digits with *your* guard. Next: lesson 07, functions of your own.
 #
-# Your code goes into `exercises/06_memory_growth.py`. What is measured below is
-# counts of nodes and bytes, and no seconds.
+# Your code goes into `exercises/06_memory_growth.py`. What is measured below are counts of nodes
+# and bytes, not seconds.
 
 # %%
 import gc
@@ -133,8 +133,8 @@ mg.viz.graph(h)
 # > reported it with these very sizes: memory "raised very quickly", on three backends
 # > ([burn#2743](https://github.com/tracel-ai/burn/issues/2743): Wgpu, Ndarray, Candle). It would on
 # > any device: what grows is the graph, and no backend can know that you will not need it. (Here
-# > you saw it on the CPU, which is all that minigrad has today.) An article that is often copied
-# > sums the thread up: this growth *is not a leak, but how autodiff works*.
+# > you saw it on the CPU.) An article that is often copied sums the thread up: this growth *is not
+# > a leak, but how autodiff works*.
 # >
 # > That is half of the truth. A **chain** must grow, in every framework. But look at the second
 # > line of the plot. In Burn the graph does not belong to the outputs: it lives in one place for
@@ -204,9 +204,9 @@ print("saved bytes after backward:", int(mg.memory.stats()["saved_bytes"]))
 print("the loss still has a node: ", loss.node is not None, "->", loss.node.op)
 
 # %% [markdown]
-# > **Real bug: `total += loss`.** The FAQ of PyTorch warns of it since 2018: whoever sums up losses
-# > for the log should add `float(loss)`. A draft of the page said that `total_loss`
-# > "is holding on to history across all of the training"; a reviewer objected
+# > **Real bug: `total += loss`.** PyTorch's FAQ has warned of it since 2018: to sum up losses for
+# > the log, add `float(loss)`. A draft of the page said that `total_loss` "is holding on to history
+# > across all of the training"; a reviewer objected
 # > ([pytorch#5251](https://github.com/pytorch/pytorch/pull/5251)): has `backward()` not freed it?
 #
 # **Predict.** Who is right? Each step below calls `backward()` and then `total = total + loss`.
@@ -297,11 +297,11 @@ axis.legend()
 axis.grid(alpha=0.3)
 plt.show()
 # %% [markdown]
-# **What to see.** *Chain* and *list* climb for ever. *Cycle* is a saw. Its objects hold each other,
-# so their reference counts never reach zero, and Python's garbage collector must find them: it
-# does, at times that depend on how much else the program allocates. Between two of them nobody
-# knows how high it climbs, and a GPU's memory is no reason for Python to start one. That is why the
-# exercises here ask for a loop that is flat *without* `gc.collect()`.
+# **What to see.** *Chain* and *list* climb for ever. *Cycle* is a sawtooth. Its objects hold each
+# other, so their reference counts never reach zero, and Python's garbage collector must find them:
+# it does, at times that depend on how much else the program allocates. Between two collections
+# nobody knows how high memory climbs, and a GPU's memory is no reason for Python to start one. That
+# is why the exercises here ask for a loop that is flat *without* `gc.collect()`.
 #
 # One more list, before you go on: a notebook keeps what a cell's last line shows, in `Out`. End a
 # cell with a bare `loss`, and its graph lives as long as the kernel.
@@ -357,8 +357,8 @@ danger.reveal(len(refused))
 print(*refused.values())
 
 # %% [markdown]
-# `exp(a)` does not mind: what it saved is its output, another array, in which nobody wrote. And
-# `a + a` has the slope 2 whatever `a` is.
+# `exp(a)` does not mind: what it saved is its output, another array, to which nobody wrote. And `a
+# + a` has the slope 2 whatever `a` is.
 #
 # How does the engine notice? Comparing bytes would cost as much as copying them. It counts
 # instead: each Storage has a **version**, which every in-place write bumps, and a node notes the
@@ -443,7 +443,7 @@ plt.show()
 # %% [markdown]
 # **What to see.** One line on top of the other: a check that is silent where it should be changes
 # nothing. And where it should not be silent? Somebody writes into a hidden value between forward
-# and backward, and the engine raises *your* error, at your words:
+# and backward, and the engine raises *your* error, in your words:
 
 # %%
 needs("06.check_saved")
@@ -528,7 +528,7 @@ plt.show()
 # record either: a training loop that learns nothing, since somebody evaluated in a generator.
 # minigrad's and PyTorch's own `no_grad` switch at every turn, as yours does.
 #
-# Now three things that people take for the same. Count the nodes that one pass records:
+# Now three things that people confuse. Count the nodes that one pass records:
 
 # %%
 network.train()
@@ -574,8 +574,8 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** The recorded pass climbs, one output a layer. Yours never holds more than a layer
-# and the next, however deep the network is.
+# **What to see.** The recorded pass climbs, one output a layer. Yours never holds more than two
+# neighbouring layers, however deep the network is.
 
 # %%
 needs("06.valid_copy")
@@ -683,16 +683,16 @@ print(f"reserved: {held[-1, 2]:.1f} MiB, after mg.memory.empty_cache() {returned
 #
 # > **A story about a sentence.** A widely copied Chinese introduction to IREE, a compiler and
 # > runtime for machine learning, asks who frees the inputs of a backward pass, and answers: a
-# > pooling allocator, a cache of commonly used sizes and reference counts; and no leak is known.
-# > It goes back to a discussion in IREE's tracker (issue 20798), and there the first sentence is
-# > the one of the person who *asked*. What its developers say is the last. Reference counts are
-# > real. The cache is there for those who switch it on, and keeps every *exact* size, without a
-# > bound; so with steps of many sizes it ran out of memory without any leak (issues 22113 and
-# > 19812), until somebody could trim it. And `iree.abi.output`, which the introduction gives as
-# > the way to re-use an input's memory for an output, is a *hint*: what is promised is only a
-# > result as if it had been copied. No leak, bounded, and given back are three different
-# > promises: ask which one is meant.
-# > minigrad's pool splits and merges blocks, so other sizes fit again, as the dashed line shows.
+# > pooling allocator, a cache of commonly used sizes and reference counts; and no leak is known. It
+# > goes back to a discussion in IREE's tracker (issue 20798), and there the first sentence comes
+# > from the person who *asked*. Its developers say the last one. Reference counts are real. The
+# > cache is there for those who switch it on, and keeps every *exact* size, without a bound; so
+# > with steps of many sizes it ran out of memory without any leak (issues 22113 and 19812), until
+# > somebody could trim it. And `iree.abi.output`, which the introduction gives as the way to re-use
+# > an input's memory for an output, is a *hint*: what is promised is only a result as if it had
+# > been copied. No leak, bounded, and given back are three different promises: ask which one is
+# > meant. minigrad's pool splits and merges blocks, so other sizes fit again, as the dashed line
+# > shows.
 #
 # ## 6. Bug hunt
 #
@@ -753,14 +753,14 @@ plt.show()
 
 # %% [markdown]
 # **What to see.** The broad red line is the loop as it came: it climbs without end. Yours lies on
-# it until you change something; mended, it lies flat: no nodes a step. The dotted line is yours
+# it until you change something; fixed, it lies flat: no nodes per step. The dotted line is yours
 # with a leak planted on purpose, a forward hook that collects outputs and that nobody removes. That
 # is a list too. (As long as your chain holds the same nodes anyway, it adds nothing.)
 #
 # It is the same with the three leaks: two of them may hold the same nodes, and then taking out
 # *one* line changes nothing. So go the other way. Take out all six suspects, save, run the last
 # cell again: flat? Then put back one at a time; each run adds a line to the picture. Write the
-# letters into `BUG`, then mend the loop. It must compute what it did before.
+# letters into `BUG`, then fix the loop. It must compute what it did before.
 
 # %% tags=["exercise"]
 check("06.fix_dqn_loop")

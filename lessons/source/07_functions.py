@@ -6,8 +6,8 @@
 # and measured how far a learning rate may go before training blows up. Next: lesson 08, what an
 # optimizer remembers.
 #
-# Your code goes into `exercises/07_functions.py`. Where the engine computes something for the
-# first time on a machine, it compiles its kernels, which takes some seconds, and keeps them.
+# Your code goes into `exercises/07_functions.py`. The first time the engine computes something on a
+# machine, it compiles its kernels, which takes some seconds, and keeps them.
 
 # %%
 import matplotlib.pyplot as plt
@@ -42,7 +42,7 @@ for at in (1.0, 10.0, 100.0, 1000.0):
 
 # %% [markdown]
 # The true answer at 1000 is: value 1000, slope 1. `exp(1000)` is more than a float64 can hold, and
-# so `inf`. Many people mend it by choosing: where `x` is large, take `x` itself.
+# so `inf`. Many people fix it by choosing: where `x` is large, take `x` itself.
 
 
 # %%
@@ -103,9 +103,9 @@ mg.viz.graph(mended(x).sum())
 #
 # `ctx.save_for_backward(x)` puts Variables on the notepad, `ctx.saved` reads them in backward. It
 # is PyTorch's `torch.autograd.Function`, name by name (`ctx.saved_tensors` works too). Two things
-# more. `ctx.needs_input_grad` says for which arguments anybody wants a gradient, so that an
-# expensive one need not be computed for nobody. And forward must not write into what it has saved:
-# the engine watches for writes only from the moment when forward returns.
+# more. `ctx.needs_input_grad` says for which arguments anybody wants a gradient, so that backward
+# need not compute an expensive gradient that nobody wants. And forward must not write into what it
+# has saved: the engine watches for writes only from the moment when forward returns.
 #
 # **Write** `Softplus`. Find a formula that is safe for both signs: `exp` of a large number is
 # `inf`, but `exp` of a large negative one is a harmless 0.
@@ -353,9 +353,9 @@ for function in FOUR:
     print(f"{function.__name__:<11} {result}")
 
 # %% [markdown]
-# Two of the four lie, and one of the two lies by a plausible number. Where minigrad can know it,
-# it raises: what goes through `save_for_backward` is watched. What is hidden from it, as an array
-# or under `no_grad`, it believes. In PyTorch, `SavedSine` gives the number of `KeptSine`.
+# Two of the four lie, and one of the two lies by a plausible number. Where minigrad can tell, it
+# raises: it watches what goes through `save_for_backward`. It trusts what is hidden from it, as an
+# array or under `no_grad`. In PyTorch, `SavedSine` gives the number of `KeptSine`.
 
 # %%
 points = np.linspace(-1.5, 1.5, 61)
@@ -646,7 +646,7 @@ plt.show()
 # even ramp of slope about 1 from the fakes to the real ones. Compare the two colour bars, too.
 #
 # > **Real bug: a slope of nothing.** The example of a Wasserstein GAN in the documentation of Keras
-# > took the norm as `sqrt(sum(g * g))` (keras-io issue #910, June 2022; mended in May 2026, by pull
+# > took the norm as `sqrt(sum(g * g))` (keras-io issue #910, June 2022; fixed in May 2026, by pull
 # > request #2364). Where the gradient of a row is exactly 0, the root has slope infinity, and
 # > infinity times 0 ruins every weight. A critic with `relu` meets it as soon as one example falls
 # > where all its units are off:
@@ -716,7 +716,7 @@ check("07.deep_gradient")
 # >
 # > The true interface can be read in OneFlow's issue #9248, of October 2022, and with it a true
 # > story. Its program called `save_for_backward` in a loop and lost a gigabyte every ten rounds:
-# > the notepad of Python and its twin in C++ kept each other alive (mended in pull request #9249).
+# > the notepad of Python and its twin in C++ kept each other alive (fixed in pull request #9249).
 # >
 # > The invented function, `record_grad_function`, seemed too good not to exist. minigrad has it,
 # > and you have just hunted with it. And a notepad of minigrad refuses what would tie such a knot:

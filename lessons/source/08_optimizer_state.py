@@ -7,8 +7,8 @@
 # a line that only clips weights can ruin a training without an error; and minigrad trains real
 # digits with *your* step. Next: lesson 09, Adam.
 #
-# Your code goes into `exercises/08_optimizer_state.py`. Where the engine computes something for the
-# first time on a machine, it compiles its kernels, which takes some seconds, and keeps them.
+# Your code goes into `exercises/08_optimizer_state.py`. The first time the engine computes
+# something on a machine, it compiles its kernels, which takes some seconds, and keeps them.
 
 # %%
 import matplotlib.pyplot as plt
@@ -308,8 +308,8 @@ infinite.reveal({0.0: "zero", 1.0: "one"}.get(float(unseen[1]), "nan"))
 # One weight becomes nan, the gradient of all others is lost, and nothing is said: that is what
 # PyTorch's `clip_grad_norm_` does unless it is told `error_if_nonfinite=True`.
 #
-# **Write** `clip_grad_norm_`: one norm, one factor, in place. Yours is to raise where the norm is
-# not a number to divide by, before it writes anything.
+# **Write** `clip_grad_norm_`: one norm, one factor, in place. Yours must raise if it cannot divide
+# by the norm, before it writes anything.
 
 # %% tags=["exercise"]
 check("08.clip_grad_norm_")
@@ -501,18 +501,18 @@ scrub(
 # %% [markdown]
 # **What to see.** Read a row from left to right: a healthy Parameter is used, looked after and
 # remembered (left column). Then w is replaced (middle), and one more step is made (right). *By id*,
-# step() finds the new Parameter, and nothing that is remembered of it: t is 1 again. *By object*,
-# the row is torn for good: what step() looks after is not what the model uses.
+# step() finds the new Parameter, and no memory of it: t is 1 again. *By object*, the row is torn
+# for good: what step() looks after is not what the model uses.
 
 # %% [markdown]
 # > **The story, and its sources.** The Rust lines are from Burn's issue 2428 (October 2024). An
-# > article about it gives a remedy: take the parameter apart, clip, and rebuild it
-# > with `ParamID::new(id, …)`. The diagnosis is right, and the remedy does not compile: `consume`
-# > is misspelled there, gives three values in today's Burn, and `ParamId::new()` takes no
-# > arguments. What works is `param.map(f)`, which keeps the id. The article also praises the strict
-# > ids for making bugs easy to find. You have seen the curve: the loss of state makes no sound.
-# > Burn lost all of it in another way, too, at every resume from a checkpoint, where parameters
-# > got new ids and the file grew with each start (issue 5130, mended since).
+# > article about it gives a remedy: take the parameter apart, clip, and rebuild it with
+# > `ParamID::new(id, …)`. The diagnosis is right, and the remedy does not compile: `consume` is
+# > misspelled there, returns three values in today's Burn, and `ParamId::new()` takes no arguments.
+# > What works is `param.map(f)`, which keeps the id. The article also praises the strict ids for
+# > making bugs easy to find. You have seen the curve: the loss of state makes no sound. Burn lost
+# > all of it in another way, too, at every resume from a checkpoint, where parameters got new ids
+# > and the file grew with each start (issue 5130, fixed since).
 #
 # minigrad keys state by id, like Burn. But it knows when a Parameter was part of a model and is
 # not any more, and then it raises:
@@ -529,7 +529,7 @@ except mg.errors.OrphanParameterError as error:
     print(type(error).__name__, error, sep="\n")
 
 # %% [markdown]
-# **Write** `clip_weights_` so that nobody loses anybody: the same objects, the same ids, the same
+# **Write** `clip_weights_` so that nothing is lost: the same objects, the same ids, the same
 # arrays, other numbers. (In PyTorch: `with torch.no_grad(): p.clamp_(low, high)`.)
 
 # %% tags=["exercise"]
@@ -682,8 +682,8 @@ for name in new_order:
 # direction that has nothing to do with them. minigrad asks you to say which:
 # `optimizer.replace(old, new, state="keep")` or `"drop"`.
 #
-# **Write** `replace_parameter`. Three know the old one: the model, the optimizer's list and its
-# state.
+# **Write** `replace_parameter`. Three places hold the old one: the model, the optimizer's list and
+# its state.
 
 # %% tags=["exercise"]
 check("08.replace_parameter")

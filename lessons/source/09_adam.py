@@ -127,12 +127,12 @@ plt.show()
 #
 # $$p \leftarrow p - \eta\, \frac{\hat m}{\sqrt{\hat v} + \epsilon}$$
 #
-# Above stands the average gradient, below its typical size. Multiply the loss by 1,000: both grow
-# by 1,000, and the step stays. If the gradients agree with each other, the quotient is near 1 and
-# the step has the length $\eta$. If they contradict each other, what is above averages out and
-# the step gets short.
+# The numerator is the average gradient, the denominator its typical size. Multiply the loss by
+# 1,000: both grow by 1,000, and the step stays. If the gradients agree with each other, the
+# quotient is near 1 and the step has the length $\eta$. If they contradict each other, the
+# numerator averages out and the step gets short.
 #
-# **Predict.** Suppose somebody leaves the correction away: both moments as they are, after one
+# **Predict.** Suppose somebody leaves out the correction: both moments as they are, after one
 # gradient, with betas 0.9 and 0.999. Is the first step then too long or too short, and by which
 # factor? (Above 1 is too long: 10 for ten times the right step, 0.1 for a tenth of it.)
 
@@ -261,7 +261,7 @@ bias.reveal(without[0], factor=1.1)
 # A model has many parameters, and not all join at the same time: a frozen layer is thawed for
 # fine-tuning, a branch is used for some inputs only. `t` counts the steps *of one parameter*,
 # because its moments know only those. PyTorch keeps a `step` for each parameter, as you do here.
-# And whoever has no gradient makes no step:
+# And a parameter without a gradient makes no step:
 #
 # - gradient `None`: not part of this loss. Nothing moves, nothing is counted.
 # - gradient of zeros: the loss is flat in this direction. That is news, and the moments take it in.
@@ -388,8 +388,8 @@ plt.show()
 # decay out of the gradient: shrink `p` first, then make a step of Adam. That is AdamW.
 #
 # In PyTorch, `Adam(weight_decay=...)` is the first and `AdamW` the second; minigrad says the same.
-# In both systems AdamW takes away the share learning rate times $\lambda$, as you will (in the
-# paper the decay has a factor of its own).
+# In both systems AdamW shrinks a weight by the share learning rate times $\lambda$, as you will (in
+# the paper the decay has a factor of its own).
 
 # %% tags=["exercise"]
 check("09.adamw_step")
@@ -582,7 +582,7 @@ print(f"{n_numbers} numbers in the network, {n_state} in Adam's moments: {n_stat
 
 # %% [markdown]
 # **What to see.** Within one layer the gradients differ by several powers of ten. The bar at the
-# far left, drawn at -9, are the weights of pixels without ink in any image: their gradient is
+# far left, drawn at -9, holds the weights of pixels without ink in any image: their gradient is
 # always 0, and `eps` keeps 0/0 away. No single learning rate suits all these, and Adam divides each
 # by its own size. The price stands under the picture: two more numbers for each number of the
 # network. Trained with Adam, a network needs three times its own memory, gradients not counted.

@@ -284,8 +284,8 @@ scrub(
 check("13.k_block_sum")
 
 # %% [markdown]
-# > **Real bug: a barrier inside of an `if`.** A barrier opens when *all* threads of the block have
-# > come. In July 2020, somebody mended kernels of a reconstruction program for particle physics
+# > **Real bug: a barrier inside an `if`.** A barrier opens when *all* threads of the block have
+# > come. In July 2020, somebody fixed kernels of a reconstruction program for particle physics
 # > ([acts#307](https://github.com/acts-project/acts/pull/307)): they had `__syncthreads` in a
 # > conditional "that depends on the threadID". CUDA does not say what happens then: the block may
 # > wait forever, or go on with wrong values. Here it had seemed to work: "this wasn't apparent on
@@ -384,14 +384,14 @@ except mg.errors.DataRaceError as error:
     print(error)
 
 # %% [markdown]
-# There are two ways to mend it. One is `cuda.syncwarp()`, a barrier for one warp, which costs less
+# There are two ways to fix it. One is `cuda.syncwarp()`, a barrier for one warp, which costs less
 # than that of the block. The other one needs no shared memory at all: a **shuffle**. A thread's
 # place in its warp, 0 to 31, is called its *lane*. With `cuda.shfl_down_sync(mask, value, 16)` each
 # lane gets the `value` of the lane 16 places further up, straight from that one's register. (A lane
 # that has none so far up gets its own.) No memory is written, so there is nothing to race for; and
 # the call itself waits for all lanes that its mask names.
 #
-# **Write** `k_warp_sum`: a row a warp, five shuffles, no shared memory.
+# **Write** `k_warp_sum`: one row per warp, five shuffles, no shared memory.
 
 # %% tags=["exercise"]
 check("13.k_warp_sum")
@@ -457,16 +457,17 @@ plt.show()
 light("13.k_softmax_row", mine=ours, reference=reference, calls=used.launches["softmax"])
 
 # %% [markdown]
-# **What to see.** One line on top of the other. Your kernel ran once in each step, a block a row,
-# among the engine's own. (With a GPU, put "cuda" for "simt" in this cell: it is the same kernel.)
+# **What to see.** One line on top of the other. Your kernel ran once in each step, one block per
+# row, among the engine's own. (With a GPU, put "cuda" for "simt" in this cell: it is the same
+# kernel.)
 #
 # ## 6. Who had this number already?
 #
 # A matrix product of two (n, n) matrices multiplies n³ pairs, and there are only 2 n² numbers. In
-# the obvious kernel, one thread an element of the product, each thread reads a row and a column by
-# itself. Blocks and the grid have two dimensions here, and `cuda.grid(2)` gives the number of the
-# thread along x and along y. Of the two, x is the one that differs between neighbouring threads of
-# a warp; it is used for the column.
+# the obvious kernel, with one thread per element of the product, each thread reads a row and a
+# column by itself. Blocks and the grid have two dimensions here, and `cuda.grid(2)` gives the
+# number of the thread along x and along y. Of the two, x is the one that differs between
+# neighbouring threads of a warp; it is used for the column.
 
 
 # %%
@@ -619,9 +620,9 @@ mg.cuda.inspect(as_kernel(load("13").k_transpose)[(2, 2), (32, 32)], x, np.zeros
 
 # %% [markdown]
 # **What to see.** Global memory is read and written in whole sectors, and each access of the tile
-# takes a single pass. How, if your tile has 33 columns: the 32 numbers of its first column are
-# numbers 0, 33, 66 and so on, in banks 0, 1, 2 and so on. With 32 columns they were 32 apart, so
-# all in *one* bank.
+# takes a single pass. For example, if your tile has 33 columns, the 32 numbers of its first column
+# are numbers 0, 33, 66 and so on, in banks 0, 1, 2 and so on. With 32 columns they were 32 apart,
+# so all in *one* bank.
 #
 # ## 8. On a GPU
 #
@@ -668,10 +669,10 @@ plt.show()
 # %% [markdown]
 # **What to see.** Every pixel should be counted: the dashed line. In most orders all of them are;
 # in some, counts are missing. With blocks of 32 threads, as in its tests, none of these orders
-# loses anything. (Why? And when you have mended the kernel, run the cell again.)
+# loses anything. (Why? And when you have fixed the kernel, run the cell again.)
 #
 # What is missing: a barrier, an atomic operation, or a guard? Which line writes what another line
-# takes too early? Write it into `BUG`, then mend the kernel. Try it first without a launch on the
+# takes too early? Write it into `BUG`, then fix the kernel. Try it first without a launch on the
 # machine, which would name the two lines.
 
 # %% tags=["exercise"]

@@ -2,10 +2,10 @@
 # # 14 · From tape to program
 #
 # **You need** lesson 05: whose bytes are these? Lessons 04 and 06 help. **It takes** about two
-# hours. **At the end** you have written the passes of a small compiler: one that writes a training
-# step down, drops what nobody needs, puts operations together into kernels, and lets results take
-# the memory of what is not needed any more; and your compiler trains the digits. Next: lesson 15,
-# mixed precision, which is planned.
+# hours. **At the end** you have written the passes of a small compiler: they record a training
+# step, drop what nobody needs, fuse operations into kernels, and let results take memory that is no
+# longer needed; and your compiler trains the digits. Next: lesson 15, mixed precision, which is
+# planned.
 #
 # Your code goes into `exercises/14_compile.py`. (Lessons 10 to 12 are not written yet; you need
 # none of them, nor lesson 13.)
@@ -77,13 +77,13 @@ whole_step.graph()
 # %% [markdown]
 # **What to see.** (In a narrow window the picture scrolls sideways.) Each blue box is one kernel
 # now: the first layer's bias, `tanh`, `sigmoid` and their product; the loss, and the gradient with
-# which backward begins; the gradients of those three on the way back. In an `SGD` box are velocity
-# and parameter together, and it stands where its gradient is ready: an update need not wait for the
-# end. Purple are the products, alone as before, but for the last: it takes the update of its weight
-# along, while what it has computed is in the cache. On white is what goes through memory from one
-# call to another; all else that one operation hands to the next stays in registers, or, in that
-# last product, in the cache. (Green and grey were there before the step, orange will be there after
-# it. The teal box looks whether the labels are labels.)
+# which backward begins; the gradients of those three on the way back. An `SGD` box holds velocity
+# and parameter together, and stands where its gradient is ready: an update need not wait for the
+# end. The products are purple, alone as before, but for the last: it also updates its weight, while
+# its result is in the cache. White labels are values that go through memory from one call to
+# another; all other values stay in registers, or, in that last product, in the cache. (Green and
+# grey were there before the step, orange will be there after it. The teal box checks that the
+# labels are labels.)
 #
 # And its memory, before and after:
 
@@ -211,11 +211,11 @@ frozen.reveal("yes" if moved > 0 else "no")
 
 # %% [markdown]
 # Python ran *once*. Numbers that it met were written into the program, `print` would have printed
-# once, and of an `if` only one side is in it; that is why yours must not pass over an `if` in
-# silence. All compilers of this kind have the problem, and deal with it in three ways: they refuse
-# what they see (yours, and JAX, whose error is a `TracerBoolConversionError`); they watch, and
-# trace again when something has changed (PyTorch's guards); and for the rest they ask you to pass
-# as an argument what may change.
+# once, and of an `if` only one side is in it; that is why yours must not silently ignore an `if`.
+# All compilers of this kind have the problem, and deal with it in three ways: they refuse what they
+# see (yours, and JAX, whose error is a `TracerBoolConversionError`); they watch, and trace again
+# when something has changed (PyTorch's guards); and for the rest they ask you to pass as an
+# argument what may change.
 #
 # minigrad's own compiler watches what it can, and looks again now and then: calls 3, 5, 9, 17 and
 # so on of a compiled function are traced once more and compared with the program.
@@ -259,7 +259,7 @@ print(*gone, sep="\n")
 
 # %% [markdown]
 # It finds the whole chain behind `good`, and not only its end. Nobody writes dead code on purpose.
-# It comes of itself: a backward pass computes gradients for inputs that nobody asked for, a layer
+# It arises by itself: a backward pass computes gradients for inputs that nobody asked for, a layer
 # returns more than is used.
 #
 # (In this language, an operation can do nothing but make a value. As soon as there are others, that
@@ -301,10 +301,10 @@ for number, group in enumerate(groups):
 softmax.reveal(len(groups))
 
 # %% [markdown]
-# This is Python text, made from your groups: a function a group, with a loop in it. What another
-# kernel reads is an argument `to_…`; everything else is a local variable. The `exp` goes to memory,
-# since the second loop reads it again. (One could compute it twice instead. FlashAttention does
-# such things, and needs less memory traffic for more arithmetic.)
+# This is Python text, made from your groups: one function per group, with a loop in it. What
+# another kernel reads is an argument `to_…`; everything else is a local variable. The `exp` goes to
+# memory, since the second loop reads it again. (One could compute it twice instead. FlashAttention
+# does such things, and needs less memory traffic for more arithmetic.)
 #
 # And somebody who overlooks the sum? The loop divides each entry by what has been added up *so
 # far*:
@@ -367,7 +367,7 @@ b += b.T
 print("entry by entry:", a.tolist(), "  NumPy today:", b.tolist())
 
 # %% [markdown]
-# The left one is what the issue shows, number by number. Since version 1.13 (2017), NumPy looks
+# The left one is what the issue shows, number by number. Since version 1.13 (2017), NumPy checks
 # whether memory overlaps, and makes a copy where it might matter. That is not over: in April 2026,
 # `np.matvec(A, b, out=b)` still returned zeros, since two new functions had been left out of that
 # check ([numpy#31150](https://github.com/numpy/numpy/pull/31150)).
@@ -604,7 +604,7 @@ for value, place in report.taken_over:
 # %% [markdown]
 # Most of that you have written yourself by now. Three lines are different: labels are checked
 # before anything is written; a number that all updates need is made ready once (`SGD, single
-# numbers`); and the last product has the update of its weight with it, as its *epilogue*: computed
+# numbers`); and the last product includes the update of its weight, as its *epilogue*: computed
 # block of rows by block of rows, and each block updated while it is in the cache. Your rules could
 # not do that, since they leave a product alone. Nobody donated the weights here: the step itself
 # writes to them, as optimizers do, and for that the compiler must prove the same as your
@@ -613,10 +613,10 @@ for value, place in report.taken_over:
 #
 # ## 7. Bug hunt
 #
-# Before there was a compiler, somebody wrote the step by hand, in the way in which yours plans it:
-# results over what is not needed any more. It is at the end of your exercise file, 16 lines from A
-# to P. It trains, they say, "but not with every learning rate". Let us look at the loss, and then
-# at something stricter: the gradient of `w1`, as the step must have used it, against central
+# Before there was a compiler, somebody wrote the step by hand, as your compiler plans it: results
+# overwrite what is no longer needed. It is at the end of your exercise file, 16 lines from A to P.
+# It trains, they say, "but not with every learning rate". Let us look at the loss, and then at
+# something stricter: the gradient of `w1`, as the step must have used it, against central
 # differences (lesson 00).
 
 # %%
@@ -670,12 +670,12 @@ plt.show()
 # %% [markdown]
 # **What to see.** On the left, the step as it came learns with the small learning rate, and not
 # with the large one. One would blame the learning rate, and go on with the small one. On the right
-# is the reason: an error of the *gradient* that grows with the learning rate. Mended, it lies seven
+# is the reason: an error of the *gradient* that grows with the learning rate. Fixed, it lies seven
 # to ten powers of ten lower, the same for each, and both curves go down. What has the learning rate
 # to do with a gradient?
 #
 # Which donated value is read too late, which line has overwritten it, which line reads it? Write it
-# into `BUG`, then mend the step. Nothing needs to be copied.
+# into `BUG`, then fix the step. Nothing needs to be copied.
 
 # %% tags=["exercise"]
 check("14.step_in_place")
@@ -691,7 +691,7 @@ check("14.step_in_place")
 # - Passes have an order. A proof about one program says nothing of the next one.
 #
 # **Next:** lesson 15, mixed precision, is planned. Until then: trace a network of your own, with
-# three layers, and look at which of its memory your `donate` can use.
+# three layers, and see which of its memory your `donate` can use.
 
 # %%
 from minigrad.course.predictions import summary

@@ -205,7 +205,7 @@ def jit(function=None, *, device=False, watch=True, **options):
         raise ArgumentTypeError(
             "jit: wanted device= or watch=",
             ", ".join(options),
-            "leave it out: minigrad chooses what Numba is told" if known else None,
+            "leave it out: minigrad chooses Numba's options" if known else None,
         )
     if function is None:
         return functools.partial(jit, device=device, watch=watch)

@@ -1,7 +1,7 @@
 """The Python around a plan, generated for one trace: guards, addresses, effects.
 
-Calls of a compiled step spend their time here, so that it loops over and looks up nothing that is
-known when the step is traced. `run(args, kwargs)` returns MISS if a guard fails (nothing was done),
+A call of a compiled step spends its time here, so this code neither loops over nor looks up what
+is known when the step is traced. `run(args, kwargs)` returns MISS if a guard fails (nothing done),
 RECHECK if it is time to trace again and compare, or the result of the step.
 
 The effects of a step (`.grad`, the generator, versions) happen all or not at all, even if Ctrl-C

@@ -86,7 +86,7 @@ def moved(storage, taker, place):
 
 
 def _like(storage, buffer, shape):
-    """An Array over a Buffer with as many elements, and the dtype, of a Storage."""
+    """An Array over a Buffer, with the size and dtype of a Storage."""
     new = fresh(buffer, shape, storage.dtype, storage.size)
     new.is_flat = storage.is_flat or storage.device == "cpu"
     return new

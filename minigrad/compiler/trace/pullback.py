@@ -238,7 +238,7 @@ class Pullback:
             if contexts:
                 self.contexts.found = contexts
             found = run(operands, {})
-            if type(found) is not tuple:  # a hook inside writes to one of the gradients
+            if type(found) is not tuple:  # a hook inside writes to an operand's memory
                 found = run([device_of(a).convert(a, a.dtype) for a in operands], {})
         grads = [None] * len(node.edges)
         for target, g in zip(self.targets, found, strict=True):

@@ -124,7 +124,7 @@ class Table(TracedMemory):
     def refuse_generator(self):
         """Raises: a program advances only the default generator."""
         self.refuse(
-            "random numbers of a generator of one's own inside a compiled step",
+            "random numbers of a custom generator inside a compiled step",
             "use the default generator (mg.manual_seed, outside the step), or draw outside and "
             "pass the numbers as an argument",
         )

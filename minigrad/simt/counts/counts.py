@@ -38,7 +38,7 @@ class Access:
         array: the array's name. nbytes: bytes that one lane uses at a time.
         warps: warp accesses: how often a warp ran it with any lane active.
         lanes: active lanes, summed: `lanes / (32 * warps)` is the active share.
-        moved: bytes that the lanes asked for.
+        moved: bytes that the lanes requested.
         sectors: 32-byte sectors that the warp accesses touched; least: the fewest that could hold
             the same bytes. Both 0 in shared memory.
         turns: passes over the banks that shared memory needed; least_turns: the fewest for that

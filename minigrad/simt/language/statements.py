@@ -191,7 +191,7 @@ class Statements(LanguagePart):
             lane = offender(f.wave.lanes, m, True)
             raise fault(
                 SimulationError,
-                "this thread raises an exception, which a GPU does not tell",
+                "this thread raises an exception, which a GPU does not report",
                 site,
                 f.wave.lanes,
                 lane,

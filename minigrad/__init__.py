@@ -59,7 +59,8 @@ def __getattr__(name):
         functions = importlib.import_module("minigrad.ops.table").functions if is_public else {}
         if name not in functions:
             hints = importlib.import_module("minigrad.hints")
-            raise hints.missing("mg", name, "module 'minigrad' has no attribute")
+            text = "module 'minigrad' has no attribute"
+            raise hints.missing("mg", name, text, known=__dir__() if is_public else ())
         value = functions[name]
     globals()[name] = value
     return value

@@ -11,6 +11,7 @@ from minigrad.errors import ArgumentTypeError
 
 _ONE_ORDER = "nothing: all kernels of a device run in the order of their launches"
 _TIMES = "time.perf_counter(), after mg.cuda.synchronize()"
+_ARRAYS = "a pair of NumPy arrays: mg.data.batches(x, y, batch_size=32)"
 _OWN_LOOP = "a Module whose forward loops over the steps, with mg.nn.Linear in it"
 _OWN_SCHEDULE = "a Schedule of your own: define rate(t, peak)"
 
@@ -22,7 +23,8 @@ NAMES = {  # {place: {name elsewhere: name here}}
         "chunk": "mg.split(x, sizes=-(-len(x) // n))", "clamp": "mg.clip(x, low, high)",
         "concat": "mg.concatenate([a, b])", "dot": "a @ b", "empty": "mg.zeros(shape)",
         "empty_like": "mg.zeros_like(x)", "float": "mg.float32",
-        "from_array": "mg.from_numpy(array)", "hstack": "mg.concatenate(xs, 1)",
+        "from_array": "mg.from_numpy(array)",
+        "half": "mg.float32: there is no float16", "hstack": "mg.concatenate(xs, 1)",
         "index_select": "x[index]", "inference_mode": "mg.inference()", "int": "mg.int64",
         "is_grad_enabled": "mg.is_recording()", "is_tensor": "isinstance(x, mg.Variable)",
         "load": "np.load, and model.load_state_dict(state)", "long": "mg.int64",
@@ -30,7 +32,9 @@ NAMES = {  # {place: {name elsewhere: name here}}
         "numel": "x.size", "random": "mg.rand(shape)", "save": "np.savez, with model.state_dict()",
         "seed": "mg.manual_seed(seed)", "set_grad_enabled": "mg.no_grad() and mg.enable_grad()",
         "take_along_axis": "mg.gather(x, index, axis)", "tensor": "mg.variable(data)",
-        "uniform": "mg.rand(shape)", "view": "mg.reshape(x, shape)",
+        "uniform": "mg.rand(shape)",
+        "utils": "mg.data.batches(x, y, batch_size=32), for utils.data.DataLoader",
+        "view": "mg.reshape(x, shape)",
         "vstack": "mg.concatenate(xs, 0)",
     },
     "Variable": {
@@ -54,8 +58,8 @@ NAMES = {  # {place: {name elsewhere: name here}}
     },
     "Module": {
         "double": "model.to('float64')", "float": "model.to('float32')",
-        "half": "there is no float16; model.to('float32') or 'float64'",
-        "bfloat16": "there is no bfloat16; model.to('float32') or 'float64'",
+        "half": "model.to('float32') or 'float64': there is no float16",
+        "bfloat16": "model.to('float32') or 'float64': there is no bfloat16",
         "type": "model.to(dtype)", "cuda": "model.to('cuda')", "cpu": "model.to('cpu')",
         "apply": "for module in model.modules(): f(module)",
         "add_module": "setattr(model, name, module)",
@@ -63,7 +67,7 @@ NAMES = {  # {place: {name elsewhere: name here}}
         "get_submodule": "dict(model.named_modules())[name]",
         "get_parameter": "dict(model.named_parameters())[name]",
         "get_buffer": "dict(model.named_buffers())[name]",
-        "register_forward_pre_hook": "change the input in forward, or before calling the module",
+        "register_forward_pre_hook": "a line in forward, or before the call of the module",
         "register_backward_hook": "y.register_hook(f) on what forward returns",
         "register_full_backward_hook": "y.register_hook(f) on what forward returns",
     },
@@ -72,9 +76,9 @@ NAMES = {  # {place: {name elsewhere: name here}}
         "add_param_group": "add",
     },
     "mg.nn": {
-        "functional": "functions are in mg itself: mg.relu, mg.softmax, mg.cross_entropy, ...",
-        "utils": "clipping is in mg.optim: mg.optim.clip_grad_norm_, clip_grad_value_",
-        "modules": "layers are in mg.nn itself: mg.nn.Linear, ...",
+        "functional": "mg itself that has functions: mg.relu, mg.softmax, mg.cross_entropy, ...",
+        "utils": "mg.optim that has clipping: mg.optim.clip_grad_norm_, clip_grad_value_",
+        "modules": "mg.nn itself that has layers: mg.nn.Linear, ...",
         "CrossEntropyLoss": "the function mg.cross_entropy(logits, labels)",
         "NLLLoss": "the function mg.cross_entropy(logits, labels), which takes the log softmax "
         "itself",
@@ -110,6 +114,11 @@ NAMES = {  # {place: {name elsewhere: name here}}
         "ChainedScheduler": "nothing: schedules of one optimizer are a chain; step each of them",
         "ReduceLROnPlateau": "ReduceOnPlateau(optimizer, factor, patience)",
         "clip_grad_norm": "clip_grad_norm_(parameters, max_norm)",
+    },
+    "mg.data": {
+        "DataLoader": "mg.data.batches(x, y, batch_size=32), of NumPy arrays",
+        "Dataset": _ARRAYS, "TensorDataset": _ARRAYS,
+        "random_split": "mg.data.stratified_split(x, labels)",
     },
     "mg.cuda": {  # of Numba, CuPy and PyTorch
         "to_device": "x.to('cuda'), or a NumPy array for the simulator",
@@ -241,17 +250,19 @@ def missing(place, name, text, hint=None, otherwise=None, known=()):
         text: the beginning of the message; the name follows.
         hint: what to use instead, if the table has no entry.
         otherwise: the end of the message if there is no hint.
-        known: names of the place; without a hint, the message suggests the closest one.
+        known: names of the place; without a hint, the message suggests the closest one, or
+            dir(place) if none is close and `otherwise` is empty.
     """
     hint = NAMES[place].get(name, hint)
     if hint:
         otherwise = _SAYS.get(place, "here it is {}").format(hint)
     elif known and not name.startswith("_"):
-        spellings = {k.lower().replace("_", ""): k for k in known}
+        spellings = {k.lower().replace("_", ""): k for k in known if not k.startswith("_")}
         close = difflib.get_close_matches(name.lower().replace("_", ""), spellings, 1, 0.7)
-        otherwise = (
-            f"did you mean {spellings[close[0]]}?" if close else f"dir({place}) lists it all"
-        )
+        if close:
+            otherwise = f"did you mean {spellings[close[0]]}?"
+        elif otherwise is None:
+            otherwise = f"dir({place}) lists it all"
     return AttributeError(f"{text} '{name}'" + (f"; {otherwise}" if otherwise else ""))
 
 

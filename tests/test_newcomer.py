@@ -1,5 +1,7 @@
 """What newcomers try first: it works as in NumPy and PyTorch, or the error says how it is here."""
 
+from operator import attrgetter
+
 import numpy as np
 import pytest
 
@@ -309,19 +311,50 @@ def test_names_of_other_libraries_on_a_variable_say_what_they_are_called_here(na
     assert says in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("place", "name", "says"),
+    [
+        (mg, "sofmax", "did you mean softmax?"),
+        (mg, "zzz", r"dir\(mg\) lists it all"),
+        (mg.ones((2,)), "sigmoyd", "did you mean sigmoid?"),
+        (mg.ones((2,)), "zzz", r"dir\(x\) lists it all"),
+        (mg.nn.Linear(2, 2), "paramters", "did you mean parameters?"),
+        (mg.nn.Linear(2, 2), "wieght", "did you mean weight?"),
+        (mg.nn.Linear(2, 2), "zzz", "registered: weight, bias"),
+        (mg.data, "DataLoader", "mg.data.batches"),
+        (mg.data, "batch", "did you mean batches?"),
+    ],
+    ids=str,
+)
+def test_a_name_that_is_misspelt_says_which_one_is_near(place, name, says):
+    with pytest.raises(AttributeError, match=says):
+        getattr(place, name)
+
+
+def test_a_device_with_a_number_says_that_there_is_one():
+    for ask in (lambda: mg.zeros((1,), device="cuda:0"), lambda: mg.ones((1,)).to("cuda:0")):
+        with pytest.raises(mg.errors.DeviceError, match="without a number"):
+            ask()
+
+
+def test_float_labels_say_how_they_become_ints():
+    with pytest.raises(mg.errors.ShapeError, match=r"float32 labels \(2,\)(.|\n)*to\('int64'\)"):
+        mg.cross_entropy(mg.zeros((2, 3)), mg.variable([0.0, 1.0]))
+
+
 def test_hints_name_what_exists():
     from minigrad.hints import NAMES
 
     model = mg.nn.Linear(2, 2)
     places = {
-        "mg": mg, "mg.nn": mg.nn, "mg.optim": mg.optim, "mg.cuda": mg.cuda, "Module": model,
-        "Variable": mg.ones((2,)), "Optimizer": mg.optim.SGD(model, 0.1),
+        "mg": mg, "mg.nn": mg.nn, "mg.optim": mg.optim, "mg.cuda": mg.cuda, "mg.data": mg.data,
+        "Module": model, "Variable": mg.ones((2,)), "Optimizer": mg.optim.SGD(model, 0.1),
     }  # fmt: skip
     for place, hints in NAMES.items():
         assert not [name for name in hints if hasattr(places[place], name)], place
     for hint in NAMES["mg"].values():
         if hint.startswith("mg.") and "(" in hint:
-            assert callable(getattr(mg, hint[3 : hint.index("(")])), hint
+            assert callable(attrgetter(hint[3 : hint.index("(")])(mg)), hint
 
 
 # -- looking ---------------------------------------------------------------------------------------

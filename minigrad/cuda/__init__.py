@@ -63,7 +63,7 @@ globals().update({name: value for name, value in vars(_language).items() if name
 
 
 def __getattr__(name):
-    raise _missing("mg.cuda", name, "module 'minigrad.cuda' has no attribute")
+    raise _missing("mg.cuda", name, "module 'minigrad.cuda' has no attribute", known=__dir__())
 
 
 def __dir__():

@@ -2,5 +2,10 @@
 
 from minigrad.data.batches import batches, stratified_split
 from minigrad.data.digits import load_digits
+from minigrad.hints import missing as _missing
 
 __all__ = ["batches", "load_digits", "stratified_split"]
+
+
+def __getattr__(name):
+    raise _missing("mg.data", name, "mg.data has no", known=__all__)

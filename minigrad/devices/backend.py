@@ -15,6 +15,7 @@ _modules = {
     "cuda": "minigrad.devices.gpu.cuda",
 }
 _devices: dict[str, Any] = {}
+WHICH = "'cuda' is an NVIDIA GPU, without a number; 'simt' is a simulated one"
 
 
 class _Active(threading.local):
@@ -42,7 +43,7 @@ def device_named(name):
     found = _devices.get(name)
     if found is None:
         if name not in _modules:
-            raise DeviceError(f"wanted a device: {', '.join(_modules)}", f"{name!r}")
+            raise DeviceError(f"wanted a device: {', '.join(_modules)}", f"{name!r}", WHICH)
         try:
             importlib.import_module(_modules[name])
         except DeviceError as error:  # made anew: with the line that asked, not one of importlib's

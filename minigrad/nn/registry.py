@@ -92,7 +92,9 @@ class Registry:
 
     def __getattr__(self, name):
         registered = f"registered: {', '.join(self._members) or 'nothing'}"
-        raise missing("Module", name, f"{type(self).__name__} has no attribute", None, registered)
+        known = (*dir(type(self)), *self._members)
+        text = f"{type(self).__name__} has no attribute"
+        raise missing("Module", name, text, None, registered, known)
 
     def register_buffer(self, name, value, persistent=True):
         """Adds a Buffer: values that are part of the state but not trained."""

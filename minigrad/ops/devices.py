@@ -5,6 +5,7 @@ import contextlib
 from minigrad.array.dtypes import DTYPES, DType, find_dtype
 from minigrad.devices import backend
 from minigrad.devices.backend import (
+    WHICH,
     chosen_default,
     default_device,
     device_named,
@@ -61,7 +62,9 @@ def one_target(target, device, dtype):
         return wanted, None
     if isinstance(wanted, str):
         raise (DTypeError if device is None and target is None else DeviceError)(
-            f"to: wanted {_wanted_of(device, dtype)}", f"{wanted!r}"
+            f"to: wanted {_wanted_of(device, dtype)}",
+            f"{wanted!r}",
+            WHICH if wanted.startswith(("cuda", "gpu", "mps")) else None,
         )
     raise DTypeError(ANY_TARGET, f"{wanted!r:.60}", _name_in(wanted))
 

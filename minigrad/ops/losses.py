@@ -242,8 +242,8 @@ def _of_probabilities(logits, target, weight, smoothing, reduction):
     if target.shape != logits.shape:
         raise ShapeError(
             "cross_entropy: wanted probabilities of the logits' shape",
-            f"{target.shape} and {logits.shape}",
-            "class indices must be ints",
+            f"{target.dtype} labels {target.shape}, logits {logits.shape} with the classes last",
+            "class indices are ints: labels.to('int64')",
         )
     k = logits.shape[-1]
     if smoothing:

@@ -65,7 +65,9 @@ class Variable(Flows):
             hint = f"mg.{attribute}(x, ...)"
         elif attribute[-1:] == "_" != attribute[:1] and hasattr(type(self), attribute[:-1]):
             hint = f"x = x.{attribute[:-1]}(...): few methods write in place"
-        raise missing("Variable", attribute, "'Variable' has no attribute", hint)
+        text = "'Variable' has no attribute"
+        known = () if attribute[:1] == "_" else dir(type(self))
+        raise missing("Variable", attribute, text, hint, "dir(x) lists it all", known)
 
     if TYPE_CHECKING:  # installed by tape.backward and ops.table
         backward: Any

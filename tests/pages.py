@@ -12,6 +12,7 @@ module, and `teaching.md` has tables between marks.
 import argparse
 import importlib
 import pathlib
+import re
 import sys
 
 import pytest
@@ -51,7 +52,12 @@ def is_fresh(page, made):
 
 
 def filled(prose, **holes):
-    """The prose with each `{name}`, which it has once, replaced by a value or what one gives."""
+    """The prose with each `{name}`, which it has once, replaced by a value or what one gives.
+
+    A line that is such a hole and nothing else must have been given.
+    """
+    left = set(re.findall(r"^\{(\w+)\}$", prose, re.MULTILINE)) - holes.keys()
+    assert not left, f"nothing fills {left}"
     for name, value in holes.items():
         hole = f"{{{name}}}"
         assert prose.count(hole) == 1, hole

@@ -53,3 +53,9 @@ def test_command_writes_what_is_stale_and_nothing_else(tmp_path, monkeypatch, ca
     assert pages.main(["--check", "attacks"]) == 0
     said = ["docs/generated/attacks.md is not fresh", "docs/generated/attacks.md is written"]
     assert capsys.readouterr().out.splitlines() == said
+
+
+def test_a_hole_that_nothing_fills_is_an_error():
+    assert pages.filled("a\n{one}\nb {two}", one=1, two=2) == "a\n1\nb 2"
+    with pytest.raises(AssertionError, match="other"):
+        pages.filled("{one}\n{other}\n", one=1)

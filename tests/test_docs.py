@@ -157,7 +157,7 @@ def test_numerics_names_the_sizes_of_blocks_that_the_code_has():
     piece = int(re.search(r"^PIECE = (\d+)", read("minigrad/devices/source/blas.py"), re.M)[1])
     for number, what in (
         (sums.BLOCK, "an accumulator takes at most {} numbers"),
-        (sums.DENSE, "come in blocks of {}"),
+        (sums.DENSE, "use blocks of {}"),
         (sums.COLUMNS, "with at most {} elements"),
         (4 * piece, "more than {} terms"),
         (piece, "pieces of {} terms"),

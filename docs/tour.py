@@ -63,8 +63,9 @@ except mg.errors.ShapeError as error:
 #
 # ## 2. What are the numbers of a Variable made of?
 #
-# Of bytes. A *Buffer* is a piece of memory at one address on one device. Requests are rounded up to
-# a few sizes, so that a freed Buffer fits the next request that is nearly as large.
+# Of bytes. A *Buffer* is a piece of memory at one address on one device; `x.array` is the Array of
+# stop 4, and `.buffer` its Buffer. Requests are rounded up to a few sizes, so that a freed Buffer
+# fits the next request that is nearly as large.
 
 # %%
 from minigrad.memory.buffer import round_up
@@ -78,8 +79,9 @@ print(*(f"{n} -> {round_up(n)}" for n in (1, 100, 1000, 10_000)), sep=",  ")
 #
 # ## 3. Why does a step ask the system for no memory?
 #
-# Because the step before has left all that it needs. The *Pool* keeps freed Buffers in bins, one
-# bin for each size. Taking one is a `pop`, giving it back is an `append`.
+# Because it finds the Buffers that the step before has freed. The *Pool* keeps freed Buffers in
+# bins, one bin for each size. Taking a Buffer is a `pop`, giving it back is an `append`. (A *hit*
+# is a request for which the pool need not ask the system.)
 
 # %%
 before = mg.memory.stats()
@@ -97,7 +99,7 @@ for name in ("hits", "system_allocations", "current_bytes"):
 # ![Bytes in use during a step](pictures/tour/memory.png)
 #
 # The Buffers are cut from one segment of 2 MiB. These are its first bytes between two steps: what
-# is owned, what rounding adds, and what waits in a bin for the next step.
+# was asked for, what rounding added, and what waits in a bin for the next step.
 #
 # ![The pool's first segment](pictures/tour/pool.svg)
 #
@@ -106,15 +108,17 @@ for name in ("hits", "system_allocations", "current_bytes"):
 #
 # ## 4. Who shares whose bytes?
 #
-# An *Array* is a Buffer with a shape, strides and a dtype. The Array that was made together with
-# its bytes is their *Storage*, which counts the writes. A view points at a Storage. A clone is a
-# Storage of its own over the same Buffer: the bytes are copied when one of the two is written.
+# An *Array* is a Buffer with a shape, strides and a dtype. The first Array over some bytes is their
+# *Storage*: it owns the bytes, and its version counts the writes. A view is another Array that
+# points at this Storage. A clone is a second Storage over the same Buffer: the bytes are copied
+# when one of the two is written.
 
 # %%
 a = mg.ones((2, 3))
 turned, copy = a.T, a.clone()
 print("a view has the same Storage:", turned.array.storage is a.array)
-print("a clone has the same Buffer:", copy.array.buffer is a.array.buffer, "of", a.refcount)
+print("a clone has the same Buffer:", copy.array.buffer is a.array.buffer)
+print("Storages over this Buffer:", a.refcount)
 
 # %% [markdown]
 # ![Three Variables over one Buffer](pictures/tour/arrays.svg)
@@ -125,9 +129,9 @@ print("written, it has its own:", copy.array.buffer is not a.array.buffer)
 print("versions:", a.version, copy.version)
 
 # %% [markdown]
-# Open [array/array.py](../minigrad/array/array.py): `Array` and `View` are the two classes, `fork`
-# makes a clone, `unshare` copies. Backward compares versions, and raises if a value that it needs
-# was overwritten.
+# Open [array/array.py](../minigrad/array/array.py): `Array` is a Storage, `View` any other Array.
+# `fork` makes a clone, `unshare` copies. Backward compares versions, and raises if a value that it
+# needs was overwritten.
 #
 # ## 5. How does one memory show several shapes?
 #
@@ -167,13 +171,17 @@ print(gradient)
 # %% [markdown]
 # ![The gradient of tanh as a tree](pictures/tour/expression.svg)
 #
-# Open [formulas/expression.py](../minigrad/formulas/expression.py): `Flows.bind` is the one place
-# where `x * y` becomes a part of a tree. Equal trees are one object, so `y` is in the picture once.
+# Open [formulas/expression.py](../minigrad/formulas/expression.py): `call` applies an operation to
+# whatever it is given. It computes with numbers; of symbols it makes a part of a tree; of Variables
+# it makes Variables, as stop 13 needs it. Equal trees are one object, so `y` is in the picture
+# once.
 #
-# ## 7. Who writes the loop?
+# ## 7. Who writes the kernel?
 #
-# The *Emitter* walks the tree and writes one statement for each node; Numba compiles the text. The
-# same formula becomes another text for each dtype and layout, for the GPU and for compiled steps.
+# The *Emitter* walks the tree and writes one statement for each node. `formulas/codegen.py` puts
+# the loop around the statements, and Numba compiles the text. (`f4_at` makes an array of float32 of
+# an address, `F4` a float32 of a number.) The same formula becomes another text for each dtype and
+# layout, for the GPU and for compiled steps.
 
 # %%
 from minigrad.array.dtypes import float32
@@ -245,8 +253,8 @@ except mg.errors.GraphFreedError as error:
 #
 # ## 11. How does one write a backward of one's own?
 #
-# As a *Function*: two static methods. This one passes values on and turns gradients around. What it
-# returns is checked at every border.
+# As a *Function*: two static methods. This one passes values on and turns gradients around. What
+# `forward` and `backward` return is checked: how many values, their types and shapes.
 
 
 # %%
@@ -270,8 +278,9 @@ print(leaf.grad)
 #
 # ## 12. What does a formula become?
 #
-# Operations of minigrad are classes that state a formula and a gradient. The base class derives the
-# rest: the kernels, the function, the graph, and derivatives of every order.
+# An elementwise operation is a class that states a formula and a gradient. The base class calls
+# both with symbols, so they have no `self`. It derives the rest: the kernels, the function, the
+# graph, and derivatives of every order.
 
 # %%
 import inspect
@@ -283,14 +292,16 @@ curvature = mg.grad(lambda x: slope(x).sum())
 print(mg.tanh(at), slope(at), curvature(at))
 
 # %% [markdown]
-# Open [ops/base.py](../minigrad/ops/base.py): `Elementwise.prepare` calls the two functions with
-# symbols. `apply` is what runs, `record` ties the node. `RowWise` and `Structural` are the two
-# other kinds of operations.
+# Open [ops/base.py](../minigrad/ops/base.py): `Elementwise.prepare` calls the two functions.
+# `apply` is what runs, `record` ties the node. `RowWise` has formulas along a row, as at stop 16.
+# `Structural` has no formula: it moves elements or multiplies matrices, as at stop 18. `samples`
+# are shapes for tests; `result = "real"` says that ints become float32.
 #
 # ## 13. Where does the kernel of a derivative come from?
 #
-# From a *plan*: one for each operation and for each set of inputs that need a gradient. It fuses
-# the gradients into one kernel, and says which values must be saved for it.
+# From a *plan*: one for each operation and for each set of inputs that need a gradient. The set is
+# a mask, with a bit for each input. The plan fuses the gradients into one kernel, and says which
+# values must be saved for it.
 
 # %%
 from minigrad.ops.binary import Mul
@@ -301,9 +312,10 @@ for mask, needed in ((0b01, "a"), (0b10, "b"), (0b11, "a and b")):
     print("   ", plan.program)
 
 # %% [markdown]
-# Open [ops/plan.py](../minigrad/ops/plan.py): `general` runs the kernels for any layout, and
-# `_short_way` writes the common case without a loop. `backward_graph` walks the same trees with
-# Variables: so derivatives have derivatives.
+# Open [ops/plan.py](../minigrad/ops/plan.py): `general` runs the kernels for any layout.
+# `_short_way` writes a Python function for the common case: contiguous operands of one shape, one
+# kernel, no loop over the inputs. `backward_graph` walks the same trees with Variables: so
+# derivatives have derivatives.
 #
 # ## 14. Which value does a gradient save?
 #
@@ -330,13 +342,16 @@ b = mg.variable([1.0, 2.0, 3.0], requires_grad=True)
 print(b.grad, "is the sum over", a.shape[0], "rows")
 
 # %% [markdown]
-# Open [ops/binary.py](../minigrad/ops/binary.py): the formulas know nothing of it. Their plan sums,
-# in the kernel that computes the gradient (`sum_program` at stop 13).
+# Open [ops/binary.py](../minigrad/ops/binary.py): the formulas know nothing of broadcasting. Their
+# plan sums, in the kernel that computes the gradient: `sum_program` in the file of stop 13.
 #
 # ## 16. How many times does softmax go over a row?
 #
 # Three times. A formula may have sums and maxima along a row. Each level of them needs a pass over
 # the row, and one more pass writes the result. Softmax has two levels: the sum needs the maximum.
+# (`order_f4` turns a float into an int of the same order: a maximum of ints becomes vector code,
+# and one of floats does not, because of NaN. `plus` is an addition that may be reordered, so that a
+# sum becomes vector code, too.)
 
 # %%
 from minigrad.formulas.row_codegen import rows_text
@@ -366,9 +381,9 @@ print(view.shape, view.strides, mg.memory.shares_storage(dy, view))
 #
 # ## 18. What does a layer cost on the way back?
 #
-# Two products for the one of the forward pass: one for the input, one for the weight. A node saves
-# only what it needs for gradients that somebody asked for. Nobody asked for that of `x`, so the
-# first layer does not save its weight.
+# Two matrix products, where the forward pass has one: a product for the gradient of the input, and
+# one for that of the weight. A node saves only what the gradients need that somebody asked for.
+# Nobody asked for the gradient of `x`, so the first layer does not save its weight.
 
 # %%
 loss = mg.cross_entropy(model(x), labels)
@@ -409,8 +424,9 @@ print(f"inputs vary by 1, outputs by {fresh(mg.randn((1000, 256))).std(ddof=0).i
 # ## 21. How much code is an optimizer?
 #
 # A formula, again: the new parameter `p` and the new state from the old ones and the gradient `g`.
-# This is SGD as the step above uses it, and Adam. What needs hyperparameters alone is a number
-# (`n0`, `n1`, ...), computed once a step.
+# This is SGD as the step above uses it, and Adam. `s0` and `s1` are the old state. What depends on
+# hyperparameters alone, as `1 - beta1` does, is a number that is computed once a step: `n0`, `n1`,
+# and so on.
 
 # %%
 for rule in (optimizer, mg.optim.Adam(model)):
@@ -452,11 +468,12 @@ print(f"eager    {step(x, labels).item():.4f}")
 model.load_state_dict(weights)
 print(f"compiled {compiled(x, labels).item():.4f}")
 report = compiled.report()
-print(report.instructions_before, "instructions became", report.calls, "calls")
+print(report.instructions_before, "instructions recorded,", report.instructions_after, "kept")
+print(report.calls, "calls of kernels")
 
 # %% [markdown]
-# *Passes* first remove what nobody reads. This is what is left, a box for each instruction: at the
-# top the forward pass, below it the gradients and the updates. No `.grad` is written, since
+# *Passes* first remove what nobody reads. This is what they kept, a box for each instruction: at
+# the top the forward pass, below it the gradients and the updates. No `.grad` is written, since
 # `zero_grad` ends the step.
 #
 # ![The recording of the step](pictures/tour/recording.svg)
@@ -467,7 +484,9 @@ print(report.instructions_before, "instructions became", report.calls, "calls")
 #
 # ![The program after fusion](pictures/tour/program.svg)
 #
-# The emitter of stop 7 writes these kernels, too. This one was `linear`, `tanh` and `add`:
+# The emitter of stop 7 writes these kernels, too. This one was `linear`, `tanh` and `add`. Threads
+# share its rows, each from `b` to `e`. It writes tanh over the value that it read for the last time
+# (`f0`), so tanh needs no memory of its own:
 
 # %%
 kernels = compiled.source().split("\n\n\n")
@@ -505,4 +524,18 @@ print(mg.memory.stats()["hits"] - before, "buffers taken: the arena and the loss
 # … **a layer**? A file of [nn/](../minigrad/nn) such as [nn/linear.py](../minigrad/nn/linear.py):
 # parameters in `__init__`, operations in `forward`.
 #
+# … **a kernel that is no formula**? [devices/table.py](../minigrad/devices/table.py) says what
+# every device has, `devices/source/` has the kernels, and
+# [devices/cpu/structural.py](../minigrad/devices/cpu/structural.py) calls those of the CPU.
+#
+# … **an exercise**? A module of its lesson's package in [course/](../minigrad/course). If the
+# learner's function runs in the engine, [seams.py](../minigrad/seams.py) declares the place, and
+# [course/seams.py](../minigrad/course/seams.py) fills it.
+#
 # [CONTRIBUTING.md](../CONTRIBUTING.md) has a recipe for each, with the tests that then hold it.
+#
+# … **or to change what an error says**? The words stand where the check is made, in the file of the
+# operation. Operands that do not broadcast meet theirs in
+# [array/layout.py](../minigrad/array/layout.py), a layer's input in
+# [nn/check.py](../minigrad/nn/check.py). What a name of PyTorch is called here is in
+# [hints.py](../minigrad/hints.py).

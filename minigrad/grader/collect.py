@@ -13,11 +13,11 @@ from minigrad.grader import progress
 from minigrad.grader.fingerprint import file_hash
 from minigrad.grader.folder import load_lesson
 from minigrad.grader.launcher import Server
-from minigrad.grader.plugin import GRADED
 from minigrad.grader.report import Style, difficulty, message_lines, next_step
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 from minigrad.grader.run import Submission, grade_exercise, new_seed
 from minigrad.grader.spec import Check, Exercise
+from minigrad.grader.stash import GRADED
 
 
 class GradingSession:

@@ -13,14 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from minigrad.grader.folder import CHECKS_FOLDER, STEM
+from minigrad.grader.stash import GRADED
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
-    from minigrad.grader.collect import GradingSession
-
-# The run's GradingSession, absent in every run that grades nothing.
-GRADED: pytest.StashKey[GradingSession] = pytest.StashKey()
 FOLDERS = ("exercises", "solutions")
 # What pytest runs or obeys when it lies beside the files that it is given.
 OBEYED = (

@@ -5,15 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
 
 from minigrad.grader.limits import Limits
 
-if TYPE_CHECKING:
-    from minigrad.grader.tester import Tester
-
-
 NEEDS = ("plain", "engine")
+Run = Callable[[Any], None]  # what a check does with its `tester.Tester`
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,7 @@ class Check:
     name: str
     points: int
     summary: str
-    run: Callable[[Tester], None]
+    run: Run
     only_with: tuple[str, ...] = ()
 
 
@@ -68,15 +65,13 @@ class Exercise:
         """What all checks give together."""
         return sum(check.points for check in self.checks)
 
-    def check(
-        self, points: int, *, only_with: tuple[str, ...] = ()
-    ) -> Callable[[Callable[[Tester], None]], Callable]:
+    def check(self, points: int, *, only_with: tuple[str, ...] = ()) -> Callable[[Run], Callable]:
         """Decorate a function `(t) -> None` as a check; its docstring's first line says what.
 
         `only_with` as in `Check`.
         """
 
-        def decorate(run: Callable[[Tester], None]) -> Callable[[Tester], None]:
+        def decorate(run: Run) -> Run:
             summary = (inspect.getdoc(run) or "").partition("\n")[0]
             if not summary:
                 raise ValueError(f"the check {run.__name__} needs a docstring")

@@ -9,10 +9,11 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn
+from minigrad.devices.backend import device_named
 from minigrad.devices.threads import threads
 from minigrad.memory.interrupts import _on_interrupt
 from minigrad.ops.creation import generator
-from tests.interrupts import interrupted
+from tests.interrupts import heal, interrupted
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 
@@ -142,5 +143,6 @@ def test_interrupted_after_any_call_within_it_memory_is_counted_right(monkeypatc
         if not was_interrupted:
             break
         k += 1
+    heal(device_named("cpu").pool)  # such an exception loses a block that was just taken
     assert k > 10
     assert not ignored

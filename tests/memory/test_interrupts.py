@@ -17,7 +17,7 @@ import minigrad as mg
 from minigrad import optim
 from minigrad.devices import backend, loader
 from minigrad.memory import interrupts
-from tests.interrupts import broken, modes
+from tests.interrupts import broken, heal, modes
 from tests.memory.interrupt_scenarios import SCENARIOS
 
 TRIED = {"compiled_and_compared": 4}  # of each scenario; tracing takes long
@@ -55,15 +55,7 @@ def test_the_harness_sees_what_would_be_torn(name, monkeypatch):
     assert any(
         scenario.attempt(k)[1] for k in range(0, count, max(1, count // 40))
     )  # and now the pool is broken: what was lost is found again
-    for segment in cpu.segments:
-        block = segment.first
-        while block is not None:
-            if block.state == "bin" and block.owners == 0 and block not in list(block.home):
-                list.append(block.home, block)
-            block = block.right
-    for home in cpu.bins.values():
-        home[:] = dict.fromkeys(b for b in list(home) if b.owners == 0)
-    cpu.current_bytes = sum(b.nbytes for b in cpu.in_use())
+    heal(cpu)
     assert not broken(cpu)
 
 

@@ -69,6 +69,13 @@ LONG = {  # functions of those files that compile for many seconds what no other
     "test_a_kernel_may_give_a_name_of_an_input_to_a_value_of_its_own",
     "test_formula_may_use_any_names_in_a_reduction",
     "test_ten_thousand_steps_hold_bytes_and_nodes_flat",
+    "test_random_recordings_give_what_the_interpreter_gives",
+    "test_steps_that_train_mean_the_same",
+    "test_ignored_rows_to_second_order_and_compiled",
+    "test_functions_of_special_values_give_the_exact_ones",
+    "test_updates_come_as_early_as_they_may_so_gradients_do_not_live_together",
+    "test_writes_beside_what_is_read_and_over_it",
+    "test_matmul_without_blas_symbols_takes_numpy",
 }
 
 

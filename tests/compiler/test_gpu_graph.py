@@ -91,7 +91,8 @@ def test_training_is_replayed_as_graphs(cuda):
         (step,) = check(small(), 4)
     plan = step.traces[0].plan
     assert plan.device == "cuda"
-    assert [type(x).__name__ for x, _ in plan.bound.segments] == ["Graph"] * len(plan.segments)
+    names = [type(x).__name__ for x, _ in plan.bound.segments]
+    assert names == ["LaunchGraph"] * len(plan.segments)
 
 
 def test_a_call_asks_for_its_graphs_and_nothing_else(cuda):

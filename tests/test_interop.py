@@ -213,6 +213,17 @@ def test_numpy_functions_that_read_take_variables():
     assert np.shape(x) == (2, 3)
 
 
+def test_numpy_functions_take_variables_beside_arrays_of_other_libraries():
+    class Tensor:  # as other libraries' have it
+        requires_grad = False
+
+        def __array__(self, dtype=None, copy=None):
+            return values()
+
+    together = np.concatenate([mg.variable(values()), Tensor()])
+    np.testing.assert_array_equal(together, np.concatenate([values(), values()]))
+
+
 # -- lifetime ------------------------------------------------------------------------------------
 
 

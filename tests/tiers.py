@@ -49,7 +49,7 @@ EVERY = {  # file or folder of tests/: every how many-th case
     "test_dtypes.py": 6, "test_errors.py": 8, "test_golden.py": 10, "test_golden_special.py": 8,
     "test_interop.py": 20, "test_lessons.py": 30, "test_one_meaning.py": 20, "test_pages.py": 7,
     "test_random_programs.py": 60, "test_seams.py": 8, "test_semantics.py": 8,
-    "test_argument_types.py": 60, "test_data.py": 2, "viz/test_graph.py": 6,
+    "test_argument_types.py": 60, "test_data.py": 2, "test_tiers.py": 40, "viz/test_graph.py": 6,
     "viz/test_layout.py": 3,
     "tour/test_path.py": 1,
 }  # fmt: skip

@@ -125,9 +125,17 @@ class Loops(Lines):
     has_totals = False
     row_block: Any
 
-    divided: Any  # (mean, type) -> the text that makes a mean of a sum
-    column_step: Any  # (number, formula, target) -> the line that gathers over rows
-    whole_step: Any  # likewise over everything: adds a Gathering to one list or a line to the other
+    def divided(self, e, kind):
+        """The text that makes a mean of a sum of a type."""
+        raise NotImplementedError
+
+    def column_step(self, k, e, target):
+        """The line that gathers output k over the rows."""
+        raise NotImplementedError
+
+    def whole_step(self, k, e, sums, after):
+        """Adds a step of output k over all elements to `sums`, or one over all rows to `after`."""
+        raise NotImplementedError
 
     def column_loops(self):
         """The loops over the columns: (index, begin, end) each, as texts."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.arguments import flag
-from minigrad.array.array import export
+from minigrad.array.array import Array, export
 from minigrad.devices.backend import device_named, device_of, values
 from minigrad.errors import (
     ArgumentError,
@@ -238,7 +238,7 @@ def refuse_pickle(x, protocol):
 
 def _plain(name, x):
     """An argument of NumPy's function `name`, with arrays instead of Variables."""
-    if hasattr(type(x), "requires_grad"):
+    if isinstance(getattr(x, "array", None), Array):  # a Variable; others have requires_grad, too
         if x._requires_grad:
             raise GradientError(
                 f"np.{name} cannot carry a graph: this requires gradients",

@@ -8,9 +8,17 @@ from minigrad import nn, optim
 from minigrad.compiler.program.program import CONSTANT
 from minigrad.compiler.trace.capture import capture
 from minigrad.compiler.trace.structure import StepOutput
+from minigrad.compiler.trace.trace import Trace
 from minigrad.errors import NonFiniteError
+from minigrad.seams import Effects
 from tests.compiler.interpreter import Stopped, run
 from tests.compiler.replay import replay, run_captured
+
+
+def test_a_trace_answers_every_effect():
+    announced = {name for name in vars(Effects) if not name.startswith("__")}
+    assert len(announced) > 10
+    assert not {name for name in announced if getattr(Trace, name) is getattr(Effects, name)}
 
 
 def ops(captured):

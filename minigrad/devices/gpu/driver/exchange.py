@@ -67,9 +67,7 @@ class Borrowed:
 class Exchange(GpuTable):
     """A part of the device table: Arrays of the GPU for others, and others' as Arrays."""
 
-    driver: Any
-    pool: Any
-    prepare_write: Any
+    driver: Any  # the CUDA driver of the device
 
     def cuda_array_interface(self, array):
         """The dict of `__cuda_array_interface__`, version 3; the caller keeps the Array alive.

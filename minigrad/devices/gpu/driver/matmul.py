@@ -81,7 +81,7 @@ class Cublas:
 class LibraryMatmul(Matmul):
     """A part of a device table: `matmul` by the library, where it can."""
 
-    driver: Any
+    driver: Any  # the CUDA driver of the device
 
     def matmul(self, a, b, out, bias=None, accumulate=False):
         is_plain = out.dtype.is_float and out.size and a.shape[-1]

@@ -7,6 +7,7 @@ function begins, after a call, where a loop begins anew) in whatever frame, and 
 Ctrl-C must not tear, every single one.
 """
 
+import contextlib
 import dis
 import functools
 import gc
@@ -49,6 +50,30 @@ def interrupted(k, file, function, *arguments):
     finally:
         sys.settrace(outer)
     return False
+
+
+@contextlib.contextmanager
+def timers():
+    """Ctrl-C by a timer, `signal.setitimer(signal.ITIMER_REAL, seconds)`, for machine code.
+
+    Python ignores an exception that comes inside a callback of the garbage collector, as hypothesis
+    has one, so there is none meanwhile. One inside a destructor it ignores, too; pytest would keep
+    its traceback, and with it the values of a step that is being traced.
+    """
+    handler, hook, callbacks = (
+        signal.signal(signal.SIGALRM, interrupts._on_interrupt),
+        sys.unraisablehook,
+        gc.callbacks[:],
+    )
+    sys.unraisablehook = lambda ignored: None
+    gc.callbacks.clear()
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        gc.callbacks[:] = callbacks
+        sys.unraisablehook = hook
+        signal.signal(signal.SIGALRM, handler)
 
 
 # -- as Python does it -----------------------------------------------------------------------------

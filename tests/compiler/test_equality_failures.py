@@ -13,9 +13,9 @@ import minigrad as mg
 from minigrad import nn, optim
 from minigrad.compiler.cpu import schedule
 from minigrad.errors import BoundsError, MinigradError, NonFiniteError
-from minigrad.memory.interrupts import _on_interrupt
 from tests.compiler.networks import mlp, rows
 from tests.compiler.twins import left_behind, same
+from tests.interrupts import timers
 
 ZEROS = [0, 1, 2, 3, 0]
 
@@ -203,12 +203,7 @@ def test_one_compiled_step_inside_another():
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="Windows has no timers for signals")
-# an interrupt inside the callback by which hypothesis times the garbage collector is "ignored"
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_interrupts_leave_whole_steps(monkeypatch):
-    # pytest's own hook keeps the exception that a callback swallows, and with it the frames around
-    # it: what the step has in its local variables would look like values that somebody kept
-    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+def test_interrupts_leave_whole_steps():
     w, count = mg.zeros((20_000,)), mg.zeros((), "int64")
 
     @mg.compile
@@ -221,8 +216,7 @@ def test_interrupts_leave_whole_steps(monkeypatch):
     for _ in range(3):
         step(x)
     interrupts = 0
-    before = signal.signal(signal.SIGALRM, _on_interrupt)
-    try:
+    with timers():
         for n in range(40):
             try:
                 # once more if it fell into a __del__, where Python swallows it
@@ -233,9 +227,6 @@ def test_interrupts_leave_whole_steps(monkeypatch):
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 interrupts += 1
             assert (w.numpy() == count.item()).all(), n
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
     assert interrupts == 40
     np.testing.assert_allclose(step(x).item(), 20_000.0 * count.item(), 1e-5)
 

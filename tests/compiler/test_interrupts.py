@@ -11,20 +11,16 @@ import minigrad as mg
 from minigrad import nn
 from minigrad.devices.backend import device_named
 from minigrad.devices.threads import threads
-from minigrad.memory.interrupts import _on_interrupt
 from minigrad.ops.creation import generator
-from tests.interrupts import heal, interrupted
+from tests.interrupts import heal, interrupted, timers
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 
 
 @pytest.fixture
 def interrupts():
-    """Makes the signal of the timer that of Ctrl-C."""
-    before = signal.signal(signal.SIGALRM, _on_interrupt)
-    yield
-    signal.setitimer(signal.ITIMER_REAL, 0.0)
-    signal.signal(signal.SIGALRM, before)
+    with timers():
+        yield
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -74,9 +70,6 @@ def test_a_call_interrupted_in_its_machine_code_is_done_whole(interrupts, monkey
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_an_interrupted_call_is_done_whole_or_not_at_all(interrupts, monkeypatch, count):
-    # An interrupt inside a destructor, or where hypothesis times the garbage collector, is ignored.
-    # Pytest would keep its traceback, and with it the values of a step that is being traced.
-    monkeypatch.setattr(sys, "unraisablehook", lambda ignored: None)
     monkeypatch.setattr(threads, "count", count)
     w, h = nn.Parameter(np.zeros(200_000, "f4")), mg.zeros((200_000,))
 

@@ -9,8 +9,7 @@ import pytest
 
 from minigrad.devices import loader
 from minigrad.devices.threads import Threads
-from minigrad.memory.interrupts import _on_interrupt
-from tests.interrupts import interrupted
+from tests.interrupts import interrupted, timers
 
 OURS = Threads.run.__code__.co_filename
 
@@ -103,13 +102,10 @@ def test_together_beside_threads_that_keep_the_interpreter_busy(rendezvous):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
-# an interrupt inside the callback by which hypothesis times the garbage collector is "ignored"
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_together_interrupted_at_any_moment_ran_all_calls_or_none(rendezvous):
     pool, interrupts = Threads(2), 0
     count, kernel, lists = rendezvous(2)
-    before = signal.signal(signal.SIGALRM, _on_interrupt)
-    try:
+    with timers():
         for k in range(400):
             returned, calls = [], int(count[0])
             try:
@@ -122,8 +118,6 @@ def test_together_interrupted_at_any_moment_ran_all_calls_or_none(rendezvous):
                 interrupts += 1
             assert count[0] == calls + (2 if returned else 0)
             assert not pool._busy.locked()
-    finally:
-        signal.signal(signal.SIGALRM, before)
     assert interrupts > 20
     assert pool.together(kernel, lists, [])
 

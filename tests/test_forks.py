@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import pytest
 
@@ -227,6 +228,35 @@ def test_a_fork_does_not_wait_for_ever_and_the_child_has_a_new_lock(monkeypatch)
         fork.before()
         fork.in_child()
     assert is_free(lock)
+
+
+def test_locks_of_owners_are_held_together_or_not_at_all_and_new_in_the_child(monkeypatch):
+    first, second = types.SimpleNamespace(), types.SimpleNamespace()
+    first.lock, second.lock = threading.RLock(), threading.RLock()
+    fork = Fork(monkeypatch, forks.Held(forks.LocksOf([first, second]), 0.05))
+    fork.before()
+    assert not is_free(first.lock)
+    assert not is_free(second.lock)
+    fork.in_parent()
+    assert is_free(first.lock)
+    assert is_free(second.lock)
+    held, let_go = threading.Event(), threading.Event()
+
+    def work():
+        with second.lock:
+            held.set()
+            let_go.wait(30)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    held.wait(30)
+    fork.before()
+    assert is_free(first.lock)  # the second could not be had
+    fork.in_child()
+    assert is_free(first.lock)
+    assert is_free(second.lock)
+    let_go.set()
+    thread.join()
 
 
 def test_a_fork_inside_a_lock_of_its_own_keeps_it(monkeypatch):

@@ -49,12 +49,12 @@ EVERY = {  # file or folder of tests/: every how many-th case
     "test_dtypes.py": 6, "test_errors.py": 8, "test_golden.py": 10, "test_golden_special.py": 8,
     "test_interop.py": 20, "test_lessons.py": 30, "test_one_meaning.py": 20, "test_pages.py": 7,
     "test_random_programs.py": 60, "test_seams.py": 8, "test_semantics.py": 8,
-    "test_argument_types.py": 60, "test_data.py": 2, "test_tiers.py": 40, "viz/test_graph.py": 6,
-    "viz/test_layout.py": 3,
-    "tour/test_path.py": 1,
+    "test_argument_types.py": 60, "test_data.py": 2, "test_forks.py": 1, "test_tiers.py": 40,
+    "viz/test_graph.py": 6, "viz/test_layout.py": 3, "tour/test_path.py": 1,
 }  # fmt: skip
 
 LONG = {  # functions of those files that compile for many seconds what no other quick test needs
+    "test_children_go_on_whatever_other_threads_do",
     "test_in_place_programs_are_refused_or_right",
     "test_every_cell_of_the_table_is_a_number_or_an_error_that_says_so",
     "test_random_programs_agree_with_dual_numbers",

@@ -20,6 +20,7 @@ from _signal import (  # pyright: ignore[reportMissingImports] - built in, witho
     signal,
 )
 from _thread import get_ident, interrupt_main
+from sys import gettrace
 from typing import Any
 
 WHOLE = "__minigrad_uninterrupted__"  # a global of generated code that counts as marked
@@ -62,6 +63,9 @@ def _waits(frame):
 def _on_interrupt(number, frame):
     if not _waits(frame):
         default_int_handler(number, frame)
+    if gettrace() is not None:  # Python 3.11 would check again before the next bytecode, endlessly
+        threading.Timer(0.001, interrupt_main, (number,)).start()
+        return
     again = map(interrupt_main, (number,))
     again = [*again]  # last, and not a call: after a call Python would check for signals, endlessly
 

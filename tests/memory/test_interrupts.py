@@ -8,6 +8,7 @@ import importlib
 import operator
 import random
 import signal
+import sys
 import threading
 import time
 
@@ -132,6 +133,26 @@ def test_a_signal_waits_for_what_is_marked_and_comes_then():
         whole(raises, seen)
         len(seen)
         seen.append("went on")
+    assert seen == ["whole"]
+
+
+def test_it_waits_in_a_program_that_is_traced_too():
+    """As by coverage or a debugger."""
+    interrupts.ready()
+    seen, outer = [], sys.gettrace()
+
+    def within():  # where a traced function begins, Python 3.11 handles signals until none is left
+        signal.raise_signal(signal.SIGINT)
+        (lambda: None)()
+
+    sys.settrace(lambda *_: None)
+    try:
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - it comes later
+            whole(within, seen)
+            time.sleep(10)
+            seen.append("went on")
+    finally:
+        sys.settrace(outer)
     assert seen == ["whole"]
 
 

@@ -1,1 +1,1 @@
-"""A call of a compiled step: guards, the program found for it, what it leaves behind."""
+"""A call of a compiled step: its guards, its program, its effects."""

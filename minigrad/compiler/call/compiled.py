@@ -38,7 +38,7 @@ from minigrad.tape.writes import writes
 
 MOST_TRACES = 16
 MOST_UNFIT = 64
-MOST_MET = 8  # sets of arguments' objects that are remembered
+MOST_MET = 8  # remembered sets of objects among the arguments
 
 _alive = weakref.WeakSet()
 
@@ -92,10 +92,10 @@ def compile(f=None, *, donate=(), strict=True, **unknown):
     TraceError with the line and both values. MINIGRAD_COMPILE=check does so at each call,
     MINIGRAD_COMPILE=0 always runs f eagerly; the variable is read when the function is compiled.
 
-    **What can still escape**: what Python alone does, happens when f is traced, and in no other
-    call: printing a string, appending a number to a list, counting calls, writing a file. If a
-    frozen value changes between compared calls, the calls in between use the old value. Keeping a
-    value that f makes (self.h = h) raises TraceError: write it in place (self.h.copy_(h)).
+    **What can still escape**: what Python alone does happens only when f is traced: printing a
+    string, appending a number to a list, counting calls, writing a file. If a frozen value changes
+    between compared calls, the calls in between use the old value. Keeping a value that f makes
+    (self.h = h) raises TraceError: write it in place (self.h.copy_(h)).
 
     Args:
         f: the function.
@@ -203,7 +203,7 @@ class Compiled:
 
     @interruptible
     def _as_usual(self, args, kwargs):
-        """Runs the function eagerly; spends donated values; results are as those of a program."""
+        """Runs the function eagerly; donated values are spent, as by a program."""
         if seams.effects.is_tracing:
             return self.function(*args, **kwargs)
         if not self.donate:

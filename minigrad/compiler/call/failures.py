@@ -1,4 +1,4 @@
-"""Errors and warnings of compiled steps: what a program had written when a check failed."""
+"""Errors of failed checks, with what the program had written by then; warnings."""
 
 import inspect
 import warnings
@@ -13,7 +13,7 @@ ALL = "all other arrays, every .grad, the random numbers"
 
 
 class Failure:
-    """What a failed check leaves behind. Versions of what was not written are put back.
+    """The state after a failed check. Versions of memory that was not written are put back.
 
     Args:
         trace: the `Traced` whose program failed.

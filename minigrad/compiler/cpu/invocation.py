@@ -1,4 +1,4 @@
-"""One line of a step: a call with its arguments, however the step is written down."""
+"""Calls as statements of a step's text, with holes for their arguments."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from minigrad.formulas.emitter import POINTER_OF, TYPE_OF
 
 
 class Address(NamedTuple):
-    """A place in memory: bytes from the begin of a Value."""
+    """A place in memory: a byte offset into a Value."""
 
     value: Value
     place: int
@@ -21,7 +21,7 @@ class Invocation(NamedTuple):
     """A statement with holes.
 
     template: text with {0}, {1}, ... for the arguments, and {b}, {e} for the range of the thread.
-    arguments: Addresses and ints. extent, grain: what the range is cut from.
+    arguments: Addresses and ints. extent, grain: the whole range, split at multiples of grain.
     """
 
     template: str
@@ -31,19 +31,19 @@ class Invocation(NamedTuple):
 
 
 class Writer:
-    """Makes the Invocations of calls; functions: texts of kernels, each with its name."""
+    """Makes the Invocations of calls. functions: {text of a kernel: its name}."""
 
     def __init__(self, n_threads, owner):
         self.n_threads, self._owner = n_threads, owner
         self.functions, self.includes, self.checks = {}, set(), []
-        self.tiles = {}  # texts of products with an epilogue -> names
+        self.tiles = {}  # text of a product with an epilogue -> name
 
     def of(self, call):
-        """The Invocations of a Call."""
+        """The Invocations of a ScheduledCall."""
         return getattr(self, f"_{call.kind}")(call)
 
     def address(self, value, offset=0):
-        """Where an element of a Value lies."""
+        """The Address of an element of a Value."""
         return Address(self._owner.get(value, value), offset * value.dtype.itemsize)
 
     def _name(self, text):
@@ -60,7 +60,7 @@ class Writer:
         return [Invocation(text, holes.values, kernel.extent, max(1, kernel.grain))]
 
     def _kernel_holes(self, call, first=0):
-        """The arguments of a call's kernel, but for its range."""
+        """The arguments of a call's kernel, without its range."""
         kernel, holes = call.kernel, Holes(first)
         self.includes |= set(kernel.includes)
         for value, offset in kernel.pointers:
@@ -100,7 +100,7 @@ class Writer:
         return call.scratch.size // self.n_threads
 
     def _finish(self, call):
-        """What threads have summed, added up."""
+        """Adds up the partial sums of the threads."""
         if call.kernel is None:
             return [self._finish_opaque(call)]
         found, partials = [], iter(call.partials)
@@ -126,7 +126,7 @@ class Writer:
         return found
 
     def _finish_opaque(self, call):
-        """The one output, of parts at the begin of each thread's scratch."""
+        """The one output: the sum of the parts at the start of each thread's scratch."""
         (out,) = call.item.writes
         sums = 0, call.scratch.dtype
         return self._add_columns(call, sums, self.address(out.value, out.offset), 1, out.size, 1)
@@ -134,7 +134,7 @@ class Writer:
     def _add_columns(self, call, sums, out, stride, n, count):
         """out[j * stride] = the sum over threads of column j.
 
-        sums: how far into a thread's scratch its own ones lie, and their dtype.
+        sums: (byte offset of a thread's sums in its scratch, their dtype).
         """
         holes, (place, dtype) = Holes(), sums
         pointer = POINTER_OF[call.scratch.dtype.name]
@@ -198,7 +198,7 @@ class Writer:
 
 
 class Own:
-    """own(elements): the place so far into the scratch of the thread that runs a call."""
+    """own(elements): the place at an offset in the scratch of the thread that runs a call."""
 
     def __init__(self, call, n_threads):
         self.parts, self.scratch = n_threads if call.is_cut else 1, call.scratch
@@ -216,7 +216,7 @@ class Holes:
         self.first, self.texts, self.values = first, [], []
 
     def add(self, text, *values):
-        """Text with a hole {} for each value."""
+        """Adds a text with a hole {} for each value."""
         numbers = range(self.first + len(self.values), self.first + len(self.values) + len(values))
         self.texts.append(text.format(*(f"{{{n}}}" for n in numbers)))
         self.values += values

@@ -1,4 +1,4 @@
-"""Calls of hand-written kernels in a step: their arguments, and which axis threads may share."""
+"""Calls of hand-written kernels: their arguments, and the range that threads may split."""
 
 from typing import Any, NamedTuple
 
@@ -10,17 +10,17 @@ from minigrad.formulas.sums import scratch_to_add
 
 
 class OwnPart(NamedTuple):
-    """A place in scratch: of thread 0, and bytes from one thread's to the next one's."""
+    """A place in each thread's scratch: that of thread 0, and the bytes to the next thread's."""
 
     begin: Any
     step: int
 
 
 class OpaqueText:
-    """before, after: arguments around the range [b, e) of `extent`, as texts; function: its name.
+    """A call of a function. before, after: its arguments around the range [b, e) of `extent`.
 
-    include: the file of `devices/source` that it stands in. is_check: whether it returns the first
-    place that is wrong, or -1.
+    include: the file of `devices/source` with the function. is_check: whether it returns the first
+    wrong place, or -1.
     """
 
     def __init__(self, function, before, after, extent, include, is_check=False):
@@ -31,14 +31,14 @@ class OpaqueText:
 def opaque_text(i, at, own=None):
     """The OpaqueText of an instruction.
 
-    at(Ref): the text of its address; own(elements): the OwnPart so far into the thread's scratch,
-    for what `scratch_of` says needs some.
+    at(Ref): its address. own(elements): a place in the thread's scratch, if `scratch_of` says that
+    the instruction needs some.
     """
     return _WRITERS[i.op](i, at) if own is None else _WITH_SCRATCH[i.op](i, at, own)
 
 
 def scratch_of(i, parts):
-    """Float32 elements of scratch that each of so many threads needs."""
+    """The float32 elements of scratch that each of `parts` threads needs."""
     if i.op == "convolve":
         sizes = _sizes(i, i.inputs[0], i.outputs[0])
         return direct.convolution_scratch(*sizes[1:])
@@ -50,7 +50,7 @@ def scratch_of(i, parts):
 
 
 def work_of(i):
-    """Multiplications and additions of a convolution; 0 of another instruction."""
+    """Multiplications and additions of a convolution; 0 for other instructions."""
     if i.op == "convolve":
         return 2 * i.inputs[0].shape[1] * size_of(i.attributes["window"].kernel) * i.outputs[0].size
     if i.op == "correlate":
@@ -59,7 +59,7 @@ def work_of(i):
 
 
 def _typed(file, name, code, before, after, extent, is_check=False):
-    """The OpaqueText of a kernel of a file over a type T."""
+    """The OpaqueText of a kernel from a file over a type T."""
     return OpaqueText(f"{name}_{code}", before, after, extent, f"{file}.{code}", is_check)
 
 
@@ -131,7 +131,7 @@ def _random(i, at):
     (out,) = i.outputs
     kind = i.attributes["kind"]
     limits = [i.attributes["low"], i.attributes["high"]] if kind == "integers" else []
-    more = [*limits, "seed", "counter"]  # the counter: of the run, plus the instruction's own
+    more = [*limits, "seed", "counter"]  # the run's counter plus the instruction's own
     code = CODE[out.dtype.name]
     return _typed("random", f"random_{kind}", code, [at(out)], more, out.size)
 
@@ -176,7 +176,7 @@ def _convolve(i, at, own):
 
 
 def _totals(i, parts):
-    """Elements of scratch for what a thread of several has summed."""
+    """Elements of scratch for the sums of one thread among several."""
     return direct.up(i.outputs[0].size, 16) if parts > 1 else 0
 
 

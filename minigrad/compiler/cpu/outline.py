@@ -1,15 +1,15 @@
-"""What every plan can say of itself, whatever runs it: what it writes, and what a check leaves."""
+"""The base of all plans: what a step writes, also up to a check that fails."""
 
 
 class Outline:
-    """The part of a plan that does not depend on the device; it is filled by a subclass."""
+    """The part of a plan that does not depend on the device. Subclasses fill it."""
 
     def __init__(self, recording):
         self.recording, self.results = recording, recording.results
-        self.items = []  # what fusion made of the instructions
-        self.regions = []  # of calls that may run at once
-        self.checks = []  # instructions that can end the step, by their numbers from 1 on
-        self.owner = {}  # Value -> the one whose memory it uses
+        self.items = []  # the instructions after fusion
+        self.regions = []  # lists of calls that may run at the same time
+        self.checks = []  # instructions that can stop the step; their numbers count from 1
+        self.owner = {}  # Value -> the Value whose memory it uses
 
     @property
     def written(self):
@@ -22,13 +22,13 @@ class Outline:
         return list(found)
 
     def written_before(self, check):
-        """The captured memory and arguments that were written when check number `check` failed."""
+        """The captured memory and arguments written when check number `check` failed."""
         return [v for v in self._before(check) if not v.is_temporary]
 
     def results_before(self, check):
-        """{result that was written when a check failed: whether it comes after that check}.
+        """{result written when a check failed: whether the user's program writes it later}.
 
-        The second in the order of the person's program, of which fusion moves what it can.
+        Fusion can move such a write before the check.
         """
         written, instructions = self._before(check), self.recording.instructions
         stop = instructions.index(self.checks[check - 1])

@@ -19,12 +19,12 @@ class Plan(Outline):
     """A compiled step.
 
     step(t, T, table_at): runs the part of thread t of T; see `step_text`. It returns 0, or k if
-    checks[k - 1] failed. machine_code: (function, what it takes after these three), for those who
-    must not run bytecode.
-    slots: what the table of int64 holds: ('sync',): the address of 128 zeroed bytes; ('arena',
+    checks[k - 1] failed. machine_code: (function, its arguments after these three), for callers
+    that must not run bytecode.
+    slots: the entries of the table of int64: ('sync',): the address of 128 zeroed bytes; ('arena',
     nbytes); (kind, Value) for captured memory, arguments and constants; ('result', k); ('seed',)
     and ('counter',) of the random numbers.
-    device: "cpu". threads: how many it may use; the table is the same for all of them.
+    threads: how many it may use; they share one table.
     """
 
     device = "cpu"
@@ -56,7 +56,7 @@ class Plan(Outline):
         self.seconds = time.perf_counter() - began
 
     def _bound(self, built):
-        """(function, what it takes after t, T and the table)."""
+        """(function, its arguments after t, T and the table)."""
         function, code_at = loader.entry(self.module.step), self.code.buffer_info()[0]
         if built.in_pieces:
             pieces = built.pieces, built.place, self.owner, built.checks
@@ -79,9 +79,9 @@ def build(recording, dead_slices=(), n_threads=None):
     return Plan(recording, dead_slices, n_threads)
 
 
-@functools.cache  # once: what ctypes makes for it are reference cycles
+@functools.cache  # once: ctypes makes reference cycles for it
 def _find_yield():
-    """Makes the system's `let others go first` known to LLVM."""
+    """Makes the system's function that yields the processor known to LLVM."""
     import ctypes
 
     import llvmlite.binding as llvm

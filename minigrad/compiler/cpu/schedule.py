@@ -1,7 +1,7 @@
-"""Calls, and who makes them when: regions of calls that threads may run side by side.
+"""The schedule of a step: regions of calls that threads may run at the same time.
 
-Between two regions the threads meet at a barrier. Within one, big calls are cut into a range for
-each thread, and small ones are given to whoever has the least to do.
+Threads meet at a barrier between two regions. Within a region, big calls are split into one range
+per thread, and each small call goes to the thread with the least work.
 """
 
 from typing import Any
@@ -15,22 +15,22 @@ from minigrad.compiler.program.program import TEMPORARY, Value, whole
 from minigrad.devices.threads import threads as pool
 from minigrad.formulas.loop_text import loop_text
 
-WORTH = 4000  # nanoseconds on one core from which a call is cut
-FLOPS = 80  # a nanosecond on one core, about: products
-WINDOW_FLOPS = 40  # the same of convolutions without unfolding
-SHARED = 300_000  # nanoseconds of a step from which it is worth 50,000 or more to wake threads
+WORTH = 4000  # nanoseconds on one core from which a call is split
+FLOPS = 80  # per nanosecond on one core, roughly: products
+WINDOW_FLOPS = 40  # the same for convolutions without unfolding
+SHARED = 300_000  # nanoseconds of a step that pay for waking threads: 50,000 or more
 
 
 class ScheduledCall:
-    """One call of the step: what it touches, who runs it.
+    """One call of the step: what it reads and writes, and which threads run it.
 
-    kind: 'loop', 'product', 'opaque' or 'finish' (puts together what threads have summed).
-    is_cut: all threads run it, each on its range; owner: else the thread that does.
+    kind: 'loop', 'product', 'opaque' or 'finish' (adds up the sums of the threads).
+    is_cut: each thread runs a range of it; owner: else the thread that runs it.
     """
 
     kernel: Any
     scratch: Any
-    table: Any  # of a GPU's plan: the call of the device's table
+    table: Any  # in a GPU's plan: its TableCall
 
     def __init__(self, kind, item, reads, writes, ns):
         self.kind, self.item, self.ns = kind, item, ns
@@ -56,7 +56,7 @@ def estimate(item):
 
 
 def regions_of(items, owner, n_threads):
-    """([[Call]], threads): n_threads, or 1 if the step is too small to wake them."""
+    """([[ScheduledCall]], threads): n_threads, or 1 if the step is too small to wake them."""
     costs = [estimate(item) for item in items]
     if sum(costs) < SHARED or n_threads < 2:
         n_threads = 1
@@ -121,7 +121,7 @@ def _product_calls(item, ns, refs, owner, n):
 
 
 def _give_scratch(call, n):
-    """Working memory for each thread that runs the call's kernel."""
+    """Adds scratch memory for each thread that runs the call's kernel."""
     kernel = call.kernel
     if kernel.scratch:
         size = -(-kernel.scratch // 16) * 16 * (n if call.is_cut else 1)
@@ -130,7 +130,7 @@ def _give_scratch(call, n):
 
 
 def _opaque_calls(item, ns, refs, n):
-    """A hand-written kernel, cut into ranges; convolutions, of images, have scratch memory."""
+    """A hand-written kernel, split into ranges, with the scratch memory that it needs."""
     (reads, writes), i = refs, item.instruction
     call = ScheduledCall("opaque", item, reads, writes, ns)
     parts = n if ns > WORTH and not call.stops else 1
@@ -143,14 +143,14 @@ def _opaque_calls(item, ns, refs, n):
     call.writes.append(scratch)
     if i.op != "correlate" or not call.is_cut:
         return [call]
-    call.writes = [scratch]  # in which each thread sums on its own
+    call.writes = [scratch]  # each thread sums into its part
     finish = ScheduledCall("finish", item, [scratch], refs[1], 50)
     finish.scratch = call.scratch
     return [call, finish]
 
 
 def _rooted_loop(loop, owner):
-    """The loop as its memory is: with the owners in the place of what took their memory over."""
+    """The loop with each Value replaced by the one whose memory it uses."""
     if not any(o.value in owner for o in loop.outputs) and not any(
         v in owner for v, _, _ in loop.loads
     ):
@@ -163,7 +163,7 @@ def _rooted_loop(loop, owner):
 
 
 def _share(region, n):
-    """Gives each call that is not cut to the thread that has least to do."""
+    """Gives each call that is not split to the thread with the least work."""
     busy = [0.0] * n
     for call in region:
         if call.is_cut:

@@ -1,26 +1,26 @@
 """The text of a whole step: kernels, each once, and one function that calls them in order.
 
 `step(t, T, table_at, ...)` runs the part of thread t of T. The table holds addresses, in the order
-of `slots`. It returns 0, or the number of the check that failed: nothing was run after it.
+of `slots`. The function returns 0, or the number of the check that failed and ended it.
 
-A short step is written out, call by call. A long one would take Numba minutes, a step of an
-unrolled loop for one: it becomes a loop over a list of numbers, `code`, that says which kernel is
-called with what; its text holds each form of call once.
+A short step is written out, call by call. A long one, such as an unrolled loop, would take Numba
+minutes: it becomes a loop over a list of numbers, `code`, which holds the kernel and the arguments
+of each call. Its text holds each form of call once.
 """
 
 from array import array
 
 from minigrad.compiler.cpu.invocation import Address, Writer
 
-WRITTEN_OUT = 24  # calls up to which a step is written out
+WRITTEN_OUT = 24  # the most calls that are written out
 HEAD = 5  # numbers before the arguments of a call: form, next, who, extent, grain
 MEET = 0  # the form of a barrier; its grain: the number of the last check before it
 
 
 class StepText:
-    """text: the source. slots: what the table holds. code: the list of calls, perhaps empty.
+    """text: the source. slots: the entries of the table. code: the list of calls, or empty.
 
-    checks: the instructions that may stop the step, by number. functions: text of a kernel -> name.
+    checks: the instructions that can stop the step. functions: {text of a kernel: name}.
     """
 
     def __init__(self, regions, arena, n_threads, results, owner, has_blas=True):
@@ -155,7 +155,7 @@ class StepText:
         return [*lines, "    at = following"]
 
     def _choose(self, forms, indent):
-        """The call of one form, found by halving: few comparisons also where there are many."""
+        """The calls of all forms; bisection finds one in few comparisons."""
         pad = "    " * indent
         if not forms:
             return [pad + "pass"]
@@ -175,7 +175,7 @@ class StepText:
     def _leave_if_failed(self, last):
         """Ends the step if a check up to number `last` has failed.
 
-        A later one may have failed already: a thread that is ahead has run it. All leave after it.
+        A thread that is ahead may have failed a later check: all threads leave after that one.
         """
         return [f"if 0 < i8_at(status)[0] <= {last}:", "    return i8_at(status)[0]"]
 
@@ -206,7 +206,7 @@ class StepText:
 
 
 def _cells(kinds):
-    """The texts of a call's arguments where `code` holds them."""
+    """The texts of a call's arguments, read from `code`."""
     found, cell = [], HEAD
     for is_address in kinds:
         if is_address:

@@ -1,7 +1,7 @@
 """A step that goes through Python: runs of the generated code, and what Python does between them.
 
-Products where BLAS has no symbol, which NumPy multiplies, and custom Functions that need numbers.
-The kernels between two of these are one run of the code, over its part of the list.
+Python computes products if BLAS has no symbol, and calls custom Functions that need numbers. The
+kernels between two of these are one run of the code, over its part of the list.
 """
 
 import ctypes
@@ -14,8 +14,8 @@ from minigrad.compiler.cpu.invocation import Address
 class PythonStep:
     """step(t, T, table_at) over `pieces`: ('code', from, to), ('product' or 'callback', item).
 
-    place: Address -> (index in the table, bytes from there). checks: the plan's, among which
-    callbacks have their numbers.
+    place: Address -> (index in the table, bytes from there). checks: the plan's, which number the
+    callbacks.
     """
 
     def __init__(self, function, code_at, pieces, place, owner, checks=()):
@@ -65,7 +65,7 @@ class _Product:
 
 
 class _Callback:
-    """One call of a custom Function. An exception ends the step, as a check that fails."""
+    """One call of a custom Function. An exception ends the step, as a failed check does."""
 
     def __init__(self, instruction, number, place, owner):
         self.call, self.number = instruction.attributes["call"], number
@@ -79,7 +79,7 @@ class _Callback:
         inputs, outputs = ([_array(table_at, *x) for x in xs] for xs in (self.inputs, self.outputs))
         try:
             self.call.run(inputs, outputs)
-        except BaseException as error:  # Ctrl-C too: whoever called the step gets it
+        except BaseException as error:  # Ctrl-C too: the caller of the step raises it
             self.call.raised = error
             return self.number
         return 0
@@ -92,7 +92,7 @@ def _operand(r, place, owner):
 
 
 class _Memory:
-    """What NumPy asks of memory that it does not own."""
+    """Memory that NumPy does not own, with NumPy's array interface."""
 
     def __init__(self, address, shape, strides, kind):
         self.__array_interface__ = {

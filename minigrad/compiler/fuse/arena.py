@@ -1,15 +1,15 @@
-"""Lifetimes -> offsets: all temporaries of a step in one piece of memory, the arena.
+"""The arena: one piece of memory for all temporaries of a step.
 
-Every temporary lives from the region that first writes it to the last that reads it. Those that
-live at the same time must not overlap: largest first, each at the lowest place that is free all
-its life (as in greedy-by-size of Pisarchyk and Lee 2020).
+A temporary lives from the region that first writes it to the last that reads it. Temporaries that
+live at the same time must not overlap: the largest first, each gets the lowest offset that is free
+during its life (greedy by size, Pisarchyk and Lee 2020).
 """
 
 ALIGN = 64  # bytes: a cache line, and a vector
 
 
 class Arena:
-    """offsets: Value -> bytes from its begin. size: bytes. separate: the bytes without reuse.
+    """offsets: Value -> bytes from its start. size: bytes. separate: the bytes without reuse.
 
     lives: Value -> (first, last) region.
     """

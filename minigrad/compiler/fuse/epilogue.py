@@ -1,8 +1,8 @@
-"""What follows a matrix product row by row is done while its rows are in the cache.
+"""Epilogues: formulas on the rows of a matrix product, computed while the rows are in the cache.
 
 Bias and activation after a linear layer, the norm after a residual, the update after the gradient
-of a weight: each thread multiplies a block of rows and goes over it at once, with no barrier
-between.
+of a weight: each thread multiplies a block of rows and runs the formulas on it at once, with no
+barrier in between.
 """
 
 from minigrad.compiler.fuse.loop import Loop
@@ -10,13 +10,13 @@ from minigrad.compiler.program.domain import rows_of, spread
 from minigrad.compiler.program.items import MatMul, conflict, touch
 
 WORTH = 1 << 14  # elements of a product from which blocks pay
-FEWEST = 64  # rows
-REACH = 8  # items that a Loop may be moved up
-BLOCK = 1 << 18  # elements of a block, about: smaller ones cost BLAS more than the cache gives
+FEWEST = 64  # rows of a product or block
+REACH = 8  # how many items a Loop may move up
+BLOCK = 1 << 18  # elements of a block, roughly: smaller ones cost BLAS more than the cache saves
 
 
 def attach(items):
-    """The items, with Loops that follow a product made its epilogue."""
+    """The items; a Loop that follows a product row by row becomes its epilogue."""
     order = []
     for item in items:
         if type(item) is Loop:
@@ -29,7 +29,7 @@ def attach(items):
 
 
 def _product_for(loop, order):
-    """The nearest earlier product whose rows the Loop may follow, or None."""
+    """The nearest earlier product whose epilogue the Loop can be, or None."""
     for earlier in order[: -REACH - 1 : -1]:
         if type(earlier) is MatMul and follows(loop, earlier):
             return earlier
@@ -39,7 +39,7 @@ def _product_for(loop, order):
 
 
 def follows(loop, product):
-    """Whether a Loop can run on the rows [b, e) of a product as soon as they are there."""
+    """Whether a Loop can run on the rows [b, e) of a product as soon as they are computed."""
     out = product.out
     if product.epilogue is not None or product.accumulate or len(out.shape) != 2:
         return False
@@ -60,7 +60,7 @@ def follows(loop, product):
 
 
 def rows_of_block(n):
-    """How many rows of n elements are multiplied before the epilogue goes over them."""
+    """How many rows of n elements are multiplied before the epilogue runs on them."""
     return max(FEWEST, BLOCK // n // 16 * 16)
 
 
@@ -69,7 +69,7 @@ def tile_text(kernel, kernel_name, kind, per_row):
 
     per_row: elements of the kernel's range for each row of the product.
     """
-    count = kernel.text[: kernel.text.index(":")].count(",") - 1  # but b and e
+    count = kernel.text[: kernel.text.index(":")].count(",") - 1  # without b and e
     more = [f"x{k}" for k in range(count)]
     size = {"f4": 4, "f8": 8}[kind]
     arguments = ["a", "b", "c", "n", "k", "lda", "ldb", "ldc", "ta", "tb", "rows", *more]

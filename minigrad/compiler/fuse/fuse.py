@@ -1,8 +1,8 @@
 """Fusion: instructions become Loops, matrix products and calls, as few as possible.
 
 Instructions are taken in order. One that computes formulas joins the nearest earlier Loop that has
-something it reads, if it may be moved up to it: if nothing between writes what it reads, or touches
-what it writes.
+something it reads, if it can move up that far: no item in between writes what the instruction
+reads, or touches what it writes.
 """
 
 from minigrad.array.layout import contiguous_strides
@@ -16,11 +16,11 @@ from minigrad.compiler.program.items import MatMul, Opaque, conflict
 from minigrad.compiler.program.program import TEMPORARY, Instruction, Ref, Value
 from minigrad.devices.cpu.blas import readable
 
-REACH = 48  # items that an instruction may be moved up
+REACH = 48  # how many items an instruction may move up
 
 
 def fuse(recording, has_blas=True):
-    """The items of a recording, in an order in which they may run."""
+    """The items of a recording, in an order in which they can run."""
     items = items_of(recording, _place_product)
     recompute(items)
     items = hoist(without_unread(items, recording.results))
@@ -28,13 +28,13 @@ def fuse(recording, has_blas=True):
 
 
 def items_of(recording, place_product, limit=None):
-    """The items of a recording that are read; place_product(i, items): adds a matrix product."""
+    """The items of a recording, without unread stores. place_product(i, items) adds a product."""
     items = []
     for i in checks_first(recording.instructions):
         if i.op == "matmul" and i.inputs[0].shape[-1]:
             place_product(i, items)
             continue
-        if i.op == "matmul":  # sums of nothing
+        if i.op == "matmul":  # sums over no elements
             if i.attributes.get("accumulate"):
                 continue
             i = copy_of(0.0 if i.outputs[0].dtype.is_float else 0, i.outputs[0])
@@ -47,7 +47,7 @@ def items_of(recording, place_product, limit=None):
 
 
 def place(piece, items, limit=None):
-    """Adds a piece to the nearest Loop that takes it, or as a Loop of its own; limit: see Loop."""
+    """Adds a piece to the nearest Loop that accepts it, or as a new Loop; limit: see Loop."""
     alone = Loop(piece, limit)
     for item in items[: -REACH - 1 : -1]:
         if type(item) is Loop and item.add(piece, connected=True):
@@ -86,9 +86,9 @@ def fresh(ref, name="copy"):
 
 
 def along_memory(i, items):
-    """A product with a small inner side whose long operand lies across memory: that one is turned.
+    """A product with a small inner dimension, its second operand copied unless rows are contiguous.
 
-    It is read once for every row of the result: gathering it each time would cost more.
+    That operand is read once per row of the result: gathering it each time would cost more.
     """
     a, b = i.inputs
     if as_formula(i) is None or a.shape[1] > MOST or a.shape[0] < 8 or b.strides[1] == 1:
@@ -110,7 +110,7 @@ def _for_blas(x, items):
 
 
 def without_unread(items, results):
-    """Leaves out what Loops store in temporaries that nobody loads later."""
+    """Leaves out what Loops store in temporaries that nothing reads later."""
     live, kept = {r.value for r in results}, []
     for item in reversed(items):
         if type(item) is Loop:
@@ -124,7 +124,7 @@ def without_unread(items, results):
 
 
 def checks_first(instructions):
-    """Moves checks of what is there from the beginning to it: then nothing is changed yet."""
+    """Moves checks of values that exist at the start to the front: nothing is changed by then."""
     written, early, rest = set(), [], []
     for i in instructions:
         is_check = i.stops and not i.outputs

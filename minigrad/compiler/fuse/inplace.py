@@ -1,6 +1,6 @@
-"""Which values take over the memory of one that is read for the last time.
+"""Which values take over the memory of a value that is read for the last time.
 
-Temporaries do so inside the arena; a result takes over an argument that was donated.
+Temporaries do so inside the arena; a result takes over a donated argument.
 """
 
 from minigrad.compiler.fuse.loop import Loop
@@ -17,7 +17,7 @@ class Sharing:
 
     taken: {result number: donated argument}.
 
-    A Loop may write over what it reads if it does so element for element, and if nobody reads the
+    A Loop may overwrite what it reads if it does so element for element, and if nothing reads the
     old value afterwards.
     """
 
@@ -61,7 +61,7 @@ class Sharing:
                     self.refused.append((o.value, value, why))
 
     def _why_not(self, t, item, place, o):
-        """Why an output may not take over what a Loop loads; '' if that is not worth a word."""
+        """Why an output cannot overwrite a load, or None if it can; '' is not reported."""
         value, offset, strides = place
         if value.size != o.value.size or value.dtype is not o.value.dtype:
             return ""
@@ -82,7 +82,7 @@ class Sharing:
         return None
 
     def _donate(self, k, result):
-        """Gives a result the memory of a donated argument, if there is one that fits."""
+        """Gives a result the memory of a donated argument, if one fits."""
         value = result.value
         for argument in sorted(self.donated, key=lambda v: v.index):
             if argument in self.taken.values():
@@ -108,7 +108,7 @@ class Sharing:
         if read > born:
             return "it is read after the result is written"
         item = self.items[born]
-        if type(item) is not Loop:  # a product reads across what an epilogue writes, too
+        if type(item) is not Loop:  # a product also reads what its epilogue writes
             return "it is read while the result is written, and not element for element"
         places = [place for place in item.loads if place[0] is argument]
         outputs = [o for o in item.outputs if o.value is value]
@@ -118,6 +118,6 @@ class Sharing:
 
 
 def rooted(ref, owner):
-    """A Ref to the memory that a Value lives in."""
+    """The Ref, over the Value whose memory its own Value uses."""
     root = owner.get(ref.value)
     return ref if root is None else Ref(root, ref.shape, ref.strides, ref.offset)

@@ -1,8 +1,8 @@
-"""A Loop: pieces that run together over one domain, each value of theirs computed once.
+"""A Loop: pieces that run together over one domain, where each value is computed once.
 
-What one piece stores and another reads at the same element is handed on in a register. A Loop takes
-a piece in if every value that it reads is there as this element's, or can be loaded, and if nothing
-that it writes is read elsewhere in the same pass.
+What one piece stores and another reads at the same element stays in a register. A Loop accepts a
+piece if every value that the piece reads was stored for the same element or can be loaded, and if
+nothing that the piece writes is read at another element in the same pass.
 """
 
 import copy
@@ -24,8 +24,8 @@ class Loop:
     """dims, rows: the domain, and how many of its sizes are rows (None: not decided).
 
     loads: (value, offset, strides) -> symbol; values: the same -> what was stored there; outputs:
-    the Outputs, later ones to the same place in the place of earlier ones. limit: says of a Loop
-    whether one kernel can run it; None: any can be run.
+    PieceOutputs, of which a later one replaces an earlier one to the same place. limit(loop): says
+    whether one kernel can run it; None: always.
     """
 
     def __init__(self, piece, limit=None):
@@ -41,12 +41,12 @@ class Loop:
 
     @property
     def reads(self):
-        """Refs over the domain of what is loaded."""
+        """Refs over the domain to what is loaded."""
         return [Ref(v, self.dims, s, o) for v, o, s in self.loads]
 
     @property
     def writes(self):
-        """Refs over the domain of what is written."""
+        """Refs over the domain to what is written."""
         return [Ref(o.value, self.dims, o.strides, o.offset) for o in self.outputs]
 
     @property
@@ -73,10 +73,10 @@ class Loop:
     # -- taking a piece in ---------------------------------------------------------------------
 
     def add(self, piece, connected=False):
-        """Takes a piece in, or says False and stays as it is.
+        """Adds a piece and returns True, or changes nothing and returns False.
 
-        connected: only if the piece reads something that is loaded or computed here; a load of few
-        elements, such as a learning rate, is no reason to come together.
+        connected: whether the piece must read something that is loaded or computed here; a load of
+        few elements, such as a learning rate, does not count.
         """
         fit = self._fit(piece)
         if fit is None:
@@ -126,7 +126,7 @@ class Loop:
         return True
 
     def _copy(self):
-        """A Loop to try on: what `_commit` changes is its own."""
+        """A Loop to try a piece on: `_commit` changes nothing that the two share."""
         trial = copy.copy(self)
         trial.kinds, trial.pieces = self.kinds.copy(), list(self.pieces)
         return trial
@@ -148,7 +148,7 @@ class Loop:
         self.pieces.append(piece)
 
     def _real_with(self, piece):
-        """The type of reals in which both compute, or None if they differ."""
+        """The float type in which both compute, or None if they differ."""
         real = real_of(piece)
         if not self.pieces:
             return real or "float32"
@@ -194,7 +194,7 @@ class Loop:
         return Fit(dims, next(iter(splits), None), _spreader(piece.dims, dims), mine=mine)
 
     def _as_rows(self, piece):
-        """A piece with one element for each of my rows."""
+        """The Fit of a piece with one element per row of the Loop."""
         head, tail = self.dims[: self.rows], self.dims[self.rows :]
         finer = refine(head, piece.dims)
         if finer is None:
@@ -206,7 +206,7 @@ class Loop:
         return Fit(dims, len(finer), _spreader(piece.dims, finer, len(tail)), modes, mine)
 
     def _promoted(self, piece):
-        """A piece with a row of elements for each of mine."""
+        """The Fit of a piece with one row per element of the Loop."""
         columns = piece.size // self.size
         rows = rows_of(piece.dims, columns)
         if rows is None or piece.rows not in (None, rows):
@@ -224,9 +224,9 @@ class Loop:
 
 
 class Fit:
-    """How a piece fits a loop: the common domain, and how strides and modes are seen over it.
+    """How a piece fits a loop: the common domain, and how strides and modes map to it.
 
-    view, modes: of the piece; mine, my_modes: of what the loop has already (None: as they are).
+    view, modes: for the piece; mine, my_modes: for what the loop has already (None: unchanged).
     """
 
     def __init__(self, dims, rows, view, modes=None, mine=None, my_modes=None):
@@ -236,7 +236,7 @@ class Fit:
 
 
 def _spreader(dims, finer, tail=0):
-    """strides over dims -> strides over a finer domain, with zeros for inner axes."""
+    """A map from strides over dims to those over a finer domain, with zeros for inner axes."""
     zeros = (0,) * tail
     if dims == finer:
         return (lambda s: (*s, *zeros)) if tail else (lambda s: s)
@@ -244,7 +244,7 @@ def _spreader(dims, finer, tail=0):
 
 
 def shown(place, dims):
-    """How many elements a place shows, each once."""
+    """How many distinct elements a place shows."""
     return size_of(n for n, s in zip(dims, place[2], strict=True) if s)
 
 
@@ -254,7 +254,7 @@ def _place(output):
 
 
 def _may_write(place, mode, loads, outputs, dims):
-    """Whether an output meets what the same pass loads and writes only element on element."""
+    """Whether an output overlaps what the same pass loads and writes only element for element."""
     exact = mode in ("store", "row")
     for key in loads:
         if not (exact and key == place) and _meets(key, place, dims):
@@ -275,7 +275,7 @@ def _meets(a, b, dims):
 
 
 def real_of(piece):
-    """The type of reals in which a piece computes on its own; None if it has none."""
+    """The float type in which a piece computes on its own; None if it has none."""
     values = [x[0].value for x in piece.inputs.values() if isinstance(x, tuple)]
     names = {v.dtype.name for v in (*values, *(o.value for o in piece.outputs))}
     for name in ("float64", "float32"):

@@ -1,8 +1,8 @@
 """Instructions that compute formulas, in one form: a domain, formulas over it, and outputs.
 
-elementwise, rows and reduce differ only in where their results go: `store` one for each element,
-`row` one for each row, `columns` combined over the rows, `all` combined over everything; `total`,
-in a Loop, one value for each row combined over the rows.
+elementwise, rows and reduce differ only in where their results go: `store`: one per element; `row`:
+one per row; `columns`: reduced over the rows; `all`: reduced over everything; in a Loop also
+`total`: one value per row, reduced over the rows.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ class Piece(NamedTuple):
     """What one instruction does at each element of its domain.
 
     dims: the domain. rows: how many leading sizes are rows, None if that does not matter.
-    inputs: per name of the formulas a number, or (Ref, strides over dims).
+    inputs: {name in the formulas: a number, or (Ref, strides over dims)}.
     """
 
     dims: tuple
@@ -126,7 +126,7 @@ def _single(formula, how):
 
 
 def _filled(i, value):
-    """Outputs of a reduction over nothing."""
+    """Fills the outputs of a reduction over no elements."""
     out = i.outputs[0]
     program = Program(["x"], [symbol("x")])
     fills = [

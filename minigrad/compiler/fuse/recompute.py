@@ -1,7 +1,7 @@
-"""What is cheap to compute again is not kept: a Loop computes it anew where another one stored it.
+"""Recomputation: a Loop computes a cheap value again instead of loading it.
 
-A large temporary that comes from small operands, such as the hidden layer of a network with four
-inputs, costs more to write and to read back than to compute twice.
+A large temporary computed from small operands, such as the hidden layer of a network with four
+inputs, costs more to write and read back than to compute twice.
 """
 
 from minigrad.compiler.fuse.loop import MOST_ARRAYS, Loop, shown
@@ -11,20 +11,20 @@ from minigrad.formulas.emit import cost
 from minigrad.formulas.expression import substitute, symbol, symbols_of
 from minigrad.formulas.kinds import OWN
 
-LARGE = 1 << 18  # bytes of a temporary from which memory is the cost: beyond the second cache
-CHEAP = 12  # additions' worth of arithmetic for an element
+LARGE = 1 << 18  # bytes of a temporary beyond the second-level cache
+CHEAP = 12  # cost of an element, in additions
 
 
 def recompute(items):
     """Replaces loads of large temporaries by their formulas, in place, where that is cheaper."""
-    made = {}  # Value -> (index of the Loop, its Output)
+    made = {}  # Value -> (index of the Loop, its PieceOutput)
     for t, item in enumerate(items):
         if type(item) is Loop:
             for key in list(item.loads):
                 if key[0] in made:
                     _replace(items, t, item, key, *made[key[0]])
         for r in item.writes:
-            made.pop(r.value, None)  # written again: what it was before is another matter
+            made.pop(r.value, None)  # written again: the noted formula no longer holds
         if type(item) is Loop:
             for o in item.outputs:
                 if o.mode == "store" and o.value.is_temporary and o.value.nbytes >= LARGE:
@@ -54,7 +54,7 @@ def _replace(items, t, loop, key, source, output):
 
 
 def _write_in(loop, key, output, maker, needs):
-    """The loop with the formula in the place of the load."""
+    """Replaces a load of the loop by the formula."""
     old = loop.loads.pop(key)
     count = max((int(e.args[0][1:]) for e in (*loop.loads.values(), old)), default=-1) + 1
     mapping = {}

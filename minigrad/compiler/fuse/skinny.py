@@ -1,7 +1,7 @@
-"""A matrix product with one small side as formulas: it fuses with what surrounds it.
+"""A matrix product with one small dimension as formulas, which fuse with their neighbours.
 
-With a side of at most MOST elements a product is bound by memory, and BLAS, which has to write its
-result before the bias can be added, moves more of it than needed.
+With a dimension of at most MOST, a product is bound by memory. BLAS moves more memory than needed:
+it writes the result before the bias can be added.
 """
 
 import functools
@@ -17,7 +17,7 @@ WORTH = 1 << 16  # elements of the largest matrix from which the change pays
 
 
 def as_formula(instruction):
-    """The Piece of a product of ints, or of a matrix with a small side; None leaves it to BLAS."""
+    """The Piece of a product of ints, or with a small dimension; None leaves it to BLAS."""
     a, b, out = *instruction.inputs, instruction.outputs[0]
     if not out.dtype.is_float:
         return _of_integers(instruction, a, b, out)
@@ -36,7 +36,7 @@ def as_formula(instruction):
 
 
 def _of_integers(instruction, a, b, out):
-    """Ints, which BLAS does not know: a sum along k for each element of the result."""
+    """A product of ints, which BLAS lacks: a sum along k for each element of the result."""
     shape = (*out.shape, a.shape[-1])
     k_a, k_b = a.strides[-1], b.strides[-2]
     left = Ref(a.value, (*a.shape[:-1], 1, a.shape[-1]), (*a.strides[:-1], 0, k_a), a.offset)
@@ -61,7 +61,7 @@ def turned(r):
 
 
 def _piece(instruction, shape, rows, inputs, outputs):
-    """A piece over a shape of two axes, those of size 1 left out."""
+    """A piece over a shape of two axes, without those of size 1."""
     dims, _ = without_ones(shape, (0, 0))
 
     def kept(strides):

@@ -1,9 +1,9 @@
-"""A GpuPlan with memory: its launches, written down once, replayed at every call.
+"""A GpuPlan with memory: its launches, recorded once, replayed at every call.
 
-Memory of the program is one Buffer, the arena, held as long as the program lives: launches that
-were written down (and a CUDA graph above all) hold addresses. What may lie elsewhere at the next
-call is copied into the arena before the launches, and what must end elsewhere out of it after them.
-The seed and the counter of the random numbers are two numbers in the arena as well.
+The program's memory is one Buffer, the arena, which lives as long as the program: recorded launches
+(and CUDA graphs above all) hold addresses. Arrays that can lie elsewhere at the next call are
+copied into the arena before the launches, and those that must end elsewhere are copied out
+afterwards. The seed and the counter of the random numbers are in the arena, too.
 """
 
 import weakref
@@ -21,14 +21,14 @@ from minigrad.devices import backend
 from minigrad.devices.gpu.driver.graph import replayable
 from minigrad.memory.interrupts import interruptible, ready, uninterrupted
 
-LINE = 64  # bytes: each part of the arena begins at such a multiple
+LINE = 64  # bytes: each part of the arena begins at a multiple
 
 
 class Bound:
-    """launches: [[Launch] per region]; scratch_bytes: of what kernels need among themselves."""
+    """launches: [[RecordedLaunch] per region]; scratch_bytes: of the scratch memory of kernels."""
 
     def __init__(self, plan):
-        self.plan: Any = weakref.proxy(plan)  # which has this: no cycle
+        self.plan: Any = weakref.proxy(plan)  # it holds this object: no cycle
         self.device = backend.device_named(plan.device)
         self.numbers_at = plan.arena.size
         self.status_at = self.numbers_at + LINE
@@ -45,7 +45,7 @@ class Bound:
     # -- memory --------------------------------------------------------------------------------
 
     def array(self, dtype, shape, strides, at):
-        """An Array over the arena, `at` bytes from its begin."""
+        """An Array over the arena, `at` bytes from its start."""
         base = self._bases.get(dtype)
         if base is None:
             buffer = self.arena.buffer
@@ -56,7 +56,7 @@ class Bound:
         return base.view(shape, strides, at // dtype.itemsize)
 
     def at(self, ref):
-        """The Array of a Ref to memory that is its own."""
+        """The Array of a Ref, in the arena or in captured memory."""
         place = self.plan.arena.offsets.get(ref.value)
         if place is None:
             return ref.value.storage.view(ref.shape, ref.strides, ref.offset)
@@ -73,19 +73,19 @@ class Bound:
 
     @interruptible
     def bind(self):
-        """Writes the launches down, anew if memory from outside has moved since."""
+        """Records the launches, again if memory from outside has moved since."""
         if self._epoch == moves.count:
             return
         count = moves.count
         found = self._outside()
         if found != self._addresses:
-            self._addresses = None  # if it is not written to its end
+            self._addresses = None  # in case recording is interrupted
             self._record()
             self._addresses = found
         self._epoch = count
 
     def _outside(self):
-        """The addresses that launches hold of memory that is not the program's own."""
+        """The addresses outside the arena that launches hold."""
         values = {
             r.value: None
             for (call,) in self.plan.regions
@@ -104,7 +104,7 @@ class Bound:
             at.next_call()
             call.table.run(recorder, at)
             self.launches.append(recorder.launches[first:])
-        self._scratch = recorder  # holds memory of which products of a library know the address
+        self._scratch = recorder  # keeps memory alive whose address library products hold
         self.scratch_bytes = recorder.scratch_bytes
         self.segments = []
         for first, last, checks in self.plan.segments:
@@ -118,9 +118,9 @@ class Bound:
         """Runs the program: 0, or the number of the check that did not hold.
 
         Args:
-            sources: per staged Value an Array of its elements, of this device or the host.
+            sources: an Array per staged Value, on this device or the host.
             returned: those of them that the program writes to.
-            targets: per result an Array of its size.
+            targets: an Array per result, of its size.
             numbers: (seed, counter) of the random numbers.
         """
         ready()
@@ -146,7 +146,7 @@ class Bound:
         data = backend.values(source)
         if self._uploaded.get(value) != data.tobytes():
             self._copy_in(data, self.whole(value))
-            self._uploaded[value] = data.tobytes()  # once they are there
+            self._uploaded[value] = data.tobytes()  # only after the copy
 
     def _write_numbers(self, numbers):
         """Copies seed and counter into the arena."""
@@ -167,9 +167,9 @@ class Bound:
 
 
 class BoundPlaces:
-    """at(ref) while launches are written down: the Array of a Ref, and what only checks need.
+    """at(ref) while launches are recorded: the Array of a Ref; also the memory of checks.
 
-    Within one call equal places are one Array: by that kernels know what they write over.
+    Within one call equal Refs are one Array, so that kernels know what they overwrite.
     """
 
     def __init__(self, bound):
@@ -190,5 +190,5 @@ class BoundPlaces:
         return found
 
     def status(self, check):
-        """Where check number `check` says whether something is wrong: a bool of shape ()."""
+        """The bool of shape () that tells whether check number `check` failed."""
         return self._bound.array(bool_, (), (), self._bound.status_at + check - 1)

@@ -1,8 +1,8 @@
-"""Small Loops that do not need one another become one launch: the updates of many parameters.
+"""Small independent Loops become one launch, such as the updates of many parameters.
 
-A launch takes a GPU microseconds however little there is to do. Each Loop of a Bundle has blocks of
-its own; a block finds its Loop by its number. Those of a Bundle compute in one type of reals: what
-counts steps in float64 stays apart from what updates float32.
+A launch takes a GPU microseconds, however small its work. Each Loop of a Bundle has its own blocks;
+a block finds its Loop by the block's number. The Loops of a Bundle compute in one float type:
+counting steps in float64 stays apart from updates in float32.
 """
 
 from minigrad.array.layout import contiguous_strides
@@ -15,8 +15,8 @@ from minigrad.devices.gpu.text import GpuEmitter
 from minigrad.formulas.emitter import TYPE_OF, Operand
 
 MANY = 8  # Loops of a launch
-SMALL = 1 << 16  # elements of a Loop: a larger one is better early, when its gradient is complete
-REACH = 64  # items that a Loop may be moved down
+SMALL = 1 << 16  # elements of a Loop: a larger one should run early, once its gradient is complete
+REACH = 64  # how many items a Loop may move down
 THREADS = 256
 
 
@@ -40,7 +40,7 @@ class Bundle:
 
     @property
     def size(self):
-        """Elements of all."""
+        """Elements of all Loops."""
         return sum(loop.size for loop in self.loops)
 
     @property
@@ -52,7 +52,7 @@ class Bundle:
 def bundled(items):
     """The items, with small Loops moved down to later ones that they can run beside.
 
-    Those of equal formulas come together first: the updates of all parameters, for one.
+    Loops of equal formulas are joined first, such as the updates of all parameters.
     """
     for is_alike in (_formulas_alike, lambda loop, members: True):
         items = list(items)
@@ -64,7 +64,7 @@ def bundled(items):
 
 
 def _formulas_alike(loop, members):
-    """Whether a Loop has the formulas that Loops of a Bundle have."""
+    """Whether a Loop has the same formulas as the members of a Bundle."""
     formulas = [o.formula for o in loop.outputs]
     return all([o.formula for o in x.outputs] == formulas for x in members)
 
@@ -103,7 +103,7 @@ class BundlePart:
     def __init__(self, loop):
         operands, self.refs = [], []
         for (value, offset, strides), e in loop.used_loads().items():
-            varies = any(strides) or loop.size == 1  # then only the one thread that writes reads
+            varies = any(strides) or loop.size == 1  # of size 1: only the thread that writes reads
             operands.append(Operand(e.args[0], value.dtype, "i" if varies else "0", varies))
             self.refs.append(Ref(value, loop.dims, strides, offset))
         emitter = GpuEmitter(operands, TYPE_OF[loop.real])
@@ -127,9 +127,9 @@ class BundlePart:
 
 
 def kernel_of(parts):
-    """(GpuKernel, numbers after the pointers, blocks) of some Parts.
+    """(GpuKernel, numbers after the pointers, blocks) of BundleParts.
 
-    Its arguments: the pointers of each part, elements of each, then where the blocks of each end.
+    Its arguments: the pointers of each part, the elements of each, the end of the blocks of each.
     """
     functions, calls, names, words, end = {}, [], [], [], 0
     ends = []

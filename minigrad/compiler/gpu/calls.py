@@ -1,7 +1,7 @@
-"""Items of a plan as calls of the device's table of functions: what eager execution calls, too.
+"""Items of a plan as calls of the device table, which eager execution calls, too.
 
-An item that is one instruction is the call that was written down. A Loop of several is one call of
-`elementwise` or `rows` with a program of all their formulas.
+An item of one instruction is the call that was traced. A Loop of several instructions is one call
+of `elementwise` or `rows` with a program of all their formulas.
 """
 
 from typing import Any, NamedTuple
@@ -30,10 +30,10 @@ NOT_FINITE = Program(["x", "most"], [logical_not(call("less_equal", absolute(_x)
 
 
 class TableCall(NamedTuple):
-    """One call of the device's table.
+    """One call of the device table.
 
     name: of the function; run(device, at): makes the call, with at(Ref) the Array of a Ref and
-    at.status(k) that of the k-th check; text: what makes two calls alike: one kernel runs both.
+    at.status(k) that of the k-th check; text: equal for two calls that one kernel runs.
     """
 
     name: str
@@ -42,7 +42,7 @@ class TableCall(NamedTuple):
 
 
 def call_of(item, check=0):
-    """The TableCall of an item; check: the number of the check that it is, from 1."""
+    """The TableCall of an item; check: its number, from 1, if it is a check."""
     if type(item) is Bundle:
         return _bundle(item)
     if type(item) is Loop and not is_alone(item):
@@ -86,7 +86,7 @@ def _by_rows(loop):
         return kept[-1] if kept else 0
 
     def seen(value, offset, strides, is_row):
-        """A Ref over the rows; of one value a row, if it does not move along them."""
+        """A Ref over the rows; is_row: over one value per row."""
         step = along(strides)
         if is_row:
             return Ref(value, (*head, 1), (*strides[:n], 0), offset)
@@ -190,7 +190,7 @@ def _check(i, check):
 
 
 def _text(form, program, inputs, outputs):
-    """What decides which kernel runs: formulas, and of each operand its dtype and its axes."""
+    """What decides which kernel runs: the formulas, and dtype and axes of each operand."""
     kinds = [
         f"{x.dtype}{[0 if not s else 1 if s == 1 else 2 for s in x.strides]}"
         if isinstance(x, Ref)

@@ -1,9 +1,8 @@
-"""Fusion for a GPU: what one kernel of the device's table can run becomes one Loop.
+"""Fusion for a GPU: what one kernel of the device table can run becomes one Loop.
 
-A GPU has three forms of kernel: a formula for each element, formulas with reductions along rows
-and sums over the rows, and one reduction of another kind. So a Loop may hold formulas, row
-reductions and sums of columns together; a reduction over everything stays alone, since it needs an
-order of its own among the blocks.
+A GPU has three forms of kernel: formulas per element, formulas with row reductions and sums of
+columns, and one reduction of another kind. So a Loop may hold formulas, row reductions and sums of
+columns together; a reduction over everything stays alone, since it needs its own order of blocks.
 """
 
 from dataclasses import replace
@@ -24,13 +23,13 @@ from minigrad.formulas.expression import (
     where,
 )
 
-ROW_FORMS = {"row_sum", "row_max", "row_mean"}  # what kernels of rows can reduce by, of floats
+ROW_FORMS = {"row_sum", "row_max", "row_mean"}  # the reductions of floats in row kernels
 _i, _n = symbol("i"), symbol("n")
 WRAP = Program(["i", "n"], [where(call("less", _i, 0), _i + _n, _i)])
 
 
 def fuse_for_gpu(recording):
-    """The items of a recording, in an order in which they may run."""
+    """The items of a recording, in an order in which they can run."""
     return hoist(items_of(recording, _place_product, fits_one_kernel))
 
 
@@ -41,7 +40,7 @@ def _place_product(i, items):
 
 
 def without_wraps(recording):
-    """wrap_index as a check, which may come first, and a formula, which fuses."""
+    """Replaces wrap_index by a check, which may come first, and a formula, which fuses."""
     found = []
     for i in recording.instructions:
         if i.op != "wrap_index":
@@ -56,7 +55,7 @@ def without_wraps(recording):
 
 
 def is_by_rows(loop):
-    """Whether a Loop needs a kernel of rows: one that knows where an element stands in its row."""
+    """Whether a Loop needs a row kernel, which knows the place of an element in its row."""
     if any(o.mode != "store" for o in loop.outputs):
         return True
     return any(e.op in ROW_REDUCTIONS or e.op == "column_of" for e in _formulas(loop))
@@ -76,10 +75,10 @@ def fits_one_kernel(loop):
 
 
 def _is_compared(loop, formulas):
-    """Whether the largest of computed values is compared with them, here or by who reads it.
+    """Whether the largest of computed values is compared with them, here or by a reader of it.
 
-    A kernel may compute a value anew in each pass over a row, and round it otherwise there: then
-    none would equal the largest. What is read from memory is the same in every pass.
+    A kernel may compute a value again in each pass over a row, and round it differently: then none
+    would equal the largest. What is read from memory is the same in every pass.
     """
     largest = {e for e in formulas if e.op == "row_max" and e.args[0].op != "symbol"}
     return any(o.formula in largest for o in loop.outputs) or any(
@@ -88,7 +87,7 @@ def _is_compared(loop, formulas):
 
 
 def _is_row_output(loop, o):
-    """Whether kernels of rows have such outputs."""
+    """Whether row kernels have such outputs."""
     if o.mode != "columns":
         return o.mode in ("store", "row")
     return o.how == "sum" and o.value.dtype.is_float and loop.kinds.of(o.formula) == "f"
@@ -105,7 +104,7 @@ def _formulas(loop):
 
 
 def is_alone(item):
-    """Whether an item is one instruction, whole: the device's table has a function for it."""
+    """Whether an item is one whole instruction: the device table has a function for it."""
     if type(item) is not Loop:
         return True
     if len(item.pieces) != 1 or len(item.pieces[0].outputs) != len(item.outputs):

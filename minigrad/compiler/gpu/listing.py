@@ -7,7 +7,7 @@ from minigrad.viz.units import plural
 
 
 def annotated(plan, names, title):
-    """The texts of the kernels, after the calls as comments; a plan that has run."""
+    """The calls as comments, then the texts of the kernels, of a plan that has run."""
     if plan.bound is None:
         return f"# {title}: no kernel has been launched yet\n"
     kernels = kernel_names(plan)
@@ -17,7 +17,7 @@ def annotated(plan, names, title):
 
 
 def kernel_names(plan):
-    """{GpuKernel: name}: that of the call that launches it first, with a number if it has more."""
+    """{GpuKernel: name}: that of the first call that launches it, numbered if it has several."""
     found, taken = {}, set()
     for (call,), launches in zip(plan.regions, plan.bound.launches, strict=True):
         for x in launches:

@@ -1,6 +1,6 @@
-"""Recording -> GpuPlan: passes, fusion and memory, as for the CPU; calls of the device's table.
+"""Recording -> GpuPlan: passes, fusion and memory, as for the CPU; calls of the device table.
 
-What runs is decided without touching a GPU; `bound.Bound` gives the calls memory.
+Planning needs no GPU; `bound.Bound` gives the calls memory.
 """
 
 import time
@@ -25,14 +25,14 @@ from minigrad.compiler.trace.functions import weakly
 class GpuPlan(Outline):
     """A compiled step of a GPU.
 
-    device: its name. regions: lists of one Call each, in the order of the launches; a Call has its
-    TableCall as `table`. kernels: {text of a TableCall that is a Loop: name}. segments: [(first
-    region, beyond the last, numbers of the checks that end it)].
+    device: its name. regions: lists of one ScheduledCall each, in the order of the launches.
+    kernels: {text of a TableCall that is a Loop: name}. segments: [(first region, beyond the last,
+    numbers of the checks that end it)].
 
-    staged: Values whose memory may be another one at the next call (arguments, gradients found
-    through their leaf) or lies on the host (the numbers of optimizers): they have a place in the
-    arena, into which each call copies them; `returned`: those that are copied back. Results have
-    places there, too. arena: of those and of temporaries.
+    staged: Values whose memory can differ at the next call (arguments, gradients found through
+    their leaf) or lies on the host (the numbers of optimizers): each call copies them to their
+    place in the arena. returned: the staged Values that are copied back. The arena also holds
+    results and temporaries.
     """
 
     threads, has_products, code = 1, False, ()
@@ -72,7 +72,7 @@ class GpuPlan(Outline):
         return call
 
     def _segments(self):
-        """A run of checks ends a segment: the host looks before anything else is launched."""
+        """A run of checks ends a segment: the host reads them before anything else is launched."""
         first, number, ending = 0, 0, []
         for t, (call,) in enumerate(self.regions):
             if ending and not call.stops:
@@ -103,10 +103,10 @@ class GpuPlan(Outline):
 
     @property
     def from_cache(self):
-        """None: there is no machine code of the whole; kernels are compiled when first run."""
+        """None: the program has no machine code of its own; kernels are compiled when first run."""
 
     def bind(self):
-        """Gives the program memory and writes its launches down, or anew: see `bound.Bound`."""
+        """Gives the program memory and records its launches; see `bound.Bound`."""
         if self.bound is None:
             self.bound = Bound(self)
         self.bound.bind()
@@ -117,7 +117,7 @@ class GpuPlan(Outline):
 
 
 class GpuSharing(Sharing):
-    """Results are copied into donated memory when the step is over: any that fits will do."""
+    """Results are copied into donated memory after the step: size and dtype alone must fit."""
 
     refuses_masks = False
 
@@ -140,10 +140,10 @@ class GpuArena(Arena):
     def __init__(self, regions, plan):
         self.plan = plan
         super().__init__(regions, ())
-        del self.plan  # which has this: no cycle
+        del self.plan  # it holds this object: no cycle
 
     def find_lives(self, regions, outside):
-        """{Value: (first, last region)}; results live to the end, what is staged from before."""
+        """{Value: (first, last region)}; results live to the end, staged Values from before it."""
         end, found, last = len(regions), lives_of(regions, outside), {}
         for t, (call,) in enumerate(regions):
             last |= {r.value: t for r in call.reads}

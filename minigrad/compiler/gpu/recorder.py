@@ -1,4 +1,4 @@
-"""A device that writes its launches down: what its functions would run, and with which memory."""
+"""A device that records launches instead of running them."""
 
 import functools
 from typing import Any, NamedTuple
@@ -18,11 +18,11 @@ class RecordedLaunch(NamedTuple):
     uses_library = False
 
     def run(self, device):
-        """Asks for it."""
+        """Launches it."""
         device.launch(*self)
 
     def prepare(self, device):
-        """Compiles and loads the kernel, which is no thing to do while a graph is written."""
+        """Compiles and loads the kernel, which must not happen while a graph is recorded."""
         device.load(self.kernel)
 
 
@@ -34,7 +34,7 @@ class LibraryProduct(NamedTuple):
     uses_library = True
 
     def run(self, device):
-        """Asks for it."""
+        """Calls the library."""
         library = getattr(device.driver.here, "library", None) or device.cublas
         library.multiply(*self.arguments)
 
@@ -43,10 +43,10 @@ class LibraryProduct(NamedTuple):
 
 
 class LaunchRecorder:
-    """Mixed into the class of a device, whose functions then launch nothing.
+    """A mixin for the class of a device: its functions then record their launches.
 
-    launches: what they would have launched, in order. Memory that they ask for is scratch: it
-    belongs to the program, and calls one after the other (`next_call`) use the same.
+    launches: in order. Memory that the functions allocate is scratch: it belongs to the program,
+    and successive calls (`next_call`) share it.
     """
 
     launches: list
@@ -55,7 +55,7 @@ class LaunchRecorder:
     _real: Any
 
     def launch(self, kernel, blocks, threads, operands, shared=0):
-        """Writes a launch down."""
+        """Records a launch."""
         self.launches.append(RecordedLaunch(kernel, blocks, threads, tuple(operands), shared))
 
     def empty(self, shape, dtype):
@@ -66,7 +66,7 @@ class LaunchRecorder:
             buffer = min(fitting, key=lambda b: b.nbytes)
             self._free.remove(buffer)
             buffer.owners += 1
-            buffer.requested = max(buffer.requested, need)  # the simulator looks at it
+            buffer.requested = max(buffer.requested, need)  # the simulator checks it
             out = Array(buffer, shape, dtype)
             out.is_flat = False
             return out
@@ -76,7 +76,7 @@ class LaunchRecorder:
 
     @property
     def cublas(self):
-        """What writes products of the library down."""
+        """The recorder, which records products of the library, too."""
         return self
 
     def multiply(self, *arguments):
@@ -84,7 +84,7 @@ class LaunchRecorder:
         self.launches.append(LibraryProduct(arguments))
 
     def next_call(self):
-        """All scratch is free again: what follows is launched after what was."""
+        """Frees all scratch: later launches run after the earlier ones."""
         self._free = [out.buffer for out in self._kept]
 
     @property
@@ -104,7 +104,7 @@ def _recording(kind):
 
 
 def recorder_of(device) -> Any:
-    """A device like another one that writes its launches down."""
+    """A copy of a device that records its launches."""
     out = object.__new__(_recording(type(device)))
     out.__dict__.update(device.__dict__)
     out.launches, out._kept, out._free, out._real = [], [], [], device

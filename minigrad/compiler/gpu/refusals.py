@@ -1,4 +1,4 @@
-"""What a compiled step cannot be on a GPU: it runs as usual, and a warning says why."""
+"""Steps that cannot be compiled for a GPU: they run as usual, and a warning says why."""
 
 
 class Unfit(Exception):
@@ -10,9 +10,9 @@ class Unfit(Exception):
 
 
 def check_host_values(values, written, device):
-    """Raises Unfit for captured memory on the CPU that is no optimizer's numbers, which are read.
+    """Raises Unfit for captured memory on the CPU, except optimizers' numbers that are only read.
 
-    Those have names, which the trace was told (see `optim.traced`).
+    Those have names, set while tracing (see `optim.traced`).
     """
     for v in values:
         if v in written or not v.name:
@@ -22,7 +22,7 @@ def check_host_values(values, written, device):
 
 
 def check_arguments(recording, groups, device):
-    """Raises Unfit if the program touches an argument on another device. groups: one a Value."""
+    """Raises Unfit if the program touches an argument on another device. groups: one per Value."""
     touched = {r.value for i in recording.instructions for r in (*i.reads, *i.writes)}
     touched |= {r.value for r in recording.results}
     for value, group in zip(recording.arguments, groups, strict=True):

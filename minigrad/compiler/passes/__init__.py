@@ -1,4 +1,4 @@
-"""Passes: functions of a Recording that give a simpler one which does the same."""
+"""Passes: functions that turn a Recording into a simpler one that does the same."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ ORDER: tuple[Any, ...] = (
     fold_constants,
     share_common,
     without_copies,
-    eliminate_dead,  # a fill of a whole buffer holds its slices together
+    eliminate_dead,  # localise cannot part the slices of a buffer that is filled as a whole
     localise,
 )
 TAKE_SLICES = {eliminate_dead, localise}
 
 
 def simplify(recording, dead_slices=()):
-    """Runs the passes in order, again and again, until none changes anything.
+    """Runs the passes in order, repeatedly, until none changes anything.
 
     Args:
         dead_slices: (Value, offset, size) of captured memory that is undefined after the step.

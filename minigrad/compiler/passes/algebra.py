@@ -1,9 +1,9 @@
-"""Formulas without what changes nothing: x * 1, x / 1, x - 0, x ** 1, where(True, x, y).
+"""Identities: x * 1, x / 1, x - 0, x ** 1, where(True, x, y) become x.
 
-What is computed of numbers alone becomes a number, rounded as the kernel would round it.
+A formula of numbers alone becomes a number, rounded as the kernel would round it.
 
-Each is exact for every float, NaN, the infinities and -0.0 among them. x + 0.0 is not: it makes 0.0
-of -0.0, so it stays; x + -0.0 goes. x * 0 stays as well: it is NaN for an infinite x.
+Each rule is exact for every float, including NaN, the infinities and -0.0. x + 0.0 stays, as it
+turns -0.0 into 0.0; x + -0.0 goes. x * 0 stays as well: it is NaN for an infinite x.
 """
 
 import math
@@ -23,7 +23,7 @@ def is_copy(i):
 
 
 def simpler(i):
-    """An instruction of formulas without such parts, and without inputs that are unused.
+    """The instruction with simpler formulas, and without unused inputs.
 
     >>> from minigrad.compiler.passes.printing import show
     >>> from minigrad.compiler.passes.sketch import Sketch
@@ -86,21 +86,21 @@ class _Rewrite:
         return self.numbers.get(e.args[0]) if e.op == "symbol" else None
 
     def computed(self, e):
-        """The constant that a formula of numbers is; itself where a kernel has to say."""
+        """The constant that a formula of numbers equals; itself if only a kernel computes it."""
         if e.op in ("symbol", "constant") or any(self.number(a) is None for a in e.args):
             return e
         value = result(e, self.numbers, self.real)
         return e if value is None else Expression("constant", value.item())
 
     def shorter(self, e):
-        """One of the arguments, if the whole is no more than that."""
+        """The argument that equals the formula, or the formula itself."""
         for k in self.candidates(e):
             if self.kinds.of(e.args[k]) == self.kinds.of(e):
                 return e.args[k]
         return e
 
     def candidates(self, e):
-        """Which arguments equal the whole, but for their kind."""
+        """Which arguments equal the formula, except perhaps in kind."""
         known = [self.number(a) for a in e.args]
         if e.op == "where":
             return [] if known[0] is None else [1 if known[0] != 0 else 2]

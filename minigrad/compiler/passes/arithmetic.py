@@ -1,7 +1,7 @@
 """Formulas on numbers, as kernels compute them: each step rounded to the kernel's type.
 
-Only operations that IEEE 754 defines to the last bit are done here. `exp` and its like stay in a
-kernel: those are our own polynomials, and what they give must not depend on who calls them.
+Only operations that IEEE 754 defines to the last bit are computed here. `exp` and its like stay in
+kernels: they are our own polynomials, and their results must not depend on the caller.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from minigrad.compiler.program.program import Ref
 from minigrad.formulas.expression import COMPARISONS
 from minigrad.formulas.kinds import result_kind
 
-EXACT_SUM = 1 << 24  # integers up to here are float32 numbers, in whatever order they are summed
+EXACT_SUM = 1 << 24  # float32 sums of integers up to here are exact in any order
 
 
 def _larger(a, b):
@@ -53,7 +53,7 @@ DONE = {
 
 
 def real_of(inputs, outputs):
-    """NumPy's type of the floats in a kernel over these operands."""
+    """The NumPy type of floats in a kernel over these operands."""
     for x in (*inputs, *outputs):
         if isinstance(x, Ref) and x.value.dtype.name == "float64":
             return np.float64
@@ -75,7 +75,7 @@ def result(e, numbers, real):
     """The value of a formula as a NumPy scalar, or None if it is left to a kernel.
 
     Args:
-        numbers: per symbol a Python number.
+        numbers: {name of a symbol: Python number}.
         real: NumPy's float32 or float64, in which the kernel computes.
 
     >>> from minigrad.formulas.expression import symbol, exp
@@ -95,7 +95,7 @@ def _visit(e, numbers, real, done):
 
 
 def as_input(x, real):
-    """A Python number as kernels take it."""
+    """A Python number as kernels receive it."""
     return real(x) if isinstance(x, float) else np.int64(x)
 
 
@@ -119,7 +119,7 @@ def _value(e, numbers, real, done):
     kind = result_kind(e.op, [kind_of(a) for a in args])
     if e.op == "where":
         return _converted(args[1] if args[0] != 0 else args[2], kind, real)
-    if e.op in COMPARISONS:  # of what they are given, not of what they give
+    if e.op in COMPARISONS:  # that of the operands, not of the result
         kind = common(args)
     return DONE[e.op](*(_converted(a, kind, real) for a in args))
 
@@ -127,7 +127,7 @@ def _value(e, numbers, real, done):
 def stored(x, dtype):
     """What an array of a dtype holds after a NumPy scalar was stored in it, as a Python number.
 
-    None if there is none: a float beyond an integer type.
+    None for a float out of the range of an integer type.
 
     >>> from minigrad.array.dtypes import float32, int32, uint8
     >>> stored(np.float64(0.1), float32), stored(np.int64(300), uint8)
@@ -153,7 +153,7 @@ def filled(number, dtype):
 
 
 def reduced(x, how, count, real):
-    """A NumPy scalar reduced with itself `count` times, or None where rounding may enter.
+    """A NumPy scalar reduced with itself `count` times, or None if the result may be rounded.
 
     >>> reduced(np.float32(2), "sum", 5, np.float32), reduced(np.float32(0.1), "sum", 5, np.float32)
     (np.float32(10.0), None)

@@ -1,18 +1,18 @@
-"""Common subexpressions: what was computed before is not computed again."""
+"""Common subexpressions are computed once."""
 
 from minigrad.compiler.passes.draft import within
 from minigrad.compiler.program.program import Instruction, Recording, Ref
 
-WITH_EFFECTS = {"random", "callback"}  # two of them are not one
+WITH_EFFECTS = {"random", "callback"}  # equal ones are not merged
 OF_ERRORS = {"error"}  # attributes that say how an instruction fails, not what it computes
 
 
 def share_common(recording):
-    """Hands the readers of a temporary to an equal one that was computed before.
+    """Lets the readers of a temporary read an equal one that was computed before.
 
     Equal instructions have one op, equal attributes (formulas and the names of their inputs), and
-    read the same elements, not written in between. What they make is a whole temporary that no
-    other instruction writes. Of two results one stays a copy: each has memory of its own. Equal
+    read the same elements, not written in between. Their outputs are whole temporaries that no
+    other instruction writes. Two equal results are both computed: each has its own memory. Equal
     checks become one.
 
     >>> from minigrad.compiler.passes.printing import show
@@ -84,7 +84,7 @@ def _is_sharable(i: Instruction, writes):
 
 
 def _is_equal(a: Instruction, b: Instruction):
-    """Whether two instructions of one op, whose inputs are equal as 1 and 1.0 are, are the same."""
+    """Whether two instructions of one op do the same; their inputs are equal, as 1 and 1.0 are."""
     mine, other = a.attributes, b.attributes
     for name, x in mine.items():
         if name == "program":

@@ -1,6 +1,6 @@
-"""Constants: what is read from memory that was filled with a number is that number.
+"""Constant folding: what is read from memory that was filled with a number is that number.
 
-Gradients begin as ones, sums of gradients as zeros: most fills are read once, at once.
+Gradients begin as ones, sums of gradients as zeros: most fills are read once, right away.
 """
 
 from minigrad.array.layout import size_of
@@ -14,10 +14,10 @@ TAKES_NUMBERS = {"elementwise", "rows", "reduce"}
 
 
 def fold_constants(recording):
-    """Hands numbers to formulas that read them from memory, and computes what has become constant.
+    """Gives formulas the numbers that they would read from memory, and computes constant formulas.
 
-    Instructions that need memory (matmul, gather, ...) go on reading it. A fill that nobody reads
-    any more is dead code. Formulas lose what changes nothing; see `algebra`.
+    Instructions that need memory (matmul, gather, ...) still read it. A fill that nothing reads any
+    more is dead code. Formulas are simplified; see `algebra`.
 
     >>> from minigrad.compiler.passes.printing import show
     >>> from minigrad.compiler.passes.sketch import Sketch
@@ -55,7 +55,7 @@ def fold_constants(recording):
 
 
 def _with_numbers(i, known):
-    """The instruction with numbers for the Refs that show nothing else."""
+    """The instruction with a number for each Ref whose elements are all known to be it."""
     inputs = None
     for k, x in enumerate(i.inputs):
         if isinstance(x, Ref):
@@ -74,7 +74,7 @@ def _with_numbers(i, known):
 
 
 def _folded(i, seen):
-    """The instruction, simpler, or the fills that it has become."""
+    """The simplified instruction, or the fills that replace it."""
     program = i.attributes["program"]
     n_read = seen.get(program)
     if n_read is None:

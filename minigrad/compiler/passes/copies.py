@@ -1,4 +1,4 @@
-"""Copies that nobody needs: compute where the result goes, or read where the data lies."""
+"""Removes copies: results are written to their target at once, or read where they lie."""
 
 from minigrad.array.layout import expand_strides
 from minigrad.compiler.passes.algebra import is_copy
@@ -13,9 +13,9 @@ FORMULAS = {"elementwise", "rows", "reduce"}
 def without_copies(recording):
     """Removes copies between memory of one dtype, in one of two ways.
 
-    `t = x`: who reads t reads x, if x is not written while t is wanted. `slot = t`: who makes t
-    writes to the slot at once, if the slot is not wanted before. What follows the copy must be able
-    to walk over the memory as it lies: formulas always are, BLAS if one stride is 1.
+    `t = x`: readers of t read x, if x is not written while t is needed. `slot = t`: the makers of t
+    write to the slot at once, if its old content is not needed any more. They must accept the other
+    layout: formulas always do, BLAS if one stride is 1.
 
     >>> from minigrad.compiler.passes.printing import show
     >>> from minigrad.compiler.passes.sketch import Sketch, transposed
@@ -54,13 +54,13 @@ def without_copies(recording):
 
 
 def _read_source(draft, k, source, target):
-    """`target = source` at k: lets the readers of the target read the source; whether it could."""
+    """`target = source` at k: makes readers of the target read the source; whether it could."""
     t, readers = target.value, draft.reads_of(target.value)
     if not t.is_temporary or not target.covers() or t in draft.results or not readers:
         return False
     if len(draft.writes_of(t)) > 1:
         return False
-    far = 0  # reads that go across memory
+    far = 0  # strided reads
     for p, r in readers:
         i, found = draft.instructions[p], through(r, target, source)
         if found is None or not _takes(i, r, found):
@@ -78,7 +78,7 @@ def _read_source(draft, k, source, target):
 
 
 def _write_target(draft, k, source, target):
-    """`target = source` at k: lets the makers of the source write the target; whether it could."""
+    """`target = source` at k: makes writers of the source write the target; whether it could."""
     t, slot = source.value, target.value
     writers, readers = draft.writes_of(t), draft.reads_of(t)
     if not t.is_temporary or not source.covers() or t in draft.results or not writers:
@@ -114,14 +114,14 @@ def _is_in_place(draft, p, written, target, source):
 
 
 def _reads_own_place(draft, p, read, written, source, target):
-    """Whether the instruction at p may write the target in the place of what it reads there."""
+    """Whether the instruction at p reads the target only at the elements that it would write."""
     return draft.instructions[p].op == "elementwise" and shows_same(
         read, through(written, source, target)
     )
 
 
 def _takes(i, ref, found):
-    """Whether an instruction works as well with another layout of the same shape."""
+    """Whether an instruction accepts another layout of the same shape."""
     if found.strides == ref.strides or i.op in FORMULAS:
         return True
     if i.op != "matmul":
@@ -132,5 +132,5 @@ def _takes(i, ref, found):
 
 
 def _goes_far(ref):
-    """Whether neighbours along the last axis are no neighbours in memory."""
+    """Whether neighbours along the last axis lie apart in memory."""
     return ref.strides[-1] not in (0, 1) and ref.shape[-1] > 1

@@ -1,4 +1,4 @@
-"""Dead code: what nobody reads is not computed."""
+"""Dead code: what nothing reads is not computed."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from minigrad.compiler.program.program import Recording
 
 
 def eliminate_dead(recording, dead_slices=()):
-    """Leaves out instructions whose every output is overwritten or forgotten before it is read.
+    """Leaves out instructions whose outputs are all overwritten or dropped before they are read.
 
-    Walks backwards and keeps, per Value, the elements whose present content is still wanted: at
-    the end those of the results and of everything that exists outside the step. An instruction
-    that can stop the step stays.
+    Walks backwards and tracks, per Value, the elements whose content is needed later: at the end
+    those of the results and of all memory outside the step. An instruction that can stop the step
+    stays.
 
     Args:
         dead_slices: (Value, offset, size) of captured memory that is undefined after the step.
@@ -55,7 +55,7 @@ def eliminate_dead(recording, dead_slices=()):
 
 ALL: Any
 NONE: Any
-ALL, NONE = object(), object()  # of the elements of a Value: what most are, most of the time
+ALL, NONE = object(), object()  # elements of a Value are wanted: the usual states
 
 
 def _state(value, wanted):

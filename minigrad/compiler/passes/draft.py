@@ -1,4 +1,4 @@
-"""The instructions of a Recording while a pass changes them, with an index of who touches what."""
+"""The instructions of a Recording while a pass changes them, indexed by what they touch."""
 
 from bisect import bisect_left, bisect_right, insort
 from operator import itemgetter
@@ -12,7 +12,7 @@ class Draft:
     """Instructions by position; a removed one leaves None.
 
     reads and writes: per Value a list of (position, Ref) in order of positions. stops: positions of
-    what can end the step.
+    instructions that can stop the step.
     """
 
     def __init__(self, recording):
@@ -37,7 +37,7 @@ class Draft:
         return self.writes.get(value, [])
 
     def stops_within(self, first, last):
-        """Whether the step may end at a position from first to last."""
+        """Whether the step can stop at a position from first to last."""
         k = bisect_left(self.stops, first)
         return k < len(self.stops) and self.stops[k] <= last
 
@@ -67,7 +67,7 @@ class Draft:
                 insort(self.writes.setdefault(r.value, []), (k, r), key=POSITION)
 
     def move(self, value, function):
-        """Replaces function(ref) for each Ref over a Value, wherever it is read or written."""
+        """Replaces each Ref over a Value by function(ref), wherever it is read or written."""
 
         def moved(ref: Ref):
             return function(ref) if ref.value is value else ref

@@ -1,7 +1,7 @@
-"""Gradients that nobody looks at after the step become temporaries, which can stay in registers.
+"""Gradients that nothing reads after the step become temporaries, which can stay in registers.
 
 A gradient is written to its slice of a flat buffer, which exists outside the step. If the step
-drops it (zero_grad at its end, or at the beginning of the next), nothing outside needs it.
+drops the gradient (zero_grad at its end or its beginning), nothing outside needs it.
 """
 
 from bisect import bisect_right
@@ -11,10 +11,10 @@ from minigrad.compiler.program.program import TEMPORARY, Recording, Value
 
 
 def localise(recording, dead_slices=()):
-    """Moves what lies in dead slices, and is written there before it is read, to temporaries.
+    """Moves parts of dead slices that are written before they are read to temporaries.
 
-    Refs that touch one another, such as the fill of a whole buffer and a slice of it, move
-    together; none of them moves if one reaches beyond the dead slices.
+    Refs that overlap, such as the fill of a whole buffer and a slice of it, move together; none of
+    them moves if one reaches beyond the dead slices.
 
     Args:
         dead_slices: (Value, offset, size) of captured memory that is undefined after the step.
@@ -65,7 +65,7 @@ def localise(recording, dead_slices=()):
     return Recording(instructions, recording.arguments, recording.results, recording.donated)
 
 
-READ, WRITE, CHANGE, RESULT = range(4)  # CHANGE: some elements, nobody knows which
+READ, WRITE, CHANGE, RESULT = range(4)  # CHANGE: writes unknown elements
 
 
 def _accesses(recording, values):
@@ -112,7 +112,7 @@ class _Part:
 
 
 def _parts(accesses):
-    """The parts into which the Refs of one Value fall, in order of memory."""
+    """The parts that the Refs of one Value form, in order of memory."""
     spans = sorted({interval(r)[:2] for _, r in accesses if r.size})
     parts = []
     for low, high in spans:

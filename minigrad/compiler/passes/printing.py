@@ -5,11 +5,11 @@ from minigrad.formulas.expression import Expression
 
 WIDEST = 70  # characters of a formula; a longer one is shown by the name of its operation
 SOURCE_COLUMN = 56
-UNSHOWN = {"accumulate", "error"}  # said by the sign before the call; a function
+UNSHOWN = {"accumulate", "error"}  # shown before the call; a function
 
 
 def show(recording):
-    """A listing, an instruction a line.
+    """A listing with one instruction per line.
 
     %0, %1, ... are temporaries in order of appearance, x0, x1, ... the arguments; what exists
     outside the step has its own name or c0, c1, ..., constants are k0, k1, .... `=` makes a
@@ -84,7 +84,7 @@ class Names:
         return f"{name}[{x.offset}:{x.offset + x.size}]"
 
     def line(self, i):
-        """One instruction; the line that a person wrote stands after it."""
+        """One instruction, followed by the user's line."""
         targets, is_new = [], True
         for r in i.outputs:
             text = self.ref(r)
@@ -127,7 +127,10 @@ class Names:
 
 
 def formulas(program, operands, name, write):
-    """The texts of a program's formulas over the texts of its operands, by one of those below."""
+    """The texts of a program's formulas over the texts of its operands.
+
+    write: `formula` or `_nested`.
+    """
     sizes: dict = {}
     if max(_size(e, sizes) for e in program.outputs) <= WIDEST:
         named = dict(zip(program.inputs, operands, strict=True))

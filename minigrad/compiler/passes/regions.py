@@ -10,7 +10,7 @@ from minigrad.array.overlap import overlaps, span
 
 
 def interval(ref):
-    """(low, high, dense): the elements of its Value that a Ref shows are of [low, high)."""
+    """(low, high, dense): a Ref shows elements of [low, high) of its Value; dense: all of them."""
     low, high, dense = span(ref.shape, ref.strides)
     return low + ref.offset, high + ref.offset, dense
 
@@ -48,7 +48,7 @@ class Intervals:
         return k < len(self.lows) and self.lows[k] < high
 
     def within(self, low, high):
-        """The (low, high) of what is known of elements of [low, high), clipped to them."""
+        """The known intervals (low, high) within [low, high), clipped to it."""
         a, b = bisect_right(self.highs, low), bisect_left(self.lows, high)
         return [(max(low, self.lows[k]), min(high, self.highs[k])) for k in range(a, b)]
 
@@ -73,7 +73,7 @@ class Intervals:
         self.lows[a:b], self.highs[a:b], self.facts[a:b] = lows, highs, facts
 
     def put(self, low, high, fact=True):
-        """Knows a fact about [low, high), in the place of what was known."""
+        """Notes a fact about [low, high), which replaces what was known."""
         if low >= high:
             return
         self.cut(low, high)
@@ -90,7 +90,7 @@ class Intervals:
 
 
 def through(ref, base, other):
-    """What a Ref over `base` shows, found in `other` of the same shape; None if it is no Ref.
+    """The Ref to `other`, of base's shape, at the places that `ref` shows of `base`; or None.
 
     base: contiguous, all of its Value.
 

@@ -16,7 +16,7 @@ from minigrad.formulas.expression import IDENTITY, Program, call, symbol
 
 
 class Sketch:
-    """Collects instructions; every method that computes returns the Ref of what it made.
+    """Collects instructions; every method that computes returns the Ref of its result.
 
     An operation of formulas is a method of its name: `s.add(x, 1.0)`. With out= it writes there,
     and returns nothing.

@@ -1,8 +1,8 @@
-"""Loop nests as tuples of sizes: refining two of them to a common one, moving layouts along.
+"""Loop nests as tuples of sizes: how two are refined to a common one, and layouts with them.
 
-A domain is the sizes of a nest, without those of 1, outermost first. A loop over (6, 4) visits the
-same elements in the same order as one over (2, 3, 4) or (24,): what matters of a size is where its
-boundaries lie. An operand is seen through its strides over the domain.
+A domain is the sizes of a nest, outermost first, without those of 1. A loop over (6, 4) visits the
+same elements in the same order as one over (2, 3, 4) or (24,). An operand is described by its
+strides over the domain.
 """
 
 from minigrad.array.layout import expand_strides
@@ -19,13 +19,13 @@ def without_ones(shape, strides):
 
 
 def seen_as(ref, shape):
-    """The strides of a Ref broadcast to a shape, whose axes of size 1 are left out."""
+    """The strides of a Ref broadcast to a shape, without those of axes of size 1."""
     strides = expand_strides(ref.shape, ref.strides, shape)
     return tuple(s for n, s in zip(shape, strides, strict=True) if n != 1)
 
 
 def boundaries(dims):
-    """The products of all sizes from each axis on: a set that says where a nest may be cut.
+    """The products of all sizes from each axis on: where a nest can be split.
 
     >>> sorted(boundaries((2, 3, 4)))
     [4, 12, 24]
@@ -38,7 +38,7 @@ def boundaries(dims):
 
 
 def refine(a, b):
-    """The coarsest domain that both can be cut into, or None.
+    """The coarsest domain that both can be split into, or None.
 
     >>> refine((6, 4), (2, 12)), refine((4, 6), (6, 4))
     ((2, 3, 4), None)

@@ -1,4 +1,4 @@
-"""What a plan runs, besides Loops: matrix products, and calls of hand-written kernels."""
+"""The items of a plan besides Loops: matrix products, and calls of hand-written kernels."""
 
 from typing import Any
 
@@ -51,10 +51,10 @@ class Opaque:
 
 
 def conflict(earlier, later):
-    """Whether `later` must not run before `earlier`, nor beside it.
+    """Whether `later` must run after `earlier`.
 
-    What may stop the step is a border for all writes that are seen outside. So is Python, which
-    sees them, and what Python did before.
+    No write to memory outside the step may pass an item that can stop the step. Calls of Python can
+    do so, and also keep their own order.
     """
     if getattr(earlier, "calls_back", False) and getattr(later, "calls_back", False):
         return True
@@ -67,7 +67,7 @@ def conflict(earlier, later):
 
 
 def touch(xs, ys):
-    """Whether some element is shown by one of each: sure if it says False."""
+    """Whether a Ref of xs may share an element with one of ys; False is certain."""
     if not xs or not ys:
         return False
     by_value = {}

@@ -1,7 +1,7 @@
-"""What values and calls are called: for reports and pictures.
+"""Names of values and calls, for reports and pictures.
 
-A value has the name of its parameter, of an argument, or of the operation that made it; a call has
-the names of the operations that were fused in it.
+A value is named after its parameter, its argument, or the operation that made it; a call after the
+operations that were fused in it.
 """
 
 import contextlib
@@ -11,13 +11,13 @@ from types import FunctionType, MethodType
 from minigrad.compiler.program.items import MatMul, Opaque
 from minigrad.compiler.program.program import ARGUMENT, CAPTURED, CONSTANT, Ref
 
-MOST_FUNCTIONS = 64  # whose globals and closures are looked at for Modules
+MOST_FUNCTIONS = 64  # whose globals and closures are searched for Modules
 MOST_NAMES = 6  # operations that the label of one kernel names
 BACKWARD, STEP = " backward", ".step"
 
 
 def operation(instruction):
-    """The name of the operation that an instruction is a part of.
+    """The name of the operation that an instruction belongs to.
 
     >>> from minigrad.compiler.passes.sketch import Sketch
     >>> s = Sketch()
@@ -55,7 +55,7 @@ def joined(instructions, most=MOST_NAMES):
 
 
 def label(item):
-    """The label of one item of a plan: its operations, and 'numbers' if it works on single ones."""
+    """The label of one item of a plan: its operations, and whether it has one element."""
     if type(item) is Opaque:
         i = item.instruction
         what = operation(i)
@@ -73,7 +73,7 @@ def label(item):
 
 
 def size_text(value):
-    """The dtype and size of a Value: for one without a name."""
+    """The dtype and size of a Value that has no name."""
     return f"{value.dtype}[{value.size}]"
 
 
@@ -81,7 +81,7 @@ class ValueNames:
     """Names of the Values of a program.
 
     Args:
-        instructions: whose Values are to be named.
+        instructions: those whose Values get names.
         trace: the `Traced` that they came from, or None.
         function: the compiled function: parameters are looked up in the Modules that it can reach.
     """
@@ -139,7 +139,7 @@ class ValueNames:
         return name if n == 1 else f"{name} {n}"
 
     def with_line(self, value):
-        """The name, and the user's line of a temporary."""
+        """The name; for a temporary, the user's line, too."""
         maker = self._makers.get(value)
         line = value.line or (maker.line if maker is not None else "")
         return f"{self(value)} ({place_of(line)})" if line and value.is_temporary else self(value)

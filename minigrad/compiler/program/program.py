@@ -1,8 +1,8 @@
-"""What a traced step is made of: values in memory, and instructions that read and write them.
+"""A traced step: values in memory, and instructions that read and write them.
 
-Names follow compilers' usual ones. A **Value** is one piece of memory, a Storage of the engine; a
-**Ref** is a layout over it, as an Array is; an **Instruction** is one call of the device table. An
-in-place write is an instruction whose output is a Ref to a Value that existed before.
+The names are the usual ones in compilers. A **Value** is one piece of memory, a Storage of the
+engine; a **Ref** is a layout over it, as an Array is; an **Instruction** is one call of the device
+table. An in-place write is an instruction whose output is a Ref to a Value that existed before.
 """
 
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ class Value:
 
     @property
     def is_temporary(self):
-        """Whether nobody outside the step can see it."""
+        """Whether it exists only inside the step."""
         return self.kind == TEMPORARY
 
     @property
@@ -96,7 +96,7 @@ class Ref(NamedTuple):
         return not self.offset and self.size == self.value.size and self.is_contiguous
 
     def overlaps(self, other):
-        """Whether some element is shown by both: sure if it says False; see `overlaps`."""
+        """Whether both may show a common element; False is certain. See `overlaps`."""
         return self.value is other.value and overlaps(self[1:], other[1:])
 
     def __repr__(self):
@@ -128,13 +128,13 @@ class Instruction:
         'pack': is_turned. Kernels (o, c, kh, kw) in blocks of four for 'convolve': (blocks, 4 + 4 c
             kh kw), the first four of a block zeros; is_turned: upside down, c for o and o for c.
         'convolve': window. Of images and packed kernels, without a bias.
-        'correlate': window. The gradient of kernels: of g (n, o, oh, ow) and images.
-        'callback': call. Python, which sees memory outside, too; see `callbacks`.
+        'correlate': window. The gradient of kernels, from g (n, o, oh, ow) and images.
+        'callback': call. Runs Python, which also sees memory outside the step; see `callbacks`.
         'check': what ('within' or 'finite'), low, high; stops the step if it does not hold.
 
-    inputs: Refs and Python numbers; outputs: Refs. name: of the operation that a person called, and
+    inputs: Refs and Python numbers; outputs: Refs. name: of the operation that the user called, and
     line: where; place: that line as text, or as (code, instruction), which costs nothing to keep.
-    What stops the step has the attribute error: a function that makes the exception to raise.
+    An op that can stop the step has the attribute error: a function that returns the exception.
     """
 
     op: str
@@ -151,7 +151,7 @@ class Instruction:
 
     @property
     def reads(self):
-        """The Refs it reads; what it adds to is read too."""
+        """The Refs that it reads, also those that it adds to."""
         found = tuple(x for x in self.inputs if isinstance(x, Ref))
         adds = self.op == "scatter_add" or self.attributes.get("accumulate")
         return found + self.outputs if adds else found
@@ -188,8 +188,8 @@ class Recording:
 
     instructions: in the order of the calls.
     arguments: a Value per distinct Storage among the arrays passed in, by index.
-    results: what the step returns, or leaves in `.grad`, of memory made by it: Refs.
-    donated: those arguments whose memory the step may take over.
+    results: Refs to the memory that the step makes and returns, or leaves in `.grad`.
+    donated: the arguments whose memory the step may take over.
     """
 
     instructions: list

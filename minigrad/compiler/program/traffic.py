@@ -1,11 +1,11 @@
-"""What a program moves and holds: bytes read and written, and the most that is alive at once."""
+"""Memory traffic of a program: bytes read and written, and the most bytes alive at once."""
 
 from minigrad.array.layout import size_of
 from minigrad.compiler.program.items import MatMul
 
 
 def distinct(ref):
-    """Bytes of the elements that a Ref shows, each once: broadcast ones are read once.
+    """Bytes of the distinct elements that a Ref shows: broadcast ones count once.
 
     >>> from minigrad.compiler.passes.sketch import Sketch
     >>> from minigrad.compiler.program.program import Ref
@@ -23,9 +23,9 @@ def instruction_bytes(i):
 
 
 def item_bytes(item):
-    """(read, written) by one call of a plan: what it keeps in registers is not moved."""
+    """(read, written) by one call of a plan; values in registers do not count."""
     reads = item.reads
-    if type(item) is MatMul and item.epilogue:  # which reads the product while it is in the cache
+    if type(item) is MatMul and item.epilogue:  # the epilogue reads the product in the cache
         product = item.out.value
         reads = [r for r in reads if r.value is not product]
         reads += [item.out] if item.accumulate else []
@@ -34,10 +34,10 @@ def item_bytes(item):
 
 
 def _bytes(op, reads, writes):
-    if op == "gather":  # of what it picks from, as much as it picks
+    if op == "gather":  # reads only what it picks
         picked = sum(map(distinct, writes))
         return picked + sum(map(distinct, reads[1:])), picked
-    if op in ("scatter_add", "put"):  # of what it writes to, as much as it has
+    if op in ("scatter_add", "put"):  # touches only what it writes
         given = distinct(reads[0])
         return given * (1 + (op == "scatter_add")) + distinct(reads[1]), given
     return sum(map(distinct, set(reads))), sum(map(distinct, set(writes)))
@@ -46,8 +46,8 @@ def _bytes(op, reads, writes):
 def lives(recording):
     """{temporary Value: (first, last)} numbers of instructions: results live to the end.
 
-    As eager execution has it: made by the instruction that first writes it, freed after the last
-    that touches it.
+    As in eager execution, a Value is made by the first instruction that writes it, and freed after
+    the last that touches it.
     """
     found = {}
     for t, i in enumerate(recording.instructions):

@@ -1,1 +1,1 @@
-"""What a program is, in words and pictures."""
+"""Reports on a program, in words and pictures."""

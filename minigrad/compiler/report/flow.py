@@ -1,7 +1,7 @@
-"""Who reads what from whom, as a Diagram: the edges of a compiled step's picture.
+"""The data flow of a compiled step, as a Diagram.
 
-What is read comes from above: arguments, parameters and state as leaves, values that an earlier
-call has made with their sizes. What is written outside of the step's own memory is marked.
+Inputs stand above their readers: arguments, parameters and state as leaves, values of earlier calls
+with their sizes. Writes to memory outside the step are marked.
 """
 
 from minigrad.compiler.program.labels import short_argument
@@ -15,9 +15,9 @@ MOST_LINES = 6  # of one box
 
 
 class Flow:
-    """The Diagram of units: who reads what from whom, seen from box to box.
+    """The Diagram of units, with edges from the box that writes a value to those that read it.
 
-    with_values: whether values are drawn, each with its size, between who makes and who reads them.
+    with_values: whether values are drawn, each with its size, on these edges.
     """
 
     def __init__(self, units, boxes, plan, names, with_values):
@@ -45,7 +45,7 @@ class Flow:
         return f"{unit.times} x {unit.title}" if unit.times > 1 else unit.title
 
     def _inputs(self, unit):
-        """Notes who wrote what the unit reads; the Refs that come from outside."""
+        """Notes which boxes wrote what the unit reads; returns the Refs that come from outside."""
         outside = []
         for r in dict.fromkeys(unit.reads):
             found = False
@@ -63,8 +63,8 @@ class Flow:
     def _ordered(self, units, boxes):
         """The boxes in an order along which edges lead forward; others are dropped.
 
-        A box that stands for several calls is where the first of them is; or the last, if nobody
-        reads what they make: an optimizer's.
+        A box of several calls stands where the first of them is; or the last, if no box reads what
+        they make: an optimizer's.
         """
         at = {}
         read = {by for by, _ in self.readers}
@@ -124,7 +124,7 @@ class Flow:
             self.diagram.connect(key, unit.key)
 
     def _outputs(self, unit):
-        """Boxes for what a unit leaves outside, if no other unit goes on with it."""
+        """Boxes for results, and for other memory outside that a unit writes and no unit reads."""
         results, others = {}, {}
         for r in dict.fromkeys(w for x in unit.mine for w in x.writes):
             v, is_read = r.value, (unit, r.value) in self.readers

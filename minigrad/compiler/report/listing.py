@@ -1,7 +1,7 @@
 """step.source(): the generated text, with a list of its calls in words before it.
 
-The file that Numba compiles holds neither names nor lines of anybody's program: equal steps share
-it. A long step is a loop over numbers in it; the list says what those stand for.
+The file that Numba compiles holds no names or lines of the user's program, so that equal steps
+share it. A long step is a loop over numbers; the list says what they stand for.
 """
 
 from minigrad.compiler.cpu.invocation import Address, Writer
@@ -13,13 +13,13 @@ PLACE = 26  # columns for the user's line
 
 
 def annotated(plan, names, title):
-    """The text of a plan, after its calls as comments."""
+    """The calls of a plan as comments, then its text."""
     lines = listing(plan, names, title)
     return "\n".join(f"# {line}".rstrip() for line in lines) + "\n\n\n" + plan.text
 
 
 def listing(plan, names, title):
-    """Lines: what each kernel runs, and each call with the values it is given and its line."""
+    """Lines: what each kernel runs, and each call with its values and its line."""
     calls, kernels = [], {}
     writer = Writer(plan.threads, plan.owner)
     for number, region in enumerate(plan.regions, 1):
@@ -51,7 +51,7 @@ def listing(plan, names, title):
 
 
 def names_of(argument, names):
-    """The name of an address, with the bytes from the begin of its memory; nothing of a number."""
+    """The name of an Address, with its offset in bytes; an empty text for a number."""
     if not isinstance(argument, Address):
         return ""
     value, place = argument

@@ -8,7 +8,7 @@ from minigrad.viz.units import format_bytes, plural
 
 
 class PlanRow(NamedTuple):
-    """A temporary: offset and size in bytes, first and last moment in which it is needed.
+    """A temporary: offset and size in bytes, first and last moment at which it is needed.
 
     sharing: names of the temporaries that take over its memory.
     """

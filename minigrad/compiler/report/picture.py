@@ -1,4 +1,4 @@
-"""step.graph(): a program as a picture, one box for each call, or for each instruction before."""
+"""step.graph(): a program as a picture, one box per call, or per instruction before fusion."""
 
 from minigrad.compiler.program.labels import label, operation
 from minigrad.compiler.report.flow import MOST_LINES, Flow
@@ -21,7 +21,7 @@ LEGEND = (
 class Unit:
     """A call or an instruction: what it reads and writes.
 
-    form: what those that may share a box have in common; box: the first of them; times: how many.
+    form: equal for units that may share a box; box: the first of those; times: how many they are.
     """
 
     def __init__(self, kind, title, lines, instructions, reads, writes, form):
@@ -31,7 +31,7 @@ class Unit:
         self.box, self.mine = self, [self]
 
     def take(self, other):
-        """Stands for one more."""
+        """Takes another unit into the box."""
         self.times += 1
         other.box = self
         self.mine.append(other)
@@ -54,7 +54,7 @@ def picture_of(plan, names, title="", before=False):
     with_values = n <= MOST_BOXES and not before
     flow = Flow(units, boxes, plan, names, with_values)
     flow.diagram.caption = " \u00b7 ".join([*caption, *LEGEND])
-    for unit in units:  # which are in lists of their own, or of one another: cycles
+    for unit in units:  # they refer to one another: cycles
         unit.box, unit.mine = None, []
     return Picture(flow.diagram)
 
@@ -87,7 +87,7 @@ def _calls(plan):
 
 
 def _operation(i):
-    """`relu: maximum`: an operation, and the function or kernel that it comes down to, if one."""
+    """`relu: maximum`: an operation and, if it is a single one, the function that computes it."""
     name, inner, program = operation(i), i.op, i.attributes.get("program")
     if program is not None:
         e = program.outputs[0]
@@ -123,7 +123,7 @@ def _instructions(plan):
 
 
 def _side_by_side(units):
-    """Neighbours of one form that do not need one another, as one."""
+    """Merges independent neighbours of one form."""
     found = []
     for unit in units:
         if (

@@ -1,4 +1,4 @@
-"""step.report(): what a compiled step has become, in numbers computed from its plan."""
+"""step.report(): a compiled step in numbers, computed from its plan."""
 
 import html
 from typing import NamedTuple
@@ -40,7 +40,7 @@ class Alias(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Memory that could have been used again and was not."""
+    """Memory that could have been reused but was not."""
 
     name: str
     other: str
@@ -57,13 +57,13 @@ class ProgramReport:
         kernels, calls: generated functions, and all calls of the step.
         products, opaque: how many calls are matrix products, or hand-written kernels.
         epilogues: how many products are followed by formulas in blocks of rows.
-        forms: [Form].
+        forms: [KernelForm].
         bytes_before: (read, written) by the recorded instructions, each on its own, as eager
             execution moves them.
         bytes_after: (read, written) by the calls.
         peak_before: the most bytes of temporaries and results alive at once, each freed after its
             last use.
-        peak_after: bytes of the arena, and of results that take no donated memory over.
+        peak_after: bytes of the arena, and of results that take over no donated memory.
         arena, separate: bytes of the arena, and what its temporaries would take side by side.
         outside: bytes of parameters, state and arguments that the step touches.
         callbacks: [(custom Function and its method, file:line)] that run as Python.
@@ -71,7 +71,7 @@ class ProgramReport:
         taken_over: [(temporary, whose memory it takes)].
         refused: [Refused].
         donated: [(argument, what became of its memory)].
-        device, threads: the name of the one that it runs on, and how many threads it may use.
+        device, threads: the name of its device, and how many threads it may use.
         seconds: of tracing and compiling, planning_seconds and machine_code_seconds among them.
         planning_seconds: of passes, fusion and memory.
         machine_code_seconds: of Numba.
@@ -143,8 +143,8 @@ class ProgramReport:
 class Report:
     """All programs of a compiled step, the one used last first; prints as text.
 
-    programs: [ProgramReport]. What one of those has, the report has of the first: report.kernels,
-    report.bytes_before, report.aliases, ...
+    programs: [ProgramReport]. The attributes of the first are attributes of the report, too:
+    report.kernels, report.bytes_before, report.aliases, ...
     """
 
     def __init__(self, name, programs):
@@ -171,7 +171,7 @@ class Report:
 
 
 def _arguments(plan, trace, names):
-    """What was passed in: from the facts of the trace, or the recording's arguments."""
+    """The arguments in words: from the facts of the trace, or from the recording."""
     if trace is None:
         return [f"{names(v)} {v.dtype}[{v.size}]" for v in plan.before.arguments]
     found = []
@@ -192,7 +192,7 @@ def _short(where):
 
 
 def form_of(call, kernels):
-    """What makes calls alike: (function, kind, more)."""
+    """A key that is equal for calls that are alike: (function, kind, more)."""
     item = call.item
     if type(item) is MatMul:
         (*_, m, k), n = item.a.shape, item.b.shape[-1]

@@ -103,7 +103,7 @@ def _seconds(r):
 
 
 def _table(r):
-    """A line for each form of call, and their sum."""
+    """A line per form of call, and their sum."""
     lines = [_row(r, "function", "runs", "calls", "cut", "read", "written")]
     forms, rest = r.forms, []
     if len(forms) > MOST_FORMS:
@@ -160,7 +160,7 @@ def _grouped(names):
 
 
 def counted(notes):
-    """Notes that say the same, once with their count."""
+    """Each distinct note once, with its count."""
     counts = {}
     for note in notes:
         counts[note] = counts.get(note, 0) + 1
@@ -168,7 +168,7 @@ def counted(notes):
 
 
 def few(lines, most):
-    """At most so many lines, the last of them saying how many more there are."""
+    """At most `most` lines, of which the last says how many more there are."""
     if len(lines) <= most:
         return lines
     return [*lines[: most - 1], f"and {len(lines) - most + 1} more"]

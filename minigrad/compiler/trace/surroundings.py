@@ -3,7 +3,7 @@
 The function's code, and that of the user's functions and methods that it names, is searched for
 names, also with attributes and constant keys (`self.config.beta`, `config["rates"][0]`), that lead
 to numbers. Each call compares these as it compares numbers among the arguments; see `numbers`. A
-number that the code itself writes (`self.calls += 1`) is left out: what Python alone does, happens
+number that the code itself writes (`self.calls += 1`) is left out: what Python alone does happens
 only while tracing.
 
 What loops and computed keys find in lists, dicts and sets, and whatever else a function may reach,

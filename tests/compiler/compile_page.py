@@ -8,7 +8,7 @@ import textwrap
 
 from minigrad.compiler import passes
 from minigrad.compiler.cpu import schedule, step_text
-from minigrad.compiler.cpu.plan import build
+from minigrad.compiler.cpu.plan import Plan
 from minigrad.compiler.fuse import epilogue as attached
 from minigrad.compiler.fuse import skinny
 from minigrad.compiler.gpu import bundle
@@ -100,7 +100,7 @@ def head():
 @functools.cache
 def one_thread():
     """The plan of a layer with an epilogue, by one thread."""
-    return build(examples.wide().traces[0].plan.before, n_threads=1)
+    return Plan(examples.wide().traces[0].plan.before, n_threads=1)
 
 
 def epilogue():

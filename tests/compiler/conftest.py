@@ -11,7 +11,7 @@ from tests.compiler.quick_gpu import QUICK
 @pytest.fixture
 def interpreted_plans(monkeypatch):
     """Compiled functions run their programs by the interpreter: nothing is compiled."""
-    monkeypatch.setattr(tracing, "build", InterpretedPlan)
+    monkeypatch.setattr(tracing, "Plan", InterpretedPlan)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from array import array
 
 import numpy as np
 
-from minigrad.compiler.cpu.plan import build
+from minigrad.compiler.cpu.plan import Plan
 from minigrad.devices.threads import threads
 from tests.compiler.interpreter import memory_of
 
@@ -21,7 +21,7 @@ class Run:
     """A plan bound to copies of what it captured; `once()` runs it and gives its results."""
 
     def __init__(self, recording, arguments=(), dead_slices=(), n_threads=1, memory=None):
-        self.plan = build(recording, dead_slices, n_threads)
+        self.plan = Plan(recording, dead_slices, n_threads)
         self.memory = memory_of(recording, arguments) if memory is None else memory
         self.results = [np.full(r.size, 77, r.dtype.numpy) for r in self.plan.results]
         self.sync = np.zeros(64, np.int64)

@@ -13,6 +13,7 @@ from minigrad.compiler.fuse.inplace import Sharing, rooted
 from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.program.domain import rows_of
 from minigrad.compiler.program.items import MatMul
+from minigrad.compiler.program.traffic import lives_of
 from tests.compiler.formulas import Formula, stored
 from tests.compiler.interpreter import Step, view
 
@@ -52,7 +53,7 @@ class Simulation:
         self.owner = sharing.owner
         self.regions, self.threads = regions_of(self.items, self.owner, n_threads)
         outside = {r.value for r in recording.results}
-        self.arena = Arena(self.regions, outside)
+        self.arena = Arena(lives_of(self.regions, outside))
         data = np.full(self.arena.size, GARBAGE, np.uint8)
         for value, at in self.arena.offsets.items():
             self.memory[value] = data[at : at + value.nbytes].view(value.dtype.numpy)

@@ -12,6 +12,7 @@ from minigrad.compiler.fuse.inplace import Sharing
 from minigrad.compiler.program.domain import refine, spread
 from minigrad.compiler.program.items import conflict
 from minigrad.compiler.program.program import TEMPORARY, Value, whole
+from minigrad.compiler.program.traffic import lives_of
 from tests.compiler.random_recordings import recordings
 
 
@@ -32,7 +33,7 @@ def test_what_lives_at_the_same_time_does_not_overlap(lives):
         values.append((v, first, first + length))
         regions[first].append(Use([], [whole(v)]))
         regions[first + length].append(Use([whole(v)], []))
-    arena = Arena(regions, ())
+    arena = Arena(lives_of(regions))
     for v, first, last in values:
         begin, end = arena.offsets[v], arena.offsets[v] + v.nbytes
         assert begin % 64 == 0

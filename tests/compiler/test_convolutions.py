@@ -6,7 +6,7 @@ import pytest
 import minigrad as mg
 from minigrad import nn
 from minigrad.compiler.cpu import schedule
-from minigrad.compiler.cpu.plan import build
+from minigrad.compiler.cpu.plan import Plan
 from minigrad.compiler.trace.capture import capture
 from tests.compiler.replay import run_captured
 from tests.compiler.running import Run
@@ -88,5 +88,5 @@ def test_the_bias_is_added_where_relu_is():
         with mg.no_grad():
             return mg.relu(mg.conv2d(x, w, b, padding=1))
 
-    plan = build(capture(step).recording, n_threads=1)
+    plan = Plan(capture(step).recording, n_threads=1)
     assert [c.kind for region in plan.regions for c in region] == ["opaque", "opaque", "loop"]

@@ -5,7 +5,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn
-from minigrad.compiler.cpu.plan import build
+from minigrad.compiler.cpu.plan import Plan
 from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.program.items import MatMul, Opaque
 from minigrad.compiler.trace.capture import capture
@@ -20,7 +20,7 @@ def variable(*shape, requires_grad=False):
 
 def plan_of(f, *args, n_threads=1):
     found = capture(f, args)
-    return build(found.recording, found.idle, n_threads)
+    return Plan(found.recording, found.idle, n_threads)
 
 
 def loops(plan):

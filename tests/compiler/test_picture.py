@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 import minigrad as mg
-from minigrad.compiler.cpu.plan import build
+from minigrad.compiler.cpu.plan import Plan
 from minigrad.compiler.passes.sketch import Sketch
 from minigrad.compiler.report.picture import picture_of
 from minigrad.viz.layout import place
@@ -119,7 +119,7 @@ def long_chain(n):
 
 
 def test_long_programs_are_folded_by_form():
-    plan = build(long_chain(40), n_threads=1)
+    plan = Plan(long_chain(40), n_threads=1)
     picture = picture_of(plan, lambda v: v.name or "t", "long")
     assert "80 calls \u00b7 folded" in picture.diagram.caption
     assert len(boxes(picture, "product")) == 1
@@ -129,7 +129,7 @@ def test_long_programs_are_folded_by_form():
     kinds = {b.key: b.kind for b in picture.diagram.boxes}
     assert ("product", "op") in {(kinds[a], kinds[b]) for a, b in picture.diagram.edges}
     assert ("op", "product") not in {(kinds[a], kinds[b]) for a, b in picture.diagram.edges}
-    short = picture_of(build(long_chain(5), n_threads=1), lambda v: v.name or "t", "short")
+    short = picture_of(Plan(long_chain(5), n_threads=1), lambda v: v.name or "t", "short")
     assert "folded" not in short.diagram.caption
     assert [b.times for b in short.diagram.boxes if b.kind == "product"] == [1] * 5
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import minigrad as mg
-from minigrad.compiler.cpu.plan import build
+from minigrad.compiler.cpu.plan import Plan
 from minigrad.compiler.passes.sketch import Sketch
 from minigrad.compiler.program.program import CONSTANT, TEMPORARY
 from minigrad.compiler.program.traffic import distinct, instruction_bytes, lives, peak
@@ -27,7 +27,7 @@ def chain():
 
 
 def test_a_chain_counted_by_hand():
-    plan = build(chain(), n_threads=1)
+    plan = Plan(chain(), n_threads=1)
     r = ProgramReport(plan)
     assert (r.instructions_before, r.instructions_after) == (4, 4)
     big, row = 100 * 8 * 4, 8 * 4
@@ -131,7 +131,7 @@ def test_it_has_no_more_temporaries_than_the_plan(trained):
 
 
 def test_memory_of_a_chain():
-    plan = build(chain(), n_threads=1)
+    plan = Plan(chain(), n_threads=1)
     m = MemoryPlan(plan, lambda value: value.name or "t")
     assert [(r.size, r.first, r.last) for r in m.before.rows] == [
         (3200, 0, 1),
@@ -212,7 +212,7 @@ def test_what_is_not_reused_says_why():
     b = s.matmul(a, a)
     c = s.add(a, b)
     d = s.matmul(c, a)  # a is read once more
-    r = ProgramReport(build(s.recording(d), n_threads=1))
+    r = ProgramReport(Plan(s.recording(d), n_threads=1))
     assert any(why == "it is read later" for _, _, why in r.refused)
 
 
@@ -230,14 +230,14 @@ def test_a_product_with_an_epilogue_and_a_step_that_does_nothing():
     s = Sketch()
     x, w, b = s.argument((256, 512)), s.captured("w", (512, 512)), s.captured("b", (512,))
     y = s.maximum(s.add(s.matmul(x, w), b), 0.0)
-    plan = build(s.recording(y), n_threads=1)
+    plan = Plan(s.recording(y), n_threads=1)
     r = ProgramReport(plan)
     assert r.epilogues == 1 == r.products
     product = next(f for f in r.forms if f.kind == "product")
     assert product.what == "matmul + add + maximum"
     assert product.read == (256 * 512 + 512 * 512 + 512) * 4  # the product stays in the cache
     assert "1 matrix product (1 with an epilogue)" in str(r)
-    empty = ProgramReport(build(Sketch().recording(), n_threads=1))
+    empty = ProgramReport(Plan(Sketch().recording(), n_threads=1))
     assert empty.calls == 0 == empty.bytes_before[0]
     assert "calls             none" in str(empty)
 
@@ -247,7 +247,7 @@ def test_one_by_one_counts_what_was_recorded():
     x = s.argument((100,))
     y = s.exp(x)
     s.log(x)  # nobody reads it: eager computes it all the same
-    r = ProgramReport(build(s.recording(y), n_threads=1))
+    r = ProgramReport(Plan(s.recording(y), n_threads=1))
     assert (r.instructions_before, r.instructions_after) == (2, 1)
     assert r.bytes_before == (800, 800)
     assert r.bytes_after == (400, 400)

@@ -6,20 +6,19 @@ from typing import Any, NamedTuple
 
 from minigrad.compiler.call.gpu_wrapper import GpuWrapper
 from minigrad.compiler.call.wrapper import Wrapper
-from minigrad.compiler.cpu.plan import build
-from minigrad.compiler.gpu.plan import build_for_gpu
-from minigrad.compiler.gpu.refusals import Unfit, check_arguments
+from minigrad.compiler.cpu.plan import Plan
+from minigrad.compiler.gpu.plan import GpuPlan, Unfit, check_arguments
 from minigrad.compiler.program.program import CAPTURED, whole
 from minigrad.compiler.trace import donation
 from minigrad.compiler.trace.capture import capture
 from minigrad.compiler.trace.gradients import settle
-from minigrad.compiler.trace.memory import HOST
 from minigrad.compiler.trace.numbers import RunNumbers
 from minigrad.compiler.trace.pullback import raise_failed
 from minigrad.compiler.trace.refusals import OtherDevice, escaped_error
 from minigrad.compiler.trace.standins import StandIns, give_memory
 from minigrad.compiler.trace.structure import StepOutput, outputs_of
 from minigrad.compiler.trace.surroundings import replaced
+from minigrad.compiler.trace.trace import HOST
 from minigrad.devices import backend
 from minigrad.devices.backend import default_device
 from minigrad.errors import TraceError
@@ -163,8 +162,8 @@ def _planned(found, moving=()):
     if calls and found.device != HOST:
         raise Unfit(f"{calls[0]} is Python, and the step computes on {found.device}")
     if found.device == HOST:
-        return build(found.recording, found.idle)
-    return build_for_gpu(found.recording, found.idle, found.device, moving)
+        return Plan(found.recording, found.idle)
+    return GpuPlan(found.recording, found.idle, found.device, moving)
 
 
 def _wrapped(binding, failed):

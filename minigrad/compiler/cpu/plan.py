@@ -4,23 +4,24 @@ import functools
 import time
 
 from minigrad.compiler.cpu.outline import Outline
-from minigrad.compiler.cpu.schedule import default_threads, regions_of
+from minigrad.compiler.cpu.schedule import regions_of
 from minigrad.compiler.cpu.step_text import StepText
 from minigrad.compiler.cpu.without_blas import PythonStep
 from minigrad.compiler.fuse.arena import Arena
 from minigrad.compiler.fuse.fuse import fuse
 from minigrad.compiler.fuse.inplace import Sharing
 from minigrad.compiler.passes import simplify
+from minigrad.compiler.program.traffic import lives_of
 from minigrad.devices import loader
 from minigrad.devices.cpu.blas import find_blas
+from minigrad.devices.threads import threads as pool
 
 
 class Plan(Outline):
-    """A compiled step.
+    """A compiled step; n_threads: the most that it may use (default: those of the pool).
 
-    step(t, T, table_at): runs the part of thread t of T; see `step_text`. It returns 0, or k if
-    checks[k - 1] failed. machine_code: (function, its arguments after these three), for callers
-    that must not run bytecode.
+    machine_code: (function, its arguments after t, T and the table's address). The function runs
+    the part of thread t of T, and returns 0, or k if checks[k - 1] failed; see `step_text`.
     slots: the entries of the table of int64: ('sync',): the address of 128 zeroed bytes; ('arena',
     nbytes); (kind, Value) for captured memory, arguments and constants; ('result', k); ('seed',)
     and ('counter',) of the random numbers.
@@ -39,12 +40,12 @@ class Plan(Outline):
         self.items = fuse(recording, has_blas)
         sharing = Sharing(self.items, self.results, recording.donated)
         self.owner, self.refused, self.taken = sharing.owner, sharing.refused, sharing.taken
-        n_threads = default_threads() if n_threads is None and has_blas else n_threads or 1
+        n_threads = pool.count if n_threads is None and has_blas else n_threads or 1
         if any(i.op == "callback" for i in recording.instructions):
             n_threads = 1  # Python between the kernels
         self.regions, self.threads = regions_of(self.items, self.owner, n_threads)
         results = {r.value: k for k, r in reversed(list(enumerate(self.results)))}
-        self.arena = Arena(self.regions, results)
+        self.arena = Arena(lives_of(self.regions, results))
         built = StepText(self.regions, self.arena, self.threads, results, self.owner, has_blas)
         self.text, self.slots, self.checks = built.text, built.slots, built.checks
         self.kernels, self.code = built.functions, built.code
@@ -67,16 +68,6 @@ class Plan(Outline):
     def from_cache(self):
         """Whether machine code came from the disk cache."""
         return bool(self.module.step.stats.cache_hits)
-
-    def step(self, t, T, table_at):
-        """Runs the part of thread t of T."""
-        function, more = self.machine_code
-        return function(t, T, table_at, *more)
-
-
-def build(recording, dead_slices=(), n_threads=None):
-    """The Plan of a recording; n_threads: at most so many (default: all that kernels may use)."""
-    return Plan(recording, dead_slices, n_threads)
 
 
 @functools.cache  # once: ctypes makes reference cycles for it

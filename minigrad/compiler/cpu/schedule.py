@@ -12,7 +12,6 @@ from minigrad.compiler.fuse.inplace import rooted
 from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.program.items import MatMul, Opaque, conflict
 from minigrad.compiler.program.program import TEMPORARY, Value, whole
-from minigrad.devices.threads import threads as pool
 from minigrad.formulas.loop_text import loop_text
 
 WORTH = 4000  # nanoseconds on one core from which a call is split
@@ -49,10 +48,8 @@ def estimate(item):
         return item.flops / FLOPS + 300 + more
     if type(item) is Loop:
         return loop_text(item, False).ns
-    if type(item) is Opaque:
-        moved = sum(r.size for r in (*item.reads, *item.writes))
-        return moved + work_of(item.instruction) / WINDOW_FLOPS + 50
-    raise AssertionError(type(item))
+    moved = sum(r.size for r in (*item.reads, *item.writes))
+    return moved + work_of(item.instruction) / WINDOW_FLOPS + 50
 
 
 def regions_of(items, owner, n_threads):
@@ -171,8 +168,3 @@ def _share(region, n):
         else:
             call.owner = busy.index(min(busy))
             busy[call.owner] += call.ns
-
-
-def default_threads():
-    """How many threads a step may use."""
-    return pool.count

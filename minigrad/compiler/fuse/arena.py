@@ -14,12 +14,11 @@ class Arena:
     lives: Value -> (first, last) region.
     """
 
-    def __init__(self, regions, outside):
-        self.lives = self.find_lives(regions, outside)
+    def __init__(self, lives: dict):
+        self.lives, self.separate = lives, sum(v.nbytes for v in lives)
         self.offsets, self.size, placed = {}, 0, []
-        order = sorted(self.lives, key=lambda v: (-v.nbytes, self.lives[v]))
-        for value in order:
-            first, last = self.lives[value]
+        for value in sorted(lives, key=lambda v: (-v.nbytes, lives[v])):
+            first, last = lives[value]
             need = -(-value.nbytes // ALIGN) * ALIGN or ALIGN
             offset = 0
             for low, high, begin, end in placed:
@@ -31,25 +30,3 @@ class Arena:
             placed.sort()
             self.offsets[value] = offset
             self.size = max(self.size, offset + need)
-
-    def find_lives(self, regions, outside):
-        """{Value: (first, last region)} of what needs a place."""
-        return lives_of(regions, outside)
-
-    @property
-    def separate(self):
-        """Bytes that the temporaries would take without reuse."""
-        return sum(v.nbytes for v in self.lives)
-
-
-def lives_of(regions, outside):
-    """{Value: (first, last region)} of the temporaries that are not in `outside`."""
-    lives = {}
-    for t, region in enumerate(regions):
-        for call in region:
-            for r in (*call.reads, *call.writes):
-                v = r.value
-                if v.is_temporary and v not in outside:
-                    first, _ = lives.get(v, (t, t))
-                    lives[v] = first, t
-    return lives

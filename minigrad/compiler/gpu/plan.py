@@ -8,22 +8,30 @@ from typing import Any
 
 from minigrad.compiler.cpu.outline import Outline
 from minigrad.compiler.cpu.schedule import ScheduledCall
-from minigrad.compiler.fuse.arena import Arena, lives_of
+from minigrad.compiler.fuse.arena import Arena
 from minigrad.compiler.fuse.inplace import Sharing, rooted
 from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.gpu.bound import Bound
 from minigrad.compiler.gpu.bundle import Bundle, bundled
 from minigrad.compiler.gpu.calls import call_of
 from minigrad.compiler.gpu.fuse import fuse_for_gpu, without_wraps
-from minigrad.compiler.gpu.refusals import check_host_values
 from minigrad.compiler.passes import simplify
 from minigrad.compiler.program.items import MatMul
 from minigrad.compiler.program.program import ARGUMENT, CAPTURED
+from minigrad.compiler.program.traffic import lives_of
 from minigrad.compiler.trace.functions import weakly
 
 
+class Unfit(Exception):
+    """A step that cannot be compiled for its device and runs eagerly. why: a sentence."""
+
+    def __init__(self, why):
+        super().__init__(why)
+        self.why = why
+
+
 class GpuPlan(Outline):
-    """A compiled step of a GPU.
+    """A compiled step of a GPU. Raises Unfit if the program cannot run there.
 
     device: its name. regions: lists of one ScheduledCall each, in the order of the launches.
     kernels: {text of a TableCall that is a Loop: name}. segments: [(first region, beyond the last,
@@ -51,7 +59,7 @@ class GpuPlan(Outline):
             self.regions.append([self._call(item)])
         self.segments = list(self._segments())
         self.staged, self.returned = self._staged(moving)
-        self.arena = GpuArena(self.regions, self)
+        self.arena = Arena(self._lives())
         self.slots = []
         self.bound: Any = None
         self.planning_seconds = self.seconds = time.perf_counter() - began
@@ -91,8 +99,30 @@ class GpuPlan(Outline):
         for r in self.results:
             touched[r.value] = None
         staged = [v for v in touched if v.kind == ARGUMENT or v in moving or self.is_on_host(v)]
-        check_host_values([v for v in staged if self.is_on_host(v)], written, self.device)
+        for v in staged:  # an optimizer's numbers have names (`optim.traced`), and are only read
+            if self.is_on_host(v) and (v in written or not v.name):
+                does = "writes to" if v in written else "reads"
+                what = f"an array {v.dtype}[{v.size}] on the CPU"
+                raise Unfit(f"it {does} {what}, and computes on {self.device}")
         return staged, [v for v in staged if v in written]
+
+    def _lives(self):
+        """{Value: (first, last region)} of temporaries, results and staged Values.
+
+        Every launch is a region, as launches follow one another on one stream. Results live to the
+        end, staged Values from before the first launch.
+        """
+        end, found, last = len(self.regions), lives_of(self.regions), {}
+        for t, (call,) in enumerate(self.regions):
+            last |= {r.value: t for r in call.reads}
+        for r in self.results:
+            if r.value.is_temporary:
+                value = self.owner.get(r.value, r.value)
+                found[value] = found.get(value, (0, 0))[0], end
+        for value in self.staged:
+            stays = value in self.returned or self.is_on_host(value)  # from call to call
+            found[value] = -1, end if stays else last.get(value, end)
+        return found
 
     @staticmethod
     def is_on_host(value):
@@ -131,32 +161,11 @@ class GpuSharing(Sharing):
         self.owner.pop(result.value, None)
 
 
-class GpuArena(Arena):
-    """Temporaries, results and what is staged, each at an offset of one Buffer.
-
-    Every launch is a region: launches follow one another on one stream.
-    """
-
-    def __init__(self, regions, plan):
-        self.plan = plan
-        super().__init__(regions, ())
-        del self.plan  # it holds this object: no cycle
-
-    def find_lives(self, regions, outside):
-        """{Value: (first, last region)}; results live to the end, staged Values from before it."""
-        end, found, last = len(regions), lives_of(regions, outside), {}
-        for t, (call,) in enumerate(regions):
-            last |= {r.value: t for r in call.reads}
-        for r in self.plan.results:
-            if r.value.is_temporary:
-                value = self.plan.owner.get(r.value, r.value)
-                found[value] = found.get(value, (0, 0))[0], end
-        for value in self.plan.staged:
-            stays = value in self.plan.returned or self.plan.is_on_host(value)  # from call to call
-            found[value] = -1, end if stays else last.get(value, end)
-        return found
-
-
-def build_for_gpu(recording, dead_slices, device, moving=()):
-    """The GpuPlan of a recording. Raises Unfit if a program cannot run there."""
-    return GpuPlan(recording, dead_slices, device, moving)
+def check_arguments(recording, groups, device):
+    """Raises Unfit if the program touches an argument on another device. groups: one per Value."""
+    touched = {r.value for i in recording.instructions for r in (*i.reads, *i.writes)}
+    touched |= {r.value for r in recording.results}
+    for value, group in zip(recording.arguments, groups, strict=True):
+        where = group.storage.device
+        if where != device and value in touched:
+            raise Unfit(f"{group.where} lies on {where}, and the step computes on {device}, too")

@@ -43,17 +43,24 @@ def _bytes(op, reads, writes):
     return sum(map(distinct, set(reads))), sum(map(distinct, set(writes)))
 
 
+def lives_of(regions, outside=()):
+    """{Value: (first, last)} numbers of the regions that touch temporaries not in `outside`."""
+    found = {}
+    for t, region in enumerate(regions):
+        for call in region:
+            for r in (*call.reads, *call.writes):
+                if r.value.is_temporary and r.value not in outside:
+                    found[r.value] = found.get(r.value, (t, t))[0], t
+    return found
+
+
 def lives(recording):
     """{temporary Value: (first, last)} numbers of instructions: results live to the end.
 
     As in eager execution, a Value is made by the first instruction that writes it, and freed after
     the last that touches it.
     """
-    found = {}
-    for t, i in enumerate(recording.instructions):
-        for r in (*i.reads, *i.writes):
-            if r.value.is_temporary:
-                found[r.value] = found.get(r.value, (t, t))[0], t
+    found = lives_of([i] for i in recording.instructions)
     end = max(0, len(recording.instructions) - 1)
     for r in recording.results:
         if r.value in found:

@@ -1,19 +1,78 @@
-"""The trace of a step: a device that records its calls, and the step's effects."""
+"""The trace of a step: a device that records its calls as instructions, and the step's effects.
+
+Arrays made by the step have no memory: a `TraceBuffer` names the Value that they stand for. All
+other arrays are arguments of the step or captured; they are identified by their Storage.
+"""
 
 import weakref
+from typing import Any
 
+import numpy as np
+
+from minigrad.array.array import Array
+from minigrad.array.dtypes import float32, float64, int64
+from minigrad.array.layout import size_of
+from minigrad.compiler.program.program import (
+    ARGUMENT,
+    CAPTURED,
+    CONSTANT,
+    TEMPORARY,
+    Instruction,
+    Ref,
+    Value,
+    line_of,
+    whole,
+)
 from minigrad.compiler.trace import callbacks, refusals
 from minigrad.compiler.trace.callbacks import Contexts, Notes
-from minigrad.compiler.trace.memory import Copy
-from minigrad.compiler.trace.table import SEED, Table
+from minigrad.compiler.trace.numbers import Number, without_numbers
+from minigrad.compiler.trace.tracebuffer import TraceBuffer, nowhere
 from minigrad.devices import backend
+from minigrad.devices.backend import active, values
+from minigrad.devices.cpu.direct import border, pays
+from minigrad.devices.table import Device
+from minigrad.errors import TraceError
+from minigrad.formulas.expression import (
+    IDENTITY,
+    Program,
+    call,
+    logical_and,
+    logical_or,
+    symbol,
+    where,
+)
+from minigrad.memory.interrupts import block
 from minigrad.ops.creation import generator as default_generator
 from minigrad.seams import Effects, seams
 from minigrad.tape.modes import state, watch
 from minigrad.tape.node import user_place
 
+HOST = "cpu"
+SEED = object()  # ops get it as the seed of the default generator
+ADD = Program(["a", "b"], [symbol("a") + symbol("b")])
+_x, _i, _y, _j = map(symbol, ("x", "i", "y", "j"))
+_is_tie = logical_and(call("equal", _x, _y), call("less", _i, _j))
+BEFORE = Program(["x", "i", "y", "j"], [where(logical_or(call("less", _x, _y), _is_tie), 1, 0)])
 
-class Trace(Table, Effects):
+
+class Copy:
+    """An Array in the place of a view x[i] whose i is known only when the program runs.
+
+    Eager execution returns a view there. The copy may be used while it cannot be told from a view:
+    until x is written. It may be changed if it is then put back, as x[i] += 1 does.
+    """
+
+    def __init__(self, storage, base):
+        self.storage, self.base = weakref.ref(storage), weakref.ref(base)
+        self.version, self.is_changed = base.version, False
+
+    def is_stale(self):
+        """Whether its base has been written since it was copied."""
+        base = self.base()
+        return base is not None and base.version != self.version
+
+
+class Trace(Device, Effects):
     """A device that records a step of this thread, and the effects that the engine reports.
 
     Args:
@@ -26,13 +85,30 @@ class Trace(Table, Effects):
     is_tracing = True
 
     def __init__(self, arguments=(), device="cpu", numbers=None, notes=None):
-        super().__init__(arguments, device, numbers)
+        self.numbers: Any = numbers
+        self.name, self.nowhere = device, nowhere(device)
+        self.real = backend.device_named(device)
+        self.instructions = []
+        self.arguments = []  # Values
+        self.known = {}  # id of a Storage with memory -> its Value
+        self.held = []  # those Storages, and the step's own Modules, so that no id is used again
+        self.adopted = set()  # ids of Storages over NumPy's memory
+        self.made = []  # (weak reference to an Array without memory, its Value)
+        self.written = {}  # Value -> (Storage, version, written_at) as they were before
+        self.standing = {}  # id of a Storage -> the Copy of a view that it stands for
+        self.failure = None
         self.owned = set()  # ids of Modules
         self.grads = {}  # id of a leaf -> (weak reference to it, its `.grad` before, is_set)
         self.changed = []  # (weak reference to a Variable, node, requires_grad before, error)
         self.actions = []  # (function, Arrays that it writes to, instructions before it, place)
         self.random_count = 0
         self.callbacks, self.contexts, self.notes = 0, Contexts(), notes or Notes()
+        for array in arguments:
+            storage = array.storage
+            if id(storage) not in self.known:
+                value = self._know(ARGUMENT, storage)
+                value.index = len(self.arguments)
+                self.arguments.append(value)
 
     # -- beginning and end ---------------------------------------------------------------------
 
@@ -68,6 +144,350 @@ class Trace(Table, Effects):
             variable = reference()
             if variable is not None:
                 variable.node, variable._requires_grad = node, requires_grad
+
+    # -- errors --------------------------------------------------------------------------------
+
+    def failed_by(self, error):
+        """Remembers an error, so that no `except` can swallow it, and returns it."""
+        self.failure = self.failure or error
+        return error
+
+    def refuse(self, wanted, fix, got=None):
+        """Raises a TraceError."""
+        raise self.failed_by(TraceError(wanted, got, fix))
+
+    def read(self, array):
+        """Raises: the step needs the elements of an Array."""
+        value = getattr(array.buffer, "value", None)
+        raise self.failed_by(refusals.read_error(array, value, state.running))
+
+    # -- copies in the place of views ---------------------------------------------------------
+
+    def _copy(self, storage):
+        """The Copy that a Storage is, or None."""
+        copy = self.standing.get(id(storage))
+        return copy if copy is not None and copy.storage() is storage else None
+
+    def check_copies(self, base=None):
+        """Raises if a copy of a view was changed, but not its base. base: None for any."""
+        for copy in self.standing.values():
+            if copy.is_changed and (base is None or copy.base() is base):
+                self.refuse(*refusals.CHANGED_COPY)
+
+    @block
+    def paused(self):
+        """A block in which this thread computes instead of recording."""
+        seams.effects = Effects()
+        watch(-1)
+        try:
+            with active(None):
+                yield
+        finally:
+            watch(1)
+            seams.effects = self
+
+    # -- instructions --------------------------------------------------------------------------
+
+    def record(self, op, inputs, outputs, **attributes):
+        """Appends an instruction on Arrays and numbers, unless it writes no element."""
+        if any(out.size for out in outputs):
+            self.append(op, inputs, outputs, attributes)
+
+    def append(self, op, inputs, outputs, attributes):
+        """Appends an instruction."""
+        name, place = state.running
+        if self.numbers is not None and self.numbers.kinds:
+            attributes = {key: without_numbers(value) for key, value in attributes.items()}
+            inputs = self._with_numbers(inputs, outputs, attributes)
+        refs = tuple(map(self.ref, inputs)), tuple(map(self.ref, outputs))
+        self.instructions.append(Instruction(op, *refs, attributes, name, place or user_place()))
+
+    def _with_numbers(self, inputs, outputs, attributes):
+        """The inputs, with memory that each run writes in the place of Numbers.
+
+        Its dtype is the one in which the kernel computes, as for a literal in the kernel's text.
+        """
+        if not any(type(x) is Number for x in inputs):
+            return inputs
+        found, arrays = [], [x for x in (*inputs, *outputs) if isinstance(x, Array)]
+        real = float64 if any(x.dtype is float64 for x in arrays) else float32
+        is_narrow = any(x.dtype.kind == "i" and x.dtype is not int64 for x in outputs)
+        for x in inputs:
+            if type(x) is not Number:
+                found.append(x)
+            elif "program" not in attributes or is_narrow:  # such a kernel checks what it stores
+                found.append(without_numbers(x))
+            else:
+                array = self.numbers.array(x, real)
+                self.call(array, x._row.name())
+                rank = len(attributes.get("shape", ()))
+                found.append(array.view((1,) * rank, (0,) * rank))
+        return found
+
+    def stop(self, op, x, outputs, **attributes):
+        """Appends a check that can end the step, with the error that it then raises."""
+        name, place = state.running
+        place = place or user_place()
+        known = dict(attributes)  # a copy: the lambda in the dict itself would make a cycle
+        attributes["error"] = lambda: refusals.stop_error(op, name, known, line_of(place))
+        self.append(op, (x,), outputs, attributes)
+
+    # -- values --------------------------------------------------------------------------------
+
+    def _know(self, kind, storage, owner=None):
+        value = Value(kind, storage.dtype, storage.size, storage=owner or storage)
+        self.known[id(storage)] = value
+        self.held.append(storage)
+        return value
+
+    def value_of(self, storage):
+        """The Value of a Storage; a Storage that is new to the trace is captured."""
+        if self.standing:
+            copy = self._copy(storage)
+            if copy is not None and copy.is_stale():
+                self.refuse(*refusals.STALE_COPY)
+            self.check_copies(storage)
+        buffer = storage.buffer
+        if type(buffer) is TraceBuffer:
+            if buffer.trace is not self:
+                raise self.failed_by(refusals.outside_error(buffer.value))
+            return buffer.value
+        return self.known.get(id(storage)) or self._met(storage)
+
+    def _met(self, storage):
+        """Captures memory from outside; a program on another device may read the CPU's."""
+        where = storage.buffer.pool.device
+        if where not in (self.name, HOST):
+            raise self.failed_by(refusals.OtherDevice(where, self.name))
+        return self._know(CAPTURED, storage)
+
+    def made_on(self, device):
+        """Raises: the step makes an array on a device that is not the program's."""
+        raise self.failed_by(refusals.OtherDevice(device, self.name))
+
+    def ref(self, x):
+        """The Ref of an Array; any other operand as a Python number."""
+        if isinstance(x, Array):
+            layout = without_numbers((x.shape, x.strides, x.offset))
+            return Ref(self.value_of(x.storage), *layout)
+        return x.item() if isinstance(x, np.generic) else x
+
+    def nonzero(self, x):
+        """The indices of the nonzero elements of a constant; refuses other values."""
+        value = self.value_of(x.storage)
+        if value.kind != CONSTANT:
+            self.refuse(*refusals.MASK)
+        with self.paused():
+            places = np.flatnonzero(values(x))
+        return self.from_numpy(places, int64)
+
+    def call(self, array, name):
+        """Names captured memory for messages, unless it has a name."""
+        value = self.value_of(array.storage)
+        value.name = value.name or name
+
+    # -- memory --------------------------------------------------------------------------------
+
+    def empty(self, shape, dtype):
+        """A contiguous Array without memory."""
+        shape = without_numbers(shape)
+        value = self._temporary(dtype, size_of(shape))
+        array = Array(TraceBuffer(value, self), shape, dtype)
+        array.is_flat = False  # keeps ops off their fast paths, which compute at once
+        self.made.append((weakref.ref(array), value))
+        return array
+
+    def _temporary(self, dtype, size):
+        name, place = state.running
+        return Value(TEMPORARY, dtype, size, name=name, place=place or user_place())
+
+    def copy_buffer(self, old):
+        """Never called: tracing un-shares no Buffer, as each run does that before it starts."""
+        raise AssertionError("a trace un-shares no Buffer")
+
+    def prepare_write(self, array, place=None):
+        """Counts an in-place write during this trace; a constant is copied first."""
+        storage = array.storage
+        value = self.value_of(storage)
+        if value.kind == CONSTANT:
+            self._copy_constant(storage, value)
+        elif value.kind != TEMPORARY and value not in self.written:
+            written_at = getattr(storage, "written_at", None)
+            self.written[value] = storage, storage.version, written_at
+        storage.version += 1
+        storage.written_at = place
+        copy = self._copy(storage)
+        base = None if copy is None else copy.base()
+        if copy is not None and base is not None:  # eager execution writes to the base here
+            self.prepare_write(base, place)
+            copy.version, copy.is_changed = base.version, True
+
+    def _copy_constant(self, storage, value):
+        if id(storage) in self.adopted:
+            self.refuse(
+                "an in-place write to memory that from_numpy shares, inside a compiled step",
+                "call from_numpy outside the step, and pass it as an argument",
+            )
+        own = self.known[id(storage)] = self._temporary(value.dtype, value.size)
+        self.made.append((weakref.ref(storage), own))
+        refs, how = ((whole(value),), (whole(own),)), {"program": IDENTITY}
+        self.instructions.append(Instruction("elementwise", *refs, how, own.name, own.place))
+
+    def from_numpy(self, data, dtype):
+        """An Array with a copy of an ndarray: a constant of the program."""
+        with self.paused():
+            array = self.real.from_numpy(data, dtype)
+            own = self.real.share(array)
+        self._know(CONSTANT, array, own)
+        return array
+
+    def adopt(self, data, dtype):
+        """An Array over the memory of an ndarray; the program reads a copy, as a constant."""
+        with self.paused():
+            array = self.real.adopt(data, dtype)
+            own = self.real.share(array)
+        self._know(CONSTANT, array, own)
+        self.adopted.add(id(array))
+        return array
+
+    # -- formulas ------------------------------------------------------------------------------
+
+    def elementwise(self, program, inputs, outputs):
+        self.record("elementwise", inputs, outputs, program=program)
+
+    def reduce(self, program, how, inputs, out, shape, axes):
+        self.record("reduce", inputs, (out,), program=program, how=how, shape=shape, axes=axes)
+
+    def rows(self, program, modes, inputs, outputs, shape):
+        self.record("rows", inputs, outputs, program=program, modes=modes, shape=shape)
+
+    def share(self, x):
+        """clone() as a copy; a pass removes it if neither side is written."""
+        return self.convert(x, x.dtype)
+
+    # -- products, indices, scans ----------------------------------------------------------------
+
+    def matmul(self, a, b, out, bias=None, accumulate=False):
+        """out = a @ b (+ bias); of ints in int64."""
+        result = out
+        if not out.dtype.is_float:
+            a, b = (x if x.dtype is int64 else self.convert(x, int64) for x in (a, b))
+            result = out if out.dtype is int64 else self.empty(out.shape, int64)
+        self.record("matmul", (a, b), (result,), accumulate=accumulate)
+        if bias is not None:
+            self.record("elementwise", (result, bias), (result,), program=ADD)
+        if result is not out:
+            self.copy(result, out)
+
+    def gather(self, x, index, out):
+        self.record("gather", (x, _flat(index)), (out,))
+
+    def scatter_add(self, source, index, out):
+        self.record("scatter_add", (source, _flat(index)), (out,))
+
+    def put(self, source, index, out):
+        self.record("put", (source, _flat(index)), (out,))
+
+    def wrap_index(self, index, n, out):
+        """out = index counted from the front; the program stops if an index lies outside."""
+        self.stop("wrap_index", index, (out,), n=n)
+        return -1
+
+    def all_within(self, x, low, high):
+        """True: the program stops if an element lies outside."""
+        if x.size:
+            self.stop("check", x, (), what="within", low=low, high=high)
+        return True
+
+    def check_finite(self, x, error):
+        """The program stops and raises error() if an element of x is NaN or infinite."""
+        self.append(
+            "check", (x,), (), {"what": "finite", "low": None, "high": None, "error": error}
+        )
+
+    def cumsum(self, x, out, axis):
+        x = self.contiguous(x if x.dtype is out.dtype else self.convert(x, out.dtype))
+        self.record("cumsum", (x,), (out,), axis=axis)
+
+    def arg_reduce(self, x, out, axis, is_max):
+        x = self.contiguous(x if x.dtype.is_float else self.convert(x, int64))
+        self.record("arg_reduce", (x,), (out,), axis=axis, is_max=is_max)
+
+    def item(self, x):
+        """Raises: no element is known."""
+        self.read(x)
+
+    def argsort(self, x, out):
+        """out = the indices of the elements of x (n,) in ascending order.
+
+        On a GPU: counts the elements before each one. Sorting is too rare to deserve a kernel.
+        """
+        n = x.size
+        if self.name == "cpu":
+            self.record("argsort", (x,), (out, self.empty((n,), int64)))
+            return
+        order = self.from_numpy(np.arange(n), int64)
+        rank = self.empty((n,), int64)
+        other = (x.view((1, n), (0, 1)), order.view((1, n), (0, 1)))
+        own = (x.view((n, 1), (1, 0)), order.view((n, 1), (1, 0)))
+        self.reduce(BEFORE, "sum", (*other, *own), rank, (n, n), (1,))
+        self.put(order.view((1, n, 1), (n, 1, 1)), rank, out.view((1, n, 1), (n, 1, 1)))
+
+    # -- random numbers, windows, ranges ---------------------------------------------------------
+
+    def random(self, array, kind, seed, counter, low=0, high=0):
+        """Fills an Array; `counter` is relative to the default generator's when the run begins."""
+        if seed is not SEED:
+            self.refuse_generator()
+        self.record("random", (), (array,), kind=kind, low=low, high=high, counter=counter)
+
+    def refuse_generator(self):
+        """Raises: a program advances only the default generator."""
+        self.refuse(
+            "random numbers of a custom generator inside a compiled step",
+            "use the default generator (mg.manual_seed, outside the step), or draw outside and "
+            "pass the numbers as an argument",
+        )
+
+    def unfold(self, x, out, window):
+        self.record("unfold", (x,), (out,), window=window)
+
+    def fold(self, columns, out, window):
+        self.record("fold", (columns,), (out,), window=window)
+
+    def convolves(self, what, dtype, shape, kernels, window):
+        """Whether a direct convolution pays, as eager execution decides it."""
+        return self.name == "cpu" and pays(what, dtype, shape, kernels, window)
+
+    def convolve(self, x, w, bias, out, window):
+        """out = the cross-correlation of x with w; the bias fuses with what follows."""
+        self._convolve(x, w, False, out, window)
+        assert bias is not None, "Conv2d always has one"
+        row = bias.view((1, bias.size, 1, 1), (0, bias.strides[0], 0, 0))
+        self.record("elementwise", (out, row), (out,), program=ADD)
+
+    def convolve_back(self, g, w, out, window):
+        """out = the gradient of images: a convolution of g with the kernels upside down."""
+        self._convolve(g, w, True, out, border(window))
+
+    def _convolve(self, x, w, is_turned, out, window):
+        blocks, rows = -(-out.shape[1] // 4), x.shape[1] * w.shape[2] * w.shape[3]
+        packed = self.empty((blocks, 4 * (1 + rows)), w.dtype)
+        self.record("pack", (w,), (packed,), is_turned=is_turned)
+        self.record("convolve", (x, packed), (out,), window=window)
+
+    def correlate(self, g, x, out, window):
+        self.record("correlate", (g, x), (out,), window=window)
+
+    def largest(self, x, out, window):
+        self.record("largest", (x,), (out,), window=window)
+
+    def side_by_side(self, function, count, work):
+        """function(0, 0, count): the program is split into threads later."""
+        function(0, 0, count)
+
+    def parts(self, count, work):
+        return 1
 
     # -- what the engine reports -----------------------------------------------------------------
 
@@ -124,3 +544,8 @@ class Trace(Table, Effects):
         counter = self.random_count
         self.random_count += count
         return SEED, counter
+
+
+def _flat(index):
+    """A contiguous index as (m,)."""
+    return index.view((index.size,), (1,))

@@ -8,6 +8,7 @@ from minigrad import nn
 from minigrad.compiler.cpu import schedule
 from minigrad.compiler.cpu.plan import Plan
 from minigrad.compiler.trace.capture import capture
+from minigrad.devices.threads import threads as pool
 from tests.compiler.replay import run_captured
 from tests.compiler.running import Run
 from tests.compiler.twins import check
@@ -24,7 +25,7 @@ def n_threads(request, monkeypatch):
     """Steps that use so many threads, however small they are."""
     monkeypatch.setattr(schedule, "SHARED", 0)
     monkeypatch.setattr(schedule, "WORTH", 0)
-    monkeypatch.setattr(schedule.pool, "count", request.param)
+    monkeypatch.setattr(pool, "count", request.param)
     return request.param
 
 

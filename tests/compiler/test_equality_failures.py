@@ -12,6 +12,7 @@ import pytest
 import minigrad as mg
 from minigrad import nn, optim
 from minigrad.compiler.cpu import schedule
+from minigrad.devices.threads import threads as pool
 from minigrad.errors import BoundsError, MinigradError, NonFiniteError
 from tests.compiler.networks import mlp, rows
 from tests.compiler.twins import left_behind, same
@@ -72,7 +73,7 @@ BAD = {
 def test_a_step_that_fails_leaves_what_an_eager_one_leaves(what, threads, monkeypatch):
     for name in ("SHARED", "WORTH"):
         monkeypatch.setattr(schedule, name, 0)
-    monkeypatch.setattr(schedule.pool, "count", threads)
+    monkeypatch.setattr(pool, "count", threads)
     kind, arguments = BAD[what]
     eager, compiled = Scene(False), Scene(True)
     got, wanted = (outcome(s.run, *arguments(s)) for s in (compiled, eager))
@@ -126,7 +127,7 @@ def test_an_index_that_lies_outside_at_a_later_call(name):
 def test_nothing_is_written_beside_a_check(monkeypatch):
     for name in ("SHARED", "WORTH"):
         monkeypatch.setattr(schedule, name, 0)
-    monkeypatch.setattr(schedule.pool, "count", 2)
+    monkeypatch.setattr(pool, "count", 2)
     table, w = mg.randn((6, 3)), mg.zeros((3,))
 
     @mg.compile

@@ -21,7 +21,7 @@ from minigrad.compiler.report.picture import picture_of
 from minigrad.compiler.report.report import ProgramReport, Report
 from minigrad.compiler.trace import donation
 from minigrad.compiler.trace.callbacks import Notes, Unlearned
-from minigrad.compiler.trace.functions import check_function, refuse_options, signature_of, weakly
+from minigrad.compiler.trace.functions import check_function, signature_of, weakly
 from minigrad.compiler.trace.guards import Description
 from minigrad.compiler.trace.numbers import NumberPlaces
 from minigrad.compiler.trace.pullback import pullbacks, without_freed_graphs
@@ -29,6 +29,7 @@ from minigrad.compiler.trace.retrace import Causes, Comparison, changed_error
 from minigrad.compiler.trace.surroundings import Surroundings
 from minigrad.devices import backend
 from minigrad.errors import ArgumentError, ArgumentTypeError
+from minigrad.hints import refuse_unknown_arguments
 from minigrad.memory.interrupts import interruptible, ready, uninterrupted
 from minigrad.nn import Module
 from minigrad.seams import seams
@@ -114,7 +115,7 @@ def compile(f=None, *, donate=(), strict=True, **unknown):
     >>> [distance(a, b).item() for _ in range(3)]
     [5.0, 5.0, 5.0]
     """
-    refuse_options(unknown)
+    refuse_unknown_arguments("compile", ("f", "donate", "strict"), unknown, "compile")
     if f is None:
         return functools.partial(compile, donate=donate, strict=strict)
     return (CompiledModule if isinstance(f, Module) else Compiled)(f, donate, strict)

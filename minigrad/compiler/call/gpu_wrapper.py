@@ -4,8 +4,6 @@ The program copies arguments, gradients that are found through their leaf and th
 into memory of its own, and copies its results into new Arrays.
 """
 
-import functools
-
 from minigrad.compiler.call.wrapper import Wrapper
 
 
@@ -18,11 +16,6 @@ class GpuWrapper(Wrapper):
     """Writes and holds `run` of one trace; see `wrapper.Wrapper`."""
 
     NO_STORAGE = "type({0}) is not Array"
-
-    @functools.cached_property
-    def reusable(self):
-        """Empty: results are copied into new memory."""
-        return {}
 
     def _arguments(self):
         add, plan = self.lines.append, self.plan
@@ -53,17 +46,16 @@ class GpuWrapper(Wrapper):
         add(f"returned = [{', '.join(sources[v] for v in plan.returned)}]")
 
     def _memory(self):
-        add, copied, targets = self.lines.append, self._copied(), []
+        add, targets = self.lines.append, []
         empty = self._constant(self.device.empty)
         for k, ref in enumerate(self.plan.results):
             if k in self.plan.taken:
                 n = self.b.groups[self.plan.taken[k].index].number
                 targets.append(f"flat(s{n} if t{n} is None else t{n}, 0, {ref.size})")
                 continue
-            if k not in copied:
-                shape, dtype = self._constant(ref.shape), self._constant(ref.dtype)
-                add(f"r{k} = {empty}({shape}, {dtype})")
-            targets.append("None" if k in copied else f"r{k}")
+            shape, dtype = self._constant(ref.shape), self._constant(ref.dtype)
+            add(f"r{k} = {empty}({shape}, {dtype})")
+            targets.append(f"r{k}")
         add(f"targets = [{', '.join(targets)}]")
 
     def _rebind(self):

@@ -10,8 +10,7 @@ from minigrad.compiler.cpu.plan import Plan
 from minigrad.compiler.gpu.plan import GpuPlan, Unfit, check_arguments
 from minigrad.compiler.program.program import CAPTURED, whole
 from minigrad.compiler.trace import donation
-from minigrad.compiler.trace.capture import capture
-from minigrad.compiler.trace.gradients import settle
+from minigrad.compiler.trace.capture import capture, settle
 from minigrad.compiler.trace.numbers import RunNumbers
 from minigrad.compiler.trace.pullback import raise_failed
 from minigrad.compiler.trace.refusals import OtherDevice, escaped_error
@@ -40,7 +39,7 @@ class Traced:
     traced; plan: the program. groups: a StandInGroup per argument Value; members: a Member per
     Variable passed in. donated: indices of donated argument Values; unused: Members whose memory no
     result could take; copies: {donated index: how many calls had to copy its memory, as it was
-    shared or pinned}; default: the device of new arrays, None for the CPU; moving: see `gradients`;
+    shared or pinned}; default: the device of new arrays, None for the CPU; moving: see `settle`;
     run: see `wrapper`; seconds: of tracing and compiling; numbers: see `numbers`; draws: the
     generator it draws from. kept: [(weak reference to an Array, its result)] of values that the
     first call leaves outside: such a program runs once.
@@ -116,8 +115,12 @@ class Traced:
     def keep(self, escaped):
         """Adds values that are kept outside to the results. escaped: [(weak reference, Value)]."""
         refs = self.capture.recording.results
-        self.kept = [(reference, len(refs) + k) for k, (reference, _) in enumerate(escaped)]
-        refs += [whole(value) for _, value in escaped]
+        index = {r.value: k for k, r in enumerate(refs)}
+        for reference, value in escaped:
+            if value not in index:
+                index[value] = len(refs)
+                refs.append(whole(value))
+            self.kept.append((reference, index[value]))
         outputs = [StepOutput("result", k) for _, k in self.kept]
         self.capture.structure = FirstAnswer(self.capture.structure, outputs)
 

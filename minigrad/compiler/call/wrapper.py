@@ -58,7 +58,7 @@ class Wrapper:
         failed: called with (status, args, kwargs, [Storage per argument Value]).
     """
 
-    NO_STORAGE = "type({0}) is not Array or not {0}.is_flat"  # see gradients.is_whole
+    NO_STORAGE = "type({0}) is not Array or not {0}.is_flat"  # see capture.settle
 
     def __init__(self, binding, failed):
         # the binding holds the wrapper, and `run` holds the scope: strong references make cycles
@@ -409,7 +409,6 @@ class Wrapper:
             and (e.is_set or e.before is not None)
             and not e.is_read
             and outputs.count(e.after.index) == 1
-            and e.after.index not in self._copied()
             and not any(early.get(e.after.index) for early in self.spoilt.values())
         }
 
@@ -436,26 +435,11 @@ class Wrapper:
             *(f"    {line}" for line in allocation),
         ]
 
-    def _copied(self):
-        """{result: an earlier result of the same Value}: the program writes only the earlier."""
-        first, found = {}, {}
-        for k, ref in enumerate(self.plan.results):
-            if ref.value in first:
-                found[k] = first[ref.value]
-            else:
-                first[ref.value] = k
-        return found
-
     # -- effects: what a step leaves behind, and what it returns --------------------------------
 
     def _effects(self):
         """The lines of the effects of a step that has run to its end."""
-        lines = []
-        for k in self._copied():
-            lines.append(
-                f"r{k} = {self._constant(self.device.convert)}(r{self._copied()[k]}, r{k}.dtype)"
-            )
-        lines += self._donations()
+        lines = self._donations()
         if self.capture.random_count:
             lines.append(f"generator.counter += {self.capture.random_count}")
         for effect in self.capture.grads:

@@ -16,16 +16,19 @@ class OwnPart(NamedTuple):
     step: int
 
 
-class OpaqueText:
+class OpaqueText(NamedTuple):
     """A call of a function. before, after: its arguments around the range [b, e) of `extent`.
 
     include: the file of `devices/source` with the function. is_check: whether it returns the first
     wrong place, or -1.
     """
 
-    def __init__(self, function, before, after, extent, include, is_check=False):
-        self.function, self.before, self.after = function, before, after
-        self.extent, self.include, self.is_check = extent, include, is_check
+    function: str
+    before: list
+    after: list
+    extent: int
+    include: str
+    is_check: bool = False
 
 
 def opaque_text(i, at, own=None):

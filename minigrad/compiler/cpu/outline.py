@@ -13,7 +13,6 @@ class Outline:
 
     @property
     def written(self):
-        """Captured memory and arguments that the step writes."""
         found = {}
         for item in self.items:
             for r in item.writes:

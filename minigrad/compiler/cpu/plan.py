@@ -44,7 +44,7 @@ class Plan(Outline):
         if any(i.op == "callback" for i in recording.instructions):
             n_threads = 1  # Python between the kernels
         self.regions, self.threads = regions_of(self.items, self.owner, n_threads)
-        results = {r.value: k for k, r in reversed(list(enumerate(self.results)))}
+        results = {r.value: k for k, r in enumerate(self.results)}
         self.arena = Arena(lives_of(self.regions, results))
         built = StepText(self.regions, self.arena, self.threads, results, self.owner, has_blas)
         self.text, self.slots, self.checks = built.text, built.slots, built.checks

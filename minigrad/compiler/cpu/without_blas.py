@@ -19,28 +19,20 @@ class PythonStep:
     """
 
     def __init__(self, function, code_at, pieces, place, owner, checks=()):
-        self.function, self.code_at = function, code_at
-        self.pieces = []
+        self.runs = []  # each takes (t, T, table_at) and returns 0, or the number of a failed check
         for what, *rest in pieces:
             if what == "product":
-                self.pieces.append(_Product(rest[0], place, owner))
+                self.runs.append(_Product(rest[0], place, owner).run)
             elif what == "callback":
                 number = 1 + next(k for k, i in enumerate(checks) if i is rest[0].instruction)
-                self.pieces.append(_Callback(rest[0].instruction, number, place, owner))
+                self.runs.append(_Callback(rest[0].instruction, number, place, owner).run)
             elif rest[0] < rest[1]:
-                self.pieces.append(tuple(rest))
+                more = code_at, *rest
+                self.runs.append(lambda *where, more=more: function(*where, *more))
 
     def __call__(self, t, T, table_at):
-        for piece in self.pieces:
-            if isinstance(piece, _Product):
-                piece.run(table_at)
-                continue
-            if isinstance(piece, _Callback):
-                status = piece.run(table_at)
-                if status:
-                    return status
-                continue
-            status = self.function(t, T, table_at, self.code_at, *piece)
+        for run in self.runs:
+            status = run(t, T, table_at)
             if status:
                 return status
         return 0
@@ -53,15 +45,16 @@ class _Product:
         self.accumulate = item.accumulate
         self.operands = [_operand(r, place, owner) for r in (item.a, item.b, item.out)]
 
-    def run(self, table_at):
+    def run(self, t, T, table_at):
         """out = a @ b, or out += a @ b, summed over batch axes of stride 0 in out."""
         a, b, out = (_array(table_at, *x) for x in self.operands)
         if not self.accumulate:
             np.matmul(a, b, out=out)
-            return
+            return 0
         products = np.matmul(a, b).reshape(-1, *out.shape[-2:])
         for index, product in zip(np.ndindex(*out.shape[:-2]), products, strict=True):
             out[index] += product
+        return 0
 
 
 class _Callback:
@@ -74,7 +67,7 @@ class _Callback:
             for refs in (instruction.inputs, instruction.outputs)
         )
 
-    def run(self, table_at):
+    def run(self, t, T, table_at):
         """0, or the number of the check."""
         inputs, outputs = ([_array(table_at, *x) for x in xs] for xs in (self.inputs, self.outputs))
         try:

@@ -5,7 +5,6 @@ something it reads, if it can move up that far: no item in between writes what t
 reads, or touches what it writes.
 """
 
-from minigrad.array.layout import contiguous_strides
 from minigrad.compiler.fuse.epilogue import attach
 from minigrad.compiler.fuse.hoist import hoist
 from minigrad.compiler.fuse.loop import Loop
@@ -13,7 +12,7 @@ from minigrad.compiler.fuse.piece import copy_of, piece_of
 from minigrad.compiler.fuse.recompute import recompute
 from minigrad.compiler.fuse.skinny import MOST, as_formula
 from minigrad.compiler.program.items import MatMul, Opaque, conflict
-from minigrad.compiler.program.program import TEMPORARY, Instruction, Ref, Value
+from minigrad.compiler.program.program import TEMPORARY, Instruction, Value, whole
 from minigrad.devices.cpu.blas import readable
 
 REACH = 48  # how many items an instruction may move up
@@ -78,11 +77,9 @@ def _place_product(i, items):
     place(piece_of(copy_of(target, out)), items)
 
 
-def fresh(ref, name="copy"):
+def fresh(ref):
     """A new contiguous temporary like a Ref."""
-    return Ref(
-        Value(TEMPORARY, ref.dtype, ref.size, name=name), ref.shape, contiguous_strides(ref.shape)
-    )
+    return whole(Value(TEMPORARY, ref.dtype, ref.size, name="copy"), ref.shape)
 
 
 def along_memory(i, items):
@@ -93,17 +90,16 @@ def along_memory(i, items):
     a, b = i.inputs
     if as_formula(i) is None or a.shape[1] > MOST or a.shape[0] < 8 or b.strides[1] == 1:
         return i
-    copy = fresh(b)
-    place(piece_of(copy_of(b, copy)), items)
-    return Instruction(i.op, (a, copy), i.outputs, i.attributes, i.name, i.place)
+    return Instruction(i.op, (a, _copied(b, items)), i.outputs, i.attributes, i.name, i.place)
 
 
 def _for_blas(x, items):
     """An operand that BLAS can read: itself, or a copy."""
-    if not isinstance(x, Ref):
-        raise AssertionError(f"a product of {x}")
-    if readable(x.shape, x.strides):
-        return x
+    return x if readable(x.shape, x.strides) else _copied(x, items)
+
+
+def _copied(x, items):
+    """A contiguous copy of an operand."""
     copy = fresh(x)
     place(piece_of(copy_of(x, copy)), items)
     return copy

@@ -51,12 +51,10 @@ class Loop:
 
     @property
     def instructions(self):
-        """The instructions of its pieces."""
         return [p.instruction for p in self.pieces]
 
     @property
     def size(self):
-        """Elements of the domain."""
         return size_of(self.dims)
 
     def keep(self, outputs):

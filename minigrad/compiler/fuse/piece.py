@@ -39,7 +39,6 @@ class Piece(NamedTuple):
 
     @property
     def size(self):
-        """Elements of the domain."""
         return size_of(self.dims)
 
 

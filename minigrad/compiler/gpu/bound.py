@@ -132,7 +132,7 @@ class Bound:
             else:
                 copy(source, self.whole(value))
         if self.has_random:
-            self._write_numbers(numbers)
+            self._copy_in(np.array(numbers, np.int64), self.seed_and_counter)
         failed = self._replay()
         for value, source in zip(plan.returned, returned, strict=True):
             copy(self.whole(value), source)
@@ -147,10 +147,6 @@ class Bound:
         if self._uploaded.get(value) != data.tobytes():
             self._copy_in(data, self.whole(value))
             self._uploaded[value] = data.tobytes()  # only after the copy
-
-    def _write_numbers(self, numbers):
-        """Copies seed and counter into the arena."""
-        self._copy_in(np.array(numbers, np.int64), self.seed_and_counter)
 
     def _copy_in(self, data, target):
         self.device.copy_flat(self.device.from_numpy(data, target.dtype), target)
@@ -177,7 +173,6 @@ class BoundPlaces:
         self._made = {}
 
     def next_call(self):
-        """Another call begins."""
         self._made = {}
 
     def __call__(self, ref):

@@ -30,22 +30,18 @@ class Bundle:
 
     @property
     def reads(self):
-        """The Refs it reads."""
         return [r for loop in self.loops for r in loop.reads]
 
     @property
     def writes(self):
-        """The Refs it writes."""
         return [r for loop in self.loops for r in loop.writes]
 
     @property
     def size(self):
-        """Elements of all Loops."""
         return sum(loop.size for loop in self.loops)
 
     @property
     def instructions(self):
-        """The instructions of its Loops."""
         return [i for loop in self.loops for i in loop.instructions]
 
 

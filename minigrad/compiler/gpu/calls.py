@@ -46,7 +46,7 @@ def call_of(item, check=0):
     if type(item) is Bundle:
         return _bundle(item)
     if type(item) is Loop and not is_alone(item):
-        return _by_rows(item) if is_by_rows(item) else _elementwise(item)
+        return _by_rows(item) if is_by_rows(item) else _by_elements(item)
     if type(item) is MatMul:
         return _product(item)
     instruction = item.instructions[0]
@@ -62,15 +62,9 @@ def _program(loop):
     return Program([e.args[0] for e in loads.values()], formulas, TYPE_OF[loop.real]), list(loads)
 
 
-def _elementwise(loop):
+def _by_elements(loop):
     program, places = _program(loop)
-    inputs = [Ref(v, loop.dims, s, o) for v, o, s in places]
-    outputs = loop.writes
-
-    def run(device, at):
-        device.elementwise(program, tuple(map(at, inputs)), tuple(map(at, outputs)))
-
-    return TableCall("elementwise", _text("elementwise", program, inputs, outputs), run)
+    return _elementwise([Ref(v, loop.dims, s, o) for v, o, s in places], loop.writes, program)
 
 
 def _by_rows(loop):
@@ -99,11 +93,7 @@ def _by_rows(loop):
             outputs.append(Ref(o.value, (columns,), (along(o.strides),), o.offset))
         else:
             outputs.append(seen(o.value, o.offset, o.strides, o.mode == "row"))
-
-    def run(device, at):
-        device.rows(program, modes, tuple(map(at, inputs)), tuple(map(at, outputs)), shape)
-
-    return TableCall("rows", _text(f"rows {modes}", program, inputs, outputs), run)
+    return _rows(inputs, outputs, program, modes, shape)
 
 
 def _bundle(item):
@@ -129,23 +119,30 @@ def _product(item):
     return TableCall("matmul", f"matmul {out.dtype} {accumulate}", run)
 
 
-def _formulas(name):
-    def make(i, check):
-        program = i.attributes["program"]
-        more = {
-            "elementwise": lambda at: (tuple(map(at, i.outputs)),),
-            "rows": lambda at: (tuple(map(at, i.outputs)), i.attributes["shape"]),
-            "reduce": lambda at: (at(i.outputs[0]), i.attributes["shape"], i.attributes["axes"]),
-        }[name]
-        how = {"rows": ("modes",), "reduce": ("how",)}.get(name, ())
-        chosen = tuple(i.attributes[key] for key in how)
+def _elementwise(inputs, outputs, program):
+    def run(device, at):
+        device.elementwise(program, tuple(map(at, inputs)), tuple(map(at, outputs)))
 
-        def run(device, at):
-            getattr(device, name)(program, *chosen, tuple(map(at, i.inputs)), *more(at))
+    return TableCall("elementwise", _text("elementwise", program, inputs, outputs), run)
 
-        return TableCall(name, _text(f"{name} {chosen}", program, i.inputs, i.outputs), run)
 
-    return make
+def _rows(inputs, outputs, program, modes, shape):
+    def run(device, at):
+        device.rows(program, modes, tuple(map(at, inputs)), tuple(map(at, outputs)), shape)
+
+    return TableCall("rows", _text(f"rows {modes}", program, inputs, outputs), run)
+
+
+def _reduce(inputs, outputs, program, how, shape, axes):
+    def run(device, at):
+        device.reduce(program, how, tuple(map(at, inputs)), at(outputs[0]), shape, axes)
+
+    return TableCall("reduce", _text(f"reduce {how}", program, inputs, outputs), run)
+
+
+def _formulas(make):
+    """A function of an instruction that computes formulas."""
+    return lambda i, check: make(i.inputs, i.outputs, **i.attributes)
 
 
 def _plain(name, *attributes):
@@ -201,9 +198,9 @@ def _text(form, program, inputs, outputs):
 
 
 _CALLS = {
-    "elementwise": _formulas("elementwise"),
-    "rows": _formulas("rows"),
-    "reduce": _formulas("reduce"),
+    "elementwise": _formulas(_elementwise),
+    "rows": _formulas(_rows),
+    "reduce": _formulas(_reduce),
     "gather": _plain("gather"),
     "scatter_add": _plain("scatter_add"),
     "put": _plain("put"),

@@ -18,7 +18,6 @@ class RecordedLaunch(NamedTuple):
     uses_library = False
 
     def run(self, device):
-        """Launches it."""
         device.launch(*self)
 
     def prepare(self, device):
@@ -34,7 +33,6 @@ class LibraryProduct(NamedTuple):
     uses_library = True
 
     def run(self, device):
-        """Calls the library."""
         library = getattr(device.driver.here, "library", None) or device.cublas
         library.multiply(*self.arguments)
 
@@ -55,7 +53,6 @@ class LaunchRecorder:
     _real: Any
 
     def launch(self, kernel, blocks, threads, operands, shared=0):
-        """Records a launch."""
         self.launches.append(RecordedLaunch(kernel, blocks, threads, tuple(operands), shared))
 
     def empty(self, shape, dtype):
@@ -89,7 +86,6 @@ class LaunchRecorder:
 
     @property
     def scratch_bytes(self):
-        """Bytes of scratch memory."""
         return sum(out.buffer.nbytes for out in self._kept)
 
     def _refuse(self, *arguments):

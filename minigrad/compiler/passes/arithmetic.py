@@ -65,12 +65,6 @@ def kind_of(x):
     return x.dtype.kind
 
 
-def common(xs):
-    """The kind in which values are computed together."""
-    kinds = set(map(kind_of, xs))
-    return "f" if "f" in kinds else "b" if kinds == {"b"} else "i"
-
-
 def result(e, numbers, real):
     """The value of a formula as a NumPy scalar, or None if it is left to a kernel.
 
@@ -116,11 +110,10 @@ def _value(e, numbers, real, done):
     args = [_visit(a, numbers, real, done) for a in e.args]
     if any(a is None for a in args):
         return None
-    kind = result_kind(e.op, [kind_of(a) for a in args])
+    op = "maximum" if e.op in COMPARISONS else e.op  # of the operands' common kind
+    kind = result_kind(op, [kind_of(a) for a in args])
     if e.op == "where":
         return _converted(args[1] if args[0] != 0 else args[2], kind, real)
-    if e.op in COMPARISONS:  # that of the operands, not of the result
-        kind = common(args)
     return DONE[e.op](*(_converted(a, kind, real) for a in args))
 
 

@@ -40,7 +40,7 @@ def without_copies(recording):
         if source.dtype is not target.dtype or not target.size:
             continue
         if shows_same(source, target):
-            draft.remove(k)
+            draft.replace(k)
         elif source.value is not target.value:
             seen = Ref(
                 source.value,
@@ -72,7 +72,7 @@ def _read_source(draft, k, source, target):
     for p, w in within(draft.writes_of(source.value), k + 1, last):
         if w.overlaps(source) and not (p == last and _is_in_place(draft, p, w, target, source)):
             return False
-    draft.remove(k)
+    draft.replace(k)
     draft.move(t, lambda r: through(r, target, source))
     return True
 
@@ -100,7 +100,7 @@ def _write_target(draft, k, source, target):
             p == first and _reads_own_place(draft, p, r, writers[0][1], source, target)
         ):
             return False
-    draft.remove(k)
+    draft.replace(k)
     draft.move(t, lambda r: through(r, source, target))
     return True
 

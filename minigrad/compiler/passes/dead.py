@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from minigrad.array.overlap import span
-from minigrad.compiler.passes.regions import Intervals, interval, meets_interval, shows_same
+from minigrad.array.overlap import overlaps
+from minigrad.compiler.passes.regions import Intervals, interval, shows_same
 from minigrad.compiler.program.program import Recording
 
 
@@ -66,8 +66,7 @@ def _state(value, wanted):
 
 
 def _is_whole(r):
-    low, high, is_dense = span(r.shape, r.strides)
-    return is_dense and r.offset + low == 0 and high - low == r.value.size
+    return interval(r) == (0, r.value.size, True)
 
 
 def _is_wanted(r, wanted):
@@ -113,7 +112,8 @@ class _Wanted:
         low, high, is_dense = interval(r)
         if is_dense:
             return self.dense.meets(low, high) or any(r.overlaps(x) for x in self.sparse)
-        return any(meets_interval(r, *x) for x in self.dense.within(low, high)) or any(
+        within = self.dense.within(low, high)
+        return any(overlaps(r[1:], ((b - a,), (1,), a)) for a, b in within) or any(
             r.overlaps(x) for x in self.sparse
         )
 

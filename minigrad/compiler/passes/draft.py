@@ -1,9 +1,10 @@
 """The instructions of a Recording while a pass changes them, indexed by what they touch."""
 
 from bisect import bisect_left, bisect_right, insort
+from dataclasses import replace
 from operator import itemgetter
 
-from minigrad.compiler.program.program import Recording, Ref
+from minigrad.compiler.program.program import Ref
 
 POSITION = itemgetter(0)
 
@@ -41,15 +42,8 @@ class Draft:
         k = bisect_left(self.stops, first)
         return k < len(self.stops) and self.stops[k] <= last
 
-    def remove(self, k):
-        """Takes an instruction out."""
-        self._set(k, None)
-
-    def replace(self, k, instruction):
-        """Puts another instruction in the place of one."""
-        self._set(k, instruction)
-
-    def _set(self, k, new):
+    def replace(self, k, new=None):
+        """Replaces the instruction at a position, or removes it."""
         self.changed = True
         old = self.instructions[k]
         for value in {r.value for r in (*old.reads, *old.outputs)}:
@@ -75,15 +69,11 @@ class Draft:
         for k in sorted({k for k, _ in (*self.reads_of(value), *self.writes_of(value))}):
             self.replace(k, self.instructions[k].with_refs(moved))
 
-    def finish(self, results=None):
+    def finish(self):
         """The Recording as it is now; the one it began as, if nothing was changed."""
         if not self.changed:
             return self.recording
-        r = self.recording
-        instructions = [i for i in self.instructions if i is not None]
-        return Recording(
-            instructions, r.arguments, r.results if results is None else results, r.donated
-        )
+        return replace(self.recording, instructions=[i for i in self.instructions if i is not None])
 
 
 def within(entries, first, last):

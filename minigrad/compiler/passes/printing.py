@@ -67,10 +67,6 @@ class Names:
             if f"{sign}{count}" not in self._taken:
                 return f"{sign}{count}"
 
-    def value(self, value):
-        """The name of a Value."""
-        return self._names[value]
-
     def ref(self, x):
         """The text of a Ref or a number."""
         if not isinstance(x, Ref):

@@ -6,18 +6,13 @@ Whether two Refs show a common element: `Ref.overlaps`.
 from bisect import bisect_left, bisect_right
 
 from minigrad.array.layout import collapse, is_contiguous
-from minigrad.array.overlap import overlaps, span
+from minigrad.array.overlap import span
 
 
 def interval(ref):
     """(low, high, dense): a Ref shows elements of [low, high) of its Value; dense: all of them."""
     low, high, dense = span(ref.shape, ref.strides)
     return low + ref.offset, high + ref.offset, dense
-
-
-def meets_interval(ref, low, high):
-    """Whether a Ref shows an element of [low, high)."""
-    return overlaps(ref[1:], ((high - low,), (1,), low))
 
 
 def shows_same(a, b):

@@ -19,19 +19,16 @@ class MatMul:
 
     @property
     def instructions(self):
-        """The instructions that it stands for."""
         more = self.epilogue.instructions if self.epilogue else []
         return [self.instruction, *more]
 
     @property
     def reads(self):
-        """Refs that it reads."""
         found = [self.a, self.b, *([self.out] if self.accumulate else [])]
         return found + (self.epilogue.reads if self.epilogue else [])
 
     @property
     def writes(self):
-        """Refs that it writes."""
         return [self.out, *(self.epilogue.writes if self.epilogue else [])]
 
     @property

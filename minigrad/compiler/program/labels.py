@@ -119,7 +119,7 @@ class ValueNames:
     def __call__(self, value):
         """The name of a Value."""
         if value.kind == ARGUMENT:
-            return short_argument(value)
+            return short_name(value.name) or f"argument {value.index}"
         found = self._names.get(value)
         if found:
             return found
@@ -145,12 +145,10 @@ class ValueNames:
         return f"{self(value)} ({place_of(line)})" if line and value.is_temporary else self(value)
 
 
-def short_argument(value):
-    """The name of an argument: 'x' of `argument 0 ('x')`."""
-    parts = value.name.split("'")
-    if len(parts) >= 3:
-        return parts[1] + parts[2].strip(" )")
-    return value.name or f"argument {value.index}"
+def short_name(where):
+    """The name in the words for an argument: 'x' of `argument 0 ('x')`."""
+    parts = where.split("'")
+    return parts[1] + parts[2].strip(" )") if len(parts) >= 3 else where
 
 
 def place_of(line):

@@ -52,7 +52,6 @@ class Value:
 
     @property
     def nbytes(self):
-        """Bytes of the whole memory."""
         return self.size * self.dtype.itemsize
 
     def __repr__(self):
@@ -69,12 +68,10 @@ class Ref(NamedTuple):
 
     @property
     def dtype(self):
-        """The element type."""
         return self.value.dtype
 
     @property
     def size(self):
-        """The number of elements."""
         return size_of(self.shape)
 
     @property
@@ -88,7 +85,6 @@ class Ref(NamedTuple):
         return is_contiguous(self.shape, self.strides)
 
     def layout(self):
-        """(shape, strides, offset)."""
         return self.shape, self.strides, self.offset
 
     def covers(self):
@@ -158,7 +154,6 @@ class Instruction:
 
     @property
     def writes(self):
-        """The Refs it writes."""
         return self.outputs
 
     @property

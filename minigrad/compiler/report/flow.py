@@ -4,7 +4,6 @@ Inputs stand above their readers: arguments, parameters and state as leaves, val
 with their sizes. Writes to memory outside the step are marked.
 """
 
-from minigrad.compiler.program.labels import short_argument
 from minigrad.compiler.program.program import ARGUMENT, CONSTANT
 from minigrad.compiler.program.traffic import distinct
 from minigrad.compiler.report.report_text import few
@@ -117,10 +116,9 @@ class Flow:
                     mine[v] = mine.get(v, 0) + distinct(r)
             if not mine:
                 continue
-            names = [short_argument(v) if is_argument else self.names(v) for v in mine]
             total = format_bytes(sum(mine.values()))
             key = f"{unit.key}{kind[0]}"
-            self.diagram.boxes.append(_box(key, kind, names, total))
+            self.diagram.boxes.append(_box(key, kind, list(map(self.names, mine)), total))
             self.diagram.connect(key, unit.key)
 
     def _outputs(self, unit):

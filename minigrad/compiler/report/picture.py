@@ -31,7 +31,6 @@ class Unit:
         self.box, self.mine = self, [self]
 
     def take(self, other):
-        """Takes another unit into the box."""
         self.times += 1
         other.box = self
         self.mine.append(other)

@@ -4,7 +4,7 @@ import html
 from typing import NamedTuple
 
 from minigrad.compiler.program.items import MatMul, Opaque
-from minigrad.compiler.program.labels import ValueNames, label, place_of
+from minigrad.compiler.program.labels import ValueNames, label, place_of, short_name
 from minigrad.compiler.program.traffic import instruction_bytes, item_bytes
 from minigrad.compiler.report.memory_plan import MemoryPlan
 from minigrad.compiler.report.report_text import text_of
@@ -178,17 +178,12 @@ def _arguments(plan, trace, names):
     for (where, what), value in trace.facts.items():
         if what == "shape":
             dtype = trace.facts[where, "dtype"]
-            found.append(f"{_short(where)} {format_shape(value, dtype)}")
+            found.append(f"{short_name(where)} {format_shape(value, dtype)}")
         elif what == "value":
-            found.append(f"{_short(where)} = {value!r:.30}")
+            found.append(f"{short_name(where)} = {value!r:.30}")
         elif what == "size":
             found.append(f"{where} {value}")
     return found
-
-
-def _short(where):
-    parts = where.split("'")
-    return parts[1] + parts[2].strip(" )") if len(parts) >= 3 else where
 
 
 def form_of(call, kernels):

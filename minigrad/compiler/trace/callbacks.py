@@ -52,7 +52,6 @@ class Notes:
         self.found = {}
 
     def add(self, cls, ctx, args, outputs, is_tuple):
-        """Notes what a forward returned."""
         results = tuple(
             NotedResult(
                 y.shape,
@@ -89,7 +88,6 @@ class Contexts:
         self.found = {}
 
     def taken(self):
-        """Returns them and forgets them."""
         found, self.found = self.found, {}
         return found
 
@@ -124,7 +122,6 @@ class Callback:
     __hash__ = None  # pyright: ignore - two traces compare them, nobody looks them up
 
     def attributes(self):
-        """The attributes of the instruction."""
         return {"call": self, "error": lambda: self.raised}
 
     def of_call(self, contexts):
@@ -282,7 +279,10 @@ def forward(trace, cls, ctx, args):
     except TraceError as error:
         if not mark.go_back(error):
             raise
-    wanted, is_tuple, materializes, is_dirty = _noted(trace, cls, args)
+    try:
+        wanted, is_tuple, materializes, is_dirty = trace.notes.of(cls, args)
+    except Unlearned as error:
+        raise trace.failed_by(error) from None
     if is_dirty:
         trace.refuse(f"{cls.__name__}.forward needs numbers, and writes to its input", DIRTY)
     number = trace.callbacks
@@ -299,13 +299,6 @@ def forward(trace, cls, ctx, args):
     ctx.__dict__["_non_differentiable"] = tuple(plain)
     ctx.materializes, ctx.callback = materializes, number
     return results if is_tuple else results[0]
-
-
-def _noted(trace, cls, args):
-    try:
-        return trace.notes.of(cls, args)
-    except Unlearned as error:
-        raise trace.failed_by(error) from None
 
 
 def backward(trace, plan, dys, saved):

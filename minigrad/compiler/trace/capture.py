@@ -4,12 +4,13 @@ import gc
 from dataclasses import dataclass, field
 from typing import Any
 
+from minigrad.array.array import Array
 from minigrad.compiler.program.program import CAPTURED, Recording
 from minigrad.compiler.trace.callbacks import Contexts
 from minigrad.compiler.trace.numbers import without_numbers
 from minigrad.compiler.trace.pullback import Link, Linker, carries_graph
 from minigrad.compiler.trace.refusals import between_error, escaped_error, span_error
-from minigrad.compiler.trace.structure import StepOutput, mapped, variables_of
+from minigrad.compiler.trace.structure import StepOutput, mapped, outputs_of, variables_of
 from minigrad.compiler.trace.trace import Trace
 from minigrad.compiler.trace.tracebuffer import TraceBuffer
 from minigrad.ops.operands import InferenceVariable
@@ -270,6 +271,36 @@ def _placed(trace):
         else:
             raise between_error(place)
     return placed
+
+
+PRESENT: Any = object()  # stands for any gradient: it must exist, but can differ at the next call
+
+
+def settle(found):
+    """Replaces gradients of a Capture that can be other objects at the next call by PRESENT.
+
+    A call finds a gradient that the step replaces or adds to through its leaf, so that no trace
+    keeps it. A slice of a flat buffer stays the same object, and a guard checks that. Returns
+    {Value whose memory is found through a leaf: number of its GradEffect}.
+    """
+    returned = [o.variable for o in outputs_of(found.structure) if o.kind == "captured"]
+    captured = {id(v.storage): v for v in found.recording.values("captured")}
+    moving = {}
+    for k, effect in enumerate(found.grads):
+        before, after = effect.before, effect.after
+        if before is None or any(before is x for x in returned):
+            continue
+        if effect.is_read:
+            array = before.array
+            value = captured.get(id(array))
+            is_whole = type(array) is Array and (array.is_flat or array.device != "cpu")
+            if not is_whole or value is None:
+                continue
+            moving[value], value.storage = k, None
+        if after is not None and after.variable is before:
+            effect.after = after._replace(variable=PRESENT)
+        effect.before = PRESENT
+    return moving
 
 
 def _idle(trace, grads, variables, shown):

@@ -30,7 +30,6 @@ class Donated(Array):
 
     @property
     def buffer(self):
-        """Raises DonatedError."""
         raise donated_error(self)
 
 
@@ -121,8 +120,6 @@ def check_member(member, described):
     """Raises if a Variable cannot be donated. described: the Description that it belongs to."""
     x, storage = member.variable, member.array.storage
     what = f"donate: {member.where}"
-    if type(storage) is Donated:
-        raise donated_error(storage)
     if isinstance(x, (Parameter, Buffer)):
         raise ArgumentError(
             f"{what} is a {type(x).__name__}, which models and optimizers hold on to",

@@ -1,16 +1,10 @@
-"""Checks of what `mg.compile` is given: the function and the options."""
+"""The function that `mg.compile` is given: its checks and its signature."""
 
 import inspect
 import weakref
 from typing import Any
 
 from minigrad.errors import ArgumentTypeError
-from minigrad.hints import refuse_unknown_arguments
-
-
-def refuse_options(given):
-    """Raises if `mg.compile` is given an unknown keyword."""
-    refuse_unknown_arguments("compile", ("f", "donate", "strict"), given, "compile")
 
 
 def check_function(function):

@@ -80,7 +80,6 @@ class Member:
         self.is_fixed = type(variable) not in (Variable, InferenceVariable)
 
     def forget(self):
-        """Lets go of the Variable."""
         self.variable = self.array = None
 
 

@@ -127,17 +127,17 @@ class RunNumbers:
 
     def computed(self, function, arguments):
         """function(*arguments) with Numbers among them: a Number, or a plain value with a guard."""
-        plain = [x._value if type(x) is Number else x for x in arguments]
-        value = function(*plain)
+        value = function(*(x._value if type(x) is Number else x for x in arguments))
         if not all(type(x) is Number or is_plain(x) for x in arguments):
             for x in arguments:  # an ndarray is among them, say
                 if type(x) is Number:
                     self.fixed(x)
             return value
-        row = self.places.row(
-            function, tuple(x._row if type(x) is Number else x for x in arguments)
-        )
-        return self._made(row, value)
+        return self._made(self._row(function, arguments), value)
+
+    def _row(self, function, arguments):
+        rows = tuple(x._row if type(x) is Number else x for x in arguments)
+        return self.places.row(function, rows)
 
     def _made(self, row, value):
         if isinstance(value, (bool, np.bool_)) or not is_number(value):
@@ -152,11 +152,10 @@ class RunNumbers:
 
     def decided(self, function, arguments):
         """function(*arguments) as a plain value, with a guard; arguments: plain values, Numbers."""
-        row = self.places.row(
-            function, tuple(x._row if type(x) is Number else x for x in arguments)
+        row = self._row(function, arguments)
+        self.guards[row] = value = function(
+            *(x._value if type(x) is Number else x for x in arguments)
         )
-        value = function(*(x._value if type(x) is Number else x for x in arguments))
-        self.guards[row] = value
         return value
 
     def fixed(self, number):
@@ -297,7 +296,6 @@ class Number(RunTimeNumber):
         return self._numbers.fixed(self) if self._is_live() else self._value
 
     def item(self):
-        """The Python number."""
         return self._numbers.computed(_item, (self,)) if self._is_live() else self._value.item()
 
     def __getattr__(self, name):

@@ -224,10 +224,6 @@ class Pullback:
         self._lock = threading.RLock()
         pullbacks.add(self)
 
-    def returns(self, index):
-        """False; see `Traced.returns`."""
-        return False
-
     def __call__(self, dys, node):
         """The gradients of the edges of a call's node: Arrays, or None."""
         kept, drawn = node.kept, node.attributes

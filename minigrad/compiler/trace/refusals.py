@@ -143,6 +143,14 @@ def outside_error(value):
     )
 
 
+def kept_error(where):
+    """The error of an argument that the step keeps."""
+    return TraceError(
+        f"{where} is kept by the compiled step, where later calls would not renew it",
+        fix="write it in place into an array from outside: self.last.copy_(x), or return it",
+    )
+
+
 def change_error(variable, what):
     """The error of giving a Variable from outside another node or requires_grad in a step."""
     return TraceError(

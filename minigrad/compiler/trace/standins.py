@@ -11,38 +11,11 @@ import weakref
 
 from minigrad.array.array import Array
 from minigrad.array.layout import is_contiguous
-from minigrad.compiler.trace.tracebuffer import nowhere
+from minigrad.compiler.trace.refusals import kept_error
+from minigrad.compiler.trace.tracebuffer import StandInBuffer
 from minigrad.devices.backend import device_of
 from minigrad.errors import TraceError
 from minigrad.tape.variable import Variable
-
-
-class StandInBuffer:
-    """In the place of an argument's bytes."""
-
-    __slots__ = (
-        "home", "is_foreign", "nbytes", "owners", "pins", "pool", "requested", "where",
-    )  # fmt: skip
-
-    def __init__(self, nbytes, where, device):
-        self.home = self.pool = nowhere(device)
-        self.owners, self.pins, self.nbytes, self.requested = 1, 0, 0, nbytes
-        self.is_foreign, self.where = False, where
-
-    @property
-    def address(self):
-        """There is none: raises TraceError."""
-        raise kept_error(self.where)
-
-    segment = address
-
-
-def kept_error(where):
-    """The error of an argument that the step keeps."""
-    return TraceError(
-        f"{where} is kept by the compiled step, where later calls would not renew it",
-        fix="write it in place into an array from outside: self.last.copy_(x), or return it",
-    )
 
 
 class StandInGroup:
@@ -70,7 +43,6 @@ class StandInGroup:
 
     @property
     def number(self):
-        """The number of its first member."""
         return self.members[0].number
 
     def copied(self):

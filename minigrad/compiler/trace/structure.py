@@ -29,12 +29,12 @@ class StepOutput(NamedTuple):
     is_linked: bool = False
 
 
-def variables_of(*trees):
-    """The Variables in trees, in order, with repetitions."""
+def variables_of(*trees, kind: type = Variable):
+    """The Variables (or StepOutputs) in trees, in order, with repetitions."""
     found, stack = [], list(reversed(trees))
     while stack:
         x = stack.pop()
-        if isinstance(x, Variable):
+        if isinstance(x, kind):
             found.append(x)
         elif isinstance(x, dict):
             stack += reversed(x.values())
@@ -65,11 +65,4 @@ def mapped(tree, function, plain=lambda x: x) -> Any:
 
 def outputs_of(tree):
     """The StepOutputs in what a step returns."""
-    if isinstance(tree, StepOutput):
-        yield tree
-    elif isinstance(tree, dict):
-        for x in tree.values():
-            yield from outputs_of(x)
-    elif isinstance(tree, (tuple, list)):
-        for x in tree:
-            yield from outputs_of(x)
+    return variables_of(tree, kind=StepOutput)

@@ -153,7 +153,6 @@ class Trace(Device, Effects):
         return error
 
     def refuse(self, wanted, fix, got=None):
-        """Raises a TraceError."""
         raise self.failed_by(TraceError(wanted, got, fix))
 
     def read(self, array):
@@ -194,7 +193,6 @@ class Trace(Device, Effects):
             self.append(op, inputs, outputs, attributes)
 
     def append(self, op, inputs, outputs, attributes):
-        """Appends an instruction."""
         name, place = state.running
         if self.numbers is not None and self.numbers.kinds:
             attributes = {key: without_numbers(value) for key, value in attributes.items()}
@@ -519,7 +517,6 @@ class Trace(Device, Effects):
         return True
 
     def own(self, module):
-        """Notes that the step itself makes a module."""
         self.owned.add(id(module))
         self.held.append(module)
 

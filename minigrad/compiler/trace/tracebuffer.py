@@ -12,12 +12,7 @@ class _Nowhere:
     is_outside = False
 
     def __init__(self, device):
-        self.device = device
-
-    @property
-    def pool(self):
-        """The pool of the bin."""
-        return self
+        self.device, self.pool = device, self
 
     def append(self, buffer):
         """Forgets a released buffer."""
@@ -29,22 +24,49 @@ def nowhere(device):
     return _Nowhere(device)
 
 
-class TraceBuffer:
-    """The Buffer of an Array that a trace has made: it names a Value of the program."""
+class EmptyBuffer:
+    """A Buffer without bytes."""
 
-    __slots__ = (
-        "home", "is_foreign", "nbytes", "owners", "pins", "pool", "requested", "trace", "value",
-    )  # fmt: skip
+    __slots__ = ("home", "is_foreign", "nbytes", "owners", "pins", "pool", "requested")
 
-    def __init__(self, value, trace):
-        self.value, self.trace = value, trace
-        self.home = self.pool = trace.nowhere
+    def __init__(self, requested, pool):
+        self.home = self.pool = pool
         self.owners, self.pins, self.nbytes, self.is_foreign = 1, 0, 0, False
-        self.requested = value.nbytes
+        self.requested = requested
 
     @property
     def address(self):
         """There is none: raises TraceError."""
-        raise self.trace.failed_by(refusals.outside_error(self.value))
+        raise self.error()
 
     segment = address
+
+    def error(self):
+        """The TraceError."""
+        raise NotImplementedError
+
+
+class TraceBuffer(EmptyBuffer):
+    """The Buffer of an Array that a trace has made: it names a Value of the program."""
+
+    __slots__ = ("trace", "value")
+
+    def __init__(self, value, trace):
+        super().__init__(value.nbytes, trace.nowhere)
+        self.value, self.trace = value, trace
+
+    def error(self):
+        return self.trace.failed_by(refusals.outside_error(self.value))
+
+
+class StandInBuffer(EmptyBuffer):
+    """In the place of an argument's bytes. where: the argument in words."""
+
+    __slots__ = ("where",)
+
+    def __init__(self, nbytes, where, device):
+        super().__init__(nbytes, nowhere(device))
+        self.where = where
+
+    def error(self):
+        return refusals.kept_error(self.where)

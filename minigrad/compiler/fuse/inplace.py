@@ -6,9 +6,9 @@ Temporaries do so inside the arena; a result takes over a donated argument.
 from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.program.program import Ref
 
-MASKED = (  # LLVM would make `where` over an operand of its own a store under a mask
-    "only some elements would change there, and to skip the others takes longer than to write all "
-    "of them to another place; nothing to be done"
+MASKED = (  # LLVM would turn `where` over its own operand into a store under a mask
+    "only some elements would change in place, and skipping the others takes longer than writing "
+    "all of them to another place; nothing to be done"
 )
 
 

@@ -12,7 +12,10 @@ def annotated(plan, names, title):
         return f"# {title}: no kernel has been launched yet\n"
     kernels = kernel_names(plan)
     lines = listing(plan, names, title, kernels)
-    texts = [f"# {name}{_more(k)}\n{_named(k, name)}" for k, name in kernels.items()]
+    texts = [
+        f"# {name}: {kernel.signature}\n{kernel.text.replace('def kernel(', f'def {name}(')}"
+        for kernel, name in kernels.items()
+    ]
     return "\n".join(f"# {x}".rstrip() for x in lines) + "\n\n\n" + "\n\n".join(texts)
 
 
@@ -69,12 +72,3 @@ def _launch(x, kernels):
 
 def _size(n):
     return "x".join(map(str, n)) if isinstance(n, tuple) else str(n)
-
-
-def _named(kernel, name):
-    return kernel.text.replace("def kernel(", f"def {name}(")
-
-
-def _more(kernel):
-    signature = getattr(kernel, "signature", "")
-    return f": {signature}" if signature else ""

@@ -33,15 +33,14 @@ class Flow:
         for k, unit in enumerate(boxes):
             unit.key = f"n{k}"
             self._leaves(unit, outside[unit])
-            box = Box(unit.key, unit.kind, self._title(unit), list(unit.lines), unit.tooltip)
-            box.times = unit.times
+            n = len(unit.mine)
+            title = f"{n} x {unit.title}" if n > 1 else unit.title
+            box = Box(unit.key, unit.kind, title, list(unit.lines), unit.tooltip)
+            box.times = n
             self.diagram.boxes.append(box)
         self._edges()
         for unit in boxes:
             self._outputs(unit)
-
-    def _title(self, unit):
-        return f"{unit.times} x {unit.title}" if unit.times > 1 else unit.title
 
     def _inputs(self, unit):
         """Notes which boxes wrote what the unit reads; returns the Refs that come from outside."""

@@ -21,17 +21,16 @@ LEGEND = (
 class Unit:
     """A call or an instruction: what it reads and writes.
 
-    form: equal for units that may share a box; box: the first of those; times: how many they are.
+    form: equal for units that may share a box; box: the first of those, whose `mine` they are.
     """
 
     def __init__(self, kind, title, lines, instructions, reads, writes, form):
         self.kind, self.title, self.lines, self.form = kind, title, lines, form
         self.tooltip = "\n".join(dict.fromkeys(i.line for i in instructions if i.line))
-        self.reads, self.writes, self.times = list(reads), list(writes), 1
+        self.reads, self.writes = list(reads), list(writes)
         self.box, self.mine = self, [self]
 
     def take(self, other):
-        self.times += 1
         other.box = self
         self.mine.append(other)
 
@@ -44,10 +43,8 @@ def picture_of(plan, names, title="", before=False):
     caption = [f"{title}: {what}" if title else what]
     if n > MOST_BOXES:
         boxes = _by_form(units)
-        caption.append(
-            f"folded: {plural(len(boxes), 'box', 'boxes')}, what has one form in one; "
-            "edges that lead back are left out"
-        )
+        count = plural(len(boxes), "box", "boxes")
+        caption.append(f"folded: {count}, one for each form; edges that lead back are left out")
     else:
         boxes = units if before else _side_by_side(units)
     with_values = n <= MOST_BOXES and not before

@@ -229,22 +229,18 @@ class BackwardCall(Callback):
             ctx, kept, versions = self.contexts.found[self.number]
             for k, (value, version) in enumerate(zip(kept, versions, strict=True)):
                 if value is not None and value.version != version:
-                    _raise_modified(self.cls, k, value)
+                    raise SavedValueModifiedError(
+                        f"{self.cls.__name__} saved value {k} ({value.dtype}{list(value.shape)}) "
+                        "for backward, and it was written to in place before backward used it",
+                        fix="write out of place, or after backward",
+                        details=[("written at", written_line(value))],
+                    )
             saved = [None if a is None else Variable(a) for a in kept]
         plan = FunctionPlan(self.cls, ctx, (), self.wanted, self.outputs)
         with no_grad():
             grads = plan.called(dys, saved)
             checked = [plan._checked(k, g) for k, g in enumerate(grads)]
         return [checked[k] for k in self.targets]
-
-
-def _raise_modified(cls, k, array):
-    raise SavedValueModifiedError(
-        f"{cls.__name__} saved value {k} ({array.dtype}{list(array.shape)}) for backward, and it "
-        "was written to in place before backward used it",
-        fix="write out of place, or after backward",
-        details=[("written at", written_line(array))],
-    )
 
 
 class Mark:

@@ -56,7 +56,7 @@ class Capture:
     recording: the instructions, and Refs of the results.
     structure: what the function returned, with a StepOutput for each Variable.
     grads: a GradEffect for each leaf whose `.grad` the step read or set.
-    variables: the Variables among the arguments, in order; values: the Value of each.
+    variables: the Variables among the arguments, in order.
     written: {captured or argument Value: how many versions one call counts}.
     actions: [(function, 'before' or 'after')]: work of the host around each run.
     idle: [(Value, offset, size)]: parts of flat gradient buffers that nobody reads afterwards.
@@ -73,7 +73,7 @@ class Capture:
     structure: Any
     grads: list = field(default_factory=list)
     variables: list = field(default_factory=list)
-    values: list = field(default_factory=list)
+
     written: dict = field(default_factory=dict)
     actions: list = field(default_factory=list)
     idle: list = field(default_factory=list)
@@ -160,7 +160,6 @@ def _run(trace, function, args, kwargs, variables):
         structure,
         grads=grads,
         variables=variables,
-        values=[trace.value_of(v.array.storage) for v in variables],
         written={
             value: storage.version - version
             for value, (storage, version, _) in trace.written.items()
@@ -204,7 +203,9 @@ class _Results:
         is_linked = not is_gradient and carries_graph(variable)
         if value.kind == CAPTURED and not is_linked:
             self.shown.add(value)
-            return StepOutput("captured", variable=_without_graph(variable))
+            if variable.node is not None:
+                variable = Variable(variable.array)
+            return StepOutput("captured", variable=variable)
         key = id(array), is_linked
         found = self.index_of.get(key)
         if found is None:
@@ -237,11 +238,6 @@ class _Results:
             is_read = before is not None and id(before.array.storage) in self.trace.known
             effects.append(GradEffect(leaf if k < 0 else None, k, before, is_read, after, is_set))
         return effects
-
-
-def _without_graph(variable):
-    """The Variable itself, or, if it is the output of an op, a new one over its Array."""
-    return variable if variable.node is None else Variable(variable.array)
 
 
 def _flags(trace, variables):

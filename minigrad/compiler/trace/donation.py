@@ -45,16 +45,6 @@ def donated_error(storage):
     )
 
 
-def is_donated(array):
-    """Whether the memory of an Array is gone."""
-    return type(array.storage) is Donated
-
-
-def can_be_taken(buffer):
-    """Whether nobody else owns a Buffer, knows its address or may write it."""
-    return buffer.owners == 1 and not buffer.pins and not buffer.is_foreign
-
-
 @uninterrupted
 def spend(storage, taker, place, owner=None):
     """Takes a Storage's memory away and releases it, unless `owner`, an Array, takes it over.
@@ -98,8 +88,8 @@ def claimed(storage, copy_buffer, copies, index):
     copies: {index of the argument Value: how often it had to be copied}.
     """
     old = storage.buffer
-    if can_be_taken(old):
-        return None
+    if old.owners == 1 and not old.pins and not old.is_foreign:
+        return None  # nothing else owns the Buffer, knows its address or may write it
     copies[index] = copies.get(index, 0) + 1
     return _like(storage, copy_buffer(old), storage.shape)
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from minigrad.array.array import Array
 from minigrad.array.dtypes import DType
-from minigrad.compiler.trace.donation import donated_error, is_donated
+from minigrad.compiler.trace.donation import Donated, donated_error
 from minigrad.errors import TraceError
 from minigrad.ops.operands import InferenceVariable
 from minigrad.tape.variable import Variable
@@ -260,7 +260,7 @@ class Description:
 
     def _variable(self, x, name, where):
         k = len(self.members)
-        if is_donated(x.array):
+        if type(x.array.storage) is Donated:
             raise donated_error(x.array.storage)
         self.members.append(Member(x, where, k, name))
         if self.members[k].is_fixed:  # a Parameter, or another subclass

@@ -11,6 +11,7 @@ import weakref
 
 from minigrad.array.array import Array
 from minigrad.array.layout import is_contiguous
+from minigrad.array.overlap import span
 from minigrad.compiler.trace.refusals import kept_error
 from minigrad.compiler.trace.tracebuffer import StandInBuffer
 from minigrad.devices.backend import device_of
@@ -28,9 +29,10 @@ class StandInGroup:
         self.members, first = members, members[0]
         self.is_fixed = any(m.is_fixed for m in members)
         self.storage = first.array.storage
-        spans = [_span(m.array) for m in members]
-        start = min(s[0] for s in spans)
-        self.low, self.size = start - first.array.offset, max(s[1] for s in spans) - start
+        spans = [(m.array.offset, *span(m.array.shape, m.array.strides)) for m in members]
+        start = min(offset + low for offset, low, _, _ in spans)
+        self.low = start - first.array.offset
+        self.size = max(offset + high for offset, _, high, _ in spans) - start
         self.where = first.where
         if self.is_fixed:
             self.base = self.storage
@@ -75,16 +77,6 @@ def give_memory(array, source):
     array.buffer = source.buffer
     source.buffer.owners += 1
     array.is_flat = array.is_contiguous
-
-
-def _span(array):
-    """(first, one beyond the last) element of the Storage that an Array shows."""
-    low = high = array.offset
-    if not array.size:
-        return low, low
-    for n, s in zip(array.shape, array.strides, strict=True):
-        low, high = low + min(0, (n - 1) * s), high + max(0, (n - 1) * s)
-    return low, high + 1
 
 
 class StandIns:
@@ -135,8 +127,19 @@ class StandIns:
         """Raises if backward inside the function reached an argument that carries a graph."""
         members = [self.member_of[id(v)] for v in found.variables]
         for effect in found.grads:
-            if effect.leaf is None and members[effect.argument].variable.node is not None:
-                raise _graph_error(members[effect.argument])
+            if effect.leaf is not None:
+                continue
+            member = members[effect.argument]
+            node = member.variable.node
+            if node is not None:
+                raise TraceError(
+                    f"{member.where} carries a graph, and backward inside the compiled step would "
+                    "go on there",
+                    f"the output of {node.op}",
+                    "pass x.detach(), or compute it inside the step; or return the loss and call "
+                    "backward outside",
+                    details=[("made at", node.line)],
+                )
 
     def check_unchanged(self):
         """Raises if the function changed a list or dict among its arguments."""
@@ -180,14 +183,3 @@ def _tokens(tree):
         else:
             found.append(id(x))
     return found
-
-
-def _graph_error(member):
-    node = member.variable.node
-    return TraceError(
-        f"{member.where} carries a graph, and backward inside the compiled step would go on there",
-        f"the output of {node.op}",
-        "pass x.detach(), or compute it inside the step; or return the loss and call backward "
-        "outside",
-        details=[("made at", node.line)],
-    )

@@ -62,8 +62,8 @@ class _Worker:
 class Threads:
     """`run(function, argument_lists)` calls them side by side, the last one in the caller.
 
-    Ctrl-C raises its exception when a call has returned, before what it returned is kept. So lists
-    note, in C, that the pool is taken and that workers are awake: `taken += map(...)`.
+    Ctrl-C raises its exception when a call has returned, before its result is kept. So lists note,
+    in C, that the pool is taken and that workers are awake: `taken += map(...)`.
     """
 
     def __init__(self, count=None):
@@ -77,71 +77,66 @@ class Threads:
         The first exception of a call is raised when all have ended. While the program ends, when
         the workers stand still, everybody runs alone.
         """
-        workers, woken, taken = None, [], [False]
-        try:
-            *others, last = argument_lists
-            if not sys.is_finalizing():
-                taken += map(self._busy.acquire, AT_ONCE)
-            if taken[-1]:
-                workers = self._ready(len(others))
-            if workers is None:
-                for arguments in argument_lists:
-                    function(*arguments)
-                return
-            mode = denormals.get_mode()
-            for worker, arguments in zip(workers, others, strict=True):
-                worker.hand(function, arguments, mode)
-            woken += map(_call, [w.wake.release for w in workers])
-            error = _error_of(function, last)
-            for worker in workers:
-                worker.done.acquire()
-                error, worker.error = error or worker.error, None
-        except BaseException:  # Ctrl-C
-            if woken:  # where each worker stands is not known, so take new ones
-                self._workers = []
-                _wait_until_idle(workers)
-            raise
-        finally:
-            if taken[-1]:
-                self._busy.release()
-        if error is not None:
+        *others, last = argument_lists
+        if not others:
+            function(*last)
+            return
+        own = functools.partial(_error_of, function, last)
+        errors = self._side_by_side(function, others, own, [])
+        if errors is None:
+            for arguments in argument_lists:
+                function(*arguments)
+            return
+        for error in filter(None, errors):
             try:
                 raise error
             finally:
-                del error  # it knows this frame, which must not know it: a cycle
+                del error, errors  # they know this frame, which must not know them: a cycle
 
     def together(self, function, argument_lists, returned):
         """Runs compiled calls that wait for one another, the first one in the caller.
 
-        All of them or none: False if the threads for it are not there, since another caller has
-        them or the program is ending. `function` must be machine code that lets go of the GIL.
+        Either all of them run or none. `function` must be machine code that releases the GIL.
 
         A signal raises its exception before all calls or after all: from the release of the first
-        worker to the end of the caller's own call no bytecode runs, so that the caller cannot be
-        thrown out while workers wait for it.
+        worker to the end of the caller's own call no bytecode runs, so the exception cannot end the
+        caller's call while workers wait for it.
 
         Args:
-            returned: a list. What the first call returned is its last element, as soon as it has,
-                also if an exception ends the wait for the others.
+            returned: a list. What the first call returned becomes its last element at once, also if
+                an exception ends the wait for the others.
+
+        Returns:
+            False if the threads are missing: another caller has them, or the program is ending.
+        """
+        first, *others = argument_lists
+        own = functools.partial(function, *first)
+        return self._side_by_side(function, others, own, returned) is not None
+
+    def _side_by_side(self, function, others, own, returned):
+        """Calls function with `others` in workers, and own(), whose result ends `returned`.
+
+        Returns a list of that result and the workers' errors, or None where nothing was called.
         """
         workers, taken = None, [False]
         try:
-            first, *others = argument_lists
             if not sys.is_finalizing():
                 taken += map(self._busy.acquire, AT_ONCE)
             if taken[-1]:
                 workers = self._ready(len(others))
             if workers is None:
-                return False
+                return None
             mode = denormals.get_mode()
             for worker, arguments in zip(workers, others, strict=True):
                 worker.hand(function, arguments, mode)
-            calls = [w.wake.release for w in workers]
-            calls.append(functools.partial(function, *first))
-            returned += map(_call, calls)
+            returned += map(_call, [*(w.wake.release for w in workers), own])
+            errors = returned[-1:]
             for worker in workers:
                 worker.done.acquire()
-        except BaseException:
+                errors.append(worker.error)
+                worker.error = None
+            return errors
+        except BaseException:  # Ctrl-C
             if returned:  # where each worker stands is not known, so take new ones
                 self._workers = []
                 _wait_until_idle(workers)
@@ -149,7 +144,6 @@ class Threads:
         finally:
             if taken[-1]:
                 self._busy.release()
-        return True
 
     def _ready(self, count):
         """So many idle workers, or None if the system gives no more threads."""

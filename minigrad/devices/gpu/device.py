@@ -51,7 +51,7 @@ class Gpu(GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Upd
     @uninterrupted
     def copy_buffer(self, old):
         new = self.pool.take(old.requested)
-        self.copy_bytes(old, new, old.requested)
+        self.copy_bytes(old.address, new.address, old.requested)
         return new
 
     def share(self, x):

@@ -32,11 +32,12 @@ class GpuTable(Device, abc.ABC):
 
     @abc.abstractmethod
     def copy_bytes(self, source, target, count):
-        """Copies the first bytes of a Buffer to the beginning of another one."""
+        """Copies bytes from one address to another."""
 
-    @abc.abstractmethod
     def copy_flat(self, source, target):
         """Copies a contiguous Array to another one of its dtype and size."""
+        if source.nbytes:
+            self.copy_bytes(source.address, target.address, source.nbytes)
 
     @abc.abstractmethod
     def to_numpy(self, x) -> np.ndarray:

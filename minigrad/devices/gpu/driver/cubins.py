@@ -17,8 +17,10 @@ from minigrad.devices.gpu import compiler
 from minigrad.devices.gpu.compiler import Cubin
 from minigrad.devices.gpu.driver.state import version
 
-PARTS = ("numba", "numba-cuda", "llvmlite", "nvidia-nvvm", "nvidia-nvjitlink", "cuda-core")
-PARTS_12 = ("nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12")  # of CUDA 12, whose nvcc holds NVVM
+PARTS = (
+    "numba", "numba-cuda", "llvmlite", "nvidia-nvvm", "nvidia-nvjitlink", "cuda-core",
+    "nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink-cu12",  # of CUDA 12, whose nvcc holds NVVM
+)  # fmt: skip
 
 
 def cubin(kernel, capability):
@@ -40,7 +42,7 @@ def cubins(kernel, capabilities):
 @functools.cache
 def compiler_versions():
     """The versions of everything that turns a kernel into a cubin, as one text."""
-    return ", ".join(f"{part} {version(part)}" for part in (*PARTS, *PARTS_12))
+    return ", ".join(f"{part} {version(part)}" for part in PARTS)
 
 
 @functools.cache

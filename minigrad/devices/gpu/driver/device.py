@@ -36,7 +36,6 @@ class Cuda(Exchange, LibraryMatmul, Gpu):
     # -- kernels ---------------------------------------------------------------------------------
 
     def launch(self, kernel, blocks, threads, operands, shared=0):
-        """Asks for a GpuKernel: see `Gpu.launch`."""
         function, converters = self._loaded.get(kernel) or self.load(kernel)
         arguments = [c(x) for c, x in zip(converters, operands, strict=True)]
         self.driver.launch(function, blocks, threads, shared, arguments)
@@ -66,18 +65,10 @@ class Cuda(Exchange, LibraryMatmul, Gpu):
     # -- bytes -----------------------------------------------------------------------------------
 
     def upload(self, data, buffer):
-        """Writes flat bytes to the beginning of a Buffer."""
         self.transfer.upload(data, buffer.address)
 
     def download(self, buffer, first, count):
-        """Bytes of a Buffer: an ndarray of its own. Waits for the GPU."""
         return self.transfer.download(buffer.address + first, count)
 
     def copy_bytes(self, source, target, count):
-        """Copies the first bytes of a Buffer to another one."""
-        self.driver.between(target.address, source.address, count)
-
-    def copy_flat(self, source, target):
-        """Copies a contiguous Array to another one of its dtype and size."""
-        if source.nbytes:
-            self.driver.between(target.address, source.address, source.nbytes)
+        self.driver.between(target, source, count)

@@ -5,6 +5,7 @@ with the roles of their strides exchanged. All of it is a function of layouts, s
 """
 
 import functools
+import itertools
 from typing import Any, NamedTuple
 
 from minigrad.array.dtypes import float32
@@ -117,22 +118,14 @@ def products(a_shape, a_strides, b_shape, b_strides, shape, strides):
             m, n, k, a_m, a_k, b_n, b_k, out_m, tuple(sizes), a_batch, b_batch, out_batch,
             count, a_fold, b_fold,
         )  # fmt: skip
-        for j, (more, _, _) in enumerate(_indices(folds, fold_steps)):
-            of_a, of_b, of_out = offsets
-            found.append((of_a + more[0], of_b + more[1], of_out, j == 0, product))
+        of_a, of_b, of_out = offsets
+        for index in itertools.product(*map(range, folds)):  # of the folds that are left
+            more_a, more_b = (
+                sum(i * steps[operand] for i, steps in zip(index, fold_steps, strict=True))
+                for operand in (0, 1)
+            )
+            found.append((of_a + more_a, of_b + more_b, of_out, not any(index), product))
     return found
-
-
-def _indices(dims, steps):
-    """(offsets, (), ()) of every index into some axes; offsets: one an operand of `steps`."""
-    out = [((0,) * len(steps[0]) if steps else (0, 0), (), ())]
-    for n, step in zip(dims, steps, strict=True):
-        out = [
-            (tuple(o + i * s for o, s in zip(offset, step, strict=True)), (), ())
-            for offset, _, _ in out
-            for i in range(n)
-        ]
-    return out
 
 
 def _cut(dims, each):

@@ -14,7 +14,7 @@ of a bounded number of elements, added as trees: float32 is enough, and every ru
 
 from typing import NamedTuple
 
-from minigrad.devices.gpu.gathering import accumulator, formula_kind, meet_warps, shuffled
+from minigrad.devices.gpu.gathering import accumulator, meet_warps, shuffled
 from minigrad.devices.gpu.text import (
     DENSE,
     LANES,
@@ -68,8 +68,7 @@ def reduce_text(program, form):
         text.argument(name, text.word)
     text.argument("count", text.real.lower())
     (formula,), (out,) = text.formulas, text.outputs
-    kind = formula_kind(program, form.kinds, text.real)
-    gathered = accumulator(form.how, kind, out.kind, text.real)
+    gathered = accumulator(form.how, text.emitter.kind(formula), out.kind, text.real)
     _Writer(text, form).write(formula, out, gathered)
     return text.made()
 

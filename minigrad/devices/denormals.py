@@ -4,31 +4,24 @@ A kernel computes in the mode of the thread that called it, eager or compiled, a
 threads take over their caller's mode for the time of a call.
 """
 
-import functools
 import platform
 
 from minigrad.arguments import flag
-from minigrad.devices import loader
+from minigrad.devices.loader import source_kernel
 
 IS_KNOWN = platform.machine() in ("x86_64", "AMD64")
 FLUSH = 0x8040  # of x86-64: flush to zero, denormals are zero
 
 
-@functools.cache
-def _access():
-    module = loader.load_source("denormals")
-    return loader.entry(module.get_mode), loader.entry(module.set_mode)
-
-
 def get_mode():
     """The mode of the calling thread: FLUSH, 0, or a part of FLUSH; 0 where it is not known."""
-    return _access()[0]() if IS_KNOWN else 0
+    return source_kernel("denormals", "get_mode")() if IS_KNOWN else 0
 
 
 def set_mode(mode):
     """Makes what `get_mode` returned, perhaps in another thread, the mode of the calling thread."""
     if IS_KNOWN:
-        _access()[1](mode)
+        source_kernel("denormals", "set_mode")(mode)
 
 
 def set_flush_denormal(mode):

@@ -32,6 +32,7 @@ NEEDS = {  # the files that one in `source/` calls; .T: for its own type
     "add_f4": ("lazy", "sums"),
     "scan": ("lazy", "sums"),
     "argsort": ("lazy",),
+    "clipping": ("lazy",),
     "windows": ("lazy",),
     "direct": ("lazy", "sums", "tiles"),
     "blas": ("sums",),
@@ -216,8 +217,14 @@ def entry(function):
     return next(iter(function.overloads.values())).entry_point
 
 
-def late_entry(kernel):
-    """The machine code of a kernel marked `lazy`, compiled for its one signature if need be."""
+@functools.cache
+def source_kernel(file, name, code=None):
+    """The machine code of a kernel of a file in `source/`; code: of the type of a file over T.
+
+    A kernel marked `lazy` is compiled here.
+    """
+    module = load_source(f"{file}.{code}" if code else file)
+    kernel = getattr(module, f"{name}_{code}" if code else name)
     with lock:
         if not kernel.overloads:
             kernel.compile(kernel.wanted)

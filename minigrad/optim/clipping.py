@@ -8,7 +8,7 @@ import numpy as np
 from minigrad.arguments import flag, number
 from minigrad.array.array import Array
 from minigrad.devices.backend import device_named, device_of, set_values, values
-from minigrad.devices.cpu.updates import clipping_kernel
+from minigrad.devices.loader import CODE, source_kernel
 from minigrad.errors import ArgumentError, ArgumentTypeError, NonFiniteError
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn import Module
@@ -169,9 +169,8 @@ def _call(which, gradients, numbers):
         row[1].append(a.size)
     for dtype, (ks, addresses) in rows.items():
         table, some = integers("q", addresses), integers("d", [numbers[k] for k in ks])
-        clipping_kernel(which, dtype.name)(
-            table.buffer_info()[0], len(ks), some.buffer_info()[0], 0, 0
-        )
+        kernel = source_kernel("clipping", which, CODE[dtype.name])
+        kernel(table.buffer_info()[0], len(ks), some.buffer_info()[0])
         if len(ks) == len(numbers):
             numbers[:] = some
         else:

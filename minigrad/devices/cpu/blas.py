@@ -93,10 +93,7 @@ if hasattr(os, "register_at_fork"):
 @functools.cache
 def gemm(dtype_name):
     """The compiled gemm of a dtype, or None without BLAS symbols."""
-    if not find_blas():
-        return None
-    code = loader.CODE[dtype_name]
-    return loader.entry(getattr(loader.load_source(f"blas.{code}"), f"gemm_{code}"))
+    return find_blas() and loader.source_kernel("blas", "gemm", loader.CODE[dtype_name])
 
 
 def _matrix(shape, strides):

@@ -1,7 +1,5 @@
 """The CPU: generated Numba kernels over addresses, memory from a Pool, BLAS."""
 
-import functools
-
 import numpy as np
 
 from minigrad.array.array import Array, fork, ndarray
@@ -16,11 +14,6 @@ from minigrad.memory.host import of_the_host
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.memory.monitor import register_pool
 from minigrad.memory.pool import Pool
-
-
-@functools.cache
-def _first_outside():
-    return loader.entry(loader.load_source("checks").first_outside_i8)
 
 
 class Cpu(RowPrograms, StructuralKernels, DirectConvolution):
@@ -85,7 +78,7 @@ class Cpu(RowPrograms, StructuralKernels, DirectConvolution):
         """Whether every element of an integer Array is in [low, high]."""
         if x.dtype is not int64 or not x.is_contiguous:
             x = self.convert(x, int64)
-        return _first_outside()(x.address, x.size, low, high) < 0
+        return loader.source_kernel("checks", "first_outside_i8")(x.address, x.size, low, high) < 0
 
     def item(self, x):
         """The one element, as a Python number."""

@@ -4,7 +4,9 @@ import functools
 
 from minigrad.array.layout import size_of
 from minigrad.devices.cpu import structural
+from minigrad.devices.loader import source_kernel
 from minigrad.devices.table import Device
+from minigrad.devices.threads import threads
 from minigrad.formulas.expression import IDENTITY
 from minigrad.formulas.sums import BLOCK
 
@@ -91,7 +93,7 @@ class DirectConvolution(Device):
         (oh, ow), (ph, pw), (dh, dw) = out.shape[2:], window.padding, window.dilation
         blocks = up(o, 4) // 4
         packed = self.empty((blocks, 4 * (1 + c * kh * kw)), x.dtype)
-        structural.kernel("direct", "pack_f4")(
+        source_kernel("direct", "pack_f4")(
             w.address, 0 if bias is None else bias.address, packed.address, 0, blocks,
             o, c, kh, kw, *w.strides,
         )  # fmt: skip
@@ -103,7 +105,7 @@ class DirectConvolution(Device):
             (x.address, packed.address, out.address, scratch.address + k * size * 4, a, b, *more)
             for k, (a, b) in enumerate(parts)
         ]
-        structural.run(structural.kernel("direct", "convolve_f4"), calls)
+        threads.run(source_kernel("direct", "convolve_f4"), calls)
 
     def correlate(self, g, x, out, window):
         (n, o, oh, ow), (_, c, h, width), (kh, kw) = g.shape, x.shape, out.shape[2:]
@@ -124,6 +126,6 @@ class DirectConvolution(Device):
             )
             for k, (a, b) in enumerate(parts)
         ]
-        structural.run(structural.kernel("direct", "correlate_f4"), calls)
+        threads.run(source_kernel("direct", "correlate_f4"), calls)
         if totals is not out:
             self.reduce(IDENTITY, "sum", (totals,), out, totals.shape, (0,))

@@ -4,7 +4,6 @@ with use_own():
     y = a @ b          # on this thread, without BLAS
 """
 
-import functools
 import itertools
 import threading
 
@@ -35,13 +34,6 @@ class use_own:
     @uninterrupted
     def __exit__(self, *error):
         state.is_used = self.before
-
-
-@functools.cache
-def kernel(dtype_name):
-    """The machine code of the product of a dtype."""
-    code = loader.CODE[dtype_name]
-    return loader.entry(getattr(loader.load_source(f"matmul.{code}"), f"blocked_{code}"))
 
 
 def own_matmul(a, b, out, contiguous, start):
@@ -87,7 +79,4 @@ def _product(a, b, c, start):
         )
         for first, last in itertools.pairwise(cuts)
     ]
-    if len(calls) == 1:
-        kernel(c.dtype.name)(*calls[0])
-    else:
-        threads.run(kernel(c.dtype.name), calls)
+    threads.run(loader.source_kernel("matmul", "blocked", loader.CODE[c.dtype.name]), calls)

@@ -1,6 +1,5 @@
 """The CPU's hand-written kernels: indices, scans, random numbers, windows."""
 
-import functools
 import itertools
 
 import numpy as np
@@ -8,25 +7,13 @@ import numpy as np
 from minigrad.array.array import ndarray
 from minigrad.array.dtypes import float32, int64
 from minigrad.array.layout import size_of
-from minigrad.devices import loader
 from minigrad.devices.cpu import blas
-from minigrad.devices.loader import CODE, MOVED
+from minigrad.devices.loader import CODE, MOVED, source_kernel
 from minigrad.devices.table import Device
 from minigrad.devices.threads import threads
 from minigrad.formulas.sums import scratch_to_add
 
 SPLIT = 1 << 16  # elements from which a kernel is cut into one range a thread
-
-
-@functools.cache
-def kernel(source, name):
-    """The machine code of a kernel of one of the files in `source/`."""
-    return loader.late_entry(getattr(loader.load_source(source), name))
-
-
-def typed(source, name, code):
-    """That of a kernel of a file over a type T, for a code of CODE."""
-    return kernel(f"{source}.{code}", f"{name}_{code}")
 
 
 def ranges(count, work):
@@ -35,20 +22,12 @@ def ranges(count, work):
     return list(itertools.pairwise(count * p // parts for p in range(parts + 1)))
 
 
-def run(function, calls):
-    """Calls a kernel with each list of arguments, side by side if there are several."""
-    if len(calls) == 1:
-        function(*calls[0])
-    else:
-        threads.run(function, calls)
-
-
 class StructuralKernels(Device):
     """The functions of the device table that are no programs of formulas (see `table.Device`)."""
 
     def gather(self, x, index, out):
         (outer, n, r), m, size = x.shape, out.shape[1], out.dtype.itemsize
-        function = typed("gather", "gather", MOVED[size])
+        function = source_kernel("gather", "gather", MOVED[size])
         if outer > m:  # many small picks: cut the outer axis
             calls = [
                 (
@@ -62,11 +41,11 @@ class StructuralKernels(Device):
         else:
             places = (x.address, index.address, out.address, outer, n, m, r)
             calls = [(*places, a, b) for a, b in ranges(m, out.size)]
-        run(function, calls)
+        threads.run(function, calls)
 
     def scatter_add(self, source, index, out):
         if out.dtype is not float32:
-            function = typed("gather", "add", CODE[out.dtype.name])
+            function = source_kernel("gather", "add", CODE[out.dtype.name])
             self._to_targets(function, source, index, out)
             return
         (outer, n, r), m = out.shape, source.shape[1]
@@ -76,19 +55,19 @@ class StructuralKernels(Device):
         places = (source.address, index.address, out.address, outer, n, m, r)
         own = [scratch.address + 4 * size * k if scratch else 0 for k in range(len(cuts))]
         calls = [(*places, at, rows, a, b) for at, (a, b) in zip(own, cuts, strict=True)]
-        run(kernel("add_f4", "add_f4"), calls)
+        threads.run(source_kernel("add_f4", "add_f4"), calls)
 
     def put(self, source, index, out):
-        function = typed("gather", "put", MOVED[out.dtype.itemsize])
+        function = source_kernel("gather", "put", MOVED[out.dtype.itemsize])
         self._to_targets(function, source, index, out)
 
     def _to_targets(self, function, source, index, out):
         (outer, n, r), m = out.shape, source.shape[1]
         places = (source.address, index.address, out.address, outer, n, m, r)
-        run(function, [(*places, a, b) for a, b in ranges(n, source.size)])
+        threads.run(function, [(*places, a, b) for a, b in ranges(n, source.size)])
 
     def wrap_index(self, index, n, out):
-        function = typed("gather", "wrap", CODE[index.dtype.name])
+        function = source_kernel("gather", "wrap", CODE[index.dtype.name])
         return function(index.address, out.address, index.size, n)
 
     def nonzero(self, x):
@@ -107,7 +86,7 @@ class StructuralKernels(Device):
             return
         shape, size = x.shape, x.dtype.itemsize
         outer, n, inner = size_of(shape[:axis]), shape[axis], size_of(shape[axis + 1 :])
-        function = typed("scan", name, CODE[x.dtype.name])
+        function = source_kernel("scan", name, CODE[x.dtype.name])
         out_row = out.size // max(1, outer) * out.dtype.itemsize
         if outer > 1:
             calls = [
@@ -121,18 +100,18 @@ class StructuralKernels(Device):
         else:
             places = (x.address, out.address, outer, n, inner)
             calls = [(*places, a, b, *more) for a, b in ranges(inner, x.size)]
-        run(function, calls)
+        threads.run(function, calls)
 
     def argsort(self, x, out):
         ndarray(out)[...] = np.argsort(ndarray(x), kind="stable")
 
     def random(self, array, kind, seed, counter, low=0, high=0):
-        function = typed("random", f"random_{kind}", CODE[array.dtype.name])
+        function = source_kernel("random", f"random_{kind}", CODE[array.dtype.name])
         more = (low, high) if kind == "integers" else ()
         calls = [
             (array.address, a, b, *more, seed, counter) for a, b in ranges(array.size, array.size)
         ]
-        run(function, calls)
+        threads.run(function, calls)
 
     def side_by_side(self, function, count, work):
         calls = [(k, a, b) for k, (a, b) in enumerate(ranges(count, work))]
@@ -157,6 +136,6 @@ class StructuralKernels(Device):
         self._planes("largest", x, (x, out), window.sizes(x.shape), x.size)
 
     def _planes(self, name, images, operands, more, work):
-        function = typed("windows", name, CODE[images.dtype.name])
+        function = source_kernel("windows", name, CODE[images.dtype.name])
         places, count = [x.address for x in operands], images.shape[0] * images.shape[1]
-        run(function, [(*places, a, b, *more) for a, b in ranges(count, work)])
+        threads.run(function, [(*places, a, b, *more) for a, b in ranges(count, work)])

@@ -25,15 +25,6 @@ def kernel(update, dtype):
     return loader.entry(loader.load(text, includes).kernel)
 
 
-@functools.cache
-def clipping_kernel(name, dtype_name):
-    """kernel(table, rows, numbers, 0, 0) of source/clipping.py: squares or scale."""
-    code = loader.CODE[dtype_name]
-    function = getattr(loader.load_source(f"clipping.{code}"), f"{name}_{code}")
-    function.compile("void(i8,i8,i8,i8,i8)")
-    return loader.entry(function)
-
-
 def update_text(update, dtype):
     """(source text, source files it needs) of the kernel of an Update."""
     arrays, emitter, stores = update.elements(Emitter, dtype)

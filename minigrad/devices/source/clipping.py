@@ -2,12 +2,9 @@
 
 # pyright: reportUndefinedVariable=false
 
-# Compiled when somebody clips first.
-lazy_jit = kept_jit(nogil=True, error_model="numpy", fastmath=FLAGS)
 
-
-@lazy_jit
-def squares_T(table_at, rows, sums_at, first, last):
+@lazy("void(i8,i8,i8)")
+def squares_T(table_at, rows, sums_at):
     """sums[r] = sum of squares of array r, in float64. Rows of the table: (address, elements)."""
     table, sums = i8_at(table_at), f8_at(sums_at)
     for r in range(rows):
@@ -17,8 +14,8 @@ def squares_T(table_at, rows, sums_at, first, last):
         sums[r] = total
 
 
-@lazy_jit
-def scale_T(table_at, rows, factors_at, first, last):
+@lazy("void(i8,i8,i8)")
+def scale_T(table_at, rows, factors_at):
     """Multiplies array r by factors[r]. Rows of the table: (address, elements)."""
     table, factors = i8_at(table_at), f8_at(factors_at)
     for r in range(rows):

@@ -4,7 +4,7 @@
 
 
 def lazy(signature):
-    """As `jit`, but compiled by `loader.late_entry` when it is first wanted."""
+    """As `jit`, but compiled by `loader.source_kernel` when it is first wanted."""
 
     def decorate(function):
         kernel = kept_jit(nogil=True, error_model="numpy", fastmath=FLAGS)(function)

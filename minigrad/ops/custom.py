@@ -3,13 +3,13 @@
 import ast
 import functools
 import inspect
-import re
 import textwrap
 
 import numpy as np
 
 from minigrad.array.array import ndarray
 from minigrad.devices.backend import device_of
+from minigrad.devices.numba_errors import explained
 from minigrad.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -17,8 +17,8 @@ from minigrad.errors import (
     DTypeError,
     KernelError,
     ShapeError,
+    describe_line,
 )
-from minigrad.errors import describe_line as describe
 from minigrad.ops.operands import constant, first_variable
 from minigrad.seams import seams
 from minigrad.tape.function import Function, once_differentiable
@@ -152,7 +152,7 @@ def _refuse_writes(function, inputs):
                 f"kernel {function.__name__}: wanted inputs that are only read",
                 f"a write to {name}, which the version counter would miss",
                 f"write to {names[-1]}, or to a copy: {name}_copy = {name}.copy()",
-                where=describe(function.__code__.co_filename, stored_names(function)[name]),
+                where=describe_line(function.__code__.co_filename, stored_names(function)[name]),
             )
 
 
@@ -227,36 +227,14 @@ def call(dispatcher, arguments, function):
     try:
         dispatcher(*arguments)
     except NumbaError as error:
-        raise explained(error, function, arguments) from None
-
-
-def explained(error, function, arguments):
-    """A KernelError with the line of the kernel and the essential sentence of Numba's message."""
-    text = str(error)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    skip = ("Failed in", "During", "File", "def ", "<source", "^", "- ", "[")
-    sentence = next((x for x in lines if not x.startswith(skip) and "step:" not in x), lines[0])
-    numbers = re.findall(r'File "([^"]+)", line (\d+)', text)
-    mine = [
-        int(n)
-        for name, n in numbers
-        if name in function.__code__.co_filename or function.__code__.co_filename.endswith(name)
-    ]
-    first = function.__code__.co_firstlineno
-    where = describe(function.__code__.co_filename, mine[0] if mine else first)
-    types = ", ".join(
-        f"{n}: {a.dtype}[{a.ndim}-D]" if hasattr(a, "ndim") else f"{n}: {type(a).__name__}"
-        for n, a in zip(inspect.signature(function).parameters, arguments, strict=False)
-    )
-    out = KernelError(
-        f"kernel {function.__name__}: Numba cannot compile it: {sentence}",
-        types,
-        "loops over elements, numbers and arrays compile; lists of mixed types, dicts and most "
-        "libraries do not. The whole text of Numba is in .full of this error",
-        where=where,
-    )
-    out.full = text
-    return out
+        types = [
+            f"{a.dtype}[{a.ndim}-D]" if hasattr(a, "ndim") else type(a).__name__ for a in arguments
+        ]
+        fix = (
+            "loops over elements, numbers and arrays compile; lists of mixed types, dicts and most "
+            "libraries do not"
+        )
+        raise explained(error, function, types, fix) from None
 
 
 def kernel(function=None, *, shape=None):

@@ -14,11 +14,16 @@ import types as python_types
 from dataclasses import dataclass
 
 from minigrad.devices.loader import LONGEST_COMPILATION, hold_over_forks
-from minigrad.errors import KernelError, MissingLibraryError, describe_line
+from minigrad.devices.numba_errors import explained
+from minigrad.errors import KernelError, MissingLibraryError
 from minigrad.memory.forks import Held, hold
 from minigrad.memory.interrupts import block
 
 INSTALL = 'pip install "minigrad[cuda]" (CUDA 13), or "minigrad[cuda12]" for an older driver'
+COMPILES = (
+    "loops, numbers, arrays and device functions compile; lists, dicts, strings and most "
+    "libraries do not"
+)
 PACKAGES = {"numba_cuda": "numba-cuda", "cuda": "cuda-core"}  # by what is imported
 
 _lock = threading.RLock()  # around what is patched while a kernel is compiled
@@ -180,7 +185,7 @@ def compile_function(function, arguments, capabilities, bounds=None):
     except MissingLibraryError:
         raise
     except Exception as error:  # Numba's own, and whatever escapes from it
-        raise explained(error, function, arguments) from None
+        raise explained(error, function, arguments, COMPILES, " for a GPU") from None
     name = function.__name__
     return [
         link(ptx, capability, name) for ptx, capability in zip(texts, capabilities, strict=True)
@@ -230,26 +235,3 @@ def _number(pattern, log):
     if found is None:
         raise KernelError(f"the assembler's report lacks {pattern!r}", log)
     return int(found.group(1))
-
-
-def explained(error, function, arguments):
-    """A KernelError with the line of the kernel and the compiler's one telling sentence."""
-    text = str(error)
-    lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
-    skip = ("Failed in", "During", "File", "def ", "<source", "^", "- ", "[")
-    plain = [line for line in lines if not line.startswith(skip)] or lines
-    rejected = [line for line in plain if line.startswith("NumbaTypeError: ")]
-    sentence = rejected[0].partition(": ")[2] if rejected else plain[0]
-    code = function.__code__
-    places = re.findall(r'File "([^"]+)", line (\d+)', text)
-    mine = [int(number) for name, number in places if code.co_filename.endswith(name)]
-    shown = ", ".join(f"{n}: {t}" for n, t in zip(code.co_varnames, arguments, strict=False))
-    out = KernelError(
-        f"kernel {function.__name__}: Numba cannot compile it for a GPU: {sentence}",
-        shown,
-        "loops, numbers, arrays and device functions compile; lists, dicts, strings and most "
-        "libraries do not. The whole text of Numba is in .full of this error",
-        where=describe_line(code.co_filename, mine[0] if mine else code.co_firstlineno),
-    )
-    out.full = text
-    return out

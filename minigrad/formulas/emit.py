@@ -1,7 +1,8 @@
 """Statements of a Loop's formulas: the kernels' emitter, with a few operations more."""
 
 from minigrad.formulas.emitter import Emitter
-from minigrad.formulas.expression import ROW_REDUCTIONS, Expression
+from minigrad.formulas.expression import ROW_REDUCTIONS, Expression, walk
+from minigrad.formulas.kinds import OWN
 
 OWN_COST = 30  # an exp costs about as much as so many additions
 
@@ -44,20 +45,6 @@ class LoopEmitter(Emitter):
         return super()._code(e)
 
 
-def walk(outputs):
-    """Every expression below some formulas, each once, arguments before what uses them."""
-    order, seen, stack = [], set(), [(e, False) for e in reversed(outputs)]
-    while stack:
-        e, is_done = stack.pop()
-        if is_done:
-            order.append(e)
-        elif e not in seen:
-            seen.add(e)
-            stack.append((e, True))
-            stack += [(a, False) for a in reversed(e.args) if isinstance(a, Expression)]
-    return order
-
-
 def elements(roots, stop=()):
     """What a pass computes for each element below its roots, outermost first, and `stop` as given.
 
@@ -78,7 +65,7 @@ def reductions(outputs, level):
     return [e for e in walk(outputs) if e.op in ROW_REDUCTIONS and e.depth == level]
 
 
-def cost(formulas, own):
-    """How many additions' worth of arithmetic formulas are; own: names of costly functions."""
-    return sum(OWN_COST if e.op in own else 6 if e.op in ("div", "sqrt", "pow") else 1
+def cost(formulas):
+    """How many additions' worth of arithmetic formulas are."""
+    return sum(OWN_COST if e.op in OWN else 6 if e.op in ("div", "sqrt", "pow") else 1
                for e in walk(formulas) if e.op not in ("symbol", "constant"))  # fmt: skip

@@ -177,36 +177,35 @@ def symbol(name):
     return Expression("symbol", name)
 
 
+def walk(outputs):
+    """Every expression below some formulas, each once, arguments before what uses them."""
+    order, seen, stack = [], set(), [(e, False) for e in reversed(outputs)]
+    while stack:
+        e, is_done = stack.pop()
+        if is_done:
+            order.append(e)
+        elif e not in seen:
+            seen.add(e)
+            stack.append((e, True))
+            stack += [(a, False) for a in reversed(e.args) if isinstance(a, Expression)]
+    return order
+
+
 def symbols_of(expression):
     """The names of the symbols an expression reads."""
-    found, stack, seen = set(), [expression], set()
-    while stack:
-        e = stack.pop()
-        if e in seen:
-            continue
-        seen.add(e)
-        if e.op == "symbol":
-            found.add(e.args[0])
-        stack += [a for a in e.args if isinstance(a, Expression)]
-    return found
+    return {e.args[0] for e in walk([expression]) if e.op == "symbol"}
 
 
 def evaluate(expression, values):
     """The expression with Variables or numbers for its symbols; shared parts only once."""
-    done, waiting = {}, [expression]  # no function that calls itself: it would be a cycle of Python
-    while waiting:
-        e = waiting[-1]
+    done = {}
+    for e in walk([expression]):
         if e.op == "symbol":
             done[e] = values[e.args[0]]
         elif e.op == "constant":
             done[e] = e.args[0]
-        elif e not in done:
-            missing = [a for a in e.args if a not in done]
-            if missing:
-                waiting += reversed(missing)
-                continue
+        else:
             done[e] = call(e.op, *[done[a] for a in e.args])
-        waiting.pop()
     return done[expression]
 
 

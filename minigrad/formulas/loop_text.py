@@ -5,13 +5,14 @@ that LLVM unrolls by them, others are arguments, so that loops of one form share
 kernel works on a range [b, e) of its outermost axis.
 """
 
+from typing import NamedTuple
+
 from minigrad.array.layout import collapse, size_of
-from minigrad.formulas.body import Body
-from minigrad.formulas.emit import LoopEmitter, cost, walk
+from minigrad.formulas.body import SMALL, Body
+from minigrad.formulas.emit import LoopEmitter, cost
 from minigrad.formulas.emitter import Operand
-from minigrad.formulas.expression import substitute, symbol
-from minigrad.formulas.form import SMALL
-from minigrad.formulas.kinds import OWN, Kinds
+from minigrad.formulas.expression import substitute, symbol, walk
+from minigrad.formulas.kinds import Kinds
 
 CACHE = 1 << 20  # bytes that stay near a core, about
 
@@ -45,7 +46,7 @@ def is_ordered(loop):
     )
 
 
-class KernelText:
+class KernelText(NamedTuple):
     """A kernel: a function with `{name}` in the place of its name, and how it is called.
 
     Its arguments are, in order: `pointers`, [(Value, offset)]; for each sum of everything that is
@@ -94,17 +95,15 @@ def loop_text(loop, is_cut=True):
     for place in places:
         kinds.declare(symbol(names[place]), place[0].dtype)
     formulas = [substitute(o.formula, renamed, cache) for o in loop.outputs]
-    body, result = Body(nest, formulas, loop.outputs, kinds, is_cut), KernelText()
-    result.numbers = []
-    sizes = LoopNumbers(result.numbers)
+    body, sizes = Body(nest, formulas, loop.outputs, kinds, is_cut), LoopNumbers()
     body.name_sizes(sizes)
     gone = {targets[k] for _, k, _, _ in body.partial}
-    operands, result.pointers = {}, []
+    operands, pointers = {}, []
     for k, place in enumerate(places):
         if place in gone:
             continue
         name = names[place]
-        result.pointers.append((place[0], place[1]))
+        pointers.append((place[0], place[1]))
         row = body.index(sizes, name, nest.row_steps, k, body.row_names)
         column = body.index(sizes, name, nest.column_steps, k, body.column_names)
         text = " + ".join(x for x in (row, column) if x) or "0"
@@ -116,20 +115,27 @@ def loop_text(loop, is_cut=True):
     arguments = [*(o.name for o in operands.values()), *partials]
     arguments += ["scratch"] if body.scratch_elements else []
     arguments += [*sizes.names, "b", "e"]
-    result.text = "\n".join([f"def {{name}}({', '.join(arguments)}):", *lines]) + "\n"
-    result.includes = tuple(sorted(emitter.includes))
-    result.extent, result.grain, result.partial = body.extent, body.grain, body.partial
-    result.scratch, result.columns, result.real = body.scratch_elements, body.n_columns, loop.real
-    result.totals_at = body.totals_at
-    result.ns = _estimate(loop, places, formulas)
-    return result
+    return KernelText(
+        text="\n".join([f"def {{name}}({', '.join(arguments)}):", *lines]) + "\n",
+        pointers=pointers,
+        numbers=sizes.values,
+        partial=body.partial,
+        includes=tuple(sorted(emitter.includes)),
+        extent=body.extent,
+        grain=body.grain,
+        scratch=body.scratch_elements,
+        totals_at=body.totals_at,
+        columns=body.n_columns,
+        real=loop.real,
+        ns=_estimate(loop, places, formulas),
+    )
 
 
 class LoopNumbers:
     """Sizes and strides: small ones as literals, others as arguments."""
 
-    def __init__(self, values):
-        self.names, self._values = [], values
+    def __init__(self):
+        self.names, self.values = [], []
 
     def size(self, name, n):
         """The text of a size."""
@@ -141,7 +147,7 @@ class LoopNumbers:
 
     def _argument(self, name, n):
         self.names.append(name)
-        self._values.append(n)
+        self.values.append(n)
         return name
 
 
@@ -152,5 +158,5 @@ def _estimate(loop, places, formulas):
         for place in places
     )
     passes = 1 + (max((e.depth for e in formulas), default=0) > 0) * 0.5
-    work = cost(formulas, OWN) * passes
+    work = cost(formulas) * passes
     return max(loop.size * work / 48, moved / (64 if moved < CACHE else 20)) + 20

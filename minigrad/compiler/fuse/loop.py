@@ -12,8 +12,7 @@ from minigrad.array.overlap import overlaps
 from minigrad.compiler.fuse.piece import PieceOutput
 from minigrad.compiler.program.domain import refine, rows_of, spread
 from minigrad.compiler.program.program import Ref
-from minigrad.formulas.emit import walk
-from minigrad.formulas.expression import Expression, substitute, symbol, symbols_of
+from minigrad.formulas.expression import Expression, substitute, symbol, symbols_of, walk
 from minigrad.formulas.kinds import REAL_ONLY, Kinds
 
 MOST_ARRAYS = 28  # of one kernel: beyond that LLVM runs out of registers for addresses

@@ -9,7 +9,6 @@ from minigrad.compiler.program.items import touch
 from minigrad.compiler.program.program import Ref
 from minigrad.formulas.emit import cost
 from minigrad.formulas.expression import substitute, symbol, symbols_of
-from minigrad.formulas.kinds import OWN
 
 LARGE = 1 << 18  # bytes of a temporary beyond the second-level cache
 CHEAP = 12  # cost of an element, in additions
@@ -37,7 +36,7 @@ def _replace(items, t, loop, key, source, output):
         return
     if output.formula.depth or output.value.dtype.name != loop.real or maker.real != loop.real:
         return
-    if cost([output.formula], OWN) > CHEAP:
+    if cost([output.formula]) > CHEAP:
         return
     used = symbols_of(output.formula)
     needs = [place for place, e in maker.loads.items() if e.args[0] in used]

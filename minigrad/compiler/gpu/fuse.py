@@ -13,13 +13,13 @@ from minigrad.compiler.fuse.hoist import hoist
 from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.program.items import MatMul
 from minigrad.compiler.program.program import Instruction
-from minigrad.formulas.emit import walk
 from minigrad.formulas.expression import (
     COMPARISONS,
     ROW_REDUCTIONS,
     Program,
     call,
     symbol,
+    walk,
     where,
 )
 

@@ -16,7 +16,7 @@ from minigrad.formulas.emitter import (
     is_below_maximum,
     real_type,
 )
-from minigrad.formulas.expression import ROW_REDUCTIONS, Expression, symbols_of
+from minigrad.formulas.expression import ROW_REDUCTIONS, Expression, symbols_of, walk
 from minigrad.formulas.kinds import Kinds
 
 SMALL = 2**31 - 2**20  # sizes below it leave room for a step beyond the end in 32 bits
@@ -71,13 +71,7 @@ def space_numbers(dims, layouts, classes, narrow):
 
 def operations(program):
     """How many different operations a program's formulas hold."""
-    seen, stack = set(), list(program.outputs)
-    while stack:
-        e = stack.pop()
-        if e not in seen and e.op not in ("symbol", "constant"):
-            seen.add(e)
-            stack += [a for a in e.args if isinstance(a, Expression)]
-    return len(seen)
+    return sum(e.op not in ("symbol", "constant") for e in walk(program.outputs))
 
 
 def inputs_read(outputs):

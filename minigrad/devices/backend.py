@@ -19,7 +19,7 @@ WHICH = "'cuda' is an NVIDIA GPU, without a number; 'simt' is a simulated one"
 
 
 class _Active(threading.local):
-    """Of this thread: the device that wins over the arrays' own, and that of new Arrays."""
+    """Per thread: the device that replaces the arrays' own, and the device of new Arrays."""
 
     device: Any = None
     default: Any = None
@@ -34,19 +34,19 @@ def register(device):
 
 
 def device_names():
-    """The names of all devices that minigrad knows, whether or not they are here."""
+    """The names of all devices that minigrad knows, available or not."""
     return tuple(_modules)
 
 
 def device_named(name):
-    """The device of a name: 'cpu'."""
+    """The device of a name: 'cpu'. Raises DeviceError if it is unknown or not available."""
     found = _devices.get(name)
     if found is None:
         if name not in _modules:
             raise DeviceError(f"wanted a device: {', '.join(_modules)}", f"{name!r}", WHICH)
         try:
             importlib.import_module(_modules[name])
-        except DeviceError as error:  # made anew: with the line that asked, not one of importlib's
+        except DeviceError as error:  # a new one, with the caller's line, not importlib's
             raise DeviceError(error.wanted, error.got, error.fix) from None
         found = _devices[name]
     return found
@@ -57,14 +57,14 @@ def device_of(array) -> Any:
     device = _active.device
     if device is None:
         return device_named(array.buffer.pool.device)
-    check = getattr(device, "check_here", None)  # a GPU must not be handed other addresses
+    check = getattr(device, "check_here", None)  # a GPU must not get addresses of other memory
     if check is not None:
         check(array)
     return device
 
 
 def default_device() -> Any:
-    """Where new Arrays are made if nothing else is said."""
+    """The device of new Arrays if none is named."""
     return _active.device or _active.default or device_named("cpu")
 
 
@@ -74,13 +74,13 @@ def chosen_default():
 
 
 def set_default(device):
-    """Makes new Arrays of this thread on a device; None: on the CPU. Returns the one before."""
+    """Sets the device of this thread's new Arrays; None: the CPU. Returns the previous one."""
     before, _active.default = _active.default, device
     return before
 
 
 def values(array):
-    """The elements on the host, to be read inside the engine: not for handing out or writing."""
+    """The elements on the host, for the engine to read: do not return them, or write to them."""
     if array.buffer.pool.device == "cpu":
         return ndarray(array)
     seams.effects.read(array)
@@ -97,7 +97,7 @@ def set_values(array, data):
 
 
 def moved(array, device):
-    """An Array with the same values on a device; of its own, unless it is there already."""
+    """An Array with the same values on a device; one that is there already is shared."""
     if device_named(array.device) is device:
         return device.share(array)
     return device.from_numpy(values(array), array.dtype)

@@ -14,7 +14,7 @@ FLUSH = 0x8040  # of x86-64: flush to zero, denormals are zero
 
 
 def get_mode():
-    """The mode of the calling thread: FLUSH, 0, or a part of FLUSH; 0 where it is not known."""
+    """The calling thread's mode: FLUSH, 0 or one bit of FLUSH; 0 where no mode is known."""
     return source_kernel("denormals", "get_mode")() if IS_KNOWN else 0
 
 
@@ -28,9 +28,9 @@ def set_flush_denormal(mode):
     """Whether the calling thread flushes subnormal numbers to zero, as torch.set_flush_denormal.
 
     Values of a model that was trained for long may become subnormal, and many processors compute
-    those far slower than others. Eager kernels and compiled steps follow the mode, and
-    so do NumPy and Python's own arithmetic in the same thread; the threads that minigrad starts
-    follow whoever they work for, those of the BLAS library keep the mode that they started in.
+    those far slower than others. Eager kernels and compiled steps follow the mode, and so do NumPy
+    and Python's own arithmetic in the same thread. Threads of minigrad follow the thread that they
+    work for; threads of the BLAS library keep the mode that they started in.
 
     Returns:
         Whether the processor supports it: x86-64 does. Elsewhere nothing changes.

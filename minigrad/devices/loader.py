@@ -1,8 +1,8 @@
 """Kernel source text -> a real file named by the hash of all that decides its meaning -> Numba.
 
 The file can be opened, tracebacks show it, and the machine code is kept beside it. A change of the
-text, of Numba or of the flags gives another name, so a stale entry can never be used; `store.py`
-says what becomes of a damaged one, and of a disk that cannot be written.
+text, of Numba or of the flags changes the name, so no stale entry is ever used. `store.py` handles
+damaged files and disks that cannot be written.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from minigrad.memory.interrupts import uninterrupted
 
 MATHEMATICS = ("mathematics.f4", "mathematics.f8", "powers")  # files, to be included together
 RANDOM = (*MATHEMATICS, "random_functions")
-NEEDS = {  # the files that one in `source/` calls; .T: for its own type
+NEEDS = {  # the files whose functions a file in `source/` calls; .T: for its own type
     "random_functions": ("mathematics.f4", "mathematics.f8"),
     "random": ("lazy", "random_functions"),
     "gather": ("lazy",),
@@ -40,12 +40,12 @@ NEEDS = {  # the files that one in `source/` calls; .T: for its own type
 }
 # The types that a source file may be written over.
 CODE = {"float32": "f4", "float64": "f8", "int32": "i4", "int64": "i8", "uint8": "u1", "bool": "u1"}
-MOVED = {1: "u1", 4: "i4", 8: "i8"}  # how copies see an element of so many bytes
+MOVED = {1: "u1", 4: "i4", 8: "i8"}  # as which type copies see an element of so many bytes
 
-LONGEST_COMPILATION = 60.0  # seconds; a fork waits for no more
+LONGEST_COMPILATION = 60.0  # seconds that a fork waits
 
-# Around all that loads kernels, and so around Numba's own first import: a module that another
-# thread is importing at a fork is locked in the child, too.
+# Held while kernels are loaded, so also during the first import of Numba: a module that another
+# thread is importing at a fork stays locked in the child.
 lock = PoliteLock()
 
 _modules = {}
@@ -64,7 +64,7 @@ def _candidates():
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
     shared = pathlib.Path(tempfile.gettempdir()) / f"minigrad-{user}"
     if not shared.exists() or shared.stat().st_uid == user or not hasattr(os, "getuid"):
-        yield shared  # made by somebody else, it could hold anybody's code
+        yield shared  # another user's folder could hold anybody's code
 
 
 @functools.cache
@@ -85,10 +85,10 @@ def cache_folder():
 
 @functools.cache
 def source(name):
-    """The text of a file in `source/`; of one that is written over a type T, as `scan.f8` for F8.
+    """The text of a file in `source/`; name: as `scan.f8`, for F8, if the file is over a type T.
 
-    Such a file says T, SIZE for its bytes and, on the CPU, T_at for its pointer; _T ends the names
-    of functions that stand for one type each.
+    Such a file uses T, SIZE for its bytes and, on the CPU, T_at for its pointers; names of
+    functions that are for one type end in _T.
     """
     file, _, code = name.partition(".")
     path = pathlib.Path(__file__).parent / "source" / f"{file}.py"
@@ -102,7 +102,7 @@ def source(name):
     return head + re.sub(r"_T\b", f"_{code}", text)
 
 
-OF_COMPILERS = {  # their locks and destructors: Ctrl-C there would keep a lock for ever, or be lost
+OF_COMPILERS = {  # locks and destructors: Ctrl-C there would leave a lock taken, or be lost
     "numba.core.compiler_lock": ("_CompilerLock.__enter__", "_CompilerLock.__exit__"),
     "llvmlite.binding.ffi": (
         "_LLVMLock.__enter__", "_LLVMLock.__exit__", "_lib_fn_wrapper.__call__",
@@ -120,9 +120,9 @@ def _mark_locks():
 
 @functools.cache
 def hold_over_forks():
-    """Before `lock` is taken for the first time."""
-    # Numba logs. Whoever forks takes logging's lock, too: after this one, if it is registered
-    # before it, or else two threads would wait for one another.
+    """Has forks wait for `lock`; to be called before it is first taken."""
+    # Numba logs while it holds `lock`, and a fork takes logging's lock, too. A fork takes locks in
+    # the reverse order of their registration: logging must come first, or two threads deadlock.
     import logging  # noqa: F401
 
     hold(Held(lock, LONGEST_COMPILATION))
@@ -148,15 +148,14 @@ def load(text, includes=(), header="header"):
     """The module of kernel source `text`, after a header and an import of the included files.
 
     The included files are modules of their own, so that their functions are compiled once in a
-    process and not once for every kernel that calls them. header: the file of `source/` that says
-    for what the text is compiled.
+    process and not for every kernel that calls them. header: the file of `source/` for the target.
     """
     key = (header, text, *includes)
     if key in _modules:
         return _modules[key]
     hold_over_forks()
     with lock:
-        if key in _modules:  # by another thread, meanwhile
+        if key in _modules:  # another thread has loaded it
             return _modules[key]
         parts = [f"# Generated by minigrad for {_versions()}. Safe to delete.\n", source(header)]
         for name in includes:
@@ -168,7 +167,7 @@ def load(text, includes=(), header="header"):
 
 
 def load_source(name, header="header"):
-    """The module of a hand-written kernel file in `source/`; the name: as of `source`."""
+    """The module of a file in `source/`; name: as for `source`."""
     file, _, code = name.partition(".")
     needs = tuple(x.replace(".T", f".{code}") for x in NEEDS.get(file, ()))
     return load(source(name), needs, header)
@@ -182,7 +181,7 @@ def _import(name, text):
     module = types.ModuleType(name)
     module.__file__ = str(path)
     code = _bytecode(path, text)
-    sys.modules[name] = module  # before it runs: machine code names it
+    sys.modules[name] = module  # before it runs: machine code refers to it
     try:
         exec(code, module.__dict__)
     except BaseException:

@@ -1,8 +1,8 @@
 """Numba's machine code of kernels on disk: a file for each function and signature.
 
-Numba has a cache of its own, which fails for good on a damaged file and on a full disk, and runs
-code in which a bit has flipped. This one takes its place, at the same point of its dispatchers.
-Only kernel files import this module: it takes Numba with it.
+Numba's own cache fails for good on a damaged file and on a full disk, and runs code in which a bit
+has flipped. This one replaces it in Numba's dispatchers. Only kernel files import this module,
+since it imports Numba.
 """
 
 import hashlib
@@ -22,10 +22,10 @@ VERSION = 1  # of what a file holds
 
 
 class MachineCode(NullCache):
-    """What a dispatcher asks for machine code before it compiles.
+    """The cache that a dispatcher asks for machine code before it compiles.
 
-    A file is named by the hash of all that decides its meaning. The kernel's file is named by its
-    text, its flags and all versions; so function, signature and processor are what is left.
+    A file's name is the hash of all that decides its meaning: the name of the kernel's file, which
+    has its text, flags and all versions; function, signature and processor.
     """
 
     def __init__(self, function):
@@ -51,7 +51,7 @@ class MachineCode(NullCache):
             return None
         try:
             return CompileResult._rebuild(target_context, *pickle.loads(data))
-        except Exception:  # of something that this process has not: compile it
+        except Exception:  # it needs what this process lacks: compile
             return None
 
     def save_overload(self, sig, data):
@@ -61,7 +61,7 @@ class MachineCode(NullCache):
 
 
 def kept_jit(signature=None, **options):
-    """Numba's njit with `cache=True`, kept here. With a signature it is compiled at once."""
+    """Numba's njit with this cache. With a signature it compiles at once."""
 
     def decorate(function):
         kernel: Any = njit(**options)(function)

@@ -1,9 +1,8 @@
-"""Files of the cache of compiled code: each is whole and right, or it is as if it were not there.
+"""Files of the cache of compiled code: a damaged file counts as missing.
 
-A file begins with the SHA-256 of the rest, so that one that was cut short, or in which a bit has
-flipped, is a miss like one that is lacking: code from it could do anything. Nothing here raises for
-the state of a disk. What cannot be written (a full disk, a folder that is read-only) is compiled
-again by the next process; the first time, a CacheWarning says so.
+A file begins with the SHA-256 of the rest, so one that is cut short, or has a flipped bit, is a
+miss: its code could do anything. The state of a disk raises nothing here. What cannot be written (a
+full disk, a read-only folder) is compiled again by the next process, after one CacheWarning.
 """
 
 import contextlib
@@ -17,14 +16,14 @@ import warnings
 from minigrad.errors import CacheWarning
 
 CHECK = hashlib.sha256().digest_size  # bytes
-DRAFT = ".draft-"  # how files begin that are being written
-LONGEST_WRITE = 3600.0  # seconds, after which a draft is what a killed process has left
+DRAFT = ".draft-"  # prefix of files that are being written
+LONGEST_WRITE = 3600.0  # seconds after which a draft is a killed process's
 
 _state = {"warned": False, "swept": False}
 
 
 def read(path):
-    """The bytes that `write` kept, None if they are not there or not those."""
+    """The bytes that `write` kept; None if they are missing or damaged."""
     try:
         whole = pathlib.Path(path).read_bytes()
     except OSError:
@@ -34,12 +33,12 @@ def read(path):
 
 
 def write(path, data):
-    """Keeps bytes for `read`; whether that could be done."""
+    """Keeps bytes for `read`. Returns whether that worked."""
     return put(path, hashlib.sha256(data).digest() + data)
 
 
 def put(path, data):
-    """Writes a file as it is; whether that could be done. The first failure warns."""
+    """Writes a file without a checksum. Returns whether that worked; the first failure warns."""
     path = pathlib.Path(path)
     try:
         write_whole(path, data)
@@ -51,7 +50,7 @@ def put(path, data):
 
 def write_whole(path, data):
     """Writes bytes to a file: another process sees the whole file or none."""
-    if path.is_dir():  # os.replace puts no file in its place
+    if path.is_dir():  # os.replace does not replace it
         path.rmdir()
     descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=DRAFT)
     try:
@@ -81,7 +80,7 @@ def _warn(folder, error):
 
 
 def _sweep(folder):
-    """Takes away what killed processes have left, once a process that writes at all."""
+    """Deletes the drafts of killed processes, at the first write of a process."""
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
             if entry.name.startswith(DRAFT):

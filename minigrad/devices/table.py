@@ -11,9 +11,9 @@ from minigrad.formulas.expression import IDENTITY
 class Device:
     """A table of functions over Arrays.
 
-    What they do is said here; the classes of devices say only what is their own. `out` Arrays are
-    made by `empty` and written, never returned. Scalars among inputs are Python numbers. Shapes are
-    tuples, strides count elements.
+    This class says what they do; classes of devices say only where they differ. Callers make `out`
+    Arrays with `empty`, and functions write them. Scalars among inputs are Python numbers. Shapes
+    are tuples, strides count elements.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Device:
     def scatter_add(self, source: Array, index: Array, out: Array) -> None:
         """out[o, index[i], :] += source[o, i, :], in the order of i: the adjoint of gather.
 
-        On a GPU in any order: floats that meet in one place may be rounded differently each time.
+        On a GPU in any order: sums of floats may be rounded differently each time.
         """
         raise NotImplementedError
 
@@ -85,7 +85,7 @@ class Device:
         raise NotImplementedError
 
     def nonzero(self, x: Array) -> Array:
-        """The places in C order of the elements that are not 0: (m,) int64. A GPU is waited for."""
+        """The places in C order of the elements that are not 0: (m,) int64. Waits for a GPU."""
         raise NotImplementedError
 
     def cumsum(self, x: Array, out: Array, axis: int) -> None:
@@ -99,7 +99,7 @@ class Device:
     def argsort(self, x: Array, out: Array) -> None:
         """out = the places of the elements of x (n,) float64 in ascending order, int64.
 
-        Equal ones stay in their order. Of the CPU alone.
+        Equal elements stay in their order. CPU only.
         """
         raise NotImplementedError
 
@@ -113,15 +113,15 @@ class Device:
         raise NotImplementedError
 
     def side_by_side(self, function: Any, count: int, work: int) -> None:
-        """function(k, a, b) for the k-th range of a to b - 1 within count, perhaps at once.
+        """Calls function(k, a, b) for the k-th range a to b - 1 within count, perhaps in parallel.
 
-        work: in elements: little work is not cut. The function calls this device and makes no
-        Arrays but views.
+        work: elements; little work is not cut. The function may call this device, and make views
+        but no other Arrays.
         """
         raise NotImplementedError
 
     def parts(self, count: int, work: int) -> int:
-        """How many ranges side_by_side makes of the same arguments."""
+        """How many ranges side_by_side makes for these arguments."""
         raise NotImplementedError
 
     def unfold(self, x: Array, out: Array, window: Any) -> None:
@@ -137,10 +137,10 @@ class Device:
         raise NotImplementedError
 
     def convolves(self, what: str, dtype: DType, shape: tuple, kernels: tuple, window: Any) -> bool:
-        """Whether the device convolves without unfolding, and that takes no longer.
+        """Whether the device convolves without unfolding, in no more time.
 
         what: "output" (`convolve`), "input" (`convolve_back`) or "kernels" (`correlate`). shape: of
-        the images (n, c, h, w); kernels: (o, c / groups, kh, kw). False: of none.
+        the images (n, c, h, w); kernels: (o, c / groups, kh, kw).
         """
         return False
 
@@ -167,8 +167,8 @@ class Device:
         """One step of a formulas.Update, for parameters of one dtype.
 
         rows: (p, g, slots, steps) of each, contiguous; steps: float64, or None. values: {symbol:
-        number} of the hyperparameters. This and the two that follow the CPU lacks: it has tables
-        of addresses (`devices/cpu/updates.py`).
+        number} of the hyperparameters. The CPU lacks this and the next two functions: its kernels
+        take tables of addresses (`devices/cpu/updates.py`).
         """
         raise NotImplementedError
 

@@ -37,11 +37,11 @@ class _Worker:
         self.call: Any = None
         self.error: BaseException | None = None
         self.is_running = False
-        self.mode: int | None = None  # how it computes with subnormal numbers, once it was told
+        self.mode: int | None = None  # for subnormal numbers, once it was set
         threading.Thread(target=self._run, daemon=True, name="minigrad-kernel").start()
 
     def hand(self, function, arguments, mode):
-        """What to call once `wake` is released, and in which mode of `denormals`."""
+        """Sets what to call once `wake` is released, and the mode of `denormals`."""
         self.call, self.error, self.is_running = (function, arguments, mode), None, True
 
     def _run(self):
@@ -74,8 +74,8 @@ class Threads:
     def run(self, function, argument_lists):
         """Returns when every call has. One caller at a time uses the workers; others run alone.
 
-        The first exception of a call is raised when all have ended. While the program ends, when
-        the workers stand still, everybody runs alone.
+        The first exception of a call is raised when all have ended. Workers stand still while the
+        program ends: then, too, a caller runs alone.
         """
         *others, last = argument_lists
         if not others:
@@ -146,7 +146,7 @@ class Threads:
                 self._busy.release()
 
     def _ready(self, count):
-        """So many idle workers, or None if the system gives no more threads."""
+        """This many idle workers, or None if the system has no more threads."""
         try:
             while len(self._workers) < count:
                 self._workers.append(_Worker())
@@ -155,7 +155,7 @@ class Threads:
         return self._workers[:count]
 
 
-_call = methodcaller("__call__")  # of C: no bytecode runs
+_call = methodcaller("__call__")  # in C: no bytecode runs
 
 
 def _error_of(function, arguments):
@@ -167,7 +167,7 @@ def _error_of(function, arguments):
 
 
 def _wait_until_idle(workers):
-    """Memory that a kernel is writing must not be given to others: kernels end soon."""
+    """Kernels end soon, and nobody else may have the memory that they write."""
     deadline = time.monotonic() + LONGEST_WAIT
     while any(w.is_running for w in workers) and time.monotonic() < deadline:
         time.sleep(0.0005)

@@ -16,7 +16,7 @@ from minigrad.formulas.loop import (
 from minigrad.formulas.sums import BLOCK, DENSE
 
 NARROW = 32  # columns below which LLVM makes vectors of several rows
-SMALL = 64  # sizes and strides up to this stand in the text
+SMALL = 64  # sizes and strides up to this are literals in the text
 TILE = 512  # columns that are summed over all rows at once
 ALL = ("all", "total")  # of elements, of rows: one number for the whole domain
 
@@ -85,7 +85,7 @@ class Body(Loops):
     def _slots(self):
         """Places in the scratch memory: sums of columns, then values kept from pass to pass.
 
-        Behind them, for sums of many rows, float64 totals: at element `totals_at`, else None.
+        For sums of many rows float64 totals follow, at element `totals_at`.
         """
         columns = [k for k, mode in enumerate(self.modes) if mode == "columns"]
         self.columns = [k for k in columns if self._is_float_sum(k)]
@@ -107,14 +107,14 @@ class Body(Loops):
                     self.partial.append(("all", k, 0, self._count(k)))
 
     def _count(self, k):
-        """What the sum of everything is divided by."""
+        """What a sum of everything is divided by."""
         if self.outputs[k].how != "mean":
             return 1
         n = size_of(self.nest.rows)
         return n * self.n_columns if self.outputs[k].mode == "all" else n
 
     def _kept(self):
-        """Costly functions of an element that two passes need: computed once."""
+        """Costly functions of an element that several passes need: computed once."""
         found, seen = [], set()
         for level in range(1, self.depth + 2):
             roots = [e.args[0] for e in reductions(self.formulas, level)]
@@ -126,7 +126,7 @@ class Body(Loops):
 
     @property
     def row_block(self):
-        """Rows that one accumulator of the kernel's type takes; of few columns, its vector."""
+        """Rows that one accumulator of the kernel's type adds; a vector of them for few columns."""
         is_narrow = self.n_columns < NARROW and len(self.nest.rows) == 1
         return DENSE if is_narrow and not self.depth else BLOCK
 
@@ -168,7 +168,7 @@ class Body(Loops):
         return " + ".join(parts)
 
     def name_sizes(self, numbers):
-        """The loops, with sizes as literals or arguments; of the axis that is cut the range."""
+        """Makes the loops: sizes are literals or arguments, the axis that is cut has a range."""
         self.row_loops, self._columns = (
             [
                 (i, "b", "e") if d == 0 and is_cut else (i, "0", numbers.size(f"n_{i}", n))
@@ -181,7 +181,7 @@ class Body(Loops):
         )
 
     def column_loops(self):
-        """The loops over the columns, within a tile over its own."""
+        """The loops over the columns, or over those of a tile."""
         return [("j", "low", "high")] if self.form == "tile" else self._columns
 
     def flat_column(self):
@@ -250,7 +250,7 @@ class Body(Loops):
     def _emit_rows(self):
         n = self.n_columns
         self.clear(1, n)
-        for k, mode in enumerate(self.modes):  # what is no float sum gathers in the output itself
+        for k, mode in enumerate(self.modes):  # all but float sums use the output
             if mode == "columns" and k not in self.columns:
                 t = self.targets[k]
                 start = start_value(*self.how_kind(k), self.real, t.kind.name)
@@ -266,7 +266,7 @@ class Body(Loops):
                 self._store(self.heads(1, self._columns), self.targets[k], text)
 
     def divided(self, e, kind):
-        """What makes a mean of a sum."""
+        """The text that makes a mean of a sum."""
         return f" / {kind}({self.n_columns})"
 
     def keep(self):

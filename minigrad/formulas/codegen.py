@@ -1,8 +1,7 @@
 """Programs of formulas -> the text of one kernel of eager execution.
 
-Every kernel takes addresses of its arrays, its scalars, sizes, then strides (in elements). The
-innermost stride class (0, 1, other) is part of the text: with a stride known only at run time
-nothing would vectorise.
+A kernel takes addresses of arrays, scalars, sizes, then strides (in elements). The innermost
+stride class (0, 1, other) is part of the text: LLVM vectorizes only for strides that it knows.
 """
 
 from minigrad.formulas.emitter import POINTER_OF, Emitter, Operand, real_type
@@ -24,10 +23,7 @@ class KernelText(Lines):
 
 
 def step(loop, name):
-    """The argument with an operand's stride along a loop: begun by the loop, ended by the operand.
-
-    So it is no operand's name, whatever symbols a formula has: those begin with s_.
-    """
+    """The argument for an operand's stride along a loop; no operand's name begins with a loop's."""
     return f"{loop}_step_{name}"
 
 
@@ -37,7 +33,7 @@ def operand_names(program, n_outputs):
 
 
 def renamed_outputs(program):
-    """Outputs with prefixed symbols, so that a formula's `n` or `j` never meets a loop's."""
+    """Outputs with prefixed symbols: a formula's `n` or `j` is not a loop's."""
     mapping, cache = {n: symbol(f"s_{n}") for n in program.inputs}, {}
     return [substitute(e, mapping, cache) for e in program.outputs]
 
@@ -50,7 +46,7 @@ class EagerKernel(KernelText, Loops):
         outer, inner: names of the loops, the last one innermost.
         classes: per array its stride class along the innermost loop; None: all are contiguous.
         more: further sizes.
-        along: {output: (outer, inner)} of the loops along which it moves, if not along all.
+        along: {output: (outer, inner)}, the loops along which it moves, if not all.
     """
 
     def __init__(self, program, kinds, outer, inner, classes, more=(), along=None):

@@ -1,16 +1,14 @@
-"""Statements of a Loop's formulas: the kernels' emitter, with a few operations more."""
+"""The emitter for Loops of compiled steps; what their passes compute, and what it costs."""
 
 from minigrad.formulas.emitter import Emitter
 from minigrad.formulas.expression import ROW_REDUCTIONS, Expression, walk
 from minigrad.formulas.kinds import OWN
 
-OWN_COST = 30  # an exp costs about as much as so many additions
+OWN_COST = 30  # of an exp, in additions
 
 
 class LoopEmitter(Emitter):
-    """Chooses without branches, which keep LLVM from making vectors of a loop that stores.
-
-    Adds other row reductions, and columns that lie in a nest.
+    """Chooses without branches, with which LLVM would not vectorize a loop that stores.
 
     kinds: of the formulas; column: the text of the index along the row.
     """
@@ -18,7 +16,7 @@ class LoopEmitter(Emitter):
     def __init__(self, operands, real, kinds, column):
         super().__init__(operands, real, kinds)
         self.column = column
-        self.saved = {}  # values that an earlier pass has put by: where they are
+        self.saved = {}  # {value that an earlier pass has stored: text of its place}
 
     def value(self, e, kind=None):
         """A name or literal for e, converted to a kind."""
@@ -46,9 +44,9 @@ class LoopEmitter(Emitter):
 
 
 def elements(roots, stop=()):
-    """What a pass computes for each element below its roots, outermost first, and `stop` as given.
+    """The expressions that a pass evaluates per element for its roots, outermost first.
 
-    Of row reductions, which passes before have made, not what they reduce.
+    Operands of row reductions and of `stop` are left out: those values are there already.
     """
     found, stack = {}, list(roots)[::-1]
     while stack:
@@ -66,6 +64,6 @@ def reductions(outputs, level):
 
 
 def cost(formulas):
-    """How many additions' worth of arithmetic formulas are."""
+    """The arithmetic of formulas, in additions."""
     return sum(OWN_COST if e.op in OWN else 6 if e.op in ("div", "sqrt", "pow") else 1
                for e in walk(formulas) if e.op not in ("symbol", "constant"))  # fmt: skip

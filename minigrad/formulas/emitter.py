@@ -21,7 +21,8 @@ POINTER_OF = {name: f"{text.lower()}_at" for name, text in TYPE_OF.items()}
 class Operand(NamedTuple):
     """Where a symbol lives: `name[index]`, or, with index None, a scalar argument.
 
-    kind: the DType of an array, or 'f' / 'i' for a scalar. varies: along the innermost loop.
+    kind: the DType of an array, or 'f' / 'i' for a scalar. varies: whether it changes along the
+    innermost loop.
     """
 
     name: str
@@ -31,7 +32,7 @@ class Operand(NamedTuple):
 
 
 def real_type(program, kinds):
-    """'F8' if it says so or a float64 array takes part, else 'F4': what its kernel computes in."""
+    """What a kernel computes in: 'F8' if the program says so or an array is float64, else 'F4'."""
     is_double = program.real == "F8" or any(getattr(k, "name", None) == "float64" for k in kinds)
     return "F8" if is_double else "F4"
 
@@ -44,9 +45,9 @@ def is_below_maximum(e):
 class Emitter:
     """Statements for expressions over operands.
 
-    Values of a row go to `row`, of an element to `lines`. Rules: constants and functions follow
-    the kernel's real type; ints are computed as int64; bools become numbers only by an explicit
-    choice; whatever does not vary along the inner loop is computed once a row.
+    Statements for a row go to `row`, for an element to `lines`. Rules: constants and functions
+    have the kernel's real type; ints are computed as int64; bools become numbers by an explicit
+    choice; a value that does not vary along the inner loop is computed once per row.
     """
 
     def __init__(self, operands, real, kinds=None):
@@ -66,7 +67,7 @@ class Emitter:
         self.row, self.lines, self.names = [], [], {}
 
     def include_mathematics(self):
-        """The text calls functions of mathematics.py, for its type."""
+        """Includes mathematics.py for the kernel's type."""
         self.includes.add(f"mathematics.{self.real.lower()}")
 
     def new_name(self):
@@ -90,7 +91,7 @@ class Emitter:
         return found
 
     def value(self, e, kind=None):
-        """A name or literal for e, converted to a kind, after the statements that compute it."""
+        """A name or literal for e, converted to a kind; adds the statements that compute it."""
         own = self.kind(e)
         kind = kind or own
         if e.op == "constant":
@@ -161,8 +162,8 @@ class Emitter:
         if op in ("maximum", "minimum"):
             a, b = values
             sign = ">" if op == "maximum" else "<"
-            # NaN wins, as in NumPy: a comparison with NaN is false, so test it apart. Of equals,
-            # 0 and -0 for two, the second, also as in NumPy.
+            # As in NumPy, NaN wins (comparisons with NaN are false, so it has its own test), and
+            # of two equals, such as 0 and -0, the second.
             nan = f" or {a} != {a}" if kind == "f" else ""
             return f"{a} if {a} {sign} {b}{nan} else {b}"
         if op == "neg":
@@ -176,7 +177,7 @@ class Emitter:
         raise AssertionError(f"no code for {op}")
 
     def _as_stored(self, e, name):
-        """A value as it is after it was stored in an array of a dtype and read again."""
+        """A value after a store to an array of a dtype and a load from it."""
         if name == "bool":
             return self.value(e, "b")
         own = TYPE_OF[name]
@@ -187,7 +188,7 @@ class Emitter:
         return f"I8({own}({text}))"
 
     def element(self, operand):
-        """The text of an operand's element as it lies in memory."""
+        """The text of an operand's element in memory."""
         return f"{operand.name}[{operand.index}]"
 
     def _load(self, operand):

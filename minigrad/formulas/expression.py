@@ -1,8 +1,8 @@
 """A scalar formula as a small tree, made by calling a Python function with symbols.
 
 The same names (`exp`, `where`, `*`) act on symbols, on numbers and, through `Flows.bind`, on
-whatever an upper layer lets flow through them: that is how one formula becomes a kernel, its
-gradient a fused kernel too, and every higher derivative a walk over the same tree with Variables.
+objects of upper layers. So one formula becomes a kernel, its gradient becomes a fused kernel, and a
+higher derivative evaluates the same tree with Variables.
 """
 
 import math
@@ -32,16 +32,16 @@ LOGIC = {"logical_and", "logical_or", "logical_not"}
 ROW_REDUCTIONS = {
     "row_sum", "row_max", "row_mean", "row_min", "row_prod", "row_any", "row_all",
 }  # fmt: skip
-MOST_SHOWN = 100  # operations of a formula in its text
+MOST_SHOWN = 100  # operations that the text of a formula shows
 
 
 class Flows:
-    """What formulas are written over. `bind(name, args)` is the only interception point."""
+    """An operand of formulas. `bind(name, args)` is the only interception point."""
 
     __slots__ = ()
 
     def bind(self, name, args):
-        """Applies the named operation to args, of which this is one."""
+        """Applies the named operation to args; self is one of them."""
         raise NotImplementedError
 
 
@@ -80,12 +80,12 @@ def sign(x):
 
 
 def zero_of(x):
-    """A 0 that depends on x by its shape alone: x * 0.0 is NaN where x is infinite or NaN."""
+    """0 in the shape of x; x * 0.0 would be NaN where x is infinite or NaN."""
     return where(False, x, 0.0)
 
 
 def _asked(what, condition):
-    """The error of Python's `if`, `and` and `==` in a formula, which would choose for all."""
+    """The error of Python's `if`, `and` and `==` in a formula: they decide for all elements."""
     return ArgumentTypeError(
         f"a formula stands for all elements at once: it cannot ask {what}",
         fix=f"e.where({condition}, a, b) chooses for each element",
@@ -95,14 +95,14 @@ def _asked(what, condition):
 class Expression(Flows):
     """`op` applied to `args`. Equal trees are one object, so common parts cost nothing to find.
 
-    depth: how many row reductions are nested in it, which is how many passes over a row it needs.
+    depth: how many row reductions are nested, so how many passes over a row it needs.
     """
 
     __slots__ = ("args", "depth", "op")
     _interned: dict = {}
 
     def __new__(cls, op, *args):
-        if op == "constant":  # 0.0 and -0.0 are equal, and NaN is not: their texts tell
+        if op == "constant":  # 0.0 == -0.0 and NaN != NaN: repr tells
             key = (op, type(args[0]), repr(args[0]))
         else:
             key = (op, *((type(a), a) for a in args))
@@ -144,7 +144,7 @@ class Expression(Flows):
 
 
 def _written(e, left):
-    """The text of a formula, `...` for what is beyond left[0] operations.
+    """The text of a formula, with `...` after left[0] operations.
 
     Written out, a formula of n objects may have 2^n operations: x = x * x, n times.
     """
@@ -197,7 +197,7 @@ def symbols_of(expression):
 
 
 def evaluate(expression, values):
-    """The expression with Variables or numbers for its symbols; shared parts only once."""
+    """An expression's value for Variables or numbers as symbols; shared parts are computed once."""
     done = {}
     for e in walk([expression]):
         if e.op == "symbol":
@@ -210,7 +210,7 @@ def evaluate(expression, values):
 
 
 def substitute(e, mapping, cache):
-    """The formula with other expressions for its symbols."""
+    """The formula with its symbols replaced. cache: results for this mapping, {} at first."""
     if e.op == "symbol":
         return mapping[e.args[0]]
     if e.op == "constant":
@@ -225,8 +225,8 @@ def substitute(e, mapping, cache):
 class Program:
     """Formulas over named inputs: what one kernel computes.
 
-    real: 'F8' if it computes in float64 whatever its operands are; None: that follows from them.
-    Kernels are kept here per device and layout, so that finding one again is a dict look-up.
+    real: 'F8' to compute in float64 with any operands; None: the operands decide.
+    Kernels are kept here per device and layout, so finding one again is a dict look-up.
     `entry` holds, per dtype index, the machine code for contiguous operands of that one dtype.
     """
 
@@ -241,7 +241,7 @@ class Program:
         self.entry_in_place = [None] * 16
 
     def is_same(self, other):
-        """Whether it has the same formulas over inputs of the same names."""
+        """Whether another Program has the same input names, formulas and real."""
         mine, its = ((p.inputs, p.outputs, p.real) for p in (self, other))
         return mine == its
 

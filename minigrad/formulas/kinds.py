@@ -14,7 +14,7 @@ def kind_of_number(x):
 
 
 def result_kind(op, kinds):
-    """The kind of what an operation gives, from those of its operands.
+    """The kind of an operation's result, from those of its operands.
 
     >>> result_kind("add", ["b", "i"]), result_kind("where", ["b", "f", "i"])
     ('i', 'f')
@@ -34,19 +34,19 @@ def result_kind(op, kinds):
 
 
 class Kinds:
-    """Of symbols and formulas: 'f', 'i' or 'b'."""
+    """The kinds of symbols and formulas."""
 
     def __init__(self):
         self._known = {}
 
     def copy(self):
-        """Kinds that know the same."""
+        """Kinds with the same declarations."""
         other = Kinds()
         other._known.update(self._known)
         return other
 
     def declare(self, e, kind):
-        """Says what a symbol is: a DType, or a kind."""
+        """Sets the kind of a symbol, by a DType or a kind."""
         self._known[e] = kind if isinstance(kind, str) else kind.kind
 
     def of(self, e):
@@ -62,7 +62,7 @@ class Kinds:
         return result_kind(e.op, [self.of(a) for a in e.args])
 
     def as_stored(self, e, dtype, real):
-        """The formula for e after it was stored in an array of a dtype, in a kernel of `real`."""
+        """The formula for e after a store to and a load from an array, in a kernel of `real`."""
         kind = self.of(e)
         if dtype.name == "float32" and real == "float64":
             return Expression("as_float32", e)

@@ -2,8 +2,8 @@
 
 For each nesting level of row reductions there is one pass over the columns, then one that writes
 the outputs: `store` one for each element, `row` one for each row, `columns` gathered over the rows,
-`all` and `total` over all elements and over all rows. What the kernels differ in (where sums wait,
-what texts sizes have, how the largest is found) they say by methods of their own.
+`all` and `total` over all elements and over all rows. Kernels override methods where they differ:
+where sums over rows are kept, the texts of sizes, how the largest is found.
 """
 
 from typing import Any, NamedTuple
@@ -48,7 +48,7 @@ def gathered(how, acc, value, kind):
 
 
 def start_value(how, kind, real, integer="int64"):
-    """What a reduction begins with; integer: the type in which one of ints gathers."""
+    """What a reduction begins with; integer: the type that ints are reduced in."""
     if how in ("any", "all"):
         return START[how]
     if how in START:
@@ -68,7 +68,7 @@ def stored_as(text, dtype):
 
 
 class Gathering(NamedTuple):
-    """Values of a kind that a loop gathers under a name.
+    """A reduction of values of a kind, under a name.
 
     is_wide: whether a block of elements is summed in the kernel's type, and blocks in float64.
     """
@@ -106,12 +106,12 @@ class Lines:
 class Loops(Lines):
     """Writes the passes over a row.
 
-    formulas, modes, targets: of the outputs, targets their Operands. is_wide: whether sums of a row
-    end in float64; block: elements that one accumulator of the kernel's type takes then, and
-    is_long: whether the innermost loop has more of them.
+    formulas, modes, targets: per output; targets are Operands. is_wide: whether sums of a row end
+    in float64; block: how many elements one accumulator of the kernel's type adds then; is_long:
+    whether the innermost loop has more of them.
 
-    sums: (array, place) where sums over rows wait, columns beside columns; has_totals: whether they
-    join float64 `totals` at the same places after row_block rows.
+    sums: (array, place) of sums over rows, one element per column; has_totals: whether they join
+    float64 `totals` at the same places after row_block rows.
     """
 
     emitter: Any
@@ -150,14 +150,14 @@ class Loops(Lines):
         return gathered(how, total, value, kind)
 
     def keep(self):
-        """Lines that put values of this pass by for those to come."""
+        """Lines that store values of this pass for later ones."""
         return []
 
     def recall(self):
-        """Makes the last pass read what was put by."""
+        """Makes the last pass load what was stored."""
 
     def gather(self, indent, lines, sums):
-        """A loop over the columns that also gathers. sums: Gatherings."""
+        """A loop over the columns with these lines and the steps of Gatherings."""
         *outer, (index, low, high) = self.column_loops()
         indent = self.heads(indent, outer)
         wide = [s for s in sums if s.is_wide]
@@ -174,7 +174,7 @@ class Loops(Lines):
         self.all_lines(indent, [f"{s.name} += F8(part_{s.name})" for s in wide])
 
     def clear(self, indent, count):
-        """Sums over rows begin with 0, in the first `count` columns."""
+        """Sets the sums over rows to 0, in the first `count` columns."""
         for name, place in self.sums:
             kinds = {name: self.emitter.real} | ({"totals": "F8"} if self.has_totals else {})
             for x, kind in kinds.items():
@@ -185,8 +185,7 @@ class Loops(Lines):
     def blocks_of_rows(self, indent, loops, count):
         """Heads of loops over rows, the last one over blocks of them; the indent within.
 
-        Before more than `row_block` rows have come together, the sums of `count` columns join their
-        totals.
+        Before they take more than `row_block` rows, the sums of `count` columns join totals.
         """
         *outer, (_, low, high) = loops
         indent = self.block_heads(self.heads(indent, outer), low, high, self.row_block)
@@ -203,14 +202,14 @@ class Loops(Lines):
         return indent + 1
 
     def join_totals(self, indent, count):
-        """The sums of so many columns join their totals and begin anew."""
+        """Adds the sums of so many columns to their totals, and sets them to 0."""
         for name, place in self.sums if self.has_totals else ():
             self.line(indent, f"for j in range({count}):")
             self.line(indent + 1, f"totals[{place} + j] += F8({name}[{place} + j])")
             self.line(indent + 1, f"{name}[{place} + j] = {self.emitter.real}(0)")
 
     def gathering(self, how, name, value, kind):
-        """(Gathering of a row reduction, what it begins with, the text of what it came to)."""
+        """(Gathering of a row reduction, the text of its start, the text of its result)."""
         is_wide = self.is_wide and how in SUMS and kind == "f"
         start = "F8(0)" if is_wide else start_value(how, kind, self.emitter.real)
         return Gathering(name, how, value, kind, is_wide), start, name

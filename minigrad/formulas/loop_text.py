@@ -1,8 +1,8 @@
 """A Loop -> the text of its kernel, and how it is called.
 
-The kernel is a function over typed pointers; sizes and strides that are small stand in the text, so
-that LLVM unrolls by them, others are arguments, so that loops of one form share one function. Every
-kernel works on a range [b, e) of its outermost axis.
+The kernel is a function of typed pointers. Small sizes and strides are literals, so that LLVM can
+unroll; others are arguments, so that loops of one form share one function. Every kernel works on a
+range [b, e) of its outermost axis.
 """
 
 from typing import NamedTuple
@@ -49,14 +49,14 @@ def is_ordered(loop):
 class KernelText(NamedTuple):
     """A kernel: a function with `{name}` in the place of its name, and how it is called.
 
-    Its arguments are, in order: `pointers`, [(Value, offset)]; for each sum of everything that is
-    cut, a pointer to where a thread leaves its part; a pointer to `scratch` elements of the
+    Its arguments are, in order: `pointers`, [(Value, offset)]; for each sum over everything, if the
+    loop is cut, a pointer to the thread's partial sum; a pointer to `scratch` elements of the
     kernel's type, if there are any; `numbers`; and the range [b, e).
 
-    extent: the size of the axis that may be cut into ranges that begin at multiples of grain (0:
-    not to be cut). totals_at: where in the scratch memory float64 sums of columns lie; None if
-    there are none. partial: [(what, output, slot, count)] to be put together after a cut run. ns:
-    an estimate of its time on one core.
+    extent: the size of the axis that may be cut into ranges; they begin at multiples of grain (0:
+    not to be cut). totals_at: where in the scratch memory float64 sums of columns begin, or None.
+    partial: [(what, output, slot, count)] of the partial sums to add after a cut run. ns: estimated
+    nanoseconds on one core.
     """
 
     text: str

@@ -6,15 +6,15 @@ from minigrad.formulas.codegen import EagerKernel
 from minigrad.formulas.loop import SUMS, Gathering, combine, reduced_kind, start_value, stored_as
 from minigrad.formulas.sums import BLOCK, COLUMNS, DENSE
 
-FOUR = 4  # rows that are added at once: their sum joins a longer one
+FOUR = 4  # rows that are added before their sum joins a longer one
 
 
 def reduce_text(program, how, kinds, n_kept, n_reduced, form, inner):
     """Reduces one formula: kept outer loops, reduced loops, and perhaps one kept loop innermost.
 
-    form: where partial results live. 'register': no kept loop is innermost. Else there is one, and
-    they live in the row of outputs ('output'), or, for sums of many floats, some columns at a time
-    on the stack ('columns'). Sums of many floats go over to float64 block by block (sums.py).
+    form: where partial results are. 'register': no kept loop is innermost. Else there is one, and
+    they are in the row of outputs ('output') or, for sums of many floats, on the stack, some
+    columns at a time ('columns'). Sums of many floats move to float64 block by block (sums.py).
     """
     kernel = _Reduction(program, how, kinds, n_kept, n_reduced, form, inner)
     kernel.write(form)
@@ -73,10 +73,10 @@ class _Reduction(EagerKernel):
         return [*self.emitter.lines, f"value = {self.value}"], "value"
 
     def _fours(self, deep, lines, write):
-        """A block of the last reduced loop, FOUR steps at a time, then what is left.
+        """A block of the last reduced loop, FOUR steps at a time, then the rest.
 
-        lines: those whose names each step has for itself. write(deep, steps): the body; a step is
-        a function that makes its text of the text for one element.
+        lines: each step has its own variables for the names they assign. write(deep, steps) writes
+        the body; a step maps the text for one element to its own.
         """
         last, names = self.reduced[-1], [line.split(" = ")[0] for line in lines]
 
@@ -104,7 +104,7 @@ class _Reduction(EagerKernel):
             self.gather(
                 deep, lines, [Gathering("total", self.how, value, self.reduced_kind, self.is_wide)]
             )
-        else:  # LLVM would make one chain of additions, each of which waits for the one before
+        else:  # LLVM would make one chain of additions, each waiting for the last
             parts = [f"part{k}" for k in range(FOUR)]
 
             def write(deep, steps):

@@ -11,11 +11,11 @@ def rows_text(program, modes, kinds, inner, in_place=False, block=0):
     """Formulas with row reductions: passes over a row, one per nesting level, then the outputs.
 
     Args:
-        modes: per output 'store' (every element), 'row' (one value a row) or 'columns' (summed over
-            the rows: one sum for every `n_b` of them, a step of the rows' loop apart).
+        modes: per output 'store' (every element), 'row' (one value per row) or 'columns' (summed
+            over blocks of `n_b` rows; the sums of a block lie one row stride after the last's).
         inner: per array the class of its stride along the row; 0 also for 'row' outputs.
         in_place: whether the first output is the first input.
-        block: elements of a row after which a sum goes over to float64; 0: rows are shorter.
+        block: elements of a row after which a sum moves to float64; 0: rows are shorter.
     """
     kernel = _RowKernel(program, modes, kinds, inner, in_place)
     kernel.block, kernel.is_wide, kernel.is_long = block, block > 0, block > 0
@@ -59,9 +59,9 @@ class _RowKernel(EagerKernel):
     def _kept(self, depth, overwritten):
         """{costly value: output} of values that the last reduction and the output both need.
 
-        They wait in the output's row: an exponential costs far more than a load.
+        They are kept in the output's row: an exponential costs far more than a load.
 
-        overwritten: the name of the operand that is the first output too, or None.
+        overwritten: the name of the operand that is also the first output, or None.
         """
         if not depth:
             return {}
@@ -80,12 +80,12 @@ class _RowKernel(EagerKernel):
         return kept
 
     def keep(self):
-        """Lines that put values of the last reduction by."""
+        """Lines that store values of the last reduction."""
         kept = self.kept.items() if self.is_last else ()
         return [f"{t.name}[{t.index}] = {self.emitter.names[e]}" for e, t in kept]
 
     def recall(self):
-        """Makes the outputs' pass read them."""
+        """Makes the last pass load them."""
         emitter = self.emitter
         for e, t in self.kept.items():
             emitter.names[e] = emitter.new_name()
@@ -104,15 +104,15 @@ class _RowKernel(EagerKernel):
         return found, f"order_{code}({real}(-math.inf))", f"unorder_{code}({best})"
 
     def divided(self, e, kind):
-        """What makes a sum a mean.
+        """The text that makes a sum a mean.
 
-        The mean of equal numbers is that number, so that a row of them has no deviations: a
-        quotient, for which the next pass has to wait. The mean of products needs no such care, and
-        1 / n is computed once for all rows.
+        A quotient, so that the mean of equal numbers is that number, and a row of them has no
+        deviations. The next pass has to wait for it. The mean of products needs no such care: 1 / n
+        is computed once for all rows.
         """
         n = f"{kind}(n_j)"
         return f" * ({kind}(1) / {n})" if e.args[0].op == "mul" else f" / {n}"
 
     def column_step(self, k, e, target):
-        """A sum over rows waits in its output."""
+        """Adds to the sum over rows, which is in its output."""
         return f"{target.name}[{target.index}] += {self.emitter.stored(e, target.kind)}"

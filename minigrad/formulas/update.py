@@ -1,8 +1,8 @@
 """What an optimizer's formula becomes: a Program for each element, and numbers for all of them.
 
-Most of a rule's arithmetic is about numbers alone: 1 - beta1, or what corrects a bias at step t. It
-is found in the formula, and done once a step in float64. The rest is done for every element, in the
-parameter's dtype.
+Most of a rule's arithmetic is over hyperparameters alone: 1 - beta1, or the bias correction at step
+t. It is found in the formula, and done once per step in float64. The rest is done for every
+element, in the parameter's dtype.
 """
 
 import functools
@@ -18,15 +18,15 @@ from minigrad.formulas.expression import (
     symbols_of,
 )
 
-MOST_OF_STEPS = 7  # numbers of one rule that depend on steps: memory is there for so many
+MOST_OF_STEPS = 7  # numbers of one rule that depend on steps: there is memory for so many
 MOST_HYPERPARAMETERS = 16  # of one rule, pairs counted as two: likewise
-STEPS, RATE = "h_t", "h_learning_rate"  # symbols: the parameter's steps, this one too; the rate
+STEPS, RATE = "h_t", "h_learning_rate"  # symbols: steps of the parameter, this one too; the rate
 
 
 class Hyperparameters:
-    """What a formula knows of its group: a symbol for a number, a bool as it is.
+    """A group's hyperparameters as its formula sees them: symbols for numbers, bools as they are.
 
-    `"momentum" in h`: whether it is not 0, so that a formula can leave out what it would multiply.
+    `"momentum" in h`: whether it is not 0, so that a formula can leave out terms that are.
     `t`: how many steps the parameter has had, this one included.
     """
 
@@ -44,7 +44,7 @@ class Hyperparameters:
 
 
 def structure(values):
-    """What decides which formula a group has: its hyperparameters, with 1.0 for numbers but 0.
+    """What a group's formula depends on: hyperparameters; the rate and nonzero numbers are 1.0.
 
     >>> structure({"learning_rate": 0.0, "betas": (0.9, 0.99), "eps": 0.1, "is_fast": True})
     (('learning_rate', 1.0), ('betas', (1.0, 1.0)), ('eps', 1.0), ('is_fast', True))
@@ -84,7 +84,7 @@ class Update:
 
     Attributes:
         program: inputs p, g, s0, s1, ..., n0, n1, ...; outputs p, s0, s1, ...
-        numbers: what n0, n1, ... are: formulas over hyperparameters and steps.
+        numbers: the formulas of n0, n1, ... over hyperparameters and steps.
         of_steps: which numbers depend on the steps that the parameter has had.
         symbols: those of the hyperparameters, as `flat` orders them.
     """
@@ -136,7 +136,7 @@ class Update:
         return bool(self.slots) or self.counts_steps
 
     def _of_elements(self, e, cache):
-        """The formula with a symbol n0, n1, ... for each part that is about numbers alone."""
+        """The formula with a symbol n0, n1, ... for each part over hyperparameters alone."""
         found = cache.get(e)
         if found is not None:
             return found
@@ -157,7 +157,7 @@ class Update:
 
     @functools.cached_property
     def counting(self):
-        """Program: steps -> the steps with this one, and the numbers that depend on them."""
+        """Program: steps -> steps + 1, and the numbers that depend on it."""
         after = symbol(STEPS) + 1.0
         mapping = {name: symbol(name) for name in self.symbols} | {STEPS: after}
         formulas = [substitute(self.numbers[k], mapping, {}) for k in self.of_steps]

@@ -1,9 +1,9 @@
-"""What every device needs to find the kernel of a program again: kinds, stride classes, memory."""
+"""Calls of a program, as every device looks at them: kinds, stride classes, loop order."""
 
 from minigrad.array.array import Array
 from minigrad.array.layout import collapse, expand_strides
 
-MOST_LAYOUTS = 1024  # remembered per program
+MOST_LAYOUTS = 1024  # kept per program
 
 
 def kind_of(x):
@@ -25,8 +25,8 @@ def by_stride(dims, strides, first):
 def sides_of(operands, shape, axes, first):
     """[(size, strides of each array)] of the kept and of the reduced dimensions of a reduction.
 
-    operands: inputs, then the output. Neighbours are merged; in the order of memory of array number
-    `first`.
+    operands: inputs, then the output. Adjacent dimensions are merged, and sorted by the strides of
+    array number `first`.
     """
     *inputs, out = operands
     layouts = [expand_strides(x.shape, x.strides, shape) for x in inputs if isinstance(x, Array)]
@@ -43,7 +43,7 @@ def sides_of(operands, shape, axes, first):
 
 
 def remember(program, key, bound):
-    """Keeps what a program's call with these layouts came to, and returns it."""
+    """Keeps what a program does for these layouts, and returns it."""
     if len(program.layouts) >= MOST_LAYOUTS:
         program.layouts.clear()
     program.layouts[key] = bound

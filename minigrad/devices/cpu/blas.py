@@ -18,14 +18,14 @@ from minigrad.memory.interrupts import uninterrupted
 
 @functools.cache
 def find_blas():
-    """NumPy's OpenBLAS, its gemm made known to LLVM under our names; None if it was not found.
+    """NumPy's OpenBLAS, or None if it was not found. LLVM gets its gemm under our names.
 
     No SciPy and no second pool of threads: it is the library that NumPy has loaded already.
     """
     if os.environ.get("MINIGRAD_BLAS") == "numpy":
         return None
     loader.hold_over_forks()
-    with loader.lock:  # around what is imported, see there
+    with loader.lock:  # around imports, see there
         import llvmlite.binding as llvm  # with the first product: importing minigrad stays quick
 
     root = os.path.dirname(os.path.dirname(np.__file__))
@@ -45,13 +45,13 @@ def find_blas():
 class SingleThreaded:
     """Products run on the calling thread alone while the block lasts, in the whole process.
 
-    For work that is cut over our own threads already: two pools that wait for one another are many
-    times slower than either on a busy machine.
+    For work that our own threads share already: on a busy machine two pools that wait for each
+    other are many times slower than one.
     """
 
     def __init__(self):
         self._lock, self._before = threading.Lock(), 1
-        self._inside = set()  # threads; one that Ctrl-C threw out leaves with its next block
+        self._inside = set()  # threads; one that Ctrl-C interrupted leaves after its next block
 
     @uninterrupted
     def __enter__(self):
@@ -72,7 +72,7 @@ class SingleThreaded:
             self._inside.discard(threading.get_ident())
 
     def renew(self):
-        """In a forked child: no other thread is inside, and none will let go of the lock."""
+        """In a forked child: no other thread is inside, and none will release the lock."""
         self._lock = threading.Lock()
         if self._inside and self._before != 1:
             _counts("set")(self._before)
@@ -97,7 +97,7 @@ def gemm(dtype_name):
 
 
 def _matrix(shape, strides):
-    """(leading dimension, transposed) of the last two axes as BLAS wants them, or None."""
+    """(leading dimension, transposed) of the last two axes for BLAS, or None."""
     (m, n), (s, t) = shape[-2:], strides[-2:]
     if (t == 1 or n == 1) and (m == 1 or s >= max(n, 1)):
         return (s if m > 1 else max(n, 1)), 0
@@ -159,7 +159,7 @@ def matmul(a, b, out, bias=None, contiguous=None, accumulate=False):
         return
     function = gemm(out.dtype.name)
     if function is None or not out.size or not a.shape[-1]:
-        _with_numpy(a, b, out, bias, accumulate)  # also an empty sum: zeros, or nothing at all
+        _with_numpy(a, b, out, bias, accumulate)  # also an empty sum: zeros or no change
         return
     how = plan(a.shape, a.strides, b.shape, b.strides, out.shape, out.strides)
     if how is None:

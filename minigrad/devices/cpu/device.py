@@ -71,7 +71,7 @@ class Cpu(RowPrograms, StructuralKernels, DirectConvolution):
         flat = data.reshape(-1).view(np.uint8)
         buffer = self.pool.adopt(flat, data.__array_interface__["data"][0], data.nbytes)
         out = Array(buffer, data.shape, dtype)
-        out.is_flat = False  # the short ways of ops do not look at is_foreign
+        out.is_flat = False  # fast paths of ops do not check is_foreign
         return out
 
     def all_within(self, x, low, high):

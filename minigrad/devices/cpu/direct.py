@@ -1,4 +1,4 @@
-"""Convolution without unfolded windows, on the CPU: where it can, and its memory."""
+"""Convolution without unfolded windows, on the CPU: where it is possible, and its memory."""
 
 import functools
 
@@ -11,7 +11,7 @@ from minigrad.formulas.expression import IDENTITY
 from minigrad.formulas.sums import BLOCK
 
 PIXELS, TILE = 1024, 16  # as in source/direct.py
-PRODUCTS = 16  # as long as one element of other kernels, about
+PRODUCTS = 16  # products that take about as long as an element of other kernels
 CHUNK = 1 << 15  # elements of images that correlate copies at once: they stay in cache
 
 
@@ -57,7 +57,7 @@ def pays(what, dtype, shape, kernels, window):
     """Whether it takes no longer than products of unfolded windows. Measured on one processor.
 
     It computes more than is needed: lines are kw - 1 longer, channels come in fours, kernels'
-    places in threes. Unfolding is long beside the products where there are few channels o.
+    places in threes. Where there are few channels o, unfolding takes long beside the products.
     """
     (n, c, h, width), (o, of_w, kh, kw) = shape, kernels
     (ph, pw), (dh, dw) = window.padding, window.dilation
@@ -73,7 +73,7 @@ def pays(what, dtype, shape, kernels, window):
         products = up(o, 4) / o * (ow + (kw - 1) * dw) / ow
     if what == "kernels":
         _, vectors, step = correlation_scratch(shape, kernels, (oh, ow), (dh, dw), n)
-        to_add = 10 / (vectors * step)  # the lanes, at the end
+        to_add = 10 / (vectors * step)  # to add the lanes at the end
         products *= up(c * kh * kw, 3) / (c * kh * kw) * (1 + to_add)
     return products < 1.25 + 9 / o
 

@@ -13,7 +13,7 @@ from minigrad.devices import loader
 from minigrad.devices.threads import threads
 from minigrad.memory.interrupts import uninterrupted
 
-SPLIT = 1 << 20  # multiplications from which the rows are cut into one range a thread
+SPLIT = 1 << 20  # multiplications from which the rows are split into one range per thread
 
 
 class _State(threading.local):

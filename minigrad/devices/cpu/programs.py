@@ -1,4 +1,4 @@
-"""Programs on the CPU: the kernel and the loops for operands of any layout, remembered.
+"""Programs on the CPU: finds the kernel and the loops for operands of any layout.
 
 row_programs.py has those that reduce along rows.
 """
@@ -15,7 +15,7 @@ from minigrad.formulas.codegen import elementwise_text
 from minigrad.formulas.reduce_codegen import reduce_text
 from minigrad.formulas.sums import BLOCK
 
-SPLIT = 1 << 17  # elements from which a kernel is cut into one range a thread
+SPLIT = 1 << 17  # elements from which a kernel is split into one range per thread
 
 
 class BoundKernel:
@@ -40,7 +40,7 @@ class BoundKernel:
         threads.run(self.entry, self.calls(operands, min(threads.count, self.units)))
 
     def calls(self, operands, parts):
-        """The arguments of the parts that it is cut into."""
+        """The arguments of each part."""
         cuts = [self.units * p // parts for p in range(parts + 1)]
         return [
             (
@@ -80,7 +80,7 @@ class Programs(Device):
             self._keep_entry(program, operands, entries, in_place)
 
     def _keep_entry(self, program, operands, entries, in_place):
-        """Remembers the flat kernel of one dtype for callers that check the layout themselves."""
+        """Keeps the flat kernel of one dtype for callers that check the layout themselves."""
         dtype = operands[-1].dtype
         kinds = tuple([dtype] * len(operands))
         found = program.kernels.get((kinds, 0, None, in_place))

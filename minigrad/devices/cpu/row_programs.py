@@ -9,7 +9,7 @@ from minigrad.formulas.expression import IDENTITY
 from minigrad.formulas.row_codegen import rows_text
 from minigrad.formulas.sums import BLOCK, DENSE
 
-BLOCKS, FEWEST = 8, 8  # blocks of rows that threads can share, and rows of one at least
+BLOCKS, FEWEST = 8, 8  # blocks of rows that threads share, and the least rows of a block
 
 
 class RowPrograms(Programs):
@@ -26,7 +26,7 @@ class RowPrograms(Programs):
         bound = program.layouts.get(key)
         if bound is None:
             layout = self._row_layout(modes, operands, shape)
-            if layout is None:  # leading axes that are no single loop for every operand
+            if layout is None:  # leading axes do not merge into one loop for every operand
                 for is_whole in (False, True):
                     if layout is None:
                         inputs = [
@@ -41,7 +41,7 @@ class RowPrograms(Programs):
         self._run_rows(bound, modes, inputs, outputs)
 
     def _dense(self, x, shape, is_whole):
-        """A contiguous copy; is_whole: of the shape it is broadcast to, as rows that repeat are."""
+        """A contiguous copy, broadcast to `shape` if is_whole or if rows repeat."""
         x = self.contiguous(x)
         repeats = len(x.shape) > 1 and x.shape != shape and x.shape[-1] != 1
         if is_whole or repeats:
@@ -72,7 +72,7 @@ class RowPrograms(Programs):
         in_place = operands[0] is operands[first_output]
         if "columns" in modes:
             grain = _rows_of_block(rows, work)
-            if grain < rows:  # then they go to totals, one row after the other
+            if grain < rows:  # then totals of blocks are added, see _run_rows
                 row_strides, column_strides = list(row_strides), list(column_strides)
                 for place, k in enumerate(arrays):
                     if k >= first_output and modes[k - first_output] == "columns":
@@ -91,7 +91,7 @@ class RowPrograms(Programs):
         return BoundKernel(entry, tuple(extra), work, steps, grain)
 
     def _run_rows(self, call, modes, inputs, outputs):
-        """Runs it. Where many rows are summed, every block of them has a sum of its own."""
+        """Runs it. Where many rows are summed, every block of rows has its own sum."""
         operands = [x.address if isinstance(x, Array) else x for x in (*inputs, *outputs)]
         if "columns" not in modes:
             call.run(operands)
@@ -112,7 +112,7 @@ class RowPrograms(Programs):
 
 
 def _rows_of_block(rows, work):
-    """Rows that are summed together: threads share blocks, whose size says nothing of threads."""
+    """Rows of a block, for any number of threads: results do not depend on it."""
     if work < programs.SPLIT:
         return min(rows, BLOCK) or 1
     return min(max(-(-rows // BLOCKS), FEWEST), BLOCK)

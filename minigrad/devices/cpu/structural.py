@@ -13,11 +13,11 @@ from minigrad.devices.table import Device
 from minigrad.devices.threads import threads
 from minigrad.formulas.sums import scratch_to_add
 
-SPLIT = 1 << 16  # elements from which a kernel is cut into one range a thread
+SPLIT = 1 << 16  # elements from which a kernel is split into one range per thread
 
 
 def ranges(count, work):
-    """[(0, count)], or one range a thread if the work (in elements) is worth it."""
+    """[(0, count)], or one range per thread if the work (in elements) is worth it."""
     parts = 1 if work < SPLIT else max(1, min(threads.count, count))
     return list(itertools.pairwise(count * p // parts for p in range(parts + 1)))
 
@@ -28,7 +28,7 @@ class StructuralKernels(Device):
     def gather(self, x, index, out):
         (outer, n, r), m, size = x.shape, out.shape[1], out.dtype.itemsize
         function = source_kernel("gather", "gather", MOVED[size])
-        if outer > m:  # many small picks: cut the outer axis
+        if outer > m:  # few indices: split the outer axis
             calls = [
                 (
                     x.address + a * n * r * size,

@@ -3,8 +3,8 @@
 A row of the table has ROW integers: addresses of parameter, gradient (0: leave this one out) and
 state, elements, elements from one slot of the state to the next, address of the counters (float64:
 steps taken, then the numbers of this step), address of the group's hyperparameters (float64, the
-learning rate first). A piece is (row, first element, elements): big parameters are cut, so that
-threads share the work. A kernel counts a step for the first `rows` rows, then updates its pieces.
+learning rate first). A piece is (row, first element, elements): threads share big parameters. A
+kernel counts a step for the first `rows` rows, then updates its pieces.
 """
 
 import functools

@@ -8,7 +8,7 @@ from minigrad.errors import ArgumentTypeError, ShapeError
 
 
 class Window(NamedTuple):
-    """Size, distance from one to the next, border of the image, distance within: (h, w) each."""
+    """Size, stride, padding of the image, and dilation of windows: (h, w) each."""
 
     kernel: tuple
     stride: tuple
@@ -16,7 +16,7 @@ class Window(NamedTuple):
     dilation: tuple
 
     def counts(self, size):
-        """How many windows stand in an image of a size: (rows, columns)."""
+        """How many windows an image of a size has: (rows, columns)."""
         h, w = (
             (n + 2 * p - d * (k - 1) - 1) // s + 1
             for n, k, s, p, d in zip(size, *self, strict=True)

@@ -1,4 +1,4 @@
-"""A kernel bound to layouts: how it is launched, and what its form is made of."""
+"""Kernels bound to layouts: how they are launched, and how layouts decide their form."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ ALIGNED = 16  # bytes: of an address, for vector accesses
 
 
 class BoundLaunch(NamedTuple):
-    """A kernel bound to layouts: how it is launched, and the numbers after its operands."""
+    """How a kernel is launched for some layouts; numbers: its arguments after the operands."""
 
     kernel: GpuKernel
     blocks: Any
@@ -36,7 +36,7 @@ def power_above(n):
 
 
 def layout_key(x):
-    """What a binding depends on of an operand."""
+    """What a binding depends on in an operand."""
     if isinstance(x, Array):
         return x.shape, x.strides, x.dtype, x.address % ALIGNED == 0
     return type(x)
@@ -87,7 +87,7 @@ def shares_memory(inputs, outputs):
 
 
 def kernel_of(program, key, writer):
-    """The kernel of a program's form: written once."""
+    """The kernel of a program's form, written once."""
     found = program.kernels.get(key)
     if found is None:
         found = program.kernels[key] = writer(program, *key[1:])

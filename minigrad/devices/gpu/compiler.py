@@ -3,7 +3,7 @@
 Numba (the package numba-cuda) turns the function into PTX, nvJitLink turns that into a *cubin*:
 code for one compute capability, such as (9, 0), that a driver loads without compiling. Neither
 needs a GPU or a driver. The names that `source/gpu_cuda.py` takes from here (`cuda`, `types`, ...)
-are looked up at their first use, since importing them takes half a second.
+are imported at their first use, which takes half a second.
 """
 
 import functools
@@ -26,7 +26,7 @@ COMPILES = (
 )
 PACKAGES = {"numba_cuda": "numba-cuda", "cuda": "cuda-core"}  # by what is imported
 
-_lock = threading.RLock()  # around what is patched while a kernel is compiled
+_lock = threading.RLock()  # held while Numba is patched to compile a kernel
 hold_over_forks()
 hold(Held(_lock, LONGEST_COMPILATION))
 
@@ -60,7 +60,7 @@ class Cubin:
     @property
     def most_threads(self):
         """The largest block that the registers of a multiprocessor allow (whole warps)."""
-        each_warp = 32 * -(-self.registers // 8) * 8  # registers are given to warps in 256s
+        each_warp = 32 * -(-self.registers // 8) * 8  # a warp gets registers in units of 256
         return min(1024, 65536 // max(each_warp, 1) * 32)
 
 
@@ -74,7 +74,7 @@ def missing():
 
 @functools.cache
 def names():
-    """What the compiler is made of, imported once and put right."""
+    """The compiler's modules and classes, imported once."""
     absent = missing()
     if absent is not None:
         raise MissingLibraryError(
@@ -120,7 +120,7 @@ def __getattr__(name):
 
 @block
 def _target(capability):
-    """Numba asks the driver for what GPU a device function is compiled; here we say it."""
+    """Numba asks the driver for which GPU it compiles a device function; here we answer."""
     with _lock:
         dispatcher = names()["dispatcher"]
         asked = dispatcher.get_current_device
@@ -163,7 +163,7 @@ def compile_function(function, arguments, capabilities, bounds=None):
         function: a Python function with the names of `source/gpu_cuda.py`, or of `numba.cuda`.
         arguments: Numba types, one an argument.
         capabilities: (major, minor) of each kind.
-        bounds: the most threads of a block, where the kernel is to be compiled for that many.
+        bounds: the most threads of a block, or None.
 
     Raises:
         KernelError: what Numba or the assembler cannot compile, with the kernel's line.
@@ -171,8 +171,8 @@ def compile_function(function, arguments, capabilities, bounds=None):
     known = names()
     try:
         with _target(capabilities[0]):
-            # cuda.compile in two steps: types and LLVM's code are the same for all GPUs, and most
-            # of the work
+            # cuda.compile in two steps: the first, types and LLVM's code, is most of the work and
+            # the same for all GPUs
             library, _ = known["compiler"]._compile_pyfunc_with_fixup(
                 function,
                 known["types"].void(*arguments),
@@ -184,7 +184,7 @@ def compile_function(function, arguments, capabilities, bounds=None):
             texts = [library.get_asm_str(cc=capability) for capability in capabilities]
     except MissingLibraryError:
         raise
-    except Exception as error:  # Numba's own, and whatever escapes from it
+    except Exception as error:  # Numba's own, and others that it lets through
         raise explained(error, function, arguments, COMPILES, " for a GPU") from None
     name = function.__name__
     return [
@@ -220,7 +220,7 @@ def link(ptx, capability, called="kernel"):
 
 
 def _check_alignment(ptx, called):
-    """Wide accesses of shared memory need arrays that lie on 16 bytes: a GPU faults otherwise."""
+    """Wide accesses of shared memory need arrays aligned to 16 bytes: else a GPU faults."""
     alignments = [int(n) for n in re.findall(r"\.shared \.align (\d+)", ptx)]
     if re.search(r"(ld|st)\.shared\.v[24]", ptx) and min(alignments, default=16) < 16:
         raise KernelError(

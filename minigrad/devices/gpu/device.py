@@ -27,8 +27,8 @@ WITHIN = Program(
 class Gpu(GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Updates):
     """The device table (see `table.Device`) of what runs CUDA kernels.
 
-    A subclass says what memory is (`pool`, and how it is written, read and copied) and how a kernel
-    is run (`launch`). Its Arrays are never `is_flat`: the short ways of ops call code of the CPU.
+    A subclass provides memory (`pool`; writing, reading and copying it) and runs kernels
+    (`launch`). Its Arrays are never `is_flat`: the fast paths of ops call code of the CPU.
     """
 
     # -- memory ----------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class Gpu(GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Upd
         return bool(self.item(out))
 
     def side_by_side(self, function, count, work):
-        """function(0, 0, count): a GPU works side by side within a kernel."""
+        """function(0, 0, count): a kernel is parallel itself."""
         function(0, 0, count)
 
     def parts(self, count, work):

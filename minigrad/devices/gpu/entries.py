@@ -20,7 +20,7 @@ def _parameters(file):
 
 @functools.cache
 def entry(file, name, code, signature, includes=()):
-    """The GpuKernel that is one device function of a file in `source/`.
+    """The GpuKernel that calls one device function of a file in `source/`.
 
     Args:
         code: of the element type, which the file calls T: f4, f8, i4, i8, u1.
@@ -38,8 +38,8 @@ def kernel({names}):
 
 
 def blocks_of(count, threads, most=2048):
-    """How many blocks of `threads` for `count` elements of a kernel that strides over the grid.
+    """How many blocks of `threads` for `count` elements, in a kernel that strides over the grid.
 
-    No more than fill a GPU several times over.
+    At most `most`, which fill a GPU several times over.
     """
     return max(1, min(most, -(-count // threads)))

@@ -1,4 +1,4 @@
-"""How the threads of a GPU gather values into one: the operation, its start, shuffles in a warp."""
+"""How the threads of a GPU reduce values to one: operation, start, shuffles in a warp."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from minigrad.formulas.loop import combine, reduced_kind, start_value
 
 
 class Accumulator(NamedTuple):
-    """How values are gathered. kind: 'f', 'i', or 'b' for truth values as int32 0 or 1."""
+    """A reduction. kind: 'f', 'i', or 'b' for truth values as int32 0 or 1."""
 
     how: str
     kind: str
@@ -41,7 +41,7 @@ def formula_kind(program, kinds, real):
 
 
 def shuffled(indent, text, names, accumulators, team):
-    """Every thread of a team within a warp gets what all of them gathered."""
+    """Lines by which every thread of a team within a warp gets the team's result."""
     step = team // 2
     while step:
         for name, a in zip(names, accumulators, strict=True):
@@ -51,7 +51,7 @@ def shuffled(indent, text, names, accumulators, team):
 
 
 def meet_warps(indent, text, names, accumulators, arrays, warps):
-    """Every thread of a block gets what all its warps gathered; arrays: shared, a place a warp."""
+    """Lines by which every thread of a block gets its result; arrays: shared, a place per warp."""
     text.line(indent, "if t % 32 == 0:")
     for name, array in zip(names, arrays, strict=True):
         text.line(indent + 1, f"{array}[t // 32] = {name}")

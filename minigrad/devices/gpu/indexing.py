@@ -7,14 +7,14 @@ from minigrad.devices.loader import MOVED
 from minigrad.formulas.sums import MET
 
 THREADS = 256
-FEW = 1024  # indices that are cheaper to compare with one another than to write down
+FEW = 1024  # indices that are cheaper to compare in pairs than to write to memory
 ROWS = " i8*" + " T*" + " i8" * 4
 
 
 def rows_of(count, length, threads=THREADS):
-    """(blocks, threads) for a kernel over so many rows of a length, both along and across rows.
+    """(blocks, threads) for a kernel over `count` rows of a length, both along and across rows.
 
-    Threads lie along a row, as many as it has elements; where there are few rows, blocks do too.
+    Along a row there are as many threads as elements, and several blocks if there are few rows.
     """
     along = 1
     while along < min(length, threads):
@@ -41,7 +41,7 @@ class Indexing(GpuTable):
         (outer, n, r), m = out.shape, source.shape[1]
         if not source.size:
             return
-        if out.dtype.itemsize == 1:  # no atomic operation on bytes: modulo 2^32, then modulo 2^8
+        if out.dtype.itemsize == 1:  # no atomic operations on bytes: modulo 2^32, then modulo 2^8
             wide = self.convert(out, int32)
             self.scatter_add(self.convert(source, int32), index, wide)
             self.copy(wide, out)
@@ -54,16 +54,16 @@ class Indexing(GpuTable):
         self.launch(kernel, blocks, threads, (source, index, out, outer, n, m, r))
 
     def _add_shared(self, source, index, out, blocks, threads):
-        """scatter_add where more rows may meet than one sum of float32 takes (sums.py).
+        """scatter_add where a target may get more rows than one float32 sum takes (sums.py).
 
-        Each MET of them have a row of their own. Those rows are then added in the same way.
+        Every MET of them get a row of their own. Then these rows are added in the same way.
         """
         (outer, n, r), m = out.shape, source.shape[1]
         rows = m // MET
         counts, used, bases = (self.empty((size,), int32) for size in (n, 1, n))
         ranks, owners = self.empty((m,), int32), self.empty((rows,), int64)
         further = self.empty((outer, rows, r), float32)
-        for x in (counts, used, owners, further):  # rows that nobody gets are zeros for target 0
+        for x in (counts, used, owners, further):  # rows that are not used are zeros for target 0
             self.fill(x, 0)
         kernel = entry("gpu_indexing", "rank", "i8", "i8* i4* i4* i8")
         self.launch(kernel, blocks_of(m, THREADS), THREADS, (index, counts, ranks, m))

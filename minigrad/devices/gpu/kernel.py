@@ -1,4 +1,4 @@
-"""A CUDA kernel before anybody runs it: its text, the files it needs, what its arguments are."""
+"""A CUDA kernel before it runs: its text, the files it needs, the types of its arguments."""
 
 from minigrad.devices import loader
 
@@ -12,7 +12,7 @@ class GpuKernel:
         text: Python source that defines `kernel`; it may call what the headers
             `source/gpu_simt.py` and `source/gpu_cuda.py` and the included files define.
         signature: one word an argument: `f4*` is a pointer, `f4` a number; f4 f8 i4 i8 u1 u4.
-        includes: names of files in `source/`, those that they call among them.
+        includes: names of files in `source/`, with those that these need.
     """
 
     __slots__ = ("_simulated", "compiled", "includes", "signature", "text")
@@ -20,7 +20,7 @@ class GpuKernel:
     def __init__(self, text, signature, includes):
         self.text, self.signature, self.includes = text, signature, includes
         self._simulated = None
-        self.compiled = {}  # the compiler's: by compute capability
+        self.compiled = {}  # {compute capability: Cubin}
 
     def simulated(self):
         """The function that the simulator runs."""
@@ -43,5 +43,5 @@ def gpu_kernel(text, signature, includes=()):
 
 
 def made():
-    """All kernels made in this process so far: what a check of all of them goes through."""
+    """All kernels made in this process so far, for checks of all of them."""
     return list(_made.values())

@@ -12,7 +12,7 @@ class Random(GpuTable):
     """random of the device table (see `table.Device`)."""
 
     def random(self, array, kind, seed, counter, low=0, high=0):
-        """seed: also an Array of it, and of what is added to the counter: see gpu_random.py."""
+        """seed may be an Array of (seed, number to add to counter): see gpu_random.py."""
         if not array.size:
             return
         code, is_recorded = CODE[array.dtype.name], isinstance(seed, Array)

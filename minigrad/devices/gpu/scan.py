@@ -6,8 +6,8 @@ from minigrad.devices.gpu.entries import CODE, blocks_of, entry
 from minigrad.devices.gpu.table import GpuTable
 
 THREADS, PIECE = 256, 2048  # of source/gpu_scan.py: BLOCK, and BLOCK * EACH
-MANY = 4096  # sequences from which a thread a sequence fills a GPU
-SHORT = 64  # elements up to which a thread goes along a sequence at once
+MANY = 4096  # sequences from which one thread per sequence fills a GPU
+SHORT = 64  # elements up to which a thread takes a sequence
 
 
 def split(shape, axis):
@@ -16,7 +16,7 @@ def split(shape, axis):
 
 
 def by_columns(outer, n, inner):
-    """Whether a thread goes along each sequence: neighbours read neighbours, or there are many."""
+    """Whether a thread takes a whole sequence: it is short, or many lie side by side."""
     return n <= SHORT or (outer * inner >= MANY and inner >= 32)
 
 

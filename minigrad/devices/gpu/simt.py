@@ -23,8 +23,8 @@ class Simt(Gpu):
     """A GPU that is simulated: see `minigrad.simt`.
 
     Attributes:
-        watch: whether kernels are searched for data races and the like while they run, which takes
-            several times as long. MINIGRAD_SIMT_WATCH=1 says so from the start.
+        watch: whether launches are watched for data races, which takes several times as long. With
+            MINIGRAD_SIMT_WATCH=1 they are from the start.
     """
 
     name = "simt"

@@ -1,4 +1,4 @@
-"""What runs CUDA kernels must give, so that the device table can be written once over it."""
+"""What a device that runs CUDA kernels must provide for the device table."""
 
 import abc
 

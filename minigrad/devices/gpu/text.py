@@ -1,8 +1,8 @@
 """What the texts of all generated GPU kernels share: arguments, statements, index arithmetic.
 
-A kernel loops over one number, the place of an element in C order. Where an operand is strided,
-this number is taken apart into one coordinate a dimension, and the operand's offset is the sum of
-coordinates times strides. Operands of equal strides share a *layout*, and so the arithmetic.
+A kernel loops over one number, the index of an element in C order. For a strided operand it splits
+this index into one coordinate per dimension; the operand's offset is the sum of coordinates times
+strides. Operands of equal strides share a *layout*, and so the arithmetic.
 """
 
 from typing import NamedTuple
@@ -19,21 +19,21 @@ from minigrad.formulas.emitter import (
 from minigrad.formulas.expression import ROW_REDUCTIONS, Expression, symbols_of, walk
 from minigrad.formulas.kinds import Kinds
 
-SMALL = 2**31 - 2**20  # sizes below it leave room for a step beyond the end in 32 bits
+SMALL = 2**31 - 2**20  # below it, 32 bits have room for a step beyond the end
 WARP = 0xFFFFFFFF  # all 32 threads of a warp
 LANES = 4  # elements of one vector access
 IN_ORDER = 3  # a stride class: the offset is the index itself
-DENSE = (1, IN_ORDER)  # stride classes of neighbours that lie side by side
+DENSE = (1, IN_ORDER)  # stride classes of contiguous neighbours
 
 
 class Space(NamedTuple):
-    """The coordinates that one index runs over, as the text knows them.
+    """The coordinates of one index, as far as the text depends on them.
 
     Attributes:
         name: of the index; the beginning of the names of its sizes and strides.
         rank: how many dimensions.
         classes: per layout its stride class along the last dimension (0, 1, 2), IN_ORDER where it
-            lies in C order, or None where it does not move at all.
+            lies in C order, or None where all its strides are 0.
     """
 
     name: str
@@ -127,7 +127,7 @@ class GpuText(KernelText):
                     self.argument(f"{space.name}{d}_step_{k}", self.word)
 
     def coordinates(self, indent, space, index, suffix=""):
-        """Lines that take an index apart; then {layout: text of its offset}."""
+        """Adds lines that split an index; returns {layout: text of its offset}."""
         rest = index
         names = [f"{space.name}{d}{suffix}" for d in range(space.rank)]
         for d in reversed(range(1, space.rank)):
@@ -166,7 +166,7 @@ class GpuText(KernelText):
 
 
 def is_sum_of_softmax(e):
-    """Whether e is between 1 and the length of a row: its inverse serves a whole row well."""
+    """Whether e is between 1 and a row's length: one inverse is accurate for the whole row."""
     if e.op != "row_sum" or not isinstance(e.args[0], Expression) or e.args[0].op != "exp":
         return False
     return is_below_maximum(e.args[0].args[0])
@@ -180,11 +180,11 @@ class GpuKinds(Kinds):
 
 
 class GpuEmitter(Emitter):
-    """Statements for formulas; elements may wait in variables instead of in memory.
+    """Statements for formulas; elements may be in registers instead of in memory.
 
     Attributes:
         registers: {operand: text of its element}.
-        condition: the text of when elements that do not vary may be read, or None.
+        condition: the text of when elements that do not vary may be read; None: always.
     """
 
     def __init__(self, operands, real):

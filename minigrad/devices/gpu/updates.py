@@ -1,7 +1,7 @@
 """Optimizer steps on a GPU: one launch updates several parameters.
 
-A kernel takes the pointers of MANY parameters; block b works on the parameter whose range of blocks
-it lies in. Where there are fewer parameters the rest have no blocks.
+A kernel takes the pointers of MANY parameters, each of which has a range of blocks. Where there are
+fewer parameters, the rest have no blocks.
 """
 
 import functools
@@ -22,14 +22,14 @@ THREADS, EACH, MOST = 256, 4, 512  # of a block; elements a thread at least; blo
 
 
 class UpdateForm(NamedTuple):
-    """What a function takes; numbers are of the element's type.
+    """The parameters of a function; numbers have the element's type.
 
     Attributes:
         arrays: of each parameter, before (n, block, blocks).
-        shared: pointers that all parameters have in common.
-        own: numbers that each parameter has of its own.
-        numbers: that all have in common.
-        is_indexed: whether it is told which of the launch's parameters it works on.
+        shared: pointers for all parameters.
+        own: numbers of each parameter.
+        numbers: for all parameters.
+        is_indexed: whether it gets the parameter's index in the launch.
     """
 
     arrays: tuple
@@ -110,9 +110,9 @@ def kernel(name, form, text, code, includes=()):
 
 @functools.cache
 def counting_kernel(update, code):
-    """Counts a step of MANY parameters at most; writes the numbers of an Update that it decides.
+    """(kernel, names of its numbers): counts a step of up to MANY parameters.
 
-    In float64, as on the CPU.
+    It also writes the numbers of the Update that depend on steps; in float64, as on the CPU.
     """
     program, every = update.counting, range(MANY)
     operands = [
@@ -173,7 +173,7 @@ class Updates(GpuTable):
             self._run(kernel, [(p, g, *slots) for p, g, slots, _ in part], shared, (), numbers)
 
     def _counted(self, update, dtype, rows, values):
-        """The numbers of this step, of each parameter."""
+        """Counts a step; an Array of the numbers of each parameter that depend on it."""
         kernel, names = counting_kernel(update, CODE[dtype.name])
         factors = self.empty((MANY, len(update.of_steps)), dtype)
         steps = [row[3] for row in rows]
@@ -182,7 +182,7 @@ class Updates(GpuTable):
         return factors
 
     def squares(self, arrays):
-        """A block sums in the arrays' dtype, the blocks' sums are added in float64."""
+        """Blocks sum in the arrays' dtype; their sums are added in float64."""
         found = []
         for first in range(0, len(arrays), MANY):
             part = arrays[first : first + MANY]
@@ -200,7 +200,7 @@ class Updates(GpuTable):
             self._run(_clipping("scale", part), [(x,) for x in part], (), own, ())
 
     def _run(self, kernel, arrays, shared, own, common):
-        """One launch; arrays: per parameter, the first of them says its size."""
+        """One launch; arrays: per parameter, of the size of the first."""
         sizes = [each[0].size for each in arrays]
         firsts = shares(sizes)
         if not firsts[-1]:

@@ -35,9 +35,9 @@ def place_of(owners, k, size):
 def add_f4(source_at, index_at, out_at, outer, n, m, r, scratch_at, size, start, stop):
     """out[o, index[i]] += source[o, i] for targets from start to stop - 1, float32.
 
-    A target that has taken SUMMED rows hands its sum to a row of float64 `totals` and begins anew.
-    scratch, not needed for up to SUMMED rows: the totals (size, r), an int64 for each of them,
-    whose it is, and an int32 for each target, how many rows it has taken. size: a power of two.
+    After SUMMED rows a target's sum is added to its row of float64 `totals` and begins again with
+    0. scratch, not needed for up to SUMMED rows, holds the totals (size, r), the target of each of
+    them (int64), and for each target its count of rows (int32). size: a power of two.
     """
     source, index, out = f4_at(source_at), i8_at(index_at), f4_at(out_at)
     if not is_crowded(index, m):

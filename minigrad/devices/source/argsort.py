@@ -5,9 +5,9 @@
 
 @lazy("void(i8,i8,i8,i8,i8,i8)")
 def argsort_f8(x_at, out_at, other_at, n, start, stop):
-    """out = the places of x (n,) in ascending order, equal ones in theirs: runs that are merged.
+    """out = the places of x (n,) in ascending order, by a stable merge sort.
 
-    other: memory for n places. One thread does it, the one whose range is not empty.
+    other: memory for n places. The thread whose range is not empty does all the work.
     """
     x, out, other = f8_at(x_at), i8_at(out_at), i8_at(other_at)
     if start < stop:

@@ -1,4 +1,4 @@
-"""The calling thread's way with subnormal numbers: bits of the processor's control register.
+"""The calling thread's mode for subnormal numbers: bits of the processor's control register.
 
 For x86-64 alone. Flush to zero is for results, denormals are zero for operands.
 """

@@ -7,7 +7,7 @@ pitch wp, so that a vector may span two rows: the few columns beyond ow are comp
 # pyright: reportUndefinedVariable=false
 
 TILE = I8(8 * WIDE)
-PIXELS = I8(1024)  # about how many windows are computed before they are copied to the output
+PIXELS = I8(1024)  # about how many windows are computed before a copy to the output
 
 
 @exact_jit
@@ -86,9 +86,9 @@ def correlate_f4(
 ):  # fmt: skip
     """total (o, c, kh, kw) = the sums over images start to stop - 1 of g times x's windows.
 
-    `step` images are copied at a time, g's lines too, with zeros beyond ow: a NaN or an infinity
-    in x can so reach more of the sums than those that it belongs to. After SUMMED times the sums go
-    over to float64 ones behind the rest of the scratch memory.
+    `step` images are copied at a time, g's lines too, with zeros beyond ow: so a NaN or an infinity
+    in x can reach more sums than it belongs to. After SUMMED times the sums are added to float64
+    ones at the end of the scratch memory.
     """
     g, x, total, places = f4_at(g_at), f4_at(x_at), f4_at(total_at), i8_at(scratch_at)
     hp, wp = oh + (kh - 1) * dh, ow + (kw - 1) * dw

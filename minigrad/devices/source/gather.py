@@ -32,8 +32,8 @@ def put_T(source_at, index_at, out_at, outer, n, m, r, start, stop):
                     out[(o * n + k) * r + j] = source[(o * m + i) * r + j]
 
 
-# Sums are made in the order of i whatever ranges of targets they are cut into: no two threads
-# write the same row, and the result is the same for any number of them.
+# Sums are made in the order of i, for any ranges of targets: no two threads write the same row, and
+# the result is the same for any number of threads.
 
 
 @lazy(_MOVE)

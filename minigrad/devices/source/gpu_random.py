@@ -1,7 +1,7 @@
 """Random numbers: a thread makes one block of random_functions.py, four elements or two.
 
-Of an eager call key and counter are numbers. A launch that is written down finds them in memory,
-since they are others at each call: state[0] is the key, state[1] is added to the counter.
+An eager call passes key and counter as numbers. A recorded launch reads them from memory, since
+they change at each call: state[0] is the key, state[1] is added to the counter.
 """
 
 # pyright: reportUndefinedVariable=false

@@ -7,8 +7,7 @@
 def product_T(t, count, a, b, c, m, n, k, lda, ldb, ldc, ta, tb, more, batch, sa, sb, sc):
     """The part of thread t of `count`: some of the batches, or of the rows or columns of C.
 
-    more: -1 to add to what C holds, else 0. Without a step of its own in C, a batch is added up:
-    then it is not cut.
+    more: -1 to add to what C holds, else 0. A batch without a stride in C is summed, and not split.
     """
     if batch >= count and sc != 0:
         low, high = batch * t // count, batch * (t + 1) // count

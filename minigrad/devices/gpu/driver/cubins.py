@@ -1,9 +1,9 @@
 """Cubins of the engine's kernels: compiled at most once for each kind of GPU, kept on disk.
 
-A file is named by the hash of all that decides its meaning: the kernel's text, the header, the
-included files, the argument types, the compute capability and the compiler: its versions, and how
-`compiler.py` calls it. So it is never stale; it is written whole or not at all, and one that is
-damaged is compiled anew. Where the cubin is there, Numba's CUDA target is not even imported.
+A file's name is the hash of all that decides its meaning: the kernel's text, the header, the
+included files, the argument types, the compute capability, the compiler's versions and
+`compiler.py`, which calls it. So no file is stale, and a damaged one is compiled again (`store`).
+Where there is a cubin, Numba's CUDA target is not imported.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ def cubin(kernel, capability):
 
 
 def cubins(kernel, capabilities):
-    """The Cubins of a GpuKernel for several compute capabilities: together they take less time."""
+    """The Cubins of a GpuKernel for several compute capabilities, compiled together."""
     paths = {c: loader.cache_folder() / f"minigrad_{digest(kernel, c)}.cubin" for c in capabilities}
     for capability, path in paths.items():
         kernel.compiled[capability] = kernel.compiled.get(capability) or _read(path)
@@ -64,7 +64,7 @@ def _compile(kernel, capabilities, paths):
         function,
         compiler.numba_types(kernel.signature),
         capabilities,
-        function.__globals__.get("MOST_THREADS"),  # a kernel may say how large its blocks get
+        function.__globals__.get("MOST_THREADS"),  # a kernel may bound its blocks
     )
     for one in made:
         facts = {k: v for k, v in dataclasses.asdict(one).items() if k != "code"}

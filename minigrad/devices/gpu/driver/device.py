@@ -1,8 +1,8 @@
 """The device table on an NVIDIA GPU.
 
-The device table, its kernels and how they are launched are those of `simt`. Here is what differs:
-memory of the GPU in our Pool, copies through pinned memory, kernels compiled to cubins. Everything
-is asked for and done later, in order, on one stream; reading a value waits for it.
+The device table, its kernels and their launches are those of `simt`. What differs is here: a Pool
+holds memory of the GPU, copies go through pinned memory, kernels are compiled to cubins. Work is
+queued on one stream and done later, in order; reading a value waits for it.
 """
 
 import numpy as np
@@ -15,13 +15,13 @@ from minigrad.devices.gpu.driver.transfer import Transfer
 from minigrad.memory.monitor import register_pool
 from minigrad.memory.pool import Pool
 
-CONVERT = {"f4": np.float32, "f8": float}  # of a number, before it is launched; else int
+CONVERT = {"f4": np.float32, "f8": float}  # of numbers for a launch; others: int
 
 
 class Cuda(Exchange, LibraryMatmul, Gpu):
     """The device table on a GPU.
 
-    driver: what offers the calls of `driver.Driver`.
+    driver: a `driver.Driver`, or an object with its methods.
     """
 
     name = "cuda"
@@ -30,7 +30,7 @@ class Cuda(Exchange, LibraryMatmul, Gpu):
         self.driver, self.capability = driver, driver.capability
         self.transfer = Transfer(driver)
         self.pool = Pool(self.name, driver.allocate, memset=driver.fill)
-        self._loaded = {}  # GpuKernel -> (what the driver launches, converters)
+        self._loaded = {}  # GpuKernel -> (the driver's kernel, converters)
         register_pool(self.pool)
 
     # -- kernels ---------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ class Cuda(Exchange, LibraryMatmul, Gpu):
         self.driver.launch(function, blocks, threads, shared, arguments)
 
     def load(self, kernel):
-        """Compiles a GpuKernel and hands it to the driver, before its first launch."""
+        """Compiles and loads a GpuKernel, before its first launch."""
         if kernel in self._loaded:
             return self._loaded[kernel]
         cubin = cuda_cubins.cubin(kernel, self.capability)
@@ -51,7 +51,7 @@ class Cuda(Exchange, LibraryMatmul, Gpu):
         return found
 
     def _pointer(self, x):
-        """The address of an Array's first element; an int is one already: 0 is no memory."""
+        """The address of an Array's first element; an int is an address already, 0: no memory."""
         if type(x) is int:
             return x
         if x.buffer.pool is not self.pool:
@@ -59,7 +59,7 @@ class Cuda(Exchange, LibraryMatmul, Gpu):
         return x.address
 
     def synchronize(self):
-        """Waits until all that was asked of the GPU is done; faults of kernels show here."""
+        """Waits until all work of the GPU is done; raises the errors of kernels."""
         self.driver.synchronize()
 
     # -- bytes -----------------------------------------------------------------------------------

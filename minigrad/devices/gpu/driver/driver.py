@@ -1,7 +1,7 @@
 """The driver, in the few calls that the `cuda` device needs: one GPU, one stream.
 
-Everything is asked of the stream in order and done later. Who wants to know whether it is done
-waits: `synchronize`, or the event of `record`.
+Work is queued on the stream and done later, in order. To know that it is done, wait:
+`synchronize`, or the event of `record`.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from minigrad.errors import GpuError
 from minigrad.simt.machine.addresses import bytes_at
 
 LEGACY_STREAM = 1  # what DLPack and the array interface call the default stream
-WITHOUT_ASKING = 48 * 1024  # bytes of shared memory that a block gets without a further word
+WITHOUT_ASKING = 48 * 1024  # bytes of shared memory that a block may use by default
 
 
 class Driver:
@@ -46,7 +46,7 @@ class Driver:
         self.here = threading.local()
 
     def ready(self):
-        """Makes the GPU this thread's, once: the driver keeps one for each thread."""
+        """Makes the GPU current in this thread, once: the driver keeps a current one per thread."""
         if getattr(self.here, "is_current", False):
             return
         if self.is_forked:
@@ -59,7 +59,7 @@ class Driver:
 
     @contextlib.contextmanager
     def _explaining(self, doing):
-        """What the libraries raise becomes a GpuError."""
+        """Errors of the libraries become GpuErrors."""
         self.ready()
         with cuda_errors.explaining(doing):
             yield
@@ -74,10 +74,10 @@ class Driver:
     # -- memory ----------------------------------------------------------------------------------
 
     def allocate(self, nbytes):
-        """(owner, address) of memory on the GPU, given back in the order of the stream.
+        """(owner, address) of memory on the GPU, freed in the order of the stream.
 
         Raises:
-            MemoryError: if there is not so much.
+            MemoryError: if there is not enough.
         """
         try:
             with self._explaining("memory of the GPU"):
@@ -89,14 +89,14 @@ class Driver:
         return owner, int(owner.handle)
 
     def pinned(self, nbytes):
-        """(owner, address, ndarray of bytes) of host memory that does not move: quick to copy."""
+        """(owner, address, ndarray of bytes) of pinned host memory: quick to copy."""
         with self._explaining("pinned memory of the host"):
             owner = self.core.LegacyPinnedMemoryResource().allocate(nbytes)
         address = int(owner.handle)
         return owner, address, bytes_at(address, nbytes)
 
     def to_device(self, target, source, nbytes):
-        """Copies from an address on the host, which must stay as it is until that is done."""
+        """Copies from an address on the host; its bytes must not change until that is done."""
         handle = self.stream.handle
         self._call("a copy", self.api.cuMemcpyHtoDAsync, target, source, nbytes, handle)
 
@@ -118,7 +118,7 @@ class Driver:
     # -- time ------------------------------------------------------------------------------------
 
     def record(self, is_timed=False):
-        """An event that is over when all that was asked for so far is done: `event.sync()`."""
+        """An event after all work queued so far: `event.sync()` waits for it."""
         with self._explaining("an event"):
             options = self.core.EventOptions(timing_enabled=True) if is_timed else None
             return self.stream.record(options=options)
@@ -129,21 +129,19 @@ class Driver:
             event.sync()
 
     def synchronize(self):
-        """Waits until all that was asked for is done."""
+        """Waits until all queued work is done."""
         with self._explaining("waiting for the GPU"):
             self.stream.sync()
 
     # -- kernels ---------------------------------------------------------------------------------
 
     def load(self, cubin):
-        """The kernel of a Cubin, to be launched. Kept alive by what is returned."""
+        """The kernel of a Cubin, for `launch`; it keeps the loaded code alive."""
         with self._explaining("loading a kernel"):
             return self.core.ObjectCode.from_cubin(cubin.code).get_kernel(cubin.name)
 
     def launch(self, kernel, blocks, threads, shared, arguments):
-        """Asks for a kernel.
-
-        A graph that this thread writes (`graph.LaunchGraph`) gets it in the stream's place.
+        """Queues a kernel, on the stream or in the graph that this thread writes (`LaunchGraph`).
 
         arguments: addresses and ints as Python ints (each is passed as 8 bytes, of which a kernel
         reads what it declared), float64 as Python floats, float32 as NumPy's.
@@ -189,9 +187,9 @@ class Driver:
     # -- other libraries -------------------------------------------------------------------------
 
     def view(self, owner, array):
-        """What cuda.core shows of an Array's memory, by DLPack; it keeps the owner alive."""
+        """cuda.core's view of an Array's memory, for DLPack; it keeps the owner alive."""
         nbytes = array.bytes_shown()[1] - array.address
-        address = array.address if array.size else array.buffer.address  # no elements: not beyond
+        address = array.address if array.size else array.buffer.address  # empty: not beyond it
         with self._explaining("memory for another library"):
             buffer = self.core.Buffer.from_handle(address, nbytes, owner=owner)
             kind = self.core.utils.StridedMemoryView
@@ -199,16 +197,16 @@ class Driver:
             return kind.from_buffer(buffer, *layout, dtype=array.dtype.numpy)
 
     def view_of(self, data):
-        """What another library's array shows; our stream waits for what its stream was asked."""
+        """cuda.core's view of another library's array; our stream waits for its stream."""
         with self._explaining("memory of another library"):
             handle = int(self.stream.handle)
             return self.core.utils.StridedMemoryView.from_any_interface(data, stream_ptr=handle)
 
     def wait_for(self, other):
-        """Has our stream wait for what another one, a number, was asked so far.
+        """Waits for the work queued so far on another stream, a number.
 
-        For the default stream, 1, which always exists. Others belong to their library, which may
-        have destroyed them since: for them, the host waits for all that the GPU was asked.
+        Our stream waits for the default stream, 1, which always exists. Another library may have
+        destroyed its stream since: for others the host waits for all work of the GPU.
         """
         with self._explaining("waiting for another library"):
             if other == LEGACY_STREAM:
@@ -217,6 +215,6 @@ class Driver:
                 self.device.sync()
 
     def let_wait(self, other):
-        """Has another stream, a number, wait for what ours was asked so far."""
-        event = self.record()  # which goes with its last name: `event.handle` is a mere number
+        """Has another stream, a number, wait for the work queued so far on ours."""
+        event = self.record()  # the name keeps it alive: `event.handle` is a mere number
         self._call("waiting", self.api.cuStreamWaitEvent, other, event.handle, 0)

@@ -1,4 +1,4 @@
-"""What the driver says, in words that help: its errors come late, and without a line."""
+"""The driver's errors explained: they come late, and without a line."""
 
 import contextlib
 import re
@@ -11,7 +11,7 @@ LATE = (
 )
 LOST = "; this process cannot use the GPU any more: start Python again"
 
-# name -> (what went wrong, what to do, whether it may be noticed late)
+# name -> (what went wrong, what to do, whether it may come late)
 EXPLAINED = {
     "CUDA_ERROR_ILLEGAL_ADDRESS": (
         "a kernel read or wrote outside of its memory",
@@ -79,7 +79,7 @@ def code_of(error):
 
 
 def explained(code, doing, details=()):
-    """The GpuError of a driver's name for it; doing: what was being done, in a few words."""
+    """The GpuError for the driver's name of an error; doing: a few words about the action."""
     if code == OUT_OF_MEMORY:
         what, fix, is_late = "the GPU's memory is used up", "free some, or work on less data", False
     else:
@@ -94,7 +94,7 @@ def explained(code, doing, details=()):
 
 @contextlib.contextmanager
 def explaining(doing):
-    """What the driver's libraries raise within the block becomes a GpuError."""
+    """Errors of the driver's libraries in the block become GpuErrors."""
     try:
         yield
     except GpuError:

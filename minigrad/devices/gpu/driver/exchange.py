@@ -1,14 +1,14 @@
 """Memory of the GPU shared with other libraries: DLPack and `__cuda_array_interface__`, both ways.
 
-Both sides keep their own streams. Whoever takes an array over has its stream wait for what the
-other's was asked to do before; what both do to it later is for the caller to order, as among all
-libraries. Whoever lets go of an array by DLPack lets its memory be used again, so there we wait
-once more, which the protocol does not do:
+Both sides keep their own streams. The side that takes over an array has its stream wait for the
+work queued on the other's. The caller orders what both do to it later, as with all libraries.
+Memory that is released by DLPack may be used again, so there we wait once more, which the protocol
+does not do:
 
-- Lent memory that comes back: our stream waits for the one that the other library named, and the
-  host for the whole GPU where that is not the default stream. Not if it asked for no waiting (-1).
-- Memory of others that we let go: their default stream waits for ours. Who works on another stream
-  calls `mg.cuda.synchronize()` before the last Variable over such memory goes.
+- Lent memory that comes back: our stream waits for the one that the other library named; if that
+  is not the default stream, the host waits for the whole GPU. With -1 (no waiting) neither does.
+- Borrowed memory that we release: the owner's default stream waits for ours. Users of another
+  stream call `mg.cuda.synchronize()` before they drop the last Variable over such memory.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ KDLCUDA = 2
 
 
 class Lent:
-    """What another library holds on to: the Storage stays alive, its Buffer pinned, until it goes.
+    """Held by another library: keeps the Storage alive and its Buffer pinned.
 
     The other side may write: autograd copies such values whenever it saves them. stream: the other
     side's, as a number.
@@ -53,7 +53,7 @@ class Lent:
 
 
 class Borrowed:
-    """Holds memory of another library until we let go of it."""
+    """Holds memory of another library until we release it."""
 
     def __init__(self, driver, *owners):
         self.driver, self.owners = driver, owners
@@ -65,19 +65,19 @@ class Borrowed:
 
 
 class Exchange(GpuTable):
-    """A part of the device table: Arrays of the GPU for others, and others' as Arrays."""
+    """A part of the device table: Arrays for other libraries, and their arrays as Arrays."""
 
     driver: Any  # the CUDA driver of the device
 
     def cuda_array_interface(self, array):
         """The dict of `__cuda_array_interface__`, version 3; the caller keeps the Array alive.
 
-        The memory counts as foreign while the Array lives, since nothing tells when the other side
-        is done.
+        The memory counts as foreign while the Array lives, since the other side does not say when
+        it is done.
         """
-        self.prepare_write(array)  # counts as one: autograd cannot see theirs
+        self.prepare_write(array)  # counts as a write: autograd cannot see the other side's
         array.mark_foreign()
-        array.buffer.pins += 1  # while the Storage lives: nobody says that the pointer is gone
+        array.buffer.pins += 1  # while the Storage lives: its pointer is never given back
         weakref.finalize(array.storage, unpin, array.buffer).atexit = False
         step = array.dtype.itemsize
         return {
@@ -90,7 +90,7 @@ class Exchange(GpuTable):
         }
 
     def dlpack_device(self):
-        """(kind, number) of the device in DLPack's words."""
+        """DLPack's (kind, number) of the device."""
         return KDLCUDA, self.driver.number
 
     def dlpack(self, array, stream=None, **options):
@@ -99,7 +99,7 @@ class Exchange(GpuTable):
         stream: the other side's, as a number; None or 1 is the default stream, -1: do not wait.
         """
         self.prepare_write(array)  # as above
-        if any(step < 0 for step in array.strides):  # which DLPack has, and most libraries lack
+        if any(step < 0 for step in array.strides):  # DLPack allows them, most libraries do not
             array = self.convert(array, array.dtype)
         stream = LEGACY_STREAM if stream is None else stream
         if stream != NO_WAITING:
@@ -108,14 +108,14 @@ class Exchange(GpuTable):
         return view.__dlpack__(stream=NO_WAITING, **options)
 
     def adopt_view(self, data):
-        """An Array over the memory of an object that speaks either protocol, shared with it.
+        """An Array that shares the memory of an object with either protocol.
 
         Raises:
             DTypeError: an element type that minigrad lacks.
             ArgumentTypeError: memory that is not the GPU's, or not in C order; an array of a graph.
         """
         kind = type(data).__name__
-        if getattr(data, "requires_grad", False):  # which PyTorch's own DLPack refuses too
+        if getattr(data, "requires_grad", False):  # PyTorch's own DLPack refuses it too
             raise ArgumentTypeError("wanted an array without a graph", kind, "t.detach()")
         view = self.driver.view_of(data)
         if not view.is_device_accessible or view.device_id != self.driver.number:

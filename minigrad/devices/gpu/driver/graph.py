@@ -1,7 +1,7 @@
 """Launches that are replayed: as a list by the simulator, as a CUDA graph by a GPU.
 
-What is replayed has `run(device)`, which asks the device for one launch, always with the same
-memory and the same numbers.
+A launch here is an object with `run(device)`, which always launches with the same memory and the
+same numbers.
 """
 
 import contextlib
@@ -13,29 +13,29 @@ from minigrad.memory.interrupts import block, uninterrupted
 
 
 class Launches:
-    """What runs launches one after the other."""
+    """Runs launches one after the other."""
 
     def __init__(self, device, launches):
         self.device, self.launches = device, launches
 
     def replay(self):
-        """Asks the device for all of them."""
+        """Launches all of them."""
         for x in self.launches:
             x.run(self.device)
 
 
 class LaunchGraph:
-    """Launches as a CUDA graph: written down once by the driver, asked for as one thing.
+    """Launches as a CUDA graph: captured once, launched as one.
 
-    They are written on a stream of the graph's own, so that other threads' launches do not get in,
-    and run on the device's stream, in order with everything else.
+    They are captured on a stream of their own, apart from other threads' launches, and run on the
+    device's stream, in order with other work.
     """
 
     def __init__(self, device, launches):
         self.driver = driver = device.driver
         driver.ready()
         builder = driver.device.create_graph_builder()
-        self.library = None  # a handle of cuBLAS, whose working memory the graph uses
+        self.library = None  # a cuBLAS handle, whose workspace the graph uses
         if any(x.uses_library for x in launches):
             module = device.cublas.library
             self.library = Cublas(module, int(builder.stream.handle))
@@ -45,7 +45,7 @@ class LaunchGraph:
             self._write(builder, device, launches)
             self.graph = builder.complete()
             self.graph.upload(driver.stream)
-        self.builder = builder  # its stream is the handle's: both go with the graph
+        self.builder = builder  # its stream is the handle's: both live as long as the graph
         if self.library is None:
             builder.close()
 
@@ -56,13 +56,13 @@ class LaunchGraph:
                 for x in launches:
                     x.run(device)
         except BaseException:
-            with contextlib.suppress(Exception):  # the first fault is the one to tell
+            with contextlib.suppress(Exception):  # the first error is the one to raise
                 builder.end_building()
             raise
         builder.end_building()
 
     def replay(self):
-        """Asks the GPU for all of them."""
+        """Launches the graph."""
         self.driver.ready()
         with explaining("replaying launches"):
             self.graph.launch(self.driver.stream)
@@ -76,7 +76,7 @@ class LaunchGraph:
 
 @block
 def _writing(driver, builder, library):
-    """The block in which this thread's launches are written into a graph."""
+    """Within the block this thread's launches go to a graph."""
     here = driver.here
     here.builder, here.library = builder, library
     try:
@@ -86,10 +86,10 @@ def _writing(driver, builder, library):
 
 
 def replayable(device, launches) -> Any:
-    """What replays launches over the memory they name, which must stay where it is.
+    """An object whose `replay()` runs launches again; their memory must not move.
 
-    A device without a driver runs the list, and so does one that is asked to wait after each
-    launch (MINIGRAD_CUDA_SYNC=1), so that a fault shows where it happens.
+    A device without a driver runs the list. So does one that waits after each launch
+    (MINIGRAD_CUDA_SYNC=1), so that an error appears at its launch.
     """
     driver = getattr(device, "driver", None)
     if driver is None or getattr(driver, "waits", True) or not launches:

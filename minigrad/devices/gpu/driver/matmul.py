@@ -1,7 +1,7 @@
 """Matrix products on the GPU by NVIDIA's library cuBLAS, where it is installed and chosen.
 
-By way of nvmath-python's bindings, which take addresses and a stream: CuPy would want arrays of its
-own. The accuracy is that of float32: no tensor cores, no TF32.
+The bindings are nvmath-python's, which take addresses and a stream; CuPy needs its own arrays. The
+accuracy is that of float32: no tensor cores, no TF32.
 """
 
 import ctypes
@@ -22,12 +22,12 @@ _state: dict[str, str | None] = {"choice": None}
 
 
 def is_installed():
-    """Whether the library's bindings are there."""
+    """Whether the library's bindings are installed."""
     return importlib.util.find_spec("nvmath") is not None
 
 
 def choice():
-    """Who multiplies: 'own' or 'library'; MINIGRAD_CUDA_MATMUL, or else the library if there."""
+    """'own' or 'library': MINIGRAD_CUDA_MATMUL, by default the library if it is installed."""
     if _state["choice"] is None:
         asked = os.environ.get("MINIGRAD_CUDA_MATMUL")
         choose(asked or ("library" if is_installed() else "own"))
@@ -35,7 +35,7 @@ def choice():
 
 
 def choose(which):
-    """Says who multiplies from now on. Returns what was chosen before, or None."""
+    """Sets who multiplies from now on. Returns the previous choice, or None."""
     if which not in CHOICES:
         raise ArgumentError(
             f"who multiplies matrices on cuda: wanted one of {', '.join(CHOICES)}", f"{which!r}"
@@ -47,7 +47,7 @@ def choose(which):
 
 
 class Cublas:
-    """A handle of cuBLAS on a stream, and the numbers 0 and 1 where it looks for them."""
+    """A handle of cuBLAS on a stream, and 0 and 1 in memory for it."""
 
     def __init__(self, library, stream):
         self.library = library
@@ -60,7 +60,7 @@ class Cublas:
     def multiply(self, dtype, numbers, inner, addresses, accumulate):
         """Products of one batch loop.
 
-        cuBLAS stores matrices by columns: to it ours are transposed, so that it computes
+        cuBLAS stores matrices by columns and sees ours as transposed, so it computes
         out^T = b^T a^T. numbers, inner: see `blas.plan`; addresses: of a, b and out.
         """
         m, n, k, lda, ldb, ldc, ta, tb = numbers
@@ -79,7 +79,7 @@ class Cublas:
 
 
 class LibraryMatmul(Matmul):
-    """A part of a device table: `matmul` by the library, where it can."""
+    """The part of a device table with `matmul`, by the library where possible."""
 
     driver: Any  # the CUDA driver of the device
 
@@ -100,7 +100,7 @@ class LibraryMatmul(Matmul):
         has_sum = accumulate or bias is not None
         for steps in offsets:
             at = [start + size * step for start, step in zip(starts, steps, strict=True)]
-            if inner[3] == 0 and inner[0] > 1:  # all of one batch add to one matrix: in turn
+            if inner[3] == 0 and inner[0] > 1:  # a batch adds to one matrix: one after the other
                 for i in range(inner[0]):
                     moved = [x + size * i * s for x, s in zip(at, inner[1:], strict=True)]
                     self.cublas.multiply(out.dtype, numbers, (1, 0, 0, 0), moved, has_sum)

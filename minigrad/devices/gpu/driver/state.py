@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from minigrad.devices.gpu import compiler
 from minigrad.errors import MinigradError
 
-OLDEST_GPU = {12: (7, 0), 13: (7, 5)}  # by the packages' CUDA: what their compiler still knows
+OLDEST_GPU = {12: (7, 0), 13: (7, 5)}  # that the compiler supports, by the packages' CUDA
 OLDEST_DRIVER = {12: "525", 13: "580"}
 SIMULATE = "or use device='simt', which needs no GPU"
 
@@ -23,7 +23,7 @@ class Hindrance:
     Attributes:
         what: what is missing or wrong.
         remedy: what to do about it.
-        has_gpu: whether a GPU seems to be here, so that the remedy is worth its while.
+        has_gpu: whether there seems to be a GPU, so that the remedy is worthwhile.
     """
 
     what: str
@@ -79,7 +79,7 @@ def packages_cuda():
 def _driver(driver):
     try:
         status = driver.cuInit(0)[0]
-    except Exception as error:  # the library of the driver is not there, or cannot be loaded
+    except Exception as error:  # the driver's library is missing, or does not load
         is_absent = type(error).__name__ == "DynamicLibNotFoundError"
         what = "no NVIDIA driver was found"
         what = what if is_absent else f"the NVIDIA driver cannot be loaded: {error}"
@@ -149,7 +149,7 @@ def why_not():
 
 
 def gpu_name():
-    """The name of the GPU and of what drives it, where CUDA is available."""
+    """The GPU's name, capability and driver, where CUDA is available."""
     driver = importlib.import_module("cuda.bindings.driver")
     name = driver.cuDeviceGetName(128, 0)[1].split(b"\0")[0].decode()
     found = driver.cuDriverGetVersion()[1]

@@ -1,4 +1,4 @@
-"""Programs on a GPU: the kernel and the launch for operands of any layout, remembered.
+"""Programs on a GPU: finds the kernel and the launch for operands of any layout.
 
 How many blocks a launch has depends on sizes alone and never on the GPU, so that results are the
 same on all of them; kernels loop where a launch has fewer threads than elements.
@@ -28,8 +28,8 @@ from minigrad.devices.gpu.table import GpuTable
 from minigrad.devices.gpu.text import DENSE, LANES, operations, space_numbers
 from minigrad.formulas.expression import IDENTITY
 
-LONG = 16  # operations of a program from which a thread takes fewer elements at a time
-FEW = 1 << 17  # elements up to which each thread takes one: half as many threads fill a large GPU
+LONG = 16  # operations from which a thread takes fewer elements at a time
+FEW = 1 << 17  # elements up to which a thread takes one; half as many threads fill a large GPU
 
 
 class GpuPrograms(GpuTable):
@@ -76,7 +76,7 @@ class GpuPrograms(GpuTable):
 
 
 def _bind_elementwise(program, operands, shape):
-    """The Launches, one or none, of an elementwise program."""
+    """A tuple of the BoundLaunch of an elementwise program; empty without elements."""
     n = size_of(shape)
     if not n:
         return ()

@@ -1,11 +1,10 @@
 """The text of elementwise kernels.
 
-Few elements: one a thread, so that as many threads as possible share the waiting. Many: a block
-takes chunks of THREADS * copies elements, one after the other: loads first, all of them,
-then the formulas, then the stores. So a thread has several accesses under way at once, and an
-output may be an input. Where all operands allow it, an access is of four elements. What is left at
-the end, less than a chunk, goes element by element: neighbouring threads take neighbouring
-elements.
+Few elements: one per thread, so that as many threads as possible hide the latency of memory. Many:
+a block takes chunks of THREADS * copies elements, one after the other: all loads first, then the
+formulas, then the stores. So a thread has several accesses in flight, and an output may be an
+input. Where all operands allow it, an access has four elements. The rest at the end, less than a
+chunk, goes element by element: neighbouring threads take neighbouring elements.
 """
 
 from typing import NamedTuple
@@ -29,9 +28,9 @@ class ElementwiseForm(NamedTuple):
         kinds, layouts, narrow: see GpuText.
         classes: per layout its stride class: see `text.Space`.
         rank: dimensions left after neighbours were merged.
-        vector: whether accesses are of four elements.
-        copies: elements of a thread in a chunk, a multiple of 4 where accesses are of four; 1: no
-            chunks, one element at a time.
+        vector: whether accesses have four elements.
+        copies: elements of a thread in a chunk, a multiple of 4 for vectors; 1: no chunks, one
+            element at a time.
     """
 
     kinds: tuple
@@ -58,16 +57,16 @@ def elementwise_text(program, form):
 
 
 class ElementWriter:
-    """What writers of kernels share that compute outputs element by element.
+    """Shared by writers of kernels that compute outputs element by element.
 
     form: has `kinds`, `layouts` and `classes` as ElementwiseForm, and `narrow`.
 
     Attributes:
-        text, emitter: of the kernel; arguments for inputs and outputs are there.
+        text, emitter: of the kernel; inputs and outputs are declared.
         layout: {name of an array: number of its layout}.
         read: Operands of the inputs that formulas read and that vary.
         results: [(formula, Operand)] of the outputs.
-        constants: lines of values that are the same for all elements: they go before the loop.
+        constants: lines, before the loop, of values that are the same for all elements.
     """
 
     def __init__(self, program, form):
@@ -78,7 +77,7 @@ class ElementWriter:
         self.results = list(zip(text.formulas, text.outputs, strict=True))
 
     def values(self, registers):
-        """(lines, texts of the outputs) of one element whose inputs wait in registers."""
+        """(lines, texts of the outputs) of one element whose inputs are in registers."""
         emitter = self.emitter
         emitter.start_pass()
         emitter.registers = registers
@@ -112,7 +111,7 @@ class _Writer(ElementWriter):
         text.lines[body:body] = ["    " + x for x in ("i = cuda.grid(1)", *self.constants)]
 
     def chunks(self, form):
-        """Chunk after chunk; the last one, if it is not whole, element by element."""
+        """Chunk after chunk; an incomplete last one element by element."""
         text, chunk = self.text, THREADS * form.copies
         body = len(text.lines)
         text.line(1, "while first < n:")
@@ -128,7 +127,7 @@ class _Writer(ElementWriter):
         text.lines[body:body] = ["    " + x for x in (*begin, *self.constants)]
 
     def vectors(self, indent, units):
-        """Four elements an access; the chunk is whole."""
+        """Four elements per access; the chunk is complete."""
         text, offsets = self.text, []
         for u in range(units):
             text.line(indent, f"i{u} = first + {LANES} * (t + {u * THREADS})")
@@ -139,7 +138,7 @@ class _Writer(ElementWriter):
                 if self.space.classes[self.layout[o.name]] in DENSE:
                     parts = ", ".join(f"v{u}_{lane}_{o.name}" for lane in range(LANES))
                     text.line(indent, f"{parts} = load4({o.name}, {place})")
-                else:  # the four elements are one
+                else:  # all four are one element
                     text.line(indent, f"v{u}_{o.name} = {o.name}[{place}]")
         stores = []
         for u in range(units):
@@ -161,7 +160,7 @@ class _Writer(ElementWriter):
         text.all_lines(indent, stores)
 
     def elements(self, indent, copies):
-        """One element an access; those from n on are passed over."""
+        """One element per access; those from n on are skipped."""
         text, offsets = self.text, []
         for c in range(copies):
             text.line(indent, f"i{c} = first + t + {c * THREADS}")

@@ -1,4 +1,4 @@
-"""When an elementwise program goes tile by tile, because an input lies turned, and its launch."""
+"""When an elementwise program goes tile by tile, for a turned input, and its launch."""
 
 from minigrad.array.layout import size_of
 from minigrad.devices.cpu.binding import kind_of, stride_class
@@ -13,15 +13,15 @@ from minigrad.devices.gpu.elementwise.turned_text import (
 )
 from minigrad.devices.gpu.text import space_numbers
 
-LEAST = 8  # rows and columns from which tiles are worth it: float32s in a sector of memory
+LEAST = 8  # rows and columns that make tiles worth it: float32s in a sector of memory
 
 
 def plan(program, operands, dims, layouts, numbers):
-    """The Launch of a program, or None where no input lies turned.
+    """The BoundLaunch of a program, or None where no input is turned.
 
     Args:
         dims: sizes in the order of the outputs' memory.
-        layouts: different ones, each its strides over dims; numbers: per array that of its layout.
+        layouts: the different ones, as strides over dims; numbers: per array its layout.
     """
     outputs = numbers[-len(program.outputs) :]
     rows = _rows(dims, layouts, outputs)

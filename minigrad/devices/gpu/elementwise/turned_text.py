@@ -1,9 +1,9 @@
-"""The text of elementwise kernels of which an input lies turned: its rows are the outputs' columns.
+"""The text of elementwise kernels with a turned (transposed) input: its rows are output columns.
 
-Neighbouring threads write neighbouring elements of the outputs; of a turned input these lie far
-apart. So a block takes a tile of SIDE x SIDE elements: its threads read turned inputs along *their*
-rows, lay them down in shared memory, meet, and go on along the outputs' rows. A row there is longer
-than needed by a bank, so that neither way has bank conflicts.
+Neighbouring threads write neighbouring elements of the outputs, which lie far apart in a turned
+input. So a block takes a tile of SIDE x SIDE elements: its threads read turned inputs along *their*
+rows, store them in shared memory, meet at a barrier, and continue along the outputs' rows. A row
+there is one bank longer than needed, so that neither direction has bank conflicts.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from minigrad.devices.gpu.elementwise.text import THREADS, ElementWriter
 from minigrad.devices.gpu.text import Space, zero
 from minigrad.formulas.emitter import TYPE_OF
 
-SIDE = 32  # rows and columns of a tile: a warp takes one
+SIDE = 32  # rows and columns of a tile: a warp takes one of them
 COPIES = SIDE * SIDE // THREADS  # elements of a thread in a tile
 TURNED = 4  # a stride class: 1 along the rows, anything along the columns
 MOST_TURNED = 4  # inputs: four tiles of float64 are 33 KiB of shared memory, of at most 48
@@ -23,8 +23,8 @@ class TurnedForm(NamedTuple):
 
     Attributes:
         kinds, layouts, narrow: see GpuText.
-        classes: per layout None where it does not move at all, TURNED, or its stride class along
-            the columns.
+        classes: per layout None where all strides are 0, TURNED, or its stride class along the
+            columns.
         rank: dimensions left after neighbours were merged, at least two; the last two are the rows
             and the columns of tiles.
     """
@@ -39,8 +39,8 @@ class TurnedForm(NamedTuple):
 def turned_text(program, form):
     """The GpuKernel: (inputs, outputs, tiles, rows, columns, sizes and strides of tiles, steps).
 
-    steps: per layout that moves its stride along the rows, unless it is TURNED, and its stride
-    along the columns, unless its class says that.
+    steps: per layout its stride along the rows and its stride along the columns, but for those
+    that its class says.
     """
     writer = _Writer(program, form)
     writer.write()
@@ -58,7 +58,7 @@ def _shared(o):
 
 
 def _deep(c):
-    """The text of how deep in the tile a thread's c-th element lies: in which row, or column."""
+    """The text of the row (or column) in the tile of a thread's c-th element."""
     return f"(deep + {c * SIDE // COPIES})" if c else "deep"
 
 
@@ -87,7 +87,7 @@ class _Writer(ElementWriter):
         text.line(1, "while tile < tiles:")
         for k, place in text.coordinates(2, self.space, "tile").items():
             text.line(2, f"at{k} = {place}")
-        text.line(2, f"tall = rows - b{last - 1} * {SIDE}")  # what is left of both from here on
+        text.line(2, f"tall = rows - b{last - 1} * {SIDE}")  # the rest of rows and columns
         text.line(2, f"wide = columns - b{last} * {SIDE}")
         self._load()
         for c in range(COPIES):
@@ -96,7 +96,7 @@ class _Writer(ElementWriter):
                 text.line(2, f"tile_{o.name}[{place}] = v{c}_{o.name}")
         text.line(2, "cuda.syncthreads()")
         self._results()
-        text.line(2, "cuda.syncthreads()")  # before the next tile is laid down there
+        text.line(2, "cuda.syncthreads()")  # before the next tile is stored there
         text.line(2, f"tile = {text.index}(tile + cuda.gridDim.x)")
         begin = [
             *map(_shared, self.turned),
@@ -116,7 +116,7 @@ class _Writer(ElementWriter):
         return f"at{k} + {deep} * row_{k}{column}"
 
     def _load(self):
-        """Reads all elements of the thread, before any is used; 0 where the tile overhangs."""
+        """Loads all elements of the thread before using any; 0 where the tile overhangs."""
         text = self.text
         for c in range(COPIES):
             deep = _deep(c)

@@ -1,4 +1,4 @@
-"""Convolutions on a GPU as matrix products whose windows are read straight from the images."""
+"""Convolutions on a GPU as matrix products that read windows from the images."""
 
 import functools
 
@@ -76,9 +76,9 @@ class Convolution(GpuTable):
             add_splits(self, target, out, out, splits)
 
     def _taps(self, shape, window):
-        """(taps, 3) int32: of each (channel, ki, kj) where it lies, how far down, how far right.
+        """(taps, 3) int32: per (channel, ki, kj) its offset in an image, rows down, columns right.
 
-        Kept: a training loop asks for the same few again and again.
+        Cached: a training loop needs the same few again and again.
         """
         key = shape[1:], window.kernel, window.dilation
         kept = vars(self).setdefault("_kept_taps", {})

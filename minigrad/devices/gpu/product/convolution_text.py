@@ -1,9 +1,9 @@
-"""Text of the kernels of convolutions: products with windows that are never written down.
+"""Text of the kernels of convolutions: products with windows that are never stored.
 
-The second operand of such a product is the matrix of unfolded windows, of which each element is
-read from the images when a block needs it: rows or columns of it are taps (channel, ki, kj), the
-others pixels of the output. A table holds of each tap where it lies from a window's first element,
-and how far down and right.
+The second operand of such a product is the matrix of unfolded windows. A block reads its elements
+from the images when it needs them. One axis counts taps (channel, ki, kj), the other one pixels of
+the output. A table holds each tap's offset from a window's first element, and its offsets down and
+right.
 """
 
 from minigrad.devices.gpu.product.matmul_operand import ProductOperand
@@ -12,7 +12,7 @@ from minigrad.devices.gpu.product.matmul_text import ARGUMENTS, assembled
 POINTERS = ("a", "b", "added", "out", "taps")
 WINDOW = ("h", "w", "ow", "sh", "sw", "ph", "pw")
 WINDOW_ARGUMENTS = (*POINTERS, *ARGUMENTS[4:], *WINDOW)
-ROWS = 8  # bit of mode: the sums begin with added[row], a bias a row
+ROWS = 8  # bit of mode: the sums begin with added[row], a bias per row
 
 
 def signature(code):
@@ -24,7 +24,7 @@ class _Pixels(ProductOperand):
     """Windows as (taps, pixels): k counts taps; a thread copies several taps of one pixel."""
 
     def places(self):
-        """Lines before the loop: see Operand."""
+        """Lines before the loop: see ProductOperand."""
         n = self.across
         lines = [
             f"b_shared = cuda.shared.array({2 * self.depth * self.pitch}, {self.kind}, 16)",
@@ -64,7 +64,7 @@ class _Taps(ProductOperand):
     """Windows as (pixels, taps): k counts pixels; a thread copies several taps of one pixel."""
 
     def places(self):
-        """Lines before the loop: see Operand."""
+        """Lines before the loop: see ProductOperand."""
         row, deep, step = self.along_k(1)
         lines = [
             f"b_shared = cuda.shared.array({2 * self.depth * self.pitch}, {self.kind}, 16)",

@@ -1,20 +1,20 @@
-"""Text of a kernel that brings one operand of a matrix product into shared memory, step by step."""
+"""Text that copies one operand of a matrix product to shared memory, step by step."""
 
-SECTOR = 32  # bytes that global memory moves at least
+SECTOR = 32  # least bytes that global memory moves
 
 
 class ProductOperand:
-    """The lines that bring one operand's step into shared memory.
+    """The lines that copy one operand's step to shared memory.
 
     Attributes:
         name: a or b.
         across: its size in the tile, beside the depth.
         axis: m or n, its axis beside k.
-        whole: whether it is read in vectors of four along its axis of stride 1: sizes, other
-            strides and the address are multiples of four then.
+        whole: whether it is read in vectors of four along its axis of stride 1; sizes, other
+            strides and the address are multiples of four.
     """
 
-    # Which axis has stride 1 is known when the kernel runs: neighbours in a warp read neighbours.
+    # The axis of stride 1 is known when the kernel runs: neighbours in a warp read neighbours.
 
     def __init__(self, name, tile, across, axis, whole, kind):
         self.name, self.across, self.axis, self.whole, self.kind = name, across, axis, whole, kind
@@ -32,11 +32,11 @@ class ProductOperand:
         return [f"{self.name}_{p}_{e}" for e in range(4 if self.whole else 1)]
 
     def along_k(self, each):
-        """(row, place along k, rows to its next copy) of a thread, neighbours lying along k.
+        """(row, place along k, rows to its next copy) of a thread; neighbours lie along k.
 
-        each: elements of an access. A warp reads one sector of each row. These elements go to as
-        many rows of the shared tile, and each row begins four elements of banks after the one
-        before: so the warp meets every bank once. With more of k two of its lanes would meet.
+        each: elements of an access. A warp reads one sector of each row. Its elements go to as many
+        rows of the shared tile, and each row begins four elements of banks after the last one: so
+        the warp uses every bank once. With more of k two of its lanes would share a bank.
         """
         lanes = self.sector // each
         row = f"I4(t % {self.beside} // {lanes})"

@@ -1,7 +1,7 @@
 """How a matrix product runs on a GPU: how operands lie, which kernel, how it is cut into blocks.
 
-Operands of any strides are read as they lie: batches broadcast by strides of 0, transposed ones
-with the roles of their strides exchanged. All of it is a function of layouts, so it is remembered.
+Operands of any strides are read without copies: batches broadcast by strides of 0, transposed ones
+with exchanged strides. All of this is a function of layouts, so it is cached.
 """
 
 import functools
@@ -25,14 +25,14 @@ LARGE = ProductTile(128, 128, 8, 8, 8)  # reads 16 elements for 64 multiplicatio
 SMALL = ProductTile(64, 64, 16, 4, 4)
 SMALL_8 = ProductTile(64, 64, 8, 4, 4)  # for elements of 8 bytes
 BUSY = 128  # blocks that keep a GPU busy: about its number of multiprocessors
-LEAST = 8  # steps along k that are worth a block of their own
-LONG = 4096  # products that one sum takes, if the sums of pieces are few
-MOST_PIECES = 1024  # which one thread adds
-MOST_BLOCKS = 65535  # along an axis of the grid, but for the first
+LEAST = 8  # least steps along k for a block of their own
+LONG = 4096  # products that one sum adds, if there are few pieces
+MOST_PIECES = 1024  # that one thread adds
+MOST_BLOCKS = 65535  # along the second and third axis of the grid
 
 
 class Product(NamedTuple):
-    """A product over batches, its axes merged as far as strides allow; elements, not bytes.
+    """A product over batches, their axes merged as far as strides allow; counts elements.
 
     out[z] (m, n) = the sum over f of a[z, f] (m, k) @ b[z, f] (k, n).
 
@@ -75,10 +75,10 @@ def kernel(tile, code, whole):
 
 @functools.lru_cache(maxsize=4096)
 def products(a_shape, a_strides, b_shape, b_strides, shape, strides):
-    """[(offset of a, of b, of out, is first, Product)]: what has to be launched.
+    """[(offset of a, of b, of out, is first, Product)] of the launches.
 
-    Usually one: more where more than two axes of batches or one of sums cannot be merged, or where
-    a grid would be too large. is first: whether nothing was added to that part of out before.
+    Usually one; more if more than two axes of batches or one of sums remain after merging, or if a
+    grid would be too large. is first: whether it is the first launch for that part of out.
     """
     (m, k), n, batch = a_shape[-2:], b_shape[-1], shape[:-2]
     steps = [
@@ -97,7 +97,7 @@ def products(a_shape, a_strides, b_shape, b_strides, shape, strides):
     a_m, a_k = (0 if size == 1 else s for size, s in zip(a_shape[-2:], a_strides[-2:], strict=True))
     b_k, b_n = (0 if size == 1 else s for size, s in zip(b_shape[-2:], b_strides[-2:], strict=True))
     out_m = strides[-2]
-    while dims and each[-1][1] == 0:  # one b for many a: the rows of one product
+    while dims and each[-1][1] == 0:  # one b for many a: they are rows of one product
         of_a, _, of_out = each[-1]
         if m > 1 and (of_a != m * a_m or of_out != m * out_m):
             break
@@ -129,7 +129,7 @@ def products(a_shape, a_strides, b_shape, b_strides, shape, strides):
 
 
 def _cut(dims, each):
-    """(offsets, sizes, strides) of parts of a batch of which each fits into one grid."""
+    """(offsets, sizes, strides) of parts of a batch; each fits into one grid."""
     if len(dims) <= 2 and size_of(dims) <= MOST_BLOCKS:
         return [((0, 0, 0), dims, each)]
     if len(dims) <= 2 or dims[0] == 1:  # in halves
@@ -157,7 +157,7 @@ def is_whole(address, size, s, k, s_k, others):
 
 @functools.lru_cache(maxsize=4096)
 def plan(p, dtype, a_remainder, b_remainder):
-    """The Plan of a Product; remainders: of the operands' addresses, modulo 16."""
+    """The ProductPlan of a Product; remainders: the operands' addresses modulo 16."""
     whole = (
         dtype is float32
         and is_whole(a_remainder, p.m, p.a_m, p.k, p.a_k, (*p.a_batch, p.a_fold))
@@ -171,7 +171,7 @@ def plan(p, dtype, a_remainder, b_remainder):
 
 
 def pieces_of(steps, depth, blocks):
-    """(pieces, steps in each) of a sum in so many steps of a depth, by a launch of blocks.
+    """(pieces, steps of each) of a sum in steps of a depth, by a launch of blocks.
 
     Few blocks leave a GPU idle, and a long sum in float32 loses accuracy.
     """
@@ -189,10 +189,10 @@ class ProductCall(NamedTuple):
     """One launch, and the addition of its pieces where k was cut; elements, not bytes.
 
     Attributes:
-        a_at, b_at, out_at: where its operands begin, from the first element of the Arrays.
+        a_at, b_at, out_at: offsets of its operands in the Arrays.
         mode: ACCUMULATE, BIAS or 0.
-        kernel, grid, threads: of the launch; numbers: what follows its four pointers.
-        splits, piece: how many pieces, elements of each; second: the numbers for adding them.
+        kernel, grid, threads: of the launch; numbers: its arguments after four pointers.
+        splits, piece: count and size of pieces; second: the numbers of `add_splits`.
     """
 
     a_at: int
@@ -210,13 +210,13 @@ class ProductCall(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def calls(a_layout, b_layout, out_layout, dtype, remainders, bias_remainder, accumulate):
-    """The Calls of a product.
+    """The ProductCalls of a product.
 
     Args:
         a_layout, b_layout, out_layout: shape and strides of the Arrays.
         dtype: of all three.
-        remainders: of their addresses, modulo 16.
-        bias_remainder: of the bias's address, None where there is none.
+        remainders: their addresses modulo 16.
+        bias_remainder: the bias's address modulo 16, or None without a bias.
         accumulate: whether to add to what out holds.
     """
     found = []
@@ -233,7 +233,7 @@ def _call(offsets, p, dtype, places, mode, bias_place):
     tile, splits = how.tile, how.splits
     count, inner = size_of(p.batch), p.batch[-1] if p.batch else 1
     out_m, out_batch, piece, out_place = p.out_m, p.out_batch, 0, places[2]
-    if splits > 1:  # pieces are dense, and begin where the pool puts them
+    if splits > 1:  # pieces are contiguous, in memory that the pool aligns
         piece, out_m, out_place = count * p.m * p.n, p.n, 0
         out_batch = tuple(p.m * p.n * size_of(p.batch[d + 1 :]) for d in range(len(p.batch)))
     many = (0,) * (2 - len(p.batch))

@@ -1,32 +1,32 @@
 """Text of the kernels of matrix products: blocks of threads make tiles, threads make small tiles.
 
-A block of threads makes `rows` x `columns` elements of the product. It walks along k in steps of
-`depth`: both operands' parts of a step are copied into shared memory, k-th rows one after the
-other, where each thread reads columns of a and rows of b as vectors of four and multiplies them
-in registers. There are two such buffers: while one is multiplied, the next step is on its way from
-global memory into registers, and one barrier a step is enough.
+A block of threads computes `rows` x `columns` elements of the product. It goes along k in steps of
+`depth`. Both operands' parts of a step are copied to shared memory, one row per k. From there each
+thread reads columns of a and rows of b as vectors of four, and multiplies them in registers. There
+are two such buffers: while one is multiplied, the next step is loaded from global memory to
+registers, and one barrier per step is enough.
 
-A warp makes 4 x 8 small tiles. Small tiles of more than 4 x 4 lie as several pieces of 4 x 4, 16
+A warp computes 4 x 8 small tiles. Small tiles larger than 4 x 4 are several pieces of 4 x 4, 16
 rows or 32 columns apart: so eight neighbouring threads read 128 neighbouring bytes of b and one
-vector of a, and no two of them need different words of one bank; elements of 8 bytes are twice as
-wide, and two vectors of b meet there. Rows of the shared tiles are four elements longer than needed
-(`pitch`), so that a copy that turns rows into columns has no bank conflicts either.
+vector of a, without bank conflicts. (With elements of 8 bytes two vectors of b share banks.) Rows
+of the shared tiles are four elements longer than needed (`pitch`), so that a copy that transposes
+has no bank conflicts either.
 """
 
 from typing import NamedTuple
 
 from minigrad.devices.gpu.product.matmul_operand import ProductOperand
 
-TOGETHER = 2  # rows of the shared tiles in one turn of the innermost loop
+TOGETHER = 2  # rows of the shared tiles in an iteration of the innermost loop
 
 
 class ProductTile(NamedTuple):
-    """What a block of threads makes: see the text above. Sizes are powers of two.
+    """The tile of a block of threads: see the text above. Sizes are powers of two.
 
     Attributes:
-        rows, columns: of the product, made by a block.
+        rows, columns: of the product, computed by a block.
         depth: elements of k in one step.
-        tall, wide: elements of the product made by a thread; multiples of 4.
+        tall, wide: of the product, computed by a thread; multiples of 4.
     """
 
     rows: int
@@ -60,7 +60,7 @@ def signature(code):
 def _products(tile, a, b):
     """Lines: one step of `depth` rows of the shared tiles, added to the sums in registers.
 
-    Two rows in one turn of the loop: then reading the second hides behind multiplying the first.
+    An iteration has two rows, so that reading the second overlaps multiplying the first.
     """
     lines = [
         f"a_read = I4(buffer * {tile.depth * a.pitch} + own_m)",
@@ -158,7 +158,7 @@ def _indented(lines, by):
 
 
 def text(tile, code, whole):
-    """The kernel for a Tile, elements f4, f8 or i8; whole: as in Operand, of both operands.
+    """The kernel for a ProductTile of f4, f8 or i8; whole: as in ProductOperand, of both.
 
     out[z, m, n] = the sum over fold and k of a[z, fold, m, k] b[z, fold, k, n]; z counts blocks
     (its last axis is `inner` long), and split s of k's steps goes to out + s * out_split.
@@ -175,11 +175,11 @@ def assembled(tile, a, b, sums, arguments, about):
     """The kernel of two operands.
 
     Args:
-        tile: the Tile.
-        a, b: Operands, or what has their methods.
-        sums: lines that say what c0_0, c0_1, ... begin with.
+        tile: the ProductTile.
+        a, b: ProductOperands.
+        sums: lines that initialize c0_0, c0_1, ...
         arguments: names of the kernel's arguments: all of ARGUMENTS and others.
-        about: what it says of itself.
+        about: for its docstring.
     """
     numbers = {
         "rows": tile.rows, "columns": tile.columns, "depth": tile.depth, "last": tile.depth - 1,

@@ -1,4 +1,4 @@
-"""How a reduction is launched: which threads take what, in one stage or two."""
+"""How a reduction is launched: which threads take which elements, in one stage or two."""
 
 from typing import NamedTuple
 
@@ -24,10 +24,10 @@ from minigrad.formulas.emitter import real_type
 from minigrad.formulas.expression import IDENTITY
 
 ENOUGH = 1 << 18  # threads that fill a large GPU: 132 multiprocessors of 2,048
-PER_THREAD = 16  # elements at least, before a row is cut into parts for more threads
-DEPTH = 4  # elements at least for each of the threads that meet across rows
+PER_THREAD = 16  # least elements of a thread before a row is cut into parts
+DEPTH = 4  # least elements of a thread across rows
 SHORT = 1024  # elements of a row up to which a part of a warp takes it
-LONG = 16  # operations from which a thread has fewer accesses under way
+LONG = 16  # operations from which a thread has fewer accesses in flight
 
 
 class Stage(NamedTuple):
@@ -38,7 +38,7 @@ class Stage(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """The kept and the reduced dimensions: sizes, and per array its strides over them."""
+    """Kept and reduced dimensions: sizes, and per array its strides."""
 
     kept: tuple
     kept_strides: list
@@ -47,7 +47,7 @@ class Sides(NamedTuple):
 
 
 def plan(program, how, operands, shape, axes):
-    """The Stages of a reduction; none where nothing is kept."""
+    """The Stages of a reduction; none if the output is empty."""
     arrays, found = [x for x in operands if isinstance(x, Array)], []
     largest = max(range(len(arrays) - 1), key=lambda k: arrays[k].size, default=0)
     for side in sides_of(operands, shape, axes, largest):
@@ -62,7 +62,7 @@ def plan(program, how, operands, shape, axes):
 
 
 def _stages(program, how, kinds, sides, largest, aligned, count, may_split=True):
-    """count: what a mean is divided by. may_split: whether there may be two stages."""
+    """count: the divisor of a mean. may_split: whether there may be two stages."""
     rows, length = size_of(sides.kept), size_of(sides.reduced)
     layouts, numbers = numbered(
         [(*k, *r) for k, r in zip(sides.kept_strides, sides.reduced_strides, strict=True)]
@@ -83,7 +83,7 @@ def _stages(program, how, kinds, sides, largest, aligned, count, may_split=True)
     narrow = fits(sides.kept, kept) and fits(sides.reduced, reduced) and rows * parts < SMALL
     dtype = _scratch_dtype(program, how, kinds) if parts > 1 else kinds[-1]
     form = ReduceForm(
-        how="sum" if parts > 1 and how == "mean" else how,  # divided in the second stage alone
+        how="sum" if parts > 1 and how == "mean" else how,  # only the second stage divides
         kinds=(*kinds[:-1], dtype),
         layouts=numbers,
         kept=(len(sides.kept), kept_classes),
@@ -127,7 +127,7 @@ def _stages(program, how, kinds, sides, largest, aligned, count, may_split=True)
 
 
 def is_across(sides, largest):
-    """Whether rows lie closer to each other than the elements of a row."""
+    """Whether rows are closer to each other in memory than the elements of a row."""
     row, element = sides.kept_strides[largest][-1], sides.reduced_strides[largest][-1]
     return row != 0 and size_of(sides.reduced) > 1 and abs(row) < abs(element)
 
@@ -169,7 +169,7 @@ def _shares(rows, length, width, across, inner):
 
 
 def _deep(rows, length, inner):
-    """Threads that meet across rows where parts of rows do: as many as there is something for.
+    """Threads that share a row of parts, across: as many as have work.
 
     Eight neighbouring rows fill a sector of memory, 32 bytes.
     """
@@ -181,7 +181,7 @@ def _deep(rows, length, inner):
 
 
 def _units(length, step, width, program):
-    """Accesses of a thread under way at once."""
+    """Accesses of a thread in flight at once."""
     most = 2 if width > 1 or operations(program) > LONG else 4
     return min(most, power_above(max(1, length // step)))
 

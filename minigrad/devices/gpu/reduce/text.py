@@ -1,15 +1,15 @@
-"""The text of reductions: every kept element has a row of elements that become one.
+"""The text of reductions: each element of the output reduces a row of elements.
 
 *along*: neighbouring threads take neighbouring elements of a row. A team of 1 to 32 threads, part
-of a warp, or a whole block reduces a row: each thread what it meets, then the team by shuffles, the
-warps of a block through shared memory.
+of a warp, or a whole block reduces a row: each thread its elements, then the team by shuffles, and
+the warps of a block through shared memory.
 
-*across*: neighbouring threads take neighbouring rows, where these lie side by side in memory. A
-block is `team` threads deep, and these meet in shared memory.
+*across*: neighbouring threads take neighbouring rows, where these are adjacent in memory. The
+`team` threads of a row meet in shared memory.
 
-Few rows leave a GPU idle: then a row is cut into parts (the second axis of the grid), whose results
-go to a temporary array that another launch reduces. Sums have as many partial sums as threads, each
-of a bounded number of elements, added as trees: float32 is enough, and every run gives the same.
+Few rows leave a GPU idle: then rows are cut into parts (the second axis of the grid), whose results
+go to a temporary array that another launch reduces. Each thread sums a bounded number of elements,
+and trees add the threads' sums: float32 is enough, and every run has the same result.
 """
 
 from typing import NamedTuple
@@ -37,9 +37,9 @@ class ReduceForm(NamedTuple):
         kept, reduced: (rank, classes) of the Spaces of kept and of reduced dimensions.
         across: whether neighbouring threads take neighbouring rows.
         team: threads that share a row: a power of two up to 32, or THREADS; across, any up to it.
-        vector: whether rows are read in accesses of four elements (along only).
-        ragged: whether, then, a row may end with fewer than four.
-        units: accesses of a thread under way at once.
+        vector: whether rows are read four elements at a time (along only).
+        ragged: whether a row may end with fewer than four then.
+        units: accesses of a thread in flight at once.
         partial: whether the output is a temporary array of parts.
     """
 
@@ -60,8 +60,7 @@ class ReduceForm(NamedTuple):
 def reduce_text(program, form):
     """The GpuKernel: (inputs, output, rows, length, part, count, sizes and strides).
 
-    part: elements of a row for one place along the second axis of the grid. count: what a mean is
-    divided by.
+    part: elements of a row per index of the grid's second axis. count: the divisor of a mean.
     """
     text = GpuText(program, form, lambda k: (f"at{k}", form.reduced[1][k] is not None))
     for name in ("rows", "length", "part"):
@@ -82,8 +81,8 @@ class _Writer:
         text.space(self.kept)
         text.space(self.reduced)
         self.emitter = text.emitter
-        self.emitter.condition = "length > 0"  # an empty row has no elements to read ahead
-        self.constants = []  # lines of values that are the same along a row
+        self.emitter.condition = "length > 0"  # an empty row has no element to read early
+        self.constants = []  # lines of values that are constant along a row
 
     def write(self, formula, out, gathered):
         """All of the kernel."""
@@ -136,7 +135,7 @@ class _Writer:
         return stored_as(total, dtype)
 
     def _gather(self, formula, gathered):
-        """The loops over a row; the name of what this thread gathered."""
+        """The loops over a row; the name of this thread's result."""
         text, form = self.text, self.form
         width = LANES if form.vector else 1
         parts = [f"total{c}" for c in range(form.units * width)]
@@ -167,7 +166,7 @@ class _Writer:
         return parts[0]
 
     def _units(self, indent, formula, gathered, parts, units, vector):
-        """Accesses first, then each element joins a partial result."""
+        """Loads first, then each element joins a partial result."""
         text, emitter = self.text, self.emitter
         read = [emitter.operands[n] for n in inputs_read([formula])]
         read = [o for o in read if o.index is not None and o.varies]
@@ -205,7 +204,7 @@ class _Writer:
             text.line(indent, f"{part} = {gathered.combined(part, value)}")
 
     def _meet(self, total, gathered, each):
-        """The threads of a column become one, by halves."""
+        """Reduces the threads of a row to one, by halves."""
         text, half = self.text, THREADS // 2
         if each == THREADS:
             return

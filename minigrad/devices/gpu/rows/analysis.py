@@ -1,4 +1,4 @@
-"""What the passes of a row kernel read, and what is worth keeping in registers between them."""
+"""What the passes of a row kernel read, and which values to keep in registers between them."""
 
 from typing import NamedTuple
 
@@ -10,9 +10,9 @@ class RowPass(NamedTuple):
     """One pass over a row.
 
     Attributes:
-        reductions: the row reductions it makes; none in the last pass, which writes the outputs.
+        reductions: its row reductions; none in the last pass, which writes the outputs.
         inputs: names of the inputs whose elements it reads.
-        first_kept: values that it computes and later passes read.
+        first_kept: values that it computes for later passes.
     """
 
     reductions: list
@@ -21,7 +21,7 @@ class RowPass(NamedTuple):
 
 
 def analysed(emitter, results, keeps):
-    """(Passes of formulas, names of the inputs that several of them read).
+    """(RowPasses of formulas, names of the inputs that several of them read).
 
     Args:
         emitter: of the kernel.
@@ -48,7 +48,7 @@ def analysed(emitter, results, keeps):
 
 
 def _costly(emitter, roots):
-    """The costly values that more than one pass needs, outermost alone, in order of appearance."""
+    """The outermost costly values that several passes need, in order of appearance."""
     counts = {}
     for wanted in roots:
         for p in elements(wanted):
@@ -60,7 +60,7 @@ def _costly(emitter, roots):
 
 
 def words_kept(emitter, results):
-    """32-bit registers per element of a row that a thread needs for what it may keep."""
+    """32-bit registers that a thread needs per element of a row that it keeps."""
     passes, kept_inputs = analysed(emitter, results, True)
     real = 2 if emitter.real == "F8" else 1
     words = sum(max(1, emitter.operands[n].kind.itemsize // 4) for n in kept_inputs)

@@ -1,4 +1,4 @@
-"""How a row kernel is launched: how many threads share a row, and what they keep of it."""
+"""How a row kernel is launched: how many threads share a row, and how much they keep of it."""
 
 from typing import NamedTuple
 
@@ -22,12 +22,12 @@ from minigrad.devices.gpu.rows.text import RowsForm, row_text, rows_text
 from minigrad.devices.gpu.text import LANES, space_numbers
 from minigrad.formulas.emitter import real_type
 
-REGISTERS = 48  # 32-bit registers of a thread for what it keeps
+REGISTERS = 48  # 32-bit registers of a thread for kept values
 MOST_KEPT = 32  # elements of a row that a thread keeps
 LARGEST_TEAM = 512  # so that a thread may have 128 registers
 MANY = 2048  # rows from which a part of a warp takes a row of up to 1,024 elements
-NARROW = 128  # columns up to which it does so in any case
-ROWS_EACH = 8  # rows that a team sums at least, if there are enough
+NARROW = 128  # columns up to which it does in any case
+ROWS_EACH = 8  # least rows that a team sums, if there are enough
 MOST_TEAMS = 4096  # of a launch that sums over rows: each writes a row of partial sums
 
 
@@ -68,7 +68,7 @@ def plan(program, modes, operands, shape, alias):
     dims, steps = dims or [1], steps or [[0] * len(strides)]
     rows = size_of(dims)
     by_array = zip(*steps, strict=True) if arrays else ()
-    full = [  # an array without elements is one that moves: it is not read ahead
+    full = [  # an array without elements counts as moving: it is not read ahead
         (*row, s[-1] if x.size else 1)
         for row, s, (_, x) in zip(by_array, strides, arrays, strict=True)
     ]

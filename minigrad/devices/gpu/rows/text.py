@@ -1,12 +1,12 @@
 """The text of row kernels: passes over a row, one per nesting level of row reductions.
 
 A team of threads takes a row: 1 to 32 threads, part of a warp, or a whole block. Neighbouring
-threads take neighbouring elements. Where a row is short enough, each thread keeps in registers what
-several passes need (*kept*): inputs, and exponentials and the like. So memory is read once. Longer
-rows are read again in every pass, from the caches.
+threads take neighbouring elements. Of a short row each thread keeps in registers what several
+passes need (*kept*): inputs, exponentials and the like. So memory is read once. Longer rows are
+read again in every pass, from the caches.
 
-Local arrays with loops of constant length are how registers are written here: the compiler unrolls
-the loops, and nothing of the arrays is left.
+Registers are written as local arrays with loops of constant length: the compiler unrolls the loops,
+and the arrays disappear.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from minigrad.devices.gpu.rows.analysis import analysed
 from minigrad.devices.gpu.text import LANES, GpuText, Space
 from minigrad.formulas.emitter import TYPE_OF
 
-RUN = 64  # accesses of a thread along a row that one sum takes
+RUN = 64  # accesses of a thread along a row that one sum adds
 
 
 class RowsForm(NamedTuple):
@@ -28,10 +28,10 @@ class RowsForm(NamedTuple):
         layouts: as there, but -1 for arrays that are summed over rows.
         rows: (rank, classes) of the Space of the leading dimensions.
         columns: per layout its stride class along the row.
-        team: threads of a row: a power of two.
-        units: accesses of a thread in a row where values are kept, 0 where they are read again.
-        vector: whether accesses are of four elements.
-        whole: whether every team always has a row, and every thread of it all its accesses.
+        team: threads per row, a power of two.
+        units: accesses of a thread in a row whose values are kept; 0: rows are read again.
+        vector: whether accesses have four elements.
+        whole: whether every team always has a row, and every thread all its accesses.
         alias: whether an output of one value a row may be an input.
     """
 
@@ -59,7 +59,7 @@ class RowsForm(NamedTuple):
 
     @property
     def guards_rows(self):
-        """Whether a team may be without a row."""
+        """Whether a team may have no row."""
         return self.each > 1 and not self.whole
 
     @property
@@ -105,9 +105,9 @@ class _Writer:
         self.text, self.form, self.emitter, self.results = text, form, emitter, results
         self.passes, self.kept_inputs = analysed(emitter, results, form.units > 0)
         self.summed = [o for _, o, mode in results if mode == "columns"]
-        self.kept = {}  # values that wait in registers: text of their element
-        self.shared = 0  # arrays of shared memory so far
-        self.local = {}  # arrays declared: name and line
+        self.kept = {}  # {value kept in registers: text of its element}
+        self.shared = 0  # count of arrays in shared memory
+        self.local = {}  # {array: line that declares it}
 
     def array(self, name, size, kind):
         """Declares an array of registers."""
@@ -145,7 +145,7 @@ class _Writer:
     # -- loops over the row ----------------------------------------------------------------------
 
     def over(self, indent, write, limit="n", block=None):
-        """A loop over this thread's accesses of a row; write(indent) adds what it does at c.
+        """A loop over this thread's accesses of a row; write(indent) adds the body, at column c.
 
         block: lines before and after every RUN accesses of rows that are too long to be kept.
         """
@@ -191,7 +191,7 @@ class _Writer:
             text.all_lines(indent, lines)
 
     def _load(self, indent, name, array, place):
-        """An access of an input at c into an array from a place on."""
+        """Loads an access of an input at c into an array, from a place on."""
         text, o = self.text, self.emitter.operands[name]
         if not self.form.vector:
             text.line(indent, "j = c")
@@ -204,7 +204,7 @@ class _Writer:
             text.line(indent, f"{array}[{begin}] = {part}")
 
     def _load_kept(self, size):
-        """Reads the inputs that several passes need: all accesses under way before any is used."""
+        """Loads the inputs that several passes need: all accesses before any use."""
         names = self.kept_inputs
         for name in names:
             kind = self.emitter.operands[name].kind
@@ -220,13 +220,13 @@ class _Writer:
             self.over(2, write)
 
     def _near(self, used):
-        """The inputs that one pass alone reads, in accesses of four."""
+        """The inputs that only this pass reads, in vectors; none without vectors."""
         if not self.form.vector:
             return []
         return [n for n in used.inputs if n not in self.emitter.registers]
 
     def _pass(self, used, steps, after=(), block=None):
-        """One loop over the row: reads, formulas, what `steps()` makes of them, then `after`.
+        """One loop over the row: loads, formulas, the lines of `steps()`, then `after`.
 
         block: as of `over`.
         """
@@ -272,7 +272,7 @@ class _Writer:
             text.line(2, f"{names[-1]} = {start}")
         parts = names
         block = None
-        if not self.form.units:  # a long row: sums of blocks, and their sum
+        if not self.form.units:  # a long row: sums of blocks are added
             parts = [emitter.new_name() for _ in names]
             pairs = list(zip(names, parts, gatherings, strict=True))
             block = (
@@ -301,7 +301,7 @@ class _Writer:
             emitter.row_names[e] = name
 
     def _meet_warps(self, names, gatherings):
-        """What the warps of a block gathered becomes one, in every thread."""
+        """Reduces the results of a block's warps to one, in every thread."""
         text, warps = self.text, self.form.team // 32
         arrays = [f"shared{self.shared + k}" for k in range(len(names))]
         self.shared += len(names)
@@ -335,14 +335,14 @@ class _Writer:
 
         self._pass(used, steps, after)
         if rows:
-            if form.alias:  # others may still read what is written here
+            if form.alias:  # other threads may still read what this overwrites
                 text.line(2, "cuda.syncthreads()" if form.team > 32 else "cuda.syncwarp()")
             text.line(2, "if lane == 0 and here:" if form.guards_rows else "if lane == 0:")
             text.all_lines(3, rows)
 
-    # -- sums over rows: each team of threads has one a column. They wait in registers where the
-    # row's values do; else in the output, a temporary array with a row for each team, whose sums
-    # another launch adds.
+    # -- sums over rows: each team of threads has one per column. They are in registers where the
+    # row's values are; else in the output, a temporary array with a row per team. Another launch
+    # adds these rows.
 
     def add_to_columns(self, o, value, lines, after):
         """One element joins the sum of its column."""
@@ -358,7 +358,7 @@ class _Writer:
         after.append(f"store4({o.name}, team * n_j + c, {', '.join(sums)})")
 
     def begin_columns(self, size):
-        """The sums begin with 0. size: elements of a row that a thread keeps."""
+        """Sets the sums to 0. size: elements of a row that a thread keeps."""
         text, real = self.text, self.emitter.real
         if not self.summed:
             return
@@ -373,7 +373,7 @@ class _Writer:
         self._columns_store({o.name: [f"{real}(0)"] * LANES for o in self.summed})
 
     def end_columns(self, size):
-        """What waited in registers goes to the output."""
+        """Writes sums in registers to the output."""
         if self.summed and size:
             places = [f"{LANES} * u + {lane}" for lane in range(LANES)]
             if not self.form.vector:
@@ -383,7 +383,7 @@ class _Writer:
             )
 
     def _columns_store(self, values):
-        """Every thread writes the sums of its columns. values: {output: texts of one access}."""
+        """Every thread writes its columns' sums. values: {output: texts of one access}."""
 
         def write(indent):
             for name, texts in values.items():

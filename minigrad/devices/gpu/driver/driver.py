@@ -97,23 +97,19 @@ class Driver:
 
     def to_device(self, target, source, nbytes):
         """Copies from an address on the host; its bytes must not change until that is done."""
-        handle = self.stream.handle
-        self._call("a copy", self.api.cuMemcpyHtoDAsync, target, source, nbytes, handle)
+        self._call("a copy", self.api.cuMemcpyHtoDAsync, target, source, nbytes, self.stream.handle)
 
     def to_host(self, target, source, nbytes):
         """Copies to an address on the host."""
-        handle = self.stream.handle
-        self._call("a copy", self.api.cuMemcpyDtoHAsync, target, source, nbytes, handle)
+        self._call("a copy", self.api.cuMemcpyDtoHAsync, target, source, nbytes, self.stream.handle)
 
     def between(self, target, source, nbytes):
         """Copies within the GPU."""
-        handle = self.stream.handle
-        self._call("a copy", self.api.cuMemcpyDtoDAsync, target, source, nbytes, handle)
+        self._call("a copy", self.api.cuMemcpyDtoDAsync, target, source, nbytes, self.stream.handle)
 
     def fill(self, address, byte, nbytes):
         """Writes one byte everywhere."""
-        handle = self.stream.handle
-        self._call("a fill", self.api.cuMemsetD8Async, address, byte, nbytes, handle)
+        self._call("a fill", self.api.cuMemsetD8Async, address, byte, nbytes, self.stream.handle)
 
     # -- time ------------------------------------------------------------------------------------
 

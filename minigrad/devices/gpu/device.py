@@ -6,13 +6,10 @@ from minigrad.array.array import Array, View, fork
 from minigrad.array.dtypes import bool_
 from minigrad.array.layout import size_of
 from minigrad.devices.gpu.elementwise.programs import GpuPrograms
-from minigrad.devices.gpu.indexing import Indexing
 from minigrad.devices.gpu.product.convolution import Convolution
 from minigrad.devices.gpu.product.matmul import Matmul
-from minigrad.devices.gpu.random import Random
-from minigrad.devices.gpu.scan import Scan
+from minigrad.devices.gpu.structural import StructuralKernels
 from minigrad.devices.gpu.updates import Updates
-from minigrad.devices.gpu.windows import Windows
 from minigrad.errors import DeviceError
 from minigrad.formulas.expression import Program, call, logical_and, symbol
 from minigrad.memory.interrupts import uninterrupted
@@ -24,7 +21,7 @@ WITHIN = Program(
 )
 
 
-class Gpu(GpuPrograms, Matmul, Convolution, Indexing, Scan, Random, Windows, Updates):
+class Gpu(GpuPrograms, Matmul, Convolution, StructuralKernels, Updates):
     """The device table (see `table.Device`) of what runs CUDA kernels.
 
     A subclass provides memory (`pool`; writing, reading and copying it) and runs kernels

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from minigrad.array.dtypes import as_dtype, int64
-from minigrad.devices.gpu import indexing
+from minigrad.devices.gpu import structural
 from tests.devices.gpu.machine import Machine, random
 
 RNG = np.random.default_rng(2)
@@ -66,7 +66,7 @@ def test_bytes_are_added_as_words(machine):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
 def test_put_keeps_the_last_of_equals(machine, monkeypatch, few, shape, dtype):
-    monkeypatch.setattr(indexing, "FEW", few)
+    monkeypatch.setattr(structural, "FEW", few)
     x, index, source = case(shape, dtype)
     out = machine.of(x)
     machine.put(machine.of(source), machine.of(index), out)
@@ -93,5 +93,5 @@ def test_first_index_outside_is_found(machine, bad):
 
 
 def test_long_rows_are_shared_by_blocks():
-    assert indexing.rows_of(1, 10**6) == ((1, 1024), (256, 1))
-    assert indexing.rows_of(10**6, 3) == ((2048, 1), (4, 64))
+    assert structural.rows_of(1, 10**6) == ((1, 1024), (256, 1))
+    assert structural.rows_of(10**6, 3) == ((2048, 1), (4, 64))

@@ -5,7 +5,7 @@ import pytest
 
 from minigrad import simt
 from minigrad.array.dtypes import as_dtype, int64
-from minigrad.devices.gpu import scan
+from minigrad.devices.gpu import structural
 from minigrad.simt.counts.counts import Counts
 from tests.devices.gpu.machine import Machine, random
 
@@ -21,7 +21,7 @@ def machine():
 @pytest.fixture
 def way(request, monkeypatch):
     """Whether threads or blocks go along the sequences."""
-    monkeypatch.setattr(scan, "by_columns", lambda *_: request.param == "threads")
+    monkeypatch.setattr(structural, "by_columns", lambda *_: request.param == "threads")
     return request.param
 
 
@@ -57,8 +57,8 @@ def test_cumsum_of_ints_is_int64(machine, dtype):
 
 
 def test_cumsum_of_many_pieces_sums_them_in_a_scan_of_their_own(machine, monkeypatch):
-    monkeypatch.setattr(scan, "by_columns", lambda outer, n, inner: n == 1)
-    x = random(RNG, (3 * scan.PIECE + 5,), "int64")
+    monkeypatch.setattr(structural, "by_columns", lambda outer, n, inner: n == 1)
+    x = random(RNG, (3 * structural.PIECE + 5,), "int64")
     out = machine.empty(x.shape, int64)
     machine.cumsum(machine.of(x), out, 0)
     assert len(machine.launched) == 3
@@ -66,8 +66,8 @@ def test_cumsum_of_many_pieces_sums_them_in_a_scan_of_their_own(machine, monkeyp
 
 
 def test_cumsum_carries_infinities_and_nan_to_what_follows_alone(machine):
-    x = np.ones(2 * scan.PIECE + 40, "f4")
-    x[700], x[scan.PIECE + 9] = np.inf, np.nan
+    x = np.ones(2 * structural.PIECE + 40, "f4")
+    x[700], x[structural.PIECE + 9] = np.inf, np.nan
     out = machine.empty(x.shape, as_dtype("float32"))
     machine.cumsum(machine.of(x), out, 0)
     np.testing.assert_array_equal(machine.to_numpy(out), np.cumsum(x))
@@ -113,7 +113,7 @@ def test_nonzero_finds_all_places_in_order(machine, n, dtype):
 def test_blocks_read_and_write_neighbours(machine, monkeypatch):
     counts, run = Counts(), simt.launch
     monkeypatch.setattr(simt, "launch", lambda *given: run(*given[:5], False, counts))
-    x = machine.of(random(RNG, (2 * scan.PIECE,), "f4"))
+    x = machine.of(random(RNG, (2 * structural.PIECE,), "f4"))
     machine.cumsum(x, machine.empty(x.shape, x.dtype), 0)
     machine.arg_reduce(x, machine.empty((), int64), 0, True)
     assert len(counts.accesses) > 10

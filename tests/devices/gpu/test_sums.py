@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.devices.gpu import scan
+from minigrad.devices.gpu import structural
 from minigrad.devices.gpu.product.matmul_plan import pieces_of
 from minigrad.formulas.sums import MET
 from tests.devices.gpu.machine import Machine
@@ -83,7 +83,7 @@ def test_sums_by_index_along_an_inner_axis(machine):
 
 
 def test_a_thread_that_goes_along_a_column_sums_in_blocks(machine, monkeypatch):
-    monkeypatch.setattr(scan, "MANY", 1)
+    monkeypatch.setattr(structural, "MANY", 1)
     out = machine.empty((20_000, 32), mg.float32)
     machine.cumsum(machine.of(tenths(20_000, 32)), out, 0)
     (kernel,) = machine.launched

@@ -6,7 +6,7 @@ from typing import Any
 
 from minigrad.array.array import ndarray
 from minigrad.errors import DeviceError
-from minigrad.memory.interrupts import uninterrupted
+from minigrad.memory.interrupts import block
 from minigrad.seams import seams
 
 _modules = {
@@ -109,17 +109,11 @@ def host() -> Any:
     return usual if usual.name == "cpu" else device_named("cpu")
 
 
-class active:
+@block
+def active(device):
     """Runs every op of this thread on one device while the block lasts."""
-
-    def __init__(self, device):
-        self.device = device
-
-    @uninterrupted
-    def __enter__(self):
-        self.before, _active.device = _active.device, self.device
-        return self.device
-
-    @uninterrupted
-    def __exit__(self, *error):
-        _active.device = self.before
+    before, _active.device = _active.device, device
+    try:
+        yield device
+    finally:
+        _active.device = before

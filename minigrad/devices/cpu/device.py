@@ -8,7 +8,7 @@ from minigrad.array.layout import size_of
 from minigrad.devices import backend, loader
 from minigrad.devices.cpu import blas
 from minigrad.devices.cpu.direct import DirectConvolution
-from minigrad.devices.cpu.row_programs import RowPrograms
+from minigrad.devices.cpu.programs import Programs
 from minigrad.devices.cpu.structural import StructuralKernels
 from minigrad.memory.host import of_the_host
 from minigrad.memory.interrupts import uninterrupted
@@ -16,7 +16,7 @@ from minigrad.memory.monitor import register_pool
 from minigrad.memory.pool import Pool
 
 
-class Cpu(RowPrograms, StructuralKernels, DirectConvolution):
+class Cpu(Programs, StructuralKernels, DirectConvolution):
     """The device table (see `table.Device`) on the CPU."""
 
     name = "cpu"

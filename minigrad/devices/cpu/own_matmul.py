@@ -11,7 +11,7 @@ import numpy as np
 
 from minigrad.devices import loader
 from minigrad.devices.threads import threads
-from minigrad.memory.interrupts import uninterrupted
+from minigrad.memory.interrupts import block
 
 SPLIT = 1 << 20  # multiplications from which the rows are split into one range per thread
 
@@ -23,17 +23,14 @@ class _State(threading.local):
 state = _State()
 
 
-class use_own:
+@block
+def use_own():
     """Matrix products of floats on this thread run on our own kernel while the block lasts."""
-
-    @uninterrupted
-    def __enter__(self):
-        self.before, state.is_used = state.is_used, True
-        return self
-
-    @uninterrupted
-    def __exit__(self, *error):
-        state.is_used = self.before
+    before, state.is_used = state.is_used, True
+    try:
+        yield
+    finally:
+        state.is_used = before
 
 
 def own_matmul(a, b, out, contiguous, start):

@@ -46,9 +46,9 @@ CLIPPING = {
 
 
 @functools.cache
-def clipping_kernel(name, code):
-    """The kernel of one of CLIPPING; see `kernel`."""
-    return kernel(name, CLIPPING[name], loader.source("gpu_clipping"), code)
+def clipping_kernel(name, dtype):
+    """The kernel of one of CLIPPING for arrays of a dtype; see `kernel`."""
+    return kernel(name, CLIPPING[name], loader.source("gpu_clipping"), CODE[dtype.name])
 
 
 @functools.cache
@@ -146,10 +146,6 @@ def counting_kernel(update, code):
     return kernel, numbers
 
 
-def _clipping(name, arrays):
-    return clipping_kernel(name, CODE[arrays[0].dtype.name])
-
-
 def shares(sizes):
     """[first block of each, ..., all blocks] for parameters of these sizes."""
     firsts = [0]
@@ -188,7 +184,8 @@ class Updates(GpuTable):
             part = arrays[first : first + MANY]
             firsts = shares([x.size for x in part])
             sums = self.empty((max(1, firsts[-1]),), part[0].dtype)
-            self._run(_clipping("squares", part), [(x,) for x in part], (sums,), (), ())
+            kernel = clipping_kernel("squares", part[0].dtype)
+            self._run(kernel, [(x,) for x in part], (sums,), (), ())
             whole = self.to_numpy(sums).astype(float64.numpy)
             found += [float(whole[a:b].sum()) for a, b in itertools.pairwise(firsts)]
         return found
@@ -197,7 +194,8 @@ class Updates(GpuTable):
         for first in range(0, len(arrays), MANY):
             part = arrays[first : first + MANY]
             own = factors[first : first + MANY]
-            self._run(_clipping("scale", part), [(x,) for x in part], (), own, ())
+            kernel = clipping_kernel("scale", part[0].dtype)
+            self._run(kernel, [(x,) for x in part], (), own, ())
 
     def _run(self, kernel, arrays, shared, own, common):
         """One launch; arrays: per parameter, of the size of the first."""

@@ -19,10 +19,8 @@ TINY, TALL = ProductTile(16, 32, 8, 4, 4), ProductTile(64, 128, 8, 8, 8)  # one 
 @pytest.fixture
 def machine():
     matmul_plan.calls.cache_clear()
-    matmul_plan.products.cache_clear()
     yield Machine()
     matmul_plan.calls.cache_clear()  # what a test has changed must not stay
-    matmul_plan.products.cache_clear()
 
 
 @pytest.fixture

@@ -73,7 +73,6 @@ def kernel(tile, code, whole):
     return gpu_kernel(text(tile, code, whole), signature(code))
 
 
-@functools.lru_cache(maxsize=4096)
 def products(a_shape, a_strides, b_shape, b_strides, shape, strides):
     """[(offset of a, of b, of out, is first, Product)] of the launches.
 
@@ -155,7 +154,6 @@ def is_whole(address, size, s, k, s_k, others):
     )
 
 
-@functools.lru_cache(maxsize=4096)
 def plan(p, dtype, a_remainder, b_remainder):
     """The ProductPlan of a Product; remainders: the operands' addresses modulo 16."""
     whole = (

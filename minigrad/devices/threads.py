@@ -1,7 +1,7 @@
 """A small pool of threads for kernels that are big enough to be cut into ranges.
 
 Kernels release the GIL. Numba's own threading layers are not used: OpenMP dies after a fork, and
-workqueue aborts when two threads enter it. This pool is made anew in a forked child.
+workqueue aborts when two threads enter it. A forked child makes a new pool.
 """
 
 import functools
@@ -53,7 +53,7 @@ class _Worker:
                     denormals.set_mode(mode)
                     self.mode = mode
                 function(*arguments)
-            except BaseException as error:  # handed to the caller, who raises it
+            except BaseException as error:  # the caller raises it
                 self.error = error
             self.call, self.is_running = None, False
             self.done.release()
@@ -74,8 +74,8 @@ class Threads:
     def run(self, function, argument_lists):
         """Returns when every call has. One caller at a time uses the workers; others run alone.
 
-        The first exception of a call is raised when all have ended. Workers stand still while the
-        program ends: then, too, a caller runs alone.
+        The first exception of a call is raised when all have ended. While the program ends, when
+        no worker runs, a caller runs alone, too.
         """
         *others, last = argument_lists
         if not others:
@@ -103,8 +103,8 @@ class Threads:
         caller's call while workers wait for it.
 
         Args:
-            returned: a list. What the first call returned becomes its last element at once, also if
-                an exception ends the wait for the others.
+            returned: a list. The result of the first call is appended as soon as it has returned,
+                even if an exception ends the wait for the others.
 
         Returns:
             False if the threads are missing: another caller has them, or the program is ending.

@@ -38,7 +38,7 @@ class Body(Loops):
         self.n_columns = size_of(nest.columns)
         self.form = self._form()
         self.is_cut = is_cut and self._may_cut()
-        # LLVM makes vectors of loops with strides that stand in the text.
+        # LLVM vectorizes loops whose strides are literals.
         is_dense = all(abs(s) <= SMALL for s in nest.column_steps[-1])
         self.block = DENSE if is_dense else BLOCK
         self.is_wide = self.n_columns > self.block

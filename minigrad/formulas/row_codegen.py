@@ -12,7 +12,7 @@ def rows_text(program, modes, kinds, inner, in_place=False, block=0):
 
     Args:
         modes: per output 'store' (every element), 'row' (one value per row) or 'columns' (summed
-            over blocks of `n_b` rows; the sums of a block lie one row stride after the last's).
+            over blocks of `n_b` rows: the next block's sums are one row stride further).
         inner: per array the class of its stride along the row; 0 also for 'row' outputs.
         in_place: whether the first output is the first input.
         block: elements of a row after which a sum moves to float64; 0: rows are shorter.

@@ -44,7 +44,7 @@ class Cpu(Programs, StructuralKernels, DirectConvolution):
             self.copy(result, out)
 
     def share(self, x):
-        """Copies at once what is pinned, and a view of under half its Buffer."""
+        """Copies pinned Arrays, and views of under half their Buffer, at once."""
         buffer = x.buffer
         if buffer.pins or 2 * x.nbytes < buffer.requested or not x.is_flat:
             return self.convert(x, x.dtype)

@@ -52,7 +52,7 @@ class Gpu(GpuPrograms, Matmul, Convolution, StructuralKernels, Updates):
         return new
 
     def share(self, x):
-        """Copies at once what is pinned or foreign, and views."""
+        """Copies views, and pinned or foreign Arrays, at once."""
         buffer = x.buffer
         if buffer.pins or buffer.is_foreign or type(x) is View:
             return self.convert(x, x.dtype)

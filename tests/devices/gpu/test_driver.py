@@ -70,7 +70,7 @@ def test_errors_become_ours_wherever_they_come_from():
         lambda: driver.between(1, 2, 3),
         lambda: driver.allocate(64),
     ):
-        with pytest.raises(GpuError, match="outside of its memory"):
+        with pytest.raises(GpuError, match="outside its memory"):
             call()
 
 

@@ -6,30 +6,30 @@ import re
 from minigrad.errors import GpuError
 
 LATE = (
-    "kernels run later than they are launched, so that the fault may lie before this line: with "
-    "MINIGRAD_CUDA_SYNC=1 every launch is waited for"
+    "kernels run after their launch has returned, so the fault may be before this line; with "
+    "MINIGRAD_CUDA_SYNC=1 every launch waits for its kernel"
 )
 LOST = "; this process cannot use the GPU any more: start Python again"
 
 # name -> (what went wrong, what to do, whether it may come late)
 EXPLAINED = {
     "CUDA_ERROR_ILLEGAL_ADDRESS": (
-        "a kernel read or wrote outside of its memory",
+        "a kernel read or wrote outside its memory",
         "run the same on device='simt', which names the kernel, its line and the thread" + LOST,
         True,
     ),
     "CUDA_ERROR_MISALIGNED_ADDRESS": (
-        "a kernel's wide load or store did not lie on a multiple of its size",
+        "a kernel's wide load or store was not aligned to its size",
         "run the same on device='simt', which names the kernel and its line" + LOST,
         True,
     ),
     "CUDA_ERROR_LAUNCH_FAILED": (
-        "a kernel failed while it ran, mostly by an access outside of its memory",
+        "a kernel failed while it ran, usually by an access outside its memory",
         "run the same on device='simt', which names the kernel, its line and the thread" + LOST,
         True,
     ),
     "CUDA_ERROR_ILLEGAL_INSTRUCTION": (
-        "a kernel came to an instruction that this GPU does not have",
+        "a kernel has an instruction that this GPU lacks",
         "please report this, with what `minigrad doctor` prints" + LOST,
         True,
     ),
@@ -40,11 +40,11 @@ EXPLAINED = {
     ),
     "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": (
         "a block needs more registers or shared memory than a multiprocessor has",
-        "fewer threads a block, less shared memory, or fewer variables alive at once",
+        "fewer threads per block, less shared memory, or fewer variables alive at once",
         False,
     ),
     "CUDA_ERROR_INVALID_VALUE": (
-        "the driver does not take these numbers of a launch or a copy",
+        "the driver refuses these arguments of a launch or a copy",
         "a block has 1 to 1024 threads, a grid at least one block and at most 65,535 in y and z",
         False,
     ),

@@ -35,10 +35,10 @@ def choice():
 
 
 def choose(which):
-    """Sets who multiplies from now on. Returns the previous choice, or None."""
+    """Sets how cuda multiplies, 'own' or 'library'. Returns the previous choice, or None."""
     if which not in CHOICES:
         raise ArgumentError(
-            f"who multiplies matrices on cuda: wanted one of {', '.join(CHOICES)}", f"{which!r}"
+            f"matrix products on cuda: wanted one of {', '.join(CHOICES)}", f"{which!r}"
         )
     if which == "library" and not is_installed():
         raise MissingLibraryError("cuBLAS is not installed", "no package nvmath", INSTALL)

@@ -119,7 +119,7 @@ def _no_device():
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         return Hindrance(
-            f"the driver shows no GPU, as CUDA_VISIBLE_DEVICES={visible!r} may have asked for",
+            f"the driver shows no GPU; CUDA_VISIBLE_DEVICES={visible!r} may hide it",
             f"unset that variable; {SIMULATE}",
         )
     return Hindrance("the driver is installed, but sees no GPU", f"see nvidia-smi; {SIMULATE}")

@@ -8,8 +8,8 @@ class ProductOperand:
 
     Attributes:
         name: a or b.
-        across: its size in the tile, beside the depth.
-        axis: m or n, its axis beside k.
+        across: its size in the tile along its other axis than k.
+        axis: m or n, that axis.
         whole: whether it is read in vectors of four along its axis of stride 1; sizes, other
             strides and the address are multiples of four.
     """

@@ -1,4 +1,4 @@
-"""How a matrix product runs on a GPU: how operands lie, which kernel, how it is cut into blocks.
+"""How a matrix product runs on a GPU: layouts of operands, kernel, division into blocks.
 
 Operands of any strides are read without copies: batches broadcast by strides of 0, transposed ones
 with exchanged strides. All of this is a function of layouts, so it is cached.

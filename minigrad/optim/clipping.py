@@ -1,5 +1,10 @@
-"""Clipping of gradients and of parameters, in place."""
+"""Clipping of gradients and of parameters, in place.
 
+While a step is traced, clipping by norms consists of formulas, and the norms are numbers that each
+run of the program computes.
+"""
+
+import functools
 import math
 from array import array as integers
 
@@ -7,17 +12,26 @@ import numpy as np
 
 from minigrad.arguments import flag, number
 from minigrad.array.array import Array
-from minigrad.devices.backend import device_named, device_of, set_values, values
+from minigrad.array.dtypes import float32, float64
+from minigrad.devices.backend import default_device, device_named, device_of, values
 from minigrad.devices.loader import CODE, source_kernel
 from minigrad.errors import ArgumentError, ArgumentTypeError, NonFiniteError
+from minigrad.formulas.expression import Program, call, symbol, where
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn import Module
+from minigrad.ops.reduction import ROOT, SQUARE
 from minigrad.ops.table import functions
-from minigrad.optim import traced_clipping
+from minigrad.optim.hooked import write
 from minigrad.seams import seams
 from minigrad.tape.modes import no_grad
-from minigrad.tape.node import user_place
+from minigrad.tape.node import place_line, user_place
+from minigrad.tape.probe import run_as
 from minigrad.tape.variable import Variable
+
+MOST = 16  # numbers that one formula of a traced step adds
+x_, f_, t_, most_ = map(symbol, ("x", "f", "t", "most"))
+SCALED = Program(["x", "f"], [x_ * f_])
+FACTOR = Program(["t", "most"], [where(call("less_equal", t_, most_), 1.0, most_ / t_)])
 
 
 def clip_grad_norm_(parameters, max_norm, error_if_nonfinite=True):
@@ -28,12 +42,13 @@ def clip_grad_norm_(parameters, max_norm, error_if_nonfinite=True):
 
     Args:
         parameters: a Module, a Parameter or several; those without a gradient are ignored.
-        max_norm: at least 0.
+        max_norm: a number of at least 0; infinity only computes the norm.
         error_if_nonfinite: raise if the norm is NaN or infinite; otherwise the factor turns every
             gradient into NaN or 0.
 
     Returns:
-        The norm before clipping, a float; 0.0 if there is no gradient.
+        The norm before clipping, a float (in a compiled step after its run); 0.0 if there is no
+        gradient.
 
     Raises:
         NonFiniteError: names the parameters; no gradient was changed.
@@ -44,17 +59,16 @@ def clip_grad_norm_(parameters, max_norm, error_if_nonfinite=True):
     >>> mg.optim.clip_grad_norm_([p], 1.0), p.grad.tolist()
     (5.0, [0.6000000238418579, 0.800000011920929])
     """
-    found = _with_gradients("clip_grad_norm_", parameters)
-    max_norm = _limit("clip_grad_norm_", "max_norm", max_norm)
-    error_if_nonfinite = flag("clip_grad_norm_", "error_if_nonfinite", error_if_nonfinite)
+    name = "clip_grad_norm_"
+    found, max_norm, strict = _checked(name, parameters, max_norm, error_if_nonfinite)
     if seams.clip_grad_norm_ is not None:
         return _by_hook(found, max_norm, seams.clip_grad_norm_)
     if seams.effects.is_tracing and found:
-        return traced_clipping.clip("clip_grad_norm_", found, max_norm, error_if_nonfinite, True)
+        return run_as(name, _traced, name, found, max_norm, strict, True)
     norms = _norms([g for _, g in found])
     total = _together(norms)
-    if not math.isfinite(total) and error_if_nonfinite:
-        _raise_nonfinite("clip_grad_norm_", found, norms)
+    if not math.isfinite(total) and strict:
+        _raise_nonfinite(name, found, norms)
     if not total <= max_norm:
         _scale(found, [max_norm / total] * len(found))
     return total
@@ -67,25 +81,31 @@ def clip_grad_norm_per_param_(parameters, max_norm, error_if_nonfinite=True):
 
     Returns:
         The norms before clipping: a list of floats, one for each parameter that has a gradient.
+
+    Raises:
+        NonFiniteError: names the parameters; no gradient was changed.
     """
-    found = _with_gradients("clip_grad_norm_per_param_", parameters)
-    max_norm = _limit("clip_grad_norm_per_param_", "max_norm", max_norm)
-    error_if_nonfinite = flag("clip_grad_norm_per_param_", "error_if_nonfinite", error_if_nonfinite)
+    name = "clip_grad_norm_per_param_"
+    found, max_norm, strict = _checked(name, parameters, max_norm, error_if_nonfinite)
     if seams.effects.is_tracing and found:
-        name = "clip_grad_norm_per_param_"
-        return traced_clipping.clip(name, found, max_norm, error_if_nonfinite, False)
+        return run_as(name, _traced, name, found, max_norm, strict, False)
     norms = _norms([g for _, g in found])
-    if error_if_nonfinite and not all(map(math.isfinite, norms)):
-        _raise_nonfinite("clip_grad_norm_per_param_", found, norms)
+    if strict and not all(map(math.isfinite, norms)):
+        _raise_nonfinite(name, found, norms)
     above = [k for k, norm in enumerate(norms) if not norm <= max_norm]
     _scale([found[k] for k in above], [max_norm / norms[k] for k in above])
     return norms
 
 
 def clip_grad_value_(parameters, max_value):
-    """Limits every element of the gradients to [-max_value, max_value]; NaN stays NaN."""
+    """Limits every element of the gradients to [-max_value, max_value]; NaN stays NaN.
+
+    Args:
+        parameters: a Module, a Parameter or several; those without a gradient are ignored.
+        max_value: a number of at least 0.
+    """
     found = _with_gradients("clip_grad_value_", parameters)
-    max_value = _limit("clip_grad_value_", "max_value", max_value)
+    max_value = number("clip_grad_value_", "max_value", max_value, 0.0, None)
     _cut([g for _, g in found], -max_value, max_value)
 
 
@@ -97,6 +117,9 @@ def clip_params_(parameters, low, high):
     Args:
         parameters: a Module, a Parameter or several.
         low, high: numbers, or None for no limit.
+
+    Raises:
+        ArgumentError: low is above high, or both are None.
     """
     low, high = (
         v if v is None else number("clip_params_", name, v)
@@ -148,8 +171,11 @@ def _with_gradients(name, parameters):
     return list(found.items())
 
 
-def _limit(name, what, value):
-    return number(name, what, value, 0.0, None)
+def _checked(name, parameters, max_norm, error_if_nonfinite):
+    """(parameters with their gradients, limit, whether to raise) of clipping by norms."""
+    found = _with_gradients(name, parameters)
+    max_norm = number(name, "max_norm", max_norm, 0.0, None)
+    return found, max_norm, flag(name, "error_if_nonfinite", error_if_nonfinite)
 
 
 def _call(which, gradients, numbers):
@@ -220,29 +246,116 @@ def _scale(found, factors):
 
 
 def _raise_nonfinite(name, found, norms):
-    wrong = [
-        f"'{p.name or p.describe()}'"
-        for (p, _), norm in zip(found, norms, strict=True)
-        if not math.isfinite(norm)
-    ]
-    raise NonFiniteError(
+    pairs = zip(found, norms, strict=True)
+    wrong = [_called(p) for (p, _), norm in pairs if not math.isfinite(norm)]
+    raise _nonfinite(name, ", ".join(wrong) or "several, together")
+
+
+def _called(parameter):
+    return f"'{parameter.name or parameter.describe()}'"
+
+
+def _nonfinite(name, whose, where=None):
+    return NonFiniteError(
         f"{name}: wanted finite gradients",
-        f"NaN or infinity in the gradient of {', '.join(wrong) or 'several, together'}",
+        f"NaN or infinity in the gradient of {whose}",
         "leave this step out (optimizer.zero_grad()), or look for its source: "
         "with mg.debug.detect_anomaly(): ...",
+        where=where,
     )
 
 
 def _by_hook(found, max_norm, function):
     copies = [values(g.array).flatten() for _, g in found]
     norm = function(copies, max_norm)
-    _write(found, copies, user_place())
+    pairs = [(g.array, new) for (_, g), new in zip(found, copies, strict=True)]
+    write([(a, new) for a, new in pairs if not _are_equal(values(a), new)], user_place())
     return float(norm)
 
 
-@uninterrupted
-def _write(found, copies, place):
-    for (_, g), clipped in zip(found, copies, strict=True):
-        if not np.array_equal(values(g.array).reshape(-1), clipped, equal_nan=True):
-            device_of(g.array).prepare_write(g.array, place)
-            set_values(g.array, clipped.reshape(g.shape))
+def _are_equal(before, after):
+    return np.array_equal(before.reshape(-1), after, equal_nan=True)
+
+
+# -- in a traced step ------------------------------------------------------------------------------
+
+
+class TracedNumber(Variable):
+    """A number computed in the step, of shape (): a Python float after the compiled step has run.
+
+    Arithmetic is that of a float: with numbers the result is another such number, with Variables it
+    keeps their dtype.
+    """
+
+    __slots__ = ()
+    is_number = True
+
+
+def _arithmetic(name):
+    plain = getattr(Variable, name)
+
+    def method(self, *other):
+        if other and isinstance(other[0], Variable) and not isinstance(other[0], TracedNumber):
+            dtype = other[0].dtype if other[0].dtype.is_float else float32
+            return plain(Variable(self.array).to(dtype), *other)
+        return TracedNumber(plain(self, *other).array)
+
+    setattr(TracedNumber, name, method)
+
+
+for _name in ("add", "sub", "mul", "truediv", "pow"):
+    _arithmetic(f"__{_name}__")
+    _arithmetic(f"__r{_name}__")
+_arithmetic("__neg__")
+
+
+@functools.cache
+def _sum_of(count):
+    names = [f"x{k}" for k in range(count)]
+    return Program(names, [functools.reduce(lambda a, b: a + b, map(symbol, names))])
+
+
+def _traced(name, found, max_norm, error_if_nonfinite, together):
+    """Scales gradients by one common factor or one factor each; returns the norms before.
+
+    found: (parameter, gradient) pairs. Returns a TracedNumber, or a list of them.
+    """
+    device, place = default_device(), user_place()
+    line = place_line(place)
+    sums = [_squares(device, g.array) for _, g in found]
+    if error_if_nonfinite:
+        for (p, _), x in zip(found, sums, strict=True):
+            error = functools.partial(_nonfinite, name, _called(p), line)
+            seams.effects.check_finite(x, error)
+    if together:
+        norms = [_apply(device, ROOT, _total(device, sums))] * len(found)
+    else:
+        norms = [_apply(device, ROOT, x) for x in sums]
+    factors = {}
+    for (_, g), norm in zip(found, norms, strict=True):
+        key = id(norm), g.dtype
+        if key not in factors:
+            factor = _apply(device, FACTOR, norm, float(max_norm))
+            factors[key] = device.convert(factor, g.dtype) if g.dtype is not float64 else factor
+        device.prepare_write(g.array, place)
+        device.elementwise(SCALED, (g.array, factors[key]), (g.array,))
+    return TracedNumber(norms[0]) if together else list(map(TracedNumber, norms))
+
+
+def _apply(device, program, *inputs):
+    out = device.empty((), float64)
+    device.elementwise(program, inputs, (out,))
+    return out
+
+
+def _squares(device, x):
+    out = device.empty((), float64)
+    device.reduce(SQUARE, "sum", (x,), out, x.shape, tuple(range(len(x.shape))))
+    return out
+
+
+def _total(device, sums):
+    while len(sums) > 1:
+        parts = [sums[k : k + MOST] for k in range(0, len(sums), MOST)]
+        sums = [_apply(device, _sum_of(len(part)), *part) for part in parts]
+    return sums[0]

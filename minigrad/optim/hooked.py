@@ -47,13 +47,13 @@ def updated_by_hook(optimizer, update):
             found += [(kept[name].array, value) for name, value in state.items()]
             if "step" in kept:
                 found.append((kept["step"].array, np.array(given["step"])))
-    _write(found, user_place())
+    write(found, user_place())
     return True
 
 
 @uninterrupted
-def _write(found, place):
-    """Updates all parameters, or none."""
+def write(found, place):
+    """Writes ndarrays to the Arrays beside them: all, or none."""
     for array, values in found:
         device_of(array).prepare_write(array, place)
         set_values(array, values.reshape(array.shape))

@@ -3,11 +3,12 @@
 import copy
 import functools
 import inspect
+import math
 import warnings
 import weakref
 from typing import Any
 
-from minigrad.arguments import choice, whole
+from minigrad.arguments import choice, flag, instance, number, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, OrphanParameterError, ShapeError
 from minigrad.formulas.update import Update, structure
 from minigrad.hints import NAMES, missing, refuse_unknown_arguments
@@ -17,7 +18,6 @@ from minigrad.nn.ownership import changes
 from minigrad.optim import saving, traced
 from minigrad.optim.group import Group, check_trainable, split
 from minigrad.optim.hooked import updated_by_hook
-from minigrad.optim.hyperparameters import checked
 from minigrad.optim.passes import pass_of
 from minigrad.optim.state import ParameterState
 from minigrad.optim.tracking import Tracking
@@ -39,7 +39,8 @@ class Optimizer:
     `.grad` is None; with a gradient of zeros a parameter still moves, by momentum and decay.
 
     A rule is a subclass: see `rules`. defaults: {hyperparameter: value}, the learning rate first;
-    slots: names of the arrays kept per parameter; below_one: hyperparameters that must be below 1.
+    slots: names of the arrays kept per parameter; below_one: hyperparameters that must be below 1
+    (the numbers of pairs always must).
     """
 
     defaults: dict = {}
@@ -120,13 +121,26 @@ class Optimizer:
         """Raises if hyperparameters are incompatible."""
 
     def checked(self, name, value):
-        """A hyperparameter, after checking its type and range."""
-        return checked(self.algorithm, self.defaults, self.below_one, name, value)
+        """A hyperparameter, after checking its range and the type, which is that of the default."""
+        if name not in self.defaults:
+            raise AttributeError(
+                f"{self.algorithm} has no hyperparameter '{name}'; "
+                f"it has {', '.join(self.defaults)}"
+            )
+        default, most = self.defaults[name], 1.0 if name in self.below_one else math.inf
+        if isinstance(default, bool):
+            return flag(self.algorithm, name, value)
+        if not isinstance(default, tuple):
+            return number(self.algorithm, name, value, 0.0, below=most)
+        if not isinstance(value, (tuple, list)) or len(value) != len(default):
+            raise ArgumentTypeError(
+                f"{self.algorithm}: wanted two numbers for {name}", f"{value!r}"
+            )
+        return tuple(number(self.algorithm, name, b, 0.0, below=1.0) for b in value)
 
     def update_of(self, values):
         """The formulas.Update for these hyperparameters."""
-        key = structure(values)
-        return _update(type(self).formula, tuple(self.slots_of(values)), key)
+        return _update(type(self).formula, tuple(self.slots_of(values)), structure(values))
 
     # -- parameters ----------------------------------------------------------------------------
 
@@ -139,22 +153,18 @@ class Optimizer:
     @uninterrupted
     def add(self, parameter, group=0):
         """Updates one more parameter from now on, with fresh state; group: index of its group."""
-        if not isinstance(parameter, Parameter):
-            raise ArgumentTypeError(
-                f"{self.algorithm}.add: wanted a Parameter", f"{type(parameter).__name__}"
-            )
-        check_trainable(f"{self.algorithm}.add", parameter)
-        group = whole(f"{self.algorithm}.add", "group", group)
+        kind = f"{self.algorithm}.add"
+        instance(kind, "parameter", parameter, Parameter, "a Parameter")
+        check_trainable(kind, parameter)
+        group = whole(kind, "group", group)
         if not -len(self.groups) <= group < len(self.groups):
-            raise ArgumentError(
-                f"{self.algorithm}.add: wanted one of {len(self.groups)} groups", f"{group}"
-            )
+            raise ArgumentError(f"{kind}: wanted one of {len(self.groups)} groups", f"{group}")
         if any(p is parameter for p in self.parameters):
             raise ArgumentError(
-                f"{self.algorithm}.add: '{parameter.name}' is updated already",
+                f"{kind}: '{parameter.name}' is updated already",
                 fix="an optimizer that was given the model follows it: nothing to add",
             )
-        written(self, f"{self.algorithm}.add")
+        written(self, kind)
         self.groups[group].sources.append(parameter)
         self._seen = -1
         self._sync()
@@ -172,8 +182,7 @@ class Optimizer:
         kind = f"{self.algorithm}.replace"
         choice(kind, "state", state, ("keep", "drop"))
         for p in (old, new):
-            if not isinstance(p, Parameter):
-                raise ArgumentTypeError(f"{kind}: wanted two Parameters", f"{type(p).__name__}")
+            instance(kind, "old and new", p, Parameter, "two Parameters")
             check_trainable(kind, p)
         if not self._tracking.knows(old):
             raise ArgumentError(f"{kind}: '{old.name}' is not updated by this optimizer")
@@ -183,7 +192,7 @@ class Optimizer:
                 f"{old.shape} and {new.shape}",
                 "state='drop' starts anew",
             )
-        written(self, f"{self.algorithm}.replace")
+        written(self, kind)
         kept = self.state.pop(old.id, None)
         if state == "keep" and kept is not None:
             self.state[new.id] = kept

@@ -1,9 +1,9 @@
-"""The CPU's fused pass: one kernel call updates all parameters of a dtype through a table."""
+"""Passes of an optimizer's step: each updates all parameters of one dtype on one device."""
 
 from array import array as integers
 
 from minigrad.array.array import Array
-from minigrad.devices.backend import device_of
+from minigrad.devices.backend import device_named, device_of
 from minigrad.devices.cpu.updates import (
     COUNTERS,
     HYPERPARAMETERS,
@@ -15,14 +15,13 @@ from minigrad.devices.cpu.updates import (
     kernel,
 )
 from minigrad.devices.threads import threads
-from minigrad.optim.device_passes import DevicePass
 
 SPLIT = 1 << 17  # elements; from this size on, threads share the work
 GRAIN = 64  # elements; cuts are multiples of it, so that threads share no cache line
 
 
 class UpdatePass:
-    """The address table for one dtype, kept while the parameters stay the same.
+    """The CPU's pass: one kernel call with a table of addresses, which the parameters keep valid.
 
     Each step first writes the addresses of parameters and gradients into the table: unsharing a
     copy-on-write clone moves a buffer, and every step has new gradients.
@@ -100,6 +99,44 @@ class UpdatePass:
             self.kernel(table, rows, pieces, 0, 0)  # counts the steps, once
             threads.run(self.kernel, [(table, 0, pieces, a, b) for a, b in self.ranges])
         self.kept = []
+
+
+class DevicePass:
+    """Like `UpdatePass`, on the device of this name, other than the CPU: one call per group."""
+
+    def __init__(self, update, device, rows):
+        self.update, self.device, self.place = update, device_named(device), None
+        self.entries = [
+            (p, p.array, state, group, state is not None or not update.has_state)
+            for p, state, group in rows
+        ]
+
+    def prepare(self, place):
+        """Whether the rows are still valid. place: the user's line."""
+        self.place = place
+        return all(
+            p._grad is None or not p._requires_grad or (p.array is array and is_ready)
+            for p, array, _, _, is_ready in self.entries
+        )
+
+    def run(self):
+        """Updates each parameter that has a gradient, with one call per group."""
+        device, found = self.device, {}
+        for p, array, state, group, _ in self.entries:
+            if p._grad is None or not p._requires_grad:
+                continue
+            device.prepare_write(array, self.place)
+            slots, steps = (), None
+            if state is not None:
+                device.prepare_write(state.block)
+                steps = state.counters
+                slots = [state[name].array for name in state if name != "step"]
+                if steps is not None:
+                    device.prepare_write(steps)
+            row = array, device.contiguous(p._grad.array), slots, steps
+            found.setdefault(id(group), (group, []))[1].append(row)
+        for group, rows in found.values():
+            device.update(self.update, rows, group.numbers())
 
 
 def pass_of(update, dtype, device, rows):

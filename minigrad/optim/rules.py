@@ -19,6 +19,7 @@ class SGD(Optimizer):
 
     Args:
         parameters: a Module, Parameters, or a list of dicts with 'parameters' and hyperparameters.
+        learning_rate: the size of a step; it can be set later, by hand or by a schedule.
         momentum: 0 keeps no state (Sutskever et al. 2013).
         nesterov: uses gradient + momentum v instead of v.
         weight_decay: adds weight_decay * p to the gradient.
@@ -38,11 +39,9 @@ class SGD(Optimizer):
     defaults = {"learning_rate": 1e-3, "momentum": 0.0, "nesterov": False, "weight_decay": 0.0}
 
     def slots_of(self, values):
-        """Names of the arrays kept for a parameter."""
         return ("momentum",) if values["momentum"] else ()
 
     def check(self, values):
-        """Raises if hyperparameters are incompatible."""
         if values["nesterov"] and not values["momentum"]:
             raise ArgumentError(
                 "SGD: wanted momentum above 0 with nesterov=True", "momentum 0", "momentum=0.9"
@@ -65,9 +64,10 @@ class Adam(Optimizer):
     that parameter (Kingma, Ba 2015).
 
     Args:
-        parameters: a Module, Parameters, or a list of dicts with 'parameters' and hyperparameters.
+        parameters, learning_rate, on_orphan: as for SGD.
+        betas: b1 and b2, below 1: how slowly the two averages change.
+        eps: added to the root, so that the quotient stays finite where v is 0.
         weight_decay: adds weight_decay * p to the gradient (AdamW decays the parameter itself).
-        on_orphan: 'raise', 'warn' or 'ignore' when a parameter no longer belongs to a module.
 
     State: first_moment, second_moment, step.
     """
@@ -108,13 +108,13 @@ class RMSprop(Optimizer):
     """The gradient divided by the root of a moving average of its square.
 
     s = alpha s + (1 - alpha) g^2; p -= learning_rate * g / (sqrt(s) + eps) (Tieleman, Hinton 2012).
-    centered: s minus the square of a moving average of g, under the root (Graves 2013). momentum
-    applies to the quotient.
 
     Args:
-        parameters: a Module, Parameters, or a list of dicts with 'parameters' and hyperparameters.
-        weight_decay: adds weight_decay * p to the gradient.
-        on_orphan: 'raise', 'warn' or 'ignore' when a parameter no longer belongs to a module.
+        parameters, learning_rate, weight_decay, on_orphan: as for SGD.
+        alpha: below 1: how slowly the average changes.
+        eps: added to the root.
+        momentum: applies to the quotient.
+        centered: s minus the square of a moving average of g, under the root (Graves 2013).
 
     State: square_average; momentum if it is not 0; gradient_average if centered.
     """
@@ -126,7 +126,6 @@ class RMSprop(Optimizer):
     below_one = ("alpha",)
 
     def slots_of(self, values):
-        """Names of the arrays kept for a parameter."""
         momentum = ("momentum",) if values["momentum"] else ()
         return ("square_average", *momentum, *(["gradient_average"] if values["centered"] else []))
 
@@ -151,7 +150,12 @@ class RMSprop(Optimizer):
 class Adagrad(Optimizer):
     """p -= learning_rate * g / (sqrt(s) + eps), with s the sum of all g^2 (Duchi et al. 2011).
 
-    rate_decay: step t uses learning_rate / (1 + (t - 1) * rate_decay). State: square_sum, step.
+    Args:
+        parameters, learning_rate, weight_decay, on_orphan: as for SGD.
+        rate_decay: step t uses learning_rate / (1 + (t - 1) * rate_decay).
+        eps: added to the root.
+
+    State: square_sum, step.
     """
 
     defaults = {"learning_rate": 1e-2, "rate_decay": 0.0, "weight_decay": 0.0, "eps": 1e-10}
@@ -165,7 +169,17 @@ class Adagrad(Optimizer):
 
 
 class Lion(Optimizer):
-    """Steps of learning_rate along the sign of an average; decay as in AdamW (Chen et al. 2023)."""
+    """Steps of learning_rate along the sign of an average (Chen et al. 2023).
+
+    p -= learning_rate * sign(b1 m + (1 - b1) g); m = b2 m + (1 - b2) g.
+
+    Args:
+        parameters, learning_rate, on_orphan: as for SGD.
+        betas: b1 and b2, below 1.
+        weight_decay: as in AdamW.
+
+    State: momentum.
+    """
 
     defaults = {"learning_rate": 1e-4, "betas": (0.9, 0.99), "weight_decay": 0.0}
     slots = ("momentum",)

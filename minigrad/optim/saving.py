@@ -6,8 +6,7 @@ from typing import NamedTuple
 from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentTypeError, StateError
 from minigrad.memory.interrupts import uninterrupted
-from minigrad.ops.base import constant
-from minigrad.optim.state import problems, refuse
+from minigrad.ops.operands import constant
 from minigrad.tape.modes import no_grad
 from minigrad.tape.variable import Variable
 from minigrad.tape.writes import written
@@ -60,9 +59,13 @@ def load_state_dict(optimizer, saved):
         members = {p.id for p in group.parameters}
         for name, p in by_name.items():
             if name in values and p.id in members:
-                found += problems(name, p, values[name], update.slots, update.counts_steps)
+                found += _problems(name, p, values[name], update.slots, update.counts_steps)
     if found:
-        refuse(kind, found)
+        raise StateError(
+            f"{kind}.load_state_dict: the state does not fit; nothing was written",
+            "; ".join(found),
+            "build model and optimizer as they were when the state was saved",
+        )
     _take(optimizer, chosen, by_name, values)
     known = {n for g in saved["groups"] for n in g["names"]} | set(values)
     stale = sorted(known - set(by_name))
@@ -72,6 +75,21 @@ def load_state_dict(optimizer, saved):
             stacklevel=3,
         )
     return LoadedState([name for name in by_name if name not in values], stale)
+
+
+def _problems(name, parameter, values, slots, has_step):
+    """The reasons why saved values do not fit a parameter: a list of sentences."""
+    wanted = dict.fromkeys(slots, parameter.shape) | ({"step": ()} if has_step else {})
+    found = []
+    for key in {*wanted, *values}:
+        where = f"{name}.{key}"
+        if key not in values:
+            found.append(f"{where} is missing")
+        elif key not in wanted:
+            found.append(f"{where} is unexpected: other hyperparameters?")
+        elif values[key].shape != wanted[key]:
+            found.append(f"{where} has shape {values[key].shape}, wanted {wanted[key]}")
+    return sorted(found)
 
 
 @uninterrupted

@@ -14,7 +14,7 @@ import itertools
 import math
 import weakref
 
-from minigrad.arguments import choice, number, whole
+from minigrad.arguments import choice, instance, number, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, StateError
 from minigrad.hints import refuse_unknown_arguments
 from minigrad.memory.interrupts import uninterrupted
@@ -36,16 +36,13 @@ def cosine(t, steps, peak=1.0, minimum=0.0):
 def warmup_cosine(t, warmup, steps, peak=1.0, minimum=0.0):
     """Linear from peak / warmup at 0 to peak at warmup - 1, then cosine to minimum at steps.
 
-    It stays at minimum after `steps`.
+    It stays at minimum after `steps`.  Numbers t, warmup, steps, peak, minimum -> a float.
 
     >>> [round(warmup_cosine(t, 2, 6), 3) for t in range(8)]
     [0.5, 1.0, 1.0, 0.854, 0.5, 0.146, 0.0, 0.0]
     """
-    t, warmup = number("warmup_cosine", "t", t), number("warmup_cosine", "warmup", warmup)
-    steps = number("warmup_cosine", "steps", steps)
-    peak, minimum = (
-        number("warmup_cosine", name, v) for name, v in (("peak", peak), ("minimum", minimum))
-    )
+    given = {"t": t, "warmup": warmup, "steps": steps, "peak": peak, "minimum": minimum}
+    t, warmup, steps, peak, minimum = (number("warmup_cosine", *pair) for pair in given.items())
     if t < warmup:
         return peak * (t + 1) / warmup
     if t >= steps:
@@ -62,6 +59,13 @@ class Schedule:
     A schedule keeps references to the earlier schedules of its optimizer, which determine its peak;
     the optimizer has only weak references. If the rate is set by hand and then another schedule is
     made, the chain ends: the earlier schedules no longer have an effect.
+
+    Args:
+        optimizer: its learning rates are set.
+
+    Raises:
+        StateError: the chain has brought the rate to 0, which nothing multiplied raises again; or a
+            `step` whose chain has ended.
     """
 
     def __new__(cls, *args, **kwargs):
@@ -70,10 +74,7 @@ class Schedule:
         return object.__new__(cls)
 
     def __init__(self, optimizer):
-        if not isinstance(optimizer, Optimizer):
-            raise ArgumentTypeError(
-                f"{type(self).__name__}: wanted an optimizer", f"{type(optimizer).__name__}"
-            )
+        instance(type(self).__name__, "optimizer", optimizer, Optimizer, "an optimizer")
         self.optimizer, self.t = optimizer, 0
         self._number, self._ended, self._before = next(_numbers), None, []
         now = [group.learning_rate for group in optimizer.groups]
@@ -219,7 +220,7 @@ def _check_saved(schedule, saved):
 
 
 class Constant(Schedule):
-    """factor * peak for the first `steps` steps, then peak."""
+    """factor * peak for the first `steps` steps, then peak; factor is a number of at least 0."""
 
     def __init__(self, optimizer, factor=1.0, steps=0):
         self.factor = number("Constant", "factor", factor, 0.0)
@@ -227,12 +228,11 @@ class Constant(Schedule):
         super().__init__(optimizer)
 
     def rate(self, t, peak):
-        """The learning rate at step t."""
         return peak * self.factor if t < self.steps else peak
 
 
 class StepDecay(Schedule):
-    """peak * factor^(t // every)."""
+    """peak * factor^(t // every), with `every` at least 1 and factor from 0 to 1."""
 
     def __init__(self, optimizer, every, factor=0.1):
         self.every = whole("StepDecay", "every", every, 1)
@@ -240,19 +240,17 @@ class StepDecay(Schedule):
         super().__init__(optimizer)
 
     def rate(self, t, peak):
-        """The learning rate at step t."""
         return peak * self.factor ** (t // self.every)
 
 
 class ExponentialDecay(Schedule):
-    """peak * factor^t."""
+    """peak * factor^t, with factor from 0 to 1."""
 
     def __init__(self, optimizer, factor):
         self.factor = number("ExponentialDecay", "factor", factor, 0.0, 1.0)
         super().__init__(optimizer)
 
     def rate(self, t, peak):
-        """The learning rate at step t."""
         return peak * self.factor**t
 
 
@@ -265,12 +263,11 @@ class CosineDecay(Schedule):
         super().__init__(optimizer)
 
     def rate(self, t, peak):
-        """The learning rate at step t."""
         return cosine(t, self.steps, peak, self.minimum)
 
 
 class LinearWarmup(Schedule):
-    """From peak * start at 0 to peak at `steps` in equal steps, then peak."""
+    """From peak * start at 0 to peak at `steps` in equal steps, then peak; start: from 0 to 1."""
 
     def __init__(self, optimizer, steps, start=0.0):
         self.steps = whole("LinearWarmup", "steps", steps, 1)
@@ -278,13 +275,16 @@ class LinearWarmup(Schedule):
         super().__init__(optimizer)
 
     def rate(self, t, peak):
-        """The learning rate at step t."""
         share = min(t / self.steps, 1.0)
         return peak * (self.start + (1.0 - self.start) * share)
 
 
 class WarmupCosine(Schedule):
-    """Linear to peak in `warmup` steps, then half a cosine to minimum at `steps`."""
+    """Linear to peak in `warmup` steps, then half a cosine to minimum at `steps`.
+
+    Raises:
+        ArgumentError: warmup is not below steps.
+    """
 
     def __init__(self, optimizer, warmup, steps, minimum=0.0):
         self.warmup = whole("WarmupCosine", "warmup", warmup, 0)
@@ -295,7 +295,6 @@ class WarmupCosine(Schedule):
         super().__init__(optimizer)
 
     def rate(self, t, peak):
-        """The learning rate at step t."""
         return warmup_cosine(t, self.warmup, self.steps, peak, self.minimum)
 
 
@@ -303,6 +302,8 @@ class ReduceOnPlateau(Schedule):
     """Multiplies the rate by `factor` when the values of `step(value)` stop improving.
 
     Args:
+        optimizer: its learning rates are set.
+        factor: from 0 to 1.
         patience: the number of steps without progress to tolerate; the next one reduces the rate.
         threshold: progress is a value below best * (1 - threshold), or above best * (1 + threshold)
             with mode='max'.
@@ -322,7 +323,6 @@ class ReduceOnPlateau(Schedule):
         super().__init__(optimizer)
 
     def rate(self, t, peak):
-        """The learning rate now."""
         return max(peak * self.scale, min(self.minimum, peak))
 
     @uninterrupted
@@ -342,7 +342,6 @@ class ReduceOnPlateau(Schedule):
         super().step()
 
     def state_dict(self):
-        """Plain numbers for `load_state_dict`."""
         mine = {"best": self.best, "waited": self.waited, "scale": self.scale}
         return {**super().state_dict(), **mine}
 
@@ -355,9 +354,14 @@ class Sequence(Schedule):
     """Schedules one after the other, each from its own step 0: PyTorch's SequentialLR.
 
     Args:
+        optimizer: its learning rates are set.
         schedules: schedules of the same optimizer, in order. From now on step the sequence instead
             of its schedules.
         milestones: the steps at which the second, the third, ... schedule begins.
+
+    Raises:
+        ArgumentError: milestones that do not increase, or are not one fewer than the schedules; a
+            schedule of another optimizer, or one that has made a step.
 
     >>> import minigrad as mg
     >>> optimizer = mg.optim.SGD([mg.nn.Parameter([1.0])], learning_rate=1.0)
@@ -378,7 +382,6 @@ class Sequence(Schedule):
         super().__init__(optimizer)
 
     def rate(self, t, peak):
-        """The learning rate at step t."""
         k = sum(t >= milestone for milestone in self.milestones)
         return self.schedules[k].rate(t - (self.milestones[k - 1] if k else 0), peak)
 

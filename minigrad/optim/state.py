@@ -3,7 +3,6 @@
 from minigrad.array.dtypes import float64
 from minigrad.array.layout import contiguous_strides
 from minigrad.devices.backend import device_of
-from minigrad.errors import StateError
 from minigrad.formulas.update import MOST_OF_STEPS
 from minigrad.tape.variable import Variable
 
@@ -59,27 +58,3 @@ class ParameterState(dict):
         for name, value in values.items():
             if name in self:
                 self[name].copy_(value.detach().to(self.device))
-
-
-def problems(name, parameter, values, slots, has_step):
-    """The reasons why saved values do not fit a parameter: a list of sentences."""
-    wanted = dict.fromkeys(slots, parameter.shape) | ({"step": ()} if has_step else {})
-    found = []
-    for key in {*wanted, *values}:
-        where = f"{name}.{key}"
-        if key not in values:
-            found.append(f"{where} is missing")
-        elif key not in wanted:
-            found.append(f"{where} is unexpected: other hyperparameters?")
-        elif values[key].shape != wanted[key]:
-            found.append(f"{where} has shape {values[key].shape}, wanted {wanted[key]}")
-    return sorted(found)
-
-
-def refuse(kind, found):
-    """Raises StateError with a list of problems."""
-    raise StateError(
-        f"{kind}.load_state_dict: the state does not fit; nothing was written",
-        "; ".join(found),
-        "build model and optimizer as they were when the state was saved",
-    )

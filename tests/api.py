@@ -246,15 +246,20 @@ def _bullet(head, doc):
 
 
 def members(cls):
-    """(name, member) of a class's own, and of the classes below it that are not public."""
+    """(name, member) of a class's own, and of the classes below it that are not public.
+
+    A method that overrides a documented one and says nothing itself is left out.
+    """
     found = {}
-    for base in cls.__mro__:
+    for k, base in enumerate(cls.__mro__):
         if not base.__module__.startswith("minigrad") or (base is not cls and base in places()):
             break
         for name, member in vars(base).items():
             is_own = not name.startswith("_") or (name in SPECIAL and member.__doc__)
             if is_own and name not in LEFT_OUT and _is_member(member):
-                found.setdefault(name, member)
+                above = [vars(other)[name] for other in cls.__mro__[k + 1 :] if name in vars(other)]
+                if member.__doc__ or not any(other.__doc__ for other in above):
+                    found.setdefault(name, member)
     return found
 
 

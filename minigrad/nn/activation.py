@@ -11,7 +11,6 @@ class ReLU(Module):
     """max(x, 0).  (...) -> (...)."""
 
     def forward(self, x):
-        """(...) -> (...)."""
         return functions["relu"](x)
 
 
@@ -22,11 +21,9 @@ class LeakyReLU(Module):
         self.slope = number("LeakyReLU", "slope", slope)
 
     def forward(self, x):
-        """(...) -> (...)."""
         return functions["leaky_relu"](x, self.slope)
 
     def extra_repr(self):
-        """Slope."""
         return f"slope={self.slope}"
 
 
@@ -37,11 +34,9 @@ class ELU(Module):
         self.alpha = number("ELU", "alpha", alpha)
 
     def forward(self, x):
-        """(...) -> (...)."""
         return functions["elu"](x, self.alpha)
 
     def extra_repr(self):
-        """Alpha."""
         return f"alpha={self.alpha}"
 
 
@@ -52,11 +47,9 @@ class GELU(Module):
         self.approximate = choice("GELU", "approximate", approximate, (None, "none", "tanh"))
 
     def forward(self, x):
-        """(...) -> (...)."""
         return functions["gelu"](x, self.approximate)
 
     def extra_repr(self):
-        """Which formula."""
         return f"approximate={self.approximate!r}" if self.approximate else ""
 
 
@@ -64,7 +57,6 @@ class SiLU(Module):
     """x sigmoid(x).  (...) -> (...)."""
 
     def forward(self, x):
-        """(...) -> (...)."""
         return functions["silu"](x)
 
 
@@ -72,7 +64,6 @@ class Tanh(Module):
     """Hyperbolic tangent.  (...) -> (...)."""
 
     def forward(self, x):
-        """(...) -> (...)."""
         return functions["tanh"](x)
 
 
@@ -80,7 +71,6 @@ class Sigmoid(Module):
     """1 / (1 + e^-x).  (...) -> (...)."""
 
     def forward(self, x):
-        """(...) -> (...)."""
         return functions["sigmoid"](x)
 
 
@@ -88,7 +78,6 @@ class Softplus(Module):
     """log(1 + e^x).  (...) -> (...)."""
 
     def forward(self, x):
-        """(...) -> (...)."""
         return functions["softplus"](x)
 
 
@@ -99,11 +88,9 @@ class Softmax(Module):
         self.axis = whole("Softmax", "axis", axis)
 
     def forward(self, x):
-        """(..., n, ...) -> the same."""
         return functions["softmax"](x, self.axis)
 
     def extra_repr(self):
-        """Axis."""
         return f"axis={self.axis}"
 
 
@@ -111,7 +98,6 @@ class Flatten(Module):
     """Flattens each example to one row.  (batch, ...) -> (batch, n)."""
 
     def forward(self, x):
-        """(batch, ...) -> (batch, n)."""
         x = check.variable("Flatten", x)
         if not x.ndim:
             raise ShapeError("Flatten: wanted a batch axis first", "shape ()")

@@ -76,7 +76,6 @@ class MultiHeadAttention(Module):
         return functions["permute"](x, (0, 2, 1, 3))
 
     def extra_repr(self):
-        """Sizes."""
         return f"{self.size}, heads={self.heads}" + (", causal=True" if self.causal else "")
 
 
@@ -100,6 +99,5 @@ class TransformerBlock(Module):
         )  # fmt: skip
 
     def forward(self, x, *, mask=None):
-        """(batch, n, size) -> the same."""
         x = x + self.attention(self.attention_norm(x), mask=mask)
         return x + self.mlp(self.mlp_norm(x))

@@ -53,7 +53,6 @@ class _Convolution(Module):
         )  # fmt: skip
 
     def extra_repr(self):
-        """Sizes, and arguments that differ from the defaults."""
         one, none = ((1, 1), (0, 0)) if self.rank == 4 else (1, 0)
         shown = [f"{self.inputs}, {self.outputs}, size={self.size}"]
         for name, default in (
@@ -108,7 +107,6 @@ class _Pool2d(Module):
         return functions[self.op](x, self.size, stride=self.stride, padding=self.padding)
 
     def extra_repr(self):
-        """Sizes."""
         return f"{self.size}, stride={self.stride}, padding={self.padding}"
 
 

@@ -28,7 +28,6 @@ class Embedding(Module):
                 table[padding_index] = 0.0
 
     def forward(self, indices):
-        """Ints (...) -> (..., size)."""
         indices = check.variable("Embedding", indices, self.weight)
         rows = functions["embedding"](self.weight, indices)
         if self.padding_index is None:
@@ -37,6 +36,5 @@ class Embedding(Module):
         return functions["where"](keep, rows, rows.detach())
 
     def extra_repr(self):
-        """Sizes."""
         padding = "" if self.padding_index is None else f", padding_index={self.padding_index}"
         return f"{self.count}, {self.size}{padding}"

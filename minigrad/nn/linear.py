@@ -27,12 +27,10 @@ class Linear(Module):
         init.default_(self.weight, self.bias)
 
     def forward(self, x):
-        """(..., inputs) -> (..., outputs)."""
         x = check.variable("Linear", x, self.weight)
         if x.shape[-1:] != (self.inputs,):
             check.last_axis("Linear", x, self.inputs, "the inputs")
         return functions["linear"](x, self.weight, self.bias)
 
     def extra_repr(self):
-        """Sizes."""
         return f"{self.inputs}, {self.outputs}" + ("" if self.bias is not None else ", bias=False")

@@ -29,7 +29,6 @@ class LayerNorm(Module):
         self.bias = Parameter(zeros(sizes, dtype))
 
     def forward(self, x):
-        """(..., n) -> (..., n)."""
         x = check.variable("LayerNorm", x, self.weight)
         if isinstance(self.size, tuple):
             return self._over_axes(x, self.size)
@@ -45,7 +44,6 @@ class LayerNorm(Module):
         return functions["reshape"](y, x.shape)
 
     def extra_repr(self):
-        """Size."""
         return f"{self.size}, eps={self.eps}"
 
 
@@ -61,13 +59,11 @@ class RMSNorm(Module):
         self.weight = Parameter(ones((self.size,), dtype))
 
     def forward(self, x):
-        """(..., n) -> (..., n)."""
         x = check.variable("RMSNorm", x, self.weight)
         check.last_axis("RMSNorm", x, self.size, "the features")
         return functions["rms_norm"](x, self.weight, self.eps)
 
     def extra_repr(self):
-        """Size."""
         return f"{self.size}, eps={self.eps}"
 
 
@@ -97,7 +93,6 @@ class _BatchNorm(Module):
         )  # fmt: skip
 
     def extra_repr(self):
-        """Size."""
         return f"{self.size}, eps={self.eps}, momentum={self.momentum}"
 
 
@@ -128,9 +123,7 @@ class Dropout(Module):
         self.p = check.fraction("Dropout", "p", p)
 
     def forward(self, x):
-        """(...) -> (...)."""
         return functions["dropout"](x, self.p, training=self.training)
 
     def extra_repr(self):
-        """Probability."""
         return f"p={self.p}"

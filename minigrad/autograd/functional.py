@@ -15,7 +15,6 @@ from minigrad.autograd.traced import (
     fitting,
     full_like,
     gradients_at,
-    or_zeros,
     paired,
 )
 from minigrad.devices.backend import device_of
@@ -25,7 +24,7 @@ from minigrad.hints import teaching
 from minigrad.ops.table import functions
 from minigrad.seams import seams
 from minigrad.tape.backward import upstream
-from minigrad.tape.modes import enable_grad, state
+from minigrad.tape.modes import enable_grad
 from minigrad.tape.variable import Variable
 
 
@@ -199,10 +198,7 @@ def jvp(f, inputs, tangents):
         for d in dys:
             d.requires_grad = True
         pulled = trace.pull(dys, create_graph=True)
-    pairs = [(g, v) for g, v in zip(pulled, vs, strict=True) if g.requires_grad]
-    create = trace.is_part or (state.recording and any(v.requires_grad for v in vs))
-    found = gradients_at(pairs, dys, create)
-    found = or_zeros(found, trace.outputs)
+    found = trace.again(pulled, vs, dys)
     return trace.result(), (found[0] if trace.is_single else tuple(found))
 
 
@@ -228,10 +224,7 @@ def hvp(f, x, v):
     vs = fitting("hvp", "v", vs, trace.inputs)
     with enable_grad():
         first = trace.pull([full_like(trace.scalar(), 1.0)], create_graph=True)
-    pairs = [(g, w) for g, w in zip(first, vs, strict=True) if g.requires_grad]
-    create = trace.is_part or (state.recording and any(w.requires_grad for w in vs))
-    found = gradients_at(pairs, trace.inputs, create)
-    found = or_zeros(found, trace.inputs)
+    found = trace.again(first, vs, trace.inputs)
     return found[0] if isinstance(x, Variable) else tuple(found)
 
 
@@ -276,22 +269,17 @@ def hessian(f, argnums: int | tuple[int, ...] = 0):
     checked_function("hessian", f, argnums)
 
     def matrix(*args):
-        many = isinstance(argnums, (tuple, list))
-        numbers = chosen_arguments("hessian", argnums, args)
-        rows = []
-        for k in numbers:
-            row = jacobian(grad(f, k), tuple(numbers))(*args)
-            rows.append(row)
-        return tuple(rows) if many else rows[0][0]
+        numbers = tuple(chosen_arguments("hessian", argnums, args))
+        rows = tuple([jacobian(grad(f, k), numbers)(*args) for k in numbers])
+        return rows if isinstance(argnums, (tuple, list)) else rows[0][0]
 
     return _named(matrix, f, "hessian")
 
 
 def _unit(y, k):
-    device = device_of(y.array)
     values = np.zeros(y.size, y.dtype.numpy)
     values[k] = 1.0
-    return Variable(device.from_numpy(values.reshape(y.shape), y.dtype))
+    return Variable(device_of(y.array).from_numpy(values.reshape(y.shape), y.dtype))
 
 
 def _stacked(rows, y, x):

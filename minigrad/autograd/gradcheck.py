@@ -237,9 +237,8 @@ class _Check:
         if not jump > 1e-5 * max(abs(right), abs(left), size) + 40 * noise:
             return False
         wide_right, wide_left, *_ = self.along(steps, upstream, 100 * self.eps)
-        return (
-            abs(wide_right - wide_left) < 30 * jump
-        )  # curvature grows with the step, a jump does not
+        # curvature grows with the step, a jump does not
+        return abs(wide_right - wide_left) < 30 * jump
 
     def _step(self, x):
         """A random direction d for which x + eps d and x - eps d are exact in floating point."""

@@ -10,7 +10,7 @@ from minigrad.ops.operands import constant, first_variable
 from minigrad.tape.backward import gradients as backward_gradients
 from minigrad.tape.modes import enable_grad, state
 from minigrad.tape.node import Node
-from minigrad.tape.variable import Variable
+from minigrad.tape.variable import Variable, filled
 
 
 def gradients_at(pairs, xs, create_graph=False, retain_graph=False):
@@ -128,6 +128,12 @@ class TracedCall:
         found = gradients_at(pairs, self.inputs, create, retain_graph)
         return or_zeros(found, self.inputs)
 
+    def again(self, first, vectors, targets):
+        """The gradients of sum <first derivative, vector> at targets, zeros likewise."""
+        pairs = [(g, v) for g, v in zip(first, vectors, strict=True) if g.requires_grad]
+        create = self.is_part or (state.recording and any(v.requires_grad for v in vectors))
+        return or_zeros(gradients_at(pairs, targets, create), targets)
+
     def result(self):
         """The result of f, detached from the stand-ins unless it belongs to an outer graph."""
         outputs = [y if self.is_part else y.detach() for y in self.outputs]
@@ -193,10 +199,7 @@ def chosen_arguments(name, argnums, arguments):
 
 def full_like(x, value, shape=None):
     """A constant of a Variable's dtype, with its shape or the given one."""
-    device = device_of(x.array)
-    out = device.empty(x.shape if shape is None else shape, x.dtype)
-    device.fill(out, value)
-    return Variable(out)
+    return Variable(filled(x.array, value, shape))
 
 
 def paired(name, inputs, vectors):

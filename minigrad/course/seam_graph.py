@@ -4,7 +4,7 @@ import itertools
 
 from minigrad.course import objects
 from minigrad.course.seam_parts import read_only
-from minigrad.tape.backward import cycle_error, find_cycle
+from minigrad.tape.backward import cycle_error, searched
 from minigrad.tape.node import Node
 
 
@@ -55,7 +55,7 @@ class TopologicalOrder:
     def __call__(self, roots):
         if not roots:
             return []
-        cycle = find_cycle(roots)
+        _, cycle = searched(roots)
         if cycle is not None:
             raise cycle_error(cycle)
         graph = PlainGraph(roots)
@@ -93,7 +93,7 @@ class FindCycle:
     def __call__(self, roots):
         graph = PlainGraph(roots)
         found = self.part(graph.root)
-        truth = find_cycle(roots)
+        _, truth = searched(roots)
         if found is None:
             if truth is not None:
                 self.part.refuse(

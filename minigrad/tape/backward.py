@@ -27,7 +27,7 @@ from minigrad.seams import seams
 from minigrad.tape.modes import enable_grad, no_grad, state
 from minigrad.tape.node import Node
 from minigrad.tape.probe import run_as
-from minigrad.tape.variable import Variable
+from minigrad.tape.variable import Variable, filled
 from minigrad.tape.versions import check, entrusted, given_back, lent, raise_modified
 
 ADD = Program(["a", "b"], [symbol("a") + symbol("b")])
@@ -37,12 +37,15 @@ _serial = attrgetter("serial")
 def backward(root, dy=None, retain_graph=False, create_graph=False):
     """Adds d(self)/d(leaf), times dy, to `.grad` of every leaf that requires gradients.
 
-    Frees the values that the graph saved: a second backward raises GraphFreedError.
-
     Args:
-        dy: upstream gradient, of self's shape. Defaults to 1 if self has one element.
-        retain_graph: keep the saved values for another backward.
+        dy: upstream gradient, of self's shape and dtype. Defaults to 1 if self has one element.
+        retain_graph: keep the saved values for another backward; by default they are freed.
         create_graph: record the gradients in a graph of their own, for higher derivatives.
+
+    Raises:
+        GradientError: self requires no gradient, or has several elements and no dy was given.
+        GraphFreedError: an earlier backward has freed what the graph saved.
+        SavedValueModifiedError: a saved value was written to in place. No `.grad` was changed.
     """
     if retain_graph is not False:
         retain_graph = flag("backward", "retain_graph", retain_graph)
@@ -78,10 +81,7 @@ def upstream(root, dy):
                 f"shape {root.shape}",
                 "reduce first (y.sum() or y.mean()), or pass dy of this shape",
             )
-        device = device_of(root.array)
-        ones = device.empty(root.shape, root.dtype)
-        device.fill(ones, 1.0)
-        return Variable(ones)
+        return Variable(filled(root.array, 1.0))
     if not isinstance(dy, Variable):
         raise ArgumentTypeError(
             "backward: wanted a Variable for dy", f"{type(dy).__name__}", "mg.variable(dy)"
@@ -200,10 +200,10 @@ def ordered(roots):
     if in_order:
         nodes.sort(key=_serial, reverse=True)
         return nodes
-    cycle = find_cycle(roots)
-    if cycle is not None:
+    order, cycle = searched(roots)
+    if order is None:
         raise cycle_error(cycle)
-    return _searched(roots)
+    return order
 
 
 def leading_to(order, targets):
@@ -215,35 +215,15 @@ def leading_to(order, targets):
     return live
 
 
-def _searched(roots):
-    """Consumers before producers by depth-first search, for graphs with serials out of order."""
-    done, order = set(), []
-    for root in roots:
-        stack = [(root, iter(root.edges))]
-        if root in done:
-            continue
-        done.add(root)
-        while stack:
-            node, edges = stack[-1]
-            for edge in edges:
-                if type(edge) is Node and edge not in done:
-                    done.add(edge)
-                    stack.append((edge, iter(edge.edges)))
-                    break
-            else:
-                order.append(node)
-                stack.pop()
-    return order[::-1]
+def searched(roots):
+    """(consumers before producers, None), or (None, path) with a path [a, b, ..., a] of a cycle.
 
-
-def find_cycle(roots):
-    """A path [a, b, ..., a] along edges if the graph has a cycle, else None. Not recursive.
-
-    Three colours (Cormen et al., Introduction to Algorithms, 22.3): white unseen, grey on the
-    current path, black done. An edge to a grey node closes a cycle.
+    A depth-first search, not recursive, in three colours (Cormen et al., Introduction to
+    Algorithms, 22.3): white unseen, grey on the current path, black done. An edge to a grey node
+    closes a cycle.
     """
     grey, black = 1, 2
-    colour = {}
+    colour, order = {}, []
     for root in roots:
         if root in colour:
             continue
@@ -255,16 +235,17 @@ def find_cycle(roots):
                     continue
                 shade = colour.get(edge)
                 if shade == grey:
-                    return [*path[path.index(edge) :], edge]
+                    return None, [*path[path.index(edge) :], edge]
                 if shade is None:
                     colour[edge] = grey
                     path.append(edge)
                     iterators.append(iter(edge.edges))
                     break
             else:
-                colour[path.pop()] = black
+                colour[path[-1]] = black
+                order.append(path.pop())
                 iterators.pop()
-    return None
+    return order[::-1], None
 
 
 def cycle_error(cycle):
@@ -484,21 +465,25 @@ def run_hooks(hooks, g):
     entrusted()
     grad = given = lent(g)
     for hook in tuple(hooks.values()):
-        result = hook(grad)
-        if result is None:
-            continue
-        if not isinstance(result, Variable):
-            raise ArgumentTypeError(
-                "a gradient hook: wanted a Variable or None", f"{type(result).__name__}"
-            )
-        if result.shape != grad.shape or result.dtype is not grad.dtype:
-            raise ShapeError(
-                f"a gradient hook: wanted a gradient of {grad.describe()}", result.describe()
-            )
-        if result.array.device != grad.array.device:
-            raise DeviceError(f"a gradient hook: wanted a gradient on {grad.device}", result.device)
-        grad = result
+        grad = replaced("hook", hook(grad), grad)
     return given_back(grad, given, g)
+
+
+def replaced(kind, result, grad):
+    """The gradient that a function of the user returned, checked; the one before for None."""
+    if result is None:
+        return grad
+    if not isinstance(result, Variable):
+        raise ArgumentTypeError(
+            f"a gradient {kind}: wanted a Variable or None", f"{type(result).__name__}"
+        )
+    if result.shape != grad.shape or result.dtype is not grad.dtype:
+        raise ShapeError(
+            f"a gradient {kind}: wanted a gradient of {grad.describe()}", result.describe()
+        )
+    if result.array.device != grad.array.device:
+        raise DeviceError(f"a gradient {kind}: wanted a gradient on {grad.device}", result.device)
+    return result
 
 
 Variable.backward = backward  # assigned here because this module imports Variable

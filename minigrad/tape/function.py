@@ -37,7 +37,11 @@ class Context:
         object.__setattr__(self, attribute, value)
 
     def save_for_backward(self, *values):
-        """Keeps Variables (or None) for backward: inputs, outputs or intermediates."""
+        """Keeps Variables (or None) for backward: inputs, outputs or intermediates.
+
+        Raises:
+            ArgumentTypeError: something else; numbers are kept as attributes, `ctx.n = n`.
+        """
         for v in values:
             if v is not None and not isinstance(v, Variable):
                 raise ArgumentTypeError(
@@ -52,7 +56,10 @@ class Context:
 
     @property
     def saved(self):
-        """The saved Variables, in backward."""
+        """The saved Variables, in backward, as a list in the order of `save_for_backward`.
+
+        Raises GradientError anywhere else.
+        """
         if self._saved is None:
             raise GradientError(f"{self.name}: ctx.saved exists in backward only")
         return self._saved
@@ -78,6 +85,11 @@ class Function:
     forward receives the arguments, runs unrecorded and returns one Variable or a tuple of them.
     backward receives one upstream gradient per output and returns one gradient (or None) per
     argument. Call the operation as `MyFunction.apply(x)` or `MyFunction()(x)`.
+
+    Raises:
+        ArgumentTypeError: forward or backward returned something else than Variables.
+        GradientError: backward returned another number of gradients than forward has arguments.
+        ShapeError, DTypeError, DeviceError: a gradient that does not fit its argument.
 
     >>> import minigrad as mg
     >>> class Double(mg.Function):

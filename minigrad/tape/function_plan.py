@@ -8,7 +8,7 @@ from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, Gradient
 from minigrad.seams import seams
 from minigrad.tape.modes import state
 from minigrad.tape.node import Node
-from minigrad.tape.variable import Variable
+from minigrad.tape.variable import Variable, filled, saved_variable
 from minigrad.tape.versions import entrusted, lent
 
 
@@ -64,7 +64,7 @@ class FunctionPlan:
     def backward(self, node, dy):
         """First order."""
         saved = [None if k is None else Variable(k) for k in node.kept]
-        grads = self._call(self._unpacked(dy), saved)
+        grads = seams.effects.function_backward(self, self._unpacked(dy), saved)
         checked = [self._checked(k, g) for k, g in enumerate(grads)]
         # the result may be a saved value or shared, so it must not be written
         return [None if g is None else device_of(g.array).share(g.array) for g in checked]
@@ -75,14 +75,8 @@ class FunctionPlan:
         for value, (kind, k) in zip(node.kept, self.roles, strict=True):
             if value is None:
                 saved.append(None)
-            elif kind == "input":
-                edge = node.edges[k]
-                if edge is None:
-                    saved.append(Variable(value))
-                else:
-                    saved.append(Variable(value, edge, True) if type(edge) is Node else edge)
-            elif kind == "output" and len(self.outputs) == 1:
-                saved.append(Variable(value, node, True))
+            elif kind == "input" or (kind == "output" and len(self.outputs) == 1):
+                saved.append(saved_variable(node, k if kind == "input" else -1, value))
             else:
                 saved.append(
                     poisoned(
@@ -97,7 +91,7 @@ class FunctionPlan:
         before, state.context = state.context, self.ctx
         self.ctx.has_left_graph = False
         try:
-            grads = self._call(self._unpacked(dy), saved)
+            grads = seams.effects.function_backward(self, self._unpacked(dy), saved)
         finally:
             state.context = before
         results = [self._checked(k, g) for k, g in enumerate(grads)]
@@ -121,28 +115,19 @@ class FunctionPlan:
         if not isinstance(dy, Pack):
             return [lent(dy)]
         dys = []
-        known = next(part[0] for part in dy.parts.values())
+        some = next(part[0] for part in dy.parts.values())
+        near = some if isinstance(some, Array) else some.array
         for k, (shape, dtype) in enumerate(self.outputs):
             parts = dy.parts.get(k)
             if parts is None:
-                missing = self._missing(shape, dtype, known) if self.ctx.materializes else None
-                dys.append(missing)
+                zeros = Variable(filled(near, 0.0, shape, dtype)) if self.ctx.materializes else None
+                dys.append(zeros)
                 continue
             total = lent(parts[0])
             for part in parts[1:]:
                 total = total + lent(part)
             dys.append(total)
         return dys
-
-    def _missing(self, shape, dtype, known):
-        """Zeros on the device of `known`, a gradient of another output."""
-        device = device_of(known if isinstance(known, Array) else known.array)
-        zeros = device.empty(shape, dtype)
-        device.fill(zeros, 0.0)
-        return Variable(zeros)
-
-    def _call(self, dys, saved):
-        return seams.effects.function_backward(self, dys, saved)
 
     def called(self, dys, saved):
         """The result of backward as a tuple with one gradient per argument."""

@@ -15,7 +15,7 @@ from minigrad.memory.interrupts import uninterrupted
 from minigrad.seams import seams
 from minigrad.tape.backward import ADD
 from minigrad.tape.modes import state
-from minigrad.tape.variable import Variable
+from minigrad.tape.variable import Variable, filled
 
 ALIGN = 16  # elements: every slice starts on a cache line of float32
 
@@ -43,13 +43,11 @@ class ParameterGroup:
         """Grows the group: allocates a new buffer, moves the gradients and rebinds `.grad`."""
         old = [(p, p._grad) for p in self.parameters]
         members = [*self.parameters, *parameters]
-        device = device_of(members[0].array)
         offsets, size = [], 0
         for p in members:
             offsets.append(size)
             size += -(-max(p.size, 1) // ALIGN) * ALIGN
-        self.flat = device.empty((size,), self.dtype)
-        device.fill(self.flat, 0.0)
+        self.flat = filled(members[0].array, 0.0, (size,))
         self._members = [weakref.ref(p) for p in members]
         self.slices, self._claims = [], {}
         for k, (p, offset) in enumerate(zip(members, offsets, strict=True)):
@@ -93,15 +91,13 @@ class ParameterGroup:
         """Stores a gradient Array, or adds it to the existing gradient."""
         view, grad = self.slices[parameter.group[1]]
         device = device_of(view)
-        if parameter._grad is None:
-            if gradient is not view:
-                device.prepare_write(view)
-                device.elementwise(IDENTITY, (gradient,), (view,))
-            parameter._grad = grad
-        else:
+        if parameter._grad is not None:
             device.prepare_write(view)
             device.elementwise(ADD, (parameter._grad.array, gradient), (view,))
-            parameter._grad = grad
+        elif gradient is not view:
+            device.prepare_write(view)
+            device.elementwise(IDENTITY, (gradient,), (view,))
+        parameter._grad = grad
 
     def __repr__(self):
         return f"ParameterGroup({len(self.parameters)} parameters, {self.dtype}[{self.flat.size}])"

@@ -1,6 +1,7 @@
 """Hooks that backward calls on the gradient of a Variable, and handles to remove them."""
 
-from minigrad.errors import ArgumentTypeError, GradientError
+from minigrad.arguments import function
+from minigrad.errors import GradientError
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.tape.writes import hooked
 
@@ -25,39 +26,35 @@ class Handle:
         self.remove()
 
 
-def _callable(name, hook):
-    if not callable(hook):
-        raise ArgumentTypeError(f"{name}: wanted a function", f"{hook!r:.60}")
-
-
 def register_hook(x, hook):
     """Calls hook(grad) when this gradient is complete, before it is used; returns a handle.
 
     A hook that returns a Variable of the same shape replaces the gradient. Hooks run in order.
     """
-    _callable("register_hook", hook)
+    function("register_hook", "the hook", hook)
     if not x.requires_grad:
         raise GradientError("register_hook: this Variable gets no gradient", x.describe())
     owner = x.node or x
     if owner.hooks is None:
         owner.hooks = {}
-    key = object()
-    owner.hooks[key] = hook
-    if owner is x:
-        hooked()
-    return Handle(owner.hooks, key, is_lasting=owner is x)
+    return _added(owner.hooks, hook, owner is x)
 
 
 def register_post_accumulate_hook(x, hook):
     """Calls hook(leaf) after each update of the leaf's `.grad`; returns a handle."""
-    _callable("register_post_accumulate_hook", hook)
+    function("register_post_accumulate_hook", "the hook", hook)
     if x.node is not None or not x.requires_grad:
         raise GradientError(
             "register_post_accumulate_hook: wanted a leaf that requires gradients", x.describe()
         )
     if x.post_hooks is None:
         x.post_hooks = {}
+    return _added(x.post_hooks, hook, True)
+
+
+def _added(hooks, hook, is_lasting):
     key = object()
-    x.post_hooks[key] = hook
-    hooked()
-    return Handle(x.post_hooks, key)
+    hooks[key] = hook
+    if is_lasting:
+        hooked()
+    return Handle(hooks, key, is_lasting)

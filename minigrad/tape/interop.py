@@ -30,11 +30,16 @@ REFLECTED = {  # {NumPy's name of an operator: the method of x for `array operat
 def numpy(x, writable=False):
     """A NumPy view, read-only so that no write goes unnoticed. The view keeps the memory alive.
 
-    Works on the CPU; copy from other devices first: x.to("cpu").numpy().
+    (...) -> (...), of the dtype and the strides of the Variable; whether it requires gradients does
+    not matter.
 
     Args:
         writable: allow writes through the view. This counts as one write now. Autograd cannot see
             later writes, so from now on it copies this Variable's values whenever it saves them.
+
+    Raises:
+        DeviceError: the Variable is not on the CPU: x.to("cpu").numpy() copies it.
+        InPlaceError: writable=True for a broadcast view, or for a leaf that requires gradients.
     """
     writable = flag("numpy", "writable", writable)
     leave_graph(x)
@@ -143,7 +148,11 @@ def cuda_array_interface(x):
 
 
 def item(x):
-    """The only element, as a Python number."""
+    """The only element, as a Python number: float, int or bool.  One element -> a number.
+
+    Raises:
+        ShapeError: there are several elements, or none.
+    """
     if x.size != 1:
         raise ShapeError("item: wanted one element", f"shape {x.shape}", "use tolist() or numpy()")
     leave_graph(x)
@@ -151,19 +160,12 @@ def item(x):
 
 
 def tolist(x):
-    """Nested lists of Python numbers."""
+    """The elements as nested lists of Python numbers, a plain number for shape ().
+
+    (m, n) -> m lists of n numbers.
+    """
     leave_graph(x)
     return values(x.array).tolist()
-
-
-def as_float(x):
-    """The only element."""
-    return float(x.item())
-
-
-def as_int(x):
-    """The only element, rounded towards 0."""
-    return int(x.item())
 
 
 def as_index(x):
@@ -221,11 +223,6 @@ def deep_copy(x, memo):
         new._grad = type(grad)(device_of(grad.array).convert(grad.array, grad.dtype))
     memo[id(x)] = new
     return new
-
-
-def shallow_copy(x):
-    """x.clone()."""
-    return x.clone()  # matplotlib copies the data that it plots
 
 
 def refuse_pickle(x, protocol):

@@ -16,11 +16,11 @@ from minigrad.errors import (
 from minigrad.formulas.expression import IDENTITY
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.seams import seams
-from minigrad.tape.backward import commit, gradients, upstream
+from minigrad.tape.backward import commit, gradients, replaced, upstream
 from minigrad.tape.groups import join
 from minigrad.tape.modes import state
 from minigrad.tape.probe import run_as
-from minigrad.tape.variable import Variable
+from minigrad.tape.variable import Variable, filled
 from minigrad.tape.versions import given_back, lent
 from minigrad.tape.writes import written
 
@@ -106,6 +106,10 @@ class GradManager:
             callbacks: functions (parameter, grad) -> grad or None. Each backward calls them for
                 every reached parameter with the gradient of this pass, before adding it to `.grad`.
                 A callback with `whole_group = True` is called once per group: (group, flat).
+
+        Raises:
+            DTypeError: a parameter of ints or bools.
+            GradientError: the output of an operation; only leaves can be attached.
         """
         parameters = [parameters] if isinstance(parameters, Variable) else parameters
         callbacks = [callbacks] if callable(callbacks) else callbacks
@@ -144,7 +148,11 @@ class GradManager:
 
     @uninterrupted
     def record(self):
-        """Begins a span; `with gm:` begins one and ends it. Returns the manager."""
+        """Begins a span; `with gm:` begins one and ends it. Returns the manager.
+
+        Raises:
+            GradientError: it records already.
+        """
         if self._span is not None:
             raise GradientError("this GradManager is recording already", fix="release() it first")
         self._span = Span()
@@ -176,8 +184,12 @@ class GradManager:
         """Adds the gradients of a loss made in this span to `.grad` of the attached parameters.
 
         Args:
-            loss: one element, or any shape together with dy.
-            dy: the upstream gradient, of the loss's shape.
+            loss: a Variable of one element, or of any shape together with dy; or a list of losses.
+            dy: the upstream gradient, of the loss's shape and dtype, or one for each loss.
+
+        Raises:
+            GradientError: the manager does not record, or a loss was made outside its span.
+            GraphFreedError: a backward or `release` has freed what the graph saved.
         """
         if state.watchers:
             run_as("backward", self._backward, loss, dy)
@@ -210,7 +222,7 @@ class GradManager:
         if self._keep_empty_grad:
             for p, _ in self._attached.values():
                 if p not in wanted and p.requires_grad and p._grad is None:
-                    wanted[p] = _zeros(p.array)
+                    wanted[p] = filled(p.array, 0.0)
         commit(self._called_back(wanted), [d.array.storage for d in dys])
 
     def _called_back(self, found):
@@ -223,7 +235,7 @@ class GradManager:
                         whole.append(callback)
                     continue
                 given = lent(found[p])
-                result = _replaced(callback(p, given), given, p)
+                result = replaced("callback", callback(p, given), given)
                 found[p] = given_back(result, given, found[p])
         for callback in whole:
             self._call_whole(callback, found)
@@ -236,8 +248,7 @@ class GradManager:
             groups.setdefault(id(p.group[0]), p.group[0])
         for group in groups.values():
             device = device_of(group.flat)
-            flat = device.empty(group.flat.shape, group.dtype)
-            device.fill(flat, 0.0)
+            flat = filled(group.flat, 0.0)
             members = {}
             for p in group.parameters:
                 if p in found:
@@ -259,27 +270,3 @@ class GradManager:
                     )
                 device.copy(result.array, flat)
             found.update(members)
-
-
-def _replaced(result, g, p):
-    """The checked result of a callback; g if the result is None."""
-    if result is None:
-        return g
-    if not isinstance(result, Variable):
-        raise ArgumentTypeError(
-            "a gradient callback: wanted a Variable or None", f"{type(result).__name__}"
-        )
-    if result.shape != p.shape or result.dtype is not p.dtype:
-        raise ShapeError(
-            f"a gradient callback: wanted a gradient of {p.describe()}", result.describe()
-        )
-    if result.device != p.device:
-        raise DeviceError(f"a gradient callback: wanted a gradient on {p.device}", result.device)
-    return result
-
-
-def _zeros(array):
-    device = device_of(array)
-    out = device.empty(array.shape, array.dtype)
-    device.fill(out, 0.0)
-    return out

@@ -23,7 +23,7 @@ from minigrad.seams import seams
 from minigrad.tape import hooks as gradient_hooks
 from minigrad.tape import interop
 from minigrad.tape.modes import state
-from minigrad.tape.node import place_line
+from minigrad.tape.node import Node, place_line
 
 FUNCTIONS: set = set()  # names of the ops in minigrad's table; not all are methods
 
@@ -99,15 +99,21 @@ class Variable(Flows):
     __dlpack__ = interop.dlpack
     __dlpack_device__ = interop.dlpack_device
     __cuda_array_interface__ = property(interop.cuda_array_interface)
-    __float__ = interop.as_float
-    __int__ = interop.as_int
     __index__ = interop.as_index
     __bool__ = interop.truth
     __len__ = interop.length
     __format__ = interop.formatted
     __deepcopy__ = interop.deep_copy
-    __copy__ = interop.shallow_copy
     __reduce_ex__ = interop.refuse_pickle
+
+    def __float__(self):
+        return float(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __copy__(self):
+        return self.clone()  # matplotlib copies the data that it plots
 
     shape = property(lambda self: self.array.shape, doc="The sizes of the axes, a tuple.")
     ndim = property(lambda self: len(self.array.shape), doc="The number of axes.")
@@ -239,3 +245,23 @@ class Variable(Flows):
 def written_line(array: Array):
     """The user's line that last wrote in place to the array's Storage, or an empty string."""
     return place_line(getattr(array.storage, "written_at", None))
+
+
+def filled(near, value, shape=None, dtype=None):
+    """A new Array of one value, by default of another Array's shape and dtype; on its device."""
+    device = device_of(near)
+    out = device.empty(near.shape if shape is None else shape, dtype or near.dtype)
+    device.fill(out, value)
+    return out
+
+
+def saved_variable(node, k, value):
+    """A saved value as the Variable that it was, input k or (k < 0) the output, with its edge."""
+    if not isinstance(value, Array):
+        return value
+    if k < 0:
+        return Variable(value, node, True)
+    edge = node.edges[k]
+    if edge is None:
+        return Variable(value)
+    return Variable(value, edge, True) if type(edge) is Node else edge

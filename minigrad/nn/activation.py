@@ -1,5 +1,7 @@
 """Activations as layers, and Flatten."""
 
+import math
+
 from minigrad.arguments import choice, number, whole
 from minigrad.errors import ShapeError
 from minigrad.nn import check
@@ -101,7 +103,4 @@ class Flatten(Module):
         x = check.variable("Flatten", x)
         if not x.ndim:
             raise ShapeError("Flatten: wanted a batch axis first", "shape ()")
-        size = 1
-        for n in x.shape[1:]:
-            size *= n
-        return functions["reshape"](x, (x.shape[0], size))
+        return functions["reshape"](x, (x.shape[0], math.prod(x.shape[1:])))

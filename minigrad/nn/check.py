@@ -1,8 +1,10 @@
 """Checks of the arguments and inputs of layers."""
 
+import math
+
 import numpy as np
 
-from minigrad.arguments import number, whole
+from minigrad.arguments import whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
 from minigrad.ops.base import constant
 from minigrad.tape.variable import Variable
@@ -27,11 +29,6 @@ def pair(layer, name, value, at_least=1):
     if len(values) != 2:
         raise ArgumentError(f"{layer}: wanted one int or two for {name}", f"{value!r}")
     return tuple(size(layer, name, v, at_least) for v in values)
-
-
-def fraction(layer, name, value):
-    """A number in [0, 1)."""
-    return number(layer, name, value, 0.0, below=1.0)
 
 
 def variable(layer, x, near=None):
@@ -62,27 +59,16 @@ def last_axes(layer, x, wanted):
 
 def _advice(x, wanted):
     if x.ndim > 1:
-        rest = 1
-        for n in x.shape[1:]:
-            rest *= n
-        if rest == wanted:
+        if math.prod(x.shape[1:]) == wanted:
             return "flatten each example first: nn.Flatten(), or x.reshape((len(x), -1))"
         if x.shape[-2] == wanted:
             return "the last two axes seem exchanged"
     return None
 
 
-def below(layer, name, value, limit):
-    """Raises unless an index is below a size."""
-    if value >= limit:
-        raise ArgumentError(f"{layer}: wanted {name} below {limit}", f"{value}")
-
-
 def channels(layer, x, rank, count):
     """Raises unless x is (batch, channels, ...) of a rank."""
-    axes = ("batch", "channels", "height", "width")[:rank] if rank != 3 else (
-        "batch", "channels", "length"
-    )  # fmt: skip
+    axes = ("batch", "channels", *((), ("length",), ("height", "width"))[rank - 2])
     if x.ndim != rank or x.shape[1] != count:
         fix = None
         if x.ndim == rank - 1:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from minigrad.arguments import shown, whole
+from minigrad.arguments import instance, shown, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, BoundsError, MissingNameError
 from minigrad.nn.module import Module
 from minigrad.nn.registry import Registry
@@ -47,10 +47,7 @@ class _Listed(Module):
 
     def append(self, module):
         """Adds a module at the end. Returns self."""
-        if not isinstance(module, Registry):
-            raise ArgumentTypeError(
-                f"{type(self).__name__}.append: wanted a Module", f"{type(module).__name__}"
-            )
+        instance(f"{type(self).__name__}.append", "module", module, Registry, "a Module")
         setattr(self, str(len(self)), module)
         return self
 

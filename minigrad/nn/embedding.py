@@ -1,6 +1,7 @@
 """Embedding: the layer that looks up rows of a table of weights."""
 
 from minigrad.array.dtypes import float32
+from minigrad.errors import ArgumentError
 from minigrad.nn import check
 from minigrad.nn.module import Module
 from minigrad.nn.parameter import Parameter
@@ -20,7 +21,10 @@ class Embedding(Module):
         self.size = check.size("Embedding", "size", size)
         if padding_index is not None:
             padding_index = check.size("Embedding", "padding_index", padding_index, 0)
-            check.below("Embedding", "padding_index", padding_index, count)
+            if padding_index >= self.count:
+                raise ArgumentError(
+                    f"Embedding: wanted padding_index below {self.count}", f"{padding_index}"
+                )
         self.padding_index = padding_index
         self.weight = Parameter(randn((self.count, self.size), dtype))
         if padding_index is not None:

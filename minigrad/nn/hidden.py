@@ -25,8 +25,7 @@ def refuse_hidden(module, internal, kinds):
         if found is None:
             continue
         place, hidden = found
-        is_module = not isinstance(hidden, kinds[1])
-        if is_module:
+        if not isinstance(hidden, kinds[1]):  # a Module
             box = "ModuleDict" if isinstance(value, dict) else "ModuleList"
             fix = f"self.{name} = nn.{box}(...), one within another if nested"
         else:

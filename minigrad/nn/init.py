@@ -13,13 +13,7 @@ from minigrad.ops.creation import rand, randn
 from minigrad.tape.modes import no_grad
 from minigrad.tape.variable import Variable
 
-GAINS = {
-    "linear": 1.0,
-    "sigmoid": 1.0,
-    "tanh": 5.0 / 3.0,
-    "relu": math.sqrt(2.0),
-    "selu": 0.75,
-}
+GAINS = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3.0, "relu": math.sqrt(2.0), "selu": 0.75}
 
 
 def gain(nonlinearity, slope=0.01):
@@ -53,11 +47,8 @@ def fans(x):
 
 def uniform_(x, low=0.0, high=1.0):
     """Uniform in [low, high)."""
-    x, low, high = (
-        _target("uniform_", x),
-        number("uniform_", "low", low),
-        number("uniform_", "high", high),
-    )
+    x, low = _target("uniform_", x), number("uniform_", "low", low)
+    high = number("uniform_", "high", high)
     values: Any = rand(x.shape, x.dtype, device=x.device)
     with no_grad():
         return x.copy_(values * (high - low) + low)

@@ -120,7 +120,7 @@ class Dropout(Module):
     """
 
     def __init__(self, p=0.5):
-        self.p = check.fraction("Dropout", "p", p)
+        self.p = number("Dropout", "p", p, 0.0, below=1.0)
 
     def forward(self, x):
         return functions["dropout"](x, self.p, training=self.training)

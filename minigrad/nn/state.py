@@ -30,9 +30,8 @@ def entries(module):
 
 def state_dict(module):
     """Module.state_dict."""
-    return {
-        name: Variable(device_of(x.array).share(x.array)) for name, x in entries(module).items()
-    }
+    pairs = entries(module).items()
+    return {name: Variable(device_of(x.array).share(x.array)) for name, x in pairs}
 
 
 def load_state_dict(module, state, strict=True):
@@ -93,8 +92,7 @@ def _main_names(module):
         for name, kind in part._members.items():
             value = getattr(part, name)
             if kind != "module" and value is not None:
-                path = prefix + name
-                names[path] = value
+                names[prefix + name] = value
         stack += [(f"{prefix}{name}.", child) for name, child in part.named_children()]
     for found in (module.named_parameters(), module.named_buffers()):
         first |= {id(value): name for name, value in found}

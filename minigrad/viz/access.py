@@ -82,7 +82,7 @@ def _document(access, parts, height, axis):
     width = WIDTH + 2 * LEFT
     title = f"line {access.site.line}: {access.kind} {access.site.text}"
     title = title if len(title) <= 90 else title[:89] + "\u2026"
-    of = f"warp {sample.warp} of block {sample.block}: {' '.join(cost_of(access))}"
+    of = f"warp {sample.warp} of block {sample.block}: {_cost_of(access)}"
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="mg-access" role="img" '
@@ -100,19 +100,15 @@ def _document(access, parts, height, axis):
     )
 
 
-def cost_of(access):
-    """What the drawn access of a warp costs: (`8 sectors,`, `4 would do`)."""
+def _cost_of(access):
+    """What the drawn access of a warp costs: `8 sectors of 32 bytes, 4 would do`."""
     sample, used = access.worst, int(access.worst.active.sum())
     lanes = f"{used} of {WARP} lanes active, " if used < WARP else ""
+    one, several, of = "sector", "sectors", f"of {SECTOR} bytes"
     if access.space == "shared":
-        return (
-            lanes + f"{sample.cost} {'pass' if sample.cost == 1 else 'passes'} over the banks,",
-            (f"{sample.least} would do" if sample.cost > sample.least else "the fewest possible"),
-        )
-    noun = "sector" if sample.cost == 1 else "sectors"
-    return lanes + f"{sample.cost} {noun} of {SECTOR} bytes,", (
-        f"{sample.least} would do" if sample.cost > sample.least else "the fewest possible"
-    )
+        one, several, of = "pass", "passes", "over the banks"
+    enough = f"{sample.least} would do" if sample.cost > sample.least else "the fewest possible"
+    return f"{lanes}{sample.cost} {one if sample.cost == 1 else several} {of}, {enough}"
 
 
 def _lanes(sample):
@@ -125,13 +121,9 @@ def _lanes(sample):
         )
 
 
-def _from(lane):
-    """The x of a lane's line."""
-    return LEFT + lane * CELL + 40 + CELL / 2 - 1.5, TOP + LANE
-
-
 def _way(lane, x, y):
-    x0, y0 = _from(lane)
+    """The line from a lane down to a place."""
+    x0, y0 = LEFT + lane * CELL + 40 + CELL / 2 - 1.5, TOP + LANE
     middle = (y0 + y) / 2
     return (
         f'<path class="mg-way" d="M{x0:.1f} {y0}C{x0:.1f} {middle:.1f} {x:.1f} {middle:.1f} '
@@ -215,9 +207,5 @@ def _banks(access):
             f'<text class="mg-mid" x="{x + CELL / 2 - 1.5}" y="{y + 12}">{bank}</text>'
         )
     parts.append(f'<text x="{LEFT - 6}" y="{top + high * step + 13}" text-anchor="end">bank</text>')
-    height = top + high * step + LANE + 30
-    return (
-        parts,
-        height,
-        "boxes above a bank: different words of it, one pass each (orange: conflicts)",
-    )
+    axis = "boxes above a bank: different words of it, one pass each (orange: conflicts)"
+    return parts, top + high * step + LANE + 30, axis

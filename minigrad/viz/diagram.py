@@ -49,10 +49,3 @@ class Diagram:
 
     def __post_init__(self):
         self._known = set(self.edges)
-
-    def all_boxes(self):
-        """The boxes; those inside a group follow it."""
-        for box in self.boxes:
-            yield box
-            if box.inside is not None:
-                yield from box.inside.all_boxes()

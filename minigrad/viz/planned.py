@@ -28,7 +28,7 @@ def planned_memory(plt, plan):
         1, 2, sharey=True, layout="constrained", facecolor=PAPER, figsize=(10.0, 4.6)
     )
     highest = max(1, *(side.total for side in sides))
-    scale, unit = _unit(highest)
+    scale, unit = unit_of(highest)
     titles = ("Before: a place for each temporary", "After: one arena, shared")
     for ax, side, title in zip(axes, sides, titles, strict=True):
         _draw(ax, side, title, scale, highest)
@@ -37,13 +37,26 @@ def planned_memory(plt, plan):
     return figure
 
 
-def _unit(largest):
+def unit_of(largest):
+    """(divisor, name) of a binary unit that suits the largest value."""
     scale, name = 1, "bytes"
     for bigger in ("KiB", "MiB", "GiB", "TiB"):
         if largest < 2 * 1024 * scale:
             break
         scale, name = scale * 1024, bigger
     return scale, name
+
+
+def styled(axes):
+    """Gives axes the colours of the page, and no frame at the top and the right."""
+    axes.set_facecolor(PAPER)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(SOFT)
+    axes.tick_params(colors=SOFT, labelsize=9)
+    axes.xaxis.label.set_color(INK)
+    axes.yaxis.label.set_color(INK)
 
 
 def _draw(ax, side, title, scale, highest):
@@ -84,12 +97,7 @@ def _draw(ax, side, title, scale, highest):
     ax.set_xlim(0, moments)
     ax.set_xlabel(f"{side.unit} of the step ({side.moments:,} in all)", color=INK)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set_facecolor(PAPER)
-    for name in ("top", "right"):
-        ax.spines[name].set_visible(False)
-    for name in ("left", "bottom"):
-        ax.spines[name].set_color(SOFT)
-    ax.tick_params(colors=SOFT, labelsize=9)
+    styled(ax)
 
 
 def _label(row, side, moments):

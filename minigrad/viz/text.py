@@ -1,5 +1,7 @@
 """A Diagram as text: a tree for terminals, DOT for Graphviz, Mermaid for Markdown."""
 
+from minigrad.viz.svg import SQUARE
+
 
 def to_text(diagram):
     """The graph from its outputs up to its leaves.
@@ -20,17 +22,13 @@ class _Tree:
             self.inputs[target].append(source)
             uses[source] += 1
         self.shared = {key for key, n in uses.items() if n > 1 and self.inputs[key]}
-        self.numbers, self.done, self.lines = {}, set(), []
-        self.depth = self._depths()
+        self.numbers, self.done, self.lines, self.depth = {}, set(), [], {}
+        for key in self.boxes:  # sources first
+            above = [self.depth.get(s, 0) for s in self.inputs[key]]
+            self.depth[key] = 1 + max(above, default=0)
         for key in reversed(self.boxes):
             if not uses[key]:
                 self._walk(key)
-
-    def _depths(self):
-        depth = {}
-        for key in self.boxes:  # sources first
-            depth[key] = 1 + max((depth.get(s, 0) for s in self.inputs[key]), default=0)
-        return depth
 
     def _walk(self, key):
         """Writes a box and all above it, with a stack, as graphs may be deep."""
@@ -78,14 +76,6 @@ def _line(box):
     return f"{head}  {', '.join(others)}".rstrip()
 
 
-def _nested(diagram, depth=0):
-    """(box, depth, the enclosing Diagram) of every box, group before content."""
-    for box in diagram.boxes:
-        yield box, depth
-        if box.inside is not None:
-            yield from _nested(box.inside, depth + 1)
-
-
 def _ends(diagram):
     """Edges with groups replaced by the boxes at their border, for notations without groups."""
     inside = {b.key: b.inside for b in diagram.boxes if b.inside is not None}
@@ -113,7 +103,6 @@ _DOT_STYLE = {
 def to_dot(diagram):
     """The DOT language of Graphviz."""
     lines = ["digraph minigrad {", '  node [fontname="monospace", fontsize=11];']
-
     _write_dot(lines, diagram, "  ")
     lines += [f"  {source} -> {target};" for source, target in _ends(diagram)]
     if diagram.caption:
@@ -140,23 +129,9 @@ def _quoted(text):
     return f'"{text}"'
 
 
-_MERMAID_SHAPE = {
-    "op": ("[", "]"),
-    "leaf": ("([", "])"),
-    "constant": ("[", "]"),
-    "root": ("([", "])"),
-    "more": ("[", "]"),
-    "product": ("[", "]"),
-    "opaque": ("[", "]"),
-    "alias": ("([", "])"),
-    "value": ("([", "])"),
-}
-
-
 def to_mermaid(diagram):
     """A Mermaid flowchart."""
     lines = ["flowchart TD"]
-
     _write_mermaid(lines, diagram, "  ")
     lines += [f"  {source} --> {target}" for source, target in _ends(diagram)]
     lines += [
@@ -176,7 +151,7 @@ def _write_mermaid(lines, part, indent):
             _write_mermaid(lines, box.inside, indent + "  ")
             lines.append(f"{indent}end")
         else:
-            left, right = _MERMAID_SHAPE[box.kind]
+            left, right = ("[", "]") if box.kind in SQUARE else ("([", "])")
             label = "<br/>".join(map(_entities, [box.title, *box.lines]))
             lines.append(f'{indent}{box.key}{left}"{label}"{right}:::{box.kind}')
 

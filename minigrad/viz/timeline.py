@@ -5,13 +5,21 @@ from collections import Counter
 from dataclasses import dataclass
 
 from minigrad.errors import ArgumentError, ArgumentTypeError, MissingLibraryError
-from minigrad.viz.planned import plan_of, planned_memory
+from minigrad.viz.planned import (
+    ACCENT,
+    INK,
+    PAPER,
+    SOFT,
+    plan_of,
+    planned_memory,
+    styled,
+    unit_of,
+)
 from minigrad.viz.units import format_bytes
 
 MOST_LIFETIMES = 4000  # if there are more buffers, the largest are drawn
 NAMED_AT_PEAK = 5
 LETTERS_ACROSS = 100  # letters of a bar's label that fit across the figure
-INK, SOFT, ACCENT, PAPER = "#1f2430", "#59616f", "#3b6fd4", "#ffffff"
 
 
 @dataclass
@@ -99,7 +107,7 @@ def memory(timeline):
     _draw_lifetimes(bottom, shown, lanes, len(events), len(spans))
     _name_peak(top, peak, spans)
     for axes in (top, bottom):
-        _style(axes)
+        styled(axes)
         axes.axvline(peak.index, color=ACCENT, linewidth=0.8, linestyle=":")
     return _shown(figure)
 
@@ -123,20 +131,10 @@ def _pyplot():
     return plt
 
 
-def _unit(largest):
-    """(divisor, name) of a binary unit that suits the largest value."""
-    scale, name = 1, "bytes"
-    for bigger in ("KiB", "MiB", "GiB", "TiB"):
-        if largest < 2 * 1024 * scale:
-            break
-        scale, name = scale * 1024, bigger
-    return scale, name
-
-
 def _draw_bytes(axes, events):
     """The step plot; returns the event of the peak."""
     peak = max(events, key=lambda e: e.current_bytes)
-    scale, unit = _unit(peak.current_bytes)
+    scale, unit = unit_of(peak.current_bytes)
     first = events[0]
     before = first.current_bytes - (first.bytes if first.kind == "alloc" else -first.bytes)
     where = [-1, *(e.index for e in events), len(events)]
@@ -210,14 +208,3 @@ def _draw_lifetimes(axes, shown, lanes, end, total):
 def _shade(span, largest):
     """A buffer's colour between light and dark; the root separates small sizes."""
     return 0.15 + 0.75 * (span.nbytes / largest) ** 0.5
-
-
-def _style(axes):
-    axes.set_facecolor(PAPER)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
-    for side in ("left", "bottom"):
-        axes.spines[side].set_color(SOFT)
-    axes.tick_params(colors=SOFT, labelsize=9)
-    axes.xaxis.label.set_color(INK)
-    axes.yaxis.label.set_color(INK)

@@ -35,8 +35,15 @@ def layers(count, same_weight=None):
     return h.sum()
 
 
+def all_boxes(diagram):
+    for box in diagram.boxes:
+        yield box
+        if box.inside is not None:
+            yield from all_boxes(box.inside)
+
+
 def boxes(picture, kind=None):
-    return [b for b in picture.diagram.all_boxes() if kind in (None, b.kind)]
+    return [b for b in all_boxes(picture.diagram) if kind in (None, b.kind)]
 
 
 def titles(picture, kind):

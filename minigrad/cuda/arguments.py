@@ -6,10 +6,10 @@ import inspect
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from minigrad.array.array import ndarray
 from minigrad.cuda.writes import written
 from minigrad.devices import backend
 from minigrad.errors import ArgumentTypeError, DeviceError, GradientError
+from minigrad.simt.machine.addresses import spans
 from minigrad.tape.interop import leave_graph
 from minigrad.tape.modes import state
 from minigrad.tape.node import user_place
@@ -132,22 +132,11 @@ def device(kernel, values):
     return "cuda" if "cuda" in found else "simt"
 
 
-def for_simt(kernel, values):
-    """The arguments as NumPy arrays and numbers; Variables that the kernel may write are marked."""
-    _prepare(kernel, values)
-    return _each(tuple(values), lambda v: ndarray(v.array) if isinstance(v, Variable) else v)
+def prepared(kernel, values, made):
+    """The arguments of a launch, with `made` of the Array instead of each Variable.
 
-
-def for_cuda(kernel, values):
-    """The arguments as Arrays of the GPU and numbers."""
-    _prepare(kernel, values)
-    return _each(tuple(values), lambda v: v.array if isinstance(v, Variable) else v)
-
-
-def _prepare(kernel, values):
-    """Before a launch: counts versions, un-shares memory, and raises in a traced step.
-
-    If the kernel writes through a tuple, all its parts count as written.
+    Before the launch, it counts versions, un-shares memory, and raises in a traced step. If the
+    kernel writes through a tuple, all its parts count as written.
     """
     writes = written(kernel.py_func)
     changes = []
@@ -159,6 +148,7 @@ def _prepare(kernel, values):
                 changes.append(value.array)
     for array in changes:
         backend.device_named(array.device).prepare_write(array, user_place())
+    return _each(tuple(values), lambda v: made(v.array) if isinstance(v, Variable) else v)
 
 
 def copies(values):
@@ -166,22 +156,18 @@ def copies(values):
     plain = _each(
         tuple(values), lambda v: backend.values(v.array) if isinstance(v, Variable) else v
     )
-    spans = []  # [first address, one past the last, copy of the bytes]
-    for low, high in sorted(byte_bounds(v) for v in _flat(plain) if isinstance(v, np.ndarray)):
-        if spans and low < spans[-1][1]:
-            spans[-1][1] = max(high, spans[-1][1])
-        else:
-            spans.append([low, high, None])
-    for span in spans:
-        span[2] = np.frombuffer(bytearray(ctypes.string_at(span[0], span[1] - span[0])), np.uint8)
-    return _each(plain, lambda v: _moved(v, spans) if isinstance(v, np.ndarray) else v)
+    copied = [  # (first address, one past the last, copy of the bytes)
+        (low, high, np.frombuffer(bytearray(ctypes.string_at(low, high - low)), np.uint8))
+        for low, high in spans(v for v in _flat(plain) if isinstance(v, np.ndarray))
+    ]
+    return _each(plain, lambda v: _moved(v, copied) if isinstance(v, np.ndarray) else v)
 
 
-def _moved(array, spans):
+def _moved(array, copied):
     """The same elements, in the copy of their bytes."""
     if not array.size:
         return array.copy()
     low, high = byte_bounds(array)
-    start, _, data = next(s for s in spans if s[0] <= low and high <= s[1])
+    start, _, data = next(s for s in copied if s[0] <= low and high <= s[1])
     first = array.__array_interface__["data"][0] - start
     return np.ndarray(array.shape, array.dtype, data, first, array.strides)

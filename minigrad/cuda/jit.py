@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import simt
+from minigrad.array.array import ndarray
 from minigrad.cuda import arguments, compiled
 from minigrad.devices import backend
 from minigrad.errors import (
@@ -88,7 +89,7 @@ class Launch:
                 "memory [blocks, threads, 0, bytes]",
             )
         self.kernel = kernel
-        self.blocks = _extents(parts[0], "blocks", BLOCK_LIMITS)
+        self.blocks = extents(parts[0], "blocks", BLOCK_LIMITS)
         count = _product(parts[1])
         if count > THREADS:
             raise ArgumentError(
@@ -96,7 +97,7 @@ class Launch:
                 f"{count:,}" if count == parts[1] else f"{parts[1]!r}, which are {count:,}",
                 "use more blocks, of 128 to 512 threads each",
             )
-        self.threads = _extents(parts[1], "threads of a block", THREAD_LIMITS)
+        self.threads = extents(parts[1], "threads of a block", THREAD_LIMITS)
         if len(parts) > 2 and parts[2] not in (None, 0):
             raise ArgumentError(
                 "the third entry of kernel[...] is Numba's stream: minigrad has one, 0",
@@ -121,13 +122,16 @@ class Launch:
                 ", ".join(f"{key}=" for key in named),
                 f"give them in their order: {name}[blocks, threads]({', '.join(wanted)})",
             )
-        _refuse_trace(self.kernel)
+        seams.effects.refuse(  # later calls of the step would not launch it
+            f"a kernel of your own, {self.kernel.__name__}, cannot be part of a compiled step",
+            "launch it before or after the step, or leave out mg.compile",
+        )
         arguments.check(self.kernel, values)
         arguments.refuse_gradients(self.kernel, values)
         if arguments.device(self.kernel, values) == "cuda":
-            compiled.launch(self, arguments.for_cuda(self.kernel, values))
+            compiled.launch(self, arguments.prepared(self.kernel, values, lambda array: array))
         else:
-            self.simulate(arguments.for_simt(self.kernel, values))
+            self.simulate(arguments.prepared(self.kernel, values, ndarray))
 
     def simulate(self, values, counts=None):
         """Runs the kernel in the simulator, on NumPy arrays and numbers."""
@@ -141,41 +145,12 @@ class Launch:
         return f"<{self.kernel.__name__}[{self.blocks}, {self.threads}]>"
 
 
-def _refuse_trace(kernel):
-    """Raises in a traced step: later calls would not launch the kernel."""
-    seams.effects.refuse(
-        f"a kernel of your own, {kernel.__name__}, cannot be part of a compiled step",
-        "launch it before or after the step, or leave out mg.compile",
-    )
-
-
 def _product(value):
-    """How many threads a block would have; 0 for values that `_extents` refuses."""
+    """How many threads a block would have; 0 for values that `extents` refuses."""
     parts = value if isinstance(value, tuple | list) else (value,)
     if not all(isinstance(n, int | np.integer) for n in parts):
         return 0
     return math.prod(int(n) for n in parts)
-
-
-def _extents(value, what, limits):
-    """A number of blocks or threads as (x, y, z)."""
-    parts = value if isinstance(value, tuple | list) else (value,)
-    if any(isinstance(n, float | np.floating) for n in parts):
-        raise ArgumentTypeError(
-            f"{what}: wanted whole numbers",
-            f"{value!r}",
-            "n / 256 is a float, and n // 256 leaves some out: (n + 255) // 256 is enough blocks",
-        )
-    if any(isinstance(n, int | np.integer) and n == 0 for n in parts):
-        raise ArgumentError(
-            f"{what}: wanted at least 1",
-            f"{value!r}",
-            "n // 256 is 0 for n below 256: (n + 255) // 256 is enough blocks; "
-            "with no work to do, launch nothing"
-            if what == "blocks"
-            else "128 to 512 threads are usual, in any case a multiple of 32",
-        )
-    return extents(value, what, limits)
 
 
 _FOR_NUMBA = {

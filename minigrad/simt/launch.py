@@ -6,7 +6,7 @@ from numpy.lib.array_utils import byte_bounds
 from minigrad.errors import ArgumentError, ArgumentTypeError, SimulationError
 from minigrad.simt.language.compiler import check_kernel, program
 from minigrad.simt.language.names import constant
-from minigrad.simt.machine.addresses import bytes_at
+from minigrad.simt.machine.addresses import bytes_at, spans
 from minigrad.simt.machine.arrays import ArrayView, PointerView
 from minigrad.simt.machine.frame import Wave
 from minigrad.simt.machine.lanes import Lanes
@@ -36,18 +36,27 @@ class Pointer:
 def extents(value, what, limits):
     """A number of blocks or threads as (x, y, z), within the limits of CUDA."""
     parts = value if isinstance(value, tuple | list) else (value,)
-    numbers = isinstance(parts, tuple | list) and all(
-        isinstance(n, int | np.integer) and not isinstance(n, bool) for n in parts
-    )
+    if any(isinstance(n, float | np.floating) for n in parts):
+        raise ArgumentTypeError(
+            f"{what}: wanted whole numbers",
+            f"{value!r}",
+            "n / 256 is a float, and n // 256 leaves some out: (n + 255) // 256 is enough blocks",
+        )
+    numbers = all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in parts)
     if not numbers or not 1 <= len(parts) <= 3:
         raise ArgumentTypeError(f"{what} are an int or a tuple of one to three", got=f"{value!r}")
+    if 0 in parts:
+        raise ArgumentError(
+            f"{what}: wanted at least 1",
+            f"{value!r}",
+            "n // 256 is 0 for n below 256: (n + 255) // 256 is enough blocks; "
+            "with no work to do, launch nothing"
+            if what == "blocks"
+            else "128 to 512 threads are usual, in any case a multiple of 32",
+        )
     whole = tuple(int(n) for n in parts) + (1,) * (3 - len(parts))
     if not all(1 <= n <= limit for n, limit in zip(whole, limits, strict=True)):
-        raise ArgumentError(
-            f"{what} must be from 1 to {limits} along x, y, z",
-            got=f"{value!r}",
-            fix="with no work to do, launch nothing" if 0 in whole else None,
-        )
+        raise ArgumentError(f"{what} must be from 1 to {limits} along x, y, z", got=f"{value!r}")
     return whole
 
 
@@ -72,12 +81,7 @@ class _Buffers:
         self.memory = memory
         self.regions = {}
         self.constants = {}
-        self.spans = []  # [first address, one past the last] of overlapping arguments
-        for low, high in sorted(byte_bounds(array) for array in _parts(arguments)):
-            if self.spans and low < self.spans[-1][1]:
-                self.spans[-1][1] = max(high, self.spans[-1][1])
-            else:
-                self.spans.append([low, high])
+        self.spans = spans(_parts(arguments))
 
     def region(self, array, name):
         """(region of the bytes that an array lies in, address of the region's first byte)."""
@@ -200,17 +204,14 @@ def launch(function, blocks, threads, arguments, shared=0, watch=True, counts=No
                 lanes = Lanes(grid, block, first, min(size, total - first))
                 memory.begin(lanes)
                 wave = Wave(lanes, memory, int(shared), buffers.constant, counts)
-                _nothing(compiled, compiled(wave, values, None, top=True))
+                result = compiled(wave, values, None, top=True)
+                if result is not None:
+                    raise SimulationError(
+                        "a kernel must not return a value",
+                        got=describe(result),
+                        where=compiled.site.where,
+                        fix="write results into an array that is an argument",
+                    )
     except SimulationError as error:
         error.kernel = compiled.name  # not the device function that contains the line
         raise
-
-
-def _nothing(compiled, result):
-    if result is not None:
-        raise SimulationError(
-            "a kernel must not return a value",
-            got=describe(result),
-            where=compiled.site.where,
-            fix="write results into an array that is an argument",
-        )

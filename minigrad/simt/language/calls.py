@@ -2,29 +2,25 @@
 
 import ast
 import inspect
+from typing import NamedTuple
 
 import numpy as np
 
 from minigrad.simt.language import functions, intrinsics
-from minigrad.simt.language.declared import dynamic_array, local_array, shared_array
 from minigrad.simt.language.language import PATHS, Intrinsic, call_of, nearest
 from minigrad.simt.language.names import MISSING, as_dtype, constant, device_function, is_pythons
 from minigrad.simt.language.part import LanguagePart
+from minigrad.simt.machine.arrays import ArrayView
+from minigrad.simt.machine.local import LocalArray
 from minigrad.simt.machine.masks import NUMBERS, Misuse, describe
+from minigrad.simt.watch.memory import Site
 
 
-class CallExpression:
-    """What a function of the machine gets besides its arguments.
+class CallExpression(NamedTuple):
+    """What a function of the machine gets besides its arguments."""
 
-    Attributes:
-        site: the place of the call.
-        wanted: whether its result is used.
-    """
-
-    __slots__ = ("site", "wanted")
-
-    def __init__(self, site, wanted):
-        self.site, self.wanted = site, wanted
+    site: Site
+    wanted: bool  # whether its result is used
 
 
 class Calls(LanguagePart):
@@ -261,7 +257,7 @@ class Calls(LanguagePart):
                 " dynamic shared memory: shape 0, and kernel[blocks, threads, 0, bytes]",
             )
         for part in getattr(given["shape"], "elts", [given["shape"]]):
-            if any(isinstance(n, ast.Name) for n in ast.walk(part)) and not is_name(part):
+            if any(isinstance(n, ast.Name) for n in ast.walk(part)) and not _is_name(part):
                 raise self.source.refuse(
                     node,
                     f"{ast.unparse(part)}, in the shape of a cuda.{path}, does not compile: Numba"
@@ -273,12 +269,50 @@ class Calls(LanguagePart):
         sizes = tuple(int(n) for n in parts)
         site = self.source.site(node)
         if path == "local.array":
-            return lambda f, m: local_array(f.wave, sizes, dtype, site, m)
+            return lambda f, m: _local_array(f.wave, sizes, dtype, site, m)
         if sizes == (0,):
-            return lambda f, m: dynamic_array(f.wave, dtype, site)
-        return lambda f, m: shared_array(f.wave, sizes, dtype, site)
+            return lambda f, m: _dynamic_array(f.wave, dtype, site)
+        return lambda f, m: _shared_array(f.wave, sizes, dtype, site)
 
 
-def is_name(node):
+# ---- the arrays that a kernel declares ----------------------------------------------------------
+
+
+def _local_array(wave, sizes, dtype, site, mask):
+    """The local array declared at a site; uninitialised for the lanes of a mask."""
+    found = wave.arrays.get(site)
+    if found is None:
+        found = wave.arrays[site] = LocalArray(sizes, dtype, wave.lanes.count)
+    else:
+        found.forget(mask)
+    return found
+
+
+def _shared_array(wave, sizes, dtype, site):
+    """The shared array declared at a site: the same one each time."""
+    found = wave.arrays.get(site)
+    if found is None:
+        nbytes = int(np.prod(sizes)) * dtype.itemsize
+        region = wave.memory.shared(nbytes, site.text, shape=sizes)
+        found = wave.arrays[site] = _view_of_shared(wave, region, sizes, dtype)
+    return found
+
+
+def _dynamic_array(wave, dtype, site):
+    """All dynamic shared arrays begin at the same bytes."""
+    if wave.dynamic_region is None:
+        wave.dynamic_region = wave.memory.shared(wave.dynamic, "dynamic shared memory")
+    return _view_of_shared(wave, wave.dynamic_region, (wave.dynamic // dtype.itemsize,), dtype)
+
+
+def _view_of_shared(wave, region, sizes, dtype):
+    lanes = wave.lanes
+    strides = [int(np.prod(sizes[axis + 1 :])) for axis in range(len(sizes))]
+    step = np.int64(region.stride // dtype.itemsize)
+    offset = np.int64(0) if lanes.blocks == 1 else lanes.block * step
+    return ArrayView(region, dtype, sizes, strides, offset)
+
+
+def _is_name(node):
     """Whether an expression is a name, or an attribute of one."""
     return isinstance(node, ast.Name | ast.Attribute)

@@ -152,39 +152,14 @@ PLAIN = {
     math.lgamma: _slow(_guarded(math.lgamma, math.inf)),
     math.log: _float_function(np.log),
 }
-_HALF = ("ceil", "cos", "exp", "floor", "log10", "log2", "sin", "sqrt", "trunc")  # of float16
-for _function, _ufunc in {
-    "acos": np.arccos,
-    "acosh": np.arccosh,
-    "asin": np.arcsin,
-    "asinh": np.arcsinh,
-    "atan": np.arctan,
-    "atan2": np.arctan2,
-    "atanh": np.arctanh,
-    "ceil": np.ceil,
-    "copysign": np.copysign,
-    "cos": np.cos,
-    "cosh": np.cosh,
-    "degrees": np.degrees,
-    "exp": np.exp,
-    "expm1": np.expm1,
-    "floor": np.floor,
-    "fmod": np.fmod,
-    "hypot": np.hypot,
-    "log10": np.log10,
-    "log1p": np.log1p,
-    "log2": np.log2,
-    "nextafter": np.nextafter,
-    "radians": np.radians,
-    "remainder": np.remainder,
-    "sin": np.sin,
-    "sinh": np.sinh,
-    "sqrt": np.sqrt,
-    "tan": np.tan,
-    "tanh": np.tanh,
-    "trunc": np.trunc,
-}.items():
-    PLAIN[getattr(math, _function)] = _float_function(_ufunc, F2 if _function in _HALF else F4)
+_HALF = {"ceil", "cos", "exp", "floor", "log10", "log2", "sin", "sqrt", "trunc"}  # of float16
+for _name in (  # NumPy has them under the same names
+    *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cosh", "sinh", "tan", "tanh"),
+    *("copysign", "degrees", "expm1", "fmod", "hypot", "log1p", "nextafter", "radians"),
+    *("remainder", *_HALF),
+):
+    _least = F2 if _name in _HALF else F4
+    PLAIN[getattr(math, _name)] = _float_function(getattr(np, _name), _least)
 if hasattr(math, "exp2"):
     PLAIN[math.exp2] = _float_function(np.exp2)
 for _ufunc in (  # those of NumPy's functions that Numba has for CUDA

@@ -12,38 +12,20 @@ from minigrad.simt.machine.faults import fault, offender
 from minigrad.simt.machine.masks import Misuse, describe, merge
 from minigrad.simt.machine.promotion import truth
 
-
-def _triples():
-    def thread(f):
-        return f.wave.lanes.thread_index
-
-    def block(f):
-        return f.wave.lanes.block_index
-
-    def block_dim(f):
-        return f.wave.block_dim
-
-    def grid_dim(f):
-        return f.wave.grid_dim
-
-    values = {}
-    for name, get in (
-        ("threadIdx", thread),
-        ("blockIdx", block),
-        ("blockDim", block_dim),
-        ("gridDim", grid_dim),
-    ):
-        values[name] = lambda f, m, get=get: Triple(*get(f))
-        for axis, letter in enumerate("xyz"):
-            values[f"{name}.{letter}"] = lambda f, m, get=get, axis=axis: get(f)[axis]
-    return values
-
-
+_PLACES = {
+    "threadIdx": lambda f: f.wave.lanes.thread_index,
+    "blockIdx": lambda f: f.wave.lanes.block_index,
+    "blockDim": lambda f: f.wave.block_dim,
+    "gridDim": lambda f: f.wave.grid_dim,
+}
 VALUES = {
-    **_triples(),
     "laneid": lambda f, m: f.wave.lanes.position.astype(np.int32),
     "warpsize": lambda f, m: np.int32(32),
 }
+for _name, _get in _PLACES.items():
+    VALUES[_name] = lambda f, m, get=_get: Triple(*get(f))
+    for _axis, _letter in enumerate("xyz"):
+        VALUES[f"{_name}.{_letter}"] = lambda f, m, get=_get, axis=_axis: get(f)[axis]
 
 
 def grid(path, axes):

@@ -212,18 +212,9 @@ class Statements(LanguagePart):
         return step
 
 
-_KEYWORDS = {
-    "Try": "try",
-    "With": "with",
-    "ClassDef": "class",
-    "FunctionDef": "def",
-    "Delete": "del",
-    "Match": "match",
-    "Global": "global",
-    "Nonlocal": "nonlocal",
-    "Import": "import",
-    "ImportFrom": "import",
-}
+_KEYWORDS = {  # of the classes of ast that have other names than their keywords
+    "ClassDef": "class", "FunctionDef": "def", "Delete": "del", "ImportFrom": "import",
+}  # fmt: skip
 
 
 def _head(node):

@@ -1,6 +1,7 @@
-"""Memory at an address, as an ndarray."""
+"""Addresses of ndarrays, and memory at an address as an ndarray."""
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 
 class _Bytes:
@@ -18,3 +19,14 @@ def bytes_at(address, nbytes):
     (A ctypes array has a class for each size, and a class is a reference cycle.)
     """
     return np.asarray(_Bytes(address, nbytes)) if nbytes else np.empty(0, np.uint8)
+
+
+def spans(arrays):
+    """[first address, one past the last] of the bytes of ndarrays, one for those that overlap."""
+    found = []
+    for low, high in sorted(map(byte_bounds, arrays)):
+        if found and low < found[-1][1]:
+            found[-1][1] = max(high, found[-1][1])
+        else:
+            found.append([low, high])
+    return found

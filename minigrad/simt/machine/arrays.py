@@ -24,10 +24,6 @@ def whole(index, site, what="an index"):
     return index if index.dtype == _I8 else index.astype(_I8)
 
 
-def _elements(count):
-    return "element" if count == 1 else "elements"
-
-
 def checked(index, extent, axis, lanes, mask, site):
     """An index along an axis, int64: negative ones counted from the end, all within the extent.
 
@@ -56,7 +52,7 @@ def checked(index, extent, axis, lanes, mask, site):
         site,
         lanes,
         lane,
-        got=f"index {at} along axis {axis}, which has {extent} {_elements(extent)}",
+        got=f"index {at} along axis {axis}, which has {extent} element{'' if extent == 1 else 's'}",
         fix=f"guard the access: if {'i >= 0' if at < 0 else f'i < {extent}'}: ..., with the "
         "array's own index and size"
         if extent

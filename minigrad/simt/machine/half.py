@@ -29,23 +29,14 @@ FUNCTIONS = {
     "fp16.habs": _half(np.abs),
     "fp16.hmax": _half(np.fmax),
     "fp16.hmin": _half(np.fmin),
-    "fp16.hexp": _half(np.exp),
-    "fp16.hexp2": _half(np.exp2),
     "fp16.hexp10": _half(lambda x: np.power(F4(10), x)),
-    "fp16.hlog": _half(np.log),
-    "fp16.hlog2": _half(np.log2),
-    "fp16.hlog10": _half(np.log10),
-    "fp16.hsin": _half(np.sin),
-    "fp16.hcos": _half(np.cos),
-    "fp16.hsqrt": _half(np.sqrt),
     "fp16.hrsqrt": _half(lambda x: F4(1) / np.sqrt(x)),
     "fp16.hrcp": _half(lambda x: F4(1) / x),
-    "fp16.hfloor": _half(np.floor),
-    "fp16.hceil": _half(np.ceil),
-    "fp16.htrunc": _half(np.trunc),
-    "fp16.hrint": _half(np.rint),
-    **{
-        f"fp16.h{name}": _compare(getattr(operator, name))
-        for name in ("eq", "ne", "gt", "ge", "lt", "le")
-    },
 }
+for _name in (
+    *("exp", "exp2", "log", "log2", "log10", "sin", "cos", "sqrt"),
+    *("floor", "ceil", "trunc", "rint"),
+):
+    FUNCTIONS[f"fp16.h{_name}"] = _half(getattr(np, _name))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    FUNCTIONS[f"fp16.h{_name}"] = _compare(getattr(operator, _name))

@@ -9,6 +9,7 @@ has no shuffles, and does not watch memory.
 
 import random
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,20 +46,13 @@ def run_in_some_order(function, blocks, threads, arguments, *, seed=0, together=
         _Block(make, language, block, threads, arguments, draw, together, watch).run(function)
 
 
-class BarrierMoment:
-    """One step of a block: where its threads are, and what its shared arrays hold.
+class BarrierMoment(NamedTuple):
+    """One step of a block: where its threads are, and what its shared arrays hold."""
 
-    Attributes:
-        lines: per thread the number of its next line, None if it has ended.
-        waits: per thread whether it waits at a barrier.
-        moved: the threads that have moved in this step.
-        shared: copies of the shared arrays, in the order in which the kernel makes them.
-    """
-
-    __slots__ = ("lines", "moved", "shared", "waits")
-
-    def __init__(self, lines, waits, moved, shared):
-        self.lines, self.waits, self.moved, self.shared = lines, waits, moved, shared
+    lines: tuple  # per thread the number of its next line, None if it has ended
+    waits: tuple  # per thread whether it waits at a barrier
+    moved: tuple  # the threads that have moved in this step
+    shared: list  # copies of the shared arrays, in the order in which the kernel makes them
 
 
 class _Language:

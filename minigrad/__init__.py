@@ -36,14 +36,12 @@ for _name in (
 for _name in (
     "variable", "from_numpy", "from_dlpack", "zeros", "ones", "full", "rand", "randn", "randint",
     "randperm", "manual_seed", "get_rng_state", "set_rng_state", "zeros_like", "ones_like",
-    "full_like", "Generator",
+    "full_like", "Generator", "arange", "linspace", "eye",
 ):  # fmt: skip
     _NAMES[_name] = "minigrad.ops.creation"
 for _name in ("device", "set_default_device", "get_default_device"):
     _NAMES[_name] = "minigrad.ops.devices"
 _NAMES["set_flush_denormal"] = "minigrad.devices.denormals"
-for _name in ("arange", "linspace", "eye"):
-    _NAMES[_name] = "minigrad.ops.ranges"
 
 
 def __getattr__(name):

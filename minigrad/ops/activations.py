@@ -3,7 +3,6 @@
 from minigrad.formulas import expression as e
 from minigrad.formulas.expression import where
 from minigrad.ops.base import Elementwise
-from minigrad.ops.unary import SHAPES
 
 SQRT_2_OVER_PI = 0.7978845608028654
 SQRT_HALF = 0.7071067811865476
@@ -12,7 +11,6 @@ SQRT_HALF = 0.7071067811865476
 class Relu(Elementwise):
     """max(x, 0); NaN stays NaN.  (...) -> (...).  The derivative is 0 at 0, and 1 at NaN."""
 
-    samples = SHAPES
     takes_bool = False
 
     def formula(x):
@@ -25,7 +23,6 @@ class Relu(Elementwise):
 class LeakyRelu(Elementwise):
     """x above 0, slope * x below.  (...) -> (...).  The derivative at 0 is slope."""
 
-    samples = SHAPES
     numbers = (0.1,)
     result = "real"
 
@@ -42,7 +39,6 @@ class Elu(Elementwise):
     The derivatives at 0 are the left derivatives.
     """
 
-    samples = SHAPES
     numbers = (1.3,)
     result = "real"
 
@@ -56,7 +52,6 @@ class Elu(Elementwise):
 class Gelu(Elementwise):
     """x Phi(x) with the exact normal distribution (Hendrycks, Gimpel 2016).  (...) -> (...)."""
 
-    samples = SHAPES
     result = "real"
 
     def formula(x):
@@ -70,7 +65,6 @@ class Gelu(Elementwise):
 class GeluTanh(Elementwise):
     """GELU by its tanh approximation.  (...) -> (...)."""
 
-    samples = SHAPES
     result = "real"
 
     def formula(x):
@@ -85,7 +79,6 @@ class GeluTanh(Elementwise):
 class Silu(Elementwise):
     """x sigmoid(x), also called swish.  (...) -> (...)."""
 
-    samples = SHAPES
     result = "real"
 
     def formula(x):
@@ -99,7 +92,6 @@ class Silu(Elementwise):
 class Softplus(Elementwise):
     """log(1 + e^x), without overflow.  (...) -> (...)."""
 
-    samples = SHAPES
     result = "real"
 
     def formula(x):

@@ -18,7 +18,7 @@ from minigrad.formulas import expression as e
 from minigrad.formulas.expression import Program, call, symbol
 from minigrad.ops.base import Structural
 from minigrad.ops.linear import matmul_arrays, swapped
-from minigrad.ops.operands import check_operands, variables
+from minigrad.ops.operands import check_floats, check_operands, variables
 from minigrad.ops.plan import sum_to
 from minigrad.ops.rows import SoftmaxRow
 from minigrad.ops.shape import swap_last
@@ -165,8 +165,7 @@ def scaled_dot_product_attention(q, k, v, mask=None, is_causal=False):
             "scaled_dot_product_attention: wanted q (..., m, d), k (..., n, d), v (..., n, e)",
             f"{q.shape}, {k.shape} and {v.shape}",
         )
-    if not q.dtype.is_float:
-        raise DTypeError("scaled_dot_product_attention: wanted floats", q.describe())
+    check_floats("scaled_dot_product_attention", q)
     if is_causal and mask is not None:
         raise ArgumentError(
             "scaled_dot_product_attention: wanted a mask or is_causal=True, not both",

@@ -20,12 +20,20 @@ from minigrad.tape.node import Node
 from minigrad.tape.variable import Variable
 
 registry = {}  # every op by its name
+SHAPES = {  # by the number of inputs: with these an elementwise op is tested if it states no others
+    1: [((3, 4),), ((),), ((0,),), ((1,),)],
+    2: [
+        ((3, 4), (3, 4)), ((3, 4), (4,)), ((2, 1, 3), (4, 1)), ((), (2,)), ((0, 4), (4,)),
+        ((1,), (1,)),
+    ],
+}  # fmt: skip
 
 
 class Operation(Function):
-    """An op of the table. A subclass without docstring, samples or gradients raises."""
+    """An op of the table. A subclass without docstring, gradients or samples raises."""
 
-    samples: list = []
+    samples: list = []  # tuples of input shapes for tests
+    numbers: tuple = ()  # values of the last inputs for tests, if those are numbers
     inputs: tuple = ()
 
     def __init_subclass__(cls, abstract=False, **kwargs):
@@ -36,10 +44,10 @@ class Operation(Function):
             raise TypeError(
                 f"op {cls.__name__}: wanted a docstring that gives shapes: (...) -> (...)"
             )
-        if "samples" not in cls.__dict__:
-            raise TypeError(f"op {cls.__name__}: wanted samples, a list of tuples of input shapes")
         cls.name = cls.__dict__.get("name") or _snake(cls.__name__)
         cls.prepare()
+        if not cls.samples:
+            raise TypeError(f"op {cls.__name__}: wanted samples, a list of tuples of input shapes")
         registry[cls.name] = cls
 
     @classmethod
@@ -71,7 +79,8 @@ class Elementwise(Operation, abstract=True):
     @classmethod
     def prepare(cls):
         cls.inputs = tuple(inspect.signature(cls.formula).parameters)
-        if "gradient" not in cls.__dict__:
+        cls.samples = cls.samples or SHAPES.get(len(cls.inputs) - len(cls.numbers), [])
+        if not hasattr(cls, "gradient"):
             raise TypeError(f"op {cls.__name__}: wanted gradient(dy, ...), or gradient = None")
         y = cls.formula(*map(symbol, cls.inputs))
         cls.program = Program(cls.inputs, [y])

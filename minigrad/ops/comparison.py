@@ -6,129 +6,93 @@ from minigrad.arguments import flag, number
 from minigrad.devices.backend import values
 from minigrad.errors import ShapeError
 from minigrad.formulas import expression as e
-from minigrad.ops import binary, unary
 from minigrad.ops.base import Elementwise
 from minigrad.ops.operands import check_operands, variables
 
 
-class Less(Elementwise):
-    """a < b.  (...), (...) -> (...) of bool."""
+class Predicate(Elementwise, abstract=True):
+    """An op whose results are bools, without a gradient."""
 
-    samples = binary.SHAPES
     result = "bool"
     gradient = None
+
+
+class Less(Predicate):
+    """a < b.  (...), (...) -> (...) of bool."""
 
     def formula(a, b):
         return a < b
 
 
-class LessEqual(Elementwise):
+class LessEqual(Predicate):
     """a <= b.  (...), (...) -> (...) of bool."""
-
-    samples = binary.SHAPES
-    result = "bool"
-    gradient = None
 
     def formula(a, b):
         return a <= b
 
 
-class Greater(Elementwise):
+class Greater(Predicate):
     """a > b.  (...), (...) -> (...) of bool."""
-
-    samples = binary.SHAPES
-    result = "bool"
-    gradient = None
 
     def formula(a, b):
         return a > b
 
 
-class GreaterEqual(Elementwise):
+class GreaterEqual(Predicate):
     """a >= b.  (...), (...) -> (...) of bool."""
-
-    samples = binary.SHAPES
-    result = "bool"
-    gradient = None
 
     def formula(a, b):
         return a >= b
 
 
-class Equal(Elementwise):
+class Equal(Predicate):
     """a == b.  (...), (...) -> (...) of bool."""
-
-    samples = binary.SHAPES
-    result = "bool"
-    gradient = None
 
     def formula(a, b):
         return e.equal(a, b)
 
 
-class NotEqual(Elementwise):
+class NotEqual(Predicate):
     """a != b.  (...), (...) -> (...) of bool."""
-
-    samples = binary.SHAPES
-    result = "bool"
-    gradient = None
 
     def formula(a, b):
         return e.not_equal(a, b)
 
 
-class LogicalAnd(Elementwise):
+class LogicalAnd(Predicate):
     """a and b, of truth values.  (...), (...) -> (...) of bool."""
-
-    samples = binary.SHAPES
-    result = "bool"
-    gradient = None
 
     def formula(a, b):
         return e.logical_and(a, b)
 
 
-class LogicalOr(Elementwise):
+class LogicalOr(Predicate):
     """a or b, of truth values.  (...), (...) -> (...) of bool."""
-
-    samples = binary.SHAPES
-    result = "bool"
-    gradient = None
 
     def formula(a, b):
         return e.logical_or(a, b)
 
 
-class LogicalNot(Elementwise):
+class LogicalNot(Predicate):
     """not x, of truth values; numbers count as x != 0.  (...) -> (...) of bool."""
-
-    samples = unary.SHAPES
-    result = "bool"
-    gradient = None
 
     def formula(x):
         return e.logical_not(x)
 
 
-class IsNan(Elementwise):
+class IsNan(Predicate):
     """Whether x is NaN.  (...) -> (...) of bool."""
 
     name = "isnan"
-    samples = unary.SHAPES
-    result = "bool"
-    gradient = None
 
     def formula(x):
         return e.not_equal(x, x)
 
 
-class IsFinite(Elementwise):
+class IsFinite(Predicate):
     """Whether x is neither NaN nor infinite.  (...) -> (...) of bool."""
 
     name = "isfinite"
-    samples = unary.SHAPES
-    result = "bool"
-    gradient = None
 
     def formula(x):
         return e.equal(x - x, 0.0)

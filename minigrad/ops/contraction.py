@@ -6,6 +6,7 @@ from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
 from minigrad.formulas.expression import call
 from minigrad.ops.base import Structural
 from minigrad.ops.operands import as_variable, variables
+from minigrad.tape.variable import filled
 
 
 def _without(shape, a, b):
@@ -39,11 +40,9 @@ class DiagonalAdjoint(Structural):
     samples = [((3,), (3, 4), 0, 1), ((2, 3), (3, 2, 3), 0, 2)]
 
     def forward(x, shape, a, b):
-        device = device_of(x)
-        out = device.empty(shape, x.dtype)
-        device.fill(out, 0)
+        out = filled(x, 0, shape)
         if x.size:
-            device.copy(x, _diagonal_view(out, a, b))
+            device_of(x).copy(x, _diagonal_view(out, a, b))
         return out
 
     gradients = (lambda dy, a, b: Diagonal.apply(dy, a, b),)

@@ -1,6 +1,7 @@
 """Convolution as matrix products over unfolded windows, a few images at a time, in parallel.
 
-Device kernels that need no unfolding (stride 1, one group) are used where they exist.
+Device kernels that need no unfolding (stride 1, one group) are used where they exist: a device that
+only records programs has none.
 y = conv(x, w) is linear in x and in w, and its two gradients are linear in dy: the gradients of
 each of the three operations are the other two. Only x and w are saved; backward unfolds again.
 """
@@ -10,20 +11,20 @@ import math
 from minigrad.arguments import whole
 from minigrad.devices.backend import device_of
 from minigrad.devices.cpu.window import Window, pair, window_of
-from minigrad.errors import ArgumentError, DTypeError, ShapeError
-from minigrad.formulas.expression import IDENTITY, Program, call, symbol
+from minigrad.errors import ArgumentError, ShapeError
+from minigrad.formulas.expression import IDENTITY, call
 from minigrad.formulas.sums import BLOCK
 from minigrad.ops.base import Structural
 from minigrad.ops.indexing import as_shape
 from minigrad.ops.linear import check_pair, swapped
-from minigrad.ops.operands import constant, variables
+from minigrad.ops.operands import check_floats, constant, variables
 from minigrad.seams import seams
-from minigrad.tape.variable import Variable
+from minigrad.tape.backward import ADD
+from minigrad.tape.variable import Variable, filled
 
 COLUMNS = 1 << 17  # elements of unfolded windows per thread at a time: they fit into the cache
 BLOCKS = 64  # at most, per batch; each block sums gradients of kernels separately
 TRACED = 8  # at most about as many chunks per batch in a compiled step: the program lists each
-SUM = Program(["a", "b"], [symbol("a") + symbol("b")])
 PLAIN = Window((2, 3), (1, 1), (1, 0), (1, 1))
 WIDE = Window((2, 2), (2, 1), (0, 1), (1, 2))
 
@@ -75,11 +76,6 @@ def kernels_of(w, groups):
     return as_shape(w, (o, rows) if groups == 1 else (groups, o // groups, rows))
 
 
-def is_direct(device, what, x_shape, w_shape, window, dtype):
-    """Whether the device has a direct kernel; a device that only records programs has none."""
-    return device.convolves(what, dtype, x_shape, w_shape, window)
-
-
 class Conv2d(Structural):
     """Cross-correlation of images with kernels, plus a bias per output channel.
 
@@ -99,7 +95,7 @@ class Conv2d(Structural):
         if not out.size:
             return out
         x = device.contiguous(x)
-        if is_direct(device, "output", x.shape, w.shape, window, x.dtype):
+        if device.convolves("output", x.dtype, x.shape, w.shape, window):
             device.convolve(x, w, device.contiguous(bias), out, window)
             return out
         rows, weight = math.prod(w.shape[1:]), kernels_of(w, groups)
@@ -110,7 +106,7 @@ class Conv2d(Structural):
             device.unfold(images_of(x, a, b), columns, window)
             columns = as_groups(columns, groups, rows)
             device.matmul(weight, columns, as_groups(y, groups, o // groups))
-            device.elementwise(SUM, (y, row), (y,))
+            device.elementwise(ADD, (y, row), (y,))
 
         Chunks(device, n, groups * rows, oh * ow, x.dtype).run(images)
         return out
@@ -137,7 +133,7 @@ class ConvInput(Structural):
         device = device_of(g)
         out = device.empty(shape, g.dtype)
         (n, o, oh, ow), rows, g = g.shape, math.prod(w.shape[1:]), device.contiguous(g)
-        if is_direct(device, "input", shape, w.shape, window, g.dtype):
+        if device.convolves("input", g.dtype, shape, w.shape, window):
             device.convolve_back(g, w, out, window)
             return out
         weight = swapped(kernels_of(w, groups))
@@ -152,7 +148,7 @@ class ConvInput(Structural):
         return out
 
     gradients = (
-        lambda dy, w, window, groups: _without_bias(dy, w, window, groups),
+        lambda dy, w, window, groups: _convolved(dy, w, None, window, groups),
         lambda dy, g, w_shape, window, groups: ConvWeight.apply(g, dy, w_shape, window, groups),
     )
 
@@ -172,14 +168,13 @@ class ConvWeight(Structural):
         device = device_of(g)
         (n, o, oh, ow), rows = g.shape, math.prod(shape[1:])
         x, g = device.contiguous(x), device.contiguous(g)
-        if is_direct(device, "kernels", x.shape, shape, window, g.dtype):
+        if device.convolves("kernels", g.dtype, x.shape, shape, window):
             out = device.empty(shape, g.dtype)
             device.correlate(g, x, out, window)
             return out
         chunks = Chunks(device, n, groups * rows, oh * ow, g.dtype)
         block = max(BLOCK, -(-n // BLOCKS))  # images per partial sum (sums.py)
-        totals = device.empty((-(-n // block) + chunks.parts - 1, *shape), g.dtype)
-        device.fill(totals, 0.0)
+        totals = filled(g, 0.0, (-(-n // block) + chunks.parts - 1, *shape))
 
         def images(k, a, b, columns):
             device.unfold(images_of(x, a, b), columns, window)
@@ -199,16 +194,14 @@ class ConvWeight(Structural):
         return out
 
     gradients = (
-        lambda dy, x, window, groups: _without_bias(x, dy, window, groups),
+        lambda dy, x, window, groups: _convolved(x, dy, None, window, groups),
         lambda dy, g, x_shape, window, groups: ConvInput.apply(g, dy, x_shape, window, groups),
     )
 
 
-def _without_bias(x, w, window, groups):
-    device = device_of(w.array)
-    zeros = device.empty((w.shape[0],), w.dtype)
-    device.fill(zeros, 0.0)
-    return Conv2d.apply(x, w, Variable(zeros), window, groups)
+def _convolved(x, w, b, window, groups):
+    b = Variable(filled(w.array, 0.0, (w.shape[0],))) if b is None else b
+    return Conv2d.apply(x, w, b, window, groups)
 
 
 def _checked(name, x, w, b, groups, spatial):
@@ -238,8 +231,7 @@ def _checked(name, x, w, b, groups, spatial):
         if b.shape != (o,):
             raise ShapeError(f"{name}: wanted b ({o},), one per output channel", f"{b.shape}")
         check_pair(name, x, b)
-    if not x.dtype.is_float:
-        raise DTypeError(f"{name}: wanted floats", x.describe(), "convert: x.to('float32')")
+    check_floats(name, x)
     return x, w, b
 
 
@@ -260,9 +252,7 @@ def conv2d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1):
     """
     x, w, b = _checked("conv2d", x, w, b, groups, 2)
     window = window_of("conv2d", x.shape[2:], w.shape[2:], stride, padding, dilation)
-    if b is None:
-        return _without_bias(x, w, window, groups)
-    return Conv2d.apply(x, w, b, window, groups)
+    return _convolved(x, w, b, window, groups)
 
 
 def conv1d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1):
@@ -271,19 +261,12 @@ def conv1d(x, w, b=None, stride=1, padding=0, dilation=1, groups=1):
     sizes = [  # along an axis of size 1 the smallest values have no effect
         (least, _single("conv1d", what, value, least))
         for what, value, least in (
-            ("stride", stride, 1),
-            ("padding", padding, 0),
-            ("dilation", dilation, 1),
+            ("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1),
         )
-    ]
-    size, kernel = (1, x.shape[2]), (1, w.shape[2])
-    window = window_of("conv1d", size, kernel, *sizes)
+    ]  # fmt: skip
+    window = window_of("conv1d", (1, x.shape[2]), (1, w.shape[2]), *sizes)
     x, w = (call("unsqueeze", v, 2) for v in (x, w))
-    if b is None:
-        y = _without_bias(x, w, window, groups)
-    else:
-        y = Conv2d.apply(x, w, b, window, groups)
-    return call("squeeze", y, 2)
+    return call("squeeze", _convolved(x, w, b, window, groups), 2)
 
 
 def _single(name, what, value, least):

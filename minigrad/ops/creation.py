@@ -1,19 +1,21 @@
-"""New Variables from data, constants and random numbers, on the default device."""
+"""New Variables from data, constants, ranges and random numbers, on the default device."""
+
+import math
 
 import numpy as np
 
-from minigrad.arguments import instance, is_run_number, label, shown, whole
+from minigrad.arguments import instance, is_run_number, label, number, shown, whole
 from minigrad.array.dtypes import as_dtype, float32, int64
 from minigrad.devices.backend import device_named, device_of, host, moved
-from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError
+from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfMemoryError
 from minigrad.hints import teaching
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.devices import placed
-from minigrad.ops.operands import check_storable, from_data, of_run, storable
+from minigrad.ops.operands import as_float, check_storable, from_data, of_run, storable
 from minigrad.ops.shape import shape_of
 from minigrad.ops.watching import announce, named
 from minigrad.seams import seams
-from minigrad.tape.modes import state
+from minigrad.tape.modes import SLOW, state
 from minigrad.tape.variable import Variable
 
 
@@ -45,7 +47,7 @@ def variable(data, dtype=None, device=None, requires_grad=False, name=None):
     else:
         array = _from_data(data, dtype, device)
     out = _leaf("variable", array, requires_grad, name)
-    return announce("variable", out) if state.path == 2 else out
+    return announce("variable", out) if state.path == SLOW else out
 
 
 def _leaf(where, array, requires_grad, name):
@@ -174,7 +176,7 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     array = place.empty(shape, as_dtype(dtype))
     place.fill(array, value)
     out = _leaf("full", array, requires_grad, name)
-    return announce("full", out) if state.path == 2 else out
+    return announce("full", out) if state.path == SLOW else out
 
 
 @teaching
@@ -221,6 +223,57 @@ def ones_like(x):
 
 def _like(name, x):
     return instance(name, "x", x, Variable, "a Variable")
+
+
+def _made(name, make):
+    """The result of make(), or the error for more elements than fit into memory."""
+    try:
+        return make()
+    except (ValueError, OverflowError, MemoryError) as error:
+        raise OutOfMemoryError(f"{name}: wanted fewer elements", f"{error}") from None
+
+
+@named
+def arange(start, stop=None, step=1, dtype=None, device=None):
+    """start, start + step, ... up to but not including stop, like Python's range.  -> (n,)."""
+    if stop is None:
+        start, stop = 0, start
+    for value in (start, stop, step):
+        is_bool = isinstance(value, (bool, np.bool_))
+        if is_bool or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise ArgumentTypeError("arange: wanted numbers", shown(value))
+        if type(value) is int:
+            as_float("arange", value)
+    if not step:
+        raise ArgumentError("arange: wanted a step other than 0", f"{step}")
+    if not all(math.isfinite(value) for value in (start, stop, step)):
+        raise ArgumentError("arange: wanted finite numbers", f"{start}, {stop}, {step}")
+    values = _made("arange", lambda: np.arange(start, stop, step))
+    if values.dtype.kind not in "fi":
+        raise DTypeError("arange: wanted ints that int64 holds", f"{start}, {stop}"[:60])
+    if dtype is None:
+        is_whole = values.dtype.kind == "i"
+        dtype = int64 if is_whole else from_data("arange", [start, stop, step])[1]
+    dtype = as_dtype(dtype)
+    return Variable(placed(device).from_numpy(values, dtype))
+
+
+@named
+def linspace(start, stop, count, dtype=float32, device=None):
+    """count evenly spaced numbers from start to stop, both included.  -> (count,)."""
+    start, stop = number("linspace", "start", start), number("linspace", "stop", stop)
+    dtype = float32 if dtype is None else dtype
+    count = count_of("linspace", count)
+    values = _made("linspace", lambda: np.linspace(start, stop, count))
+    return Variable(placed(device).from_numpy(values, as_dtype(dtype)))
+
+
+@named
+def eye(n, dtype=float32, device=None):
+    """The identity matrix.  -> (n, n)."""
+    n, dtype = count_of("eye", n), float32 if dtype is None else dtype
+    values = _made("eye", lambda: np.eye(n))
+    return Variable(placed(device).from_numpy(values, as_dtype(dtype)))
 
 
 class Generator:
@@ -304,7 +357,7 @@ def _random(name, kind, shape, dtype, source, device, low=0, high=0):
     if array.size:
         (source or generator).fill(array, kind, low, high)
     out = Variable(array)
-    return announce(name, out) if state.path == 2 else out
+    return announce(name, out) if state.path == SLOW else out
 
 
 def _float(name, shape, dtype):

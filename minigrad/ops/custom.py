@@ -22,7 +22,7 @@ from minigrad.errors import (
 from minigrad.ops.operands import constant, first_variable
 from minigrad.seams import seams
 from minigrad.tape.function import Function, once_differentiable
-from minigrad.tape.variable import Variable
+from minigrad.tape.variable import Variable, filled
 
 
 class Kernel:
@@ -68,17 +68,15 @@ class Kernel:
                 f"{len(inputs)}",
                 "the output is made for you",
             )
-        near = first_variable(inputs)
-        given = (
-            x if isinstance(x, (Variable, int, float)) else constant(x, self.__name__, near)
-            for x in inputs
+        near, plain = first_variable(inputs), (Variable, int, float)
+        return self.apply(
+            *(x if isinstance(x, plain) else constant(x, self.__name__, near) for x in inputs)
         )
-        return self.apply(*given)
 
     def run(self, inputs):
         """Runs the kernel on Variables and numbers, unrecorded; returns the output Variable."""
         self._refuse_trace()
-        first = next((x for x in inputs if isinstance(x, Variable)), None)
+        first = first_variable(inputs)
         if first is None:
             raise ArgumentTypeError(f"kernel {self.__name__}: wanted a Variable among its inputs")
         for x in inputs:
@@ -106,14 +104,7 @@ class Kernel:
                 f"kernel {self.__name__} has no gradient",
                 fix=f"write one and decorate it with @{self.__name__}.gradient",
             )
-        outs = []
-        for x in inputs:
-            if isinstance(x, Variable):
-                device = device_of(x.array)
-                outs.append(device.empty(x.shape, x.dtype))
-                device.fill(outs[-1], 0.0)
-            else:
-                outs.append(None)
+        outs = [filled(x.array, 0.0) if isinstance(x, Variable) else None for x in inputs]
         arguments = [_array(dy), *map(_array, inputs)]
         _refuse_writes(self._gradient, arguments)
         arguments += [0.0 if out is None else ndarray(out) for out in outs]

@@ -1,13 +1,17 @@
-"""The fast path of elementwise ops on contiguous operands of one shape and dtype.
+"""The methods behind operators, and the fast path of elementwise ops.
 
-Small eager operations spend their time here, so calls are inlined. All other cases (other layouts,
-numbers, subclasses, observers) take `op.apply`.
+Contiguous operands of one shape and dtype take the fast path. Small eager operations spend their
+time here, so calls are inlined. All other cases (other layouts, numbers, subclasses, observers)
+take `op.apply`.
 """
 
 import sys
 from typing import Any
 
+import numpy as np
+
 from minigrad.array.array import Array
+from minigrad.errors import DTypeError
 from minigrad.memory.interrupts import uninterrupted_alone
 from minigrad.ops.plan import like
 from minigrad.tape.modes import NO_GRAD, SLOW, SPAN, note, state
@@ -15,6 +19,49 @@ from minigrad.tape.node import OURS, Node, next_serial
 from minigrad.tape.variable import Variable
 
 _new = object.__new__
+
+
+def called_as(op, function):
+    """The function, with the name and the docstring of an op."""
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = op.__doc__
+    return function
+
+
+def _is_operand(b):
+    return isinstance(b, (Variable, int, float, list, tuple)) or hasattr(b, "__array__")
+
+
+def operator(op, is_reflected=False):
+    """A binary operator that returns NotImplemented for operands of unknown types."""
+
+    def method(a, b):
+        if not _is_operand(b):
+            return NotImplemented
+        return op.apply(b, a) if is_reflected else op.apply(a, b)
+
+    return method
+
+
+def logical_operator(op, sign, is_reflected=False):
+    """&, | or ~ of truth values; integers are refused because minigrad has no bitwise ops."""
+    method = operator(op, is_reflected) if op.inputs[1:] else op.apply
+
+    def checked(*operands):
+        for x in operands:
+            dtype = x.dtype if isinstance(x, Variable) else np.asarray(x).dtype
+            if dtype.kind in "iuf":
+                raise DTypeError(
+                    f"{sign}: wanted truth values",
+                    f"{dtype}",
+                    f"compare first, (a > 0) {sign} (b > 0), or mg.{op.name}, "
+                    "where a number counts as x != 0"
+                    if op.inputs[1:]
+                    else f"compare first: ~(a > 0), or mg.{op.name}(a)",
+                )
+        return method(*operands)
+
+    return checked
 
 
 def make_binary(op):
@@ -95,13 +142,7 @@ def make_binary(op):
             note(node)
         return result
 
-    binary.__name__ = binary.__qualname__ = op.name
-    binary.__doc__ = op.__doc__
-    return binary
-
-
-def _is_operand(b):
-    return isinstance(b, (Variable, int, float, list, tuple)) or hasattr(b, "__array__")
+    return called_as(op, binary)
 
 
 def _saver(index):
@@ -150,6 +191,4 @@ def make_unary(op):
             note(node)
         return result
 
-    unary.__name__ = unary.__qualname__ = op.name
-    unary.__doc__ = op.__doc__
-    return unary
+    return called_as(op, unary)

@@ -15,7 +15,7 @@ from minigrad.ops.watching import announce, named
 from minigrad.seams import seams
 from minigrad.tape.modes import state
 from minigrad.tape.node import Node, user_place
-from minigrad.tape.variable import Variable
+from minigrad.tape.variable import Variable, filled
 
 CHOOSE = Program(["m", "y", "x"], [where(symbol("m"), symbol("y"), symbol("x"))])
 
@@ -49,11 +49,9 @@ class SliceAdjoint(Structural):
     samples = [((2,), (3, 4), (1, (0, 2, 2))), ((1, 3), (3,), (None, (2, -1, 3)))]
 
     def forward(x, shape, spec):
-        device = device_of(x)
-        out = device.empty(shape, x.dtype)
-        device.fill(out, 0)
+        out = filled(x, 0, shape)
         if x.size:
-            device.copy(x, out.view(*viewed(out.strides, 0, spec)))
+            device_of(x).copy(x, out.view(*viewed(out.strides, 0, spec)))
         return out
 
     gradients = (lambda dy, spec: Slice.apply(dy, spec),)
@@ -95,9 +93,7 @@ class TakeAdjoint(Structural):
     integer_inputs = {1: 3}
 
     def forward(x, index, shape, axis):
-        device = device_of(x)
-        out = device.empty(shape, x.dtype)
-        device.fill(out, 0)
+        device, out = device_of(x), filled(x, 0, shape)
         if x.size:
             outer, n, r = folded(shape, axis)
             x = as_shape(device.contiguous(x), (outer, index.size, r))

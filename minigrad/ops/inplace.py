@@ -75,7 +75,8 @@ def _write(op, x, others, called):
         check_recorded(op, x, name, variables)
     writable(target, name)
     device = device_of(target)
-    mask = _mask(x, others)
+    needs = [isinstance(o, Variable) and o._requires_grad for o in (x, *others)]
+    mask = sum(1 << k for k, is_needed in enumerate(needs) if is_needed)
     kept = before_write([target, *arrays], op.plan(mask).saved_index) if records else None
     arrays = [
         device.convert(a, a.dtype)
@@ -122,14 +123,6 @@ def writable(array, name):
             f"a broadcast view {array.shape} with strides {array.strides}",
             "write to x.clone(), which has an element of its own at each place",
         )
-
-
-def _mask(x, others):
-    mask = 1 if x._requires_grad else 0
-    for k, o in enumerate(others):
-        if isinstance(o, Variable) and o._requires_grad:
-            mask |= 2 << k
-    return mask
 
 
 def check_recorded(op, x, name, operands=()):

@@ -16,9 +16,9 @@ from minigrad.ops.base import Operation, Structural
 from minigrad.ops.indexing import Slice, Take
 from minigrad.ops.operands import as_variable, check_operands, constant, storable, variables
 from minigrad.ops.watching import announced
-from minigrad.tape.modes import state
+from minigrad.tape.modes import SLOW, state
 from minigrad.tape.node import Node
-from minigrad.tape.variable import Variable
+from minigrad.tape.variable import Variable, filled
 
 
 class Concatenate(Operation):
@@ -53,7 +53,7 @@ class Concatenate(Operation):
     @classmethod
     def apply(cls, xs, axis):
         """Runs the op on a list of Variables whose shapes fit; records it if needed."""
-        if state.path == 2:
+        if state.path == SLOW:
             return announced(cls, xs, xs, (axis,))
         return cls.run(xs, xs, (axis,))
 
@@ -207,13 +207,11 @@ class Pad(Structural):
     samples = [((2, 3), ((1, 0), (0, 2)), 0.5), ((3,), ((0, 0),), 0.0), ((0,), ((1, 2),), -1.0)]
 
     def forward(x, widths, value):
-        device = device_of(x)
         shape = tuple(a + n + b for n, (a, b) in zip(x.shape, widths, strict=True))
-        out = device.empty(shape, x.dtype)
-        device.fill(out, value)
+        out = filled(x, value, shape)
         if x.size:
             offset = sum(a * s for (a, _), s in zip(widths, out.strides, strict=True))
-            device.copy(x, out.view(x.shape, out.strides, offset))
+            device_of(x).copy(x, out.view(x.shape, out.strides, offset))
         return out
 
     gradients = (

@@ -1,7 +1,7 @@
 """Products of matrices."""
 
 from minigrad.array.dtypes import int64, promote
-from minigrad.array.layout import broadcast_shapes, contiguous_strides
+from minigrad.array.layout import broadcast_shapes, contiguous_strides, size_of
 from minigrad.devices.backend import device_of
 from minigrad.errors import DTypeError, ShapeError
 from minigrad.formulas.expression import IDENTITY, call
@@ -94,10 +94,7 @@ def as_rows(x):
         return x
     x = device_of(x).contiguous(x)
     n = x.shape[-1]
-    rows = 1
-    for m in x.shape[:-1]:
-        rows *= m
-    return x.view((rows, n), (n, 1))
+    return x.view((size_of(x.shape[:-1]), n), (n, 1))
 
 
 class Linear(Structural):

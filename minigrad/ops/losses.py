@@ -1,4 +1,7 @@
-"""Losses: compositions and row formulas, by default reduced to their mean."""
+"""Losses: compositions and row formulas, by default reduced to their mean.
+
+The mean cross entropy of class indices, the usual loss of classifiers, is one operation.
+"""
 
 import numpy as np
 
@@ -8,9 +11,8 @@ from minigrad.devices.backend import device_of
 from minigrad.devices.backend import values as values_of
 from minigrad.errors import ArgumentTypeError, BoundsError, DTypeError, ShapeError
 from minigrad.formulas import expression as e
-from minigrad.formulas.expression import call, where
-from minigrad.ops.base import Elementwise
-from minigrad.ops.cross_entropy import CrossEntropy
+from minigrad.formulas.expression import IDENTITY, Program, call, evaluate, symbol, where
+from minigrad.ops.base import Elementwise, Structural
 from minigrad.ops.operands import constant, variables
 from minigrad.ops.reduction import Mean, Sum
 from minigrad.ops.rows import CrossEntropyRow, LogSoftmaxRow
@@ -57,6 +59,62 @@ class HuberElement(Elementwise):
     def gradient(dy, x, t, delta):
         slope = dy * e.minimum(e.maximum(x - t, -delta), delta)
         return slope, -slope
+
+
+ROW_GRADIENT = CrossEntropyRow.gradient_formulas[0]
+
+
+NAMES = ("x", "label", "smoothing")
+DY = symbol("dy") * symbol("scale")  # scaled in the same kernel, which saves a division by n
+SCALED = Program(["dy", "scale", *NAMES], [CrossEntropyRow.gradient(DY, *map(symbol, NAMES))])
+
+
+def _column(label):
+    return label.view((*label.shape, 1), (*label.strides, 0))
+
+
+def _row_gradients(dy, x, label, smoothing):
+    device = device_of(x)
+    out = device.empty(x.shape, x.dtype)
+    if x.size:
+        inputs = (dy, 1.0 / x.shape[0], x, _column(label), smoothing)
+        device.rows(SCALED, ("store",), inputs, (out,), x.shape)
+    return out
+
+
+class CrossEntropy(Structural):
+    """Mean over rows of -log softmax(x)[label]; `smoothing` is spread over all classes.
+
+    (n, k), (n,) labels, number -> ().
+    """
+
+    samples = [((3, 4), (3,))]
+    integer_inputs = {1: 4}
+    numbers = (0.1,)
+
+    def forward(x, label, smoothing):
+        device = device_of(x)
+        losses = device.empty((x.shape[0], 1), x.dtype)
+        if x.size:
+            inputs = (x, _column(label), smoothing)
+            device.rows(CrossEntropyRow.program, ("row",), inputs, (losses,), x.shape)
+        out = device.empty((), x.dtype)
+        device.reduce(IDENTITY, "mean", (losses,), out, losses.shape, (0, 1))
+        return out
+
+    gradients = (
+        lambda dy, x, label, smoothing: evaluate(
+            ROW_GRADIENT,
+            {
+                "dy": dy * (1.0 / max(1, x.shape[0])),
+                "x": x,
+                "label": label.reshape((-1, 1)),
+                "smoothing": smoothing,
+            },
+        ),
+        None,
+    )
+    array_gradients = (_row_gradients, None)
 
 
 def reduce_loss(loss, reduction):

@@ -4,11 +4,11 @@ from minigrad.arguments import flag, instance, number, real, share
 from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from minigrad.formulas import expression as e
-from minigrad.formulas.expression import Program, call, symbol
+from minigrad.formulas.expression import IDENTITY, Program, call, symbol
 from minigrad.ops import creation
 from minigrad.ops.base import Structural
 from minigrad.ops.inplace import apply_
-from minigrad.ops.operands import as_variable
+from minigrad.ops.operands import as_variable, check_floats
 from minigrad.ops.reduction import Mean, Var
 from minigrad.tape.modes import no_grad, state
 from minigrad.tape.variable import Variable
@@ -23,7 +23,6 @@ GRADIENT = Program(  # s, t: the sums of dy, and of dy times the normalised x
     [w_ * SCALE * (dy_ - (s_ + (x_ - m_) * SCALE * t_) * n_)],
 )
 MOVED = Program(["x", "m", "n"], [x_ + n_ * (m_ - x_)])
-IDENTITY = Program(["x"], [x_])
 
 
 def _axes(shape):
@@ -133,13 +132,10 @@ def batch_norm(
     training = True if training is None else flag("batch_norm", "training", training)
     if x.ndim < 2:
         raise ShapeError("batch_norm: wanted x (b, c, ...)", f"{x.shape}")
-    if not x.dtype.is_float:
-        raise DTypeError("batch_norm: wanted floats", x.describe(), "convert: x.to('float32')")
+    check_floats("batch_norm", x)
     c, rank = x.shape[1], x.ndim
-    given = {
-        "weight": weight, "bias": bias, "running_mean": running_mean, "running_var": running_var,
-    }  # fmt: skip
-    for name, v in given.items():
+    names = ("weight", "bias", "running_mean", "running_var")
+    for name, v in zip(names, (weight, bias, running_mean, running_var), strict=True):
         if v is not None and (not isinstance(v, Variable) or v.shape != (c,)):
             raise ShapeError(
                 f"batch_norm: wanted {name} to be a Variable ({c},), by channel of x {x.shape}",
@@ -202,8 +198,7 @@ def dropout(x, p=0.5, training=True, generator=None):
     training = flag("dropout", "training", training)
     if generator is not None:
         instance("dropout", "generator", generator, creation.Generator, "an mg.Generator")
-    if not x.dtype.is_float:
-        raise DTypeError("dropout: wanted floats", x.describe(), "convert: x.to('float32')")
+    check_floats("dropout", x)
     if not training or p == 0.0:
         return x
     if p == 1.0:

@@ -213,6 +213,12 @@ def as_variable(x, name="data"):
     return x if isinstance(x, Variable) else constant(x, name)
 
 
+def check_floats(name, x):
+    """Raises unless a Variable holds floats."""
+    if not x.dtype.is_float:
+        raise DTypeError(f"{name}: wanted floats", x.describe(), "convert: x.to('float32')")
+
+
 def first_variable(values):
     """The first Variable among values, or None."""
     for v in values:

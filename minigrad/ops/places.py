@@ -17,7 +17,7 @@ from minigrad.formulas.expression import Program, call, symbol
 from minigrad.ops.operands import check_operands
 from minigrad.seams import seams
 from minigrad.tape.probe import check_as
-from minigrad.tape.variable import Variable
+from minigrad.tape.variable import Variable, filled
 
 WHOLE = slice(None)  # of an axis that an index leaves out
 _FOLD = Program(["a", "n", "b"], [symbol("a") * symbol("n") + symbol("b")])
@@ -164,7 +164,8 @@ def _from_python(item):
             "index: wanted ints, slices, None, ..., bools or arrays of ints",
             f"{type(item).__name__} {item!r:.60}",
         )
-    if seams.effects.is_tracing and isinstance(item, (list, tuple)) and _has_variables(item):
+    is_list = isinstance(item, (list, tuple))
+    if is_list and seams.effects.is_tracing and any(isinstance(x, Variable) for x in _leaves(item)):
         return _stacked(item)
     data = np.asarray(item)
     if not data.size and not isinstance(item, (np.ndarray, np.generic)):
@@ -174,10 +175,6 @@ def _from_python(item):
             "index: wanted ints or bools", f"{data.dtype}", "convert it: x.to('int64')"
         )
     return data.item() if not data.ndim and data.dtype.kind != "b" else data
-
-
-def _has_variables(items):
-    return any(isinstance(x, Variable) for x in _leaves(items))
 
 
 def _stacked(items):
@@ -334,8 +331,7 @@ def winners(place, n):
     index = place.index.array
     device, m = device_of(index), index.size
     order = device.from_numpy(np.arange(m), int64)
-    last, found = device.empty((1, n, 1), int64), device.empty((1, m, 1), int64)
-    device.fill(last, 0)
+    last, found = filled(index, 0, (1, n, 1)), device.empty((1, m, 1), int64)
     device.put(order.view((1, m, 1), (m, 1, 1)), index, last)
     device.gather(last, index, found)
     stays = device.empty(index.shape, bool_)

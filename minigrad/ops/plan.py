@@ -10,8 +10,7 @@ from minigrad.devices.backend import device_of
 from minigrad.formulas.expression import IDENTITY, Expression, Program, call, evaluate, symbols_of
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.seams import seams
-from minigrad.tape.node import Node
-from minigrad.tape.variable import Variable
+from minigrad.tape.variable import Variable, saved_variable
 
 _new = object.__new__
 
@@ -19,18 +18,6 @@ _new = object.__new__
 def is_dy(formula):
     """Whether a gradient is dy itself."""
     return isinstance(formula, Expression) and formula.op == "symbol" and formula.args[0] == "dy"
-
-
-def saved_variable(node, k, value):
-    """A saved value as the original Variable with its edges, for gradients of the next order."""
-    if not isinstance(value, Array):
-        return value
-    if k < 0:
-        return Variable(value, node, True)
-    edge = node.edges[k]
-    if edge is None:
-        return Variable(value)
-    return Variable(value, edge, True) if type(edge) is Node else edge
 
 
 def reduced_axes(shape, target):

@@ -3,15 +3,10 @@
 import inspect
 
 from minigrad.formulas.expression import call
-from minigrad.ops.plan import saved_variable, sum_to
+from minigrad.ops.plan import sum_to
 from minigrad.seams import seams
 from minigrad.tape.node import Node
-from minigrad.tape.variable import Variable
-
-
-def _takes_out(function):
-    """Whether a gradient over Arrays can write into a given Array."""
-    return "out" in inspect.signature(function).parameters
+from minigrad.tape.variable import Variable, saved_variable
 
 
 class StructuralPlan:
@@ -35,7 +30,11 @@ class StructuralPlan:
             self.quick = [
                 None
                 if rule is None
-                else (f, [self._quick_source(*s) for s in rule[1]], _takes_out(f))
+                else (
+                    f,
+                    [self._quick_source(*s) for s in rule[1]],
+                    "out" in inspect.signature(f).parameters,  # it can write into a given Array
+                )
                 for rule, f in zip(self.rules, op.array_gradients, strict=True)
             ]
 

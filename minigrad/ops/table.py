@@ -4,6 +4,7 @@ There is one table for each. Nothing is computed here.
 """
 
 import inspect
+import math
 
 from minigrad.arguments import choice, flag, is_run_number, number, whole
 from minigrad.array.layout import normalize_axes, normalize_axis, size_of
@@ -24,7 +25,6 @@ from minigrad.ops import (
     linear,
     losses,
     normalisation,
-    products,
     reduction,
     rows,
     scan,
@@ -32,14 +32,13 @@ from minigrad.ops import (
     unary,
     windows,
 )
-from minigrad.ops.base import registry
-from minigrad.ops.fast import make_binary, make_unary
+from minigrad.ops.base import Elementwise, registry
+from minigrad.ops.fast import called_as, logical_operator, make_binary, make_unary, operator
 from minigrad.ops.operands import InferenceVariable, as_variable, constant, operand, variables
-from minigrad.ops.operators import logical_operator, operator
 from minigrad.tape import backward
 from minigrad.tape.variable import FUNCTIONS, Variable
 
-_ = binary, products, unary, backward  # importing fills the registry and completes Variable
+_ = binary, unary, backward  # importing fills the registry and completes Variable
 
 
 def _simple(op):
@@ -55,25 +54,19 @@ def _simple(op):
             )
         return op.apply(*args)
 
-    function.__name__ = function.__qualname__ = op.name
-    function.__doc__ = op.__doc__
     function.__signature__ = inspect.Signature(
         [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in op.inputs]
     )
-    return function
+    return called_as(op, function)
 
 
 def _with_axis(op):
-    name = op.name
-
     def function(x, axis=None, keepdims=False):
         if keepdims is not False:
-            keepdims = flag(name, "keepdims", keepdims, _ONE_TUPLE)
+            keepdims = flag(op.name, "keepdims", keepdims, _ONE_TUPLE)
         return op.apply(x, axis, keepdims)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = op.__doc__
-    return function
+    return called_as(op, function)
 
 
 _ONE_TUPLE = "several axes are one tuple: axis=(1, 2)"
@@ -81,14 +74,11 @@ _ONE_TUPLE = "several axes are one tuple: axis=(1, 2)"
 
 def _with_named_axis(op):
     """Like `_with_axis`, but by name only: a second positional argument differs in PyTorch."""
-    name = op.name
 
     def function(x, *, axis=None, keepdims=False):
-        return op.apply(x, axis, flag(name, "keepdims", keepdims, _ONE_TUPLE))
+        return op.apply(x, axis, flag(op.name, "keepdims", keepdims, _ONE_TUPLE))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = op.__doc__
-    return function
+    return called_as(op, function)
 
 
 def last_axis(op, x, axis, *others):
@@ -184,18 +174,11 @@ def clip(x, low=None, high=None):
     low, high = (v if v is None else operand(v, "clip", (x,)) for v in (low, high))
     if low is None and high is None:
         raise ArgumentError("clip: wanted low, high or both")
+    is_float = x.dtype.is_float
     if low is None:
-        return (
-            binary.Clip.apply(x, -float("inf"), high)
-            if x.dtype.is_float
-            else binary.Minimum.apply(x, high)
-        )
+        return binary.Clip.apply(x, -math.inf, high) if is_float else binary.Minimum.apply(x, high)
     if high is None:
-        return (
-            binary.Clip.apply(x, low, float("inf"))
-            if x.dtype.is_float
-            else binary.Maximum.apply(x, low)
-        )
+        return binary.Clip.apply(x, low, math.inf) if is_float else binary.Maximum.apply(x, low)
     if isinstance(low, (int, float)) and isinstance(high, (int, float)):
         return binary.Clip.apply(x, low, high)
     return binary.Minimum.apply(binary.Maximum.apply(x, low), high)
@@ -277,11 +260,7 @@ functions = {}
 for _name, _op in registry.items():
     if _name in AXIS:
         functions[_name] = _with_axis(_op)
-    elif (
-        issubclass(_op, (unary.Elementwise,))
-        and _name not in SPECIAL
-        and not _name.endswith("_row")
-    ):
+    elif issubclass(_op, Elementwise) and _name not in SPECIAL and not _name.endswith("_row"):
         functions[_name] = _simple(_op)
 functions |= {
     f.__name__: f

@@ -4,14 +4,12 @@ from minigrad.formulas import expression as e
 from minigrad.formulas.expression import where
 from minigrad.ops.base import Elementwise
 
-SHAPES = [((3, 4),), ((),), ((0,),), ((1,),)]
 TWO_OVER_SQRT_PI = 1.1283791670955126
 
 
 class Neg(Elementwise):
     """-x.  (...) -> (...)."""
 
-    samples = SHAPES
     takes_bool = False
 
     def formula(x):
@@ -24,7 +22,6 @@ class Neg(Elementwise):
 class Abs(Elementwise):
     """|x|.  (...) -> (...).  The derivative at 0 is 0 (any value in [-1, 1] would do)."""
 
-    samples = SHAPES
     takes_bool = False
 
     def formula(x):
@@ -37,7 +34,6 @@ class Abs(Elementwise):
 class Sign(Elementwise):
     """-1, 0 or 1; NaN stays NaN.  (...) -> (...).  The gradient is 0 everywhere."""
 
-    samples = SHAPES
     takes_bool = False
 
     def formula(x):
@@ -50,7 +46,6 @@ class Sign(Elementwise):
 class Square(Elementwise):
     """x^2.  (...) -> (...)."""
 
-    samples = SHAPES
     takes_bool = False
 
     def formula(x):
@@ -63,7 +58,6 @@ class Square(Elementwise):
 class Sqrt(Elementwise):
     """Square root, NaN below 0.  (...) -> (...).  The derivative at 0 is infinite."""
 
-    samples = SHAPES
     domain = (0.1, 4.0)
     result = "real"
 
@@ -81,7 +75,6 @@ class RootOfSquares(Elementwise):
     not 0 times infinity.
     """
 
-    samples = SHAPES
     domain = (0.1, 4.0)
     result = "real"
 
@@ -95,7 +88,6 @@ class RootOfSquares(Elementwise):
 class Rsqrt(Elementwise):
     """1 / sqrt(x): infinite at 0, NaN below.  (...) -> (...)."""
 
-    samples = SHAPES
     domain = (0.1, 4.0)
     result = "real"
 
@@ -109,7 +101,6 @@ class Rsqrt(Elementwise):
 class Reciprocal(Elementwise):
     """1 / x.  (...) -> (...)."""
 
-    samples = SHAPES
     domain = (0.3, 3.0)
     result = "real"
 
@@ -123,7 +114,6 @@ class Reciprocal(Elementwise):
 class Exp(Elementwise):
     """e^x.  (...) -> (...)."""
 
-    samples = SHAPES
     result = "real"
 
     def formula(x):
@@ -136,7 +126,6 @@ class Exp(Elementwise):
 class Expm1(Elementwise):
     """e^x - 1, exact near 0.  (...) -> (...)."""
 
-    samples = SHAPES
     result = "real"
 
     def formula(x):
@@ -149,7 +138,6 @@ class Expm1(Elementwise):
 class Log(Elementwise):
     """Natural logarithm; -inf at 0, NaN below.  (...) -> (...)."""
 
-    samples = SHAPES
     domain = (0.1, 4.0)
     result = "real"
 
@@ -163,7 +151,6 @@ class Log(Elementwise):
 class Log1p(Elementwise):
     """log(1 + x), exact near 0.  (...) -> (...)."""
 
-    samples = SHAPES
     domain = (-0.8, 4.0)
     result = "real"
 
@@ -177,7 +164,6 @@ class Log1p(Elementwise):
 class Sin(Elementwise):
     """Sine, of radians.  (...) -> (...)."""
 
-    samples = SHAPES
     result = "real"
 
     def formula(x):
@@ -190,7 +176,6 @@ class Sin(Elementwise):
 class Cos(Elementwise):
     """Cosine, of radians.  (...) -> (...)."""
 
-    samples = SHAPES
     result = "real"
 
     def formula(x):
@@ -203,7 +188,6 @@ class Cos(Elementwise):
 class Tanh(Elementwise):
     """Hyperbolic tangent.  (...) -> (...).  d tanh(x)/dx = 1 - tanh(x)^2."""
 
-    samples = SHAPES
     result = "real"
 
     def formula(x):
@@ -216,7 +200,6 @@ class Tanh(Elementwise):
 class Sigmoid(Elementwise):
     """1 / (1 + e^-x), without overflow.  (...) -> (...)."""
 
-    samples = SHAPES
     result = "real"
 
     def formula(x):
@@ -229,7 +212,6 @@ class Sigmoid(Elementwise):
 class Erf(Elementwise):
     """Gauss error function.  (...) -> (...).  erf'(x) = 2/sqrt(pi) e^(-x^2)."""
 
-    samples = SHAPES
     result = "real"
 
     def formula(x):
@@ -242,7 +224,6 @@ class Erf(Elementwise):
 class Round(Elementwise):
     """The nearest integer, halves to even.  (...) -> (...).  The gradient is 0."""
 
-    samples = SHAPES
     takes_bool = False
 
     def formula(x):
@@ -255,7 +236,6 @@ class Round(Elementwise):
 class Floor(Elementwise):
     """The largest integer not above x.  (...) -> (...).  The gradient is 0."""
 
-    samples = SHAPES
     takes_bool = False
 
     def formula(x):
@@ -268,7 +248,6 @@ class Floor(Elementwise):
 class Ceil(Elementwise):
     """The smallest integer not below x.  (...) -> (...).  The gradient is 0."""
 
-    samples = SHAPES
     takes_bool = False
 
     def formula(x):

@@ -5,11 +5,11 @@ import math
 from minigrad.array.dtypes import int64
 from minigrad.devices.backend import device_of
 from minigrad.devices.cpu.window import Window, window_of
-from minigrad.errors import ArgumentError, DTypeError, ShapeError
+from minigrad.errors import ArgumentError, ShapeError
 from minigrad.formulas.expression import call
 from minigrad.ops.base import Structural
 from minigrad.ops.indexing import Take
-from minigrad.ops.operands import as_variable
+from minigrad.ops.operands import as_variable, check_floats
 
 THREE = Window((3, 2), (2, 1), (1, 0), (1, 2))
 TWO = Window((2, 2), (2, 2), (0, 0), (1, 1))
@@ -79,8 +79,7 @@ def _pooled(name, x, kernel, stride, padding):
     x = as_variable(x, name)
     if x.ndim != 4:
         raise ShapeError(f"{name}: wanted images (b, c, h, w)", f"{x.shape}")
-    if not x.dtype.is_float:
-        raise DTypeError(f"{name}: wanted floats", x.describe(), "convert: x.to('float32')")
+    check_floats(name, x)
     window = window_of(name, x.shape[2:], kernel, kernel if stride is None else stride, padding, 1)
     if any(2 * p > k for p, k in zip(window.padding, window.kernel, strict=True)):
         raise ArgumentError(

@@ -24,6 +24,7 @@ from minigrad.optim.tracking import Tracking
 from minigrad.seams import seams
 from minigrad.tape import modes
 from minigrad.tape.node import user_place
+from minigrad.tape.probe import run_as
 from minigrad.tape.writes import written
 
 ORPHAN_RULES = ("raise", "warn", "ignore")
@@ -233,9 +234,9 @@ class Optimizer:
             return
         place = user_place()
         if seams.effects.is_tracing:
-            traced.step(self, place)
-            return
-        self._update(place)
+            run_as(f"{self.algorithm}.step", traced.update, self, place)
+        else:
+            self._update(place)
 
     @uninterrupted
     def _update(self, place):

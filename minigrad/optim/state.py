@@ -4,7 +4,7 @@ from minigrad.array.dtypes import float64
 from minigrad.array.layout import contiguous_strides
 from minigrad.devices.backend import device_of
 from minigrad.formulas.update import MOST_OF_STEPS
-from minigrad.tape.variable import Variable
+from minigrad.tape.variable import Variable, filled
 
 ALIGN = 16  # elements: each slot starts on a cache line of float32
 COUNTERS = 1 + MOST_OF_STEPS  # the number of steps, and values that kernels compute from it
@@ -19,18 +19,16 @@ class ParameterState(dict):
 
     def __init__(self, parameter, names, has_step):
         super().__init__()
-        device = device_of(parameter.array)
+        near = parameter.array
         self.shape, self.dtype, self.device = parameter.shape, parameter.dtype, parameter.device
         self.slot = -(-max(parameter.size, 1) // ALIGN) * ALIGN
-        self.block = device.empty((self.slot * len(names),), self.dtype)
-        device.fill(self.block, 0.0)
+        self.block = filled(near, 0.0, (self.slot * len(names),))
         strides = contiguous_strides(self.shape)
         for k, name in enumerate(names):
             self[name] = Variable(self.block.view(self.shape, strides, k * self.slot))
         self.counters = None
         if has_step:
-            self.counters = device.empty((COUNTERS,), float64)
-            device.fill(self.counters, 0.0)
+            self.counters = filled(near, 0.0, (COUNTERS,), float64)
             self["step"] = Variable(self.counters.view((), (), 0))
 
     def fits(self, parameter, names, has_step):

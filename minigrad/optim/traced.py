@@ -8,7 +8,6 @@ from minigrad.array.dtypes import float64
 from minigrad.devices.backend import default_device
 from minigrad.formulas.update import RATE, STEPS, flat
 from minigrad.seams import seams
-from minigrad.tape.probe import run_as
 
 
 class _TracedNumbers:
@@ -54,12 +53,7 @@ def cast(device, x, dtype):
     return x if x.dtype is dtype else device.convert(x, dtype)
 
 
-def step(optimizer, place):
-    """`optimizer.step()`, announced to observers under that name."""
-    run_as(f"{optimizer.algorithm}.step", _update, optimizer, place)
-
-
-def _update(optimizer, place):
+def update(optimizer, place):
     """One step of all parameters with a gradient, one elementwise instruction per parameter.
 
     place: the user's line. Missing state is made outside the trace, as it outlives the program.
@@ -67,7 +61,7 @@ def _update(optimizer, place):
     device, trace = default_device(), seams.effects
     for group in optimizer.groups:
         numbers = _TracedNumbers(device, group)
-        update = numbers.update
+        rule = numbers.update
         trace.call(numbers.rate, f"{optimizer.algorithm}'s numbers")
         for p in group.parameters:
             trace.grad(p)
@@ -77,12 +71,12 @@ def _update(optimizer, place):
                 state = optimizer.state_for(p, group)
             _name(trace, optimizer, p, state)
             g = device.contiguous(p._grad.array)
-            slots = [state[name].array for name in update.slots]
+            slots = [state[name].array for name in rule.slots]
             inputs = (p.array, g, *slots, *numbers.of(state, p.dtype))
             device.prepare_write(p.array, place)
             if state is not None:
                 device.prepare_write(state.block)
-            device.elementwise(update.program, inputs, (p.array, *slots))
+            device.elementwise(rule.program, inputs, (p.array, *slots))
 
 
 def _name(trace, optimizer, p, state):

@@ -1,4 +1,4 @@
-"""Which exercises a change to a file concerns."""
+"""Which exercises a change to a file affects."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from minigrad.course.pieces import Piece, is_unwritten, names_given, names_used,
 def affected(names: list[str], before: str | None, now: str, stub: str | None) -> list[str]:
     """Return the exercises to grade again, in order; none when nothing changed.
 
-    Those are the exercises whose own text changed, or that use (perhaps through others) something
-    that did. A change that belongs to no exercise, such as an import or the answer of a bug hunt,
-    concerns all. Those that nobody has begun are left out, unless nothing would be left.
+    These are the exercises whose own text changed, or that use something that did, directly or not.
+    A change that belongs to no exercise, such as an import or the answer of a bug hunt, affects
+    all. Exercises that are still stubs are left out, unless all of them are.
 
     Args:
         names: of the lesson's exercises.
-        before: the file's text before, None when it was not there.
+        before: the file's text before, None if there was none.
         now: its text now.
-        stub: the file as it came, None when that is not known.
+        stub: the file's stub, None if it is not known.
     """
     pieces, old = _pieces(now), _pieces(before or "")
     if pieces is None or old is None:
@@ -46,7 +46,7 @@ def _pieces(text: str) -> list[Piece] | None:
 
 
 def _named(now: dict, before: dict) -> set[str]:
-    """Return the names whose text differs, appeared or went."""
+    """Return the names that were changed, added or removed."""
     keys = {key for key in {*now, *before} if key[0] == "named"}
     differ = {
         key
@@ -59,7 +59,7 @@ def _named(now: dict, before: dict) -> set[str]:
 
 
 def _users(names: set[str], pieces: list[Piece]) -> set[str]:
-    """Return these names and all that use them, directly or through others."""
+    """Return these names and all names that use them, directly or not."""
     found = set(names)
     grew = True
     while grew:
@@ -72,7 +72,7 @@ def _users(names: set[str], pieces: list[Piece]) -> set[str]:
 
 
 def _is_begun(name: str, pieces: list[Piece], came: list[Piece]) -> bool:
-    """Whether the learner wrote something of an exercise."""
+    """Whether the learner has begun an exercise."""
     stubs = {piece.plain for piece in came if name in names_given(piece)}
     return any(
         name in names_given(piece) and piece.plain not in stubs and not is_unwritten(piece.node)

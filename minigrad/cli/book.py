@@ -16,7 +16,7 @@ from minigrad.grader.folder import CourseError, find_folder, known_stems
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the lessons and write the book; 1 when a cell raised an error."""
+    """Run the lessons and write the book; return 1 if a cell raised an error."""
     needed_packages()
     target = Path(options.folder).expanduser().resolve()
     refuse_if_foreign(target)
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def refuse_if_foreign(target: Path) -> None:
-    """Raise CourseError if the folder holds something that is no earlier book."""
+    """Raise CourseError if the folder holds anything but an earlier book."""
     index = target / "index.html"
     if target.is_dir() and any(target.iterdir()):
         is_book = index.is_file() and book.GENERATOR in index.read_text(errors="replace")
@@ -71,7 +71,7 @@ def own_notebooks(root: Path) -> dict[str, str]:
 
 
 def write_course(folder: Path, source: Source, mine: Path | None) -> None:
-    """Write what the lessons load: the solutions where they are present, else exercises."""
+    """Write the files that the lessons load: the learner's, else solutions, else stubs."""
     (folder / "lessons").mkdir()
     (folder / "exercises").mkdir()
     for stem, stub in source.stubs().items():

@@ -20,7 +20,7 @@ from minigrad.grader.views import as_json, gradescope, junit
 
 
 def check(options: argparse.Namespace) -> int:
-    """Grade the saved files; 0 for full marks, 1 otherwise."""
+    """Grade the saved files; return 0 for full marks, 1 otherwise."""
     folder = find_folder()
     result = Result(new_seed() if options.seed is None else options.seed)
     with Server() as server:
@@ -51,7 +51,7 @@ def check(options: argparse.Namespace) -> int:
 
 
 def remember(folder: CourseFolder, graded: Result) -> None:
-    """Remember the points; where that cannot be done, say so and go on."""
+    """Remember the points; if that fails, say so and go on."""
     try:
         progress.record(folder.state, graded)
     except OSError as error:
@@ -59,6 +59,6 @@ def remember(folder: CourseFolder, graded: Result) -> None:
 
 
 def hint(options: argparse.Namespace) -> int:
-    """Show the next hint, or the one asked for by number; after the third, the solution's place."""
+    """Show the next hint, or the one with a number; after the third, where the solution is."""
     print(next_hint(options.exercise, find_folder()))
     return 0

@@ -56,7 +56,7 @@ def engine() -> Finding:
 
 
 def kernel_cache() -> Finding:
-    """Whether compiled kernels outlive the process."""
+    """Whether compiled kernels are kept for the next process."""
     folder = cache_folder()
     asked = os.environ.get("MINIGRAD_CACHE")
     if not folder.parent.is_dir():
@@ -77,7 +77,7 @@ def kernel_cache() -> Finding:
 
 
 def disk() -> Finding:
-    """Whether there is room for what is written."""
+    """Whether there is room on the disks that minigrad writes to."""
     places = {cache_folder(), Path.cwd(), Path(tempfile.gettempdir())}
     tight = [p for p in sorted(places) if p.is_dir() and shutil.disk_usage(p).free < ENOUGH_BYTES]
     if tight:
@@ -94,7 +94,7 @@ def threads() -> Finding:
 
 
 def gpu() -> Finding:
-    """Whether device='cuda' works, and if not, why; nothing here needs a GPU."""
+    """Whether device='cuda' works, and if not, why. A GPU is not needed."""
     hindrance = cuda_state.hindrance()
     if hindrance is None:
         return Finding(True, f"device='cuda' works: {cuda_state.gpu_name()}")
@@ -111,7 +111,7 @@ def gpu() -> Finding:
 
 
 def gpus_by_nvidia_smi() -> str:
-    """The names of the GPUs that NVIDIA's own program sees, or an empty text."""
+    """The names of the GPUs that nvidia-smi sees, or an empty string."""
     if not shutil.which("nvidia-smi"):
         return ""
     command = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
@@ -123,7 +123,7 @@ def gpus_by_nvidia_smi() -> str:
 
 
 def course() -> Finding:
-    """Whether a course is at hand, and its files are there."""
+    """Whether there is a course here, with all its files."""
     try:
         folder = find_folder()
     except CourseError:
@@ -139,7 +139,7 @@ def course() -> Finding:
 
 
 def memory_of_points() -> Finding | None:
-    """Whether points can be remembered, and were never damaged; None without a course."""
+    """Whether points can be remembered, and none were damaged; None without a course."""
     try:
         folder = find_folder()
     except CourseError:
@@ -155,7 +155,7 @@ def memory_of_points() -> Finding | None:
 
 
 def remembered(folder: CourseFolder) -> Finding:
-    """Whether the file of points is whole, and no damaged one was set aside."""
+    """Whether a damaged file of points was set aside."""
     n = len(progress.load(folder.state)["exercises"])
     aside = sorted(folder.state.glob("progress.json.unreadable-*"))
     if not aside:
@@ -205,7 +205,7 @@ CHECKS: tuple[tuple[str, Callable[[], Finding | None]], ...] = (
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a line per check and a remedy where one is needed; 1 when something is wrong."""
+    """Print a line per check, and a remedy if it fails; return 1 if one fails."""
     del options
     wrong = 0
     section = ""

@@ -1,4 +1,4 @@
-"""What is installed, and in which version: one finding each, with its remedy."""
+"""What is installed, and in which version: one finding each, with a remedy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HOLDS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One line of the report: fine or not, what was seen, and the remedy when it is not fine."""
+    """One line of the report: whether it is fine, what was found, and a remedy if it is not."""
 
     fine: bool
     what: str
@@ -32,14 +32,14 @@ class Finding:
 
 
 def setup_command(extra: str = "lab") -> str:
-    """Return the command that installs what is missing, as this minigrad came."""
+    """Return the command that installs what is missing in this kind of installation."""
     if SHIPPED.is_dir():
         return f'pip install --upgrade "minigrad[{extra}]"'
     return "python3 start.py setup"
 
 
 def python_version() -> Finding:
-    """Whether this Python is one of those the project is tested on."""
+    """Whether this is a Python that the project is tested on."""
     what = f"Python {platform.python_version()} ({sys.executable})"
     if OLDEST <= sys.version_info[:2] <= NEWEST:
         return Finding(True, what)
@@ -47,7 +47,7 @@ def python_version() -> Finding:
 
 
 def package(name: str, extra: str = "lab") -> Finding:
-    """Whether a package is installed, in a version that minigrad asks for."""
+    """Whether a package is installed, in a version that minigrad requires."""
     try:
         version = importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -59,7 +59,7 @@ def package(name: str, extra: str = "lab") -> Finding:
 
 
 def wanted_bounds(name: str) -> str:
-    """Return what minigrad asks of a package's version, such as `>=2.2,<2.5`; '' for nothing."""
+    """Return the versions that minigrad requires of a package, such as `>=2.2,<2.5`; '' for any."""
     try:
         lines = importlib.metadata.requires("minigrad") or []
     except importlib.metadata.PackageNotFoundError:
@@ -85,7 +85,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def kernel() -> Finding:
-    """Whether a notebook started from here would find this very Python."""
+    """Whether a notebook started from here can run this Python."""
     if importlib.util.find_spec("ipykernel") is None:
         return Finding(False, "no notebook kernel", setup_command())
     if sys.prefix != sys.base_prefix:

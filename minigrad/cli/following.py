@@ -1,4 +1,4 @@
-"""`minigrad next`: the next exercise that is not solved, where it stands, and how to go on."""
+"""`minigrad next`: the next exercise that is not solved, where it is, and how to go on."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def first_unsolved(folder: CourseFolder, stem: str | None = None) -> tuple[Lesson, Standing] | None:
-    """Return the next exercise that is not solved, None for none.
+    """Return the next exercise that is not solved, None if all are.
 
-    Without a lesson's stem the search begins in the lesson whose exercise was graded last, goes on
-    to the end of the course, and then looks at what was left before.
+    Without a stem the search begins at the lesson that was graded last, goes on to the end of the
+    course, and then from its beginning.
     """
     lessons = [one for one in standings(folder) if stem is None or one[0].stem == stem]
     graded = [max(one.entry.get("when", "") for one in found) for _, found in lessons]
@@ -41,7 +41,7 @@ def first_unsolved(folder: CourseFolder, stem: str | None = None) -> tuple[Lesso
 
 
 def describe(folder: CourseFolder, lesson: Lesson, standing: Standing, style: Style) -> list[str]:
-    """Return the lines that say what to do, where, how long it takes, and what helps."""
+    """Return lines that say what to do, where, how long it takes, and what helps."""
     exercise = standing.exercise
     full, empty = style.stars
     stars = full * exercise.difficulty + empty * (5 - exercise.difficulty)

@@ -16,7 +16,7 @@ SCHEMA_VERSION = 1
 
 @dataclass
 class Row:
-    """One submission. `fault` is set when the grader failed: then there are no points, not zero."""
+    """One submission. If the grader failed, `fault` says why, and there are no points, not zero."""
 
     name: str
     results: dict[str, Result] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class Row:
 
     @property
     def points(self) -> int | None:
-        """What was earned, None when that is not known."""
+        """What was earned, None if the grader failed."""
         return None if self.fault else sum(result.points for result in self.results.values())
 
     @property
@@ -64,7 +64,7 @@ class Gradebook:
         return {e.id: e.points for result in row.results.values() for e in result.exercises}
 
     def as_csv(self) -> str:
-        """Return a table for spreadsheets; a name cannot become a formula there."""
+        """Return a table for spreadsheets, in which a name cannot become a formula."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         ids = self.exercises()
@@ -122,7 +122,7 @@ class Gradebook:
         return f"{line}  {'; '.join(row.remarks)}".rstrip()
 
     def summary(self) -> list[str]:
-        """Return what a teacher wants to know first: the middle, and what was hardest."""
+        """Return what a teacher wants to know first: the median, and the hardest exercises."""
         graded = [row for row in self.rows if row.points is not None]
         lines = [f"{len(graded)} of {len(self.rows)} graded, seed {self.seed}"]
         if len(graded) > 1:

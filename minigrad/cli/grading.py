@@ -1,4 +1,4 @@
-"""`minigrad grade FOLDER`: a row a submission; one bad submission never stops the others."""
+"""`minigrad grade FOLDER`: a row per submission; one bad submission never stops the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from minigrad.grader.views import gradescope
 
 
 def run(options: argparse.Namespace) -> int:
-    """Grade all of them; 0 when everybody has full marks, 1 when not, 3 when the grader failed."""
+    """Grade all; return 0 if everybody has full marks, 1 if not, 3 if the grader failed."""
     handed = find_submissions(Path(options.folder).expanduser())
     found = sorted({stem for one in handed for stem in one.files})
     stems = stems_in(options.lessons, known_stems()) if options.lessons else found
@@ -64,7 +64,7 @@ def grade_one(handed: Handed, book: Gradebook, server: Server) -> tuple[Row, Ser
             continue
         try:
             row.results[stem] = grade(server, load_lesson(stem), path, seed=book.seed)
-        except Exception as error:  # a teacher's batch goes on, whatever this one did
+        except Exception as error:  # the other submissions are graded all the same
             row.fault = f"{stem}: {type(error).__name__}: {error}"
             server.close()
             server = Server()
@@ -73,7 +73,7 @@ def grade_one(handed: Handed, book: Gradebook, server: Server) -> tuple[Row, Ser
 
 
 def write(book: Gradebook, options: argparse.Namespace, *, of_many: bool) -> None:
-    """Write the files asked for, after every row: an interrupted run keeps what it has."""
+    """Write the requested files after every row, so that an interrupted run keeps them."""
     if options.csv:
         write_atomically(Path(options.csv), b"\xef\xbb\xbf" + book.as_csv().encode())
     if options.json and options.json != "-":
@@ -81,7 +81,7 @@ def write(book: Gradebook, options: argparse.Namespace, *, of_many: bool) -> Non
     if options.gradescope:
         row = book.rows[-1]
         if row.fault:
-            return  # no zero for what is not the learner's fault: Gradescope says that it failed
+            return  # without a file Gradescope reports a failure, and no zero
         content = json.dumps(for_gradescope(row, book.seed), indent=1).encode()
         path = Path(options.gradescope)
         if of_many:
@@ -91,7 +91,7 @@ def write(book: Gradebook, options: argparse.Namespace, *, of_many: bool) -> Non
 
 
 def file_name(book: Gradebook) -> str:
-    """Return the last row's file name: two names that differ in odd letters get two files."""
+    """Return the last row's file name, which differs from that of every other row."""
     taken: set[str] = set()
     name = ""
     for row in book.rows:
@@ -105,7 +105,7 @@ def file_name(book: Gradebook) -> str:
 
 
 def for_gradescope(row: Row, seed: int) -> dict:
-    """Return a row as Gradescope reads it, with a failed test for each file that is missing."""
+    """Return a row as Gradescope reads it, with a failed test for each missing file."""
     exercises = [exercise for result in row.results.values() for exercise in result.exercises]
     content = gradescope(Result(seed, exercises))
     content["tests"] += [

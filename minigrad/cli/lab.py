@@ -63,7 +63,7 @@ def write_settings(state: Path) -> None:
 
 
 def put_workspace(address: str, token: str, stem: str) -> None:
-    """Hand the workspace to the running server, which knows under what name to keep it."""
+    """Send the workspace to the running server, which stores it."""
     content = workspace(stem)
     request = Request(
         f"{address}lab/api/workspaces/{content['metadata']['id']}",
@@ -96,7 +96,7 @@ def command(root: Path, state: Path, port: int, token: str) -> list[str]:
 
 
 def find_address(pid: int, token: str) -> str | None:
-    """Return the address of the server with this process id, None until it answers."""
+    """Return the address of the server with this process id, None if it does not answer yet."""
     from jupyter_server.serverapp import list_running_servers
 
     for server in list_running_servers():
@@ -110,7 +110,7 @@ def find_address(pid: int, token: str) -> str | None:
 
 
 def has_display() -> bool:
-    """Whether a browser would open a window, and not take over a terminal."""
+    """Whether a browser would open a window instead of taking over the terminal."""
     if sys.platform != "linux":
         return True
     return any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))

@@ -10,10 +10,10 @@ PART = re.compile(r"(\d{1,2})(?:-(\d{1,2}))?")
 
 
 def stems_in(text: str | None, stems: list[str]) -> list[str]:
-    """Return those of the stems that a text such as `02-05` names; all for None.
+    """Return the stems that a text such as `02-05` names; all for None.
 
     Raises:
-        CourseError: the text is no such list, or names no lesson there is.
+        CourseError: the text is not of this form, or names a lesson that does not exist.
     """
     if text is None:
         return sorted(stems)

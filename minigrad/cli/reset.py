@@ -1,4 +1,4 @@
-"""`minigrad reset NN`: the exercise file as it came, after a dated copy of the learner's."""
+"""`minigrad reset NN`: back to the stub of an exercise file, after a dated copy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from minigrad.grader.folder import CourseError, find_exercises, find_folder, fin
 
 
 def run(options: argparse.Namespace) -> int:
-    """Keep a copy, then write the stub. Nothing is written when the copy fails."""
+    """Make a copy, then write the stub. Nothing is overwritten if the copy fails."""
     folder = find_folder()
     if "." in options.lesson and not options.lesson.endswith(".py"):
         lesson, exercises = find_exercises(options.lesson)

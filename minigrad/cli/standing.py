@@ -1,4 +1,4 @@
-"""How far a learner is: what each exercise earned on its file as it is now."""
+"""How far a learner is: what each exercise earned with its present code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from minigrad.grader.spec import Exercise, Lesson
 
 @dataclass(frozen=True)
 class Standing:
-    """One exercise: `entry` is what is remembered, `is_current` whether its file is the same."""
+    """An exercise: `entry` is its progress, `is_current` whether its code is as it was graded."""
 
     exercise: Exercise
     entry: dict[str, Any]
@@ -36,22 +36,22 @@ class Standing:
 
     @property
     def points(self) -> int:
-        """What it earned, 0 once the file has changed."""
+        """What it earned, 0 once its code has changed."""
         return self.entry.get("points", 0) if self.is_current else 0
 
     @property
     def is_solved(self) -> bool:
-        """Whether every check passed on the file as it is."""
+        """Whether every check passed on the present code."""
         return self.points == self.exercise.points
 
     @property
     def is_part(self) -> bool:
-        """Whether it is a part that the engine can run on."""
+        """Whether it is a part that can run in the engine."""
         return self.ran_the_engine or self.exercise.id in PARTS
 
     @property
     def is_lit(self) -> bool:
-        """Whether the learner's part, as it is, ran the engine."""
+        """Whether it is solved and ran in the engine."""
         return self.ran_the_engine and self.is_solved
 
 
@@ -72,7 +72,7 @@ def standings(folder: CourseFolder) -> Iterator[tuple[Lesson, list[Standing]]]:
 
 
 def submission_of(folder: CourseFolder, stem: str) -> Submission | None:
-    """Return a lesson's exercise file as it is now, None when there is none."""
+    """Return a lesson's exercise file as it is now, None if it cannot be read."""
     try:
         return Submission.read(folder.exercise_file(stem))
     except (CourseError, OSError):
@@ -94,7 +94,7 @@ def line_of(source: str, name: str) -> int:
 
 
 def is_whole(source: str) -> bool:
-    """Whether a text is Python, as far as its grammar goes."""
+    """Whether a text can be parsed as Python."""
     try:
         ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):

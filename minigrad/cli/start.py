@@ -1,7 +1,6 @@
-"""`minigrad start FOLDER`: a learner's folder from the installed package, and nothing overwritten.
+"""`minigrad start FOLDER`: a learner's folder from the installed package.
 
-Every file is put in its place only where there is none, so an interrupted start is finished by
-starting again.
+A file is written only if there is none, so that running an interrupted start again finishes it.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ first. `.minigrad` holds your points too; take it along when you move this folde
 
 
 def files_of_the_course() -> dict[str, str]:
-    """Return what a learner's folder starts with, by path: the visible files come last."""
+    """Return the files of a new learner's folder, by path; the visible ones come last."""
     source = installed()
     visible = {f"lessons/{stem}.ipynb": text for stem, text in source.notebooks().items()}
     visible |= {f"exercises/{stem}.py": text for stem, text in source.stubs().items()}
@@ -44,7 +43,7 @@ def files_of_the_course() -> dict[str, str]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the folder, unless something else is in it."""
+    """Write the folder, unless it holds anything else."""
     root = Path(options.folder).expanduser().resolve()
     files = files_of_the_course()
     refuse_if_taken(root, files)
@@ -70,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def refuse_if_taken(root: Path, files: dict[str, str]) -> None:
-    """Raise CourseError if anything is in the folder that start would not write there itself."""
+    """Raise CourseError if the folder holds anything that start would not write."""
     if not root.exists():
         return
     if not root.is_dir():
@@ -95,7 +94,7 @@ def refuse_if_taken(root: Path, files: dict[str, str]) -> None:
 
 
 def _is_foreign(path: Path, root: Path, files: dict[str, str]) -> bool:
-    """Whether this is something else than start writes, or leaves when it is interrupted."""
+    """Whether this is neither a file that start writes nor one that an interrupted start left."""
     if is_leftover(path):
         return False
     if path.is_dir() and not path.is_symlink():

@@ -1,4 +1,4 @@
-"""`minigrad status`: the wall of tiles, a tile a part of the engine, and the table of exercises."""
+"""`minigrad status`: a wall of tiles, one per part of the engine, and a table of exercises."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def terminal_width() -> int:
 
 
 def wall(parts: list[Standing], style: Style, width: int) -> list[str]:
-    """Return the grid: a tile a part, lit where the learner's own runs the engine."""
+    """Return the wall: one tile per part, lit if the learner's own has run in the engine."""
     lit, dark = tiles(style)
     n_lit = sum(part.is_lit for part in parts)
     lines = [f"Your engine: {n_lit} of {len(parts)} parts are yours   ({lit} runs, {dark} not yet)"]
@@ -94,7 +94,7 @@ def row(standing: Standing, style: Style) -> str:
 
 
 def hints_taken(exercise: Exercise, n: int) -> str:
-    """Return in words how many hints were looked at; after the last comes the solution."""
+    """Return in words how many hints were taken; after the last comes the solution."""
     if n > len(exercise.hints):
         return f"{len(exercise.hints)} hints and the solution"
     return f"{n} hint{'s' if n > 1 else ''}" if n else ""

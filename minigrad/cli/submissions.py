@@ -1,4 +1,4 @@
-"""What a class hands in: finds each submission's files, and trusts nothing about them."""
+"""Finds the files that a class handed in, and trusts nothing about them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEEPEST = 5  # folders below a submission
 
 @dataclass
 class Handed:
-    """One submission: its name, its files by stem, and what was wrong with others."""
+    """One submission: its name, its files by stem, and notes on other files."""
 
     name: str
     files: dict[str, Path] = field(default_factory=dict)
@@ -29,8 +29,8 @@ class Handed:
 def find_submissions(folder: Path) -> list[Handed]:
     """Return the submissions in a folder, by name.
 
-    A submission is a folder (a clone, or what was unpacked), or files named `somebody_NN_slug.py`,
-    as learning platforms hand them out. A folder that has exercise files itself is one submission.
+    A submission is a folder (a clone or an unpacked archive), or files named `somebody_NN_slug.py`,
+    as learning platforms name them. A folder with exercise files of its own is one submission.
     """
     if not folder.is_dir():
         raise CourseError(f"{folder} is no folder")
@@ -62,13 +62,13 @@ def find_submissions(folder: Path) -> list[Handed]:
 
 
 def printable(name: str) -> str:
-    r"""Return a file's name as one line of text: what no terminal prints stands as `\n`, `\x1b`."""
+    r"""Return a file's name as one line, with escapes such as `\n` for unprintable characters."""
     text = os.fsencode(name).decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def search(folder: Path, name: str) -> Handed:
-    """Return a submission with every exercise file in its folder; of two, the outermost."""
+    """Return a submission with the exercise files in its folder; of duplicates, the outermost."""
     handed = Handed(name)
     candidates: dict[str, list[Path]] = {}
     again: dict[str, list[Path]] = {}
@@ -106,7 +106,7 @@ def search(folder: Path, name: str) -> Handed:
 
 
 def add(handed: Handed, stem: str, path: Path, folder: Path) -> None:
-    """Take a file, unless it is a trap: a link out of the submission, a pipe, something huge."""
+    """Add a file, unless it is a link out of the submission, no regular file, or huge."""
     try:
         inside = path.resolve(strict=True).is_relative_to(folder.resolve())
         status = path.stat()

@@ -1,9 +1,9 @@
 """`minigrad update`: the installed course, merged into a learner's folder after a dated copy.
 
 Exercises are merged by function name (`minigrad.course.merge`). A notebook is replaced only if the
-learner changed nothing in its cells; else the new one is put beside it. Everything is worked out
-before anything is written; then a copy is made, then each file is written in one step, then it is
-remembered as it came. So an update that is killed anywhere is finished by the next one.
+learner changed none of its cells; else the new one is put beside it. First the whole update is
+planned, then a copy is made, then each file is written in one step and its new version remembered.
+So the next update finishes one that was killed at any point.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from minigrad.grader.folder import CourseError, CourseFolder, find_folder
 
 @dataclass
 class Change:
-    """What is to happen to one file of the learner's.
+    """The planned change of one file of the learner's.
 
-    `old` is what was read (None: there is no file), `text` what is to be written (None: nothing),
-    at `target` if that is another place. `new` is the new course's version, to be remembered as it
-    came, unless `is_left` says that the file was left behind.
+    `old` is the content that was read (None: there is no file), `text` the one to write (None:
+    nothing), to `target` if that is another path. `new` is the new course's version, to be
+    remembered unless `is_left` says that the file could not be merged.
     """
 
     path: Path
@@ -41,7 +41,7 @@ class Change:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Update the folder; 1 when a file had to be left as it is."""
+    """Update the folder; return 1 if a file had to be left as it is."""
     folder = find_folder()
     if is_checkout(folder.root):
         raise CourseError(
@@ -86,14 +86,14 @@ def closing(touched: list[Change]) -> str:
 
 
 def learners_files(folder: CourseFolder) -> list[Path]:
-    """Return everything that a learner writes, for the dated copy."""
+    """Return the files that a learner writes to, for the dated copy."""
     found = [*folder.root.glob("exercises/*.py"), *folder.root.glob("lessons/*.ipynb")]
     found += [folder.root / "README.md", folder.state / "progress.json"]
     return sorted(path for path in found if path.is_file())
 
 
 def plan(folder: CourseFolder, source: Source) -> list[Change]:
-    """Return what there is to do for each file of the new course, in order."""
+    """Return a change for each file of the new course, in order."""
     changes = [plan_text(folder, folder.root / "README.md", README)]
     for stem, new in source.notebooks().items():
         changes.append(plan_notebook(folder, folder.root / "lessons" / f"{stem}.ipynb", new))
@@ -103,10 +103,10 @@ def plan(folder: CourseFolder, source: Source) -> list[Change]:
 
 
 def plan_text(folder: CourseFolder, path: Path, new: str) -> Change:
-    """Plan for a text that is the learner's once a letter of it was changed."""
+    """Plan for a text that stays as it is once the learner changed a letter of it."""
     old = read(path)
     if old is None:
-        return Change(path, old, None, new)  # who deleted it does not want it
+        return Change(path, old, None, new)  # the learner deleted it
     came = as_it_came(folder, path)
     is_theirs = came is None or old != came.encode()
     return Change(path, old, None if is_theirs or old == new.encode() else new, new)
@@ -119,7 +119,7 @@ def missing(folder: CourseFolder, path: Path, new: str) -> Change:
 
 
 def plan_notebook(folder: CourseFolder, path: Path, new: str) -> Change:
-    """Plan for a lesson: replaced when its cells are as they came, else joined by the new one."""
+    """Plan for a lesson: replaced if no cell was changed, else the new one goes beside it."""
     old = read(path)
     if old is None:
         return missing(folder, path, new)
@@ -130,7 +130,7 @@ def plan_notebook(folder: CourseFolder, path: Path, new: str) -> Change:
         return Change(path, old, new, new, ["is the new one (you had changed no cell)"])
     beside = path.with_name(f"{path.stem}.new.ipynb")
     number = 1
-    while read(beside) not in (None, new.encode()):  # an earlier one, perhaps worked in
+    while read(beside) not in (None, new.encode()):  # of an earlier update, perhaps changed
         number += 1
         beside = path.with_name(f"{path.stem}.new-{number}.ipynb")
     note = f"has changes of yours and stays; the new one is beside it, {beside.name}"
@@ -159,7 +159,7 @@ def plan_exercises(folder: CourseFolder, path: Path, new: str) -> Change:
 
 
 def apply(change: Change, folder: CourseFolder) -> None:
-    """Write one file and remember how it came, in this order: see the head of this module."""
+    """Write one file, then remember its new version; in this order a killed update can go on."""
     if change.text is not None:
         target, content = change.target or change.path, change.text.encode()
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -174,7 +174,7 @@ def apply(change: Change, folder: CourseFolder) -> None:
 
 
 def report(change: Change, folder: CourseFolder) -> None:
-    """Print what happens to a file, if anything does."""
+    """Print what happens to a file, if anything."""
     shown = change.path.relative_to(folder.root).as_posix()
     if not change.notes and change.text is not None:
         print(f"{shown}: the new one")
@@ -185,7 +185,7 @@ def report(change: Change, folder: CourseFolder) -> None:
 
 
 def read(path: Path) -> bytes | None:
-    """Return a file's content, None where there is no file."""
+    """Return a file's content, None if there is no file."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -193,9 +193,9 @@ def read(path: Path) -> bytes | None:
 
 
 def cells(notebook: bytes) -> list[tuple[str, str]] | bytes:
-    """Return the kind and text of each cell, which running changes nothing about.
+    """Return the kind and text of each cell, which running does not change.
 
-    What cannot be read as a notebook is equal to itself alone.
+    A file that cannot be read as a notebook is returned whole.
     """
     try:
         found = json.loads(notebook)["cells"]

@@ -1,7 +1,7 @@
 """`minigrad watch`: looks at the exercise files a few times a second, and grades what was saved.
 
-Only what a save changed is graded: the exercises whose text changed, and those that use a helper
-that did. A file is read once it has stopped changing, so an editor may take its time to write it.
+Only the exercises that a save affects are graded (`affected.py`). A file is read once it has
+stopped changing, so an editor may take its time to write it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from minigrad.grader.run import Submission, grade
 from minigrad.grader.sandbox import Worker
 
 POLL_SECONDS = 0.25
-SETTLE_SECONDS = 0.05  # a whole file that has not changed for so long is taken as written
-PATIENCE_SECONDS = 0.3  # the same for an empty file, and for one that is no Python (yet)
+SETTLE_SECONDS = 0.05  # a file that has not changed for so long is taken as written
+PATIENCE_SECONDS = 0.3  # the same for a file that is empty or cannot be parsed (yet)
 
 Signature = tuple[int, int, int]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Watch until Ctrl-C; 0 then."""
+    """Watch until Ctrl-C."""
     folder = find_folder()
     stems = [find_stem(options.lesson)] if options.lesson else known_stems()
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -57,7 +57,7 @@ def _stop(*_: object) -> None:
 
 
 class Watch:
-    """The files as they were last seen, and what was graded of each."""
+    """The files as they were last seen, and the exercises of each that were graded last."""
 
     def __init__(self, folder: CourseFolder, stems: list[str], server: Server) -> None:
         self.folder = folder
@@ -69,11 +69,11 @@ class Watch:
         self.graded_last: dict[Path, list[str]] = {}
 
     def warm_up(self) -> None:
-        """Start the process from which workers are forked, so that the first save is as quick."""
+        """Start the process from which workers are forked, so that the first save is quick too."""
         Worker(self.server, "", "watch.py").close()
 
     def step(self) -> None:
-        """Look once; grade every file that was saved since."""
+        """Look once; grade every file that was saved since the last look."""
         for path in self.files:
             now = signature_of(path)
             if now is None and self.signatures[path] is not None:
@@ -91,7 +91,7 @@ class Watch:
                 self.grade(path)
 
     def grade(self, path: Path) -> None:
-        """Grade what changed in one file, and print each result as it comes."""
+        """Grade what a save of one file affects, and print each result as it comes."""
         before, now = self.texts[path], read(path)
         if now is None:
             return
@@ -124,7 +124,7 @@ class Watch:
 
 
 def signature_of(path: Path) -> Signature | None:
-    """Return what changes when a file is written, None when there is no file."""
+    """Return a value that changes when the file is written, None if there is no file."""
     try:
         status = path.stat()
     except OSError:
@@ -150,7 +150,7 @@ def settled(path: Path) -> Signature | None:
 
 
 def read(path: Path) -> str | None:
-    """Return a file's text, None when it cannot be read."""
+    """Return a file's text, None if it cannot be read."""
     try:
         return Submission.read(path).source
     except OSError:

@@ -1,4 +1,4 @@
-"""The course: checks, hints and what the lessons' notebooks use.
+"""The course: checks, hints, and the functions that the lessons' notebooks call.
 
 from minigrad.course import check, load, predict
 """

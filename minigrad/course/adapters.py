@@ -1,4 +1,4 @@
-"""Between what an exercise asks for and what a seam calls, where the two differ."""
+"""Adapts an exercise's function to its seam where their signatures differ."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ MOMENTS = ("first_moment", "second_moment")
 def as_update(step: Callable) -> Callable:
     """Return lesson 09's `adam_step` or `adamw_step` as `mg.use(update=...)` calls it.
 
-    Lesson 09 hands over a parameter and its state and gets new ones; the seam hands over copies
-    to be written to, with the number of this step in state['step'].
+    Lesson 09's functions return a new parameter and a new state. The seam passes copies to be
+    written to, with the number of this step in state['step'].
     """
 
     @wraps(step)

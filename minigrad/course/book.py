@@ -59,7 +59,7 @@ def make_page(stem: str, notebook: Any, exercises: str) -> Page:
     copy = json.loads(json.dumps(notebook))
     copy["metadata"].pop("widgets", None)
     said = f"A figure of the lesson {title_of(notebook)}"
-    for cell in reversed(copy["cells"]):  # what is said about a figure comes after it
+    for cell in reversed(copy["cells"]):  # a figure's description comes after it
         if cell["cell_type"] == "markdown":
             text = "".join(cell["source"])
             said = _words(text) if text.startswith("**What to see.**") else said
@@ -96,12 +96,12 @@ def highlight(source: str) -> str:
 
 
 def _is_slider(output: dict) -> bool:
-    """Whether an output is a slider, which is dead without a kernel; its stills stand beside it."""
+    """Whether an output is a slider, which is dead without a kernel; `scrub` also shows stills."""
     return WIDGET in output.get("data", {})
 
 
 def _words(markdown: str) -> str:
-    """Return the first paragraph of a Markdown text, for those who hear it read."""
+    """Return the first paragraph of a Markdown text as plain words, for screen readers."""
     text = re.sub(r"[*`$\\{}]", "", markdown.partition("\n\n")[0])
     return " ".join(text.split())
 
@@ -116,7 +116,7 @@ def _inline(markdown: str) -> str:
 
 
 def write_book(pages: list[Page]) -> dict[str, str]:
-    """Return the files of a book by name: an index, a page a lesson, one style sheet."""
+    """Return the files of a book by name: an index, a page per lesson, one style sheet."""
     files = {"style.css": style()}
     for number, page in enumerate(pages):
         before = pages[number - 1] if number else None

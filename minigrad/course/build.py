@@ -1,11 +1,11 @@
-"""Builds what is made from sources: notebooks and exercise files.
+"""Builds notebooks and exercise files from their sources.
 
     python -m minigrad.course.build            writes what has changed
-    python -m minigrad.course.build --check    writes nothing; exit code 1 when something is stale
+    python -m minigrad.course.build --check    writes nothing; exit code 1 if a file is stale
 
 `lessons/NN_slug.ipynb` comes from `lessons/source/NN_slug.py`, and `exercises/NN_slug.py` from
-`solutions/NN_slug.py`. Without `--check`, an exercise file that somebody has begun to solve is
-left alone unless `--force` is given.
+`solutions/NN_slug.py`. An exercise file that somebody has begun to solve is left alone unless
+`--force` is given.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def built_files(root: Path) -> dict[Path, str]:
 
 
 def stale_files(root: Path) -> list[Path]:
-    """Return the built files that are missing or differ from what their source gives."""
+    """Return the built files that are missing or out of date."""
     return [
         path
         for path, text in built_files(root).items()
@@ -41,7 +41,7 @@ def stale_files(root: Path) -> list[Path]:
 
 
 def is_untouched(path: Path, root: Path) -> bool:
-    """Whether a file is as its last commit has it, so that nothing of a learner's is lost."""
+    """Whether a file is as it was last committed, so that overwriting it loses nothing."""
     if not path.exists():
         return True
     command = ["git", "status", "--porcelain", "--", str(path.relative_to(root))]

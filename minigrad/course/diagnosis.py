@@ -1,4 +1,4 @@
-"""The diagnosis of a bug hunt in several parts: BUG, a dict with a short text for each of them."""
+"""Checks a bug hunt's diagnosis in several parts: BUG, a dict with a short text for each part."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from minigrad.grader.tester import Tester
 
 @dataclass(frozen=True)
 class Part:
-    """What is asked for one key of BUG.
+    """One key of BUG.
 
     Attributes:
-        question: what is named, such as "the line that overwrites it".
+        question: what it names, such as "the line that overwrites it".
         right: the right text.
-        nudges: per wrong text what speaks against it.
-        known: the texts that there are to choose from.
-        form: how messages call them, such as "a letter, A to F".
-        start: what to try where nothing was written yet.
-        general: what speaks against the wrong texts without a nudge.
+        nudges: for each wrong text, the Try line that speaks against it.
+        known: all texts to choose from.
+        form: what messages call them, such as "a letter, A to F".
+        start: the Try line while nothing is written yet.
+        general: the Try line for wrong texts without a nudge.
     """
 
     question: str
@@ -33,7 +33,7 @@ class Part:
 
 
 def check_part(t: Tester, parts: Mapping[str, Part], name: str, example: str) -> None:
-    """Fail unless one part of BUG is right; upper and lower case are the same.
+    """Fail unless one part of BUG is right; case does not matter.
 
     example: a BUG of the right form, for messages.
     """

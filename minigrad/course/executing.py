@@ -1,4 +1,4 @@
-"""Runs a notebook from top to bottom with a kernel of this very Python, and keeps its outputs."""
+"""Runs a notebook from top to bottom with a kernel of this Python, and keeps its outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CELL_SECONDS = 300
 
 
 def needed_packages() -> None:
-    """Raise CourseError unless what runs and shows notebooks is installed."""
+    """Raise CourseError unless the packages that run and show notebooks are installed."""
     import importlib.util
 
     names = ("nbclient", "nbconvert", "nbformat", "ipykernel", "matplotlib")
@@ -34,7 +34,7 @@ def execute(text: str, folder: Path) -> tuple[Any, list[str]]:
         kernel dies or a cell does not end, the cells after it have no outputs.
 
     Raises:
-        CourseError: the text is no notebook.
+        CourseError: the text is not a notebook.
     """
     import nbclient
     import nbformat

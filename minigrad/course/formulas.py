@@ -1,6 +1,6 @@
-"""Formulas of Markdown as pictures, so that a page shows them without a network or a script.
+"""Markdown's formulas as pictures, so that a page shows them without a network or a script.
 
-matplotlib sets them, with the fonts it ships; the colour is that of the text around them.
+matplotlib sets them in its own fonts; they take the colour of the text around them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PAIRS = {1: 1, 2: 1, 3: 2, 4: 3, 79: 1}
 
 
 def replace(markdown: str, show: Callable[[str, bool], str]) -> str:
-    """Replace each formula outside code by `show(its text, whether it stands on its own)`."""
+    """Replace each formula outside code by `show(its text, whether it is a display formula)`."""
 
     def shown(match: re.Match) -> str:
         text = match["display"] or match["inline"]
@@ -32,7 +32,7 @@ def replace(markdown: str, show: Callable[[str, bool], str]) -> str:
 
 
 def draw(formula: str, is_display: bool = False) -> str:
-    """Return a formula as SVG; as code, where matplotlib does not know what it needs."""
+    """Return a formula as SVG, or as code if matplotlib cannot set it."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextToPath
 
@@ -60,7 +60,7 @@ def draw(formula: str, is_display: bool = False) -> str:
 
 
 def _data(vertices, codes) -> str:
-    """Return a matplotlib path as SVG's path data, which counts downwards."""
+    """Return a matplotlib path as SVG path data, whose y axis points down."""
     parts, place = [], 0
     while place < len(codes):
         code = int(codes[place])

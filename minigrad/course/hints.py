@@ -1,4 +1,4 @@
-"""Hints: three steps, then the place of the solution. Remembered, never charged."""
+"""Hints: three steps, then where the solution is. They are recorded, but cost nothing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def next_hint(name: str, folder: CourseFolder) -> str:
 
 
 def solution_place(folder: CourseFolder, exercise: Exercise) -> str:
-    """Return a sentence that says where the solution stands, or that there is none here."""
+    """Return a sentence that says where the solution is, or that there is none here."""
     assert exercise.lesson is not None
     name = f"solutions/{exercise.lesson.stem}.py"
     path = folder.root / name

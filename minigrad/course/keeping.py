@@ -1,7 +1,7 @@
-"""What a learner's folder keeps of its own: dated copies, and the course as it came.
+"""What `.minigrad` keeps of a learner's files: dated copies, and the course as it came.
 
-.minigrad/backup/DATE/          copies of what a command was about to change
-.minigrad/course/               exercises and lessons as they came, which `update` compares with
+.minigrad/backup/DATE/          copies of files that a command was about to change
+.minigrad/course/               unchanged exercises and lessons, which `update` compares with
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from minigrad.grader.folder import CourseFolder
 def keep_copy(folder: CourseFolder, paths: Iterable[Path]) -> Path:
     """Copy files of the learner's into a dated folder, and return that folder.
 
-    It gets its name when all copies are complete; an interrupted one keeps the ending `.part`.
+    Its name ends in `.part` until all copies are complete.
     """
     backups = folder.state / "backup"
     backups.mkdir(parents=True, exist_ok=True)
@@ -39,9 +39,9 @@ def keep_copy(folder: CourseFolder, paths: Iterable[Path]) -> Path:
 
 
 def as_it_came(folder: CourseFolder, path: Path) -> str | None:
-    """Return an exercise file's stub or a lesson's notebook as the learner got it, if remembered.
+    """Return an exercise file or a notebook as the learner got it, None if it is not known.
 
-    In a checkout nothing is remembered: there the course and the learner's files come together.
+    A checkout does not keep them: its solutions and lesson sources are at hand.
     """
     try:
         return _remembered(folder, path).read_text(encoding="utf-8")
@@ -50,14 +50,14 @@ def as_it_came(folder: CourseFolder, path: Path) -> str | None:
 
 
 def remember(folder: CourseFolder, path: Path, text: str) -> None:
-    """Remember a stub or a notebook as it came."""
+    """Keep a stub or a notebook as the learner gets it."""
     place = _remembered(folder, path)
     place.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(place, text.encode())
 
 
 def stub_of(folder: CourseFolder, stem: str) -> str | None:
-    """Return the stub that `reset` brings back: this folder's own, else the installed course's."""
+    """Return the stub that `reset` writes: this folder's own, else the installed course's."""
     if (folder.root / "solutions" / f"{stem}.py").is_file():
         own = Source(folder.root).stubs().get(stem)
         if own is not None:

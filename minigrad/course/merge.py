@@ -1,8 +1,8 @@
 """Merges a new version of an exercise file into a learner's, by function name.
 
-What differs from its stub is the learner's and stays as it is, with its helpers, imports and
-constants; what does not is replaced by the new version; what is new is added. Nothing is forced: a
-function whose signature changed is reported, and kept.
+Code that differs from its stub is the learner's and stays, with its helpers, imports and constants;
+other code is replaced by the new version; new functions are added. A learner's function whose
+signature changed in the course is reported, and kept.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Pieces = dict[tuple[str, str, int], Piece]
 
 
 class MergeError(ValueError):
-    """Two versions cannot be merged; the text says why. The learner's file is to stay."""
+    """Two versions cannot be merged; the text says why. The learner's file must stay."""
 
 
 @dataclass
 class Merged:
-    """The merged text, and what there is to say about it."""
+    """The merged text, and notes for the learner."""
 
     text: str
     notes: list[str] = field(default_factory=list)
@@ -39,12 +39,12 @@ def merge(stub: str | None, mine: str, new: str) -> Merged:
     """Merge a new stub into a learner's file.
 
     Args:
-        stub: the stub that the learner began with; None when it is not known.
+        stub: the stub that the learner began with; None if it is not known.
         mine: the learner's file.
         new: the stub of the new course.
 
     Raises:
-        MergeError: the learner's file is no Python, or the merged one would be none.
+        MergeError: the learner's file, or the merged one, cannot be parsed.
     """
     try:
         pieces, tail = split(mine)
@@ -65,7 +65,7 @@ def merge(stub: str | None, mine: str, new: str) -> Merged:
 
 
 def _lines_of(mine: tuple, stub: tuple | None, new: tuple) -> tuple:
-    """Return the new comment where the learner changed nothing about the old one."""
+    """Return the new comment lines if the learner did not change the old ones."""
     return new if stub is not None and mine == stub else mine
 
 
@@ -82,10 +82,7 @@ class _Merging:
         self.notes: list[str] = []
 
     def run(self) -> list[Piece]:
-        """Return the merged pieces: the learner's order, with the new ones after their neighbours.
-
-        Another order would move what the learner put somewhere on purpose.
-        """
+        """Return the merged pieces in the learner's order, new ones after their neighbours."""
         result: list[Piece] = []
         withdrawn: list[Piece] = []
         for piece in self.mine:
@@ -122,7 +119,7 @@ class _Merging:
         return Piece(mine.key, lead, mine.text, mine.node, mine.line)
 
     def _report(self, mine: Piece, stub: Piece | None, new: Piece) -> None:
-        """Say what changed about a thing that stays the learner's."""
+        """Note what the course changed about a piece that stays the learner's."""
         before = signature((stub or mine).node)
         after = signature(new.node)
         if after not in (before, signature(mine.node)):
@@ -133,23 +130,23 @@ class _Merging:
             self.notes.append(f"{mine.name} is asked for in other words now; yours is kept")
 
     def _is_untouched(self, piece: Piece) -> bool:
-        """Whether a piece is as it came, so that the course may change it."""
+        """Whether the learner left a piece unchanged, so that it can be replaced."""
         if self.stub is None:
             return is_unwritten(piece.node)
         stub = self.stub.get(piece.key)
         return stub is not None and stub.plain == piece.plain
 
     def _is_as_it_came(self, piece: Piece) -> bool:
-        """Whether a piece is known to be the course's, and the comments above it too."""
+        """Whether a piece and the comments above it are known to be unchanged."""
         stub = self.stub.get(piece.key) if self.stub is not None else None
         return stub is not None and (stub.plain, stub.lead) == (piece.plain, piece.lead)
 
     def _was_removed(self, piece: Piece) -> bool:
-        """Whether the learner took a nameless statement out; a name is given back."""
+        """Whether the learner removed a nameless statement; removed names are added again."""
         return piece.kind in ("other", "docstring") and bool(self.stub and piece.key in self.stub)
 
     def _insert(self, result: list[Piece], number: int) -> None:
-        """Put a new piece behind the one it follows in the new course, or before its follower."""
+        """Insert a new piece after the one it follows in the new course, or before the next one."""
         places = {piece.key: place for place, piece in enumerate(result)}
         piece = self.new[number]
         for before in reversed(self.new[:number]):
@@ -163,9 +160,9 @@ class _Merging:
         result.append(piece)
 
     def _withdraw(self, result: list[Piece], piece: Piece) -> None:
-        """Take out what left the course untouched, unless the rest still uses it."""
+        """Remove an unchanged piece that left the course, unless other code uses it."""
         if piece.kind == "import":
-            return  # a learner's code may count on it
+            return  # the learner's code may use it
         others = [other for other in result if other is not piece]
         if names_given(piece) & set().union(*(names_used(other.node) for other in others)):
             self.notes.append(f"{piece.name} left the course; it is kept, as your code uses it")

@@ -1,7 +1,7 @@
-"""Plausible wrong solutions, each a mistake that people make: they prove that the checks can fail.
+"""Mutants: wrong solutions that people really write. They prove that the checks can fail.
 
-A mutant redefines one name of a lesson's solution. Its check must fail, with the message meant for
-it. `tests/mutants/mNN_slug.py` holds them as a list `MUTANTS`.
+A mutant redefines one name of a lesson's solution. The exercise must fail, with the message meant
+for the mutant. `tests/mutants/mNN_slug.py` holds them as a list `MUTANTS`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Mutant:
     """A wrong solution.
 
     Attributes:
-        exercise: the name of the exercise that it breaks.
+        exercise: the exercise that it breaks.
         key: the key of the message that it must get.
-        code: what is appended to the solution: a redefinition.
+        code: a redefinition, appended to the solution.
     """
 
     exercise: str

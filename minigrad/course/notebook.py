@@ -1,4 +1,4 @@
-"""What a lesson's notebook calls: `check`, which grades or tries, and `load`, which imports."""
+"""What a lesson's notebook calls: `check` grades or tries, `needs` stops a cell, `load` imports."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def check(what: str | Callable, *, seed: int | None = None) -> Card:
     Args:
         what: an exercise such as `"00.hello"`, or a lesson such as `"00"`: the *saved* file is
             graded in a process of its own, as `pytest exercises` does it, and the points count.
-            Or a function: it is tried right here, with its prints and under a debugger if you
-            like, for no points.
+            Or a function: it runs in this process, where you see its prints and can debug it, for
+            no points.
         seed: the number that an earlier card showed, to get the same inputs again.
 
     Returns:
-        Card: a card in a notebook, text elsewhere; `card.passed` says whether all of it passed.
+        Card: a card in a notebook, text elsewhere; `card.passed` says whether everything passed.
     """
     if callable(what):
         seed = new_seed() if seed is None else seed
@@ -58,9 +58,9 @@ def check(what: str | Callable, *, seed: int | None = None) -> Card:
 
 
 def needs(*ids: str) -> None:
-    """Say which exercises a cell needs, such as `"00.slope"`; raise when one is not written yet.
+    """Raise if an exercise that a cell needs, such as `"00.slope"`, is not written yet.
 
-    Written is what is no longer as it came. Whether it is right is for `check` to say.
+    Only an untouched stub counts as not written; whether code is right is for `check` to say.
 
     Raises:
         UnsolvedError: two short lines in a notebook, in place of a traceback.

@@ -1,4 +1,4 @@
-"""A kernel of this very Python for one notebook, and a client that never waits in vain for it."""
+"""A notebook kernel that runs this Python, and a client that misses none of its messages."""
 
 import sys
 import time
@@ -19,8 +19,8 @@ LOOK_SECONDS = 1.0
 class Channel(AsyncZMQSocketChannel):
     """Looks for messages once a second.
 
-    ZeroMQ tells the event loop of a message only once; now and then, on a busy machine, that is
-    missed, and the message lies there until the time is up.
+    ZeroMQ tells the event loop of a message only once. A busy machine sometimes misses that, and
+    the message would lie there until the time is up.
     """
 
     async def get_msg(self, timeout: float | None = None) -> dict[str, Any]:
@@ -43,10 +43,10 @@ class Client(AsyncKernelClient):
 
 
 class Manager(AsyncKernelManager):
-    """Starts this Python, and not what some kernel's installed description names.
+    """Starts this Python instead of one that an installed kernel description names.
 
     Attributes:
-        folder: an empty one for the kernel's files, of a subclass; its maker removes it.
+        folder: an empty one for the kernel's files. A subclass sets it; the caller removes it.
     """
 
     folder = ""
@@ -61,10 +61,10 @@ class Manager(AsyncKernelManager):
 
 
 def connection(folder: str) -> dict[str, str]:
-    """Return how to talk to a kernel: by files in a folder of its own where the system can.
+    """Return how to talk to a kernel: by sockets in a folder of its own if the system can.
 
-    Ports are drawn before the kernel takes them, and another process may take one in between: then
-    the kernel does not start, or its answers are waited for in vain.
+    Ports are chosen before the kernel takes them. Another process can take one in between; then the
+    kernel does not start, or its answers never arrive.
     """
     path = f"{folder}/kernel.json"
     if sys.platform == "win32" or len(path.encode()) > SOCKET_PATH:

@@ -1,4 +1,4 @@
-"""The plain objects that learners' functions work on. Python only: no engine, no tricks.
+"""The plain objects that learners' functions work on, in Python alone.
 
 Their field names are the engine's, so the same function runs in a check, in a notebook and inside
 the engine.
@@ -17,8 +17,8 @@ class Node:
 
     Attributes:
         op: the name of the operation, such as `"mul"`.
-        inputs: per input the Node that made it, None where nothing did.
-        saved: what the forward pass kept for the backward pass.
+        inputs: for each input, the Node that made it, or None if none did.
+        saved: the values that the forward pass kept for the backward pass.
         line: where the operation was called, as `file:line`.
     """
 
@@ -35,7 +35,7 @@ class Node:
 
 @dataclass(eq=False)
 class Storage:
-    """Bytes that several Variables may show.
+    """Values that several Variables may share.
 
     Attributes:
         data: the values, a NumPy array.
@@ -48,11 +48,11 @@ class Storage:
 
 @dataclass(eq=False)
 class View:
-    """Another way to look at a Storage's bytes; it has none of its own.
+    """A view of a Storage's values; it has none of its own.
 
     Attributes:
-        base: the Storage, or the View, of which it shows a part.
-        index: which part, as in `base.data[index]`.
+        base: the Storage or View of which it shows a part.
+        index: the part, as in `base.data[index]`.
     """
 
     base: Storage | View
@@ -75,8 +75,8 @@ class Ctx:
 
     Attributes:
         op: the name of the operation.
-        saved: the Storages, and Views of such, that it saved; None once backward let go of them.
-        versions: of each the version at that time.
+        saved: the Storages and Views that it saved; None once backward has released them.
+        versions: the version of each at that time.
         line: where the operation was called, as `file:line`.
     """
 
@@ -92,9 +92,9 @@ class Parameter:
 
     Attributes:
         values: the numbers, a NumPy array.
-        grad: the gradient, an array of the same shape; None where no gradient arrived.
-        requires_grad: False where it is frozen.
-        id: a number that no other Parameter has; every new Parameter gets a new one.
+        grad: the gradient, an array of the same shape; None if no gradient arrived.
+        requires_grad: False if it is frozen.
+        id: a number that no other Parameter has.
     """
 
     values: Any
@@ -105,12 +105,12 @@ class Parameter:
 
 @dataclass(eq=False)
 class Box:
-    """A Variable with nothing but its two identities: whose bytes, and whose history.
+    """A Variable reduced to its two identities: whose bytes, and whose history.
 
     Attributes:
         storage: the Storage whose values it shows.
-        node: the Node that made it, `Node("leaf")` for a leaf whose gradient is wanted, and None
-            where no gradient flows.
+        node: the Node that made it, `Node("leaf")` for a leaf that requires a gradient, and None
+            if no gradient flows.
     """
 
     storage: Storage
@@ -138,12 +138,12 @@ class Op:
 
     @property
     def is_elementwise(self) -> bool:
-        """Whether an entry of its output needs nothing but that same entry of its inputs."""
+        """Whether an entry of its output depends only on the same entry of its inputs."""
         return self.name in ELEMENTWISE
 
     @property
     def is_sum(self) -> bool:
-        """Whether it adds up entries: it needs each once, in any order."""
+        """Whether it adds up entries, which can come in any order."""
         return self.name in SUMS
 
     def __str__(self) -> str:
@@ -152,14 +152,14 @@ class Op:
 
 @dataclass(frozen=True)
 class Program:
-    """What a function does, written down: a list of operations, and no numbers.
+    """What a function does, as a list of operations.
 
     Attributes:
-        ops: the Ops, in the order in which they run. Each value is written by one of them at most,
-            and before it is read.
+        ops: the Ops, in the order in which they run. At most one of them writes a value, before it
+            is read.
         inputs: the names of the values that the caller passes.
         outputs: the names of the values that the caller gets.
-        shapes: per value its shape. All values are matrices of float64: a number has the shape
+        shapes: the shape of each value. All values are matrices of float64: a number has the shape
             (1, 1), a row (1, n).
     """
 
@@ -174,10 +174,10 @@ class Program:
         return 8 * n_rows * n_columns
 
     def loop(self, op: Op) -> tuple[int, int] | None:
-        """Return the shape over whose entries an operation loops, each seen once.
+        """Return the shape that an operation loops over.
 
-        That of its output where it is elementwise, that of its input where it is a sum; None for
-        matmul and transpose, whose kernels are of another kind.
+        It is the output's for an elementwise operation and the input's for a sum; None for matmul
+        and transpose, whose kernels are different.
         """
         if op.is_elementwise:
             return self.shapes[op.output]
@@ -188,7 +188,7 @@ class Program:
 
 
 def result_shape(name: str, *shapes: tuple[int, int]) -> tuple[int, int]:
-    """Return the shape of what an operation gives for operands of these shapes.
+    """Return the shape of an operation's result for operands of these shapes.
 
     Raises:
         ValueError: the shapes do not fit together.

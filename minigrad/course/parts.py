@@ -1,10 +1,10 @@
-"""One engine, two identities: minigrad's own parts, or the learner's where they have passed.
+"""Runs the engine on its own parts, or on the learner's where they have passed.
 
     with course.engine():
         train()
 
 `MINIGRAD_USE=mine` (or `engine("mine")`) plugs in every function whose last check passed on its
-file as it is now; `MINIGRAD_USE=reference`, the default, plugs in nothing. So a slip in one lesson
+present code; `MINIGRAD_USE=reference`, the default, plugs in nothing. So a mistake in one lesson
 never blocks a later one.
 """
 
@@ -23,7 +23,7 @@ from minigrad.grader import progress
 from minigrad.grader.folder import CourseError, find_exercises, find_folder, find_stem
 from minigrad.grader.run import Submission
 
-# Per exercise, where `use` takes its function: use(name=f), or use(name={key: f}).
+# For each exercise, how `use` takes its function: use(name=f), or use(name={key: f}).
 PARTS: dict[str, tuple[str, str | None]] = {
     "01.mul_backward": ("gradients", "mul"),
     "01.tanh_backward": ("gradients", "tanh"),
@@ -39,7 +39,7 @@ PARTS: dict[str, tuple[str, str | None]] = {
     "09.adamw_step": ("update", "AdamW"),
     "13.k_softmax_row": ("kernels", "softmax"),
 }
-# What stands between an exercise and its seam, where the two are called differently.
+# For exercises whose signature is not that of their seam.
 ADAPTERS = {
     "09.adam_step": as_update,
     "09.adamw_step": as_update,
@@ -58,7 +58,7 @@ def engine(which: str | None = None) -> Iterator[list[str]]:
         The ids of the exercises that are plugged in; all other parts are the reference's.
 
     Raises:
-        CourseError: `which` is something else, or there is no course here to take parts from.
+        CourseError: `which` is neither, or there is no course here.
     """
     which = which or os.environ.get("MINIGRAD_USE") or "reference"
     if which not in ("mine", "reference"):
@@ -69,7 +69,7 @@ def engine(which: str | None = None) -> Iterator[list[str]]:
 
 
 def passed_parts() -> list[str]:
-    """Return the exercises of PARTS whose last check passed on the file as it is now."""
+    """Return the exercises of PARTS whose last check passed on the present code."""
     folder = find_folder()
     remembered = progress.load(folder.state)["exercises"]
     passed = []
@@ -86,7 +86,7 @@ def passed_parts() -> list[str]:
 
 
 def replacements(ids: list[str]) -> dict[str, Any]:
-    """Return what `use` takes for these exercises, their functions loaded by path."""
+    """Return the arguments of `use` for these exercises, with their functions loaded by path."""
     modules = {number: load(number) for number in {exercise_id[:2] for exercise_id in ids}}
     taken: dict[str, Any] = {}
     for exercise_id in ids:

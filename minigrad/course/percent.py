@@ -1,9 +1,9 @@
-"""Reads `py:percent` text and writes a notebook, the same bytes each time.
+"""Makes a notebook from `py:percent` text, the same bytes each time.
 
-A cell starts with a line `# %%` (code) or `# %% [markdown]`; what follows the mark on its line,
-such as `tags=["exercise"]`, becomes the cell's metadata. Markdown lines are commented out with
-`# `. Cell ids are hashes of the file's name, the cell's number and its text, so a build changes
-nothing that did not change.
+A cell starts with a line `# %%` (code) or `# %% [markdown]`; the rest of this line, such as
+`tags=["exercise"]`, becomes the cell's metadata. Markdown lines are commented out with `# `. A
+cell's id is a hash of the file's name, the cell's number and its text, so that it stays the same
+from build to build.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Cell:
 
 
 def parse(text: str, name: str = "a lesson") -> list[Cell]:
-    """Return the cells of a py:percent text. What stands before the first mark is dropped."""
+    """Return the cells of a py:percent text. Text before the first mark is dropped."""
     cells: list[Cell] = []
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,4 +1,4 @@
-"""Drawings for the lessons whose code would only stand in the way there. matplotlib axes in."""
+"""Drawings for the lessons, on matplotlib axes; their code would be a distraction there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Python file as pieces: one a top-level statement, with the comments that stand above it."""
+"""A Python file as pieces: one per top-level statement, with the comments above it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 class Piece:
     """One statement: its name (or, without one, its text), the lines above it, and its own.
 
-    `key` is what the piece is known by from one version of the file to the next; the number in it
-    tells a second definition of a name from the first.
+    `key` identifies the piece in other versions of the file: its kind, its name or text, and a
+    number that tells a second definition of a name from the first.
     """
 
     key: tuple[str, str, int]
@@ -34,7 +34,7 @@ class Piece:
 
     @property
     def plain(self) -> str:
-        """Its text without blanks at the ends of lines: what two versions are compared by."""
+        """Its text without blanks at the ends of lines, for comparing two versions."""
         return "\n".join(line.rstrip() for line in self.text.splitlines()).strip("\n")
 
 
@@ -42,7 +42,7 @@ def split(text: str) -> tuple[list[Piece], tuple[str, ...]]:
     """Return the pieces of a file and the lines that follow the last one.
 
     Raises:
-        SyntaxError: the text is no Python.
+        SyntaxError: the text cannot be parsed.
     """
     tree = ast.parse(text)
     lines = text.split("\n")
@@ -72,7 +72,7 @@ def join(pieces: list[Piece], tail: tuple[str, ...]) -> str:
 
 
 def signature(node: ast.stmt) -> str:
-    """Return how a function or the methods of a class are called, as text; '' for others."""
+    """Return the signature of a function, or of a class and its methods, as text; else ''."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         returns = f" -> {_text(node.returns)}" if node.returns else ""
         return f"{node.name}({_text(node.args)}){returns}"

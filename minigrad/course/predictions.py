@@ -1,4 +1,4 @@
-"""Predictions: say first, measure then, look at the difference. Remembered, never graded."""
+"""Predictions: predict, measure, look at the difference. They are recorded, never graded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Prediction:
         return f"{self.question}\nYou say {_show(self.said)}. Now measure."
 
     def reveal(self, measured: Any, *, factor: float = 3.0) -> Prediction:
-        """Compare with what was measured. Numbers are right within `factor`, texts if equal."""
+        """Compare with the measurement. Numbers are right within `factor`, texts if equal."""
         self.measured = measured
         answer = f"Measured: {_show(measured)}."
         if self.said is ...:
@@ -60,9 +60,10 @@ def predict(name: str, question: str, said: Any = ...) -> Prediction:
     """Make a prediction before the measurement.
 
     Args:
-        name: such as `"00.best_eps"`; what the summary calls it.
-        question: what is asked, in one sentence.
-        said: the prediction: a number, or one of the texts that the question offers. `...` is none.
+        name: such as `"00.best_eps"`; it begins with the lesson.
+        question: one sentence.
+        said: the prediction: a number, or one of the texts that the question offers; `...` if none
+            was made yet.
 
     Raises:
         CourseError: `said` is neither.
@@ -75,7 +76,7 @@ def predict(name: str, question: str, said: Any = ...) -> Prediction:
 
 
 def _checked(said: Any) -> Any:
-    """Return a prediction that can be compared; raise CourseError for others."""
+    """Return a prediction as it can be compared; raise CourseError if it cannot."""
     advice = "put a number, such as 1e-6, in place of the ..."
     if isinstance(said, str):
         try:
@@ -93,7 +94,7 @@ def _checked(said: Any) -> Any:
 
 
 def summary(lesson: str = "") -> str:
-    """Return the predictions made so far, those that went wrong first."""
+    """Return how many predictions were right, and those that were wrong."""
     try:
         entries = progress.load(find_folder().state)["predictions"]
     except CourseError:

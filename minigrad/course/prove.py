@@ -1,7 +1,7 @@
 """Proves that the checks can fail: `python -m minigrad.course.prove [--seeds N] [LESSON ...]`.
 
 For each exercise and seed: the stub must get no points, every mutant must fail with the message
-meant for it, and the solution must get full marks. Prints the table; exit code 1 when one survives.
+meant for it, and the solution must get full marks. Prints a table; exit code 1 if one survives.
 """
 
 from __future__ import annotations

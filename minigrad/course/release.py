@@ -12,9 +12,9 @@ from minigrad.course.source import PACKAGE, Source
 from minigrad.grader.folder import CourseError, load_lesson
 
 COPIED = ("start.py", "constraints.txt", "LICENSE", "LICENSE-lessons", "NOTICE", ".gitattributes")
-# What makes the course is of no use without solutions.
+# These make the course, and need the solutions.
 LEFT_OUT = {"course/build.py", "course/prove.py", "course/mutants.py"}
-# An exercise such as "01.chain", or all of a lesson's by load("01").
+# The use of one exercise, such as "01.chain", or of all of a lesson: load("01").
 USED = re.compile(r'"(\d\d)\.[a-z]\w+"|\bload\("(\d\d)"\)', re.IGNORECASE)
 IGNORED = """\
 .venv/
@@ -112,7 +112,7 @@ def package_files(stems: list[str]) -> Iterator[tuple[str, bytes]]:
 
 
 def readme(stems: list[str]) -> str:
-    """Return what students read first; numbers come from the exercises themselves."""
+    """Return the README for students, with a table made from the lessons."""
     rows = []
     for stem in stems:
         lesson = load_lesson(stem)
@@ -129,7 +129,7 @@ def readme(stems: list[str]) -> str:
 
 
 def project_file(project: Path) -> str:
-    """Return the pyproject.toml of a class repository: ours, without what builds and tests ours."""
+    """Return the pyproject.toml of a class repository: ours, without the tools that develop it."""
     ours = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))
     about = ours["project"]
     kept = ("name", "version", "description", "requires-python", "license", "license-files")
@@ -148,12 +148,12 @@ def project_file(project: Path) -> str:
 
 
 def _assignments(table: dict) -> list[str]:
-    """Return a table of texts and lists of texts as TOML, whose strings are those of JSON here."""
+    """Return a table of strings and lists of strings as TOML, which writes these as JSON does."""
     return [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in table.items()]
 
 
 def missing_needs(source: Source, stems: list[str]) -> list[str]:
-    """Return a line for each lesson that uses exercises of one that is left out."""
+    """Return a line for each use of a lesson that is left out."""
     lines = []
     notebooks = source.notebooks()
     given = {stem[:2] for stem in stems}
@@ -168,7 +168,7 @@ def missing_needs(source: Source, stems: list[str]) -> list[str]:
 
 
 def project_folder() -> Path:
-    """Return the checkout that this package runs from; raise CourseError when it does not."""
+    """Return the checkout that this package runs from; raise CourseError if there is none."""
     project = PACKAGE.parent
     if all((project / name).is_file() for name in (*COPIED, "pyproject.toml")):
         return project

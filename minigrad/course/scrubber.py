@@ -1,4 +1,4 @@
-"""A picture with a slider, and stills beside it for those who read without a kernel."""
+"""A picture with a slider, and stills for those who read without a kernel."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ def scrub(
     width: float = 3.2,
     height: float = 2.8,
 ) -> Any:
-    """Show `draw(axis, value)` for the values of `show` side by side, and under a slider for all.
+    """Show stills of `draw(axis, value)` side by side, and all values under a slider.
 
     Args:
         draw: draws one value on a matplotlib axis.
-        values: what the slider runs through, in order.
-        label: what the slider is called.
+        values: the slider's values, in order.
+        label: the slider's label.
         show: the values of the stills.
-        columns: how many stills stand side by side.
-        width: of one still, in inches; all of a row should be at most 10 wide, since JupyterLab
-            makes wider pictures smaller, with the text in them.
+        columns: how many stills there are in a row.
+        width: of one still, in inches; a row should be at most 10 wide, since JupyterLab shrinks
+            wider pictures, with the text in them.
         height: of one still, in inches.
 
     Returns:

@@ -1,4 +1,4 @@
-"""The engine's graph as plain nodes, and learners' functions that walk it."""
+"""The engine's graph as plain nodes, and the learners' functions that walk it."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Between operations along rows and learners' CUDA kernels: rows become a grid of blocks."""
+"""Runs learners' CUDA kernels for operations along rows, with one block per row."""
 
 import inspect
 from collections import Counter
@@ -10,24 +10,24 @@ from minigrad.devices.backend import device_of
 from minigrad.errors import SeamError
 from minigrad.tape.variable import Variable
 
-THREADS = 128  # of a block; a block does a row
-# Per kernel that `mg.use(kernels={...})` takes, the operation in whose place it runs.
+THREADS = 128  # of a block
+# For each kernel that `mg.use(kernels={...})` takes, the operation that it replaces.
 KERNELS = {"softmax": "softmax_row"}
 DEVICES = ("simt", "cuda")
 
 
 class OnGpus:
-    """A kernel that leaves the values of other devices to the engine, in place of an error."""
+    """A kernel that leaves other devices and dtypes to the engine instead of raising."""
 
     def __init__(self, kernel):
         self.kernel = kernel
 
 
 class RowKernels:
-    """kernels={'softmax': f}: f(x, out), float32 (rows, n), is launched with a block a row.
+    """kernels={'softmax': f}: launches f(x, out), float32 (rows, n), with one block per row.
 
     Attributes:
-        launches: per kernel how often it ran.
+        launches: how often each kernel ran.
     """
 
     def __init__(self, parts: dict[str, Part], lenient: frozenset):
@@ -37,7 +37,7 @@ class RowKernels:
         self.launches: Counter = Counter()
 
     def __call__(self, op, operands):
-        """The output Array of an operation along rows, None where the engine does it."""
+        """The output Array of an operation along rows, None if the engine is to compute it."""
         if op not in self.parts:
             return None
         name, part = self.parts[op]
@@ -55,7 +55,7 @@ class RowKernels:
             part.refuse("rows of float32", f"{x.dtype}", "x.astype('float32')")
         device, shape = device_of(x), (x.size // x.shape[-1], x.shape[-1])
         out = device.empty(x.shape, x.dtype)
-        device.fill(out, float("nan"))  # what the kernel leaves out is seen
+        device.fill(out, float("nan"))  # shows what the kernel leaves out
         strides = contiguous_strides(shape)
         rows = [Variable(a.view(shape, strides)) for a in (device.contiguous(x), out)]
         try:
@@ -68,7 +68,7 @@ class RowKernels:
 
 
 def row_kernels(name, table):
-    """The RowKernels of mg.use(kernels=table); SeamError for what is no table of kernels."""
+    """The RowKernels of mg.use(kernels=table); SeamError if it is not a table of kernels."""
     if not isinstance(table, dict):
         raise SeamError(
             f"mg.use({name}=...): wanted a dict", type(table).__name__, "kernels={'softmax': f}"

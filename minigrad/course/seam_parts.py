@@ -1,7 +1,7 @@
-"""Between the engine and learners' functions: Arrays become NumPy arrays and back.
+"""Adapts learners' functions to the engine: Arrays become NumPy arrays and back.
 
-Each class here fills one hook point of the engine with a learner's function, and checks what comes
-back before the engine relies on it.
+Each class here fills one field of `minigrad.seams` with a learner's function, and checks its result
+before the engine relies on it.
 """
 
 import inspect
@@ -22,7 +22,7 @@ from minigrad.tape.versions import raise_modified
 
 
 class Part:
-    """A learner's function in the place of a part of the engine."""
+    """A learner's function that replaces a part of the engine."""
 
     def __init__(self, seam, function: Any):
         self.seam, self.function = seam, function
@@ -32,7 +32,7 @@ class Part:
 
     @interruptible
     def __call__(self, *args) -> Any:
-        """Runs it; an error of its own gets a line that says where it ran."""
+        """Calls it; an error gets a note that says where it ran."""
         try:
             return self.function(*args)
         except Exception as error:
@@ -40,13 +40,13 @@ class Part:
             raise
 
     def refuse(self, wanted, got, fix=None):
-        """Raises the SeamError of a wrong result."""
+        """Raises the SeamError for a wrong result."""
         raise SeamError(
             f"mg.use({self.seam}={self.name}): wanted {wanted}", got, fix, where=self.where
         )
 
     def checked(self, value, shape, what):
-        """A result as an ndarray of floats of this shape."""
+        """A result as an ndarray of numbers of this shape."""
         if not isinstance(value, (np.ndarray, np.generic, float, int)):
             self.refuse(f"an array for {what}", type(value).__name__)
         value = np.asarray(value)
@@ -72,7 +72,7 @@ def new_array(values, model, dtype=None):
 
 
 class GradientPlan:
-    """gradients={op: f}: f(dy, what the op keeps ...) -> one gradient an input, of dy's shape."""
+    """gradients={op: f}: f(dy, values that the op keeps) -> a gradient per input, of dy's shape."""
 
     def __init__(self, op, part):
         self.op, self.part, self.name, self.input_names = op, part, op.name, op.inputs
@@ -114,7 +114,7 @@ class GradientPlan:
         return grads
 
     def backward_graph(self, node, dy):
-        """A learner's NumPy code has no graph."""
+        """Raises SeamError: a learner's NumPy code has no graph."""
         raise SeamError(
             f"{self.part.name} runs in first-order backward passes only",
             "create_graph=True",
@@ -145,14 +145,14 @@ class Unbroadcast:
 
 
 class Accumulate:
-    """accumulate(grads, key, g): adds g to grads[key], or puts it there; g stays as it is."""
+    """accumulate(grads, key, g): adds g to grads[key], or puts it there, without changing g."""
 
     def __init__(self, part):
         self.part = part
         self.arrived = self.grads = self.keys = None
 
     def __call__(self, arrived, key, g):
-        if not isinstance(g, Array):  # several outputs of one Function on their way
+        if not isinstance(g, Array):  # the gradients of a Function's several outputs
             arrived[key] = g if key not in arrived else add_gradients(arrived[key], g)
             return
         if self.arrived is not arrived:
@@ -222,7 +222,7 @@ class Update:
 
 
 class UpdateByAlgorithm:
-    """update={'SGD': f}: each function for its algorithm; the engine does the others."""
+    """update={'SGD': f}: each function for its algorithm; the engine runs the others."""
 
     def __init__(self, updates):
         self.updates, self.algorithms = updates, frozenset(updates)

@@ -13,8 +13,8 @@ from minigrad.memory.interrupts import uninterrupted
 class CopyOnWrite:
     """storage=CowBuffer: CowBuffer(array), .fork() -> another, .write() -> the array to write to.
 
-    clone() forks, the first write to either asks write(), which copies if it must: the array it
-    returns becomes the memory of the Variable that is written.
+    clone() calls fork(). Before a write the engine calls write(), which copies if it must; the
+    array that it returns becomes the memory of the Variable that is written.
     """
 
     def __init__(self, part, cls):
@@ -22,7 +22,7 @@ class CopyOnWrite:
         self.known = weakref.WeakKeyDictionary()
 
     def forked(self, source, clone):
-        """The engine made a clone of a Storage. Other devices keep to their own copies."""
+        """The engine made a clone of a Storage. On other devices the engine copies on its own."""
         if source.device != "cpu":
             return
         buffer = self.known.get(source)
@@ -38,7 +38,7 @@ class CopyOnWrite:
         return Part(f"storage ({self.cls.__name__}.{method})", getattr(buffer, method))
 
     def write(self, storage, copy_buffer):
-        """The engine is about to write to a Storage; whether the learner's class took care."""
+        """The engine is about to write to a Storage; True if the learner's class handled it."""
         buffer = self.known.get(storage)
         if buffer is None:
             return False
@@ -65,7 +65,7 @@ class CopyOnWrite:
 
 @uninterrupted
 def _put(storage, values):
-    """Makes an ndarray the memory of a Storage."""
+    """Make an ndarray the memory of a Storage."""
     old, flat = storage.buffer, values.reshape(-1).view(np.uint8)
     new = old.pool.adopt(flat, values.ctypes.data, values.nbytes)
     new.is_foreign = False  # only the engine writes there

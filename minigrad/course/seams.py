@@ -1,4 +1,4 @@
-"""mg.use: a learner's functions in the place of parts of the engine. One table, a row a seam."""
+"""mg.use: replaces parts of the engine by a learner's functions. One table, a row per seam."""
 
 import inspect
 from collections.abc import Callable
@@ -125,13 +125,13 @@ SEAMS = {
 class use:
     """Runs the engine with a learner's functions for some of its parts, in this thread.
 
-    In eager mode, on the CPU (kernels: on GPUs), first order; blocks nest. Names and how each is
-    called:
+    It works in eager mode, on the CPU (kernels: on simt and cuda), to first order; blocks nest. The
+    parts, and how each function is called:
 
-    - gradients={'mul': f}: f(dy, a, b) -> (da, db) for elementwise operations. Arguments after dy
-      go by the names of the op's inputs, or `y` for its output, or else in the order in which the
-      op keeps them. Arrays have the output's shape; the engine sums what was broadcast. It holds
-      for operations called inside the block.
+    - gradients={'mul': f}: f(dy, a, b) -> (da, db) for elementwise operations that are called
+      inside the block. Arguments after dy are matched by the names of the op's inputs, or `y` for
+      its output, else by the order in which the op keeps them. Arrays have the output's shape; the
+      engine sums what was broadcast.
     - topological_order=f: f(root) -> all nodes, each once, inputs before consumers or reversed.
     - find_cycle=f: f(root) -> None, or a list of nodes that ends where it begins.
     - unbroadcast=f: f(g, shape) -> the sum of g in that shape.
@@ -139,11 +139,11 @@ class use:
     - storage=CowBuffer: CowBuffer(array), .fork(), .write() -> the array to write to, .read().
     - check_saved=f: f(ctx) raises if a Storage in ctx.saved has another version than ctx.versions.
     - update=f: f(algorithm, values, gradient, state, hyperparameters) is an optimizer's step for
-      one parameter: it writes values and state, flat copies, in place. A dict {'SGD': f} is for
-      these algorithms alone.
-    - clip_grad_norm_=f: f(gradients, max_norm) -> the norm before; changes them in place.
+      one parameter: it writes to values and state, flat copies, in place. A dict {'SGD': f}
+      replaces only these algorithms.
+    - clip_grad_norm_=f: f(gradients, max_norm) -> the norm before; scales them in place.
     - kernels={'softmax': f}: f is a CUDA kernel f(x, out) of float32 (rows, n), launched on the
-      devices "simt" and "cuda" with a block of 128 threads a row; `launches` counts it.
+      devices "simt" and "cuda" with a block of 128 threads per row; `launches` counts it.
 
     Nodes are `minigrad.course.objects.Node`, leaves have op='leaf'; arrays are NumPy's, read-only.
 
@@ -176,7 +176,7 @@ class use:
     @uninterrupted
     def __enter__(self):
         self._before.append(seams.replace(**self._parts))
-        modes.watch(+1)  # every op takes the way on which the hook points lie
+        modes.watch(+1)  # takes every op off the fast path, which has no seams
         return self
 
     @uninterrupted

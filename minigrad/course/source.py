@@ -1,7 +1,7 @@
-"""Where the course itself lies: in a checkout, in an installed package, or in a folder given.
+"""Reads the course from a checkout, an installed package or a given folder.
 
-Exercises are cut from the solutions and notebooks built from their sources where these are at hand,
-so that a checkout somebody works in gives the course as it is meant, not as it looks there.
+Where solutions and lesson sources are at hand, exercises and notebooks are built from them: those
+of a checkout may have been changed by somebody who works there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from minigrad.course.stubs import cut
 from minigrad.grader.folder import STEM, CourseError, known_stems
 
 PACKAGE = Path(minigrad.__file__).parent
-SHIPPED = PACKAGE / "course" / "files"  # where a built package has the course
+SHIPPED = PACKAGE / "course" / "files"  # the course in a built package
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,17 @@ class Source:
     root: Path
 
     def stubs(self) -> dict[str, str]:
-        """Return the exercise files as they come, by stem."""
+        """Return the untouched exercise files, by stem."""
         made = self._texts("exercises", "*.py", lambda text, name: text)
         return made | self._texts("solutions", "*.py", cut)
 
     def notebooks(self) -> dict[str, str]:
-        """Return the lessons' notebooks as they come, by stem."""
+        """Return the untouched notebooks, by stem."""
         made = self._texts("lessons", "*.ipynb", lambda text, name: text)
         return made | self._texts("lessons/source", "*.py", notebook_text)
 
     def solution(self, stem: str) -> Path | None:
-        """Return the file with a lesson's solutions, None where the course comes without."""
+        """Return the file with a lesson's solutions, None if the course comes without."""
         path = self.root / "solutions" / f"{stem}.py"
         return path if path.is_file() else None
 
@@ -50,7 +50,7 @@ class Source:
 
 
 def installed() -> Source:
-    """Return the course that came with this very package."""
+    """Return the course that came with this package."""
     for root in (SHIPPED, PACKAGE.parent):
         source = Source(root)
         if (root / "exercises").is_dir() and source.stubs() and source.notebooks():
@@ -61,7 +61,7 @@ def installed() -> Source:
 
 
 def source_in(folder: Path) -> Source:
-    """Return the course in a folder, such as a fresh clone; raise CourseError for another one."""
+    """Return the course in a folder, such as a fresh clone; raise CourseError if it has none."""
     for root in (folder / "minigrad" / "course" / "files", folder):
         source = Source(root)
         if source.stubs() and source.notebooks():
@@ -70,5 +70,5 @@ def source_in(folder: Path) -> Source:
 
 
 def is_checkout(folder: Path) -> bool:
-    """Whether a folder holds the package's own source, so that git, and not pip, brings news."""
+    """Whether a folder is a clone of minigrad, which git updates, and not pip."""
     return (folder / "minigrad" / "__init__.py").is_file() and (folder / "pyproject.toml").is_file()

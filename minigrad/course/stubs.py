@@ -1,14 +1,14 @@
-"""Exercises from solutions: cuts what the learner is to write.
+"""Makes exercises from solutions by cutting out what the learner is to write.
 
 A region of a solution is
 
     ### BEGIN SOLUTION
     the solution
-    ### STARTS AS            (optional: what the learner finds instead, commented out)
+    ### STARTS AS            (optional: what the learner gets instead, commented out)
     # the planted defect
     ### END SOLUTION
 
-Without STARTS AS, a line that raises NotImplementedError takes its place.
+Without STARTS AS, a line that raises NotImplementedError replaces it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ DEFINITION = re.compile(r"\s*(?:def|class)\s+(\w+)")
 
 
 class RegionError(ValueError):
-    """The marks of a solution do not fit together; the text names file and line."""
+    """The marks of a solution do not match; the text names file and line."""
 
 
 def cut(text: str, name: str) -> str:
-    """Return the exercise for a solution's text; `name` is the file that errors speak of."""
+    """Return the exercise for a solution's text; `name` is the file that errors name."""
     lines: list[str] = []
     region = ""  # "", "solution" or "start"
     opened, stub, function = 0, [], ""

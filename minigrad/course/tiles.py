@@ -1,4 +1,4 @@
-"""Tiles: one a part of the engine; it lights when the learner's part has run a training."""
+"""Tiles, one per part of the engine: each lights up once the learner's part has run a training."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def light(
     Args:
         exercise_id: such as `"01.mul_backward"`.
         mine: the losses with the learner's part in the engine.
-        reference: the losses with the engine's own.
-        calls: how often the learner's function was called; a part that never ran lights nothing.
+        reference: the losses with the engine's own part.
+        calls: how often the learner's function was called; with none the tile stays dark.
 
     Returns:
         One sentence that says what was found.

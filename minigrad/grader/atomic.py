@@ -1,8 +1,8 @@
 """Writing files so that a crash, a kill or a full disk at any moment loses nothing.
 
-Every file is written beside its place under another name, brought to the disk, and only then given
-its name, in one step of the file system. What is left of an interrupted write is a hidden file
-whose name `is_leftover` knows.
+A file is first written under a temporary name in the same folder and flushed to disk, then renamed
+in one step of the file system. An interrupted write leaves a hidden file, which `is_leftover`
+recognizes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LEFTOVER = re.compile(r"\..+\.[0-9a-f]{8}\.new")
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file, new or old, so that a crash at any moment leaves the old one or the new one.
 
-    An old file keeps its permissions, and where a link stands, what it points to is written.
+    An old file keeps its permissions. A link is followed: its target is written.
     """
     path = Path(os.path.realpath(path))
     temporary = _write_beside(path, content)
@@ -35,7 +35,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def place(path: Path, content: bytes) -> None:
-    """Write a file where there is none; raise FileExistsError, and change nothing, otherwise."""
+    """Write a new file; raise FileExistsError, and change nothing, if the path is taken."""
     if os.path.lexists(path):
         raise FileExistsError(f"{path} is there already")
     temporary = _write_beside(path, content)
@@ -82,7 +82,7 @@ def _write_beside(path: Path, content: bytes) -> Path:
 
 
 def _sync(folder: Path) -> None:
-    """Bring a folder's own entries to the disk, where the system lets folders be opened."""
+    """Flush a folder's entries to disk, where the system can open folders."""
     with contextlib.suppress(OSError):
         fd = os.open(folder, os.O_RDONLY)
         try:

@@ -1,11 +1,11 @@
-"""Start-up script of a grading process: an empty `minigrad`, then the fork server or one worker.
+"""Starts a grading process: installs an empty `minigrad`, runs the fork server or one worker.
 
 Run by path with `python -I`, never imported: the real `minigrad` must not be in this process, so
 that a learner's `import minigrad` finds nothing to copy. Only this folder's modules are reachable,
 as `minigrad.grader.*`, and `worker.py` takes even those away before the learner's file runs.
 
-    python -I bare.py serve FD NUMPY_FOLDER     the fork server, its orders on socket FD
-    python -I bare.py work NUMPY_FOLDER         one worker, its channel on stdin and stdout
+    python -I bare.py serve FD NUMPY_FOLDER     the fork server; orders come by socket FD
+    python -I bare.py work NUMPY_FOLDER         one worker; its channel is stdin and stdout
 """
 
 import os
@@ -14,7 +14,7 @@ import types
 
 
 def install_empty_minigrad(grader_folder: str) -> None:
-    """Put an empty package `minigrad` in place, whose only part is the folder of this file."""
+    """Install an empty package `minigrad` whose only part is `minigrad.grader`."""
     package = types.ModuleType("minigrad")
     package.__path__ = []
     grader = types.ModuleType("minigrad.grader")
@@ -24,7 +24,7 @@ def install_empty_minigrad(grader_folder: str) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Become what the arguments say; returns when the other side is gone."""
+    """Run the server or the worker until the other side is gone."""
     kind, *rest = arguments
     numpy_folder = rest[-1]
     if numpy_folder not in sys.path:

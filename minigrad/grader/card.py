@@ -7,7 +7,7 @@ from html import escape
 from minigrad.grader.report import SIGNS, Style, difficulty, next_step, printed_lines, text
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 
-# JupyterLab's own colours, so that light and dark themes both fit; plain ones elsewhere.
+# JupyterLab's variables fit light and dark themes; the literal colours are for other pages.
 PASSED = "var(--jp-success-color1, #2e7d32)"
 FAILED = "var(--jp-error-color1, #c62828)"
 BORDER = "var(--jp-border-color1, #bdbdbd)"
@@ -15,7 +15,7 @@ QUIET = "var(--jp-ui-font-color2, #757575)"
 
 
 class Card:
-    """What `check` returns. Its last line in a cell shows it; `card.result` holds the values."""
+    """What `check` returns. A cell that ends with it shows it; `card.result` has the values."""
 
     def __init__(self, result: Result, note: str = "") -> None:
         self.result = result

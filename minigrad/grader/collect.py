@@ -31,7 +31,7 @@ class GradingSession:
 
     @classmethod
     def of(cls, config: pytest.Config) -> GradingSession:
-        """Return the session of this run, made at the first exercise file."""
+        """Return this run's session; the first call makes it."""
         if GRADED not in config.stash:
             config.stash[GRADED] = cls(config)
         return config.stash[GRADED]

@@ -1,8 +1,7 @@
-"""Whether values agree: the only place where an answer is compared with what is right.
+"""The only place where an answer is compared with the right value.
 
-A difference that is computed and held against a tolerance lets nan pass, and sometimes inf, since
-every comparison with nan is False. `agree` asks the other way round: it is True only where the two
-values have been seen to be near.
+`if abs(got - expected) > tolerance: fail` lets nan pass, and sometimes inf, since every comparison
+with nan is False. `agree` asks the opposite: it is True only if the two values are close.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ import numpy as np
 
 from minigrad.grader.wire import NUMERIC_KINDS, Other
 
-HUGE = 2**1000  # an int beyond is no float, and NumPy would raise
+HUGE = 2**1000  # larger ints may not fit in a float, and NumPy would raise
 
 
 def agree(got: Any, expected: Any, *, rtol: float = 1e-6, atol: float = 1e-9) -> bool:
     """Whether `got` is `expected` within `atol + rtol * |expected|`, in every entry.
 
-    Shapes are equal, and kinds fit: True is no 1, and 1 + 0j is no 1.0. An entry that is nan or inf
-    agrees with the same alone; 0.0 agrees with -0.0. What holds no numbers agrees with nothing.
-    Two Python integers are compared exactly.
+    Shapes must be equal and kinds must fit: True does not agree with 1, nor 1 + 0j with 1.0. An
+    entry that is nan or inf agrees only with the same; 0.0 agrees with -0.0. Values that are not
+    numbers agree with nothing. The difference of two Python integers is exact.
 
     >>> agree(float("nan"), 1.0), agree(1.0 + 1e-9, 1.0), agree([1.0], 1.0)
     (False, True, False)
@@ -34,16 +33,16 @@ def agree(got: Any, expected: Any, *, rtol: float = 1e-6, atol: float = 1e-9) ->
 
 
 def disagreements(got: Any, expected: Any, *, rtol: float = 1e-6, atol: float = 1e-9) -> np.ndarray:
-    """Return where two arrays of one shape do not agree, as bools; all of it for other shapes."""
+    """Return a mask of the entries that do not agree; all True if the shapes differ."""
     pair = _arrays(got, expected)
     return np.ones(np.shape(expected), bool) if pair is None else _disagree(*pair, rtol, atol)
 
 
 def _arrays(got: Any, expected: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return both as arrays; None where they have not one shape, or hold what cannot agree."""
+    """Return both as arrays; None if their shapes differ or their kinds cannot agree."""
     try:
         got, expected = (np.asarray(float(x) if _is_long(x) else x) for x in (got, expected))
-    except (ValueError, TypeError, OverflowError):  # lists of several lengths, and their like
+    except (ValueError, TypeError, OverflowError):  # such as lists of different lengths
         return None
     kinds = got.dtype.kind, expected.dtype.kind
     if got.shape != expected.shape or not set("".join(kinds)) <= set(NUMERIC_KINDS):
@@ -64,7 +63,7 @@ def _disagree(got: np.ndarray, expected: np.ndarray, rtol: float, atol: float) -
 
 
 def type_name(value: Any) -> str:
-    """Return the name of a value's type, in the learner's process if it did not travel."""
+    """Return the name of a value's type; for an `Other`, of the type that it stands for."""
     return value.type_name if isinstance(value, Other) else type(value).__name__
 
 
@@ -84,7 +83,7 @@ def worst(got: Any, expected: Any, rtol: float, atol: float) -> str:
 
 
 def comparable(value: Any) -> Any:
-    """Return a value in which everything can be compared with `==`: no arrays, no huge integers."""
+    """Return a value that `==` can compare: arrays and huge integers are replaced by `Other`."""
     if isinstance(value, np.ndarray | np.generic):
         return Other(type(value).__name__, "")
     if type(value) is int and abs(value) >= HUGE:

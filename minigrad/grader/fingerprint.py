@@ -1,7 +1,7 @@
-"""What a grade was given to: an exercise and what it leans on, not the whole file.
+"""The part of a file on which a grade depends, as a hash.
 
-Writing the second function of a file must not take away what the first has earned; but a change of
-a helper may change anything.
+Writing the second function of a file does not invalidate the points of the first; changing a helper
+does.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def file_hash(source: str) -> str:
-    """Return the name of this very text."""
+    """Return a short hash of a text."""
     return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
 def fingerprint(source: str, name: str, exercises: Iterable[str]) -> str:
-    """Return a name for the part of a file on which the grade of one exercise depends.
+    """Return a hash of the part of a file on which the grade of one exercise depends.
 
-    That is all of it but for comments and for the other exercises, except those which it mentions,
-    itself or through other code. A file that is no Python stands for itself.
+    That part is everything but comments and those exercises that this one does not mention, itself
+    or through other code. For a file that is not Python it is the whole text.
 
     Args:
         source: the text of the file.
@@ -59,7 +59,7 @@ def fingerprint(source: str, name: str, exercises: Iterable[str]) -> str:
 
 
 def dumped(node: ast.AST) -> str:
-    """Return a piece of code as a text that says all but its places, however deep it is nested."""
+    """Return a syntax tree as text without line numbers, however deep it is nested."""
     try:
         return ast.dump(node)
     except RecursionError:  # a sum of a thousand terms is a tree a thousand levels deep
@@ -79,7 +79,7 @@ def dumped(node: ast.AST) -> str:
 
 
 def names_in(node: ast.AST) -> set[str]:
-    """Return the names that a piece of code mentions, also as texts."""
+    """Return the names that a piece of code mentions, also as strings."""
     names = set()
     for part in ast.walk(node):
         if isinstance(part, ast.Name):

@@ -1,4 +1,4 @@
-"""Where things lie: the lessons that have checks, and the learner's folder."""
+"""Finds lessons, their exercises, and the learner's folder."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ STEM = re.compile(r"\d\d_[a-z0-9_]+")
 
 
 class CourseError(ValueError):
-    """A lesson, exercise or folder that does not exist was asked for; the text says which do."""
+    """A request that cannot be met, such as for an unknown lesson; the text says what to do."""
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython shows in place of a traceback: the text says all there is to know."""
+        """Return what IPython shows in place of a traceback: the text alone."""
         return [str(self)]
 
 
 class UnsolvedError(CourseError):
-    """A cell needs an exercise that is still as it came."""
+    """A cell needs an exercise that is still a stub."""
 
 
 def known_stems() -> list[str]:
@@ -33,7 +33,7 @@ def known_stems() -> list[str]:
 
 
 def load_lesson(stem: str) -> Lesson:
-    """Return the lesson with this stem, imported by name: the grader itself knows none."""
+    """Return the lesson with this stem; by name, as the grader must not import the course."""
     return importlib.import_module(f"{CHECKS_PACKAGE}.l{stem}").lesson
 
 
@@ -48,7 +48,7 @@ def find_stem(name: str) -> str:
 
 
 def checked_text(name: object) -> str:
-    """Return a name as it is; raise CourseError for what is no text, such as the number 0."""
+    """Return a name unchanged; raise CourseError if it is not a string, such as the number 0."""
     if isinstance(name, str):
         return name
     raise CourseError(
@@ -58,7 +58,7 @@ def checked_text(name: object) -> str:
 
 
 def _nearest(name: str) -> str:
-    """Return a question that names the exercises which may have been meant, or nothing."""
+    """Return a question that names similar exercises, or an empty string."""
     ids = [exercise for stem in known_stems() for exercise in _ids(stem)]
     meant = [one for one in ids if name == one.partition(".")[2]]
     meant = meant or get_close_matches(name, ids, 3)
@@ -112,7 +112,7 @@ def find_id(function_name: str, module_name: str = "") -> Exercise:
 
 @dataclass(frozen=True)
 class CourseFolder:
-    """A learner's folder: `lessons/`, `exercises/`, and `.minigrad/` for what is remembered."""
+    """A learner's folder: `lessons/`, `exercises/`, and `.minigrad/` for progress and backups."""
 
     root: Path
 
@@ -127,7 +127,7 @@ class CourseFolder:
         return [stem for stem in known_stems() if stem in files]
 
     def exercise_file(self, stem: str) -> Path:
-        """Return the learner's file for a lesson; raise CourseError when it is not there."""
+        """Return the learner's file for a lesson; raise CourseError if there is none."""
         path = self.root / "exercises" / f"{stem}.py"
         if not path.is_file():
             raise CourseError(f"{path} is missing; `minigrad reset {stem[:2]}` brings it back")

@@ -1,4 +1,4 @@
-"""Functions that can travel: a formula in x as text, callable on both sides of the pipe."""
+"""Functions that can be sent: a formula in x as text, callable on both sides of the pipe."""
 
 from __future__ import annotations
 

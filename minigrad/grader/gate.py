@@ -1,9 +1,9 @@
-"""What a learner's file may import of minigrad while it is graded. Runs in the learner's process.
+"""Limits what a learner's file imports from minigrad while graded. Runs in the learner's process.
 
-`plain`: the plain objects, and the machine that runs CUDA kernels (`minigrad.simt`, under the names
-of `minigrad.cuda`), which holds no answers; nothing else. `engine`: all but the course and the
-grader, and the names that would be the answer raise. Python hides nothing for good from code that
-looks for it (`gc`, `__globals__`), so the second is the weaker one, and reports say so.
+A `plain` exercise can import the plain objects and the machine that runs CUDA kernels
+(`minigrad.simt`, under the names of `minigrad.cuda`), which holds no answers. An `engine` exercise
+can import all but the course, the grader and the commands; names that would be the answer raise.
+Code can find hidden Python objects (`gc`, `__globals__`), so the second is weaker: reports say so.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ CLOSED_WITH_ENGINE = ("minigrad.course", "minigrad.grader", "minigrad.cli")
 
 
 class AnswerUsed(Exception):
-    """A name was called that is what the exercise asks the learner to write."""
+    """The code called what the exercise asks the learner to write."""
 
 
 class Gate:
-    """A finder that lets of minigrad be imported what an exercise may use.
+    """An import finder that opens only the parts of minigrad that an exercise may use.
 
     Args:
         package: the folder of minigrad.
@@ -42,7 +42,7 @@ class Gate:
         self.engine = engine
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Return the spec of what is open, None for what is not minigrad's; else ImportError."""
+        """Return an open module's spec, None outside minigrad; raise ImportError for the rest."""
         del target
         if name != "minigrad" and not name.startswith("minigrad."):
             return None
@@ -64,9 +64,9 @@ class Gate:
         return importlib.machinery.PathFinder.find_spec(name, path)
 
     def _machine(self, name: str) -> Any:
-        """Return the spec of a part of the machine, None for what is none.
+        """Return the spec of a part of the machine, None for other modules.
 
-        Its files are found by name: folders of minigrad cannot be listed here.
+        Files are found by name, since this process cannot list minigrad's folders.
         """
         if name == LANGUAGE:
             return importlib.util.spec_from_loader(name, KernelLanguage())
@@ -84,21 +84,21 @@ class Gate:
 
 
 class KernelLanguage(importlib.abc.Loader):
-    """Makes a `minigrad.cuda` of the names that kernels use, without a GPU or an engine."""
+    """Makes a `minigrad.cuda` of the names that kernels use, without GPU or engine."""
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Fill the module with the names, and with a `jit`."""
+        """Fill the module with these names and a `jit`."""
         language = importlib.import_module(f"{MACHINE}.language.language").cuda
         vars(module).update(vars(language))
         vars(module)["jit"] = jit
 
 
 def jit(function: Any = None, *, device: bool = False, **_: Any) -> Any:
-    """Leave a kernel as it is: whoever grades launches it. Mark what kernels may call."""
+    """Return a kernel unchanged, as the driver launches it; mark functions that kernels call."""
     if function is None:
         return functools.partial(jit, device=device)
     if device:
-        function.is_device = True  # where the machine looks
+        function.is_device = True  # the machine looks for this
     return function
 
 
@@ -111,16 +111,16 @@ def opened_files(package: str) -> list[str]:
 
 
 def close(package: str, engine: dict | None, closed: list[str]) -> dict[str, int]:
-    """Forget the grader in this process and open what the exercise may use.
+    """Remove the grader from this process and open what the exercise may use.
 
     Args:
         package: the folder of minigrad.
-        closed: more folders whose files cannot be opened, such as that of the solutions.
         engine: None for a plain exercise; else `answers`, the dotted names that would be the
-            answer, and `environment`, the variables that say where compiled kernels are kept.
+            answer, and `environment`, the variables that locate the cache of compiled kernels.
+        closed: more folders whose files cannot be opened, such as that of the solutions.
 
     Returns:
-        per answer how often it was called; filled as it happens.
+        The number of calls of each answer, updated as they happen.
     """
     for name in [name for name in sys.modules if name.partition(".")[0] == "minigrad"]:
         del sys.modules[name]
@@ -139,7 +139,7 @@ def close(package: str, engine: dict | None, closed: list[str]) -> dict[str, int
 
 
 def _keep_compiled_kernels(environment: dict[str, str]) -> None:
-    """Let the engine find the kernels that the user's own processes have compiled."""
+    """Let the engine find the kernels that the user's own processes compiled."""
     here = {name: os.environ.get(name) for name in environment}
     os.environ.update(environment)
     folder = importlib.import_module("minigrad.devices.loader").cache_folder()
@@ -152,7 +152,7 @@ def _keep_compiled_kernels(environment: dict[str, str]) -> None:
 
 
 def _bar(answers: list[str]) -> dict[str, int]:
-    """Put a function that raises in the place of each dotted name; count its calls."""
+    """Replace each dotted name by a function that counts its calls and raises."""
     calls: dict[str, int] = {}
     for dotted in answers:
         owner_name, _, name = dotted.rpartition(".")

@@ -59,7 +59,7 @@ def check_gradients(
         forward: the operation, in NumPy.
         inputs: float64 arrays.
         dy: the upstream gradient.
-        names: what the gradients are called.
+        names: what messages call the gradients.
         attempt: the Try line for a mistake that is not among `mistakes`.
         mistakes: (key, the wrong gradients, the Try line).
     """
@@ -71,7 +71,7 @@ def check_gradients(
         for _ in range(2):
             direction = [t.random.standard_normal(x.shape) for x in inputs]
             expected = directional(forward, inputs, dy, direction)
-            with np.errstate(all="ignore"):  # of a huge gradient, inf or nan
+            with np.errstate(all="ignore"):  # a huge gradient overflows
                 found = sum(float(np.sum(g * v)) for g, v in zip(got, direction, strict=True))
             if not agree(found, expected, rtol=TOLERANCE, atol=TOLERANCE):
                 break

@@ -1,7 +1,7 @@
-"""What a learner's process may not do: an audit hook, which Python code cannot take away again.
+"""An audit hook that restricts a learner's process; Python code cannot remove it.
 
-It closes files, other processes, and signals to others. `ctypes` and descriptors of folders still
-get around it; another user, or a sandbox of the operating system, does not let them. Runs in the
+It blocks closed files, new processes, and signals to others. `ctypes` and descriptors of folders
+get around it; a separate user or a sandbox of the operating system stops them too. Runs in the
 learner's process.
 """
 
@@ -20,7 +20,7 @@ STARTS = {
 
 
 def install(closed: list[str], opened: list[str]) -> None:
-    """Close folders, and what starts or ends other processes, from now on.
+    """Block files in closed folders, and the start and end of other processes, from now on.
 
     Args:
         closed: folders whose files raise PermissionError when they are opened.

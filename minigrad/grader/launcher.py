@@ -24,16 +24,16 @@ PASSED_ON = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", 
 
 
 def other_user(user: int) -> dict[str, Any]:
-    """Return what makes subprocess run a program as this user alone."""
+    """Return subprocess options that run a program as this user, in no other group."""
     return {"user": user, "group": user, "extra_groups": []}
 
 
 def remove(folder: str) -> None:
-    """Remove a worker's folder, also what its code took the permissions away from, if it can be."""
+    """Remove a worker's folder as far as possible, also where its code took permissions away."""
 
     def allow(_: Any, path: str, __: Any) -> None:
         with contextlib.suppress(OSError):
-            if path != folder:  # what is around the folder is not the worker's
+            if path != folder:  # the parent of the folder is not the worker's
                 os.chmod(os.path.dirname(path), 0o700)
             if os.path.isdir(path) and not os.path.islink(path):
                 os.chmod(path, 0o700)
@@ -49,14 +49,14 @@ class GraderError(Exception):
 
 
 def clean_environment(folder: str) -> dict[str, str]:
-    """Return the environment of a grading process: one thread each, nothing of the user's."""
+    """Return the environment of a grading process: one thread, and no more than PASSED_ON."""
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
     return {**environment, **dict.fromkeys(threads, "1"), "HOME": folder}
 
 
 def can_fork() -> bool:
-    """Whether workers are forked from the server; where not, each is a process started afresh."""
+    """Whether workers can be forked from the server; otherwise each is spawned."""
     return hasattr(os, "fork") and hasattr(socket, "send_fds")
 
 
@@ -66,9 +66,9 @@ class Server:
     Close it, or use it in a `with` block; `shared_server()` is one for the whole process.
 
     Args:
-        fork: whether workers are forked; None: where that is possible.
-        user: the user id that learners' code runs under; None: the same as this process. Only a
-            process of the superuser can choose, and that user must be able to read this Python.
+        fork: whether workers are forked; None: if the system can.
+        user: the user id that learners' code runs under; None: that of this process. Only root can
+            choose another, and that user must be able to read this Python.
     """
 
     def __init__(self, *, fork: bool | None = None, user: int | None = None) -> None:
@@ -91,7 +91,7 @@ class Server:
         self.close()
 
     def new_folder(self) -> str:
-        """Return an empty folder for one worker: what it leaves, or deletes, meets no other."""
+        """Return an empty folder for one worker, so that no other sees its files."""
         folder = tempfile.mkdtemp(prefix="minigrad-worker-")
         if self.user is not None:
             os.chown(folder, self.user, self.user)
@@ -112,7 +112,7 @@ class Server:
         self._folder.cleanup()
 
     def _forget(self) -> None:
-        """Let go of a fork server that is dead; the next order starts another."""
+        """Drop a dead fork server; the next order starts another."""
         if self._control is not None:
             self._control.close()
         if self._process is not None:
@@ -121,7 +121,7 @@ class Server:
         self._control, self._process = None, None
 
     def end(self, pid: int) -> int | None:
-        """Kill a worker; return its exit status, None where it took its server with it."""
+        """Kill a worker; return its exit status, None if its server is gone too."""
         try:
             return self.order({"do": "end", "pid": pid})["status"]
         except GraderError:
@@ -149,7 +149,7 @@ class Server:
         return ours
 
     def order(self, order: dict, fds: tuple[int, ...] = ()) -> dict:
-        """Send one order to the fork server and return its answer, starting it when needed."""
+        """Send one order to the fork server, started if needed, and return its answer."""
         with self._lock:
             if self._process is not None and self._process.poll() is not None:
                 self._forget()
@@ -172,7 +172,7 @@ _shared: Server | None = None
 
 
 def shared_server() -> Server:
-    """Return this process's server, started at its first worker and closed at exit."""
+    """Return this process's server, made at the first call and closed at exit."""
     global _shared
     if _shared is None:
         _shared = Server()

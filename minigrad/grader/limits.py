@@ -1,4 +1,4 @@
-"""What a learner's process may use. Set from inside it, before a line of the file has run."""
+"""Resource limits of a learner's process, which it sets before a line of the file runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 class Limits:
     """Limits of one worker. Compiling (Numba) has a budget of its own, outside `call_seconds`.
 
-    `processes` counts all that the worker's user runs, so it makes sense for a user of its own.
+    `processes` counts all processes of the worker's user, so it needs a user of its own.
     """
 
     load_seconds: float = 20.0
@@ -29,7 +29,7 @@ def apply(limits: Limits) -> list[str]:
     """Set the limits on this process; return the names of those this system does not offer."""
     try:
         import resource
-    except ImportError:  # Windows: the wall clock, kept by the parent, is all there is
+    except ImportError:  # Windows: only the parent's clock limits a worker
         return ["cpu", "memory", "file size"]
     missing = []
     hard_cpu = int(limits.cpu_seconds + limits.compile_seconds)

@@ -1,4 +1,4 @@
-"""Tries a function of this very process on an exercise's checks: no isolation, no points."""
+"""Runs an exercise's checks on a function of this process: no isolation, no points."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LiveRunner:
         self.globals = getattr(_any_function(function), "__globals__", {})
 
     def call(self, name: str, arguments: list, *, drive: bool = False) -> dict:
-        """Return what a worker would reply. Names other than the function's come from its file."""
+        """Return what a worker would reply. Other names come from the function's globals."""
         arguments = as_if_sent(arguments)
         formulas = leaves(arguments, Formula)
         mine = SimpleNamespace(**{**self.globals, self.exercise.name: self.function})
@@ -75,18 +75,18 @@ class LiveRunner:
         return self.globals.get(name)
 
     def line_of(self, name: str) -> str:
-        """Return where the function stands."""
+        """Return where the function is defined."""
         in_notebook = "ipykernel" in self.file or self.file.startswith("<")
         place = "this cell" if in_notebook else self.file
         return f"{place}:{self.line}, in {name}" if name else place
 
     def printed(self) -> str:
-        """Return nothing: what it prints is seen already."""
+        """Return nothing: the learner has seen what it printed."""
         return ""
 
 
 def _any_function(thing: Any) -> Any:
-    """Return a function, or the first one of a class: its file and globals are the class's."""
+    """Return a function, or the first one of a class, which has the class's file and globals."""
     if not isinstance(thing, type):
         return inspect.unwrap(thing)
     return next((one for one in vars(thing).values() if inspect.isfunction(one)), thing)

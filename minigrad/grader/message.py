@@ -13,7 +13,7 @@ from minigrad.grader.wire import Other
 
 WIDTH = 98
 LABEL_WIDTH = 10
-NARROW = 70  # below, a part may take twice as many lines
+NARROW = 70  # below this width a part may take twice as many lines
 MAX_LINES = {"Given": 3, "Expected": 2, "Got": 3, "Where": 2, "Try": 2}
 
 
@@ -21,9 +21,9 @@ MAX_LINES = {"Given": 3, "Expected": 2, "Got": 3, "Where": 2, "Try": 2}
 class Message:
     """What a learner reads when a check fails.
 
-    `key` names the mistake for programs (tests ask for it); people read the five parts.
-    `attempt` is the line after Try: a nudge, never the answer. `full` is the traceback of what the
-    learner's code raised, which `--full` shows.
+    `key` names the mistake for programs, such as tests; people read the five parts. `attempt` is
+    the line after Try: a nudge, never the answer. `full` is the traceback of the learner's error,
+    which `--full` shows.
     """
 
     key: str
@@ -61,7 +61,7 @@ class Message:
         return "\n".join(self.lines())
 
     def as_dict(self) -> dict:
-        """Return the fields as a dict of strings; `full` names places of the machine, so not it."""
+        """Return the fields as a dict of strings, without `full`, which has the machine's paths."""
         fields = asdict(self)
         del fields["full"]
         return fields
@@ -78,7 +78,7 @@ class Failed(Exception):
 def show(value: Any, digits: int = 6, *, bare: bool = False) -> str:
     """Return a value as a learner should see it: short, and with shape and dtype for arrays.
 
-    With `bare`, a short array of float64 goes without them: its entries say it all.
+    With `bare`, a short array of float64 is shown without them.
     """
     if isinstance(value, Other):
         return f"an object of type {value.type_name}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
 FOLDERS = ("exercises", "solutions")
-# What pytest runs or obeys when it lies beside the files that it is given.
+# Files that pytest itself runs or obeys when they lie beside the graded ones.
 OBEYED = (
     "conftest.py", "__init__.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml",
     "pyproject.toml", "tox.ini", "setup.cfg",
@@ -59,7 +59,7 @@ def is_claimed(path: Path, config: pytest.Config) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Refuse to grade a folder that brings files which pytest itself would run or obey."""
+    """Refuse to grade a folder with files that pytest itself would run or obey."""
     here = early_config.invocation_params.dir
     options = early_config.known_args_namespace
     for argument in [*options.file_or_dir, *([options.course] if options.course else [])]:
@@ -80,7 +80,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_collect_file(
     file_path: Path, parent: pytest.Collector
 ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Replace what others would make of a claimed file."""
+    """Replace what other plugins collect from a claimed file."""
     others = yield
     if not is_claimed(file_path.resolve(), parent.config):
         return others
@@ -102,7 +102,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> Iterable[str] | None:
-    """Say `not run` for checks whose exercise gave no answer."""
+    """Report NOT RUN for checks whose exercise gave no answer."""
     if report.when == "call" and ("graded_not_run", True) in report.user_properties:
         return "failed", "n", "NOT RUN"
     return None

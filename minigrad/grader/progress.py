@@ -1,8 +1,8 @@
-"""What is remembered about a learner: one small JSON file, never half written.
+"""A learner's progress: one small JSON file, never half written.
 
-`.minigrad/progress.json` holds, per exercise, the points of the last check, the best, the hash of
-the file that was checked and the hints looked at; the predictions; and which parts run the engine.
-Points hold for the exercise that was checked, with what it leans on, as it was: `fingerprint.py`.
+`.minigrad/progress.json` holds, per exercise, the last and the best points, the fingerprint of the
+checked code and the number of hints taken; the predictions; and the parts that ran the engine.
+Points count as long as the fingerprint is the same (`fingerprint.py`).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from minigrad.grader.result import Result
 
 try:
     import fcntl
-except ImportError:  # Windows: two processes that save in the same instant may lose one's points
+except ImportError:  # Windows: of two processes that save at once, one may lose its points
     fcntl = None
 
 VERSION = 1
 EMPTY = {"version": VERSION, "exercises": {}, "predictions": {}, "engine": {}}
 TEXT = str | None
-# Per section what entries hold, and what none is without.
+# Per section: the types of an entry's fields, and the fields that every entry has.
 ENTRIES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "exercises": (
         {
@@ -44,9 +44,9 @@ ENTRIES: dict[str, tuple[dict[str, Any], set[str]]] = {
 
 
 def load(state: Path) -> dict[str, Any]:
-    """Return what is remembered; a file that cannot be read is set aside, never overwritten.
+    """Return the progress. A damaged file is set aside, never overwritten.
 
-    Where the system does not let it be read, nothing is remembered for now, which is said.
+    If the system refuses to read the file, say so and return no progress.
     """
     try:
         data = _read(state / "progress.json")
@@ -60,7 +60,7 @@ def load(state: Path) -> dict[str, Any]:
 
 
 def update(state: Path, change: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-    """Load, change and save at once; return what is remembered now."""
+    """Load, change and save the progress while no other process does; return it."""
     state.mkdir(parents=True, exist_ok=True)
     path = state / "progress.json"
     with _alone(state):
@@ -78,7 +78,7 @@ def _fresh() -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """Return the file's content, a fresh one where there is no file, None for a damaged one."""
+    """Return the file's content; empty progress if there is no file, None if it is damaged."""
     fresh = _fresh()
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -92,7 +92,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _is_whole(data: dict[str, Any], section: str) -> bool:
-    """Whether every entry of a section has what is read from it, as what it is."""
+    """Whether every entry of a section has the needed fields, and all have the right types."""
     kinds, needed = ENTRIES[section]
     return all(
         isinstance(entry, dict)
@@ -114,7 +114,7 @@ def _alone(state: Path) -> Iterator[None]:
         yield
         return
     with open(state / "progress.lock", "wb") as lock:
-        with contextlib.suppress(OSError):  # some network folders know no locks
+        with contextlib.suppress(OSError):  # some network folders have no locks
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -136,12 +136,12 @@ def record(state: Path, result: Result) -> dict[str, Any]:
 
 
 def is_current(entry: dict[str, Any], hash_now: str | None) -> bool:
-    """Whether an entry's points were given to what there is now (None: there is no file)."""
+    """Whether an entry's points are for the present code (None: there is no file)."""
     return hash_now is not None and entry.get("hash", entry.get("passed_hash")) == hash_now
 
 
 def record_hint(state: Path, exercise_id: str, step: int) -> None:
-    """Remember that a hint was looked at. It costs nothing."""
+    """Remember that a hint was taken."""
 
     def change(data: dict[str, Any]) -> None:
         entry = data["exercises"].setdefault(exercise_id, {"best": 0, "runs": 0, "hints": 0})

@@ -1,4 +1,4 @@
-"""A learner's file as text: what Python itself reads, from any editor on any system."""
+"""Reads a learner's file as Python does, from any editor on any system."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 
 class UnreadableError(ValueError):
-    """The bytes are no text; Python would not read them either. The text says why."""
+    """Bytes that Python could not decode either; the text says why."""
 
 
 def read_source(path: Path) -> str:
     r"""Return the text of a Python file, with lines that end in "\n".
 
-    As in Python: UTF-8 unless the first two lines name another encoding; a byte-order mark is no
-    part of the text; lines may end in "\r\n" and "\r".
+    As in Python, the encoding is UTF-8 unless the first two lines name another, a byte-order mark
+    is dropped, and lines may end in "\r\n" and "\r".
 
     Raises:
-        UnreadableError: the bytes are not of that encoding, or there is no such one.
+        UnreadableError: the bytes are not in that encoding, or it does not exist.
     """
     content = path.read_bytes()
     try:
@@ -33,7 +33,7 @@ def read_source(path: Path) -> str:
 def _why(content: bytes, error: Exception) -> str:
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "it begins as UTF-16 does; save it as UTF-8"
-    if "missing encoding" in str(error):  # of the first two lines Python says no more
+    if "missing encoding" in str(error):  # all that Python says about the first two lines
         try:
             content.decode("utf-8")
         except UnicodeDecodeError as undecoded:
@@ -45,5 +45,5 @@ def _why(content: bytes, error: Exception) -> str:
 
 
 def lines_of(source: str) -> list[str]:
-    r"""Return the lines as Python counts them: a form feed or a line separator ends none."""
+    r"""Return the lines as Python counts them, which form feeds and line separators do not end."""
     return source.split("\n")

@@ -15,7 +15,7 @@ SIGNS = {"passed": "✓", "failed": "✗", "not_run": "·"}
 ASCII_SIGNS = {"passed": "+", "failed": "x", "not_run": "."}
 PRINTED_LINES = 5
 INDENT = " " * 6
-# What would move the cursor or set colours of a terminal, when learners' code prints it.
+# Characters that would move a terminal's cursor or set its colours, if learners' code prints them.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 ENGINE_NOTE = (
     "an engine exercise: it may import minigrad, so it is sealed off less than a plain one"
@@ -24,7 +24,7 @@ COLOURS = {"passed": "32", "failed": "31", "not_run": "2", "bold": "1", "dim": "
 
 
 class Style:
-    """Whether this stream takes colours and signs beyond ASCII. NO_COLOR is honoured."""
+    """What a stream can show: colours (NO_COLOR is honoured), signs beyond ASCII, its width."""
 
     def __init__(self, stream: TextIO | None = None, *, plain: bool = False) -> None:
         stream = stream or sys.stdout
@@ -103,7 +103,7 @@ def printed_lines(check: CheckResult, exercise_id: str) -> list[str]:
 
 
 def next_step(result: Result, hint: str = "`minigrad hint {id}`") -> str:
-    """Return one line that says what to do now; `hint` says how to get one."""
+    """Return one line that says what to do now; `hint` says how to get a hint."""
     for exercise in result.exercises:
         if not exercise.passed:
             return f"next: edit the file, save, check again; or {hint.format(id=exercise.id)}"

@@ -29,18 +29,18 @@ def new_seed() -> int:
 
 @dataclass
 class Submission:
-    """A learner's file as it was read: graded, hashed and shown from this one copy."""
+    """A learner's file, read once; it is graded, hashed and shown from this copy."""
 
     path: Path
     source: str
     shown: str
-    # Per what exercises need: the message of a file that no worker got to the end of in its time.
-    # The next exercise would wait as long for the same.
+    # By an exercise's `needs`: the message of a file that did not load in time. The next exercise
+    # would wait as long for the same.
     endless: dict[str, Message] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> Submission:
-        """Read the file; `shown` is its folder and name, which is what messages say."""
+        """Read the file; `shown` is its folder and name, as messages show them."""
         try:
             source = read_source(path)
         except UnreadableError as error:
@@ -48,13 +48,13 @@ class Submission:
         return cls(path, source, f"{path.parent.name}/{path.name}")
 
     def fingerprint(self, exercise: Exercise) -> str:
-        """Return what a grade of this exercise is remembered for."""
+        """Return the fingerprint that a grade of this exercise is remembered with."""
         others = exercise.lesson.exercises if exercise.lesson else ()
         return fingerprint(self.source, exercise.name, others)
 
 
 class WorkerRunner:
-    """Runs calls in a worker, started at the first one and again after it ended."""
+    """Runs calls in a worker, which it starts at the first call and after each end."""
 
     def __init__(self, server: Server, submission: Submission, exercise: Exercise) -> None:
         self.server = server
@@ -81,7 +81,7 @@ class WorkerRunner:
         return self.worker
 
     def call(self, name: str, arguments: list, *, drive: bool = False) -> dict:
-        """Return the worker's reply, its fields checked: nothing in it is trusted."""
+        """Return the worker's reply with its fields checked, since it is untrusted."""
         reply = self.start().call(name, arguments, drive=drive)
         self.compile_seconds += reply.compile_seconds
         content = reply.content
@@ -135,7 +135,7 @@ def find_line(source: str, name: str) -> int:
 
 
 def checked_raised(raised: Any) -> dict:
-    """Return an exception's description with every field of its type; the sender is untrusted."""
+    """Return an exception's description with fields of the right types; the sender is untrusted."""
     if not isinstance(raised, dict):
         raise Ended("garbled", "its answer is not one that the grader's worker gives")
     frames = []
@@ -194,7 +194,7 @@ ENDED_KEYS = {"time", "compile_time", "killed", "exit", "garbled"}
 
 
 def _load(runner: WorkerRunner, exercise: Exercise) -> Message | None:
-    """Start the worker; return the message that stands for every check when there is no use."""
+    """Start the worker; return one message for all checks if the file cannot be graded."""
     shown, endless = runner.submission.shown, runner.submission.endless
     if exercise.needs in endless:
         return endless[exercise.needs]
@@ -271,9 +271,9 @@ def run_check(exercise: Exercise, check: Check, runner: Runner, seed: int) -> Ch
 
 
 def hold_back(exercise: Exercise, outcomes: list[CheckResult]) -> None:
-    """Fail the checks that passed alone, without one of those that they count with.
+    """Fail each check that passed without any of its `only_with` checks.
 
-    They say what the first of these said: that is what is to be mended.
+    Its message is that of the first of these, which has to be fixed first.
     """
     found = {outcome.name: outcome for outcome in outcomes}
     passed = {outcome.name for outcome in outcomes if outcome.status == "passed"}

@@ -24,7 +24,7 @@ PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
 class Ended(Exception):
-    """The worker gave no answer. `key` is one of the reasons below; the text says it in words."""
+    """The worker gave no answer. `key` names the reason for programs, the text for people."""
 
     def __init__(self, key: str, text: str) -> None:
         super().__init__(text)
@@ -33,7 +33,7 @@ class Ended(Exception):
 
 @dataclass
 class Reply:
-    """What came back: the worker's dict, what it printed, and how long Numba compiled."""
+    """What the worker sent, and how long Numba compiled for it."""
 
     content: dict
     compile_seconds: float
@@ -43,10 +43,10 @@ class Worker:
     """One process that runs one learner's file.
 
     Args:
-        server: where it comes from.
+        server: starts the process.
         source: the text of the file, as the parent read (and hashed) it.
         path: the name that tracebacks show.
-        limits: what it may use.
+        limits: of its time, memory and files.
         driver: the lesson's driver, `{"source": …, "path": …}`, or None.
         engine: None where the engine is closed; else its `answers` and `environment` (gate.py).
         closed: folders whose files it cannot open, such as that of the solutions.
@@ -156,7 +156,7 @@ class Worker:
         return text.decode(errors="replace")
 
     def _ask(self, request: dict | None, seconds: float) -> Reply:
-        """Send a request (None: there is more to come without one) and wait for the reply."""
+        """Send a request (None: the reply comes without one) and wait for the reply."""
         compile_seconds = 0.0
         watch = _Watch(self)
         watch.start(seconds, "time")
@@ -246,10 +246,10 @@ class Worker:
 
 
 class _Watch:
-    """A clock that ends the worker; `start` again moves it, `stop` switches it off.
+    """A timer that ends the worker; another `start` resets it, `stop` switches it off.
 
-    On a busy machine a worker waits for its processor, which is not its fault: one that has not
-    used the seconds that it was given gets more, up to PATIENCE times as many.
+    On a busy machine a worker waits for the processor. One that has not used its seconds of
+    processor time gets more, up to PATIENCE times as many.
     """
 
     def __init__(self, worker: Worker) -> None:

@@ -2,7 +2,7 @@
 
 It takes two orders, one line of JSON each, over a Unix socket: `start` (with two file descriptors:
 the worker's channel and the file that catches its prints) and `end` (kill and report). A worker is
-reaped only on `end`, so its process id cannot come to mean another process meanwhile.
+reaped only on `end`, so that no other process gets its process id before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from minigrad.grader import worker
 
 
 def serve(control_fd: int) -> None:
-    """Obey orders until the other side closes the socket, then kill what is left."""
+    """Obey orders until the other side closes the socket, then kill the remaining workers."""
     control = socket.socket(fileno=control_fd)
     children: set[int] = set()
     while True:

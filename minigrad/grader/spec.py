@@ -1,4 +1,4 @@
-"""How a lesson states its exercises: functions, checks with points, hints. One module a lesson."""
+"""How a lesson declares its exercises: functions, checks with points, hints."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Run = Callable[[Any], None]  # what a check does with its `tester.Tester`
 class Check:
     """One thing that an exercise must do, worth points of its own.
 
-    `run(t)` asks the learner's function through the tester `t` and raises Failed. `only_with` names
-    checks of the exercise, one of which must pass too: a function that always does the same, such
-    as raise, passes this check without a thought, and so it earns nothing alone.
+    `run(t)` calls the learner's function through the tester `t` and raises Failed. `only_with`
+    names checks of the exercise, one of which must pass too: alone, this check would also give
+    points to a function that always does the same, such as raise.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Exercise:
         difficulty: 1 to 5.
         minutes: how long it takes most people.
         hints: three steps, from a nudge to nearly the code; the solution comes after them.
-        returns: in words, what a call gives, for the message of an untouched stub.
+        returns: what a call returns, in words, for the message of a call that raises.
         needs: 'plain': graded with Python, NumPy, Numba, the plain objects and the machine that
             runs CUDA kernels alone; 'engine': with minigrad's engine, where isolation is weaker.
         answers: for 'engine', the dotted names that would be the answer: they raise.
@@ -62,7 +62,7 @@ class Exercise:
 
     @property
     def points(self) -> int:
-        """What all checks give together."""
+        """The points of all checks together."""
         return sum(check.points for check in self.checks)
 
     def check(self, points: int, *, only_with: tuple[str, ...] = ()) -> Callable[[Run], Callable]:
@@ -84,7 +84,7 @@ class Exercise:
 
 @dataclass
 class Lesson:
-    """A lesson's exercises, in the order in which its file states them."""
+    """A lesson's exercises, in the order of its file."""
 
     stem: str
     title: str
@@ -97,7 +97,7 @@ class Lesson:
 
     @property
     def points(self) -> int:
-        """What all exercises give together."""
+        """The points of all exercises together."""
         return sum(exercise.points for exercise in self.exercises.values())
 
     def exercise(

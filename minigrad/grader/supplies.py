@@ -7,20 +7,19 @@ import os
 from minigrad.grader.folder import CHECKS_FOLDER
 from minigrad.grader.spec import Exercise
 
-# What tells an engine where the kernels are kept that the user's own processes have compiled.
+# Variables that locate the cache of the kernels that the user's own processes compiled.
 HOMES = ("MINIGRAD_CACHE", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE")
 
 
 def driver_of(exercise: Exercise) -> dict | None:
-    """Return what the checks do in the learner's process, None where they only call functions."""
+    """Return the driver of an exercise's lesson, None if there is none."""
     name = "driver.py" if exercise.needs == "plain" else "engine_driver.py"
     if exercise.lesson is None:
         return None
     path = CHECKS_FOLDER / f"l{exercise.lesson.stem}" / name
     if not path.is_file():
         return None
-    # A bare name: the engine takes code inside its own package for its own, and looks further out
-    # for the person's line.
+    # A bare name: when the engine looks for the user's line, it skips files of its own package.
     return {"source": path.read_text(encoding="utf-8"), "path": path.name}
 
 

@@ -1,4 +1,4 @@
-"""What a check holds in its hand: call the learner's function, compare, explain."""
+"""What a check works with: it calls the learner's function, compares, explains."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Runner(Protocol):
 
 
 class Tester:
-    """Given to every check of one exercise as `t`.
+    """Passed to each check of an exercise as `t`.
 
     Attributes:
         random: a NumPy Generator; seeded by the run's seed and the check's name.
@@ -62,9 +62,9 @@ class Tester:
     # ---- asking ---------------------------------------------------------------------------
 
     def call(self, name: str, *arguments: Any, may_change: bool = False) -> Any:
-        """Return what the learner's function gives for these arguments.
+        """Call the learner's function and return its result.
 
-        Fails the check when it raises, or writes into an array that it was given
+        Fails the check if it raises, or writes into an array that it was given
         (unless `may_change`).
         """
         self.given = show_call(name, list(arguments))
@@ -76,11 +76,11 @@ class Tester:
         return reply["ok"]
 
     def drive(self, name: str, *arguments: Any, given: str) -> Any:
-        """Return what a function of the lesson's driver gives for the learner's module.
+        """Call a function of the lesson's driver on the learner's module and return its result.
 
         The driver (`driver.py`, `engine_driver.py` for exercises that need the engine) runs in the
-        learner's process as `name(mine, *arguments)`: it builds what cannot travel, such as graphs
-        and classes, and hands back plain data. What it returns is as untrusted as any answer.
+        learner's process as `name(mine, *arguments)`: it builds what cannot be sent, such as graphs
+        and classes, and returns plain data, which is as untrusted as any answer.
 
         Args:
             name: the driver's function.

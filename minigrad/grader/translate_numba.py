@@ -21,7 +21,7 @@ VERBS = {
 
 
 def in_words(numba_type: str) -> str:
-    """Return a Numba type as people say it."""
+    """Return a Numba type in plain words."""
     text = numba_type.strip()
     if match := re.fullmatch(r"(?:Array|array)\((\w+), (\d+)d, .*\)", text):
         return f"a {match[1]} array of {match[2]} dimension{'s' * (match[2] != '1')}"
@@ -131,7 +131,7 @@ ROWS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
     ),
 )
 
-# What Numba raises as TypeError and ImportError of Python's own.
+# Errors of Numba that are Python's own TypeError and ImportError.
 ROWS_OF_OTHER_KINDS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
     (
         r"cannot reflect element of reflected container|reflected list\(reflected list",

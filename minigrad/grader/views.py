@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from minigrad.grader.report import message_lines
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 
-# What XML 1.0 cannot hold, though a learner's code can print it.
+# Characters that XML 1.0 cannot hold, though a learner's code can print them.
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

@@ -1,7 +1,7 @@
 """What crosses the pipe: frames of JSON and raw array bytes. Never pickle, never stdout.
 
 A frame is two big-endian 32-bit lengths, a JSON text, and the bytes of all arrays one after the
-other. Whoever reads a frame trusts nothing in it: sizes, dtypes and shapes are checked first.
+other. The reader trusts nothing in a frame: it checks sizes, dtypes and shapes first.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class GarbledError(Exception):
 
 @dataclass(frozen=True)
 class Other:
-    """Stands for a value that does not travel: only its type's name and a short repr do."""
+    """Stands for a value that is not sent: only its type's name and a short repr are."""
 
     type_name: str
     text: str
@@ -88,7 +88,7 @@ class _Packer:
 
 
 def other(value: Any) -> dict:
-    """Return the JSON form of a value that does not travel."""
+    """Return the JSON form of a value that is not sent."""
     try:
         text = repr(value)[:200]
     except BaseException:
@@ -144,7 +144,7 @@ class _Unpacker:
 
 
 def encode(value: Any, *, with_formulas: bool = False) -> bytes:
-    """Return `value` as one frame; what does not travel arrives as `Other`."""
+    """Return `value` as one frame; what cannot be sent arrives as `Other`."""
     packer = _Packer(with_formulas)
     text = json.dumps(packer.pack(value)).encode()
     blob = b"".join(packer.blobs)
@@ -174,14 +174,14 @@ def decode(
 
 
 def as_if_received(value: Any) -> Any:
-    """Return an answer as the other side would get it: what does not travel becomes `Other`."""
+    """Return an answer as the other side would get it: what cannot be sent becomes `Other`."""
     frame = encode(value)
     n_text, _ = HEADER.unpack_from(frame)
     return decode(frame[HEADER.size : HEADER.size + n_text], frame[HEADER.size + n_text :])
 
 
 def leaves(value: Any, kind: type) -> list[Any]:
-    """Return what is of this kind inside lists, tuples and dicts, in order."""
+    """Return the values of this type inside lists, tuples and dicts, in order."""
     if isinstance(value, kind):
         return [value]
     if isinstance(value, dict):

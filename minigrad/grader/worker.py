@@ -63,11 +63,11 @@ def _load(source: str, path: str) -> tuple[types.ModuleType, dict]:
     sys.modules[MODULE_NAME] = exercise
     lines = [f"{line}\n" for line in source.split("\n")]  # a form feed ends none, as in Python
     linecache.cache[path] = (len(source), None, lines, path)
-    # A program that waits for input would wait for ever, so reading is an error of its own.
+    # input() would wait for ever, so it raises.
     builtins.input = _no_input
     started = time.perf_counter()
     try:
-        # Without what this file imports from __future__: annotations would not be evaluated.
+        # dont_inherit: the annotations import of this file must not hold for the learner's.
         code = compile(source, path, "exec", dont_inherit=True)
         exec(code, exercise.__dict__)
     except BaseException as error:
@@ -87,7 +87,7 @@ def _load(source: str, path: str) -> tuple[types.ModuleType, dict]:
 
 
 def _load_driver(driver: dict | None) -> types.ModuleType | None:
-    """Load what the lesson's checks do beside the learner's code, such as building graphs."""
+    """Load the lesson's driver, which runs beside the learner's code (`Tester.drive`)."""
     if driver is None:
         return None
     module = types.ModuleType("driver")

@@ -109,7 +109,7 @@ def test_every_check_in_the_lesson_passes_with_the_solutions(executed):
         if "data" in output
     ]
     assert len(cards) >= 3
-    assert all("all of it passes" in card for card in cards)
+    assert all("everything passes" in card for card in cards)
 
 
 def test_every_lesson_shows_pictures(executed):

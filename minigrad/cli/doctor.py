@@ -51,7 +51,7 @@ def engine() -> Finding:
         return Finding(False, what, f"{setup_command()}, in a fresh environment if that fails")
     seconds = time.perf_counter() - started
     if gradient != [2.0, 4.0]:
-        return Finding(False, f"the engine computes wrongly: {gradient}", "please report this")
+        return Finding(False, f"the engine's gradient is wrong: {gradient}", "please report this")
     return Finding(True, f"the engine runs: its first gradient took {seconds:.1f} s")
 
 
@@ -60,7 +60,7 @@ def kernel_cache() -> Finding:
     folder = cache_folder()
     asked = os.environ.get("MINIGRAD_CACHE")
     if not folder.parent.is_dir():
-        what = "compiled kernels can be kept nowhere: each process compiles them again"
+        what = "compiled kernels cannot be kept: each process compiles them again"
         return Finding(False, what, "set MINIGRAD_CACHE to a folder that you may write")
     is_temporary = Path(tempfile.gettempdir()) in folder.parents
     if is_temporary and (asked is None or Path(asked) not in (folder, *folder.parents)):
@@ -81,7 +81,7 @@ def disk() -> Finding:
     places = {cache_folder(), Path.cwd(), Path(tempfile.gettempdir())}
     tight = [p for p in sorted(places) if p.is_dir() and shutil.disk_usage(p).free < ENOUGH_BYTES]
     if tight:
-        return Finding(False, f"the disk is nearly full where {tight[0]} is", "free 200 MB there")
+        return Finding(False, f"the disk of {tight[0]} is nearly full", "free 200 MB there")
     return Finding(True, "there is room on the disk")
 
 
@@ -100,9 +100,9 @@ def gpu() -> Finding:
         return Finding(True, f"device='cuda' works: {cuda_state.gpu_name()}")
     names = gpus_by_nvidia_smi()
     if names:
-        what = f"GPU: {names}; not used, as {hindrance}"
+        what = f"GPU: {names}; not used, because {hindrance}"
     elif hindrance.has_gpu:
-        what = f"a GPU is not used, as {hindrance}"
+        what = f"a GPU is not used, because {hindrance}"
     else:
         what = (
             f"no GPU found, and none is needed: device='simt' runs its kernels ({hindrance.what})"
@@ -163,7 +163,7 @@ def remembered(folder: CourseFolder) -> Finding:
     return Finding(
         False,
         f"a damaged file of points was set aside as {aside[-1].name}",
-        "minigrad check counts all points again; then delete that file",
+        "grade everything again with `minigrad check`; then delete that file",
     )
 
 
@@ -175,8 +175,7 @@ def grading() -> Finding:
             missing = worker.limits_missing
     except (Ended, GraderError, OSError) as error:
         return Finding(False, f"grading does not work: {error}", "please report this as a bug")
-    how = "forked" if can_fork() else "started afresh"
-    what = f"grading works, its processes are {how}"
+    what = f"grading works; its processes are {'forked' if can_fork() else 'spawned'}"
     if missing:
         what += f" (this system sets no limit on {', '.join(missing)})"
     return Finding(answer == 1, what)
@@ -220,5 +219,5 @@ def run(options: argparse.Namespace) -> int:
         if not finding.fine:
             wrong += 1
             print(f"        do: {finding.remedy or 'please report this'}", flush=True)
-    print("all is well" if not wrong else f"{wrong} to mend, with what stands after `do:`")
+    print("all is well" if not wrong else f"{wrong} to fix, as the lines with `do:` say")
     return 1 if wrong else 0

@@ -54,7 +54,9 @@ def package(name: str, extra: str = "lab") -> Finding:
         return Finding(False, f"{name} is not installed", setup_command(extra))
     wanted = wanted_bounds(name)
     if not fits(version, wanted):
-        return Finding(False, f"{name} {version}, where {wanted} is wanted", setup_command(extra))
+        return Finding(
+            False, f"{name} {version}, but minigrad needs {wanted}", setup_command(extra)
+        )
     return Finding(True, f"{name} {version}")
 
 

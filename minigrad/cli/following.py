@@ -63,7 +63,7 @@ def describe(folder: CourseFolder, lesson: Lesson, standing: Standing, style: St
     ]
     lines += [f"  {label:<10} {text}" for label, text in rows]
     if standing.is_checked and not standing.is_current:
-        lines.append("  The file has changed since it was graded; solved already? Grade it.")
+        lines.append("  Its code has changed since it was graded. Is it solved? Grade it.")
     return lines
 
 

@@ -36,7 +36,7 @@ FULL, NOT_FULL, USAGE, GRADER_FAULT = 0, 1, 2, 3
 EPILOG = """\
 begin with
   minigrad start FOLDER     a folder of your own (a git clone is one already)
-  minigrad next             what comes next, and where it stands
+  minigrad next             the next exercise, and where it is
   minigrad COMMAND --help   more about one command
 
 exit codes: 0 full marks, or done; 1 not full marks; 2 wrong usage; 3 a fault of minigrad itself
@@ -81,7 +81,7 @@ def make_parser() -> argparse.ArgumentParser:
     command = add("next", "show the next exercise that is not solved", following.run, more)
     command.add_argument("lesson", nargs="?", help="look in this lesson only, such as 01")
 
-    more = "Saved files count, not what an editor shows. The points are remembered."
+    more = "Only what is saved counts. The points are remembered."
     command = add("check", "grade the saved exercise files", checking.check, more)
     command.add_argument("what", nargs="*", help="such as 00, 00.hello, a file, or all (default)")
     command.add_argument("--seed", type=int, help="the seed that an earlier run printed")
@@ -94,39 +94,39 @@ def make_parser() -> argparse.ArgumentParser:
     command = add("watch", "grade what you change when you save; Ctrl-C ends", watch.run, more)
     command.add_argument("lesson", nargs="?", help="watch this lesson only, such as 01")
 
-    more = "Three steps, then where the solution is. Remembered, never charged."
-    command = add("hint", "show the next hint for an exercise; costs nothing", checking.hint, more)
+    more = "After three hints it says where the solution is. Hints cost no points."
+    command = add("hint", "show the next hint for an exercise", checking.hint, more)
     command.add_argument("exercise", help="such as 00.central_difference, or 00.hello.2 for hint 2")
 
-    more = "A tile is lit when your part, as it is now, passed and ran the engine in its lesson."
+    more = "A tile is lit when your part, as it is now, has passed and has run in the engine."
     add("status", "show the wall of your parts, the exercises and their points", status.run, more)
 
     more = "What you wrote is copied into .minigrad/backup first."
-    command = add("reset", "bring an exercise file back as it came; yours is kept", reset.run, more)
+    command = add("reset", "bring back an exercise file's stub; yours is kept", reset.run, more)
     command.add_argument("lesson", help="such as 00")
 
-    more = "Nothing is ever overwritten: a folder with something else in it is refused."
-    command = add("start", "write the course into a folder of yours", start.run, more)
+    more = "Nothing is overwritten: a folder with other files in it is refused."
+    command = add("start", "write the course into a new folder", start.run, more)
     command.add_argument("folder", help="a new or an empty one")
 
     more = (
-        "Everything of yours is copied into .minigrad/backup first. Exercises are merged function "
-        "by function: what you wrote stays, what you did not begin is renewed."
+        "Your files are copied into .minigrad/backup first. Exercises are merged function by "
+        "function: what you wrote stays, stubs are replaced."
     )
-    command = add("update", "bring in the installed course; yours is kept", update.run, more)
+    command = add("update", "update to the installed course; yours is kept", update.run, more)
     command.add_argument(
         "--from", dest="source", metavar="FOLDER", help="take the course from this folder instead"
     )
     command.add_argument("--dry-run", action="store_true", help="only say what would change")
 
     more = (
-        "It is for reading without Python, network or scripts. The lessons run with the solutions "
-        "where the course has them; a folder with an earlier book is written anew."
+        "The pages need no Python, network or scripts. Lessons run with the solutions if the "
+        "course has them. An earlier book in the folder is replaced."
     )
     command = add("book", "run the lessons and write them as pages", book.run, more)
-    command.add_argument("folder", nargs="?", default="book", help="where to (default: book)")
+    command.add_argument("folder", nargs="?", default="book", help="(default: book)")
     command.add_argument("--lessons", metavar="WHICH", help="such as 02-05 (default: all)")
-    command.add_argument("--mine", action="store_true", help="your notebooks and your exercises")
+    command.add_argument("--mine", action="store_true", help="use your notebooks and exercises")
 
     more = (
         "It has the lessons, their exercises and checks, a README, start.py and a workflow that "
@@ -139,10 +139,10 @@ def make_parser() -> argparse.ArgumentParser:
     more = (
         "A submission is a folder in FOLDER, or files named somebody_NN_slug.py; a FOLDER with "
         "exercises of its own is one submission. All get the same random inputs. A submission that "
-        "cannot be graded is a row that says why. Exit code 3: the grader failed for a row, which "
-        "then has no points, and not zero."
+        "cannot be graded has a row that says why. Exit code 3: the grader failed on a row, which "
+        "then has no points, not zero."
     )
-    command = add("grade", "grade what a class handed in, a row a submission", grading.run, more)
+    command = add("grade", "grade what a class handed in, a row each", grading.run, more)
     command.add_argument("folder", help="the folder with the submissions")
     command.add_argument("--lessons", metavar="WHICH", help="such as 02-05 (default: those found)")
     command.add_argument("--seed", type=int, help="the seed of an earlier run")

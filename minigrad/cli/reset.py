@@ -27,12 +27,12 @@ def run(options: argparse.Namespace) -> int:
     try:
         if path.exists():
             if path.read_bytes() == stub.encode():
-                print(f"exercises/{path.name} is as it came already")
+                print(f"exercises/{path.name} is the stub already")
                 return 0
             kept = keep_copy(folder, [path]) / "exercises" / path.name
             print(f"kept yours as {kept.relative_to(folder.root)}")
         write_atomically(path, stub.encode())
     except OSError as error:
         raise CourseError(f"nothing was reset: {error}") from error
-    print(f"exercises/{path.name} is as it came")
+    print(f"exercises/{path.name} is the stub again")
     return 0

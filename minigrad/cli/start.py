@@ -19,12 +19,12 @@ README = """\
 Lessons are in `lessons/`, and what you write is in `exercises/`. In this folder:
 
     minigrad lab 00         open a lesson, its exercises beside it
-    minigrad next           what comes next
+    minigrad next           the next exercise
     minigrad check 00       grade what is saved
     minigrad watch          grade whenever a file is saved
     minigrad hint 00.hello  three hints for each exercise; they cost nothing
     minigrad status         what is solved, and which parts of the engine are yours
-    minigrad update         a newer course, once a newer minigrad is installed; yours is kept
+    minigrad update         update the course after minigrad itself; what you wrote is kept
 
 Nothing you write is overwritten: `reset` and `update` put a dated copy into `.minigrad/backup`
 first. `.minigrad` holds your points too; take it along when you move this folder.
@@ -57,10 +57,10 @@ def run(options: argparse.Namespace) -> int:
                 written += 1
     except OSError as error:
         raise CourseError(
-            f"the course is not complete: {error}; once that is mended, the same command goes on"
+            f"the course is not complete: {error}; fix that and run the same command again"
         ) from error
     if not written:
-        print(f"The course is in {root} already, as it came.")
+        print(f"The course is in {root} already, unchanged.")
     else:
         n_lessons = sum(name.startswith("lessons/") for name in files)
         print(f"Wrote {n_lessons} lessons and their exercises into {root}")
@@ -84,7 +84,7 @@ def refuse_if_taken(root: Path, files: dict[str, str]) -> None:
     folder = CourseFolder(root)
     if folder.state.is_dir() and (root / "exercises").is_dir():
         raise CourseError(
-            f"nothing was written: {root} holds a course that was begun. "
+            f"nothing was written: {root} holds a course that you began. "
             "`minigrad update` there brings the newest lessons and keeps what you wrote"
         )
     raise CourseError(

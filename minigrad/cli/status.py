@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     minutes = f"; what is left takes about {left} min" if left else ""
     print(f"{total} of {of} points{minutes}")
     if any(one.is_checked and not one.is_current for one in every):
-        print("points count for the file as it was checked; `minigrad check` checks it as it is")
+        print("points count for unchanged code only; `minigrad check` grades it as it is now")
     print(brief(folder))
     return 0
 

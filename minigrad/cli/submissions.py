@@ -33,7 +33,7 @@ def find_submissions(folder: Path) -> list[Handed]:
     as learning platforms name them. A folder with exercise files of its own is one submission.
     """
     if not folder.is_dir():
-        raise CourseError(f"{folder} is no folder")
+        raise CourseError(f"{folder} is not a folder")
     if any(
         (folder / place / f"{stem}.py").exists()
         for place in (".", "exercises")
@@ -119,7 +119,7 @@ def add(handed: Handed, stem: str, path: Path, folder: Path) -> None:
     if not inside:
         handed.notes.append(f"{path.name} is a link that leads out of the submission")
     elif not stat.S_ISREG(status.st_mode):
-        handed.notes.append(f"{path.name} is no file")
+        handed.notes.append(f"{path.name} is not a file")
     elif status.st_size > LARGEST:
         handed.notes.append(f"{path.name} is larger than {LARGEST:,} bytes")
     else:

@@ -60,14 +60,14 @@ def run(options: argparse.Namespace) -> int:
     try:
         if touched:
             kept = keep_copy(folder, learners_files(folder))
-            print(f"a copy of all yours, as it was, is in {kept.relative_to(folder.root)}")
+            print(f"a copy of your files is in {kept.relative_to(folder.root)}")
         for change in changes:
             apply(change, folder)
         remember(folder, folder.root / "version", f"{__version__}\n")
     except OSError as error:
         raise CourseError(
-            f"the update stopped: {error}. Nothing of yours is lost; once that is mended, "
-            "`minigrad update` again goes on"
+            f"the update stopped: {error}. Nothing of yours is lost; fix that and run "
+            "`minigrad update` again"
         ) from error
     print(closing(touched))
     return 1 if any(change.is_left for change in changes) else 0
@@ -79,9 +79,7 @@ def closing(touched: list[Change]) -> str:
         return "everything is up to date"
     changed = any(change.path.suffix == ".py" and change.old is not None for change in touched)
     return f"{len(touched)} files updated" + (
-        "; points count again once `minigrad check` has seen the files as they are"
-        if changed
-        else ""
+        "; their points count again after `minigrad check`" if changed else ""
     )
 
 
@@ -127,13 +125,13 @@ def plan_notebook(folder: CourseFolder, path: Path, new: str) -> Change:
     if cells(old) == cells(new.encode()) or came == new:
         return Change(path, old, None, new)
     if came is not None and cells(old) == cells(came.encode()):
-        return Change(path, old, new, new, ["is the new one (you had changed no cell)"])
+        return Change(path, old, new, new, ["was replaced (you had changed no cell)"])
     beside = path.with_name(f"{path.stem}.new.ipynb")
     number = 1
     while read(beside) not in (None, new.encode()):  # of an earlier update, perhaps changed
         number += 1
         beside = path.with_name(f"{path.stem}.new-{number}.ipynb")
-    note = f"has changes of yours and stays; the new one is beside it, {beside.name}"
+    note = f"has changes of yours and is kept; the new one is beside it: {beside.name}"
     text = new if read(beside) is None else None
     return Change(path, old, text, new, [note], target=beside)
 
@@ -150,7 +148,7 @@ def plan_exercises(folder: CourseFolder, path: Path, new: str) -> Change:
         merged = merge(as_it_came(folder, path), mine, new)
     except (UnicodeDecodeError, MergeError) as error:
         why = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else str(error)
-        note = f"was LEFT AS IT IS: {why}. Mend that and run `minigrad update` again"
+        note = f"was LEFT AS IT IS: {why}. Fix that and run `minigrad update` again"
         return Change(path, old, None, new, [note], is_left=True)
     if merged.text == mine:
         return Change(path, old, None, new, merged.notes)
@@ -177,11 +175,11 @@ def report(change: Change, folder: CourseFolder) -> None:
     """Print what happens to a file, if anything."""
     shown = change.path.relative_to(folder.root).as_posix()
     if not change.notes and change.text is not None:
-        print(f"{shown}: the new one")
+        print(f"{shown}: updated")
     for note in change.notes:
         print(f"{shown}: {note}")
     if any("yours" in note for note in change.notes) and change.path.suffix == ".py":
-        print(f"{shown}: what the course has now is in .minigrad/course/{shown}")
+        print(f"{shown}: the new course's file is .minigrad/course/{shown}")
 
 
 def read(path: Path) -> bytes | None:

@@ -101,7 +101,7 @@ class Watch:
         print(f"--- exercises/{path.name} saved at {time.strftime('%H:%M:%S')}")
         if now == stub:
             self.texts[path] = now
-            print("as it came: nothing to grade")
+            print("this is the stub: nothing to grade")
             return
         chosen = affected(names, before, now, stub) or self.graded_last.get(path) or names[:1]
         if is_whole(now):  # else the next save is compared with the last whole one

@@ -51,8 +51,8 @@ def solution_place(folder: CourseFolder, exercise: Exercise) -> str:
     elif (shipped := installed().solution(exercise.lesson.stem)) is not None:
         shown = str(shipped)
     else:
-        return "This class's course comes without solutions: ask those who teach it."
-    return f"The solution stands in\n{shown}: read it, close it, and write it yourself."
+        return "This class's course comes without solutions: ask your teacher."
+    return f"The solution is in\n{shown}: read it, close it, and write it yourself."
 
 
 def hint(name: str) -> None:

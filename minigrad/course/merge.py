@@ -60,7 +60,7 @@ def merge(stub: str | None, mine: str, new: str) -> Merged:
         ast.parse(text)
     except (SyntaxError, RecursionError) as error:
         line = getattr(error, "lineno", "?")
-        raise MergeError(f"merged, it would be no Python (line {line})") from error
+        raise MergeError(f"the merged file would not be Python (line {line})") from error
     return Merged(text, merging.notes)
 
 
@@ -112,7 +112,7 @@ class _Merging:
         same = mine.plain == new.plain
         if same or self._is_untouched(mine):
             if not same and mine.kind == "named":
-                self.notes.append(f"{mine.name} was not begun; it is the new one now")
+                self.notes.append(f"{mine.name} was not begun; it was replaced by the new one")
             return Piece(new.key, lead, new.text, new.node, new.line)
         if mine.kind == "named" and (stub is None or stub.plain != new.plain):
             self._report(mine, stub, new)
@@ -127,7 +127,7 @@ class _Merging:
         elif stub is None:
             self.notes.append(f"{mine.name} differs from the new stub; yours is kept")
         else:
-            self.notes.append(f"{mine.name} is asked for in other words now; yours is kept")
+            self.notes.append(f"{mine.name} has another stub now; yours is kept")
 
     def _is_untouched(self, piece: Piece) -> bool:
         """Whether the learner left a piece unchanged, so that it can be replaced."""

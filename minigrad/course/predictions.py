@@ -89,7 +89,7 @@ def _checked(said: Any) -> Any:
     if not isinstance(said, Real):
         raise CourseError(f"{said!r:.40} cannot be compared with a measurement; {advice}")
     if not math.isfinite(said):
-        raise CourseError(f"{said} is no number that a measurement can give; {advice}")
+        raise CourseError(f"{said} cannot be the result of a measurement; {advice}")
     return said if isinstance(said, int) else float(said)
 
 

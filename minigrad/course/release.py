@@ -34,7 +34,7 @@ You need Python 3.11 to 3.14 and, the first time, a network. In this folder:
 
 ```sh
 python3 start.py             # sets everything up, opens JupyterLab on the first lesson
-python3 start.py next        # what comes next
+python3 start.py next        # the next exercise
 python3 start.py lab {first}      # a lesson, its exercises beside it
 python3 start.py check {first}    # grade what is saved
 python3 start.py watch       # grade whenever a file is saved; Ctrl-C ends
@@ -42,12 +42,12 @@ python3 start.py hint {example}
 python3 start.py status      # your points, and which parts of the engine are yours
 ```
 
-Write in `exercises/` and nowhere else: that is what is graded. Hints cost nothing. `reset` brings
-an exercise file back as it came and keeps yours in `.minigrad/backup`. The minutes are those of
-most people; a lesson's first cell says how long all of it takes.
+Write only in `exercises/`: nothing else is graded. Hints cost nothing. `reset` brings back an
+exercise file's stub and keeps your file in `.minigrad/backup`. The minutes are what most people
+need; a lesson's first cell says how long all of it takes.
 
-When you are done, commit and push. The workflow in `.github` grades each push as you can here; what
-counts is graded again by those who teach you, with their own copy of the checks.
+When you are done, commit and push. The workflow in `.github` grades each push as `check` does here;
+your teacher grades again, with a separate copy of the checks.
 """
 WORKFLOW = """\
 name: grade

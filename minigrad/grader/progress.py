@@ -51,7 +51,7 @@ def load(state: Path) -> dict[str, Any]:
     try:
         data = _read(state / "progress.json")
     except OSError as error:
-        sys.stderr.write(f"minigrad: what is remembered cannot be read: {error}\n")
+        sys.stderr.write(f"minigrad: your progress cannot be read: {error}\n")
         return _fresh()
     if data is None:
         with contextlib.suppress(OSError):  # where nothing can be written, nothing is lost either

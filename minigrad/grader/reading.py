@@ -26,7 +26,7 @@ def read_source(path: Path) -> str:
         text = content.decode(encoding)
     except (SyntaxError, ValueError, LookupError) as error:
         why = _why(content, error)
-        raise UnreadableError(f"this file is no text that Python reads: {why}") from None
+        raise UnreadableError(f"Python cannot read this file: {why}") from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -17,9 +17,7 @@ PRINTED_LINES = 5
 INDENT = " " * 6
 # Characters that would move a terminal's cursor or set its colours, if learners' code prints them.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-ENGINE_NOTE = (
-    "an engine exercise: it may import minigrad, so it is sealed off less than a plain one"
-)
+ENGINE_NOTE = "an engine exercise: it can import minigrad, so it is isolated less than a plain one"
 COLOURS = {"passed": "32", "failed": "31", "not_run": "2", "bold": "1", "dim": "2"}
 
 
@@ -107,7 +105,7 @@ def next_step(result: Result, hint: str = "`minigrad hint {id}`") -> str:
     for exercise in result.exercises:
         if not exercise.passed:
             return f"next: edit the file, save, check again; or {hint.format(id=exercise.id)}"
-    return "all of it passes"
+    return "everything passes"
 
 
 def text(

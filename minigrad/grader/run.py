@@ -96,7 +96,7 @@ class WorkerRunner:
             and isinstance(content.get("n_calls"), list)
         )
         if not well_formed:
-            raise Ended("garbled", "its answer is not one that the grader's worker gives")
+            raise Ended("garbled", "its reply does not have the form of a worker's reply")
         return {**content, "answers_used": used}
 
     def get(self, name: str) -> Any:
@@ -137,7 +137,7 @@ def find_line(source: str, name: str) -> int:
 def checked_raised(raised: Any) -> dict:
     """Return an exception's description with fields of the right types; the sender is untrusted."""
     if not isinstance(raised, dict):
-        raise Ended("garbled", "its answer is not one that the grader's worker gives")
+        raise Ended("garbled", "its reply does not have the form of a worker's reply")
     frames = []
     for frame in raised.get("frames") or []:
         if isinstance(frame, list) and len(frame) == 3:
@@ -214,7 +214,7 @@ def _load(runner: WorkerRunner, exercise: Exercise) -> Message | None:
         content = loaded.get("ok")
         names = content.get("names") if isinstance(content, dict) else None
         if not isinstance(names, list):
-            raise Ended("garbled", "its answer is not one that the grader's worker gives")
+            raise Ended("garbled", "its reply does not have the form of a worker's reply")
     except Ended as ended:
         runner.worker = None
         message = _ended_message(ended, given, shown)
@@ -239,7 +239,7 @@ def _ended_message(ended: Ended, given: str, where: str) -> Message:
         "time": "What makes each loop end? And how does its work grow with the input?",
         "compile_time": "Is a loop unrolled, or a type different at each call?",
         "exit": "Return a value instead of leaving: the caller goes on.",
-        "killed": "It used more than it may (CPU, memory), or broke the interpreter.",
+        "killed": "It exceeded a limit (CPU, memory), or crashed the interpreter.",
         "garbled": "Leave file descriptors alone: answers are what functions return.",
     }[ended.key]
     return Message(ended.key, given, "an answer", str(ended), where, attempt)
@@ -282,7 +282,7 @@ def hold_back(exercise: Exercise, outcomes: list[CheckResult]) -> None:
             continue
         others = [found[name] for name in check.only_with]
         said = next(one.message for one in [*others, *outcomes] if one.message is not None)
-        given = f"{others[0].name}, as {check.name} counts nothing without it: {said.given}"
+        given = f"{others[0].name}, as {check.name} earns nothing without it: {said.given}"
         outcome = found[check.name]
         outcome.status, outcome.message = "failed", replace(said, given=given)
 

@@ -179,9 +179,7 @@ class Worker:
                 started = time.monotonic()
         except GarbledError as error:
             self.close()
-            raise Ended(
-                "garbled", f"it answered with something else than a value: {error}"
-            ) from None
+            raise Ended("garbled", f"its reply is not a value: {error}") from None
         except (EOFError, OSError):
             self._end(died=not self._timed_out)
             self.close()
@@ -199,7 +197,7 @@ class Worker:
         if status is not None and status < 0:
             return "killed", f"the process was killed by {_signal_name(-status)}"
         if status is None:
-            return "killed", "it ended the process that had started it"
+            return "killed", "it ended the process that started it"
         return "exit", f"the process ended itself with exit status {status}"
 
     def _time_is_up(self, kind: str) -> None:

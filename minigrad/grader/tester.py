@@ -98,7 +98,7 @@ class Tester:
             self.fail(
                 "stub",
                 self.exercise.returns,
-                "nothing yet: this part is as it came",
+                "nothing yet: this part is still a stub",
                 "Replace the line that raises NotImplementedError by your own code.",
                 where=self._frame(raised),
             )
@@ -228,8 +228,7 @@ class Tester:
                 "type",
                 expected_text,
                 f"{prefix}{show(got)}, of dtype {np.asarray(got).dtype}",
-                "Numbers, complex numbers and bools are three things. Which step turns one into "
-                "another?",
+                "Reals, complex numbers and bools differ. Which step turns one into another?",
             )
         if np.isnan(got).any() and not np.isnan(expected).any():
             where_nan = "" if np.ndim(got) == 0 else f", first at {first(np.isnan(got))}"

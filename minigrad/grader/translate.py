@@ -8,7 +8,7 @@ from minigrad.grader.translate_numba import explain_numba
 from minigrad.grader.translate_numpy import explain_numpy
 
 PLAIN = (
-    "The engine is not there while grading: an exercise is plain Python and NumPy. This part of "
+    "The engine is closed while grading: an exercise is plain Python and NumPy. This part of "
     "minigrad is yours to write."
 )
 
@@ -26,16 +26,16 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
     if "SyntaxError" in kinds:
         return "syntax", said, "Python cannot read this line; the cause is often just before it."
     if "NotImplementedError" in kinds:
-        return "stub", said, "This part is still as it came; write it first."
+        return "stub", said, "This part is still a stub; write it first."
     if "ImportError" in kinds and "minigrad" in text:
         return "imports_minigrad", f"an import that is closed here: {text}", PLAIN
     if "AttributeError" in kinds and text.startswith("module 'minigrad'"):
         return "imports_minigrad", f"minigrad is empty while an exercise is graded ({said})", PLAIN
     if missing := "ImportError" in kinds and re.match(r"No module named '([^']*)'", text):
         attempt = "An exercise is graded with Python, NumPy and Numba alone: write it without "
-        return "import", f"{missing[1]} is not there ({said})", f"{attempt}{missing[1]}."
+        return "import", f"{missing[1]} cannot be imported ({said})", f"{attempt}{missing[1]}."
     if "EOFError" in kinds and "input()" in text:
-        return "input", said, "Nobody answers while it is graded: what you need is an argument."
+        return "input", said, "Nobody can type while it is graded: all input is in arguments."
     if "SystemExit" in kinds:
         return "exit", "SystemExit: the code asked Python to stop", "Return instead of exiting."
     if "MemoryError" in kinds:

@@ -88,8 +88,7 @@ ROWS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
     (
         r"Untyped global name '(\w+)': Cannot determine Numba type of <class '([^']+)'>",
         lambda match: (
-            f"{match[1]}, of type {match[2].rpartition('.')[2]}, is nothing that "
-            "compiled code can use"
+            f"{match[1]}, of type {match[2].rpartition('.')[2]}, cannot be used in compiled code"
         ),
         "Pass the numbers and arrays that you need as arguments.",
     ),
@@ -140,7 +139,7 @@ ROWS_OF_OTHER_KINDS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
     ),
     (
         r"scipy .* is required for linear algebra",
-        _fixed("@ and np.linalg in compiled code need SciPy, which is not there"),
+        _fixed("@ and np.linalg in compiled code need SciPy, which is not installed"),
         "Write the sums as loops: that is what this is about.",
     ),
     (

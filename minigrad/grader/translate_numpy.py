@@ -35,7 +35,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     (
         r"too many indices for array: array is (\d+)-dimensional, but (\d+) were indexed",
         "{1} indices for an array of {0} dimension(s)",
-        "One index an axis. Has a sum or an indexing taken an axis away before?",
+        "One index per axis. Has a sum or an index removed an axis before?",
     ),
     (
         r"only integers, slices .* are valid indices",
@@ -84,7 +84,7 @@ ROWS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"only 0-dimensional arrays can be converted|only (?:length-1|size-1) arrays can be",
-        "an array of several entries stands where one number is needed",
+        "an array of several entries where one number is needed",
         "Which of its entries, or which sum of them, do you mean?",
     ),
     (

@@ -96,7 +96,7 @@ def _load_driver(driver: dict | None) -> types.ModuleType | None:
 
 
 def _no_input(prompt: object = "") -> str:
-    raise EOFError("input() cannot be used here: nobody sits in front of the graded process")
+    raise EOFError("input() cannot be used here: nobody can type into a graded process")
 
 
 def _answer(

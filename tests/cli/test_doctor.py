@@ -70,7 +70,7 @@ def test_version_out_of_bounds_is_named(monkeypatch):
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "9.9")
     finding = findings.package("numpy")
     assert not finding.fine
-    assert "numpy 9.9, where" in finding.what
+    assert "numpy 9.9, but" in finding.what
     assert "<2.5" in finding.what
 
 
@@ -123,7 +123,7 @@ def test_cache_that_does_not_last_is_reported(monkeypatch, tmp_path):
 
 def test_cache_that_can_be_written_nowhere_is_reported(monkeypatch):
     monkeypatch.setattr(doctor, "cache_folder", lambda: Path(os.devnull, "minigrad"))
-    assert "kept nowhere" in doctor.kernel_cache().what
+    assert "cannot be kept" in doctor.kernel_cache().what
     assert doctor.disk().what
 
 
@@ -142,7 +142,7 @@ def give_hindrance(monkeypatch, *arguments, **named):
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("echo NVIDIA Thing", "GPU: NVIDIA Thing; not used, as a part is missing. Try: get it"),
+        ("echo NVIDIA GPU", "GPU: NVIDIA GPU; not used, because a part is missing. Try: get it"),
         ("exit 9", "no GPU found, and none is needed: device='simt' runs its kernels (a part is"),
     ],
 )
@@ -160,7 +160,7 @@ def test_gpu_that_is_not_used_is_named_with_the_reason(monkeypatch, tmp_path, sc
 def test_gpu_that_its_driver_names_is_said_to_be_unused(monkeypatch):
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
     give_hindrance(monkeypatch, "the driver is old", "a newer one", has_gpu=True)
-    assert doctor.gpu().what == "a GPU is not used, as the driver is old. Try: a newer one"
+    assert doctor.gpu().what == "a GPU is not used, because the driver is old. Try: a newer one"
 
 
 def test_gpu_that_works_is_named(monkeypatch):

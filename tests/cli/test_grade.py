@@ -187,7 +187,7 @@ def test_named_pipe_does_not_stop_the_batch(tmp_path):
     os.mkfifo(tmp_path / "all" / "anna" / "00_start.py")
     (handed,) = find_submissions(tmp_path / "all")
     assert handed.files == {}
-    assert handed.notes == ["00_start.py is no file"]
+    assert handed.notes == ["00_start.py is not a file"]
 
 
 @pytest.mark.parametrize("what", ["empty", "missing", "file", "nothing to grade"])

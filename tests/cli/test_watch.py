@@ -174,7 +174,7 @@ def test_watch_survives_what_editors_and_people_do(watching, file, learner):
     file.write_text("")
     time.sleep(0.1)
     file.write_bytes(b"\xff\xfe")
-    watching.wait_for("no text that Python reads")
+    watching.wait_for("Python cannot read this file")
     temporary = learner / "exercises" / ".00_start.py.swp"
     temporary.write_text(good)
     temporary.replace(file)  # how many editors save

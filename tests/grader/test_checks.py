@@ -113,11 +113,15 @@ def test_diagnosis_in_a_wrong_form_is_told_about_the_form(stem, name, change, at
 @pytest.mark.parametrize(
     ("body", "key", "words"),
     [
-        ("import minigrad as mg\n    return mg.variable(x)", "imports_minigrad", "engine is not"),
-        ("from minigrad import nn", "imports_minigrad", "engine is not"),
-        ("import minigrad.nn", "imports_minigrad", "engine is not"),
+        (
+            "import minigrad\n    return minigrad.variable(x)",
+            "imports_minigrad",
+            "engine is closed",
+        ),
+        ("from minigrad import nn", "imports_minigrad", "engine is closed"),
+        ("import minigrad.nn", "imports_minigrad", "engine is closed"),
         ("import torch", "import", "without torch"),
-        ("return float(input('slope? '))", "input", "Nobody answers"),
+        ("return float(input('slope? '))", "input", "Nobody can type"),
     ],
 )
 def test_what_is_missing_while_grading_is_said_in_words(body, key, words, server):

@@ -231,7 +231,7 @@ def test_reset_twice_in_one_second_keeps_both(course, capsys):
 
 def test_reset_of_an_untouched_file_copies_nothing(course, capsys):
     assert main(["reset", "00"]) == 0
-    assert "as it came already" in capsys.readouterr().out
+    assert "is the stub already" in capsys.readouterr().out
     assert not (course / ".minigrad" / "backup").exists()
 
 

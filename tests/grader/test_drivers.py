@@ -103,7 +103,7 @@ def test_driver_builds_objects_and_hands_back_what_the_learner_gave(lesson, eith
         ("def ops(root):\n    raise NotImplementedError\n", "stub", "Replace the line"),
         ("def ops(root):\n    return root.nothing\n", "raised", "before the dot"),
         ("def ops(root):\n    return 3\n", "raised", "form that the docstring states"),
-        ("def ops(root):\n    import minigrad.nn\n", "imports_minigrad", "engine is not"),
+        ("def ops(root):\n    import minigrad.nn\n", "imports_minigrad", "engine is closed"),
     ],
 )
 def test_error_below_a_driver_is_told_with_the_learners_line(lesson, server, source, key, words):

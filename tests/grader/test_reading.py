@@ -131,7 +131,7 @@ def test_what_is_no_text_gets_nothing_and_the_reason(what, server, tmp_path):
     assert not python_runs(path)
     assert result.points == 0
     assert why in result.exercises[0].first_failure.message.got
-    with pytest.raises(UnreadableError, match="no text that Python reads"):
+    with pytest.raises(UnreadableError, match="Python cannot read this file"):
         read_source(path)
 
 

@@ -173,5 +173,5 @@ def test_what_passes_alone_says_what_is_missing():
     alone = {check.name: check for check in try_function(exercise, count_mults, seed=3).checks}
     assert alone["other_modes"].points == 0
     given = alone["other_modes"].message.given
-    assert given.startswith("forward, as other_modes counts nothing without it: count_mults(")
+    assert given.startswith("forward, as other_modes earns nothing without it: count_mults(")
     assert alone["other_modes"].message.attempt == alone["forward"].message.attempt

@@ -17,7 +17,7 @@ NUMBA = {
                              "numpy.einsum, which Numba cannot compile", "einsum"),
     "undefined name": ("return x + nowhere", "the name nowhere is not defined", ""),
     "python function": ("return plain(x)", "plain is an ordinary Python function", "plain(x)"),
-    "python object": ("return thing.value * x", "thing, of type Thing, is nothing that", "thing"),
+    "python object": ("return thing.value * x", "thing, of type Thing, cannot be used", "thing"),
     "text into array": ("a = np.ones(3)\n    a[0] = 'a'\n    return a[0]",
                         "writing a text at", "a[0] = 'a'"),
     "float as index": ("a = np.ones(3)\n    return a[x]", "taking a float of", "return a[x]"),

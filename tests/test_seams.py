@@ -2,6 +2,8 @@
 
 import inspect
 import itertools
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -187,6 +189,13 @@ GRAPH_PARTS = [
     ("accumulate", accumulate),
     ("check_saved", check_saved),
 ]
+
+
+def test_seams_know_the_operations_in_a_fresh_process():
+    code = (
+        "from minigrad.course.seams import use; use(gradients={'mul': lambda dy, a, b: (dy, dy)})"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize(("name", "part"), GRAPH_PARTS)

@@ -20,7 +20,8 @@ from minigrad.course.seam_parts import (
 from minigrad.course.seam_storage import CopyOnWrite
 from minigrad.errors import SeamError
 from minigrad.memory.interrupts import uninterrupted
-from minigrad.ops.base import Elementwise, RowWise, registry
+from minigrad.ops.base import Elementwise, RowWise
+from minigrad.ops.table import registry  # the table fills it
 from minigrad.seams import seams
 from minigrad.tape import modes
 

@@ -12,7 +12,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import errors
-from minigrad.course.adapters import as_update
+from minigrad.course.parts import as_update
 from minigrad.course.seams import SEAMS
 from minigrad.seams import seams
 from minigrad.tape.modes import state

@@ -3,7 +3,7 @@
 import itertools
 
 from minigrad.course import objects
-from minigrad.course.seam_parts import read_only
+from minigrad.course.seam_parts import Adapter, read_only
 from minigrad.tape.backward import cycle_error, searched
 from minigrad.tape.node import Node
 
@@ -46,11 +46,8 @@ class PlainGraph:
         return [*self.plain.values(), *self.leaves.values(), *extra]
 
 
-class TopologicalOrder:
+class TopologicalOrder(Adapter):
     """topological_order(root) -> every node once, inputs before consumers or reversed."""
-
-    def __init__(self, part):
-        self.part = part
 
     def __call__(self, roots):
         if not roots:
@@ -84,11 +81,8 @@ class TopologicalOrder:
         return [graph.engine[id(n)] for n in order if id(n) in graph.engine]
 
 
-class FindCycle:
+class FindCycle(Adapter):
     """find_cycle(root) -> None, or nodes [a, b, ..., a] along inputs."""
-
-    def __init__(self, part):
-        self.part = part
 
     def __call__(self, roots):
         graph = PlainGraph(roots)

@@ -71,6 +71,13 @@ def new_array(values, model, dtype=None):
     return device_of(model).from_numpy(np.ascontiguousarray(values), dtype or model.dtype)
 
 
+class Adapter:
+    """Calls a learner's part as the engine calls its own."""
+
+    def __init__(self, part):
+        self.part = part
+
+
 class GradientPlan:
     """gradients={op: f}: f(dy, values that the op keeps) -> a gradient per input, of dy's shape."""
 
@@ -133,23 +140,18 @@ class Gradients:
         return self.plans.get(op.name)
 
 
-class Unbroadcast:
+class Unbroadcast(Adapter):
     """unbroadcast(g, shape) -> the sum of g in that shape."""
-
-    def __init__(self, part):
-        self.part = part
 
     def __call__(self, array, shape, dtype):
         result = self.part(read_only(array), shape)
         return new_array(self.part.checked(result, shape, "its result"), array, dtype)
 
 
-class Accumulate:
+class Accumulate(Adapter):
     """accumulate(grads, key, g): adds g to grads[key], or puts it there, without changing g."""
 
-    def __init__(self, part):
-        self.part = part
-        self.arrived = self.grads = self.keys = None
+    arrived = None  # of the backward pass that grads and keys belong to
 
     def __call__(self, arrived, key, g):
         if not isinstance(g, Array):  # the gradients of a Function's several outputs
@@ -157,12 +159,10 @@ class Accumulate:
             return
         if self.arrived is not arrived:
             self.arrived, self.grads, self.keys = arrived, {}, {}
-        grads, keys = self.grads or {}, self.keys if self.keys is not None else {}
-        self.grads = grads
-        plain = keys.get(key)
+        grads, plain = self.grads, self.keys.get(key)
         if plain is None:
-            op = key.op if type(key) is Node else "leaf"
-            plain = keys[key] = objects.Node(op, line=key.line if type(key) is Node else "")
+            op, line = (key.op, key.line) if type(key) is Node else ("leaf", "")
+            plain = self.keys[key] = objects.Node(op, line=line)
         if key in arrived and plain not in grads:
             grads[plain] = np.array(values_of(arrived[key]))
         self.part(grads, plain, read_only(g))
@@ -171,11 +171,8 @@ class Accumulate:
         arrived[key] = new_array(self.part.checked(grads[plain], g.shape, "grads[key]"), g)
 
 
-class CheckSaved:
+class CheckSaved(Adapter):
     """check_saved(ctx) raises if ctx.saved[k].version differs from ctx.versions[k] for some k."""
-
-    def __init__(self, part):
-        self.part = part
 
     def __call__(self, node):
         saved, versions, modified = [], [], None
@@ -202,11 +199,8 @@ class CheckSaved:
                 self.part.refuse("an error for a saved value that was written to", str(error))
 
 
-class Update:
+class Update(Adapter):
     """update(algorithm, values, gradient, state, hyperparameters): writes in place."""
-
-    def __init__(self, part):
-        self.part = part
 
     def __call__(self, algorithm, values, gradient, state, hyperparameters):
         before = gradient.copy()
@@ -231,11 +225,8 @@ class UpdateByAlgorithm:
         self.updates[algorithm](algorithm, *rest)
 
 
-class ClipGradNorm:
+class ClipGradNorm(Adapter):
     """clip_grad_norm_(gradients, max_norm) -> the norm before; scales gradients in place."""
-
-    def __init__(self, part):
-        self.part = part
 
     def __call__(self, gradients, max_norm):
         return float(self.part.checked(self.part(gradients, max_norm), (), "the norm"))

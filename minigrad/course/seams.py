@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable
-from typing import NamedTuple
 
 from minigrad.course.seam_graph import FindCycle, TopologicalOrder
 from minigrad.course.seam_kernels import row_kernels
@@ -26,26 +25,14 @@ from minigrad.seams import seams
 from minigrad.tape import modes
 
 
-class Seam(NamedTuple):
-    """One place where a learner's part runs.
-
-    lesson: where it is written; hook: its name in `minigrad.seams`; adapt: (seam's name, learner's
-    part) -> what fills the hook; call: how it is called.
-    """
-
-    lesson: str
-    hook: str
-    adapt: Callable
-    call: str
+def _part(name, function):
+    if not callable(function) or inspect.isclass(function):
+        raise SeamError(f"mg.use({name}=...): wanted a function", f"{function!r:.60}")
+    return Part(name, function)
 
 
 def _function(adapter):
-    def adapt(name, function):
-        if not callable(function) or inspect.isclass(function):
-            raise SeamError(f"mg.use({name}=...): wanted a function", f"{function!r:.60}")
-        return adapter(Part(name, function))
-
-    return adapt
+    return lambda name, function: adapter(_part(name, function))
 
 
 def _gradients(name, table):
@@ -53,22 +40,19 @@ def _gradients(name, table):
         raise SeamError(
             f"mg.use({name}=...): wanted a dict", type(table).__name__, "gradients={'mul': f}"
         )
+    known = {
+        op_name: op
+        for op_name, op in registry.items()
+        if issubclass(op, Elementwise) and not issubclass(op, RowWise) and op.gradient_formulas
+    }
     plans = {}
     for op_name, function in table.items():
-        op = registry.get(op_name)
-        takes = op is not None and issubclass(op, Elementwise) and not issubclass(op, RowWise)
-        if op is None or not takes or not op.gradient_formulas:
-            known = sorted(
-                n
-                for n, o in registry.items()
-                if issubclass(o, Elementwise) and not issubclass(o, RowWise) and o.gradient_formulas
-            )
+        if op_name not in known:
             raise SeamError(
                 f"mg.use({name}=...): wanted elementwise operations", f"{op_name!r}",
-                f"one of {', '.join(known)}",
+                f"one of {', '.join(sorted(known))}",
             )  # fmt: skip
-        part = _function(lambda part: part)(f"{name}[{op_name!r}]", function)
-        plans[op_name] = GradientPlan(op, part)
+        plans[op_name] = GradientPlan(known[op_name], _part(f"{name}[{op_name!r}]", function))
     return Gradients(plans)
 
 
@@ -86,40 +70,30 @@ def _storage(name, cls):
 
 def _update(name, part):
     if not isinstance(part, dict):
-        return _function(Update)(name, part)
+        return Update(_part(name, part))
     for algorithm in part:
         if algorithm not in ALGORITHMS:
             raise SeamError(
                 f"mg.use({name}=...): wanted algorithms", f"{algorithm!r}",
                 f"one of {', '.join(ALGORITHMS)}",
             )  # fmt: skip
-    return UpdateByAlgorithm(
-        {key: _function(Update)(f"{name}[{key!r}]", f) for key, f in part.items()}
-    )
+    return UpdateByAlgorithm({key: Update(_part(f"{name}[{key!r}]", f)) for key, f in part.items()})
 
 
 ALGORITHMS = ("SGD", "Adam", "AdamW", "RMSprop")
 
-SEAMS = {
-    "gradients": Seam("01", "gradient_plan", _gradients, "{'mul': f}, f(dy, a, b) -> (da, db)"),
-    "topological_order": Seam(
-        "02", "topological_order", _function(TopologicalOrder), "f(root) -> nodes"
-    ),
-    "find_cycle": Seam("03", "find_cycle", _function(FindCycle), "f(root) -> None or path"),
-    "unbroadcast": Seam("04", "unbroadcast", _function(Unbroadcast), "f(g, shape) -> g"),
-    "accumulate": Seam("04", "accumulate", _function(Accumulate), "f(grads, key, g)"),
-    "storage": Seam("05", "storage", _storage, "a class with read, write, fork"),
-    "check_saved": Seam("06", "check_saved", _function(CheckSaved), "f(ctx)"),
-    "update": Seam(
-        "08",
-        "update",
-        _update,
-        "f(algorithm, values, gradient, state, hyperparameters)",
-    ),
-    "clip_grad_norm_": Seam(
-        "09", "clip_grad_norm_", _function(ClipGradNorm), "f(gradients, max_norm)"
-    ),
-    "kernels": Seam("13", "row_kernel", row_kernels, "{'softmax': f}, a CUDA kernel f(x, out)"),
+# For each argument of `use`: its name in `minigrad.seams`, and (name, learner's part) -> the value.
+SEAMS: dict[str, tuple[str, Callable]] = {
+    "gradients": ("gradient_plan", _gradients),
+    "topological_order": ("topological_order", _function(TopologicalOrder)),
+    "find_cycle": ("find_cycle", _function(FindCycle)),
+    "unbroadcast": ("unbroadcast", _function(Unbroadcast)),
+    "accumulate": ("accumulate", _function(Accumulate)),
+    "storage": ("storage", _storage),
+    "check_saved": ("check_saved", _function(CheckSaved)),
+    "update": ("update", _update),
+    "clip_grad_norm_": ("clip_grad_norm_", _function(ClipGradNorm)),
+    "kernels": ("row_kernel", row_kernels),
 }
 
 
@@ -165,12 +139,12 @@ class use:
             raise SeamError("mg.use: wanted at least one part", "none", f"one of {_names()}")
         self._parts = {}
         for name, part in parts.items():
-            seam = SEAMS.get(name)
-            if seam is None:
+            if name not in SEAMS:
                 raise SeamError(
                     "mg.use: wanted the name of a seam", f"{name!r}", f"one of {_names()}"
                 )
-            self._parts[seam.hook] = seam.adapt(name, part)
+            field, adapt = SEAMS[name]
+            self._parts[field] = adapt(name, part)
         self.launches = getattr(self._parts.get("row_kernel"), "launches", {})
         self._before = []
 

@@ -20,16 +20,10 @@ from minigrad.devices.gpu.driver import state as cuda_state
 from minigrad.devices.loader import cache_folder
 from minigrad.grader import progress
 from minigrad.grader.folder import CourseError, CourseFolder, find_folder, known_stems
-from minigrad.grader.launcher import GraderError, Server, can_fork
+from minigrad.grader.launcher import THREADS, GraderError, Server, can_fork
 from minigrad.grader.sandbox import Ended, Worker
 
 ENOUGH_BYTES = 200_000_000
-THREAD_LIMITS = (
-    "OPENBLAS_NUM_THREADS",
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-)
 
 
 def minigrad() -> Finding:
@@ -88,7 +82,7 @@ def disk() -> Finding:
 def threads() -> Finding:
     """How many cores there are, and whether a variable keeps them from being used."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    limits = [f"{name}={os.environ[name]}" for name in THREAD_LIMITS if name in os.environ]
+    limits = [f"{name}={os.environ[name]}" for name in THREADS if name in os.environ]
     what = f"{cores} cores" + (f", limited by {', '.join(limits)}" if limits else "")
     return Finding(True, what)
 

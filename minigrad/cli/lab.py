@@ -116,10 +116,6 @@ def has_display() -> bool:
     return any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
 
 
-def _stop(*_: object) -> None:
-    raise KeyboardInterrupt  # so that JupyterLab is stopped too
-
-
 def run(options: argparse.Namespace) -> int:
     """Start JupyterLab, print its address, open the browser, wait for Ctrl-C."""
     stem = find_stem(options.lesson) if options.lesson else known_stems()[0]
@@ -130,7 +126,7 @@ def run(options: argparse.Namespace) -> int:
     folder.exercise_file(stem)
     if importlib.util.find_spec("jupyterlab") is None:
         raise CourseError('JupyterLab is not installed here: pip install "minigrad[lab]"')
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that JupyterLab is stopped too
     token = secrets.token_hex(16)
     write_settings(folder.state)
     server = subprocess.Popen(command(folder.root, folder.state, options.port, token))

@@ -31,11 +31,11 @@ def built_files(root: Path) -> dict[Path, str]:
     return files
 
 
-def stale_files(root: Path) -> list[Path]:
-    """Return the built files that are missing or out of date."""
+def stale_files(files: dict[Path, str]) -> list[Path]:
+    """Return those of the built files that are missing or out of date."""
     return [
         path
-        for path, text in built_files(root).items()
+        for path, text in files.items()
         if not path.is_file() or path.read_text(encoding="utf-8") != text
     ]
 
@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     files = built_files(root)
     if not files:
         parser.error(f"{root} has no lessons/source and no solutions")
-    stale = stale_files(root)
+    stale = stale_files(files)
     for path in stale:
         shown = path.relative_to(root)
         if options.check:

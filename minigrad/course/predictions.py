@@ -20,12 +20,9 @@ class Prediction:
         self.said = said
         self.measured: Any = None
         self.right: bool | None = None
-        self._text = self._opening()
-
-    def _opening(self) -> str:
-        if self.said is ...:
-            return f"{self.question}\nPut your own answer in place of ... and run the cell again."
-        return f"{self.question}\nYou say {_show(self.said)}. Now measure."
+        advice = "Put your own answer in place of ... and run the cell again."
+        self._text = f"{question}\n"
+        self._text += advice if said is ... else f"You say {_show(said)}. Now measure."
 
     def reveal(self, measured: Any, *, factor: float = 3.0) -> Prediction:
         """Compare with the measurement. Numbers are right within `factor`, texts if equal."""

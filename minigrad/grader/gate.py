@@ -14,6 +14,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
+import pkgutil
 import sys
 import types
 from typing import Any
@@ -156,28 +157,12 @@ def _bar(answers: list[str]) -> dict[str, int]:
     calls: dict[str, int] = {}
     for dotted in answers:
         owner_name, _, name = dotted.rpartition(".")
-        owner, depth = _owner(owner_name)
+        owner = pkgutil.resolve_name(owner_name)
         if not hasattr(owner, name):
-            raise ValueError(f"there is no {dotted} to close (found {'.'.join(depth)})")
+            raise ValueError(f"there is no {dotted} to close")
         calls[dotted] = 0
         setattr(owner, name, _barred(dotted, calls))
     return calls
-
-
-def _owner(dotted: str) -> tuple[Any, list[str]]:
-    """Return the module or class of this name, and the parts of the name that are a module."""
-    parts = dotted.split(".")
-    found, n = importlib.import_module(parts[0]), 1
-    while n < len(parts):
-        try:
-            found = importlib.import_module(".".join(parts[: n + 1]))
-        except ImportError:
-            break
-        n += 1
-    modules = parts[:n]
-    for part in parts[n:]:
-        found = getattr(found, part)
-    return found, modules
 
 
 def _barred(dotted: str, calls: dict[str, int]) -> Any:

@@ -20,6 +20,7 @@ import numpy as np
 
 BARE = Path(__file__).with_name("bare.py")
 NUMPY_FOLDER = str(Path(np.__file__).resolve().parents[1])
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR")
 
 
@@ -51,8 +52,7 @@ class GraderError(Exception):
 def clean_environment(folder: str) -> dict[str, str]:
     """Return the environment of a grading process: one thread, and no more than PASSED_ON."""
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    threads = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-    return {**environment, **dict.fromkeys(threads, "1"), "HOME": folder}
+    return {**environment, **dict.fromkeys(THREADS, "1"), "HOME": folder}
 
 
 def can_fork() -> bool:
@@ -100,22 +100,16 @@ class Server:
     def close(self) -> None:
         """End the server and all its workers; a second call does nothing."""
         with self._lock:
-            if self._control is not None:
-                self._control.close()
-                self._control = None
-            if self._process is not None:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(2)
-                self._process.kill()
-                self._process.wait()
-                self._process = None
+            self._end_server(patience=2)
         self._folder.cleanup()
 
-    def _forget(self) -> None:
-        """Drop a dead fork server; the next order starts another."""
+    def _end_server(self, patience: float = 0) -> None:
+        """End the fork server, after `patience` seconds by force; the next order starts another."""
         if self._control is not None:
             self._control.close()
         if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(patience)
             self._process.kill()
             self._process.wait()
         self._control, self._process = None, None
@@ -152,7 +146,7 @@ class Server:
         """Send one order to the fork server, started if needed, and return its answer."""
         with self._lock:
             if self._process is not None and self._process.poll() is not None:
-                self._forget()
+                self._end_server()
             control = self._control or self._start()
             try:
                 socket.send_fds(control, [json.dumps(order).encode() + b"\n"], fds)
@@ -163,7 +157,7 @@ class Server:
                         raise ConnectionError("it closed its socket")
                     text += part
             except OSError as error:
-                self._forget()
+                self._end_server()
                 raise GraderError(f"the fork server is gone: {error}") from error
             return json.loads(text)
 

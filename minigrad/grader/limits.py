@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,6 @@ class Limits:
     memory_bytes: int = 2 * 2**30
     file_bytes: int = 2**20
     processes: int | None = None
-
-    def as_dict(self) -> dict:
-        """Return the fields as plain values."""
-        return asdict(self)
 
 
 def apply(limits: Limits) -> list[str]:

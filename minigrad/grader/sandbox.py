@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,7 @@ class Worker:
             "source": source,
             "path": path,
             "folder": self._folder,
-            "limits": self.limits.as_dict(),
+            "limits": asdict(self.limits),
             "package": PACKAGE,
             "driver": driver,
             "engine": engine,

@@ -71,10 +71,6 @@ def _end(pid: int) -> dict:
         with contextlib.suppress(ProcessLookupError):
             kill(pid, signal.SIGKILL)
     try:
-        _, status, usage = os.wait4(pid, 0)
+        return {"status": os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}
     except ChildProcessError:
-        return {"status": None, "cpu_seconds": 0.0}
-    return {
-        "status": os.waitstatus_to_exitcode(status),
-        "cpu_seconds": usage.ru_utime + usage.ru_stime,
-    }
+        return {"status": None}

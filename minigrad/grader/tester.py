@@ -61,18 +61,16 @@ class Tester:
 
     # ---- asking ---------------------------------------------------------------------------
 
-    def call(self, name: str, *arguments: Any, may_change: bool = False) -> Any:
+    def call(self, name: str, *arguments: Any) -> Any:
         """Call the learner's function and return its result.
 
-        Fails the check if it raises, or writes into an array that it was given
-        (unless `may_change`).
+        Fails the check if it raises, or writes into an array that it was given.
         """
         self.given = show_call(name, list(arguments))
         reply = self._ask(name, list(arguments))
         if "raised" in reply:
             self._explain(reply["raised"])
-        if not may_change:
-            self._unchanged(list(arguments), reply["arrays_after"])
+        self._unchanged(list(arguments), reply["arrays_after"])
         return reply["ok"]
 
     def drive(self, name: str, *arguments: Any, given: str) -> Any:

@@ -54,9 +54,7 @@ class _Packer:
             return self._pack_array(value)
         if type(value) is int:
             return value if abs(value) < 2**1024 else {"other": "int", "text": "a huge integer"}
-        if type(value) is float:
-            return value
-        if type(value) is str:
+        if type(value) in (float, str):
             return value
         if type(value) is list:
             return [self.pack(item, depth + 1) for item in value]

@@ -128,7 +128,7 @@ def test_cache_that_can_be_written_nowhere_is_reported(monkeypatch):
 
 
 def test_limited_threads_are_named(monkeypatch):
-    for name in doctor.THREAD_LIMITS:
+    for name in doctor.THREADS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert "limited by OMP_NUM_THREADS=1" in doctor.threads().what

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from minigrad.course.build import main, stale_files
+from minigrad.course.build import built_files, main, stale_files
 from minigrad.course.percent import notebook_text, parse
 from minigrad.course.stubs import RegionError, cut
 
@@ -121,7 +121,7 @@ def test_build_then_check_is_fresh_until_a_source_changes(repository, capsys):
     assert main(["--check", "--root", str(repository)]) == 0
     source = repository / "lessons" / "source" / "00_start.py"
     source.write_text(LESSON.replace("x = 1", "x = 3"))
-    assert [path.name for path in stale_files(repository)] == ["00_start.ipynb"]
+    assert [path.name for path in stale_files(built_files(repository))] == ["00_start.ipynb"]
     capsys.readouterr()
 
 

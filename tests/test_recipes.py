@@ -161,7 +161,7 @@ def test_exercise_tells_the_solution_from_stub_and_wrong_answers():
     exec(compile(wrong, "recipe", "exec"), found)
 
     def graded(source, seed):
-        submission = Submission(Path("00_start.py"), source, "exercises/00_start.py")
+        submission = Submission(Path("exercises/00_start.py"), source)
         return grade_exercise(server, found["relative_error"], submission, seed)
 
     with Server() as server:

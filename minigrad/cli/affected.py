@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from minigrad.course.pieces import Piece, is_unwritten, names_given, names_used, split
+from minigrad.course.pieces import Piece, is_unwritten, names_used, split
+from minigrad.grader.reading import parse
 
 
 def affected(names: list[str], before: str | None, now: str, stub: str | None) -> list[str]:
@@ -39,10 +40,7 @@ def affected(names: list[str], before: str | None, now: str, stub: str | None) -
 
 
 def _pieces(text: str) -> list[Piece] | None:
-    try:
-        return split(text)[0]
-    except (SyntaxError, ValueError, RecursionError):
-        return None
+    return split(text)[0] if parse(text) else None
 
 
 def _named(now: dict, before: dict) -> set[str]:
@@ -53,9 +51,7 @@ def _named(now: dict, before: dict) -> set[str]:
         for key in keys
         if key not in now or key not in before or now[key].plain != before[key].plain
     }
-    return set().union(
-        *(names_given(found[key]) for found in (now, before) for key in differ & {*found})
-    )
+    return set().union(*(found[key].names for found in (now, before) for key in differ & {*found}))
 
 
 def _users(names: set[str], pieces: list[Piece]) -> set[str]:
@@ -63,9 +59,7 @@ def _users(names: set[str], pieces: list[Piece]) -> set[str]:
     found = set(names)
     grew = True
     while grew:
-        more = set().union(
-            *(names_given(piece) for piece in pieces if names_used(piece.node) & found)
-        )
+        more = set().union(*(piece.names for piece in pieces if names_used(piece.node) & found))
         grew = not more <= found
         found |= more
     return found
@@ -73,8 +67,8 @@ def _users(names: set[str], pieces: list[Piece]) -> set[str]:
 
 def _is_begun(name: str, pieces: list[Piece], came: list[Piece]) -> bool:
     """Whether the learner has begun an exercise."""
-    stubs = {piece.plain for piece in came if name in names_given(piece)}
+    stubs = {piece.plain for piece in came if name in piece.names}
     return any(
-        name in names_given(piece) and piece.plain not in stubs and not is_unwritten(piece.node)
+        name in piece.names and piece.plain not in stubs and not is_unwritten(piece.node)
         for piece in pieces
     )

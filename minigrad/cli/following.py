@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from minigrad.cli.standing import Standing, line_of, standings
+from minigrad.cli.standing import Standing, standings
 from minigrad.grader.folder import CourseFolder, find_folder, find_stem
+from minigrad.grader.reading import line_of
 from minigrad.grader.report import Style
 from minigrad.grader.run import Submission
-from minigrad.grader.spec import Lesson
+from minigrad.grader.spec import Exercise, Lesson
 
 
 def run(options: argparse.Namespace) -> int:
@@ -43,19 +44,12 @@ def first_unsolved(folder: CourseFolder, stem: str | None = None) -> tuple[Lesso
 def describe(folder: CourseFolder, lesson: Lesson, standing: Standing, style: Style) -> list[str]:
     """Return lines that say what to do, where, how long it takes, and what helps."""
     exercise = standing.exercise
-    full, empty = style.stars
-    stars = full * exercise.difficulty + empty * (5 - exercise.difficulty)
+    stars = style.stars(exercise.difficulty)
     points = f"{exercise.points} point{'s' if exercise.points != 1 else ''}"
     head = style.paint(f"next: {exercise.id}", "bold")
     lines = [f"{head}  {stars}  about {exercise.minutes} min, {points}"]
-    path = folder.root / "exercises" / f"{lesson.stem}.py"
-    if path.is_file():
-        line = line_of(Submission.read(path).source, exercise.name)
-        place = f"exercises/{path.name}" + (f":{line}" if line else "")
-    else:
-        place = f"exercises/{path.name} is missing: `minigrad reset {lesson.number}`"
     rows = [
-        ("write it", place),
+        ("write it", place_of(folder, exercise)),
         ("lesson", f"{lesson.number} {lesson.title} (lessons/{lesson.stem}.ipynb)"),
         ("open both", f"minigrad lab {lesson.number}"),
         ("grade it", f"minigrad check {exercise.id}"),
@@ -72,8 +66,15 @@ def brief(folder: CourseFolder) -> str:
     found = first_unsolved(folder)
     if found is None:
         return "next: nothing, everything is solved"
-    lesson, standing = found
-    path = folder.root / "exercises" / f"{lesson.stem}.py"
-    line = line_of(Submission.read(path).source, standing.exercise.name) if path.is_file() else 0
-    place = f"exercises/{path.name}:{line}" if line else f"exercises/{path.name}"
-    return f"next: {standing.exercise.id}, about {standing.exercise.minutes} min ({place})"
+    exercise = found[1].exercise
+    place = place_of(folder, exercise)
+    return f"next: {exercise.id}, about {exercise.minutes} min ({place})"
+
+
+def place_of(folder: CourseFolder, exercise: Exercise) -> str:
+    """Return the file and line of an exercise."""
+    path = folder.root / "exercises" / f"{exercise.lesson.stem}.py"
+    if not path.is_file():
+        return f"exercises/{path.name} is missing: `minigrad reset {exercise.lesson.number}`"
+    line = line_of(Submission.read(path).source, exercise.name)
+    return f"exercises/{path.name}" + (f":{line}" if line else "")

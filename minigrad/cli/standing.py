@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from minigrad.course.parts import PARTS
-from minigrad.course.pieces import names_given, split
 from minigrad.grader import progress
 from minigrad.grader.folder import (
     CourseError,
@@ -16,7 +14,7 @@ from minigrad.grader.folder import (
     known_stems,
     load_lesson,
 )
-from minigrad.grader.run import Submission, find_line
+from minigrad.grader.run import Submission
 from minigrad.grader.spec import Exercise, Lesson
 
 
@@ -77,26 +75,3 @@ def submission_of(folder: CourseFolder, stem: str) -> Submission | None:
         return Submission.read(folder.exercise_file(stem))
     except (CourseError, OSError):
         return None
-
-
-def line_of(source: str, name: str) -> int:
-    """Return the line on which a file defines a name, 0 where it does not."""
-    try:
-        pieces, _ = split(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return find_line(source, name)
-    lines = [
-        piece.node.lineno  # that of `def`, and not of a decorator above it
-        for piece in pieces
-        if name in names_given(piece)
-    ]
-    return lines[-1] if lines else 0
-
-
-def is_whole(source: str) -> bool:
-    """Whether a text can be parsed as Python."""
-    try:
-        ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return False
-    return True

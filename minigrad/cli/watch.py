@@ -16,10 +16,10 @@ from pathlib import Path
 from minigrad.cli.affected import affected
 from minigrad.cli.checking import remember
 from minigrad.cli.following import brief
-from minigrad.cli.standing import is_whole
 from minigrad.course.keeping import stub_of
 from minigrad.grader.folder import CourseFolder, find_folder, find_stem, known_stems, load_lesson
 from minigrad.grader.launcher import GraderError, Server
+from minigrad.grader.reading import parse
 from minigrad.grader.report import Style, text
 from minigrad.grader.run import Submission, grade
 from minigrad.grader.sandbox import Worker
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     stems = [find_stem(options.lesson)] if options.lesson else known_stems()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with Server() as server:
             watch = Watch(folder, stems, server)
@@ -50,10 +50,6 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"\nStopped watching. {brief(folder)}")
         return 0
-
-
-def _stop(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 class Watch:
@@ -104,7 +100,8 @@ class Watch:
             print("this is the stub: nothing to grade")
             return
         chosen = affected(names, before, now, stub) or self.graded_last.get(path) or names[:1]
-        if is_whole(now):  # else the next save is compared with the last whole one
+        is_whole = parse(now) is not None
+        if is_whole:  # else the next save is compared with the last whole one
             self.texts[path] = now
             self.graded_last[path] = chosen
         has_passed = True
@@ -117,7 +114,7 @@ class Watch:
             remember(self.folder, result)
             print(text(result, Style()))
             has_passed = has_passed and result.passed
-            if not is_whole(now):
+            if not is_whole:
                 return  # the others would say the same
         if has_passed:
             print(brief(self.folder))
@@ -142,8 +139,8 @@ def settled(path: Path) -> Signature | None:
         if now != signature:
             signature, since = now, time.monotonic()
             continue
-        written = read(path)
-        is_ready = bool(written and written.strip()) and is_whole(written or "")
+        written = read(path) or ""
+        is_ready = bool(written.strip()) and parse(written) is not None
         if is_ready or time.monotonic() - since >= PATIENCE_SECONDS:
             break
     return signature

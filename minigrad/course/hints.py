@@ -35,7 +35,6 @@ def next_hint(name: str, folder: CourseFolder) -> str:
     except OSError as error:
         note = f"\n(not remembered: {error}; `minigrad hint {exercise.id}.{step + 1}` is the next)"
     if step > len(exercise.hints):
-        assert exercise.lesson is not None
         return f"All hints for {exercise.id} are given. {solution_place(folder, exercise)}{note}"
     text = textwrap.indent(textwrap.fill(exercise.hints[step - 1], 88), "  ")
     return f"Hint {step} of {len(exercise.hints)} for {exercise.id}:\n{text}{note}"
@@ -43,7 +42,6 @@ def next_hint(name: str, folder: CourseFolder) -> str:
 
 def solution_place(folder: CourseFolder, exercise: Exercise) -> str:
     """Return a sentence that says where the solution is, or that there is none here."""
-    assert exercise.lesson is not None
     name = f"solutions/{exercise.lesson.stem}.py"
     path = folder.root / name
     if path.is_file():

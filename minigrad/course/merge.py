@@ -14,7 +14,6 @@ from minigrad.course.pieces import (
     Piece,
     is_unwritten,
     join,
-    names_given,
     names_used,
     signature,
     split,
@@ -164,7 +163,7 @@ class _Merging:
         if piece.kind == "import":
             return  # the learner's code may use it
         others = [other for other in result if other is not piece]
-        if names_given(piece) & set().union(*(names_used(other.node) for other in others)):
+        if piece.names & set().union(*(names_used(other.node) for other in others)):
             self.notes.append(f"{piece.name} left the course; it is kept, as your code uses it")
             return
         result.remove(piece)

@@ -41,7 +41,7 @@ def grade_source(
     server: Server, stem: str, exercise: str, source: str, seed: int
 ) -> ExerciseResult:
     """Grade one exercise on a text instead of a file."""
-    submission = Submission(Path(f"{stem}.py"), source, f"exercises/{stem}.py")
+    submission = Submission(Path(f"exercises/{stem}.py"), source)
     return grade_exercise(server, load_lesson(stem).exercises[exercise], submission, seed)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+from minigrad.grader.reading import DEFINITIONS, names_defined
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,11 @@ class Piece:
     def plain(self) -> str:
         """Its text without blanks at the ends of lines, for comparing two versions."""
         return "\n".join(line.rstrip() for line in self.text.splitlines()).strip("\n")
+
+    @property
+    def names(self) -> set[str]:
+        """The names that it defines."""
+        return names_defined(self.node) if self.kind == "named" else set()
 
 
 def split(text: str) -> tuple[list[Piece], tuple[str, ...]]:
@@ -93,18 +98,6 @@ def is_unwritten(node: ast.stmt) -> bool:
         and isinstance(last := node.body[-1], ast.Raise)
         and any(getattr(part, "id", "") == "NotImplementedError" for part in ast.walk(last))
     )
-
-
-def names_given(piece: Piece) -> set[str]:
-    """Return the names that a piece defines, or assigns to."""
-    if piece.kind != "named":
-        return set()
-    targets = {
-        part.id
-        for part in ast.walk(piece.node)
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
-    }
-    return {piece.node.name} if isinstance(piece.node, DEFINITIONS) else targets
 
 
 def names_used(node: ast.stmt) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from minigrad.grader.report import SIGNS, Style, difficulty, next_step, printed_lines, text
+from minigrad.grader.report import SIGNS, Style, next_step, printed_lines, text
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 
 # JupyterLab's variables fit light and dark themes; the literal colours are for other pages.
@@ -44,17 +44,16 @@ class Card:
 
 
 def _exercise(exercise: ExerciseResult) -> str:
-    stars = difficulty(exercise, Style(plain=True))
+    stars = Style(plain=True).stars(exercise.difficulty)
     head = (
         f"<b>{escape(exercise.id)}</b> {stars} about {exercise.minutes} min · "
         f"<b>{exercise.points} of {exercise.of} points</b> "
         f'<span style="color:{QUIET}">graded in {exercise.seconds:.2f} s</span>'
     )
-    rows, shown = [], False
+    rows = []
     for check in exercise.checks:
         rows.append(_row(check))
-        if check.message is not None and not shown:
-            shown = True
+        if check.message is not None and check is exercise.first_failure:
             rows.append(_message(check, exercise.id))
     return f'<div>{head}</div><div style="margin:4px 0 8px 0">{"".join(rows)}</div>'
 

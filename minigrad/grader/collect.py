@@ -13,11 +13,11 @@ from minigrad.grader import progress
 from minigrad.grader.fingerprint import file_hash
 from minigrad.grader.folder import load_lesson
 from minigrad.grader.launcher import Server
-from minigrad.grader.report import Style, difficulty, message_lines, next_step
+from minigrad.grader.plugin import GRADED
+from minigrad.grader.report import Style, message_lines, next_step
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 from minigrad.grader.run import Submission, grade_exercise, new_seed
 from minigrad.grader.spec import Check, Exercise
-from minigrad.grader.stash import GRADED
 
 
 class GradingSession:
@@ -57,7 +57,7 @@ class GradingSession:
                 total, of = total + exercise.points, of + exercise.of
                 sign = style.signs["passed" if exercise.passed else "failed"]
                 terminal.write_line(
-                    f"  {sign} {exercise.id:<28} {difficulty(exercise, style)}"
+                    f"  {sign} {exercise.id:<28} {style.stars(exercise.difficulty)}"
                     f" {exercise.points:>3} of {exercise.of:<3}{exercise.seconds:6.2f} s"
                     + (
                         f" ({exercise.compile_seconds:.1f} s compiling)"

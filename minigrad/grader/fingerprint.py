@@ -10,7 +10,7 @@ import ast
 import hashlib
 from collections.abc import Iterable
 
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+from minigrad.grader.reading import DEFINITIONS, parse
 
 
 def file_hash(source: str) -> str:
@@ -29,33 +29,21 @@ def fingerprint(source: str, name: str, exercises: Iterable[str]) -> str:
         name: the exercise.
         exercises: the names of all exercises of the file.
     """
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    if (tree := parse(source)) is None:
         return file_hash(source)
-    others = set(exercises) - {name}
-    bodies: dict[str, list[ast.stmt]] = {}
-    rest: list[ast.stmt] = []
+    unused: dict[str, list[ast.stmt]] = {}
+    new = []
     for node in tree.body:
-        if isinstance(node, DEFINITIONS) and node.name in others:
-            bodies.setdefault(node.name, []).append(node)
+        if isinstance(node, DEFINITIONS) and node.name != name:
+            unused.setdefault(node.name, []).append(node)
         else:
-            rest.append(node)
-    wanted: set[str] = set()
-    new = [node for node in rest if not isinstance(node, DEFINITIONS) or node.name == name]
-    helpers = {node.name: node for node in rest if isinstance(node, DEFINITIONS)}
+            new.append(node)
     while new:
-        mentioned = {name for node in new for name in names_in(node)}
-        new = [helpers.pop(one) for one in sorted(mentioned & helpers.keys())]
-        for one in sorted((mentioned & bodies.keys()) - wanted):
-            wanted.add(one)
-            new += bodies[one]
-    kept = [
-        node
-        for node in tree.body
-        if not (isinstance(node, DEFINITIONS) and node.name in others - wanted)
-    ]
-    return file_hash("\n".join(dumped(node) for node in kept))
+        mentioned = set().union(*map(names_in, new))
+        new = [node for one in mentioned & unused.keys() for node in unused.pop(one)]
+    others = unused.keys() & set(exercises)
+    kept = [n for n in tree.body if not (isinstance(n, DEFINITIONS) and n.name in others)]
+    return file_hash("\n".join(map(dumped, kept)))
 
 
 def dumped(node: ast.AST) -> str:

@@ -37,6 +37,16 @@ def load_lesson(stem: str) -> Lesson:
     return importlib.import_module(f"{CHECKS_PACKAGE}.l{stem}").lesson
 
 
+def driver_of(exercise: Exercise) -> dict | None:
+    """Return the driver of an exercise's lesson, None if there is none."""
+    name = "driver.py" if exercise.needs == "plain" else "engine_driver.py"
+    path = CHECKS_FOLDER / f"l{exercise.lesson.stem}" / name
+    if not path.is_file():
+        return None
+    # A bare name: when the engine looks for the user's line, it skips files of its own package.
+    return {"source": path.read_text(encoding="utf-8"), "path": path.name}
+
+
 def find_stem(name: str) -> str:
     """Return the stem for `00`, `0`, `00_start` or a path to its file."""
     stems = known_stems()

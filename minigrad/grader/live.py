@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import inspect
 import time
-import traceback
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from minigrad.grader.folder import driver_of
 from minigrad.grader.formula import Formula
 from minigrad.grader.result import ExerciseResult
 from minigrad.grader.run import hold_back, run_check
 from minigrad.grader.spec import Exercise
-from minigrad.grader.supplies import driver_of
 from minigrad.grader.wire import as_if_received, as_if_sent, leaves
+from minigrad.grader.worker import describe
 
 
 class LiveRunner:
@@ -25,10 +25,11 @@ class LiveRunner:
     def __init__(self, exercise: Exercise, function: Callable) -> None:
         self.exercise = exercise
         self.function = function
-        code = getattr(_any_function(function), "__code__", None)
+        plain = _any_function(function)
+        code = getattr(plain, "__code__", None)
         self.file = getattr(code, "co_filename", "<this session>")
         self.line = getattr(code, "co_firstlineno", 0)
-        self.globals = getattr(_any_function(function), "__globals__", {})
+        self.globals = getattr(plain, "__globals__", {})
 
     def call(self, name: str, arguments: list, *, drive: bool = False) -> dict:
         """Return what a worker would reply. Other names come from the function's globals."""
@@ -46,28 +47,12 @@ class LiveRunner:
             else:
                 value = getattr(mine, name)(*arguments)
         except (Exception, SystemExit) as error:
-            return {"raised": self._describe(error)}
+            return {"raised": describe(error, self.file)}
         return {
             "ok": as_if_received(value),
             "arrays_after": leaves(arguments, np.ndarray),
             "evaluated_at": [formula.evaluated_at for formula in formulas],
             "n_calls": [formula.n_calls for formula in formulas],
-        }
-
-    def _describe(self, error: BaseException) -> dict:
-        frames = [
-            (line, frame.f_code.co_name, "")
-            for frame, line in traceback.walk_tb(error.__traceback__)
-            if frame.f_code.co_filename == self.file
-        ]
-        return {
-            "type": type(error).__name__,
-            "kinds": [kind.__name__ for kind in type(error).__mro__],
-            "text": (str(error).splitlines() or [""])[0],
-            "said": str(error),
-            "full": "".join(traceback.format_exception(error)),
-            "frames": frames,
-            "n_frames": len(frames),
         }
 
     def get(self, name: str) -> Any:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from minigrad.grader.folder import CHECKS_FOLDER, STEM
-from minigrad.grader.stash import GRADED
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
+GRADED: pytest.StashKey[Any] = pytest.StashKey()  # the run's collect.GradingSession, if any
 FOLDERS = ("exercises", "solutions")
 # Files that pytest itself runs or obeys when they lie beside the graded ones.
 OBEYED = (

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import tokenize
 from pathlib import Path
+
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class UnreadableError(ValueError):
@@ -47,3 +50,34 @@ def _why(content: bytes, error: Exception) -> str:
 def lines_of(source: str) -> list[str]:
     r"""Return the lines as Python counts them, which form feeds and line separators do not end."""
     return source.split("\n")
+
+
+def parse(source: str) -> ast.Module | None:
+    """Return the syntax tree of a file, None if it cannot be parsed."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def line_of(source: str, name: str) -> int:
+    """Return the line of the last definition of `name` at the file's top level, 0 for none."""
+    if tree := parse(source):
+        lines = [node.lineno for node in tree.body if name in names_defined(node)]
+        return lines[-1] if lines else 0
+    starts = (f"def {name}(", f"class {name}(", f"class {name}:", f"{name} =", f"{name}:")
+    numbered = enumerate(lines_of(source), 1)
+    return next((number for number, line in numbered if name and line.startswith(starts)), 0)
+
+
+def names_defined(node: ast.stmt) -> set[str]:
+    """Return the names that a top-level definition or assignment defines."""
+    if isinstance(node, DEFINITIONS):
+        return {node.name}
+    if not isinstance(node, ast.Assign | ast.AnnAssign):
+        return set()
+    return {
+        part.id
+        for part in ast.walk(node)
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    }

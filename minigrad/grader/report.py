@@ -28,7 +28,6 @@ class Style:
         stream = stream or sys.stdout
         encoding = (getattr(stream, "encoding", None) or "ascii").lower()
         self.signs = SIGNS if encoding.startswith("utf") or plain else ASCII_SIGNS
-        self.stars = ("★", "☆") if self.signs is SIGNS else ("*", ".")
         is_terminal = stream is not None and stream.isatty()
         self.colour = is_terminal and not plain and not os.environ.get("NO_COLOR")
         columns = shutil.get_terminal_size((WIDTH, 24)).columns if is_terminal else WIDTH
@@ -38,19 +37,16 @@ class Style:
         """Return the text in a colour, where colours are shown."""
         return f"\x1b[{COLOURS[name]}m{text}\x1b[0m" if self.colour else text
 
+    def stars(self, difficulty: int) -> str:
+        """Return a difficulty as five stars."""
+        full, empty = "★☆" if self.signs is SIGNS else "*."
+        return full * difficulty + empty * (5 - difficulty)
 
-def difficulty(exercise: ExerciseResult, style: Style) -> str:
-    """Return the difficulty as five stars."""
-    full, empty = style.stars
-    return full * exercise.difficulty + empty * (5 - exercise.difficulty)
 
+def exercise_lines(exercise: ExerciseResult, style: Style, *, full: bool = False) -> list[str]:
+    """Return the lines for one exercise, with the message of its first failure.
 
-def exercise_lines(
-    exercise: ExerciseResult, style: Style, *, messages: int = 1, full: bool = False
-) -> list[str]:
-    """Return the lines for one exercise, with the messages of its first failures.
-
-    With `full`, the whole traceback of what the learner's code raised follows.
+    With `full`, the whole traceback of the learner's error follows.
     """
     status = "passed" if exercise.passed else "failed"
     time = f"{exercise.seconds:.2f} s"
@@ -58,14 +54,13 @@ def exercise_lines(
         time += f", of which {exercise.compile_seconds:.2f} s compiling"
     head = f"{style.signs[status]} {exercise.id}"
     lines = [
-        f"{style.paint(head, status)}  {difficulty(exercise, style)}  "
+        f"{style.paint(head, status)}  {style.stars(exercise.difficulty)}  "
         f"{exercise.points} of {exercise.of} points  {style.paint(f'({time})', 'dim')}"
     ]
     for check in exercise.checks:
         sign = style.paint(style.signs[check.status], check.status)
         lines.append(f"  {sign} {check.points}/{check.of}  {check.name}: {check.summary}")
-        if check.message is not None and messages > 0:
-            messages -= 1
+        if check.message is not None and check is exercise.first_failure:
             width = style.width - len(INDENT)
             lines += [f"{INDENT}{line}" for line in message_lines(check, exercise.id, width)]
             if full:
@@ -108,14 +103,12 @@ def next_step(result: Result, hint: str = "`minigrad hint {id}`") -> str:
     return "everything passes"
 
 
-def text(
-    result: Result, style: Style | None = None, *, messages: int = 1, full: bool = False
-) -> str:
+def text(result: Result, style: Style | None = None, *, full: bool = False) -> str:
     """Return the whole result as text; `full` as in `exercise_lines`."""
     style = style or Style()
     lines: list[str] = []
     for exercise in result.exercises:
-        lines += exercise_lines(exercise, style, messages=messages, full=full)
+        lines += exercise_lines(exercise, style, full=full)
     total = f"{result.points} of {result.of} points"
     lines.append(f"{style.paint(total, 'bold')}   seed {result.seed}   {next_step(result)}")
     return "\n".join(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from dataclasses import dataclass, field, replace
@@ -9,17 +10,27 @@ from pathlib import Path
 from typing import Any
 
 from minigrad.grader.fingerprint import file_hash, fingerprint
+from minigrad.grader.folder import driver_of
 from minigrad.grader.launcher import GraderError, Server
 from minigrad.grader.message import Failed, Message
-from minigrad.grader.reading import UnreadableError, lines_of, read_source
+from minigrad.grader.reading import UnreadableError, line_of, read_source
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 from minigrad.grader.sandbox import Ended, Worker
 from minigrad.grader.spec import Check, Exercise, Lesson
-from minigrad.grader.supplies import driver_of, engine_of
 from minigrad.grader.tester import Runner, Tester
 from minigrad.grader.translate import explain_raised
 
 MAX_RESTARTS = 2
+# Variables that locate the cache of the kernels that the user's own processes compiled.
+HOMES = ("MINIGRAD_CACHE", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE")
+# For each way in which a worker ends, or gives no answer, the Try line.
+ENDED = {
+    "time": "What makes each loop end? And how does its work grow with the input?",
+    "compile_time": "Is a loop unrolled, or a type different at each call?",
+    "exit": "Return a value instead of leaving: the caller goes on.",
+    "killed": "It exceeded a limit (CPU, memory), or crashed the interpreter.",
+    "garbled": "Leave file descriptors alone: answers are what functions return.",
+}
 
 
 def new_seed() -> int:
@@ -33,24 +44,27 @@ class Submission:
 
     path: Path
     source: str
-    shown: str
     # By an exercise's `needs`: the message of a file that did not load in time. The next exercise
     # would wait as long for the same.
     endless: dict[str, Message] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> Submission:
-        """Read the file; `shown` is its folder and name, as messages show them."""
+        """Read the file."""
         try:
             source = read_source(path)
         except UnreadableError as error:
             source = f"raise SyntaxError({str(error)!r})\n"
-        return cls(path, source, f"{path.parent.name}/{path.name}")
+        return cls(path, source)
+
+    @property
+    def shown(self) -> str:
+        """The file's folder and name, as messages show them."""
+        return f"{self.path.parent.name}/{self.path.name}"
 
     def fingerprint(self, exercise: Exercise) -> str:
         """Return the fingerprint that a grade of this exercise is remembered with."""
-        others = exercise.lesson.exercises if exercise.lesson else ()
-        return fingerprint(self.source, exercise.name, others)
+        return fingerprint(self.source, exercise.name, exercise.lesson.exercises)
 
 
 class WorkerRunner:
@@ -96,7 +110,7 @@ class WorkerRunner:
             and isinstance(content.get("n_calls"), list)
         )
         if not well_formed:
-            raise Ended("garbled", "its reply does not have the form of a worker's reply")
+            raise malformed()
         return {**content, "answers_used": used}
 
     def get(self, name: str) -> Any:
@@ -110,7 +124,7 @@ class WorkerRunner:
         line = lines.get(name) if isinstance(lines, dict) else None
         if isinstance(line, int):
             return f"{self.submission.shown}:{line}, in {name}"
-        line = find_line(self.submission.source, name)
+        line = line_of(self.submission.source, name)
         return f"{self.submission.shown}:{line}" if line else self.submission.shown
 
     def printed(self) -> str:
@@ -124,20 +138,23 @@ class WorkerRunner:
             self.worker = None
 
 
-def find_line(source: str, name: str) -> int:
-    """Return the line that defines `name` at the file's outermost level, 0 where there is none."""
-    for number, line in enumerate(lines_of(source), 1):
-        if name and line.startswith(
-            (f"def {name}(", f"class {name}(", f"class {name}:", f"{name} =", f"{name}:")
-        ):
-            return number
-    return 0
+def engine_of(exercise: Exercise) -> dict | None:
+    """Return what the gate needs to open the engine, None if it stays closed."""
+    if exercise.needs != "engine":
+        return None
+    environment = {name: os.environ[name] for name in HOMES if name in os.environ}
+    return {"answers": list(exercise.answers), "environment": environment}
+
+
+def malformed() -> Ended:
+    """Return the error of a reply that no worker of the grader's sends."""
+    return Ended("garbled", "its reply does not have the form of a worker's reply")
 
 
 def checked_raised(raised: Any) -> dict:
     """Return an exception's description with fields of the right types; the sender is untrusted."""
     if not isinstance(raised, dict):
-        raise Ended("garbled", "its reply does not have the form of a worker's reply")
+        raise malformed()
     frames = []
     for frame in raised.get("frames") or []:
         if isinstance(frame, list) and len(frame) == 3:
@@ -173,7 +190,7 @@ def grade_exercise(
             else:
                 outcome = run_check(exercise, check, runner, seed)
                 outcome.printed = outcome.printed or runner.printed()
-                ended = outcome.message is not None and outcome.message.key in ENDED_KEYS
+                ended = outcome.message is not None and outcome.message.key in ENDED
                 runner.n_ended += ended
                 if outcome.message is not None and (
                     outcome.message.key == "stub" or runner.n_ended >= MAX_RESTARTS
@@ -188,9 +205,6 @@ def grade_exercise(
     result.compile_seconds = runner.compile_seconds
     result.limits_missing = runner.limits_missing
     return result
-
-
-ENDED_KEYS = {"time", "compile_time", "killed", "exit", "garbled"}
 
 
 def _load(runner: WorkerRunner, exercise: Exercise) -> Message | None:
@@ -214,7 +228,7 @@ def _load(runner: WorkerRunner, exercise: Exercise) -> Message | None:
         content = loaded.get("ok")
         names = content.get("names") if isinstance(content, dict) else None
         if not isinstance(names, list):
-            raise Ended("garbled", "its reply does not have the form of a worker's reply")
+            raise malformed()
     except Ended as ended:
         runner.worker = None
         message = _ended_message(ended, given, shown)
@@ -235,14 +249,7 @@ def _load(runner: WorkerRunner, exercise: Exercise) -> Message | None:
 
 
 def _ended_message(ended: Ended, given: str, where: str) -> Message:
-    attempt = {
-        "time": "What makes each loop end? And how does its work grow with the input?",
-        "compile_time": "Is a loop unrolled, or a type different at each call?",
-        "exit": "Return a value instead of leaving: the caller goes on.",
-        "killed": "It exceeded a limit (CPU, memory), or crashed the interpreter.",
-        "garbled": "Leave file descriptors alone: answers are what functions return.",
-    }[ended.key]
-    return Message(ended.key, given, "an answer", str(ended), where, attempt)
+    return Message(ended.key, given, "an answer", str(ended), where, ENDED[ended.key])
 
 
 def run_check(exercise: Exercise, check: Check, runner: Runner, seed: int) -> CheckResult:

@@ -34,6 +34,7 @@ class Exercise:
     """One function (or diagnosis) that the learner writes.
 
     Args:
+        lesson: the lesson that it belongs to.
         name: what the file must define.
         difficulty: 1 to 5.
         minutes: how long it takes most people.
@@ -44,6 +45,7 @@ class Exercise:
         answers: for 'engine', the dotted names that would be the answer: they raise.
     """
 
+    lesson: Lesson = field(repr=False)
     name: str
     difficulty: int
     minutes: int
@@ -52,13 +54,16 @@ class Exercise:
     needs: str = "plain"
     answers: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
-    lesson: Lesson | None = field(default=None, repr=False)
     checks: list[Check] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.needs not in NEEDS:
+            raise ValueError(f"{self.name}: needs is one of {', '.join(NEEDS)}, not {self.needs!r}")
 
     @property
     def id(self) -> str:
         """The name that `check` takes, such as `00.central_difference`."""
-        return f"{self.lesson.number}.{self.name}" if self.lesson else self.name
+        return f"{self.lesson.number}.{self.name}"
 
     @property
     def points(self) -> int:
@@ -100,23 +105,7 @@ class Lesson:
         """The points of all exercises together."""
         return sum(exercise.points for exercise in self.exercises.values())
 
-    def exercise(
-        self,
-        name: str,
-        *,
-        difficulty: int,
-        minutes: int,
-        hints: tuple[str, ...],
-        returns: str,
-        needs: str = "plain",
-        answers: tuple[str, ...] = (),
-        limits: Limits | None = None,
-    ) -> Exercise:
-        """Add an exercise; see `Exercise` for the arguments."""
-        if needs not in NEEDS:
-            raise ValueError(f"{name}: needs is one of {', '.join(NEEDS)}, not {needs!r}")
-        exercise = Exercise(
-            name, difficulty, minutes, hints, returns, needs, answers, limits or Limits(), self
-        )
-        self.exercises[name] = exercise
-        return exercise
+    def exercise(self, name: str, **facts: Any) -> Exercise:
+        """Add an exercise; `facts` are the arguments of `Exercise`."""
+        self.exercises[name] = Exercise(self, name, **facts)
+        return self.exercises[name]

@@ -65,14 +65,13 @@ def _load(source: str, path: str) -> tuple[types.ModuleType, dict]:
     linecache.cache[path] = (len(source), None, lines, path)
     # input() would wait for ever, so it raises.
     builtins.input = _no_input
-    started = time.perf_counter()
     try:
         # dont_inherit: the annotations import of this file must not hold for the learner's.
         code = compile(source, path, "exec", dont_inherit=True)
         exec(code, exercise.__dict__)
     except BaseException as error:
         _flush()
-        return exercise, {"raised": _describe(error, path)}
+        return exercise, {"raised": describe(error, path)}
     functions = {
         name: value.__code__.co_firstlineno
         for name, value in list(vars(exercise).items())
@@ -80,10 +79,7 @@ def _load(source: str, path: str) -> tuple[types.ModuleType, dict]:
     }
     names = [name for name in vars(exercise) if isinstance(name, str)]
     _flush()
-    return exercise, {
-        "ok": {"lines": functions, "names": names},
-        "seconds": time.perf_counter() - started,
-    }
+    return exercise, {"ok": {"lines": functions, "names": names}}
 
 
 def _load_driver(driver: dict | None) -> types.ModuleType | None:
@@ -106,7 +102,6 @@ def _answer(
     formulas: list,
     path: str,
 ) -> dict:
-    started = time.perf_counter()
     try:
         if request["do"] == "get":
             return {"ok": getattr(exercise, request["name"], None)}
@@ -116,18 +111,17 @@ def _answer(
         else:
             value = getattr(exercise, request["name"])(*arguments)
     except BaseException as error:
-        return {"raised": _describe(error, path)}
+        return {"raised": describe(error, path)}
     return {
         "ok": value,
         "arrays_after": leaves(arguments, numpy.ndarray),
         "evaluated_at": [formula.evaluated_at for formula in formulas],
         "n_calls": [formula.n_calls for formula in formulas],
-        "seconds": time.perf_counter() - started,
     }
 
 
-def _describe(error: BaseException, path: str) -> dict:
-    """Return type, first line and the learner's own frames, innermost last."""
+def describe(error: BaseException, path: str) -> dict:
+    """Return an exception's type, its text and its frames in the file `path`, innermost last."""
     frames = []
     with contextlib.suppress(Exception):
         for frame, line in traceback.walk_tb(error.__traceback__):
@@ -183,7 +177,7 @@ def _report_compiling(channel: Channel) -> bool:
             if self.depth == 0:
                 seconds = time.perf_counter() - self.started
                 limits_module.allow_more_cpu(seconds - 60)
-                channel.send({"compiling": False, "seconds": seconds})
+                channel.send({"compiling": False})
 
     event.register("numba:compile", Reporter())
     return True

@@ -8,8 +8,8 @@ import pytest
 
 from minigrad.cli import following, status
 from minigrad.cli.main import main, make_parser
-from minigrad.cli.standing import line_of
 from minigrad.grader import progress
+from minigrad.grader.reading import line_of
 from minigrad.grader.report import Style
 
 

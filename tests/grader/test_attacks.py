@@ -57,7 +57,7 @@ def source_of(attack, victim):
 def grade_attack(server, name, victim, attacks=ATTACKS):
     exercise = load_lesson(victim.stem).exercises[victim.name]
     path = ROOT / "exercises" / f"{victim.stem}.py"
-    submission = Submission(path, source_of(attacks[name], victim), f"exercises/{path.name}")
+    submission = Submission(path, source_of(attacks[name], victim))
     return grade_exercise(server, exercise, submission, seed=3)
 
 

@@ -3,7 +3,6 @@
 import pytest
 
 from minigrad.course.mutants import message_key
-from minigrad.grader import supplies
 from minigrad.grader.launcher import GraderError
 from minigrad.grader.live import try_function
 from minigrad.grader.run import Submission, grade_exercise
@@ -54,7 +53,7 @@ def lesson(tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "driver.py").write_text(PLAIN_DRIVER)
     (folder / "engine_driver.py").write_text(ENGINE_DRIVER)
-    monkeypatch.setattr(supplies, "CHECKS_FOLDER", tmp_path)
+    monkeypatch.setattr("minigrad.grader.folder.CHECKS_FOLDER", tmp_path)
     return Lesson("90_test", "Drivers")
 
 
@@ -86,7 +85,7 @@ def asks_for_second(t):
 def graded(server, exercise, source):
     from pathlib import Path
 
-    return grade_exercise(server, exercise, Submission(Path("90_test.py"), source, "f.py"), 3)
+    return grade_exercise(server, exercise, Submission(Path("exercises/90_test.py"), source), 3)
 
 
 def test_driver_builds_objects_and_hands_back_what_the_learner_gave(lesson, either_server):
@@ -111,7 +110,7 @@ def test_error_below_a_driver_is_told_with_the_learners_line(lesson, server, sou
     message = result.first_failure.message
     assert message.key == key
     assert words in message.attempt
-    assert message.where.startswith("f.py:")
+    assert message.where.startswith("exercises/90_test.py:")
     assert "driver" not in str(message)
 
 
@@ -125,7 +124,7 @@ def test_class_can_be_an_exercise(lesson, server):
     stub = graded(server, exercise, source.format("raise NotImplementedError"))
     assert message_key(stub) == "stub"
     wrong = graded(server, exercise, source.format("self.n = 1"))
-    assert wrong.first_failure.message.where == "f.py:1"
+    assert wrong.first_failure.message.where == "exercises/90_test.py:1"
 
 
 def test_engine_is_open_where_an_exercise_needs_it(lesson, either_server):

@@ -3,7 +3,6 @@
 import pytest
 
 from minigrad.course.mutants import message_key
-from minigrad.grader import supplies
 from minigrad.grader.spec import Lesson
 from tests.grader.test_drivers import exercise_of, graded
 
@@ -32,7 +31,7 @@ def exercise(tmp_path, monkeypatch):
     folder = tmp_path / "l90_test"
     folder.mkdir()
     (folder / "driver.py").write_text(DRIVER)
-    monkeypatch.setattr(supplies, "CHECKS_FOLDER", tmp_path)
+    monkeypatch.setattr("minigrad.grader.folder.CHECKS_FOLDER", tmp_path)
     return exercise_of(Lesson("90_test", "Kernels"), "k", asks_for_numbers)
 
 

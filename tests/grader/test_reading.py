@@ -12,8 +12,8 @@ from minigrad.course.merge import merge
 from minigrad.course.notebook import load
 from minigrad.grader.fingerprint import dumped, fingerprint
 from minigrad.grader.folder import load_lesson
-from minigrad.grader.reading import UnreadableError, read_source
-from minigrad.grader.run import find_line, grade
+from minigrad.grader.reading import UnreadableError, line_of, read_source
+from minigrad.grader.run import grade
 
 ROOT = Path(__file__).parents[2]
 SOLUTION = (ROOT / "solutions" / "00_start.py").read_text("utf-8")
@@ -102,7 +102,7 @@ def test_right_files_get_full_points(what, server, tmp_path):
     assert len({exercise.fingerprint for exercise in result.exercises}) == len(LESSON.exercises)
     source = read_source(path)
     lines = path.read_bytes().replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
-    line = find_line(source, "central_difference")
+    line = line_of(source, "central_difference")
     assert lines[line - 1].removeprefix(b"\xef\xbb\xbf").startswith(b"def central_difference(")
 
 

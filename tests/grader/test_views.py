@@ -78,7 +78,7 @@ def coloured(monkeypatch, columns="120"):
 
 
 VIEWS = {
-    "plain.txt": lambda patch: text(result(), Style(plain=True), messages=9),
+    "plain.txt": lambda patch: text(result(), Style(plain=True)),
     "full.txt": lambda patch: text(result(), Style(plain=True), full=True),
     "ascii.txt": lambda patch: text(result(), Style(io.TextIOWrapper(io.BytesIO(), "ascii"))),
     "colour.txt": coloured,

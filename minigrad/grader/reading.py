@@ -47,11 +47,6 @@ def _why(content: bytes, error: Exception) -> str:
     return str(error)
 
 
-def lines_of(source: str) -> list[str]:
-    r"""Return the lines as Python counts them, which form feeds and line separators do not end."""
-    return source.split("\n")
-
-
 def parse(source: str) -> ast.Module | None:
     """Return the syntax tree of a file, None if it cannot be parsed."""
     try:
@@ -66,7 +61,7 @@ def line_of(source: str, name: str) -> int:
         lines = [node.lineno for node in tree.body if name in names_defined(node)]
         return lines[-1] if lines else 0
     starts = (f"def {name}(", f"class {name}(", f"class {name}:", f"{name} =", f"{name}:")
-    numbered = enumerate(lines_of(source), 1)
+    numbered = enumerate(source.split("\n"), 1)  # splitlines() also splits at form feeds
     return next((number for number, line in numbered if name and line.startswith(starts)), 0)
 
 

@@ -18,7 +18,7 @@ from minigrad.course.keeping import keep_copy
 from minigrad.course.notebook import check
 from minigrad.grader import progress
 from minigrad.grader.folder import CourseError, find_exercises, find_folder, find_stem
-from minigrad.grader.reading import lines_of, read_source
+from minigrad.grader.reading import read_source
 from minigrad.grader.run import Submission
 
 FRAME = Path(__file__).with_name("frame.py")
@@ -97,7 +97,7 @@ def alone(source: str, name: str, known: set[str]) -> str:
     Raises:
         NotAlone: it needs minigrad, or is not in the file.
     """
-    lines = lines_of(source)
+    lines = source.split("\n")
     defined: dict[str, ast.stmt] = {}
     for statement in ast.parse(source).body:
         for one in names_of(statement):

@@ -3,12 +3,14 @@
 Reported: how many kernels it needed, as each costs about 150 ms when cold.
 """
 
+import gc
 import sys
 
 import pytest
 
 from tests import tiers
 
+LAST_FILE = pytest.StashKey()
 LONGEST = (  # these take a minute or more: begun first, so that no process is left alone with one
     "browser/test_learner.py",
     "test_lessons.py",
@@ -41,6 +43,18 @@ def pytest_collection_modifyitems(items):
         item.add_marker("quick")
     places = {f"tests/{name}": k for k, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Before a file's first test, what is there is kept from the collector and from counts.
+
+    Many tests collect garbage and look for nodes among all objects: 14,000 tests are among them.
+    """
+    if item.config.stash.get(LAST_FILE, None) != item.path:
+        item.config.stash[LAST_FILE] = item.path
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter, config):

@@ -359,15 +359,6 @@ ROWS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _small_heap():
-    """What is there already need not be searched for nodes, twice a row."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 @pytest.fixture
 def scene():
     made = Scene()

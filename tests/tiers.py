@@ -51,6 +51,21 @@ EVERY = {  # file or folder of tests/: every how many-th case
     "test_random_programs.py": 60, "test_seams.py": 8, "test_semantics.py": 8,
     "test_argument_types.py": 60, "test_data.py": 2, "test_forks.py": 1, "test_tiers.py": 40,
     "viz/test_graph.py": 6, "viz/test_layout.py": 3, "tour/test_path.py": 1,
+    "cuda/test_jit_refused.py": 4, "cuda/test_writes.py": 4,
+    "compiler/test_arena.py": 2, "compiler/test_callbacks.py": 3, "compiler/test_escapes.py": 2,
+    "compiler/test_compiled_results.py": 3, "compiler/test_guards_modes.py": 3,
+    "compiler/test_gpu_effects.py": 3, "compiler/test_gpu_fusion.py": 4,
+    "compiler/test_gpu_graph.py": 3, "compiler/test_labels.py": 2, "compiler/test_picture.py": 2,
+    "compiler/test_report.py": 2, "devices/gpu/test_compiler.py": 4,
+    "devices/gpu/test_cublas.py": 2, "devices/gpu/test_driver.py": 3,
+    "devices/gpu/test_exchange.py": 2, "devices/gpu/test_random.py": 4,
+    "devices/gpu/test_runtime.py": 2, "devices/gpu/test_state.py": 2,
+    "devices/gpu/test_sums.py": 2, "devices/gpu/test_transfer.py": 2,
+    "devices/gpu/test_windows.py": 4, "grader/test_fingerprint.py": 2,
+    "optim/test_chained_schedules.py": 2, "optim/test_copies.py": 2, "optim/test_names.py": 1,
+    "simt/test_machine_advice.py": 4, "simt/test_machine_blocks.py": 2,
+    "simt/test_machine_edges.py": 4, "simt/test_machine_groups.py": 2,
+    "simt/test_machine_loops.py": 4, "viz/test_memory_picture.py": 2,
 }  # fmt: skip
 
 LONG = {  # functions of those files that compile for many seconds what no other quick test needs

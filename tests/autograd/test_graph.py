@@ -18,15 +18,6 @@ from minigrad.tape.backward import ordered, searched
 from minigrad.tape.node import Node
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _small_heap():
-    """What is there already need not be searched for nodes again and again."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 def leaf(values):
     return mg.variable(np.asarray(values, np.float64), requires_grad=True)
 

@@ -18,7 +18,7 @@ class Kernel:
     """One function of the CPU's table, as a kernel."""
 
     def __init__(self, name):
-        self.name, self.text = name, f"def {name}(): ...\n"
+        self.name, self.signature, self.text = name, "", f"def {name}(): ...\n"
         self.run = getattr(cpu, name)
 
 

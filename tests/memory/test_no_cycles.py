@@ -39,14 +39,6 @@ def is_of_the_engine(thing):
     return kind.__module__.partition(".")[0] == "minigrad"
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _new_objects_alone():
-    """The collector looks at what these tests make, and is quick."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 @contextlib.contextmanager
 def nothing_left():
     """Fails if the block leaves cycles of the engine's objects, bytes or nodes behind."""

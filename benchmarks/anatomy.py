@@ -96,8 +96,8 @@ class Program:
     def whole(self):
         """Seconds of the program, run by one thread."""
         table = array("q", [self.address(*slot) for slot in self.plan.slots])
-        at, step = table.buffer_info()[0], self.plan.step
-        return seconds(lambda: step(0, 1, at))
+        at, (step, more) = table.buffer_info()[0], self.plan.machine_code
+        return seconds(lambda: step(0, 1, at, *more))
 
     def kernels(self):
         """{label: [calls, seconds of all of them, operations of their products]}."""

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from minigrad.compiler.cpu import schedule
+from minigrad.devices.threads import threads as pool
 from tests.compiler.random_programs import programs
 from tests.compiler.twins import check
 
@@ -14,7 +15,7 @@ PHASES = (Phase.explicit, Phase.generate)  # to make a failure smaller takes min
 def test_random_programs(threads, monkeypatch):
     monkeypatch.setattr(schedule, "SHARED", 0)
     monkeypatch.setattr(schedule, "WORTH", 0)
-    monkeypatch.setattr(schedule.pool, "count", threads)
+    monkeypatch.setattr(pool, "count", threads)
 
     @seed(threads)  # the same programs in every run, other ones for each number of threads
     @settings(

@@ -7,7 +7,7 @@ are not named here have none, nor have functions in LONG. `python3 start.py test
 
 import collections
 
-EVERY = {  # file or folder of tests/: every how many-th case
+EVERY = {  # file, folder or function of tests/: every how many-th case
     "autograd/test_aliases.py": 60, "autograd/test_debug.py": 12, "autograd/test_functional.py": 2,
     "autograd/test_graph.py": 2, "autograd/test_inplace.py": 1, "autograd/test_manager.py": 2,
     "autograd/test_inference.py": 1, "autograd/test_writes_in_backward.py": 5,
@@ -46,11 +46,13 @@ EVERY = {  # file or folder of tests/: every how many-th case
     "simt/test_machine_constructs.py": 5, "simt/test_machine_errors.py": 12,
     "simt/test_machine_types.py": 40, "simt/test_memory.py": 5, "simt/test_races.py": 6,
     "simt/test_counts.py": 3,
-    "test_dtypes.py": 6, "test_errors.py": 8, "test_golden.py": 10, "test_golden_special.py": 8,
+    "test_dtypes.py": 6, "test_errors.py": 8, "test_golden.py": 4, "test_golden_special.py": 8,
     "test_interop.py": 20, "test_lessons.py": 30, "test_one_meaning.py": 20, "test_pages.py": 7,
     "test_random_programs.py": 60, "test_seams.py": 8, "test_semantics.py": 8,
     "test_argument_types.py": 60, "test_data.py": 2, "test_forks.py": 1, "test_tiers.py": 40,
     "viz/test_graph.py": 6, "viz/test_layout.py": 3, "tour/test_path.py": 1,
+    "ops/test_values.py::test_operation_on_every_sample_equals_numpy": 1,
+    "ops/test_gradients.py::test_first_order_on_every_sample_equals_differences": 2,
     "cuda/test_jit_refused.py": 4, "cuda/test_writes.py": 4,
     "compiler/test_arena.py": 2, "compiler/test_callbacks.py": 3, "compiler/test_escapes.py": 2,
     "compiler/test_compiled_results.py": 3, "compiler/test_guards_modes.py": 3,
@@ -105,8 +107,8 @@ def quick(items):
     seen, chosen = collections.Counter(), []
     for item in items:
         path, _, name = item.nodeid.partition("::")
-        every = share_of(path)
         function = path, name.partition("[")[0].rpartition("::")[2]
+        every = EVERY.get(f"{path.removeprefix('tests/')}::{function[1]}") or share_of(path)
         if every is not None and function[1] not in LONG and seen[function] % every == 0:
             chosen.append(item)
         seen[function] += 1

@@ -37,7 +37,7 @@ EVERY = {  # file, folder or function of tests/: every how many-th case
     "memory/test_pool.py": 3, "memory/test_poison_training.py": 6,
     "nn": 3,
     "ops/test_arguments.py": 8, "ops/test_devices.py": 40, "ops/test_gradients.py": 12,
-    "ops/test_indexing.py": 3, "ops/test_joining.py": 4, "ops/test_layouts.py": 5,
+    "ops/test_indexing.py": 3, "ops/test_joining.py": 2, "ops/test_layouts.py": 5,
     "ops/test_network.py": 3, "ops/test_random.py": 6, "ops/test_sums.py": 20,
     "ops/test_threads.py": 40, "ops/test_values.py": 10, "ops/test_zero_gradients.py": 30,
     "optim/test_clipping.py": 2, "optim/test_saving.py": 5, "optim/test_schedules.py": 3,

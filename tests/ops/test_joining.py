@@ -49,6 +49,14 @@ def test_einsum_of_one_variable_with_itself_adds_both_gradients():
     assert x.grad.tolist() == [[2.0, 4.0], [6.0, 8.0]]
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 9])
+def test_split_by_one_size_gives_parts_of_it_and_the_rest(size):
+    a = np.arange(14.0).reshape(7, 2)
+    parts = mg.split(mg.variable(a), sizes=size)
+    wanted = [a[k : k + size] for k in range(0, 7, size)]
+    assert [p.tolist() for p in parts] == [w.tolist() for w in wanted]
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_repeat_and_split_equal_numpy(axis):
     a = np.arange(24.0).reshape(2, 3, 4)

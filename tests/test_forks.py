@@ -13,6 +13,7 @@ import types
 import pytest
 
 from minigrad.memory import forks
+from tests.holding import held_elsewhere
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 
@@ -208,22 +209,12 @@ def test_a_fork_waits_until_another_thread_is_out(monkeypatch):
 
 
 def test_a_fork_does_not_wait_for_ever_and_the_child_has_a_new_lock(monkeypatch):
-    lock, held, let_go = threading.RLock(), threading.Event(), threading.Event()
+    lock = threading.RLock()
     fork = Fork(monkeypatch, forks.Held(lock, 0.05))
-
-    def work():
-        with lock:
-            held.set()
-            let_go.wait(30)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    held.wait(30)
-    fork.before()
-    fork.in_parent()
-    assert not is_free(lock)  # the other thread's, still
-    let_go.set()
-    thread.join()
+    with held_elsewhere(lock):
+        fork.before()
+        fork.in_parent()
+        assert not is_free(lock)  # the other thread's, still
     with lock:  # as if another thread had it: this one does not let go
         fork.before()
         fork.in_child()
@@ -240,23 +231,12 @@ def test_locks_of_owners_are_held_together_or_not_at_all_and_new_in_the_child(mo
     fork.in_parent()
     assert is_free(first.lock)
     assert is_free(second.lock)
-    held, let_go = threading.Event(), threading.Event()
-
-    def work():
-        with second.lock:
-            held.set()
-            let_go.wait(30)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    held.wait(30)
-    fork.before()
-    assert is_free(first.lock)  # the second could not be had
-    fork.in_child()
-    assert is_free(first.lock)
-    assert is_free(second.lock)
-    let_go.set()
-    thread.join()
+    with held_elsewhere(second.lock):
+        fork.before()
+        assert is_free(first.lock)  # the second could not be had
+        fork.in_child()
+        assert is_free(first.lock)
+        assert is_free(second.lock)
 
 
 def test_a_fork_inside_a_lock_of_its_own_keeps_it(monkeypatch):

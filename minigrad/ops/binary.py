@@ -158,3 +158,22 @@ class Clip(Elementwise):
 
     def gradient(dy, x, low, high):
         return where(e.logical_and(x >= low, x <= high), dy, 0.0)
+
+
+class ClipBetween(Elementwise):
+    """x limited to [low, high], broadcast.  (...), (...), (...) -> (...).
+
+    dy goes to x within the bounds and at them, otherwise to the bound that is the result. As in
+    PyTorch it goes to none where low equals high.
+    """
+
+    samples = [((3, 4), (3, 4), (3, 4)), ((3, 1), (4,), ()), ((0,), (0,), (1,))]
+
+    def formula(x, low, high):
+        return e.minimum(e.maximum(x, low), high)
+
+    def gradient(dy, x, low, high):
+        within = e.logical_and(x >= low, x <= high)
+        is_low = e.logical_and(x < low, low < high)
+        is_high = e.maximum(x, low) > high
+        return where(within, dy, 0.0), where(is_low, dy, 0.0), where(is_high, dy, 0.0)

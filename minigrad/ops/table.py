@@ -169,19 +169,20 @@ def elu(x, alpha=1.0):
 
 
 def clip(x, low=None, high=None):
-    """x limited to [low, high]; None means no limit on that side.  (...) -> (...)."""
+    """x limited to [low, high]; None means no limit on that side.  (...) -> (...).
+
+    Bounds may be Variables, which are broadcast. Where a bound holds, it gets the gradient.
+    """
     x = as_variable(x, "clip")
     low, high = (v if v is None else operand(v, "clip", (x,)) for v in (low, high))
     if low is None and high is None:
         raise ArgumentError("clip: wanted low, high or both")
-    is_float = x.dtype.is_float
-    if low is None:
-        return binary.Clip.apply(x, -math.inf, high) if is_float else binary.Minimum.apply(x, high)
-    if high is None:
-        return binary.Clip.apply(x, low, math.inf) if is_float else binary.Maximum.apply(x, low)
-    if isinstance(low, (int, float)) and isinstance(high, (int, float)):
-        return binary.Clip.apply(x, low, high)
-    return binary.Minimum.apply(binary.Maximum.apply(x, low), high)
+    bounds = [v for v in (low, high) if isinstance(v, Variable)]
+    if (low is None or high is None) and not any(v.dtype.is_float for v in (x, *bounds)):
+        # Integers have no infinity.
+        return binary.Maximum.apply(x, low) if high is None else binary.Minimum.apply(x, high)
+    between = binary.ClipBetween if bounds else binary.Clip
+    return between.apply(x, -math.inf if low is None else low, math.inf if high is None else high)
 
 
 def var(x, axis=None, *, ddof=None, correction=None, keepdims=False):

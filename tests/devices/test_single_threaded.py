@@ -1,12 +1,12 @@
 """Blocks in which BLAS uses one thread: whatever happens, it has all of them again afterwards."""
 
 import os
-import threading
 import warnings
 
 import pytest
 
 from minigrad.devices.cpu import blas
+from tests.holding import held_elsewhere
 from tests.interrupts import interrupted
 
 
@@ -21,21 +21,10 @@ def count(monkeypatch):
 
 def test_one_thread_while_any_block_lasts(count):
     single = blas.SingleThreaded()
-    inside, go_on = threading.Event(), threading.Event()
-
-    def hold():
+    with held_elsewhere(single):
         with single:
-            inside.set()
-            go_on.wait(20)
-
-    other = threading.Thread(target=hold)
-    other.start()
-    inside.wait(20)
-    with single:
-        assert count == [1]
-    assert count == [1], "the other thread is still inside"
-    go_on.set()
-    other.join()
+            assert count == [1]
+        assert count == [1], "the other thread is still inside"
     assert count == [8]
 
 
@@ -59,23 +48,11 @@ def test_after_an_interrupt_at_any_call_the_next_block_puts_it_right(count):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_child_has_all_threads_although_another_was_inside(count):
-    inside, go_on = threading.Event(), threading.Event()
-
-    def hold():
-        with blas.single_threaded:
-            inside.set()
-            go_on.wait(20)
-
-    other = threading.Thread(target=hold)
-    other.start()
-    inside.wait(20)
-    with warnings.catch_warnings():
+    with held_elsewhere(blas.single_threaded), warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # that there are threads is the point
         child = os.fork()
-    if child == 0:
-        os._exit(0 if count == [8] else 1)
-    go_on.set()
-    other.join()
+        if child == 0:
+            os._exit(0 if count == [8] else 1)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
     assert count == [8]

@@ -55,6 +55,10 @@ LOGIC = {
     "logical_or": torch.logical_or,
 }
 
+# Below bounds, at them, between them, above them.
+LIMITED = [-3.0, -1.0, 0.5, 0.5, 2.0, -1.5, 0.0]
+BOUNDS = [0.5, 0.5, 0.5, 0.25, 1.0, -2.0, -1.0]
+
 # Far from zero a formula that is right near zero may overflow or cancel.
 WIDE = fixed([-90.0, -30.0, -12.5, -5.0, -0.125, 0.125, 5.0, 12.5, 30.0, 80.0])
 SMALL = fixed([-1e-3, -(2.0**-20), 2.0**-30, 2.0**-20, 2.0**-10, 0.25])
@@ -114,6 +118,16 @@ def binary():
             "where",
             {**condition, "a": normal(*a), "b": normal(*b)},
             torch.where,
+        )
+    bounds = {"low": fixed(-1.0), "high": fixed(BOUNDS)}  # at ties and in the wrong order, too
+    yield case("clip_between", "clip", {"x": fixed(LIMITED), **bounds}, torch.clamp)
+    for k, name in enumerate(bounds):
+        yield case(
+            f"clip_{name}_given",
+            "clip",
+            {"x": fixed(LIMITED), name: bounds[name]},
+            lambda x, bound, name={"low": "min", "high": "max"}[name]: x.clamp(**{name: bound}),
+            ["$x", *[None] * k, f"${name}"],
         )
 
 

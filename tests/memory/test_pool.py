@@ -17,6 +17,7 @@ from minigrad import errors
 from minigrad.memory.buffer import ALIGNMENT, blocks, round_up
 from minigrad.memory.monitor import pool_of
 from minigrad.memory.pool import SMALL, Pool
+from tests.holding import held_elsewhere
 
 
 def allocate(nbytes):
@@ -194,21 +195,10 @@ def test_a_forked_child_allocates_also_if_a_thread_held_the_lock():
     pool = pool_of("cpu")
     context = multiprocessing.get_context("fork")
     queue = context.SimpleQueue()
-    held, let_go = threading.Event(), threading.Event()
-
-    def hold():
-        with pool.lock:
-            held.set()
-            let_go.wait(30)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    held.wait(30)
     child = context.Process(target=_in_a_child, args=(queue,))
-    child.start()
-    child.join(30)
-    let_go.set()
-    thread.join()
+    with held_elsewhere(pool.lock):
+        child.start()
+        child.join(30)
     assert child.exitcode == 0
     assert queue.get() == wanted
 

@@ -247,6 +247,7 @@ ORACLES = {
     "minimum": np.minimum,
     "where": lambda c, a, b: np.where(c != 0, a, b),
     "clip": lambda x, low, high: np.clip(x, low, high),
+    "clip_between": lambda x, low, high: np.clip(x, low, high),
     "copy_of": lambda a, b: np.broadcast_to(b, np.broadcast_shapes(a.shape, b.shape)),
     "less": np.less,
     "less_equal": np.less_equal,

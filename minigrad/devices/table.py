@@ -142,7 +142,7 @@ class Device:
         what: "output" (`convolve`), "input" (`convolve_back`) or "kernels" (`correlate`). shape: of
         the images (n, c, h, w); kernels: (o, c / groups, kh, kw).
         """
-        return False
+        raise NotImplementedError
 
     def convolve(self, x: Array, w: Array, bias: Array | None, out: Array, window: Any) -> None:
         """out (n, o, oh, ow) = the cross-correlation of x (n, c, h, w) with w, plus bias (o,)."""

@@ -365,3 +365,11 @@ def test_bad_hyperparameter_written_later_raises_and_changes_nothing():
     with pytest.raises(AttributeError, match="it has learning_rate"):
         optimizer.groups[0].rate  # noqa: B018
     assert (optimizer.learning_rate, optimizer.groups[0].momentum) == (0.1, 0.9)
+
+
+def test_a_rate_that_a_compiled_step_wrote_stays_when_another_number_is_set():
+    optimizer = mg.optim.SGD(Scale().parameters(), learning_rate=0.5)
+    group = optimizer.groups[0]
+    group.learning_rate_array.fill_(0.25)  # as a schedule inside a compiled step does
+    group.momentum = 0.5
+    assert group.learning_rate == 0.25

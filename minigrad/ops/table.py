@@ -253,7 +253,9 @@ def power(a, b):
     return binary.Pow.apply(a, b)
 
 
-SPECIAL = {"gelu", "gelu_tanh", "leaky_relu", "elu", "clip", "pow", "cast", "max", "min"}
+SPECIAL = {
+    "gelu", "gelu_tanh", "leaky_relu", "elu", "clip", "clip_between", "pow", "cast", "max", "min",
+}  # fmt: skip
 AXIS = {"sum", "mean", "prod", "max", "min", "any", "all", "var", "norm", "argmax", "argmin"}
 NAMED_AXIS = {"max", "min", "norm"}
 

@@ -164,7 +164,7 @@ class ClipBetween(Elementwise):
     """x limited to [low, high], broadcast.  (...), (...), (...) -> (...).
 
     dy goes to x within the bounds and at them, otherwise to the bound that is the result. As in
-    PyTorch it goes to none where low equals high.
+    PyTorch it goes to none where x is below two equal bounds.
     """
 
     samples = [((3, 4), (3, 4), (3, 4)), ((3, 1), (4,), ()), ((0,), (0,), (1,))]

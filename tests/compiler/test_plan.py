@@ -82,3 +82,13 @@ def test_sums_that_threads_make_in_parts(monkeypatch, dtype, rows):
             found = run.once()
         for got, want in zip(found, wanted, strict=True):
             np.testing.assert_allclose(got, want, error, error * rows)
+
+
+def test_a_batched_product_that_threads_share_equals_numpys():
+    rng = np.random.default_rng(3)
+    a, b = (rng.standard_normal(s).astype("f4") for s in ((5, 256, 192), (5, 192, 128)))
+    step = mg.compile(lambda a, b: (a @ b).tanh())
+    x, y = mg.variable(a), mg.variable(b)
+    for _ in range(3):
+        found = step(x, y)
+    np.testing.assert_allclose(found.numpy(), np.tanh(a @ b), atol=2e-6)

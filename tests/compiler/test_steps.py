@@ -166,13 +166,3 @@ def test_a_capture_changes_nothing_and_computes_nothing(name, monkeypatch):
     for key, values in before.items():
         assert values.tobytes() == after[key].tobytes(), key
     assert all(p.grad is None for p in case.model.parameters())
-
-
-def test_a_batched_product_that_threads_share_equals_numpys():
-    rng = np.random.default_rng(3)
-    a, b = (rng.standard_normal(s).astype("f4") for s in ((5, 256, 192), (5, 192, 128)))
-    step = mg.compile(lambda a, b: (a @ b).tanh())
-    x, y = mg.variable(a), mg.variable(b)
-    for _ in range(3):
-        found = step(x, y)
-    np.testing.assert_allclose(found.numpy(), np.tanh(a @ b), atol=2e-6)

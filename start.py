@@ -1,6 +1,6 @@
 """Set everything up and go: needs nothing but Python 3.11 to 3.14.
 
-    python3 start.py                     open JupyterLab on lesson 00
+    python3 start.py                     open JupyterLab on the page of all lessons
     python3 start.py lab 02              open lesson 02
     python3 start.py lab --no-browser    for servers: print the address instead
     python3 start.py test                the quick tests: a few minutes
@@ -115,7 +115,7 @@ def check_lab_arguments(arguments):
     import argparse
 
     parser = argparse.ArgumentParser(prog="start.py lab")
-    parser.add_argument("lesson", nargs="?", help="such as 01 (default: the first)")
+    parser.add_argument("lesson", nargs="?", help="such as 01 (default: the page of all)")
     parser.add_argument("--no-browser", action="store_true", help="print the address only")
     parser.add_argument("--port", type=int, help="the first port to try")
     parser.parse_args(arguments)

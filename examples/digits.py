@@ -1,5 +1,7 @@
 """Train a classifier of handwritten digits: `python examples/digits.py --seed 0 --plot digits.png`.
 
+With `--checkpoint run.safetensors` each epoch is saved, and a killed run goes on from there.
+
 1,797 real 8 x 8 images, four fifths for training, a fifth held out (the same share of each digit).
 It prints the share of held-out digits that are told right, and draws how it got there.
 """
@@ -39,11 +41,12 @@ def predict(model, images):
     return model.valid()(mg.variable(images)).numpy().argmax(axis=1)
 
 
-def train(seed=0, epochs=30, report=lambda epoch, loss, accuracy: None):
+def train(seed=0, epochs=30, report=lambda epoch, loss, accuracy: None, checkpoint=None):
     """One run: split, initialisation and order of the batches all follow from the seed.
 
     report(epoch, mean training loss, held-out accuracy) is called after each epoch. The held-out
-    digits are only looked at: nothing is chosen by them.
+    digits are only looked at: nothing is chosen by them. checkpoint: the file that each epoch is
+    saved in; if it is there, the run goes on from it.
     """
     start = time.perf_counter()
     mg.manual_seed(seed)
@@ -52,10 +55,16 @@ def train(seed=0, epochs=30, report=lambda epoch, loss, accuracy: None):
     optimizer = mg.optim.AdamW(model, learning_rate=6e-3, weight_decay=0.1)
     steps = epochs * -(-len(training[0]) // BATCH)
     schedule = mg.optim.WarmupCosine(optimizer, warmup=steps // 20, steps=steps)
+    parts = {"model": model, "optimizer": optimizer, "schedule": schedule}
     losses, accuracies = [], []
-    for epoch in range(epochs):
+    if checkpoint is not None and checkpoint.exists():
+        saved = mg.load(checkpoint, **parts)
+        if saved["run"] != [seed, epochs]:
+            raise SystemExit(f"{checkpoint} is of another run: seed and epochs {saved['run']}")
+        losses, accuracies = saved["losses"], saved["accuracies"]
+    for epoch in range(len(losses), epochs):
         total = 0.0
-        for x, y in batches(*training, BATCH, seed=seed * epochs + epoch):
+        for x, y in batches(*training, batch_size=BATCH, seed=seed * epochs + epoch):
             optimizer.zero_grad()
             scores = model(mg.variable(x))
             loss = mg.cross_entropy(scores, mg.variable(y), label_smoothing=0.1)
@@ -65,6 +74,9 @@ def train(seed=0, epochs=30, report=lambda epoch, loss, accuracy: None):
             total += loss.item() * len(x)
         losses.append(total / len(training[0]))
         accuracies.append(float((predict(model, images) == labels).mean()))
+        if checkpoint is not None:
+            run = {"run": [seed, epochs], "losses": losses, "accuracies": accuracies}
+            mg.save(checkpoint, **parts, **run)
         report(epoch, losses[-1], accuracies[-1])
     found = predict(model, images)
     missed = found != labels
@@ -137,10 +149,13 @@ def main(argv=None):
         default=Path("digits.png"),
         help="where to draw it (git ignores digits.png)",
     )
+    parser.add_argument(
+        "--checkpoint", type=Path, help="a file to save each epoch in, and to go on from"
+    )
     options = parser.parse_args(argv)
     print("the first run on a machine compiles kernels; on a busy one it may take a minute")
     report, close = progress_bar(options.epochs)
-    result = train(options.seed, options.epochs, report)
+    result = train(options.seed, options.epochs, report, options.checkpoint)
     close()
     print(f"held-out accuracy {result.accuracy:.2%} (seed {options.seed}, {result.seconds:.1f} s)")
     if plot(result, options.plot):

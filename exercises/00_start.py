@@ -1,17 +1,17 @@
-"""Lesson 00: the run loop, and a derivative from nothing but function calls.
+"""Lesson 00: the run loop, and a derivative from function calls alone.
 
 Edit this file, save it, and grade it: `check("00")` in the notebook, or
-`minigrad check 00` in a terminal. Both run this saved file in a process of its
-own. Python is enough; whoever wants NumPy here imports it.
+`minigrad check 00` in a terminal. Both run this saved file in a process of
+its own. Python is enough; you may import NumPy.
 """
 
 
 def hello():
     """Return the text `hello, gradients`.
 
-    This one is already written, with a slip in it. Run the check first and
-    read what it says: every check of this course speaks in the same five
-    parts. Then repair it.
+    This one is already written, with a small mistake in it. Run the check
+    first and read what it says: every check of this course has the same
+    five parts. Then repair it.
 
     Returns:
         str: `hello, gradients`, exactly.
@@ -28,33 +28,34 @@ def central_difference(f, x, eps):
         eps: how far from x to evaluate f, on either side; positive.
 
     Returns:
-        The slope of the line through the two points, of x's shape and dtype.
+        The slope of the line through the two points, of x's shape and
+        dtype.
 
     Call f exactly twice: on a real model each call is a whole forward pass.
     """
     raise NotImplementedError("central_difference is yours to write")
 
 
-# --- Bug hunt ----------------------------------------------------------------
-# `slope` below is used to check derivatives, and it is right for every x that
-# its author tried. For some x it is badly wrong. Find one such x: the relative
-# error for f(x) = x * x must exceed 10 %, while x * x itself is a perfectly
-# ordinary number. Write it into BUG, then repair slope.
+# --- Bug hunt -------------------------------------------------------------
+# `slope` below is used to check derivatives, and it is right for every x
+# that its author tried. For some other x it is badly wrong. Find one such
+# x: the relative error for f(x) = x * x must exceed 10 %, while x * x
+# itself is an ordinary finite number. Write it into BUG, then repair slope.
 
 BUG = ("x", None)
 
 
 def slope(f, x):
-    """Estimate the derivative of f at the float x, choosing the step itself.
+    """Estimate the derivative of f at the float x, with a step of its own.
 
     Args:
         f: a function of one float.
         x: a finite float of any size, 0 included.
 
     Returns:
-        float: the derivative, with a relative error below 0.1 % for
-        f(x) = x**2 and x**3 wherever 0.01 <= |x| <= 1e12, and a finite number
-        at x = 0.
+        float: the derivative, with a relative error below 0.1 % for f(x) =
+        x**2 and x**3 wherever 0.01 <= |x| <= 1e12, and a finite number at x
+        = 0.
     """
     eps = 1e-6
     return (f(x + eps) - f(x - eps)) / (2 * eps)

@@ -1,9 +1,9 @@
 """Lesson 01: local derivative times what arrives.
 
 Every backward function here takes `dy`, the gradient of some final number
-with respect to its own output, and what its forward pass kept. It returns the
-gradient with respect to its inputs. All arrays of one call have the same
-shape. Python and NumPy are enough.
+with respect to its own output, and what its forward pass kept. It returns
+the gradient with respect to its inputs. All arrays of one call have the
+same shape. Python and NumPy are enough.
 """
 
 import numpy as np
@@ -21,7 +21,8 @@ def mul_backward(dy, a, b):
         a, b: arrays of dy's shape, the two factors.
 
     Returns:
-        (da, db): the gradients with respect to a and to b, of the same shape.
+        (da, db): the gradients with respect to a and to b, of the same
+        shape.
     """
     raise NotImplementedError("mul_backward is yours to write")
 
@@ -54,7 +55,7 @@ def pow_backward(dy, x, n):
 
 
 def chain(fs, dfs, x):
-    """Differentiate a chain: x goes into fs[0], its value into fs[1], and so on.
+    """Differentiate a chain: x goes into fs[0], its value into fs[1], ...
 
     Args:
         fs: list of 1 to 12 functions of one number.
@@ -75,14 +76,14 @@ def count_mults(n_in, n_out, mode):
     The network is y = W2 @ tanh(W1 @ x), with n_in inputs, HIDDEN hidden
     values and n_out outputs.
 
-    mode="forward" pushes one unit vector of length n_in at a time through W1,
-    then through tanh (one multiplication for each hidden value), then through
-    W2: a pass gives a column of the Jacobian.
-    mode="reverse" pulls one unit vector of length n_out at a time back through
-    W2, tanh and W1: a pass gives a row.
+    mode="forward" pushes one unit vector of length n_in at a time through
+    W1, then through tanh (one multiplication for each hidden value), then
+    through W2: a pass gives a column of the Jacobian. mode="reverse" pulls
+    one unit vector of length n_out at a time back through W2, tanh and W1:
+    a pass gives a row.
 
-    The product of an (m, n) matrix and a vector costs m * n multiplications;
-    those by zero count.
+    The product of an (m, n) matrix and a vector costs m * n
+    multiplications; those by zero count.
 
     Args:
         n_in: int, the number of inputs.
@@ -95,11 +96,11 @@ def count_mults(n_in, n_out, mode):
     raise NotImplementedError("count_mults is yours to write")
 
 
-# --- Bug hunt ----------------------------------------------------------------
-# Five operations in a row, and the gradient of the whole is wrong. Each of the
-# five backward functions was tested alone, by its author, with dy = 1, and
-# passed. Find the node that breaks the gradient, write its place in the list
-# (0 to 4) into BUG, then repair its function.
+# --- Bug hunt -------------------------------------------------------------
+# Five operations in a row, and the gradient of the whole is wrong. Each of
+# the five backward functions was tested alone, by its author, with dy = 1,
+# and passed. Find the node that breaks the gradient, write its place in the
+# list (0 to 4) into BUG, then repair its function.
 
 BUG = ("node", None)
 
@@ -139,7 +140,7 @@ RULES = {
 
 
 def pipeline(x):
-    """Compute y = log(softplus(sqrt(exp(x))) ** 2), recording a node for each op.
+    """Compute log(softplus(sqrt(exp(x))) ** 2), with a node for each op.
 
     Returns:
         (y, nodes): the output, an array of x's shape, and the five Nodes.
@@ -152,12 +153,14 @@ def pipeline(x):
     saved = {"exp": a, "sqrt": b, "softplus": b, "square": c, "log": d}
     nodes = []
     for op, kept in saved.items():
-        nodes.append(Node(op, inputs=tuple(nodes[-1:]) or (None,), saved=(kept,)))
+        nodes.append(
+            Node(op, inputs=tuple(nodes[-1:]) or (None,), saved=(kept,))
+        )
     return y, nodes
 
 
 def pipeline_gradient(x, dy):
-    """Return the gradient of pipeline with respect to x, for the upstream dy."""
+    """Return the gradient of pipeline with respect to x, given dy."""
     _, nodes = pipeline(x)
     for node in reversed(nodes):
         dy = RULES[node.op](dy, *node.saved)

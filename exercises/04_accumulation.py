@@ -1,7 +1,8 @@
 """Lesson 04: a gradient is a sum, and somebody has to add it up.
 
-A value that is used in several places gets a gradient from each of them, and its
-own gradient is their sum. Here you write the sums. Python and NumPy are enough.
+A value that is used in several places gets a gradient from each of them,
+and its own gradient is their sum. Here you write the sums. Python and NumPy
+are enough.
 """
 
 import numpy as np
@@ -10,20 +11,22 @@ from minigrad.course.objects import Node
 
 
 def unbroadcast(g, shape):
-    """Sum a gradient back into the shape that an operand had before it was broadcast.
+    """Sum a gradient back into the shape of an operand that was broadcast.
 
-    NumPy stretched an operand of shape `shape` to g's shape: it put new axes in
-    front, and copied along axes of length 1. `g` is the gradient with respect to
-    the stretched operand.
+    NumPy stretched an operand of shape `shape` to g's shape: it put new
+    axes in front, and copied along axes of length 1. `g` is the gradient
+    with respect to the stretched operand.
 
     Args:
-        g: float array, of any shape to which `shape` broadcasts; axes of length 0
-            occur. It is left as it is.
-        shape: tuple of ints, the operand's own shape; () for a single number.
+        g: float array, of any shape to which `shape` broadcasts; axes of
+            length 0 occur. It is left as it is.
+        shape: tuple of ints, the operand's own shape; () for a single
+            number.
 
     Returns:
-        An array of exactly this shape: for each entry of the operand the sum over
-        all places to which it was copied, 0 where it was copied nowhere.
+        An array of exactly this shape: for each entry of the operand the
+        sum over all places to which it was copied, 0 where it was copied
+        nowhere.
     """
     raise NotImplementedError("unbroadcast is yours to write")
 
@@ -31,15 +34,17 @@ def unbroadcast(g, shape):
 def accumulate(grads, key, g):
     """Add a gradient that has just arrived to the sum in grads[key].
 
-    The first gradient for a key: grads[key] becomes an array of its own with the
-    values of g, which shares no memory with g. Every later one: it is added into
-    this very array, in place.
+    The first gradient for a key: grads[key] becomes an array of its own
+    with the values of g, which shares no memory with g. Every later one: it
+    is added into this very array, in place.
 
     Args:
-        grads: dict, per key the sum so far; a key that was not reached yet is missing.
+        grads: dict, per key the sum so far; a key that was not reached yet
+            is missing.
         key: what the gradient belongs to.
-        g: float array. Others hold the same array, and it may be read-only: never
-            write to it. All gradients for one key have the same shape.
+        g: float array. Others hold the same array, and it may be read-only:
+            never write to it. All gradients for one key have the same
+            shape.
 
     Returns:
         None: grads is what changes.
@@ -50,16 +55,17 @@ def accumulate(grads, key, g):
 def microbatch_step(w, batches, mean_gradient, learning_rate):
     """Take one step of gradient descent on data that comes in pieces.
 
-    The loss is the mean over the rows of all batches together. The step is to be
-    the one that a single large batch would give.
+    The loss is the mean over the rows of all batches together. The step is
+    to be the one that a single large batch would give.
 
     Args:
         w: float array, the parameters. It is left as it is.
-        batches: list of pairs (x, y), at least one. The rows of x and y are examples;
-            the batches may have different numbers of rows, at least one each.
-        mean_gradient: function (w, x, y) -> array of w's shape, the gradient of the
-            mean loss over the rows of x and y alone. Call it once for each batch,
-            always with the w that was given.
+        batches: list of pairs (x, y), at least one. The rows of x and y are
+            examples; the batches may have different numbers of rows, at
+            least one each.
+        mean_gradient: function (w, x, y) -> array of w's shape, the
+            gradient of the mean loss over the rows of x and y alone. Call
+            it once for each batch, always with the w that was given.
         learning_rate: float.
 
     Returns:
@@ -68,9 +74,10 @@ def microbatch_step(w, batches, mean_gradient, learning_rate):
     raise NotImplementedError("microbatch_step is yours to write")
 
 
-# --- Who coordinates: a small machine for your GradManager -------------------
-# A Box holds a value. Each operation on boxes makes a Node and writes it to every
-# tape in TAPES. A tape is a list of Nodes, oldest first: so it is sorted already.
+# --- Who coordinates: a small machine for your GradManager ----------------
+# A Box holds a value. Each operation on boxes makes a Node and writes it to
+# every tape in TAPES. A tape is a list of Nodes, oldest first: so it is
+# sorted already.
 
 TAPES = []
 
@@ -116,7 +123,8 @@ def total(a):
     return recorded("total", a.data.sum(), (a,), (a.data.shape,))
 
 
-# Per op the backward function: rule(dy, *node.saved) gives a gradient per input.
+# Per op the backward function: rule(dy, *node.saved) gives a gradient per
+# input.
 RULES = {
     "add": lambda dy: (dy, dy),
     "mul": lambda dy, a, b: (dy * b, dy * a),
@@ -125,12 +133,12 @@ RULES = {
 
 
 def stop(tape):
-    """Take this very list out of TAPES (list.remove would take one of equal content)."""
+    """Take this very list out of TAPES; list.remove takes an equal one."""
     TAPES[:] = [other for other in TAPES if other is not tape]
 
 
 class GradManager:
-    """Knows whom to differentiate, and from when to when: after MegEngine's class.
+    """Holds the boxes to differentiate, begins and ends a recording.
 
     gm = GradManager()
     gm.attach([w])
@@ -139,8 +147,8 @@ class GradManager:
         gm.backward(loss)           # now w.grad is 2 * w
 
     Args:
-        keep_empty_grad: what attached boxes get that a loss does not depend on:
-            zeros (True), or nothing (False).
+        keep_empty_grad: what attached boxes get if a loss does not depend
+            on them: zeros (True), or nothing (False).
 
     Attributes:
         attached: list of the boxes to differentiate.
@@ -165,30 +173,33 @@ class GradManager:
         raise NotImplementedError("record is yours to write")
 
     def release(self):
-        """End the recording, and let go of what it kept; do nothing where there is none.
+        """End the recording, if there is one, and let go of what it kept.
 
-        The tape leaves TAPES (`stop`), every node on it gets `saved = ()`, and `tape`
-        is None again. All `.grad` stay as they are.
+        The tape leaves TAPES (`stop`), every node on it gets `saved = ()`,
+        and `tape` is None again. All `.grad` stay as they are.
         """
         raise NotImplementedError("release is yours to write")
 
     def backward(self, loss):
-        """Add the gradients of `loss` to `.grad` of the attached boxes, then release.
+        """Add the gradients of `loss` to the boxes' `.grad`, then release.
 
-        Begin with an array of ones for `loss.node`, in the shape of loss.data. Walk the
-        tape from its end; for a node that was reached, RULES[node.op] gives the gradients
-        of its inputs, and your `accumulate` adds them up, with nodes as keys.
+        Begin with an array of ones for `loss.node`, in the shape of
+        loss.data. Walk the tape from its end; for a node that was reached,
+        RULES[node.op] gives the gradients of its inputs, and your
+        `accumulate` adds them up, with nodes as keys.
 
-        Only attached boxes get a `.grad`. One that is None is set; otherwise the new
-        gradient is added to it. Attached boxes that were not reached: with
-        keep_empty_grad, a `.grad` of None becomes zeros; all others stay as they are.
-        Write no `.grad` before the walk is over.
+        Only attached boxes get a `.grad`. One that is None is set;
+        otherwise the new gradient is added to it. Attached boxes that were
+        not reached: with keep_empty_grad, a `.grad` of None becomes zeros;
+        all others stay as they are. Write no `.grad` before the walk is
+        over.
 
         The recording ends in any case, also when a rule raises an error.
 
         Raises:
             RuntimeError: it does not record.
-            ValueError: `loss` has not exactly one element. In shape () or (1,) it has one.
+            ValueError: `loss` has not exactly one element. In shape () or
+                (1,) it has one.
         """
         raise NotImplementedError("backward is yours to write")
 
@@ -200,12 +211,13 @@ class GradManager:
         self.release()
 
 
-# --- Bug hunt ----------------------------------------------------------------
-# A critic learns to predict y from x. An actor learns to please the critic. Each
-# has its own loss, its own step, and clears its own gradient after its own step.
-# In the log of train_both one of the two soon moves by a gradient that is not the
-# gradient of its loss. Whose is it, "critic" or "actor", and in which round first?
-# Rounds count from 0. Write both into BUG, then repair train_both.
+# --- Bug hunt -------------------------------------------------------------
+# A critic learns to predict y from x. An actor learns to please the critic.
+# Each has its own loss, its own step, and clears its own gradient after its
+# own step. In the log of train_both one of the two soon moves by a gradient
+# that is not the gradient of its loss. Whose is it, "critic" or "actor",
+# and in which round first? Rounds count from 0. Write both into BUG, then
+# repair train_both.
 
 BUG = (None, None)
 
@@ -218,7 +230,7 @@ def critic_backward(critic, x, y):
 def actor_backward(actor, critic):
     """Backward pass of the actor's loss, actor ** 2 / 2 - critic * actor.
 
-    It comes past both, so it adds to the gradients of both.
+    It passes through both, so it adds to the gradients of both.
     """
     actor.grad += actor.data - critic.data
     critic.grad += -actor.data
@@ -230,14 +242,16 @@ def train_both(critic, actor, xs, ys, learning_rate):
     Args:
         critic: float, the value that the critic begins with.
         actor: float, the same for the actor.
-        xs, ys: arrays of n numbers: in round i the critic sees xs[i] and ys[i].
+        xs, ys: arrays of n numbers: in round i the critic sees xs[i] and
+            ys[i].
         learning_rate: float.
 
     Returns:
-        Array of shape (n, 2), per round the gradients by which the two moved: in
-        column 0 the critic's, in column 1 the actor's. In each round the critic
-        moves first, and the actor meets the critic as it is then. Each moves by
-        the gradient of its own loss, on this round's values alone.
+        Array of shape (n, 2), per round the gradients by which the two
+        moved: in column 0 the critic's, in column 1 the actor's. In each
+        round the critic moves first, and the actor meets the critic as it
+        is then. Each moves by the gradient of its own loss, on this round's
+        values alone.
     """
     critic, actor = Box(critic), Box(actor)
     critic.grad, actor.grad = 0.0, 0.0

@@ -2,35 +2,41 @@
 
 A custom operation is a subclass of `mg.Function` with two static methods:
 
-    forward(ctx, x, ...)    gets Variables (and plain numbers), computes with operations of mg,
+    forward(ctx, x, ...)    gets Variables (and plain numbers), computes
+    with operations of mg,
                             returns one Variable; nothing in it is recorded;
-    backward(ctx, dy)       gets the gradient of the output, a Variable, and returns one gradient
+    backward(ctx, dy)       gets the gradient of the output, a Variable, and
+    returns one gradient
                             per argument of forward, None for a number.
 
-`ctx.save_for_backward(x, ...)` keeps Variables, `ctx.saved` gives them back in backward, as a
-list. Numbers may be kept as attributes: `ctx.n = n`. Whoever wants second derivatives
-differentiates backward itself, so backward computes with operations of mg as well, on what was
-saved: on the inputs or the output of forward.
+`ctx.save_for_backward(x, ...)` keeps Variables, `ctx.saved` gives them back
+in backward, as a list. Numbers may be kept as attributes: `ctx.n = n`. For
+second derivatives, backward itself is differentiated. So backward, too,
+computes with operations of mg, from saved values: from the inputs or the
+output of forward.
 
-`MyFunction.apply(x)` runs it. `mg.gradients(y, x, dy, create_graph=True)` gives the gradient of y
-with respect to x (times dy, if y has more than one element) as a Variable that can be
-differentiated again; it writes no `.grad`. It gives None where y does not depend on x, and raises
-where y has no graph at all (y.requires_grad is False).
+`MyFunction.apply(x)` runs it. `mg.gradients(y, x, dy, create_graph=True)`
+gives the gradient of y with respect to x (times dy, if y has more than one
+element) as a Variable that can be differentiated again; it writes no
+`.grad`. It gives None where y does not depend on x, and raises where y has
+no graph at all (y.requires_grad is False).
 """
 
 import minigrad as mg
 
 
 class Softplus(mg.Function):
-    """y = log(1 + exp(x)), elementwise: a smooth relu, which has the slope 1 / (1 + exp(-x)).
+    """y = log(1 + exp(x)), elementwise, with the slope 1 / (1 + exp(-x)).
 
-    Softplus.apply(x) of a float64 Variable x of any shape gives y of x's shape. y, the gradient
-    and the second derivative are right, and finite, for every x from -1000 to 1000. (exp(1000) is
-    inf in float64. mg.exp, mg.log1p, mg.abs, mg.maximum, mg.sigmoid and others are there;
+    Softplus.apply(x) of a float64 Variable x of any shape gives y of x's
+    shape. y, the gradient and the second derivative are right, and finite,
+    for every x from -1000 to 1000. (exp(1000) is inf in float64. mg.exp,
+    mg.log1p, mg.abs, mg.maximum, mg.sigmoid and others are there;
     mg.softplus is closed while this is graded.)
 
-    backward returns one gradient, of x's shape, and can itself be differentiated. x is left as it
-    was. Two calls may be made before either goes backward.
+    backward returns one gradient, of x's shape, and can itself be
+    differentiated. x is left as it was. Two calls may be made before either
+    goes backward.
     """
 
     @staticmethod
@@ -45,14 +51,18 @@ class Softplus(mg.Function):
 class LogSumExp(mg.Function):
     """y = log(sum(exp(x))) along one axis: a smooth maximum.
 
-    LogSumExp.apply(x, axis): x is a float64 Variable of shape (..., n, ...), axis an int, also a
-    negative one. y has x's shape without that axis. The gradient of y with respect to x is
-    softmax(x) along the axis: exp(x - y), each times its dy.
+    LogSumExp.apply(x, axis): x is a float64 Variable of shape (..., n,
+    ...), axis an int, also a negative one. y has x's shape without that
+    axis. The gradient of y with respect to x is softmax(x) along the axis:
+    exp(x - y), each times its dy.
 
-    y, the gradient and the second derivative are right, and finite, for entries from -1000 to
-    1000. backward returns one gradient per argument of forward, which are two, and can itself be
-    differentiated. x is left as it was. (mg.max, mg.sum, mg.exp, mg.log, mg.unsqueeze(y, axis) and
-    others are there; mg.logsumexp, mg.softmax and mg.log_softmax are closed while this is graded.)
+    y, the gradient and the second derivative are right, and finite, for
+    entries from -1000 to
+    1000. backward returns one gradient per argument of forward, which are
+    two, and can itself be differentiated. x is left as it was. (mg.max,
+    mg.sum, mg.exp, mg.log, mg.unsqueeze(y, axis) and others are there;
+    mg.logsumexp, mg.softmax and mg.log_softmax are closed while this is
+    graded.)
     """
 
     @staticmethod
@@ -65,16 +75,18 @@ class LogSumExp(mg.Function):
 
 
 class StraightThrough(mg.Function):
-    """y = +1 where x >= 0, and -1 where x < 0, with a gradient that is made up, on purpose.
+    """y = +1 where x >= 0, and -1 where x < 0, with a made-up gradient.
 
-    The true slope of this step is 0 everywhere, so nothing before it would ever learn. Its
-    backward is the straight-through estimator: dy passes unchanged where -1 <= x <= 1, and is 0
-    elsewhere.
+    The true slope of this step is 0 everywhere, so nothing before it would
+    ever learn. Its backward is the straight-through estimator: dy passes
+    unchanged where -1 <= x <= 1, and is 0 elsewhere.
 
-    StraightThrough.apply(x) of a float64 Variable x of any shape gives y of x's shape and dtype.
+    StraightThrough.apply(x) of a float64 Variable x of any shape gives y of
+    x's shape and dtype.
 
-    The attribute pseudo_gradient of the class says whether the gradient is a made-up one: True or
-    False. A test that reads True expects gradcheck to fail, and complains if it does not.
+    The attribute pseudo_gradient of the class says whether the gradient is
+    a made-up one: True or False. A test that reads True expects gradcheck
+    to fail, and complains if it does not.
     """
 
     pseudo_gradient = None
@@ -91,8 +103,9 @@ class StraightThrough(mg.Function):
 def hvp(f, x, v):
     """Multiply the Hessian of f at x by v, without making the Hessian.
 
-    The Hessian H holds all second derivatives of f. Entry i of H @ v is the derivative of
-    sum(g * v) with respect to x[i], where g is the gradient of f at x: two backward passes.
+    The Hessian H holds all second derivatives of f. Entry i of H @ v is the
+    derivative of sum(g * v) with respect to x[i], where g is the gradient
+    of f at x: two backward passes.
 
     Args:
         f: takes a Variable of x's shape, returns a Variable of one element.
@@ -100,46 +113,52 @@ def hvp(f, x, v):
         v: float64 Variable of x's shape, which requires no gradient.
 
     Returns:
-        H @ v, a Variable of x's shape; zeros where f has no second derivative (f is linear, so
-        that g does not depend on x).
+        H @ v, a Variable of x's shape; zeros where f has no second
+        derivative (f is linear, so that g does not depend on x).
 
-    f is called once, with a Variable that has x's values; it goes backward twice, however large x
-    is. Afterwards x, its .grad and its .requires_grad are as before, and so are the .grad of other
-    Variables that f uses. (x.detach() is a new leaf with x's values. mg.hvp, mg.jvp, mg.hessian
-    and mg.jacobian are closed while this is graded.)
+    f is called once, with a Variable that has x's values; it goes backward
+    twice, however large x is. Afterwards x, its .grad and its
+    .requires_grad are as before, and so are the .grad of other Variables
+    that f uses. (x.detach() is a new leaf with x's values. mg.hvp, mg.jvp,
+    mg.hessian and mg.jacobian are closed while this is graded.)
     """
     raise NotImplementedError("hvp is yours to write")
 
 
 def gradient_penalty(critic, x):
-    """The penalty that keeps the slopes of a critic near 1 (Wasserstein GANs train with it).
+    """The penalty that keeps a critic's slopes near 1 (Wasserstein GANs).
 
-    Row i of x gets the score critic(x)[i]. The gradient of that score with respect to row i is a
-    vector of d entries; n_i is its Euclidean norm. The penalty is the mean of (n_i - 1)**2 over
-    the rows.
+    Row i of x gets the score critic(x)[i]. The gradient of that score with
+    respect to row i is a vector of d entries; n_i is its Euclidean norm.
+    The penalty is the mean of (n_i - 1)**2 over the rows.
 
     Args:
-        critic: takes a Variable of shape (rows, d), returns one of shape (rows,). The score of a
-            row depends on that row alone. It uses Variables of its own, its weights.
-        x: float64 Variable of shape (rows, d); it may require gradients or not.
+        critic: takes a Variable of shape (rows, d), returns one of shape
+            (rows,). The score of a row depends on that row alone. It uses
+            Variables of its own, its weights.
+        x: float64 Variable of shape (rows, d); it may require gradients or
+            not.
 
     Returns:
-        The penalty, a Variable of one element. penalty.backward() gives the weights of the critic
-        their gradients. Where n_i is 0, the gradient of n_i counts as 0 and nothing becomes nan
-        (mg.norm(g, axis) does it so; the gradient of mg.sqrt at 0 is inf).
+        The penalty, a Variable of one element. penalty.backward() gives the
+        weights of the critic their gradients. Where n_i is 0, the gradient
+        of n_i counts as 0 and nothing becomes nan (mg.norm(g, axis) does it
+        so; the gradient of mg.sqrt at 0 is inf).
 
-    Until backward is called, no .grad changes. x and its .requires_grad stay as they were, and
-    its .grad is not written, not by penalty.backward() either: x.detach() is a new leaf with x's
-    values.
+    Until backward is called, no .grad changes. x and its .requires_grad
+    stay as they were. Its .grad is not written, not even by
+    penalty.backward(): x.detach() is a new leaf with x's values.
     """
     raise NotImplementedError("gradient_penalty is yours to write")
 
 
-# --- Bug hunt ----------------------------------------------------------------
-# Five operations, each a Function, stand in a row in `deep`. Each was tested alone by its author,
-# at numbers near 0, and passed. In `deep`, what arrives at x is next to nothing: one of the five
-# kills the gradient. Shrinking alone is no crime, where the forward pass shrinks as much. Find the
-# operation with mg.debug.record_grad_function, write its name into BUG, then repair its backward.
+# --- Bug hunt -------------------------------------------------------------
+# `deep` runs five operations in a row, each a Function. Its author tested
+# each alone, at numbers near 0, and it passed. In `deep`, hardly any
+# gradient arrives at x: one of the five loses it. (An operation may shrink
+# the gradient, if it shrinks its values as much in the forward pass.) Find
+# the operation with mg.debug.record_grad_function, write its name into BUG,
+# then repair its backward.
 
 BUG = ("op", None)
 
@@ -158,7 +177,7 @@ class Widen(mg.Function):
 
 
 class Softcap(mg.Function):
-    """y = cap * tanh(x / cap): small values pass, large ones stay below the cap."""
+    """y = cap * tanh(x / cap): small values pass, others do not."""
 
     @staticmethod
     def forward(ctx, x, cap):
@@ -174,7 +193,7 @@ class Softcap(mg.Function):
 
 
 class Scaled(mg.Function):
-    """y = x / r, where r is the root of the mean square along the last axis."""
+    """y = x / r; r is the root of the mean square along the last axis."""
 
     @staticmethod
     def forward(ctx, x):
@@ -228,7 +247,7 @@ def deep(x):
 
 
 def deep_gradient(x, dy):
-    """Return the gradient of deep with respect to x, for the upstream dy; Variables in and out."""
+    """Return deep's gradient with respect to x, given dy; all Variables."""
     x = x.detach()
     x.requires_grad = True
     return mg.gradients(deep(x), x, dy)

@@ -1,8 +1,9 @@
 """Lesson 09: running averages, Adam, decay, and a schedule.
 
 A parameter is an array `p`, its gradient is an array `g` of the same shape.
-What an optimizer remembers about one parameter is its *state*: a dict, empty
-before the parameter's first step, and from then on with three entries,
+What an optimizer remembers about one parameter is its *state*: a dict,
+empty before the parameter's first step, and from then on with three
+entries,
 
     first_moment   array of p's shape, the running average of g
     second_moment  array of p's shape, the running average of g * g
@@ -16,13 +17,13 @@ import numpy as np
 
 
 def corrected_average(values, beta):
-    """Follow some values with a running average that starts at 0, and correct it.
+    """Follow values with a running average that starts at 0; correct it.
 
     Start with m = 0. Each value moves the average a little towards itself:
-    the old m counts for a share of beta, the new value for the rest. After t
-    values (t = 1 for the first) the weights of all values seen so far add up to
-    1 - beta**t and not to 1, so the *corrected* average is m / (1 - beta**t).
-    Only what is returned is corrected; m itself goes on as it is.
+    the old m counts for a share of beta, the new value for the rest. After
+    t values (t = 1 for the first) the weights of all values seen so far add
+    up to 1 - beta**t and not to 1, so the *corrected* average is m / (1 -
+    beta**t). Only what is returned is corrected; m itself goes on as it is.
 
     Args:
         values: array (n,), n >= 1.
@@ -34,11 +35,13 @@ def corrected_average(values, beta):
     raise NotImplementedError("corrected_average is yours to write")
 
 
-def adam_step(p, g, state, learning_rate=1e-3, betas=(0.9, 0.999), eps=1e-8):
+def adam_step(
+    p, g, state, learning_rate=1e-3, betas=(0.9, 0.999), eps=1e-8
+):
     """One step of Adam for one parameter (Kingma and Ba 2015, Algorithm 1).
 
-    Both moments are running averages that start at 0; use them corrected, as in
-    `corrected_average`. t is 1 at the parameter's first step.
+    Both moments are running averages that start at 0; use them corrected,
+    as in `corrected_average`. t is 1 at the parameter's first step.
 
         p - learning_rate * first / (sqrt(second) + eps)
 
@@ -47,45 +50,64 @@ def adam_step(p, g, state, learning_rate=1e-3, betas=(0.9, 0.999), eps=1e-8):
     Args:
         p: array, the parameter, float32 or float64.
         g: array of p's shape and dtype, its gradient; entries may be 0.
-        state: dict, this parameter's state so far: {} before its first step.
+        state: dict, this parameter's state so far: {} before its first
+            step.
         learning_rate: float.
         betas: (beta1, beta2), for the first and the second moment.
         eps: float.
 
     Returns:
-        (new_p, new_state): the parameter after the step, of p's shape and dtype,
-        and a new dict with 'first_moment' and 'second_moment' (not corrected, of
-        p's shape and dtype) and 'step' (an int). p, g and state stay as they are.
+        (new_p, new_state): the parameter after the step, of p's shape and
+        dtype, and a new dict with 'first_moment' and 'second_moment' (not
+        corrected, of p's shape and dtype) and 'step' (an int). p, g and
+        state stay as they are.
     """
     raise NotImplementedError("adam_step is yours to write")
 
 
-def step_all(parameters, gradients, states, learning_rate=1e-3, betas=(0.9, 0.999), eps=1e-8):
-    """One step of Adam for a whole model, each parameter with a state of its own.
+def step_all(
+    parameters,
+    gradients,
+    states,
+    learning_rate=1e-3,
+    betas=(0.9, 0.999),
+    eps=1e-8,
+):
+    """One step of Adam for a whole model, with a state per parameter.
 
-    A parameter whose gradient is None was not part of the loss: it keeps its
-    value and its state, and for it this is no step. A gradient of zeros is a
+    A parameter whose gradient is None was not part of the loss: it keeps
+    its value and its state, and makes no step. A gradient of zeros is a
     gradient like any other: the parameter makes a step.
 
     Args:
         parameters: dict, name -> array.
         gradients: dict, the same names -> array, or None.
-        states: dict, name -> state; a name that is missing has made no step yet.
+        states: dict, name -> state; a name that is missing has made no step
+            yet.
         learning_rate, betas, eps: as for adam_step, the same for all.
 
     Returns:
-        (new_parameters, new_states): two new dicts. The first has every name of
-        parameters; the second has the names that have made a step, now or before.
+        (new_parameters, new_states): two new dicts. The first has every
+        name of parameters; the second has the names that have made a step,
+        now or before.
     """
     raise NotImplementedError("step_all is yours to write")
 
 
-def adamw_step(p, g, state, learning_rate=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
-    """One step of Adam with decoupled weight decay (Loshchilov and Hutter 2019).
+def adamw_step(
+    p,
+    g,
+    state,
+    learning_rate=1e-3,
+    betas=(0.9, 0.999),
+    eps=1e-8,
+    weight_decay=0.01,
+):
+    """One step of Adam, decoupled weight decay (Loshchilov, Hutter 2019).
 
-    First p shrinks by the share learning_rate * weight_decay; then follows a step
-    of Adam from there. The gradient is used as it is: neither moment knows of
-    the decay. You may call your adam_step.
+    First p shrinks by the share learning_rate * weight_decay; then follows
+    a step of Adam from there. The gradient is used as it is: the decay is
+    in neither moment. You may call your adam_step.
 
     Args:
         p, g, state, learning_rate, betas, eps: as for adam_step.
@@ -98,14 +120,14 @@ def adamw_step(p, g, state, learning_rate=1e-3, betas=(0.9, 0.999), eps=1e-8, we
 
 
 def warmup_cosine(t, warmup, steps, peak, minimum=0.0):
-    """The learning rate of step t: up in a straight line, down along half a cosine.
+    """The learning rate of step t: up in a line, down along half a cosine.
 
     Steps are counted from 0.
 
     - t < warmup: a line, peak / warmup at t = 0 and peak at t = warmup - 1.
-    - warmup <= t < steps: half a cosine, peak at t = warmup, half way down (the
-      mean of peak and minimum) half way between warmup and steps, and minimum
-      at t = steps.
+    - warmup <= t < steps: half a cosine, peak at t = warmup, half way down
+      (the mean of peak and minimum) half way between warmup and steps, and
+      minimum at t = steps.
     - t >= steps: minimum.
 
     Args:
@@ -121,12 +143,12 @@ def warmup_cosine(t, warmup, steps, peak, minimum=0.0):
     raise NotImplementedError("warmup_cosine is yours to write")
 
 
-# --- Bug hunt ----------------------------------------------------------------
+# --- Bug hunt -------------------------------------------------------------
 # An Adam that saves memory: it works in place, in five stages. Its author
-# compared the first step with the formula, for gradients of all sizes, and it
-# was right every time. From the second step on it is wrong. Find the stage
-# that breaks it, write its place in STAGES (0 to 4) into BUG, then repair its
-# function. `lean_adam` itself and the other stages are right.
+# compared the first step with the formula, for gradients of all sizes, and
+# it was right every time. From the second step on it is wrong. Find the
+# stage that breaks it, write its place in STAGES (0 to 4) into BUG, then
+# repair its function. `lean_adam` itself and the other stages are right.
 
 BUG = ("stage", None)
 
@@ -149,7 +171,7 @@ def average_square(s, g):
 
 
 def correct(s, g):
-    """Stage 3: the corrected averages. Sets s['first'] and s['second'], for stage 4."""
+    """Stage 3: the corrected averages, s['first'] and s['second']."""
     s["first"], s["second"] = s["m"], s["v"]
     s["first"] /= 1 - s["beta1"] ** s["t"]
     s["second"] /= 1 - s["beta2"] ** s["t"]
@@ -157,25 +179,30 @@ def correct(s, g):
 
 def move(s, g):
     """Stage 4: the step. Changes s['p']."""
-    s["p"] -= s["learning_rate"] * s["first"] / (np.sqrt(s["second"]) + s["eps"])
+    s["p"] -= (
+        s["learning_rate"] * s["first"] / (np.sqrt(s["second"]) + s["eps"])
+    )
 
 
 STAGES = [count, average_gradient, average_square, correct, move]
 
 
-def lean_adam(p, gradients, learning_rate=0.1, betas=(0.9, 0.999), eps=1e-8):
+def lean_adam(
+    p, gradients, learning_rate=0.1, betas=(0.9, 0.999), eps=1e-8
+):
     """Make one step of Adam for each of the gradients.
 
     Args:
         p: array (n,), where it starts; stays as it is.
-        gradients: array (steps, n), a row a step.
+        gradients: array (steps, n), one row for each step.
 
     Returns:
         array (steps, n): the parameter after each step.
     """
     s = {
         "p": p.copy(), "m": np.zeros_like(p), "v": np.zeros_like(p), "t": 0,
-        "learning_rate": learning_rate, "beta1": betas[0], "beta2": betas[1], "eps": eps,
+        "learning_rate": learning_rate,
+        "beta1": betas[0], "beta2": betas[1], "eps": eps,
     }  # fmt: skip
     path = []
     for g in gradients:

@@ -14,6 +14,7 @@ _MODULES = {
     for name in ("memory", "nn", "optim", "errors", "data", "viz", "course", "cuda")
 }
 _MODULES |= {"debug": "minigrad.autograd.debug", "functional": "minigrad.autograd.functional"}
+_MODULES |= {"random": "minigrad.ops.random", "linalg": "minigrad.ops.linalg"}
 _NAMES = {
     "Variable": "minigrad.tape.variable",
     "Function": "minigrad.tape.function",
@@ -24,8 +25,11 @@ _NAMES = {
     "inference": "minigrad.tape.modes",
     "is_recording": "minigrad.tape.modes",
     "GradManager": "minigrad.tape.manager",
+    "functional_call": "minigrad.nn.calling",
     "use": "minigrad.course.seams",
     "compile": "minigrad.compiler.call.compiled",
+    "save": "minigrad.checkpoint",
+    "load": "minigrad.checkpoint",
 }
 for _name in ("float32", "float64", "int32", "int64", "uint8", "bool_"):
     _NAMES[_name] = "minigrad.array.dtypes"

@@ -21,6 +21,22 @@ class RunTimeNumber:
     __slots__ = ()
 
 
+class Count(int):
+    """x.size, an int: people who call it, as PyTorch has it, are told what to write."""
+
+    __slots__ = ()
+
+    def __call__(self, *axis):
+        raise ArgumentTypeError(
+            f"x.size is the number of elements, {int(self)}: it is not called",
+            f"x.size({', '.join(map(repr, axis))})",
+            "x.shape, or x.shape[0] for the size of the first axis",
+        )
+
+    def __reduce__(self):
+        return int, (int(self),)
+
+
 def is_run_number(x: Any) -> bool:
     """Whether x is a number that a compiled step receives at each run."""
     return isinstance(x, RunTimeNumber)

@@ -3,10 +3,14 @@
 import linecache
 import os
 import sys
+import sysconfig
+import traceback
 from collections.abc import Sequence
+from types import TracebackType
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _GENERATED = "minigrad_kernel_"
+_LIBRARIES = tuple(sysconfig.get_paths()[kind] + os.sep for kind in ("stdlib", "purelib"))
 
 
 def is_ours(filename: str) -> bool:
@@ -28,9 +32,14 @@ def user_frame():
     return frame
 
 
+def _ipython():
+    """The shell of the notebook or of the IPython that runs, or None."""
+    return getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+
+
 def _shown_name(filename):
     """A file's name without its folders; for a notebook's cell IPython's name for it: `In[3]`."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    shell = _ipython()
     name_of = getattr(getattr(shell, "compile", None), "format_code_name", lambda name: None)
     named = name_of(filename)
     return named[1] if named else os.path.basename(filename)
@@ -49,6 +58,32 @@ def user_line() -> str:
     return "" if frame is None else describe_line(frame.f_code.co_filename, frame.f_lineno)
 
 
+def show_all(is_on=True):
+    """Lets IPython and notebooks show minigrad's own frames in a traceback, or not, with False.
+
+    At first they show the user's frames and the message alone.
+    """
+    MinigradError._shows_all = bool(is_on)
+
+
+def _of_user(trace):
+    """The part of a traceback that is no code of minigrad's; None if there is no other.
+
+    Left out, too, are libraries that minigrad calls, and those that called the user's code.
+    """
+    kept, was_left = [], True
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        was_left = is_ours(name) or (was_left and name.startswith(_LIBRARIES))
+        if not was_left:
+            kept.append(trace)
+        trace = trace.tb_next
+    part = None
+    for trace in reversed(kept):
+        part = TracebackType(part, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+    return part
+
+
 class MinigradError(Exception):
     """The base class of minigrad's errors.
 
@@ -60,6 +95,8 @@ class MinigradError(Exception):
         details: further labelled lines, such as ("saved at", "train.py:3").
     """
 
+    _shows_all = False
+
     def __init__(self, wanted, got=None, fix=None, where=None, details=()):
         self.wanted, self.got, self.fix = wanted, got, fix
         self.where = user_line() if where is None else where
@@ -69,6 +106,28 @@ class MinigradError(Exception):
     def _text(self):
         rows = [("got", self.got), *self.details, ("where", self.where), ("try", self.fix)]
         return self.wanted + "".join(f"\n  {label}: {text}" for label, text in rows if text)
+
+    def _render_traceback_(self):
+        """What IPython shows, unless `show_all`: the user's frames, in its own style."""
+        shell, part = _ipython(), _of_user(self.__traceback__)
+        if shell is None:
+            return traceback.format_exception(self)
+        show = shell.InteractiveTB.structured_traceback
+        if self._shows_all or part is None:
+            return show(type(self), self, self.__traceback__)
+        cause, is_hidden = self.__cause__, self.__suppress_context__
+        before = cause or (None if is_hidden else self.__context__)
+        trace = getattr(before, "__traceback__", None)
+        try:
+            if before is not None and (users := _of_user(trace)) is not None:
+                before.__traceback__ = users
+            else:
+                self.__cause__ = None  # began and ended within minigrad; this hides a context, too
+            return show(type(self), self, part, tb_offset=0)
+        finally:
+            self.__cause__, self.__suppress_context__ = cause, is_hidden
+            if before is not None:
+                before.__traceback__ = trace
 
 
 class ShapeError(MinigradError, ValueError):

@@ -12,8 +12,6 @@ from minigrad.errors import ArgumentTypeError
 _ONE_ORDER = "nothing: all kernels of a device run in the order of their launches"
 _TIMES = "time.perf_counter(), after mg.cuda.synchronize()"
 _ARRAYS = "a pair of NumPy arrays: mg.data.batches(x, y, batch_size=32)"
-_OWN_LOOP = "a Module whose forward loops over the steps, with mg.nn.Linear in it"
-_OWN_SCHEDULE = "a Schedule of your own: define rate(t, peak)"
 
 NAMES = {  # {place: {name elsewhere: name here}}
     "mg": {
@@ -27,9 +25,9 @@ NAMES = {  # {place: {name elsewhere: name here}}
         "half": "mg.float32: there is no float16", "hstack": "mg.concatenate(xs, 1)",
         "index_select": "x[index]", "inference_mode": "mg.inference()", "int": "mg.int64",
         "is_grad_enabled": "mg.is_recording()", "is_tensor": "isinstance(x, mg.Variable)",
-        "load": "np.load, and model.load_state_dict(state)", "long": "mg.int64",
+        "long": "mg.int64",
         "mm": "mg.matmul(a, b)", "mse_loss": "mg.mse(x, target)", "normal": "mg.randn(shape)",
-        "numel": "x.size", "random": "mg.rand(shape)", "save": "np.savez, with model.state_dict()",
+        "numel": "x.size",
         "seed": "mg.manual_seed(seed)", "set_grad_enabled": "mg.no_grad() and mg.enable_grad()",
         "take_along_axis": "mg.gather(x, index, axis)", "tensor": "mg.variable(data)",
         "uniform": "mg.rand(shape)",
@@ -47,7 +45,7 @@ NAMES = {  # {place: {name elsewhere: name here}}
         "half": "x.to('float32'): there is no float16", "int": "x.to('int32')",
         "is_contiguous": "x.array.is_contiguous", "itemsize": "x.dtype.itemsize",
         "long": "x.to('int64')", "mT": "x.permute(0, 2, 1) of a batch of matrices, x.T of one",
-        "masked_fill": "mg.where(mask, value, x)", "mm": "x @ y", "movedim": "x.permute(axes)",
+        "mm": "x @ y", "movedim": "x.permute(axes)",
         "numel": "x.size", "ravel": "x.flatten()",
         "repeat": "mg.concatenate([x] * n, axis) for the whole, mg.repeat(x, n, axis=axis) for "
         "each element",
@@ -98,13 +96,13 @@ NAMES = {  # {place: {name elsewhere: name here}}
         "Swish": "mg.nn.SiLU",
         "ParameterList": "a Module with attributes: setattr(self, f'weight_{k}', parameter)",
         "ParameterDict": "a Module with attributes: setattr(self, name, parameter)",
-        "RNN": _OWN_LOOP, "LSTM": _OWN_LOOP, "GRU": _OWN_LOOP,
     },
     "mg.optim": {
         "lr_scheduler": "mg.optim itself that has schedules: StepDecay, CosineDecay, "
         "WarmupCosine, ...",
         "StepLR": "StepDecay(optimizer, every, factor)",
-        "MultiStepLR": _OWN_SCHEDULE, "LambdaLR": _OWN_SCHEDULE,
+        "MultiStepLR": "LambdaSchedule(optimizer, lambda t: factor ** sum(t >= m for m in steps))",
+        "LambdaLR": "LambdaSchedule(optimizer, function)",
         "ExponentialLR": "ExponentialDecay(optimizer, factor)",
         "CosineAnnealingLR": "CosineDecay(optimizer, steps, minimum)",
         "ConstantLR": "Constant(optimizer, factor, steps)",
@@ -205,7 +203,27 @@ ARGUMENTS = {  # {place: {keyword elsewhere: keyword here, keyword with value, o
     },
 }  # fmt: skip
 
-ADVICE = {  # {function: what to write}, for a call whose arguments do not fit
+# {function: what to write}, for a call whose arguments do not fit
+ADVICE = {
+    "save": "mg.save('run.safetensors', model=model, optimizer=optimizer, step=1)",
+    "load": "mg.load('run.safetensors', model=model, optimizer=optimizer)",
+    **dict.fromkeys(
+        ("no_grad", "enable_grad", "inference"),
+        "`with mg.no_grad():` around lines, or `@mg.no_grad()` above a function; x.detach() is x "
+        "without its graph",
+    ),
+    **dict.fromkeys(
+        ("step", "zero_grad"),
+        "loss.backward(), optimizer.step(), optimizer.zero_grad(), in this order",
+    ),
+    "log": "mg.log(x) / math.log(base), or mg.log2(x), for another base",
+    "power": "mg.pow(a, b); mg.remainder(mg.pow(a, b), n) for a power modulo n",
+    "sort": "mg.sort(x, axis=1) gives the values alone, as np.sort; mg.argsort(x, 1) their places",
+    "normalize": "mg.normalize(x, axis=1) divides by the Euclidean norm along an axis; for another "
+    "p, x / (x.abs() ** p).sum(axis=1, keepdims=True) ** (1 / p)",
+    "batches": "mg.data.batches(x, y, batch_size=32): any number of arrays, and the rest by name",
+    "lstsq": "mg.linalg.lstsq(a, b): there is no rcond; a has to be of full rank",
+    "item": "x.item() of one element; x[0].item() of one among several",
     "transpose": "x.permute(1, 0) puts the axes in an order; x.T reverses them",
     "norm": "mg.norm(x, axis=1) is the Euclidean norm along an axis; others are written out, such "
     "as x.abs().sum(axis=1)",
@@ -238,6 +256,7 @@ NO_AXIS = {  # {function: what to write}, for another argument instead of an axi
     "min": "mg.minimum(a, b) for the smaller of two",
     "gather": "the axis comes last: gather(x, index, axis)",
     "scatter_add": "the axis comes last: scatter_add(x, index, source, axis)",
+    "index_add": "the axis comes last: index_add(x, index, source, axis)",
 }
 
 
@@ -253,9 +272,12 @@ def missing(place, name, text, hint=None, otherwise=None, known=()):
         known: names of the place; without a hint, the message suggests the closest one, or
             dir(place) if none is close and `otherwise` is empty.
     """
-    hint = NAMES[place].get(name, hint)
+    from minigrad.left_out import LEFT_OUT  # long, and needed for a name that is missing only
+
+    hint = NAMES.get(place, {}).get(name) or LEFT_OUT.get(place, {}).get(name) or hint
     if hint:
-        otherwise = _SAYS.get(place, "here it is {}").format(hint)
+        says = "here it is {}" if hint.startswith(("a ", "an ", "nothing")) else _SAYS.get(place)
+        otherwise = (says or "here it is {}").format(hint)
     elif known and not name.startswith("_"):
         spellings = {k.lower().replace("_", ""): k for k in known if not k.startswith("_")}
         close = difflib.get_close_matches(name.lower().replace("_", ""), spellings, 1, 0.7)
@@ -310,10 +332,50 @@ def explained(function, error, keywords=(), name=None):
     """
     signature = inspect.signature(function)
     known, name = signature.parameters, name or function.__name__
+    rest = [p for p in known.values() if p.name != "self"]
+    signature = signature.replace(parameters=rest)
     fixes = (_instead("function", k, known, name) for k in keywords if k not in known)
     got = str(error).partition("() ")[2].removeprefix("got ")
     fix = next(filter(None, fixes), None) or ADVICE.get(name)
     return ArgumentTypeError(f"{name}: wanted {name}{signature}", got, fix)
+
+
+def refuse_misfit(cls, args, kwargs):
+    """Raises ArgumentTypeError if the arguments of a call of a class do not fit its __init__."""
+    signature = inspect.signature(cls.__init__, follow_wrapped=False)  # of what is called
+    try:
+        signature.bind(None, *args, **kwargs)
+    except TypeError as error:
+        name, (_, *rest) = cls.__name__, signature.parameters.values()
+        raise ArgumentTypeError(
+            f"{name}: wanted {name}{signature.replace(parameters=rest)}",
+            str(error),
+            ADVICE.get(name) or _made_first(name, args),
+        ) from None
+
+
+def teaching_class(cls):
+    """A class whose calls with wrong arguments raise ArgumentTypeError with their signature."""
+    begin = cls.__init__
+
+    @functools.wraps(begin)
+    def __init__(self, *args, **kwargs):
+        try:
+            begin(self, *args, **kwargs)
+        except TypeError as error:
+            if not fails_at_the_call(error):
+                raise
+            raise explained(begin, error, kwargs, type(self).__name__) from None
+
+    cls.__init__ = __init__
+    return cls
+
+
+def _made_first(name, args):
+    """What to write where a layer, which is made first, got what it is called with."""
+    if any(hasattr(x, "requires_grad") for x in args):
+        return f"make it, then call it: layer = {name}(...), y = layer(x)"
+    return None
 
 
 def teaching(function):

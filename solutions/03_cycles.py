@@ -1,9 +1,10 @@
 """Lesson 03: cycles: what is one, how to find it, how to say where it is.
 
-Nodes are those of lesson 02: `op`, `inputs` (a tuple of Nodes; None where an input
-needs no gradient), `saved`, and `line`, where the operation was called. An edge
-leads from a node to each of its inputs. A cycle is a way along edges that comes
-back to where it began: a node that depends on itself.
+Nodes are those of lesson 02: `op`, `inputs` (a tuple of Nodes; None where
+an input needs no gradient), `saved`, and `line`, where the operation was
+called. An edge leads from a node to each of its inputs. A cycle is a path
+along edges that comes back to where it began: a node that depends on
+itself.
 """
 
 import math
@@ -13,7 +14,7 @@ from minigrad.course.objects import Node
 
 
 class GraphCycleError(RuntimeError):
-    """Raised for a graph with a cycle; `path` lists its nodes. It is complete."""
+    """For a graph with a cycle; `path` lists its nodes. It is complete."""
 
     def __init__(self, path):
         super().__init__("the graph has a cycle: " + explain_cycle(path))
@@ -24,25 +25,26 @@ def find_cycle(root):
     """Look for a node that depends on itself.
 
     Args:
-        root: a Node. An input may be None (skip it). A graph may be 50,000 nodes
-            deep, so a function that calls itself once a node is too deep for
-            Python.
+        root: a Node. An input may be None (skip it). A graph may be 50,000
+            nodes deep, so a function that calls itself once a node is too
+            deep for Python.
 
     Returns:
-        None if there is no cycle among root and the nodes that it depends on. That
-        two ways lead to a node is no cycle, and a Node that is twice among the
-        inputs of another one is none.
-        Otherwise one cycle, as a list of Nodes [a, b, ..., a]: each of them has the
-        next one among its inputs, the first and the last are the same Node, and no
-        other Node occurs twice. The way from root into the cycle is no part of it.
-        A node that is its own input is the cycle [a, a]. Of several cycles, any
-        will do.
+        None if there is no cycle among root and the nodes that it depends
+        on. Two paths to the same node are no cycle, and neither is a Node
+        that is twice among the inputs of another one. Otherwise one cycle,
+        as a list of Nodes [a, b, ..., a]: each of them has the next one
+        among its inputs, the first and the last are the same Node, and no
+        other Node occurs twice. The path from root to the cycle is no part
+        of it. A node that is its own input is the cycle [a, a]. Of several
+        cycles, any will do.
 
-    Look at each edge at most twice, however many ways lead to it. Ask `in` of a set or
-    a dict: a list of 50,000 nodes is compared one by one. Change no node.
+    Look at each edge at most twice, however many paths lead to it. Use `in`
+    with a set or a dict: in a list, 50,000 nodes are compared one by one.
+    Change no node.
     """
     ### BEGIN SOLUTION
-    finished, place = set(), {root: 0}  # black nodes; grey nodes and their places in path
+    finished, place = set(), {root: 0}  # black; grey, by place in path
     path, iterators = [root], [iter(root.inputs)]
     while path:
         for one in iterators[-1]:
@@ -66,13 +68,14 @@ def find_cycle(root):
 def explain_cycle(path):
     """Say in one line where a cycle is.
 
-    Each entry of the path becomes `op (line)`, or `op` alone where its line is the
-    empty text, and between two entries stands ` -> `:
+    Each entry of the path becomes `op (line)`, or `op` alone where its line
+    is the empty text, and between two entries stands ` -> `:
 
         mul (rnn.py:12) -> tanh (rnn.py:13) -> mul (rnn.py:12)
 
-    Of a path of more than 8 entries only the first 4 and the last 4 are shown, and
-    between them `... N more ...`, where N says how many were left out:
+    Of a path of more than 8 entries only the first 4 and the last 4 are
+    shown, and between them `... N more ...`, where N says how many were
+    left out:
 
         a -> b -> c -> d -> ... 3 more ... -> h -> i -> j -> a
 
@@ -83,7 +86,10 @@ def explain_cycle(path):
         A str, without a newline.
     """
     ### BEGIN SOLUTION
-    names = [f"{node.op} ({node.line})" if node.line else node.op for node in path]
+    names = [
+        f"{node.op} ({node.line})" if node.line else node.op
+        for node in path
+    ]
     if len(names) > 8:
         names = [*names[:4], f"... {len(names) - 8} more ...", *names[-4:]]
     return " -> ".join(names)
@@ -97,9 +103,9 @@ def assert_dag(root):
         root: a Node, as for find_cycle.
 
     Returns:
-        None if there is no cycle among root and the nodes that it depends on. A
-        cycle elsewhere, in nodes on which root does not depend, is none of its
-        business.
+        None if there is no cycle among root and the nodes that it depends
+        on. A cycle in other nodes, on which root does not depend, does not
+        count.
 
     Raises:
         GraphCycleError: there is a cycle; made as GraphCycleError(path).
@@ -113,12 +119,12 @@ def assert_dag(root):
     ### END SOLUTION
 
 
-# --- Bug hunt ----------------------------------------------------------------
-# A recurrent network of one number, h = tanh(w * h + x), over and over, that saves
-# memory: each step works in place. Each method records a Node for what it does.
-# The values are right. The graph has a cycle. Which operation ties it? Write its
-# name into BUG (the name that stands in the nodes: "mul", "add", "tanh" or
-# "store"), then repair its method.
+# --- Bug hunt -------------------------------------------------------------
+# A recurrent network of one number, h = tanh(w * h + x), over and over,
+# that saves memory: each step works in place. Each method records a Node
+# for what it does. The values are right, but the graph has a cycle. Which
+# operation makes it? Write its name into BUG (the op of its nodes: "mul",
+# "add", "tanh" or "store"), then repair its method.
 
 ### BEGIN SOLUTION
 BUG = ("op", "store")
@@ -128,7 +134,7 @@ BUG = ("op", "store")
 
 
 def here():
-    """Return where the method that asks was called, as file:line."""
+    """Return where the calling method was called, as file:line."""
     frame = sys._getframe(2)
     return f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
 
@@ -136,8 +142,8 @@ def here():
 class Number:
     """A number that records what is done to it.
 
-    `value` is the number, and `node` is the Node that made its present value.
-    A method that ends in _ works in place.
+    `value` is the number, and `node` is the Node that made its present
+    value. A method that ends in _ works in place.
     """
 
     def __init__(self, value):
@@ -147,7 +153,12 @@ class Number:
     def times(self, other):
         """Return a new Number, self * other."""
         out = Number(self.value * other.value)
-        out.node = Node("mul", (self.node, other.node), (self.value, other.value), here())
+        out.node = Node(
+            "mul",
+            (self.node, other.node),
+            (self.value, other.value),
+            here(),
+        )
         return out
 
     def add_(self, other):
@@ -161,7 +172,7 @@ class Number:
         self.node = Node("tanh", (self.node,), (self.value,), here())
 
     def store_(self, other):
-        """Take over the value of another Number; its gradient is passed on to that one."""
+        """Take over another Number's value; pass the gradient on to it."""
         self.value = other.value
         ### BEGIN SOLUTION
         self.node = Node("store", (other.node,), (), here())
@@ -177,8 +188,8 @@ def recurrent(h, w, x, steps):
     """Run the network.
 
     Args:
-        h, w, x: Numbers: the state, which is changed in place, the weight, and what
-            is added in every step.
+        h, w, x: Numbers: the state, which is changed in place, the weight,
+            and what is added in every step.
         steps: how many steps.
 
     Returns:

@@ -1,9 +1,9 @@
-"""Lesson 06: what keeps a graph alive, and what was written behind its back.
+"""Lesson 06: what keeps a graph alive, and who notices overwritten values.
 
-The first part works on plain objects: a `Storage` holds values and counts how
-often they were written; a `View` shows part of one; a `Ctx` is what one
-operation keeps for its backward pass. The second part, from `valid_copy` on,
-works on minigrad itself.
+The first part works on plain objects: a `Storage` holds values and counts
+how often they were written; a `View` shows part of one; a `Ctx` is what one
+operation keeps for its backward pass. The second part, from `valid_copy`
+on, works on minigrad itself.
 """
 
 import collections
@@ -19,14 +19,14 @@ from minigrad.course.objects import View
 
 
 class SavedValueModifiedError(RuntimeError):
-    """A value that was saved for the backward pass was written to before that pass ran."""
+    """A value saved for the backward pass was written to before it ran."""
 
 
 def bump_version(x):
-    """Note that the values which x shows were written in place.
+    """Note that the values of x were written in place.
 
-    The version of the Storage behind x goes up by one. Views have no version
-    of their own: theirs is that of what they show.
+    The version of the Storage behind x goes up by one. A View has no
+    version of its own: it uses that of its base.
 
     Args:
         x: a Storage, or a View of one. The base of a View is a Storage or
@@ -53,21 +53,24 @@ def check_saved(ctx):
             op, line: texts: the operation, and where it was called.
 
     Returns:
-        None, where nothing was written, or where nothing is saved (any more).
+        None if nothing was written, or if nothing is saved (any more).
 
     Raises:
-        SavedValueModifiedError: the version of some saved value is another
-            one now. The text of the error contains ctx.op, ctx.line, and,
+        SavedValueModifiedError: the version of some saved value has
+            changed. The text of the error contains ctx.op, ctx.line, and,
             for the first such value, the saved version and the present one.
     """
     ### BEGIN SOLUTION
     if ctx.saved is None:
         return
-    for place, (value, version) in enumerate(zip(ctx.saved, ctx.versions, strict=True)):
+    for place, (value, version) in enumerate(
+        zip(ctx.saved, ctx.versions, strict=True)
+    ):
         if value.version != version:
             raise SavedValueModifiedError(
-                f"{ctx.op} at {ctx.line}: saved value {place} was written to: "
-                f"it was at version {version} when it was saved, and is at {value.version} now"
+                f"{ctx.op} at {ctx.line}: saved value {place} was written "
+                f"to: it was at version {version} when it was saved, and "
+                f"is at {value.version} now"
             )
     ### END SOLUTION
 
@@ -102,21 +105,22 @@ class no_grad:
         ### END SOLUTION
 
     def __exit__(self, kind, error, trace):
-        """End the block: put back what was before. Swallows no exception."""
+        """End the block: put back what was before. Exceptions go on."""
         ### BEGIN SOLUTION
         mode.recording = self.before.pop()
         ### END SOLUTION
 
     def __call__(self, function):
-        """Return a function that does the same, with nothing recorded while it runs.
+        """Return a function that does the same, and records nothing.
 
-        It takes the same arguments, returns (or raises) the same, and has the
-        same __name__.
+        It takes the same arguments, returns (or raises) the same, and has
+        the same __name__.
 
-        If `function` is a generator function, so is the result: it yields the
-        same values, hands on what is sent into it, and returns the same at
-        its end. Nothing is recorded while its body runs, and between two
-        values, while the caller runs, the mode is the caller's own.
+        If `function` is a generator function, so is the result: it yields
+        the same values, hands on to the body what is sent or thrown into it
+        (close() throws GeneratorExit), and returns the same at its end.
+        Nothing is recorded while its body runs, and between two values,
+        while the caller runs, the mode is the caller's own.
         """
         ### BEGIN SOLUTION
         if inspect.isgeneratorfunction(function):
@@ -150,13 +154,15 @@ class no_grad:
 def max_batch(measure, limit):
     """Find the largest batch that fits, from two measurements.
 
-    The peak memory of a training step is fixed + per_sample * batch: weights,
-    gradients and optimizer state do not depend on the batch, activations do.
+    The peak memory of a training step is fixed + per_sample * batch:
+    weights, gradients and optimizer state do not depend on the batch,
+    activations do.
 
     Args:
         measure: function: measure(batch) runs a step and returns its peak
-            memory, an int number of bytes, for an int batch of 1 or more. It
-            is exactly of the form above, and slow: call it at most twice.
+            memory, an int number of bytes, for an int batch of 1 or more.
+            It is exactly of the form above, and slow: call it at most
+            twice.
         limit: int, the bytes there are.
 
     Returns:
@@ -171,11 +177,11 @@ def max_batch(measure, limit):
     ### END SOLUTION
 
 
-# --- From here on: minigrad itself --------------------------------------------
+# --- From here on: minigrad itself ----------------------------------------
 
 
 def valid_copy(model):
-    """Return a second model for evaluation that shares everything with the first.
+    """Return a second model for evaluation: it shares all with the first.
 
     This is what `model.valid()` does; write it without `valid` and `clone`.
 
@@ -184,15 +190,17 @@ def valid_copy(model):
 
     Returns:
         An object `shown` such that
-        - shown(x) gives what the model gives in evaluation mode (its Dropout
-          does nothing), and records no node, whatever the mode outside is;
+        - shown(x) gives what the model gives in evaluation mode (its
+          Dropout does nothing), and records no node, whatever the mode
+          outside is;
         - list(shown.parameters()) has the ids (`p.id`) and the memory
           (`p.data_ptr()`) of list(model.parameters()): no value is copied,
           and when the model is trained on, shown(x) follows.
 
-    The model stays as it was, now and after each shown(x): the requires_grad
-    of each parameter, and the `training` of each module inside it, one by one
-    (some layers may be frozen, some may be in evaluation mode already).
+    The model stays as it was, now and after each shown(x): the
+    requires_grad of each parameter, and the `training` of each module
+    inside it, one by one (some layers may be frozen, some may be in
+    evaluation mode already).
     """
     ### BEGIN SOLUTION
     shown = copy.copy(model).eval()
@@ -201,16 +209,16 @@ def valid_copy(model):
     ### END SOLUTION
 
 
-# --- Bug hunt -------------------------------------------------------------------
-# The loop below learns, and in each of its steps a few nodes more stay alive.
-# Six lines, A to F, put something where it stays after its step. Three of them
-# keep a graph:
+# --- Bug hunt -------------------------------------------------------------
+# The loop below learns, and in each of its steps a few more nodes stay
+# alive. Six lines, A to F, put something where it stays after its step.
+# Three of them keep a graph:
 #   chain: what is carried from step to step reaches back to the first step;
 #   list:  a container that outlives the step holds on to its graph;
 #   cycle: objects that hold each other, so that only the garbage collector
-#          would free them, some time.
-# Write the letter of each into BUG, then mend the loop. Two of them may hold the
-# same nodes: then taking out one alone changes nothing.
+#          frees them, at some later time.
+# Write the letter of each into BUG, then mend the loop. Two of them may
+# hold the same nodes: then removing only one changes nothing.
 
 ### BEGIN SOLUTION
 BUG = {"chain": "E", "list": "D", "cycle": "C"}
@@ -220,7 +228,7 @@ BUG = {"chain": "E", "list": "D", "cycle": "C"}
 
 
 class Report:
-    """What a step has to say, if somebody asks: `report.show()`."""
+    """The report of one step; `report.show()` gives it as a text."""
 
     def __init__(self, step, loss):
         ### BEGIN SOLUTION
@@ -253,21 +261,25 @@ def fix_dqn_loop(loop):
             report(report): to be called once in each step, with a Report.
 
     Returns:
-        (losses, mean_value): the list of the losses, one float a step, and a
-        float: the moving average of the mean chosen value, which starts at 0.
+        (losses, mean_value): the list of the losses, one float a step, and
+        a float: the moving average of the mean chosen value, which starts
+        at 0.
 
-    In each of the steps: the number of live nodes is the same as in the step
-    before, without `gc.collect()`. What is computed, and what is returned,
-    stays as it is.
+    In each of the steps: the number of live nodes is the same as in the
+    step before, without `gc.collect()`. What is computed, and what is
+    returned, stays as it is.
     """
     rows = np.arange(loop.states.shape[1])
     recent, losses, mean_value = collections.deque(maxlen=8), [], 0.0
     for step, rewards in enumerate(loop.rewards):
         values = loop.online(loop.states[step])
         actions = values.numpy().argmax(axis=1)
-        recent.append((actions, rewards[rows, actions]))  # A: the last few actions and rewards
+        recent.append((actions, rewards[rows, actions]))  # A: the last few
         with mg.no_grad():
-            goal = loop.target(loop.states[step + 1]).max(axis=1) * 0.9 + rewards[rows, actions]
+            goal = (
+                loop.target(loop.states[step + 1]).max(axis=1) * 0.9
+                + rewards[rows, actions]
+            )
         chosen = values[rows, actions]
         error = chosen - goal
         loss = (error * error).mean()
@@ -277,15 +289,17 @@ def fix_dqn_loop(loop):
         last = loss  # B: the loss of this step, until the next one
         ### BEGIN SOLUTION
         losses.append(float(last))  # D: the loss of every step
-        mean_value = 0.9 * mean_value + 0.1 * float(chosen.mean())  # E: the moving average
+        mean_value = 0.9 * mean_value + 0.1 * float(chosen.mean())  # E
         ### STARTS AS
         # losses.append(last)  # D: the loss of every step
-        # mean_value = 0.9 * mean_value + 0.1 * chosen.mean()  # E: the moving average
+        # mean_value = 0.9 * mean_value + 0.1 * chosen.mean()  # E: average
         ### END SOLUTION
         if step % 50 == 0:
-            with mg.no_grad():  # F: the target network follows, now and then
+            with mg.no_grad():  # F: the target network follows
                 for ours, theirs in zip(
-                    loop.target.parameters(), loop.online.parameters(), strict=True
+                    loop.target.parameters(),
+                    loop.online.parameters(),
+                    strict=True,
                 ):
                     ours.copy_(theirs)
         loop.report(Report(step, loss))

@@ -1,7 +1,8 @@
-"""Lesson 14: from a tape to a program, and from a program to few kernels and little memory.
+"""Lesson 14: from a tape to a program, few kernels and little memory.
 
-An `Op` says what is computed from which values; a `Program` is a list of them. All that you write
-here reads and makes such lists: no number is computed. Python is enough, up to the bug hunt.
+An `Op` says what is computed from which values; a `Program` is a list of
+them. Your functions read and make such lists; they compute no numbers.
+Python is enough, up to the bug hunt.
 """
 
 import numpy as np
@@ -10,11 +11,11 @@ from minigrad.course.objects import Op, Program, result_shape
 
 
 class TracedBranchError(TypeError):
-    """Python asked for the truth of a value that has no numbers while a function is traced."""
+    """Python asked for the truth of a value that has no numbers yet."""
 
 
 class Tracer:
-    """Stands for a matrix while a function is traced: it has a name and a shape, and no numbers.
+    """Stands for a matrix in a trace: with a name and a shape, no numbers.
 
     Attributes:
         tape: list of the Ops so far; all Tracers of one trace share it.
@@ -28,34 +29,42 @@ class Tracer:
         self.name = name
 
     def record(self, op, *operands):
-        """Write an operation on the tape, and return a Tracer for its result.
+        """Write an operation on the tape; return a Tracer for its result.
 
-        The result gets a name that no other value has ("t0", "t1" and so on are free), and its
-        shape goes into `shapes`: result_shape(op, *shapes of the operands).
+        The result gets a name that no other value has ("t0", "t1" and so on
+        are free), and its shape goes into `shapes`: result_shape(op,
+        *shapes of the operands).
 
         Args:
             op: the operation's name, such as "add".
-            operands: Tracers and plain numbers, in this order. In the Op stand the names of the
-                Tracers, and the numbers as they are; a number has the shape (1, 1).
+            operands: Tracers and plain numbers, in this order. In the Op
+                stand the names of the Tracers, and the numbers as they are;
+                a number has the shape (1, 1).
         """
         ### BEGIN SOLUTION
-        inputs = tuple(x.name if isinstance(x, Tracer) else x for x in operands)
+        inputs = tuple(
+            x.name if isinstance(x, Tracer) else x for x in operands
+        )
         name = f"t{len(self.tape)}"
-        self.shapes[name] = result_shape(op, *(self.shapes.get(x, (1, 1)) for x in inputs))
+        self.shapes[name] = result_shape(
+            op, *(self.shapes.get(x, (1, 1)) for x in inputs)
+        )
         self.tape.append(Op(op, inputs, name))
         return Tracer(self.tape, self.shapes, name)
         ### END SOLUTION
 
     def __bool__(self):
-        """Refuse: `if`, `while`, `and` and `not` ask for numbers, and there are none.
+        """Refuse: `if`, `while`, `and` and `not` ask for numbers.
 
         Raises:
-            TracedBranchError: always; its text contains the name of the value.
+            TracedBranchError: always; its text contains the name of the
+                value.
         """
         ### BEGIN SOLUTION
         raise TracedBranchError(
-            f"the truth of {self.name} is not known while the function is traced: its numbers come "
-            "later, and others in each call; compute both sides, and choose with a product"
+            f"the truth of {self.name} is not known while the function is "
+            "traced: its numbers come later, and others in each call; "
+            "compute both sides, and choose with a product"
         )
         ### END SOLUTION
 
@@ -120,37 +129,45 @@ class Tracer:
 def trace(f, inputs):
     """Run a function once on Tracers, and return what it did as a Program.
 
-    Write `Tracer.record` and `Tracer.__bool__` first: they belong to this exercise.
+    Write `Tracer.record` and `Tracer.__bool__` first: they belong to this
+    exercise.
 
     Args:
-        f: function of matrices, to be called once, with a Tracer for each input. It returns a
-            Tracer, or a tuple of Tracers.
-        inputs: dict, per input its name and its shape (rows, columns), in the order of f's
-            arguments. No input is called "t" and a number. It is left as it is.
+        f: function of matrices, to be called once, with a Tracer for each
+            input. It returns a Tracer, or a tuple of Tracers.
+        inputs: dict, per input its name and its shape (rows, columns), in
+            the order of f's arguments. No input is called "t" and a number.
+            It is left as it is.
 
     Returns:
-        A Program: its ops are all that f did, in this order, also what f does not return; its
-        inputs are the names in `inputs`, its outputs those of what f returned; its shapes are
-        those of all values.
+        A Program: its ops are all that f did, in this order, also what f
+        does not return; its inputs are the names in `inputs`, its outputs
+        those of what f returned; its shapes are those of all values.
     """
     ### BEGIN SOLUTION
     tape, shapes = [], dict(inputs)
     results = f(*(Tracer(tape, shapes, name) for name in inputs))
     if not isinstance(results, tuple):
         results = (results,)
-    return Program(tuple(tape), tuple(inputs), tuple(result.name for result in results), shapes)
+    return Program(
+        tuple(tape),
+        tuple(inputs),
+        tuple(result.name for result in results),
+        shapes,
+    )
     ### END SOLUTION
 
 
 def eliminate_dead(program):
-    """Leave out the operations on which no output depends, however far away.
+    """Leave out the operations on which no output depends, near or far.
 
     Args:
         program: a Program. It is left as it is.
 
     Returns:
-        A Program with those of its ops that some output needs, in the same order. Inputs and
-        outputs are those of `program`, also an input that nobody reads any more: callers pass it.
+        A Program with those of its ops that some output needs, in the same
+        order. Inputs and outputs are those of `program`, also an input that
+        nobody reads any more: callers pass it.
     """
     ### BEGIN SOLUTION
     needed, kept = set(program.outputs), []
@@ -158,37 +175,48 @@ def eliminate_dead(program):
         if op.output in needed:
             kept.append(op)
             needed.update(op.inputs)
-    return Program(tuple(reversed(kept)), program.inputs, program.outputs, program.shapes)
+    return Program(
+        tuple(reversed(kept)),
+        program.inputs,
+        program.outputs,
+        program.shapes,
+    )
     ### END SOLUTION
 
 
 def fuse(program):
-    """Put operations into groups, each of which one kernel computes: one loop over entries.
+    """Put operations into groups, one kernel each: one loop over entries.
 
-    Groups run one after the other. In a turn of its loop, a kernel computes one entry of each of
-    its operations, in their order. So an operation may read
+    Groups run one after the other. In a turn of its loop, a kernel computes
+    one entry of each of its operations, in their order. So an operation may
+    read
 
     - inputs of the program, numbers, and whatever an earlier group made;
-    - what an earlier operation of its own group made, if that one is elementwise: then just this
-      entry has been computed in the same turn. (A sum is not complete before its loop ends.)
+    - what an earlier operation of its own group made, if that one is
+      elementwise: then just this entry has been computed in the same turn.
+      (A sum is not complete before its loop ends.)
 
-    All operations of a group have the same loop (`program.loop(op)`), which is not None; those
-    whose loop is None are each a group of their own.
+    All operations of a group have the same loop (`program.loop(op)`), which
+    is not None; those whose loop is None are each a group of their own.
 
-    Take the ops in their order. Each joins the *last* of the groups that make one of its inputs,
-    where these rules allow it. Otherwise, or where it reads only inputs of the program and
-    numbers, it begins a new group, which runs after all the others so far.
+    Take the ops in their order. Each joins the *last* of the groups that
+    make one of its inputs, where these rules allow it. Otherwise, or where
+    it reads only inputs of the program and numbers, it begins a new group,
+    which runs after all the others so far.
 
     Args:
         program: a Program. It is left as it is.
 
     Returns:
-        A list of groups, in the order in which they run; each is a list of Ops.
+        A list of groups, in the order in which they run; each is a list of
+        Ops.
     """
     ### BEGIN SOLUTION
     groups, place = [], {}
     for op in program.ops:
-        last = max((place[x] for x in op.inputs if x in place), default=None)
+        last = max(
+            (place[x] for x in op.inputs if x in place), default=None
+        )
         if last is None or not may_join(program, op, groups[last]):
             last = len(groups)
             groups.append([])
@@ -198,20 +226,23 @@ def fuse(program):
 
 
 def may_join(program, op, group):
-    """Return whether an operation can be computed in the loop of a group."""
+    """Return whether an operation can join the loop of a group."""
     loop = program.loop(op)
     if loop is None or loop != program.loop(group[0]):
         return False
-    return all(other.is_elementwise for other in group if other.output in op.inputs)
+    return all(
+        other.is_elementwise for other in group if other.output in op.inputs
+    )
     ### END SOLUTION
 
 
 def may_alias(program, i, o):
     """Say whether output o may be written into the memory of input i.
 
-    The operations run one after the other, each a kernel of its own. While one runs, it writes an
-    entry of its output as soon as it has computed it, in whatever order it likes. An elementwise
-    operation reads an entry of its inputs just before it writes that very entry; a matmul, a sum or
+    The operations run one after the other, each a kernel of its own. While
+    one runs, it writes an entry of its output as soon as it has computed
+    it, in whatever order it likes. An elementwise operation reads an entry
+    of its inputs just before it writes that very entry; a matmul, a sum or
     a transpose still needs, at that time, entries elsewhere.
 
     Args:
@@ -220,15 +251,20 @@ def may_alias(program, i, o):
         o: the name of an output that an operation of the program makes.
 
     Returns:
-        True, if both have the same number of bytes, and nobody reads i once its bytes are
-        overwritten: no operation, and not the caller, who gets what `program.outputs` names.
-        False otherwise.
+        True, if both have the same number of bytes, and nobody reads i once
+        its bytes are overwritten: no operation, and not the caller, who
+        gets what `program.outputs` names. False otherwise.
     """
     ### BEGIN SOLUTION
     if program.nbytes(i) != program.nbytes(o) or i in program.outputs:
         return False
-    written = next(place for place, op in enumerate(program.ops) if op.output == o)
-    if i in program.ops[written].inputs and not program.ops[written].is_elementwise:
+    written = next(
+        place for place, op in enumerate(program.ops) if op.output == o
+    )
+    if (
+        i in program.ops[written].inputs
+        and not program.ops[written].is_elementwise
+    ):
         return False
     return not any(i in op.inputs for op in program.ops[written + 1 :])
     ### END SOLUTION
@@ -243,48 +279,62 @@ TAKEN = "other donated inputs have the outputs that could take it"
 def donate(program, donated):
     """Give outputs the memory of donated inputs.
 
-    Each donated input, in this order, goes to the first of `program.outputs` that may alias it (see
-    `may_alias`) and has got none yet. One that goes to none is refused, with a reason: TAKEN, if
-    an output could have taken it and has got another one; otherwise STILL_READ, if an output has
-    its size; otherwise NO_SIZE.
+    Each donated input, in this order, goes to the first of
+    `program.outputs` that may alias it (see `may_alias`) and has got none
+    yet. One that goes to none is refused, with a reason: TAKEN, if an
+    output could have taken it and has got another one; otherwise
+    STILL_READ, if an output has its size; otherwise NO_SIZE.
 
     Args:
         program: a Program; an operation makes each of its outputs.
         donated: list of names of inputs that the caller will not use again.
 
     Returns:
-        (taken, refused): dicts. taken: per output that takes over memory, the input whose memory
-        that is. refused: per input that is not used, one of the three reasons.
+        (taken, refused): dicts. taken: per output that takes over memory,
+        the input whose memory that is. refused: per input that is not used,
+        one of the three reasons.
 
     Raises:
-        ValueError: a name is donated twice, or is not an input; the text contains the name.
+        ValueError: a name is donated twice, or is not an input; the text
+            contains the name.
     """
     ### BEGIN SOLUTION
     taken, refused = {}, {}
     for i in donated:
         if i not in program.inputs:
-            raise ValueError(f"{i} cannot be donated: it is not an input of this program")
+            raise ValueError(
+                f"{i} cannot be donated: it is not an input of this program"
+            )
         if i in taken.values() or i in refused:
-            raise ValueError(f"{i} is donated twice: its memory can go to one output only")
-        same_size = [o for o in program.outputs if program.nbytes(o) == program.nbytes(i)]
+            raise ValueError(
+                f"{i} is donated twice: its memory can go to one "
+                "output only"
+            )
+        same_size = [
+            o
+            for o in program.outputs
+            if program.nbytes(o) == program.nbytes(i)
+        ]
         possible = [o for o in same_size if may_alias(program, i, o)]
         free = [o for o in possible if o not in taken]
         if free:
             taken[free[0]] = i
         else:
-            refused[i] = TAKEN if possible else STILL_READ if same_size else NO_SIZE
+            refused[i] = (
+                TAKEN if possible else STILL_READ if same_size else NO_SIZE
+            )
     return taken, refused
     ### END SOLUTION
 
 
-# --- Bug hunt -------------------------------------------------------------------
-# Somebody has written a training step by hand as a compiler would plan it: each line
-# a kernel, and what is donated (w1, w2, v1, v2) gets its new values in its own
-# memory. With a small learning rate it trains. But one line reads a donated value whose
-# memory an earlier line has overwritten.
+# --- Bug hunt -------------------------------------------------------------
+# Somebody has written a training step by hand as a compiler would plan it:
+# each line a kernel, and what is donated (w1, w2, v1, v2) gets its new
+# values in its own memory. With a small learning rate it trains. But one
+# line reads a donated value whose memory an earlier line has overwritten.
 #   value:   the donated argument that is read too late, such as "w1";
 #   written: the letter of the line that overwrites it;
-#   read:    the letter of the line that reads it although it is gone.
+#   read:    the letter of the line that reads it afterwards.
 # Write them into BUG, then mend the step.
 
 ### BEGIN SOLUTION
@@ -295,22 +345,23 @@ BUG = {"value": "w2", "written": "J", "read": "K"}
 
 
 def step_in_place(x, t, w1, w2, v1, v2, learning_rate):
-    """Take one step of gradient descent with momentum, in the memory of what is donated.
+    """Take a step of gradient descent with momentum, in what is donated.
 
-    The network is tanh(x @ w1) @ w2, the loss the mean over the rows of the sum of squares of its
-    difference to t. With dw the gradient of the loss: v becomes 0.9 * v + dw, and w becomes
-    w - learning_rate * v.
+    The network is tanh(x @ w1) @ w2, the loss the mean over the rows of the
+    sum of squares of its difference to t. With dw the gradient of the loss:
+    v becomes 0.9 * v + dw, and w becomes w - learning_rate * v.
 
     Args:
-        x, t: float64 arrays (n, 64) and (n, 10): images and targets. They are left as they are.
+        x, t: float64 arrays (n, 64) and (n, 10): images and targets. They
+            are left as they are.
         w1, w2: float64 arrays (64, h) and (h, 10), the weights. Donated.
         v1, v2: float64 arrays of the same shapes, the velocities. Donated.
         learning_rate: float.
 
     Returns:
-        (w1, w2, v1, v2, loss): the new values, each in the memory of the donated array of its
-        name, and the loss before the step. No more than one array as large as a weight is
-        allocated at a time.
+        (w1, w2, v1, v2, loss): the new values, each in the memory of the
+        donated array of its name, and the loss before the step. No more
+        than one array as large as a weight is allocated at a time.
     """
     w2_turned = w2.T  # A: w2 as the backward pass needs it
     h = x @ w1  # B

@@ -75,6 +75,7 @@ def _minigrad():
     names = {name for name, home in mg._NAMES.items() if home != "minigrad.autograd.functional"}
     found = _of("mg.", mg, (names | {*functions}) - apart)
     found += _of("", "minigrad.tape.function", ["Context"])
+    found += _of("mg.linalg.", mg.linalg) + _of("mg.random.", mg.random)
     return sorted(found, key=lambda entry: entry.home)
 
 
@@ -95,7 +96,7 @@ def _errors():
         for name, value in vars(mg.errors).items()
         if inspect.isclass(value) and issubclass(value, Exception)
     ]
-    return _of("mg.errors.", mg.errors, kinds)
+    return _of("mg.errors.", mg.errors, ["show_all", *kinds])
 
 
 REPORTS = ("Report", "ProgramReport", "KernelForm", "Alias", "Refused")

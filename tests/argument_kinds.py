@@ -5,6 +5,8 @@ like, by the name of the parameter or, where names mean several things, by funct
 """
 
 import math
+import pathlib
+import tempfile
 
 import numpy as np
 
@@ -50,6 +52,12 @@ def grid(*shape, dtype="float32"):
 
 def x34():
     return grid(3, 4)
+
+
+def saved_file():
+    path = pathlib.Path(tempfile.mkdtemp()) / "x.safetensors"
+    mg.save(path, x=x34())
+    return path
 
 
 def cube(x):
@@ -170,6 +178,10 @@ PARAMETERS = {
 }
 
 
+def square():
+    return mg.eye(3) + 0.1
+
+
 def labels():
     return mg.variable([0, 1, 2])
 
@@ -202,6 +214,39 @@ SPECIAL = {
         )
     },
     "mg.gather": {"axis": ("axis", lambda: 0)},
+    **{
+        f"mg.{name}": {"axis": ("axis", lambda: 0), "descending": ("flag", lambda: True)}
+        for name in ("sort", "argsort", "cumprod")
+    },
+    "mg.topk": {
+        "k": ("int", lambda: 2),
+        "axis": ("axis", lambda: 0),
+        "largest": ("flag", lambda: True),
+    },
+    "mg.roll": {"shift": ("ints", lambda: 1)},
+    "mg.normalize": {"axis": ("axes", lambda: 0)},
+    "mg.masked_fill": {
+        "mask": ("operand", lambda: [True, False, True, False]),
+        "value": ("any number", lambda: 0.5),
+    },
+    "mg.index_add": {
+        "axis": ("axis", lambda: 1),
+        "index": ("operand", lambda: [0, 3, 3]),
+        "source": ("operand", lambda: grid(3, 3)),
+    },
+    "mg.functional_call": {
+        "model": ("object", lambda: nn.Linear(4, 2)),
+        "parameters": ("dict", dict),
+        "args": ("operand", x34),
+        "kwargs": None,
+    },
+    "random.categorical": {
+        "logits": ("operand", x34),
+        "axis": ("axis", lambda: 0),
+    },
+    "linalg.solve": {"a": ("operand", square), "b": ("operand", square)},
+    "linalg.lstsq": {"a": ("operand", square), "b": ("operand", square)},
+    "linalg.cholesky": {"a": ("operand", square)},
     "mg.scatter_add": {"axis": ("axis", lambda: 0), "source": ("operand", lambda: grid(1, 4))},
     "mg.linear": {"w": ("operand", lambda: grid(2, 4)), "b": ("operand", lambda: grid(2))},
     "mg.matmul": {"b": ("operand", lambda: grid(4, 2))},
@@ -234,6 +279,11 @@ SPECIAL = {
         **dict.fromkeys(("running_mean", "running_var"), ("object", lambda: grid(4)))
     },
     "mg.einsum": {"equation": ("choice", lambda: "ij->i"), "operands": ("operand", x34)},
+    "mg.load": {
+        "path": ("name", saved_file),
+        "parts": None,
+        "rng": ("flag", lambda: True),
+    },
     "mg.concatenate": {"xs": ("objects", lambda: [x34()]), "axis": ("axis", lambda: 0)},
     "mg.stack": {"xs": ("objects", lambda: [x34()]), "axis": ("axis", lambda: 0)},
     "mg.split": {"sections": ("ints", lambda: 3), "axis": ("axis", lambda: 0)},
@@ -376,10 +426,7 @@ SPECIAL |= {
     "Plateau.rate": None,
     "Plateau.step": {"value": ("number", lambda: 1.0)},
     "Plateau.load_state_dict": {"saved": ("dict", lambda: plateau().state_dict())},
-    "data.batches": {
-        "inputs": ("object", lambda: np.zeros((4, 2))),
-        "labels": ("object", lambda: np.zeros(4, int)),
-    },
+    "data.batches": {"arrays": ("object", lambda: np.zeros((4, 2)))},
     "data.stratified_split": {
         "inputs": ("object", lambda: np.zeros((4, 2))),
         "labels": ("object", lambda: np.arange(4) % 2),
@@ -406,6 +453,7 @@ for _name in ("max", "min", "sum", "norm"):
 # whole callables that are not tried, and why
 REASONS = {
     "mg.Function": "an abstract class: its own methods take what a person's subclass says",
+    "mg.save": "takes parts by name: tests/test_checkpoint.py",
     "mg.kernel": "a decorator of Numba's functions: tests/ops/test_custom_kernel.py",
     "mg.Variable": "made by functions, from an Array: what it takes else is not looked at",
     "Parameter.owned_by": "for modules",
@@ -456,6 +504,7 @@ for _label, _said in MORE.items():
     SPECIAL[_label] = {**(SPECIAL.get(_label) or {}), **_said}
 # (callable, parameter): wrong values of its kind that are right there, and why
 ALLOWED = {
+    ("mg.normalize", "axis"): "None is for all axes",
     ("mg.stack", "xs"): "a list of numbers is a list of constants",
     ("mg.GradManager", "callbacks"): "print can be called",
     ("GradManager.attach", "callbacks"): "print can be called",
@@ -472,7 +521,7 @@ TAKEN = {  # which wrong values these are
     **{key: [print] for key in ALLOWED if key[1] == "callbacks"},
     **{key: ["nonsense"] for key in ALLOWED if key[1] == "name"},
     **{key: [1.5] for key in ALLOWED if key[1] == "momentum"},
-    **{key: [None] for key in ALLOWED if key[1] in ("low", "high", "value")},
+    **{key: [None] for key in ALLOWED if key[1] in ("axis", "low", "high", "value")},
 }
 
 

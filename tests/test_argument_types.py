@@ -27,7 +27,7 @@ OBJECTS = {
 OF_GRAPHS = ("backward", "register_hook", "register_post_accumulate_hook")
 MODULES = {
     "mg": mg, "nn": nn, "nn.init": nn.init, "optim": optim, "data": mg.data, "debug": mg.debug,
-    "memory": mg.memory,
+    "memory": mg.memory, "linalg": mg.linalg, "random": mg.random,
 }  # fmt: skip
 CALLS = {  # layers by what they are called with
     "nn.Linear": (lambda: nn.Linear(4, 2), kinds.x34),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from minigrad import errors
 from minigrad.data import batches, load_digits, stratified_split
 
 
@@ -84,7 +85,7 @@ def test_stratified_split_of_unequal_lengths_raises():
 @given(n_rows=st.integers(0, 40), batch_size=st.integers(1, 12), seed=st.none() | st.integers(0, 9))
 def test_batches_together_hold_each_row_once(n_rows, batch_size, seed):
     rows = np.arange(n_rows)
-    pairs = list(batches(rows, -rows, batch_size, seed=seed))
+    pairs = list(batches(rows, -rows, batch_size=batch_size, seed=seed))
     assert all((x == -y).all() for x, y in pairs)
     assert all(len(x) == batch_size for x, _ in pairs[:-1])
     together = [row for x, _ in pairs for row in x.tolist()]
@@ -94,11 +95,38 @@ def test_batches_together_hold_each_row_once(n_rows, batch_size, seed):
 
 
 def test_batches_with_drop_last_leaves_out_the_small_one():
-    assert [len(x) for x, _ in batches(np.zeros(7), np.zeros(7), 3, drop_last=True)] == [3, 3]
+    assert [len(x) for x, _ in batches(np.zeros(7), np.zeros(7), batch_size=3, drop_last=True)] == [
+        3,
+        3,
+    ]
 
 
 def test_batches_with_wrong_arguments_raises_at_the_call():
     with pytest.raises(ValueError, match="batch_size of at least 1"):
-        batches(np.zeros(3), np.zeros(3), 0)
+        batches(np.zeros(3), np.zeros(3), batch_size=0)
     with pytest.raises(ValueError, match="3 inputs and 2 labels"):
-        batches(np.zeros(3), np.zeros(2), 1)
+        batches(np.zeros(3), np.zeros(2), batch_size=1)
+
+
+def test_batches_of_any_number_of_arrays_stay_in_step():
+    a, b, c = np.arange(7), np.arange(14).reshape(7, 2), np.arange(7.0)
+    seen = list(batches(a, b, c, batch_size=3, seed=2))
+    assert [len(x) for x, _, _ in seen] == [3, 3, 1]
+    for x, y, z in seen:
+        assert (y[:, 0] == 2 * x).all()
+        assert (z == x).all()
+        assert (y.dtype, z.dtype) == (b.dtype, c.dtype)
+    again = [x.tolist() for x, _, _ in batches(a, b, c, batch_size=3, seed=2)]
+    assert again == [x.tolist() for x, _, _ in seen]
+    assert [x.tolist() for (x,) in batches(a, batch_size=4)] == [[0, 1, 2, 3], [4, 5, 6]]
+
+
+def test_batches_say_which_arrays_do_not_fit():
+    with pytest.raises(
+        errors.ArgumentError, match="3 in array 0 and 2 in array 1 and 3 in array 2"
+    ):
+        batches(np.zeros(3), np.zeros(2), np.zeros(3), batch_size=1)
+    with pytest.raises(errors.ArgumentTypeError, match="at least one array"):
+        batches(batch_size=1)
+    with pytest.raises(errors.ArgumentTypeError, match="array 2"):
+        batches(np.zeros(3), np.zeros(3), [1, 2, 3], batch_size=1)

@@ -134,9 +134,9 @@ def test_lists_keep_the_dtype_of_what_has_one(name):
 
 def test_lists_keep_float64_through_the_transforms():
     a, b = mg.variable(3.0, dtype="float64"), np.float64(4.0)
-    assert mg.grad(lambda x: (x * x).sum())([a, b]).dtype == "float64"
+    assert mg.grad(lambda x: (x * x).sum())([3.0, b]).dtype == "float64"
     assert mg.grad(lambda x, y: x * y)(a, 0.1).item() == 0.1
-    value, _ = mg.vjp(lambda x: x * 1e-300, [WIDE])
+    value, _ = mg.vjp(lambda x: x * 1e-300, [np.float64(1e300)])
     assert value.tolist() == [1.0]
 
 

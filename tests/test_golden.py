@@ -61,10 +61,13 @@ def decoded(argument, inputs):
 def call(case, inputs):
     """The outputs of minigrad's operation."""
     name = case["op"]
-    function = getattr(*((operator, name[9:]) if name.startswith("operator.") else (mg, name)))
+    home, name = (operator, name[9:]) if name.startswith("operator.") else (mg, name)
+    function = operator.attrgetter(name)(home)
     arguments = [decoded(argument, inputs) for argument in case["arguments"]]
     keywords = {key: decoded(value, inputs) for key, value in case["keywords"].items()}
+    which = keywords.pop("which", None)
     outputs = function(*arguments, **keywords)
+    outputs = outputs if which is None else outputs[which]
     return list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
 
 

@@ -548,7 +548,8 @@ def test_numpy_functions_refuse_what_requires_gradients_and_name_the_way_out():
         (lambda x, a: np.maximum(x, 0.0), "mg.maximum"),
         (lambda x, a: np.add(x, a), "mg.add"),
         (lambda x, a: np.add.reduce(x), "np.add"),
-        (lambda x, a: a // x, "np.floor_divide"),
+        (lambda x, a: np.hypot(a, x), "np.hypot"),
+        (lambda x, a: np.arctan2(x, a), "mg.atan2"),
         (lambda x, a: a.__iadd__(x), "array \\+= x.detach"),
     ],
 )

@@ -12,7 +12,7 @@ import minigrad as mg
 from minigrad import errors
 from minigrad.compiler import passes
 from minigrad.compiler.passes.sketch import Sketch
-from minigrad.course.mutants import Mutant, message_key
+from minigrad.course.mutants import message_key, text_of
 from minigrad.course.stubs import cut
 from minigrad.devices.backend import device_named
 from minigrad.devices.gpu import compiler
@@ -148,27 +148,29 @@ def test_kernel_of_the_recipe_compiles_for_a_gpu():
     assert not cubin.spills
 
 
-def test_exercise_tells_the_solution_from_stub_and_wrong_answers():
-    solution, checks, wrong = blocks("Adding an exercise")
+def test_exercise_tells_the_solution_from_stub_and_wrong_answers(tmp_path):
+    solution, checks = blocks("Adding an exercise")
+    file = tmp_path / "relative_error.py"  # where the texts of its functions are looked up
+    file.write_text(checks)
     lesson = load_lesson("00_start")
     before = dict(lesson.exercises)
-    found = {"Mutant": Mutant, "MUTANTS": []}
+    found = {}
     try:
-        exec(compile(checks, "recipe", "exec"), found)
+        exec(compile(checks, file, "exec"), found)
     finally:
         lesson.exercises.clear()
         lesson.exercises.update(before)
-    exec(compile(wrong, "recipe", "exec"), found)
+    exercise = found["relative_error"]
 
     def graded(source, seed):
         submission = Submission(Path("exercises/00_start.py"), source)
-        return grade_exercise(server, found["relative_error"], submission, seed)
+        return grade_exercise(server, exercise, submission, seed)
 
     with Server() as server:
         for seed in range(5):
             assert graded(solution, seed).passed
             assert graded(cut(solution, "recipe"), seed).points == 0
-            assert len(found["MUTANTS"]) == 3
-            for mutant in found["MUTANTS"]:
-                wrong = graded(f"{solution}\n\n{mutant.code}", seed)
-                assert message_key(wrong) == mutant.key
+            assert len(exercise.wrong_versions) == 3
+            for one in exercise.wrong_versions:
+                wrong = graded(f"{solution}\n\n{text_of(one.function, exercise.name)}", seed)
+                assert message_key(wrong) == one.key

@@ -517,6 +517,11 @@ def test_seam_error_of_the_learner_says_where_it_ran():
     ]
 
 
+def test_type_error_of_a_learners_accumulate_is_told_as_it_is():
+    with pytest.raises(TypeError, match="has no len"):
+        in_engine(accumulate=lambda grads, key, g: len(3))
+
+
 @pytest.mark.parametrize("name", ["topological_order", "unbroadcast", "accumulate", "find_cycle"])
 def test_seam_runs_in_a_grad_manager_with_flat_gradients(name):
     x, labels = digits()

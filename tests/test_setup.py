@@ -439,3 +439,21 @@ def test_core_dependencies_are_numpy_and_numba():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert {re.match(r"[\w-]+", line)[0] for line in project["dependencies"]} == {"numba", "numpy"}
     assert "numpy==2.4." in (ROOT / "constraints.txt").read_text()
+
+
+def test_image_copies_what_exists_and_what_the_package_is_built_from():
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    copied = [
+        name
+        for line in re.findall(r"(?m)^COPY (.+)$", text)
+        for name in line.split()[:-1]  # the last is where they go
+    ]
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    needed = {"pyproject.toml", "constraints.txt", project["project"]["readme"]}
+    needed |= set(project["project"]["license-files"])
+    needed |= set(project["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"])
+    assert set(copied) == needed
+    assert "lab" in project["project"]["optional-dependencies"]
+    assert '"/src[lab]"' in text
+    assert text.index("\nUSER ") < text.index("\nCMD ")  # nothing runs as root

@@ -18,7 +18,8 @@ mine = SimpleNamespace(**runpy.run_path(str(ROOT / "solutions" / "14_compile.py"
 
 def programs(n, **options):
     """Random programs that return some of their values."""
-    t = SimpleNamespace(random=np.random.default_rng(5))
+    random = np.random.default_rng(5)
+    t = SimpleNamespace(random=random, fixed=random)
     return [(t, random_program(t, 10, 2, **options)) for _ in range(n)]
 
 

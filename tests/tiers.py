@@ -51,7 +51,7 @@ EVERY = {  # file, folder or function of tests/: every how many-th case
     "test_random_programs.py": 60, "test_seams.py": 8, "test_semantics.py": 8,
     "test_argument_types.py": 60, "test_data.py": 2, "test_forks.py": 1, "test_tiers.py": 40,
     "simt/test_races.py::test_random_programs": 2,
-    "viz/test_graph.py": 6, "viz/test_layout.py": 3, "tour/test_path.py": 1,
+    "viz/test_graph.py": 6, "viz/test_layout.py": 3, "viz/test_play.py": 4, "tour/test_path.py": 1,
     "ops/test_values.py::test_operation_on_every_sample_equals_numpy": 1,
     "ops/test_gradients.py::test_first_order_on_every_sample_equals_differences": 2,
     "cuda/test_compiled.py::test_devices_do_not_mix": 1,

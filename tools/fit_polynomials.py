@@ -49,6 +49,15 @@ def sine_series(x: D, first: int, skip: int) -> D:
     return total
 
 
+def arctan(x: D) -> D:
+    """The Taylor series, for |x| well below 1."""
+    power, total, k = x, D(0), 0
+    while abs(power) > D(10) ** -58 * abs(x):
+        total += power / (2 * k + 1)
+        power, k = -power * x * x, k + 1
+    return total
+
+
 def erf(x: D) -> D:
     """Sum 2/sqrt(pi) exp(-x^2) 2^k x^(2k+1) / (2k+1)!! over k; every term is positive."""
     term, total, k = x, D(0), 0
@@ -199,6 +208,14 @@ def erf_far_fit(dtype: type, degree: int, end: str) -> Fit:
     )  # fmt: skip
 
 
+def atan_fit(dtype: type, degree: int) -> Fit:
+    """Fit arctan x = x + x^3 p(x^2) for |x| up to the tangent of a sixteenth of a turn."""
+    return Fit(
+        "ATAN", dtype, degree, TINY, D(2).sqrt() - D("0.9999"),
+        lambda x: (arctan(x) - x) / x**3, square, lambda x: x**3 / arctan(x),
+    )  # fmt: skip
+
+
 EIGHTH_TURN = PI / 4 * D("1.05")  # the number of quarter turns is rounded from an inexact product
 HALF_LN2 = LN2 / 2 * D("1.0005")
 TINY = D(10) ** -9
@@ -215,6 +232,8 @@ FITS = [
     erf_near_fit(np.float64, 11),
     erf_far_fit(np.float32, 6, "4.1"),
     erf_far_fit(np.float64, 17, "6.0"),
+    atan_fit(np.float32, 3),
+    atan_fit(np.float64, 10),
 ]
 
 

@@ -62,6 +62,7 @@ FUNCTIONS: dict[str, tuple[Callable, Callable | None, tuple, dict[str, tuple]]] 
     "expm1": (np.expm1, np.expm1, (-20, 20), {"f4": (-30, 88.7), "f8": (-60, 709.7)}),
     "log": (np.log, np.log, (0.01, 100), {"f4": (1.2e-38, 3e38), "f8": (2.3e-308, 1e308)}),
     "log1p": (np.log1p, np.log1p, (-0.9, 100), {"f4": (-0.9999, 3e38), "f8": (-0.9999, 1e308)}),
+    "log2": (np.log2, np.log2, (0.01, 100), {"f4": (1.2e-38, 3e38), "f8": (2.3e-308, 1e308)}),
     "tanh": (np.tanh, np.tanh, (-8, 8), {"f4": (-12, 12), "f8": (-25, 25)}),
     "sigmoid": (sigmoid, sigmoid, (-20, 20), {"f4": (-87, 100), "f8": (-708, 800)}),
     "erf": (erf, None, (-5, 5), {"f4": (-5, 5), "f8": (-7, 7)}),

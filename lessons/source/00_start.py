@@ -1,20 +1,26 @@
 # %% [markdown]
 # # 00 · What happens when a network learns?
 #
-# **You need** Python, NumPy and school calculus. **It takes** about an hour. **At the end** you
+# **You need** Python, NumPy and school calculus. **It takes** about 60 minutes. **At the end** you
 # have written the slowest way to get a gradient, measured exactly how wrong it is, and know why
 # nobody trains with it. Next: lesson 01, the chain rule.
 #
-# A lesson is a walk: a question, a guess, a run, a picture, an explanation. Your own code goes into
-# a file beside this notebook, here `exercises/00_start.py`. Run a cell with Shift+Enter. The first
-# time on a machine, the engine compiles its kernels, which takes some seconds, and keeps them.
+# A lesson repeats five things: a question, a guess, a run, a picture, an explanation. Your own code
+# goes into a file beside this notebook, here `exercises/00_start.py`. Run a cell with Shift+Enter.
+# When the engine runs for the first time on a machine, it compiles its kernels, which takes some
+# seconds, and keeps them.
+
+# %% tags=["live"]
+from minigrad.course import watch
+
+watch("00")  # what you save in exercises/00_start.py is graded here at once
 
 # %% [markdown]
 # ## 1. The finished thing
 #
-# Twelve lines that learn to read handwritten digits: 1,797 real ones, 8 by 8 pixels, of which a
-# fifth is held out for the exam. (`* 3 - 1` brings the pixels, 0 to 1, to a mean near 0 and a
-# spread near 1.) Run them.
+# The next twelve lines learn to read handwritten digits: 1,797 real ones of 8 by 8 pixels. A fifth
+# of them is held out for a test. (`* 3 - 1` changes the pixels, which are between 0 and 1, to a
+# mean near 0 and a spread near 1.) Run the cells.
 
 # %%
 import time
@@ -49,26 +55,28 @@ print(f"{n_parameters:,} numbers were adjusted, {30 * -(-len(x) // 32):,} times"
 import matplotlib.pyplot as plt
 import numpy as np
 
+plt.style.use("minigrad.course.house")
+
 answers = model.valid()(mg.variable(x_new)).numpy().argmax(axis=1)
 mistakes = np.flatnonzero(answers != y_new)
 figure, axes = plt.subplots(1, 8, figsize=(11, 1.9))
 for axis, i in zip(axes, [0, 1, 2, 3, *mistakes[:4]], strict=False):
     axis.imshow(x_new[i].reshape(8, 8), cmap="gray_r")
-    axis.set_title(f"read {answers[i]}", color="black" if answers[i] == y_new[i] else "red")
-    axis.set(xticks=[], yticks=[], xlabel=f"is {y_new[i]}")
+    axis.set_title(f"read {answers[i]}", color="black" if answers[i] == y_new[i] else "C3")
+    axis.set(xticks=[], yticks=[], frame_on=False, xlabel=f"is {y_new[i]}")
 plt.show()
 
 # %% [markdown]
-# **What to see.** The first four of the held-out digits, and the first four mistakes, in red. Some
-# of them you would have to look at twice yourself.
+# **What to see.** These are the first four of the held-out digits, and the first four mistakes, in
+# red. Some of them are hard to read for people, too.
 
 # %% [markdown]
-# One line of the twelve is the whole secret: `loss.backward()`. Before it, nobody knows in which
-# direction to change the numbers of the network. After it, each of them has a *gradient*: by how
-# much the loss grows when this one number grows. How does it find thousands of slopes at once?
+# One line of the twelve is the important one: `loss.backward()`. Before it, nobody knows in which
+# direction to change the numbers of the network. After it, each of these numbers has a *gradient*:
+# by how much the loss grows when this one number grows. How can one call find thousands of slopes?
 #
-# Two pictures of what goes on in there. You will understand every box of the first by lesson 02,
-# and every step of the second by lesson 06.
+# Here are two pictures of what happens inside. You will understand every box of the first after
+# lesson 02, and every step of the second after lesson 06.
 
 # %%
 loss = mg.cross_entropy(model(mg.variable(x[:32])), mg.variable(y[:32]))
@@ -88,19 +96,21 @@ with mg.memory.timeline() as timeline:
 mg.viz.memory(timeline)
 
 # %% [markdown]
-# **What to see.** Bytes in use, over one training step. They climb while the network computes,
-# because values are kept for the way back, and they fall while `backward()` uses them up. What
-# remains at the end are the gradients, a number for each of the network's own.
+# **What to see.** The upper part shows the bytes in use during one training step. They grow while
+# the network computes, because values are kept for the way back. During `backward()` the total does
+# not fall at first: it frees these values one by one, but it needs memory for gradients at the same
+# time. At the end, memory is higher than before by the gradients, one number for each number of the
+# network. In the lower part, each bar is one piece of memory, from left (taken) to right (freed).
 #
-# This course is: *write each part of this yourself.* We begin with the slope of one function, and
-# with nothing but the function to ask.
+# In this course you write each part of this yourself. It begins with the slope of one function,
+# when all that you can do is call the function.
 
 # %% [markdown]
 # ## 2. The run loop: write, check, read, repair
 #
-# Open `exercises/00_start.py` (it is beside this notebook if you came by `minigrad lab`). Its first
-# function, `hello`, is already written, with a slip in it. Check it **before** you repair it, to
-# see what a failing check says:
+# Open `exercises/00_start.py` (`minigrad lab` shows it beside this notebook). Its first function,
+# `hello`, is already written, with a small mistake in it. Check it **before** you repair it, to see
+# what a failing check says:
 
 # %% tags=["exercise"]
 from minigrad.course import check, hint, load, needs, predict
@@ -108,7 +118,7 @@ from minigrad.course import check, hint, load, needs, predict
 check("00.hello")
 
 # %% [markdown]
-# Every check of this course has these five parts.
+# Each failing check of this course says five things:
 #
 # | part | what it says |
 # |---|---|
@@ -119,21 +129,21 @@ check("00.hello")
 # | **Try** | one thing to look at; never the answer |
 #
 # Now repair `hello`, **save the file**, and run the cell again. `check("00.hello")` grades the
-# saved file in a process of its own, so nothing you write can hang or break this notebook. In a
-# terminal, `minigrad check 00.hello` does the same, and so does `pytest exercises`. Stuck?
-# `hint("00.hello")` gives one of three hints. Hints cost nothing.
+# saved file in a process of its own, so nothing that you write can hang or break this notebook. In
+# a terminal, `minigrad check 00.hello` does the same; `pytest exercises` grades all exercises. If
+# you are stuck, `hint("00.hello")` gives one of three hints. Hints cost nothing.
 
 # %% [markdown]
 # ## 3. A slope from two values
 #
-# Take the function that squashes numbers in many networks, `tanh`, and ask for its slope at 0.7.
-# Calculus knows: $1 - \tanh^2(0.7)$. But suppose that all you can do is *call* the function. Then
-# nudge the input to both sides and see what happens:
+# Take `tanh`, a function in many networks, and ask for its slope at 0.7. Calculus gives the answer:
+# $1 - \tanh^2(0.7)$. But suppose that all you can do is *call* the function. Then you can change
+# its input a little, a *nudge* to both sides, and see how its value changes:
 #
 # $$f'(x) \approx \frac{f(x + \varepsilon) - f(x - \varepsilon)}{2\varepsilon}$$
 #
-# This is the **central difference**. Drag the slider: the red line goes through the two points, and
-# as `eps` shrinks it becomes the tangent.
+# This is the **central difference**. Drag the slider: the red line goes through the two points. As
+# `eps` shrinks, it becomes the tangent.
 
 # %%
 from minigrad.course import scrub
@@ -147,8 +157,8 @@ scrub(
 )
 
 # %% [markdown]
-# **What to see.** Three stills beside the slider: at `eps` = 1.5 the line is no tangent at all, at
-# 0.1 you cannot tell the two apart.
+# **What to see.** At `eps` = 1.5 the line is far from the tangent; at 0.1 you cannot tell the two
+# apart.
 #
 # **Write it.** `central_difference(f, x, eps)` in `exercises/00_start.py`. One line is enough.
 
@@ -156,11 +166,12 @@ scrub(
 check("00.central_difference")
 
 # %% [markdown]
-# While you try things out, `check(mine.central_difference)` runs the same checks on the function as
-# it is loaded *here*: your prints show, a debugger stops inside it, and it earns no points.
+# While you try things out, `check(mine.central_difference)` runs the same checks on the function
+# that is loaded *in this notebook*: you see what it prints, and a debugger can stop inside it. It
+# earns no points.
 
 # %%
-needs("00.central_difference")  # one line, should you have skipped the exercise
+needs("00.central_difference")  # says in one line what to solve, if you have skipped it
 mine = load("00")  # your file, read afresh
 
 f, df = np.tanh, lambda x: 1 - np.tanh(x) ** 2
@@ -170,22 +181,23 @@ print("calculus:  ", df(0.7))
 # %% [markdown]
 # ## 4. How small should the nudge be?
 #
-# The picture says: the smaller, the better. So why not `eps = 1e-15`?
+# In the picture, a smaller `eps` was better. So why not take `eps = 1e-15`?
 #
-# **Predict first.** Replace each `...` by a number such as `1e-8`: which `eps` gives the smallest
-# error, if all numbers are float64 (16 digits), and if they are float32 (7 digits), the type that
-# networks are trained in? Nobody grades a prediction. It is there to be wrong about.
+# **Predict first.** Which `eps` gives the smallest error if all numbers are float64 (16 digits)?
+# And if they are float32 (7 digits), the type in which networks are trained? Run each cell and type
+# a number such as `1e-8`. Nobody grades a prediction; from a wrong one you learn most. The verdict
+# stays hidden until you have answered.
 
 # %% tags=["prediction"]
-best64 = predict("00.best_eps_float64", "Which eps is best in float64?", ...)
+best64 = predict("00.best_eps_float64", "Which eps is best in float64?")
 best64
 
 # %% tags=["prediction"]
-best32 = predict("00.best_eps_float32", "Which eps is best in float32?", ...)
+best32 = predict("00.best_eps_float32", "Which eps is best in float32?")
 best32
 
 # %% [markdown]
-# Now measure: the error of your own function, for every `eps` from 1 down to 1e-15.
+# Now measure the error of your own function, for many values of `eps` from 1 down to 1e-15.
 
 # %%
 needs("00.central_difference")
@@ -208,7 +220,7 @@ axis.loglog(epsilons, errors64, "o-", markersize=3, label="measured in float64")
 axis.loglog(epsilons, errors32, "s-", markersize=3, label="measured in float32")
 bend = np.median(np.abs(2 * df(points) * (1 - 3 * f(points) ** 2)))  # |f'''| of tanh
 axis.loglog(epsilons, bend * epsilons**2 / 6, ":", color="gray", label="it bends: eps² |f'''| / 6")
-for dtype, colour in ((np.float64, "tab:blue"), (np.float32, "tab:orange")):
+for dtype, colour in ((np.float64, "C0"), (np.float32, "C1")):
     axis.loglog(
         epsilons,
         np.finfo(dtype).eps / (2 * epsilons),
@@ -233,20 +245,22 @@ needs("00.central_difference")
 best32.reveal(float(epsilons[np.nanargmin(errors32)]), factor=10)
 
 # %% [markdown]
-# **What to see.** Going right, to smaller `eps`, both curves fall along the dotted line, and then
-# *rise* again. Two errors pull against each other:
+# **What to see.** To the right, where `eps` is smaller, both curves fall along the dotted line, and
+# then *rise* again. There are two errors, and one grows when the other shrinks:
 #
-# - **Truncation.** The function is not a straight line. By its Taylor series, that costs about
-#   $\varepsilon^2 |f'''| / 6$. Ten times smaller `eps`, a hundred times smaller error.
+# - **Truncation.** The function is not a straight line. By its Taylor series, this makes an error
+#   of about $\varepsilon^2 |f'''| / 6$: with a ten times smaller `eps`, it is a hundred times
+#   smaller.
 # - **Rounding.** $f(x+\varepsilon)$ and $f(x-\varepsilon)$ agree in nearly all their digits, and
-#   the subtraction throws these away. What is left has an error of about $u$, the gap between
-#   neighbouring floats near 1, and it is then divided by $2\varepsilon$.
+#   the subtraction removes these. The difference has an error of about $u$, the gap between
+#   neighbouring floats near 1, and this error is then divided by $2\varepsilon$.
 #
-# (Far right, the orange curve lies flat: there `x + eps` *is* `x`, and the slope comes out as 0.)
+# (At the far right, the orange curve is flat: there `x + eps` *is* `x`, so the computed slope is
+# 0.)
 #
-# The best `eps` balances the two: near $u^{1/3}$. In float64 that still leaves ten good digits.
-# In float32 barely five, and no choice of `eps` gets you more. Keep this in mind whenever a
-# gradient is *checked* against differences: it has to be done in float64.
+# The best `eps` balances the two errors; it is near $u^{1/3}$. In float64, about ten digits are
+# right then. In float32, barely five are, and no choice of `eps` gives more. So when a gradient is
+# *checked* against differences, it has to be done in float64.
 
 # %%
 for dtype in (np.float32, np.float64):
@@ -260,15 +274,16 @@ for dtype in (np.float32, np.float64):
 # > **A real system.** PyTorch's `torch.autograd.gradcheck` compares gradients with differences,
 # > with `eps = 1e-6` by default. Its documentation warns that the defaults are meant for double
 # > precision, and that with float32 the check is likely to fail *although the gradient is right*.
-# > Look at the orange curve at 1e-6: now you know why. minigrad's `mg.debug.gradcheck` computes in
-# > float64 for the same reason.
+# > The orange curve at 1e-6 shows why. minigrad's `mg.debug.gradcheck` computes in float64 for the
+# > same reason.
 
 # %% [markdown]
 # ## 5. Why nobody trains like this
 #
-# With `central_difference` you could train the network of the beginning: nudge one number, look at
-# the loss, put it back, go on to the next. It is right, as far as float32 goes. Here are five of
-# the network's weights, nudged in float32 as they are, beside what `backward()` says:
+# With `central_difference` you could train the network of section 1: nudge one number, look at the
+# loss, put the number back, and go on to the next. The slopes would be right, to the digits that
+# float32 allows. Here are the slopes of five of the network's weights, by nudges and by
+# `backward()`:
 
 # %%
 batch, targets = mg.variable(x[:32]), mg.variable(y[:32])
@@ -301,14 +316,14 @@ with mg.no_grad():
     weight.copy_(mg.variable(values))
 
 # %% [markdown]
-# The same slopes, to the few digits that float32 leaves to a difference. Now the price.
+# The slopes agree, to the few digits that float32 leaves to a difference. Now the price.
 #
 # **Predict.** A central difference costs two runs of the network *for each number*. `backward()`
-# costs one run and one walk back, for *all* of them. Say how many times longer the nudging of all
-# numbers of this network takes than one `backward()`: 10? 100? 1,000? 10,000?
+# costs one run and one walk back, for *all* of them. How many times longer does it take to nudge
+# all numbers of this network: 10? 100? 1,000? 10,000?
 
 # %% tags=["prediction"]
-price = predict("00.price", "How many times longer do nudges take than backward()?", ...)
+price = predict("00.price", "How many times longer do nudges take than backward()?")
 price
 
 
@@ -357,15 +372,15 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** The cost of nudging grows with the network; that of `backward()` is a few runs,
-# however many numbers there are. That is why deep learning exists, and the rest of this course is
-# about how it can be so. Nudging keeps one job, and an important one: it *checks* gradients.
+# **What to see.** The cost of nudging grows with the network. The cost of `backward()` is a few
+# runs, for any number of numbers. Deep learning depends on this, and the rest of this course shows
+# how it is possible. Nudging still has one important use: it *checks* gradients.
 
 # %% [markdown]
 # ## 6. Bug hunt
 #
-# `slope(f, x)` in your exercise file chooses its step itself. Its author tried it here and there,
-# and it was right each time:
+# `slope(f, x)` in your exercise file chooses its step itself. Its author tried it for some x, and
+# it was right each time:
 
 # %%
 planted_eps = 1e-6
@@ -374,8 +389,8 @@ for at in (0.0, 0.5, 3.0, 100.0):
     print(f"x = {at:>6}: {estimate:.6f}, should be {2 * at}")
 
 # %% [markdown]
-# For some x it is badly wrong. Hunt it down: find an x for which it fails, write it into `BUG`,
-# then repair `slope`. A diagnosis and a repair, both are checked.
+# For some other x it is badly wrong. Find an x for which it fails, write it into `BUG`, then repair
+# `slope`. The check asks for both, the diagnosis and the repair.
 
 # %% tags=["exercise"]
 check("00.slope")
@@ -393,19 +408,19 @@ print("all zeros pass for", gradient_of_exp.round(2))
 
 # %% [markdown]
 # So the checks of *this* course are tested themselves: for each function there are several wrong
-# versions that people really write, and every one must fail, with the message meant for it.
-# In a clone of minigrad's repository, `python -m minigrad.course.prove` prints the table.
+# versions that people really write, and each must fail with the message that is meant for it. In a
+# clone of minigrad's repository, `python -m minigrad.course.prove` shows the result.
 
 # %% [markdown]
 # ## Where you are
 #
-# - Two calls of a function give its derivative, with an error that cannot be made as small as you
-#   like: truncation against rounding.
+# - Two calls of a function give its derivative, with an error that has a smallest value: truncation
+#   against rounding.
 # - It costs two runs for each number. `backward()` costs a few runs for all of them.
 # - A gradient that matters is *checked* by differences, in float64.
 #
-# **Next:** lesson 01, `minigrad lab 01`. One rule that everybody learned at school is all that
-# `backward()` needs.
+# **Next:** lesson 01, `minigrad lab 01`. `backward()` needs only one rule, which you learned at
+# school.
 
 # %%
 from minigrad.course.predictions import summary

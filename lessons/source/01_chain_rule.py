@@ -8,28 +8,34 @@
 # Your code goes into `exercises/01_chain_rule.py`. The first time the engine computes something on
 # a machine, it compiles its kernels, which takes some seconds, and keeps them.
 
+# %% tags=["live"]
+from minigrad.course import watch
+
+watch("01")  # what you save in exercises/01_chain_rule.py is graded here at once
+
 # %%
 import matplotlib.pyplot as plt
 import numpy as np
 
 from minigrad.course import check, hint, light, load, needs, predict, scrub
-from minigrad.course.pictures import draw_chain
+from minigrad.course.pictures import draw_chain, draw_losses
+
+plt.style.use("minigrad.course.house")
 
 # %% [markdown]
-# ## 1. How can one walk back be enough?
+# ## 1. Why is one walk back enough?
 #
-# In lesson 00, finding how each of thousands of numbers moves the loss took two runs *per number*;
-# `backward()` took one walk for all. Is there a trick? There is, and you learned it at school:
+# In lesson 00, you found how each of thousands of numbers changes the loss, with two runs *per
+# number*. `backward()` took one walk for all of them. It uses a rule that you learned at school:
 #
 # $$y = f(g(x)) \quad\Rightarrow\quad \frac{dy}{dx} = f'(g(x)) \cdot g'(x)$$
 #
-# A change of `x` is stretched by $g'$ on its way through `g`, and what comes out is stretched again
-# by $f'$ on its way through `f`. Stretches multiply. That is the **chain rule**, and the only
-# mathematics in this lesson.
+# `g` multiplies a small change of `x` by $g'$, and then `f` multiplies the result by $f'$. So the
+# two slopes multiply. That is the **chain rule**, and it is the only mathematics in this lesson.
 #
-# Here are five operations in a row, with what flows through them. Step the slider: going *forward*,
-# values appear above. Then, going *back*, each box takes what arrives at its output, `dy`,
-# multiplies it by its own local derivative, and hands it on.
+# Here are five operations in a row, with the numbers that pass through them. Move the slider. On
+# the way *forward*, values appear above. Then, on the way *back*, each box takes the gradient `dy`
+# that arrives at its output, multiplies it by its own local derivative, and hands the result on.
 
 # %%
 NAMES = ("exp", "sqrt", "softplus", "square", "log")
@@ -65,9 +71,10 @@ scrub(
 )
 
 # %% [markdown]
-# **What to see.** At step 6 the first gradient is 1: by how much does the output change when the
-# output changes? Each box then turns the red number at its output into one at its input. The last
-# red number, far left, is the slope of the whole. Compare with lesson 00:
+# **What to see.** At step 6 the first gradient appears. It is 1, because it is the slope of the
+# output with respect to itself. Then each box turns the red number at its output into one at its
+# input. The last red number, at the far left, is the slope of the whole. Compare it with the method
+# of lesson 00:
 
 
 # %%
@@ -84,22 +91,22 @@ print("nudging, two runs:          ", (whole(0.5 + 1e-5) - whole(0.5 - 1e-5)) / 
 # %% [markdown]
 # ## 2. Local derivative times what arrives
 #
-# So each operation needs to know only *itself*. Its **backward function** gets two things: `dy`,
-# the gradient that arrives at its output, and whatever it kept from the forward pass. It returns
-# the gradient for each of its inputs. For a product $y = a \cdot b$ with $b$ held still, a nudge
-# of $a$ is stretched by $b$; and the other way round.
+# So each operation needs to know only *its own* derivative. Its **backward function** gets two
+# things: `dy`, the gradient that arrives at its output, and the values that it kept from the
+# forward pass. It returns the gradient for each of its inputs. For a product $y = a \cdot b$, the
+# slope with respect to $a$ is $b$, and the slope with respect to $b$ is $a$.
 #
 # **Predict.** `y = x * x` at `x = 3`, and `dy = 1`. `mul_backward(1, 3, 3)` returns two numbers.
 # What is the gradient of `x`?
 
 # %% tags=["prediction"]
-twice = predict("01.square", "What is the gradient of x in y = x * x at x = 3?", ...)
+twice = predict("01.square", "What is the gradient of x in y = x * x at x = 3?")
 twice
 
 # %% [markdown]
-# **Write** `mul_backward`, `tanh_backward` and `pow_backward`. `tanh_backward` is given the
-# *output* `y` and not `x`: an engine keeps what is cheapest to keep. `pow_backward` meets zeros
-# and negatives; look at what your formula does there.
+# **Write** `mul_backward`, `tanh_backward` and `pow_backward`. `tanh_backward` gets the *output*
+# `y` and not `x`: with it, the derivative is cheaper to compute. `pow_backward` gets zeros and
+# negative numbers, too; look at what your formula does there.
 
 # %% tags=["exercise"]
 check("01.mul_backward")
@@ -118,11 +125,11 @@ print(f"da = {da}, db = {db}: x is both factors, so its gradient is the sum, {da
 twice.reveal(float(da + db), factor=1.001)
 
 # %% [markdown]
-# `x` went into the product by two doors, and what comes back through both is *added*. Lesson 04 is
-# about this sum, and about what happens to people who overwrite instead.
+# The product uses `x` twice, and the two gradients that come back are *added*. Lesson 04 is about
+# this sum, and about the bug of overwriting instead of adding.
 #
-# A backward function does not compute a derivative: it computes a *product* with what arrives. In
-# pictures: the slope of `tanh`, and what `tanh_backward` makes of three different `dy`.
+# A backward function does not return a derivative: it returns the *product* of the derivative and
+# what arrives. The picture shows what `tanh_backward` returns for three different `dy`.
 
 # %%
 needs("01.tanh_backward")
@@ -137,13 +144,13 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** One bell, scaled by `dy`, also to below zero. Where `tanh` is flat, far from 0,
-# nothing gets through, whatever arrives.
+# **What to see.** The curves have one shape, the slope of `tanh`, multiplied by `dy`. Far from 0,
+# where `tanh` is flat, hardly anything passes, whatever arrives.
 
 # %% [markdown]
 # > **Real bug: only ones.** At the end of 2025, the test for the backward functions of TinyTorch, a
-# > framework for teaching, sent `dy = 1` into each of them, and nothing else. Look at what gets
-# > past such a test:
+# > framework for teaching, called each of them with `dy = 1`, and with nothing else. Such a test
+# > cannot see this bug:
 
 
 # %%
@@ -164,13 +171,14 @@ for dy in (np.ones(2), np.array([10.0, -0.1])):
 # %% [markdown]
 # ## 3. A chain of any length
 #
-# Now the rule for twelve functions in a row, with one catch: *where* is each derivative taken?
+# Now apply the rule to twelve functions in a row. Be careful about one thing: *at which value* must
+# each derivative be computed?
 #
 # **Predict.** Twelve functions, each with a slope of about one half where it is used. How large is
 # the slope of the whole?
 
 # %% tags=["prediction"]
-vanishing = predict("01.vanishing", "What is the slope of twelve stages of slope 0.5 each?", ...)
+vanishing = predict("01.vanishing", "What is the slope of twelve stages of slope 0.5 each?")
 vanishing
 
 # %% tags=["exercise"]
@@ -192,7 +200,7 @@ for gain in (0.5, 1.0, 2.0, 4.0):
         (lambda x, g=gain: g * (1 - np.tanh(g * x) ** 2)),
     )
     slopes = [abs(mine.chain([stage] * n, [slope] * n, 0.01)) for n in depths]
-    axis.semilogy(depths, slopes, "o-", markersize=4, label=f"stages tanh({gain:g} · x)")
+    axis.semilogy(depths, slopes, marker="o", markersize=4, label=f"stages tanh({gain:g} · x)")
 axis.set(xlabel="stages in the chain", ylabel="|slope of the whole|")
 axis.set_title("Products of many slopes vanish or explode")
 axis.legend(fontsize=8)
@@ -200,27 +208,29 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** Flat stages lose the slope from the start. Steep ones make it explode, until
-# the values saturate; then it dies all the faster. A deep network is a long product, and keeping
-# it near 1 is what initialisation, normalisation and residual connections are for.
+# **What to see.** With flat stages (blue), the slope shrinks from the start. With steep ones it
+# grows, until the values reach the flat ends of `tanh`; from there on it shrinks even faster. The
+# slope of a deep network is a long product. Initialisation, normalisation and residual connections
+# keep it near 1.
 
 # %% [markdown]
 # ## 4. From which end?
 #
 # A product of slopes can be computed from either end: $(c \cdot b) \cdot a = c \cdot (b \cdot a)$.
-# For numbers it does not matter. For a network each local derivative is a *matrix* (its Jacobian),
-# and it matters enormously. Take $y = W_2 \tanh(W_1 x)$:
+# For numbers, both ways cost the same. In a network, each local derivative is a *matrix* (its
+# Jacobian, with a row for each output and a column for each input), and the costs differ
+# enormously. Take $y = W_2 \tanh(W_1 x)$:
 #
-# - **Forward mode** pushes a nudge of *one input* through all stages. A pass gives one column: what
-#   this input does to all outputs.
-# - **Reverse mode** pulls *one output* back through all stages. A pass gives one row: what all
-#   inputs do to this output.
+# - **Forward mode** carries a change of *one input* forward through all stages. A pass gives one
+#   column: what this input does to all outputs.
+# - **Reverse mode** carries the gradient of *one output* back through all stages. A pass gives one
+#   row: what all inputs do to this output.
 #
 # **Predict.** The network of lesson 00 has 9,610 numbers to adjust, and one loss. How many times
 # cheaper is reverse mode?
 
 # %% tags=["prediction"]
-cheaper = predict("01.cheaper", "How many times cheaper is reverse mode for 9,610 and 1?", ...)
+cheaper = predict("01.cheaper", "How many times cheaper is reverse mode for 9,610 and 1?")
 cheaper
 
 # %% tags=["exercise"]
@@ -243,7 +253,9 @@ for n_out in (1, 10, 1000):
         for mode in ("forward", "reverse")
     }
     line = axis.loglog(widths, both["forward"], "--", label=f"forward, {n_out} outputs")[0]
-    axis.loglog(widths, both["reverse"], color=line.get_color(), label=f"reverse, {n_out} outputs")
+    axis.loglog(
+        widths, both["reverse"], "-", color=line.get_color(), label=f"reverse, {n_out} outputs"
+    )
 axis.set(xlabel="inputs", ylabel="multiplications for the whole Jacobian", ylim=(2, None))
 axis.set_title("Reverse wins where inputs outnumber outputs")
 axis.legend(fontsize=8)
@@ -251,18 +263,18 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** Pairs of one colour cross where there are as many inputs as outputs. Training has
-# one output, the loss, and as many inputs as the network has numbers: far right, lowest line. This
-# is the whole reason why the engine goes *backward*. (Forward mode has its place: few inputs, many
-# outputs, and no need to keep any values for a way back.)
+# **What to see.** The two lines of one colour cross where there are as many inputs as outputs.
+# Training has one output, the loss, and as many inputs as the network has numbers: that is at the
+# far right, on the lowest line. For this reason the engine goes *backward*. (Forward mode is better
+# for few inputs and many outputs, and it need not keep any values for a way back.)
 
 # %% [markdown]
 # ## 5. Your gradient runs the engine
 #
-# Enough paper. In the network below each hidden value passes `tanh` and is multiplied by a gate,
-# `tanh(h) * sigmoid(h)`, so every step needs the derivatives of a `tanh` and of a product. `mg.use`
-# puts *yours* into minigrad's engine in place of its own; everything else stays. Then it trains on
-# the real digits.
+# In the network below, each hidden value is `tanh(h) * sigmoid(h)`. (The sigmoid, a factor between
+# 0 and 1, is called a *gate*.) So every training step needs the derivatives of a `tanh` and of a
+# product. `mg.use` puts *yours* into minigrad's engine in place of its own; everything else stays.
+# Then the network trains on the real digits.
 
 # %%
 import minigrad as mg
@@ -322,19 +334,16 @@ print(f"your functions were called {calls['mul']} and {calls['tanh']} times")
 
 # %%
 needs("01.mul_backward", "01.tanh_backward")
-figure, axis = plt.subplots(figsize=(8, 4))
-axis.plot(losses, linewidth=4, alpha=0.4, label="minigrad's own derivatives")
-axis.plot(my_losses, linewidth=1, color="black", label="yours")
-axis.set(xlabel="training step", ylabel="loss", yscale="log")
-axis.set_title("The same engine, with your derivatives inside")
-axis.legend()
-axis.grid(alpha=0.3)
-plt.show()
+draw_losses(
+    {"minigrad's own derivatives": losses},
+    {"yours": my_losses},
+    title="The same engine, with your derivatives inside",
+)
 
 # %% [markdown]
-# **What to see.** One line on top of the other. If they part, the checks have missed something:
-# tell us. If they agree, two tiles light up in `minigrad status`, and they say: these parts of the
-# engine are yours.
+# **What to see.** The two lines are the same. (If they differ, the checks have missed something:
+# tell us.) When they agree, two tiles light up in `minigrad status`: these parts of the engine are
+# yours.
 
 # %%
 needs("01.mul_backward", "01.tanh_backward")
@@ -342,8 +351,8 @@ for op, n_calls in calls.items():
     print(light(f"01.{op}_backward", mine=my_losses, reference=losses, calls=n_calls))
 
 # %% [markdown]
-# And if your derivative were wrong, say, with the upstream gradient dropped? Look at it: this is
-# what such a bug looks like from the outside. No error, no warning.
+# What happens if a derivative is wrong, for example because it ignores the `dy` that arrives? There
+# is no error and no warning, but the loss shows it:
 
 # %%
 needs("01.mul_backward")
@@ -352,25 +361,25 @@ with mg.use(gradients={"mul": forgetful}):
 
 figure, axis = plt.subplots(figsize=(8, 4))
 axis.plot(losses, label=f"right: {accuracy:.1%} read correctly")
-axis.plot(wrong_losses, label=f"upstream dropped: {wrong_accuracy:.1%}")
+axis.plot(wrong_losses, label=f"dy ignored: {wrong_accuracy:.1%}")
 axis.set(xlabel="training step", ylabel="loss", yscale="log")
-axis.set_title("A dropped upstream gradient, seen from the outside")
+axis.set_title("A backward function that ignores dy")
 axis.legend()
 axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** One missing factor in one backward function, and nothing is learned. Without
-# `dy`, what descends is no longer the loss but the product itself: every hidden value slides to
-# the lowest point of the curve `tanh(h) * sigmoid(h)`, the same one for every image, and the
-# second layer cannot tell the digits apart any more.
+# **What to see.** One factor is missing in one backward function, and the network learns nothing.
+# Without `dy`, the training no longer makes the loss smaller; it makes the product smaller. Every
+# hidden value moves to the lowest point of the curve `tanh(h) * sigmoid(h)`, for every image, so
+# the second layer cannot tell the digits apart.
 
 # %% [markdown]
 # ## 6. Bug hunt
 #
-# At the end of your exercise file, five operations stand in a row, those of the picture above. Each
-# passes alone; the gradient of the whole is wrong. `pipeline` records a `Node` for each operation,
-# with what the backward pass will need:
+# At the end of your exercise file are the five operations of the first picture, in a row. Each
+# seems right alone, but the gradient of the whole is wrong. `pipeline` records a `Node` for each
+# operation, with the values that the backward pass will need:
 
 # %%
 mine = load("01")
@@ -387,15 +396,12 @@ print("by differences:       ", (whole(0.5 + 1e-5) - whole(0.5 - 1e-5)) / 2e-5)
 check("01.pipeline_gradient")
 
 # %% [markdown]
-# > **A story about a formula.** A widely copied introduction to OneFlow's autograd states the
-# > chain rule as $\nabla f(x) = \sum (\partial f/\partial x_i) \cdot \nabla x_i$. It looks right
-# > and is something else: a sum over the *inputs* of one function is its differential, what
-# > forward mode pushes. What an engine computes on the way back is a sum over *outputs*, for each
-# > input on its own:
+# > **Two sums that look alike.** A sum over the *inputs* of a function says how its value changes:
+# > $\sum_i (\partial y/\partial x_i)\, dx_i$. That is forward mode. On the way back, an engine
+# > computes a sum over the *outputs*, for each input on its own:
 # > $$dx_j = \sum_i dy_i \, \frac{\partial y_i}{\partial x_j}$$
-# > what arrives, times the local derivative: a vector times a Jacobian. The documentation of
-# > MegEngine's `GradManager` states it in this form. These are the two modes of section 4, and here
-# > they are on one matrix:
+# > It is what arrives, times the local derivative: a vector times a Jacobian. Here are the two on
+# > one matrix:
 
 # %%
 random = np.random.default_rng(0)
@@ -408,10 +414,12 @@ print("reverse, dy @ J:    what all inputs do to one output  ", (dy @ jacobian).
 # ## Where you are
 #
 # - A backward function returns *local derivative × what arrives*, for each input.
-# - Each local derivative is taken at what went *into* its operation; so something must be kept.
-# - Reverse mode costs a pass for each output. A loss is one output. That is the whole secret.
+# - Each local derivative is computed at the *input* of its operation, so the forward pass must keep
+#   something.
+# - Reverse mode costs one pass for each output, and a loss is one output. So one pass gives all
+#   slopes.
 #
-# **Next:** lesson 02. Real networks are no chains: values are used twice, paths split and meet
+# **Next:** lesson 02. Real networks are not chains: values are used twice, and paths split and meet
 # again. In which order must an engine walk back then?
 
 # %%

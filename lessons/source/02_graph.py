@@ -4,9 +4,14 @@
 # **You need** lesson 01: a backward function is *local derivative × what arrives*. **It takes**
 # about 90 minutes. **At the end** you have written the walk that `backward()` takes through a
 # network, know why it sorts before it walks, and minigrad trains digits along *your* order. Next:
-# lesson 03, what happens when the graph bites its own tail.
+# lesson 03, cycles in a graph.
 #
 # Your code goes into `exercises/02_graph.py`.
+
+# %% tags=["live"]
+from minigrad.course import watch
+
+watch("02")  # what you save in exercises/02_graph.py is graded here at once
 
 # %%
 import matplotlib.pyplot as plt
@@ -16,11 +21,13 @@ import minigrad as mg
 from minigrad.course import check, hint, light, load, needs, predict, scrub
 from minigrad.course.l02_graph.pictures import draw_arcs, draw_walks
 
+plt.style.use("minigrad.course.house")
+
 # %% [markdown]
 # ## 1. A value that is used twice
 #
-# In lesson 01 the operations stood in a row, and the way back was the row from its other end. Real
-# programs are not rows. Here `x` is used twice in one product, and `a` in two places:
+# In lesson 01 the operations were in a row, and the way back was the same row in reverse. Real
+# programs are not rows. Here `x` is used twice in one product, and `a` is used in two places:
 
 # %%
 x = mg.variable(2.0, requires_grad=True, name="x")
@@ -31,17 +38,17 @@ mg.viz.graph(c)
 
 # %% [markdown]
 # **What to see.** Each blue box is a **node**: one operation, recorded while Python ran. All three
-# are products; from above, they made our `a`, `b` and `c`. (The small `a` and `b` *inside* a box
-# are names of the operation's own: its first and its second factor. Next to a factor that is kept
-# for the way back stands its size, next to a plain number its value.)
+# are products; from top to bottom, they made our `a`, `b` and `c`. (The small `a` and `b` *inside*
+# a box are the operation's own names for its first and second factor. If a factor is kept for the
+# way back, the box shows its size; if it is a plain number, its value.)
 #
-# The arrows show where the values went; `x` needs only one, though it is both factors of the first
-# product. What the engine keeps points the other way: each node knows its *inputs*, and no node
-# knows its *consumers*. The node of `a` has two of these, the product by 3 and the last product.
-# The picture is the same in PyTorch: `c.grad_fn` is the last node, and `c.grad_fn.next_functions`
-# are its inputs.
+# The arrows show where the values went. (`x` has only one arrow, although it is both factors of the
+# first product.) The engine stores the opposite direction: each node knows its *inputs*, and no
+# node knows its *consumers*, the nodes that use its value. The node of `a` has two consumers, the
+# product by 3 and the last product. PyTorch's graph is the same: `c.grad_fn` is the last node, and
+# `c.grad_fn.next_functions` are its inputs.
 #
-# By hand: $c = x^2 \cdot 3x^2 = 3x^4$, so $dc/dx = 12x^3$, and at $x = 2$ that is 96. The engine
+# By hand: $c = x^2 \cdot 3x^2 = 3x^4$, so $dc/dx = 12x^3$. At $x = 2$ this is 96, and the engine
 # agrees:
 
 # %%
@@ -49,22 +56,22 @@ c.backward()
 print("by hand:", 12 * 2.0**3, "  by the engine:", x.grad.item())
 
 # %% [markdown]
-# Now be the engine. You stand at `c`, with a gradient of 1. The last product sends something to `a`
-# and something to `b`. Then? You could go to `a` at once and send on what it has. Or you could go
-# to `b` first.
+# Now you are the engine. You begin at `c`, with a gradient of 1. The last product sends something
+# to `a` and something to `b`. What next? You could run `a` at once, with what it has. Or you could
+# run `b` first.
 #
-# **Predict.** You are in a hurry: after `c` you run the node of `a`, then that of `b`. What has
-# arrived at `x` in the end, in place of 96?
+# **Predict.** You are in a hurry: after `c`, you run the node of `a`, then the node of `b`. What
+# has arrived at `x` in the end, in place of 96?
 
 # %% tags=["prediction"]
-hasty = predict("02.hasty", "What arrives at x, in place of 96, if a runs before b?", ...)
+hasty = predict("02.hasty", "What arrives at x, in place of 96, if a runs before b?")
 hasty
 
 # %% [markdown]
-# The same graph, in plain Python. `exercises/02_graph.py` begins with four functions that build
-# graphs of `Node`s, the small objects of this course (`op`, `inputs`, `saved`), and with `RULES`:
-# the backward functions of lesson 01, a line each. They are complete; look at them. The slider runs
-# one node after another, left in a hurry, right with patience.
+# Here is the same graph in plain Python. `exercises/02_graph.py` begins with four functions that
+# build graphs of `Node`s, the small objects of this course (`op`, `inputs`, `saved`). It also has
+# `RULES`: the backward functions of lesson 01, in one line each. They are complete; look at them.
+# The slider runs one node after another, on the left in a hurry, on the right with patience.
 
 # %%
 mine = load("02")
@@ -97,30 +104,47 @@ print(f"in a hurry {hurried}, with patience {patient}")
 hasty.reveal(hurried, factor=1.001)
 
 # %% [markdown]
-# **What to see.** Left, `a` runs with the 12 that came from `c`, sends 48 to `x`, and is done. Then
-# `b` sends it another 12, too late: nobody passes them on. No error, just half a gradient. Right,
-# `a` waits until both of its consumers have sent, and then runs *once*, with 24.
+# **What to see.** On the left, `a` runs with the 12 that came from `c`, sends 48 to `x`, and is
+# done. Then `b` sends `a` another 12, but it is too late: `a` does not run again. There is no
+# error, and the gradient is half of what it should be. On the right, `a` waits until both of its
+# consumers have sent, and then runs *once*, with 24.
 #
 # So the rule is: **a node runs when all of its consumers have run.** Its `dy` is complete then.
+#
+# Watch the engine keep it, on its own nodes. Go on with ▶, back with ◀; after a click the arrow
+# keys work, too. Point at a box to see its line of code.
+
+# %%
+x = mg.variable(2.0, requires_grad=True, name="x")
+a = x * x
+b = 3 * a
+c = a * b
+mg.viz.graph(c).play()
 
 # %% [markdown]
-# ## 2. An order in which nobody waits
+# **What to see.** First the values go down, then the gradients come up along the dashed arrows. On
+# each way stands its local derivative, as in lesson 01, and below it what was sent. The `dy` of
+# `mul #1`, our `a`, is 12 for one step, and the node does not run yet: `mul #2` has still to send.
+# Two ways lead up to `x`, since it is both factors of the first product, and each brings 48.
+
+# %% [markdown]
+# ## 2. An order in which every node is ready
 #
-# An engine does not make nodes wait. It sorts them first, so that the next one is always ready. A
-# list in which every node stands after all of its inputs is a **topological order**; read from its
-# end, every node comes after all of its consumers. It exists whenever the graph has no cycle, and
-# usually there are several.
+# An engine does not make nodes wait. It sorts them first, so that the next one is always ready. In
+# a **topological order**, every node is placed after all of its inputs. Read from its end, every
+# node comes after all of its consumers. Such an order exists if the graph has no cycle, and usually
+# there are several.
 #
-# **Write** `topo_order`. Everything you need from a node is `node.inputs`. Three things make it
-# interesting: many paths may reach a node, but it belongs in the list once; an input may be None;
-# and a graph may be deeper than Python's stack.
+# **Write** `topo_order`. All that you need from a node is `node.inputs`. Three things make it
+# interesting: many paths may lead to a node, but the list has it once; an input may be None; and a
+# graph may be deeper than Python's stack.
 
 # %% tags=["exercise"]
 check("02.topo_order")
 
 # %% [markdown]
-# An order can be *seen*. Put the nodes on a line, and draw an arrow from each input to its
-# consumer. Above, the order of the hurry, read from its end; below, yours.
+# An order can be *seen*: put the nodes on a line, and draw an arrow from each input to its
+# consumer. The upper picture is the order of the hurry, read from its end; the lower one is yours.
 
 # %%
 needs("02.topo_order")
@@ -129,20 +153,19 @@ figure, axes = plt.subplots(2, 1, figsize=(8, 4.4), layout="constrained")
 orders = {"in a hurry": hurry[::-1], "yours": mine.topo_order(hurry[0])}
 for axis, (title, order) in zip(axes, orders.items(), strict=True):
     draw_arcs(axis, order, [names[node] for node in order])
-    axis.set(title=title, xlabel="place in the list", yticks=[])
+    axis.set(title=title, xlabel="place in the list", yticks=[], frame_on=False)
 plt.show()
 
 # %% [markdown]
-# **What to see.** An order is right when no arrow points to the left. The red one is the mistake:
-# `b` has its place before `a`, which it needs.
+# **What to see.** An order is right if no arrow points to the left. The red arrow is the mistake:
+# `b` comes before its input `a`.
 
 # %% [markdown]
 # ## 3. Your order runs the engine
 #
-# Time for a real network. Its blocks are *residual*: each adds something to what came in,
+# Now a real network. Its blocks are *residual*: each adds something to its input,
 # `h = h + tanh(block(h))`, so every `h` has two consumers. `mg.use` puts your function into the
-# engine in place of its own: each `loss.backward()` calls it with the root of the graph of that
-# step.
+# engine in place of its own: each `loss.backward()` calls it with the root of that step's graph.
 
 # %%
 images, labels = mg.data.load_digits()
@@ -217,10 +240,10 @@ axes[1].grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** Above, the engine's own nodes, in the list that your function returned: all
-# arrows point to the right. Each `add` has two arrows coming in: one from near by, the block, and
-# one that jumps over it. Below, one loss curve lies on the other. Which of the right orders you
-# choose makes no difference: every node gets the same sum.
+# **What to see.** The upper picture shows the engine's own nodes, in the list that your function
+# returned: all arrows point to the right. Two arrows lead to each `add`: a short one from the
+# block, and a long one that jumps over the block. In the lower picture the two loss curves are the
+# same. All right orders give the same result, because every node gets the same sum.
 
 # %%
 needs("02.topo_order")
@@ -229,9 +252,9 @@ light("02.topo_order", mine=my_losses, reference=losses, calls=len(asked))
 # %% [markdown]
 # ## 4. The backward pass
 #
-# With an order in hand, the backward pass is short. Give the root 1.0. Go through the list from its
-# end. Each node asks its rule, once, what to send to its inputs, and each input adds it to what it
-# has.
+# With an order, the backward pass is short. Give the root 1.0. Go through the list from its end.
+# For each node, call its rule once; the rule says what to send to each input. Each input adds this
+# to what it has.
 #
 # **Write** `backward`, for the small graphs of this lesson.
 
@@ -264,16 +287,16 @@ for mine_leaf, its_leaf in zip(leaves, engine_leaves, strict=True):
     print(f"yours {ours[mine_leaf]:.12f}   the engine's {its_leaf.grad.item():.12f}")
 
 # %% [markdown]
-# > **Real bug: no order at all.** In March 2024 a pull request to micrograd, the small engine from
+# > **Real bug: no order at all.** In March 2024, a pull request to micrograd, the small engine from
 # > which many people learned all this, proposed to leave out the sort
-# > ([karpathy/micrograd#64](https://github.com/karpathy/micrograd/pull/64)): run a node, then call
-# > yourself for each of its inputs. On trees that is right, and its author had tried trees. The
-# > counterexample was found in the discussion: `a = 1; b = a + a; c = b + b`. Here it is:
+# > ([karpathy/micrograd#64](https://github.com/karpathy/micrograd/pull/64)): run a node, then
+# > recurse into each of its inputs. On trees this is right, and its author had tried trees.
+# > Somebody found a counterexample in the discussion: `a = 1; b = a + a; c = b + b`. Here it is:
 
 
 # %%
 def run_and_recurse(node, grads, seen):
-    """Send to the inputs what this node has, then go into each of them: no list, no order."""
+    """Send to the inputs what this node has, then recurse into each of them: without an order."""
     seen.append(node)
     if node.inputs:
         for one, dy in zip(node.inputs, mine.RULES[node.op](grads[node]), strict=True):
@@ -288,29 +311,29 @@ c = mine.add(b, b)
 wrong, seen = {c: 1.0}, []
 run_and_recurse(c, wrong, seen)
 print("the walk:", *({a: "a", b: "b", c: "c"}[node] for node in seen))
-print(f"c = 4a, and the gradient of a comes out as {wrong[a]}")
+print(f"c = 4a, but this walk gives a the gradient {wrong[a]}")
 
 # %% [markdown]
-# `b` runs twice, and the second time it sends once more what it had sent before. (The discussion
-# lists the same walk.) To be right *without* an order, a node would have to pass on each share
-# alone, as it comes. That works. What it costs is next.
+# `b` runs twice, and the second time it sends again what it had already sent. (The discussion lists
+# the same walk.) To be right *without* an order, a node would have to pass on each share alone, as
+# it arrives. That works, but it is expensive, as the next section shows.
 
 # %% [markdown]
 # ## 5. How many ways lead to a leaf?
 #
-# Suppose each share is passed on alone: a walk that goes down *every path*. In a chain there is one
-# path. In `y = y + y`, done n times, every step doubles the number of ways.
+# Suppose that each share is passed on alone. Then the walk goes down *every path* from the root. In
+# a chain there is one path. In `y = y + y`, done n times, every step doubles the number of paths.
 #
 # **Predict.** `y = y + y`, thirty times. How many visits, of all nodes together, does such a walk
 # make? (A sorted walk makes 31.)
 
 # %% tags=["prediction"]
-visits = predict("02.visits", "How many visits does the naive walk make for n = 30?", ...)
+visits = predict("02.visits", "How many visits does the naive walk make for n = 30?")
 visits
 
 # %% [markdown]
-# **Write** `count_visits`. It must *know* the number without walking; nobody has time for 2²⁰⁰
-# visits. There is a beautiful way, and you have just written it.
+# **Write** `count_visits`. It must compute the number without that walk; nobody has time for 2²⁰⁰
+# visits. There is a short way, and you have just written something like it.
 
 # %% tags=["exercise"]
 check("02.count_visits")
@@ -330,8 +353,8 @@ mine = load("02")
 visits.reveal(sum(mine.count_visits(ladder(30), "naive").values()), factor=2)
 
 # %% [markdown]
-# Is `y + y` a graph that only a teacher would draw? Ask the engine for the graph of the residual
-# network, with 1 to 16 blocks, and count in *that*.
+# Are there such graphs in practice? The next cell counts in the engine's graph of the residual
+# network, with 1 to 16 blocks.
 
 # %%
 needs("02.count_visits", "02.topo_order")
@@ -377,13 +400,13 @@ once = sum(mine.count_visits(ladder(60), "sorted").values())
 print(f"60 steps, at a billion visits a second: {years:.0f} years. Sorted: {once} visits.")
 
 # %% [markdown]
-# **What to see.** A logarithmic axis, and straight lines: the naive walk doubles with each step. A
-# residual block doubles the paths just as `y + y` does, since the gradient can pass through it or
-# around it. The dotted lines are the walks along an order: they grow by the same few nodes each
-# time. Sorting is not tidiness. It is what makes a deep network trainable.
+# **What to see.** Straight lines on a logarithmic axis: the naive walk doubles with each step. A
+# residual block doubles the paths as `y + y` does, because the gradient can pass through it or
+# around it. The dotted lines are the walks along an order: each step adds the same few nodes.
+# Without sorting, nobody could train a deep network.
 #
-# And the beautiful way: the number of paths is the *gradient* of the ladder. A backward pass in
-# which each slope is 1 counts the ways. `count_visits` and `backward` are one algorithm.
+# The number of paths is itself a *gradient*: a backward pass in which each slope is 1 counts the
+# paths. `count_visits` and `backward` are one algorithm.
 #
 # > **Not only in lessons.** At the end of 2025 the backward pass of TinyTorch, a teaching
 # > framework, went down every path: on `y = y + y` every two further steps took four times as long.
@@ -392,13 +415,13 @@ print(f"60 steps, at a billion visits a second: {years:.0f} years. Sorted: {once
 # %% [markdown]
 # ## 6. How deep is a graph?
 #
-# The shortest topological sort that people write is recursive: enter the inputs, then yourself. It
-# is right, and it breaks:
+# The shortest topological sort is recursive: first the inputs, then the node itself. Its result is
+# right, but it fails on a deep graph:
 
 
 # %%
 def recursive_order(node, order, seen):
-    """Enter the inputs, then the node. micrograd's sort has this form."""
+    """Append the inputs, then the node. micrograd's sort has this form."""
     if node not in seen:
         seen.add(node)
         for one in node.inputs:
@@ -421,12 +444,13 @@ y.backward()
 print(f"the engine, 10,000 operations deep: gradient {deep.grad.item():.4f}, e is {np.e:.4f}")
 
 # %% [markdown]
-# A recurrent network over a long text, or a simulation with many time steps, is easily that deep.
-# That is why your `topo_order` had to keep its own stack.
+# The graph of a recurrent network over a long text, or of a simulation with many time steps, is
+# easily that deep. So your `topo_order` had to keep a stack of its own.
 #
-# > **Real bug: a test that cannot fail.** A check of an order has to be written with care, too. In
-# > a copy of 2025, the test of a well-known course (ARENA) compares the learner's order with the
-# > expected one, node after node, in this way. (Your check compares the *lengths* first.)
+# > **Real bug: a test that cannot fail.** A test of an order has to be written with care, too. In a
+# > copy of 2025, the test of a well-known course (ARENA) compares the learner's order with the
+# > expected one, node by node, as follows. (The check of your function compares the *lengths*
+# > first.)
 
 
 # %%
@@ -442,15 +466,15 @@ print("the right order passes:", looks_right(chain, chain))
 print("an empty list passes:  ", looks_right([], chain))
 
 # %% [markdown]
-# `zip` stops at the end of the shorter list, unless it is told to be strict, and `all` of nothing
-# is True. Be suspicious of a test that you have never seen fail.
+# `zip` stops at the end of the shorter list, unless it gets `strict=True`, and `all` of nothing is
+# True. Do not trust a test that you have never seen fail.
 
 # %% [markdown]
 # ## 7. Bug hunt
 #
-# `hasty_order`, at the end of your file, is meant to list the nodes with the root first. It walks
-# from the root, and enters each node when it first meets it. Here is a tree, and its order read
-# from the end:
+# `hasty_order`, at the end of your file, should list the nodes with the root first. It walks from
+# the root, and appends each node when it first meets it. Here is a tree, and its order read from
+# the end:
 
 # %%
 mine = load("02")
@@ -462,13 +486,13 @@ known = {p: "p", q: "q", s: "s = tanh(p)", u: "u = s·q"}  # others are shown by
 order = mine.hasty_order(u)[::-1]
 figure, axis = plt.subplots(figsize=(8, 2.4), layout="constrained")
 draw_arcs(axis, order, [known.get(node, node.op) for node in order])
-axis.set(title="hasty_order of a tree", xlabel="place, from the end", yticks=[])
+axis.set(title="hasty_order of a tree", xlabel="place, from the end", yticks=[], frame_on=False)
 plt.show()
 
 # %% [markdown]
-# **What to see.** No arrow points to the left, and that holds for every tree. Change the graph in
-# this cell until an arrow turns red that does not begin at a leaf. That graph is a counterexample,
-# and you have met one in this lesson. Write it into `counterexample`, then repair `hasty_order`.
+# **What to see.** No arrow points to the left, and so it is for every tree. Change the graph in
+# this cell until an arrow turns red that does not begin at a leaf. That graph is a counterexample;
+# there is one in this lesson. Write it into `counterexample`, then repair `hasty_order`.
 
 # %% tags=["exercise"]
 check("02.hasty_order")
@@ -476,16 +500,11 @@ check("02.hasty_order")
 # %% [markdown]
 # ## 8. Three ways to sort
 #
-# > **A story about a cache that is none.** A widely copied introduction to OneFlow's autograd
-# > recommends calling `Variable.grad()` "to avoid computing the gradient of the same tensor several
-# > times". OneFlow has no such class and no such cache. What keeps its engine, and PyTorch's, from
-# > computing anything twice is what you have written: each node runs once, in an order in which its
-# > gradient is complete.
-#
-# They find that order in a different way from yours. OneFlow and PyTorch first *count*, for each
-# node, how many consumers have yet to send; a node whose count falls to zero is ready (this is
-# Kahn's algorithm, of 1962). minigrad gives each node a serial number when it is made. An input is
-# always older than its consumer, so sorting by number is enough. And yours searches in depth.
+# Every engine runs each node once, when its gradient is complete. There are different ways to find
+# such an order. OneFlow and PyTorch first *count*, for each node, how many consumers have yet to
+# send; a node is ready when its count is zero (this is Kahn's algorithm, of 1962). minigrad gives
+# each node a serial number when the node is made. An input is always older than its consumer, so
+# sorting by number is enough. Yours probably searches in depth.
 
 
 # %%
@@ -541,10 +560,10 @@ for name in sorted(named, key=lambda name: -named[name].serial):
 # - A node runs when all of its consumers have sent: then its gradient is complete.
 # - A topological order makes every node run once. Without it a walk is wrong, or takes a time that
 #   doubles with each block.
-# - An input is older than its consumer. This is why a graph that is recorded while a program runs
-#   has no cycle. Is that so?
+# - An input is older than its consumer. So a graph that is recorded while a program runs has no
+#   cycle. Is that always true?
 #
-# **Next:** lesson 03. It is so until somebody writes one line of clever in-place code.
+# **Next:** lesson 03. It is true until somebody writes one line of clever in-place code.
 
 # %%
 from minigrad.course.predictions import summary

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 03 · The graph that bites its own tail
+# # 03 · Cycles
 #
 # **You need** lesson 02: a graph is walked along an order in which inputs come before their
 # consumers. **It takes** about 90 minutes. **At the end** you can say what a cycle is and what is
@@ -7,6 +7,11 @@
 # each training step with your search. Next: lesson 04, where gradients are added up.
 #
 # Your code goes into `exercises/03_cycles.py`.
+
+# %% tags=["live"]
+from minigrad.course import watch
+
+watch("03")  # what you save in exercises/03_cycles.py is graded here at once
 
 # %%
 import matplotlib.pyplot as plt
@@ -16,19 +21,25 @@ import minigrad as mg
 from minigrad.course import check, hint, light, load, needs, predict, scrub
 from minigrad.course.l03_cycles.pictures import WHITE, draw_graph, draw_search
 from minigrad.course.objects import Node
+from minigrad.course.pictures import draw_losses
+
+plt.style.use("minigrad.course.house")
 
 # %% [markdown]
 # ## 1. Is a loop a cycle?
 #
 # A recurrent network runs the same line again and again: the state `h` goes in, and a new `h` comes
-# out. In a drawing of such a network, an arrow leads from `h` back to `h`. And lesson 02 said that
+# out. In a drawing of such a network, an arrow leads from `h` back to `h`. But lesson 02 said that
 # there is an order only if the graph has no cycle.
 #
-# **Predict.** Three times `h = tanh(w * h)`. Does the graph that was recorded have a cycle: yes or
-# no?
+# **Predict.** `h = tanh(w * h)` runs three times. Does the recorded graph have a cycle?
 
 # %% tags=["prediction"]
-loop = predict("03.loop", "Does the graph of a recurrent loop have a cycle: 'yes' or 'no'?", ...)
+loop = predict(
+    "03.loop",
+    "Does the graph of a recurrent loop have a cycle?",
+    choices=("yes", "no"),
+)
 loop
 
 # %%
@@ -50,38 +61,38 @@ print("the gradient of w:", w.grad.item())
 loop.reveal("yes" if newer else "no")
 
 # %% [markdown]
-# **What to see.** Six nodes one below the other, and no way back up. `h = ...` does not change a
-# value: it makes a new one, and gives it an old name. The *program* goes round; the graph is
-# **unrolled**. PyTorch unrolls in just the same way. (Nodes are numbered as they are made; the cell
-# asked whether any has an input that is newer than itself.)
+# **What to see.** There are six nodes in a row, and no arrow leads back to the beginning. `h = ...`
+# does not change a value: it makes a new value and gives it an old name. The *program* repeats a
+# line; the graph is **unrolled**. PyTorch unrolls in the same way. (Nodes are numbered as they are
+# made; the cell counted nodes that have an input newer than themselves.)
 #
-# More than that: while a graph is recorded by running a program, it *cannot* have a cycle. A node
-# is made after its inputs, so each edge leads to something older, and nobody comes back to a place
-# by walking only into the past. Engines rely on it; most never check.
+# If each operation makes a new node, the recorded graph *cannot* have a cycle. A node is made after
+# its inputs, so each edge leads to an older node, and a path to ever older nodes never returns to
+# where it began. Engines rely on this; most never check it.
 
 # %% [markdown]
 # ## 2. One line of clever code
 #
-# It holds as long as each operation makes a new node. An operation that works *in place* replaces a
-# value. If its author also re-uses the node, an old node gets a new input, and the past has been
-# changed.
+# This is true as long as each operation makes a new node. An operation that works *in place*
+# replaces a value. If its author also reuses the node, an old node gets a new input, and that can
+# make a cycle.
 #
 # > **Real bug: its own ancestor.** The sort in micrograd keeps a set of nodes that it has seen, and
-# > assumes that there is no cycle; that nothing checks this has been an open issue since 2024
-# > ([karpathy/micrograd#67](https://github.com/karpathy/micrograd/issues/67)). micrograd itself has
-# > no operation that could tie one. Here is an engine in its style, with an in-place product such
-# > as people add to it.
+# > assumes that there is no cycle. Nothing checks this, and an issue about it has been open since
+# > 2024 ([karpathy/micrograd#67](https://github.com/karpathy/micrograd/issues/67)). micrograd
+# > itself has no operation that makes a cycle. But people add in-place operations to it. Here is an
+# > engine in its style, with such an in-place product.
 
 
 # %%
 class Value:
-    """A number with a gradient, in the manner of micrograd."""
+    """A number with a gradient, as in micrograd."""
 
     def __init__(self, data):
         self.data, self.grad, self.inputs, self.send = data, 0.0, (), lambda: None
 
     def mul_(self, other):
-        """Multiply in place, and record it, in the very node that is changed."""
+        """Multiply in place, and record that in the node itself: the bug."""
         self.data *= other.data
         self.inputs = (self, other)
 
@@ -110,10 +121,11 @@ class Value:
 
 # %% [markdown]
 # **Predict.** `x = Value(3.0)`, `factor = Value(2.0)`, `x.mul_(factor)`, `x.backward()`. The
-# product changes by 3 when `factor` changes by 1. What does `factor.grad` say?
+# product changes by 3 when `factor` changes by 1, so 3 is the right gradient. What is
+# `factor.grad`?
 
 # %% tags=["prediction"]
-own_ancestor = predict("03.own_ancestor", "What does factor.grad say, in place of 3?", ...)
+own_ancestor = predict("03.own_ancestor", "What does factor.grad say, in place of 3?")
 own_ancestor
 
 # %%
@@ -124,12 +136,12 @@ print(f"factor.grad = {factor.grad}, where 3 is right; no error, no warning")
 own_ancestor.reveal(factor.grad, factor=1.001)
 
 # %% [markdown]
-# `x` is its own input. The set of seen nodes makes the walk end, and so the engine answers,
-# wrongly: the slope is taken at the new value, times a gradient that was fed back into itself. A
+# `x` is its own input. The set of seen nodes ends the walk, so the engine gives an answer, but a
+# wrong one: it uses the new value of `x` and not the old one, and it adds a gradient to itself. A
 # set of seen nodes is no test for cycles; it only hides them.
 #
-# How does it go right? minigrad's own in-place operations make a new node, and the Variable moves
-# on to it. So do PyTorch's: after `h += 1`, `h.grad_fn` is another object.
+# How is it done right? minigrad's own in-place operations make a new node, and the Variable takes
+# this node. PyTorch's do the same: after `h += 1`, `h.grad_fn` is another object.
 
 # %%
 h = mg.variable([0.5], requires_grad=True) * 2.0
@@ -141,17 +153,17 @@ print("the new node has the old one as its input:", before in h.node.inputs)
 # %% [markdown]
 # ## 3. Three colours
 #
-# How do you find out whether a graph has a cycle? Walk, as in lesson 02: down to the inputs, and
-# back up when nothing is left. When you meet a node a second time, there are two cases, and
-# everything depends on telling them apart.
+# How do you find out whether a graph has a cycle? Walk as in lesson 02: from a node to its inputs,
+# and back when there are no more inputs. When you meet a node a second time, there are two cases,
+# and the search must tell them apart.
 #
-# - It is **finished**: everything behind it was searched, and led nowhere. Then two ways lead to
-#   it, as in any diamond. No cycle.
-# - It is still **open**: it is on the way from the root to where you stand. Then you have gone in a
-#   circle.
+# - It is **finished**: everything behind it has been searched. Then two paths lead to it, and there
+#   is no cycle here.
+# - It is still **open**: it is on the path from the root to the present node. Then you have found a
+#   cycle.
 #
-# So a node has one of three colours. The textbooks say white (unseen), grey (open) and black
-# (finished). Step the slider:
+# So a node has one of three colours. Textbooks say white (unseen), grey (open) and black
+# (finished). Move the slider:
 
 # %%
 from minigrad.course.l03_cycles.pictures import search_moments
@@ -160,7 +172,7 @@ leaf, p, s = Node("x"), Node("p"), Node("s")
 p.inputs = (leaf,)
 r = Node("r", (p, s))
 q = Node("q", (r,))
-s.inputs = (q,)  # the past is changed: q has s behind it, and now s has q
+s.inputs = (q,)  # an old node gets a new input: q depends on s, and now s depends on q
 loss = Node("loss", (p, q))
 nodes = (loss, p, leaf, q, r, s)
 names = {node: node.op for node in nodes}
@@ -178,12 +190,13 @@ scrub(
 
 # %% [markdown]
 # **What to see.** An arrow leads from a node to each of its inputs. In the second picture `p` is
-# finished: black. In the third the search meets `p` again, from `r`, and passes on: black is
-# harmless. In the last it meets `q`, which is grey. The grey nodes *are* the way from the root to
-# here, so the cycle can be read off: from `q` on to the end, and back to `q`.
+# finished: it is black. In the third the search meets `p` again, from `r`, and goes on, because
+# black is harmless. In the last it meets `q`, which is grey. The grey nodes *are* the path from the
+# root to here, so they give the cycle: from `q` to the end of the path, and back to `q`. (On a dark
+# page, black and white change places.)
 #
-# **Write** `find_cycle`. It is your `topo_order` with one more question, and it returns the way
-# round, so that a reader can follow it edge by edge, as the check does.
+# **Write** `find_cycle`. It is your `topo_order` with one more question. It returns the cycle as a
+# path, so that a reader can follow it edge by edge, as the check does.
 
 # %% tags=["exercise"]
 check("03.find_cycle")
@@ -194,15 +207,15 @@ mine = load("03")
 print("in the picture:", " -> ".join(names[node] for node in mine.find_cycle(loss)))
 
 # %% [markdown]
-# Is black needed at all? Grey alone is *right*: a search that remembers only the way to where it
-# stands finds every cycle, and no false one. Here it is, and what it costs on `y = y + y`, where
-# two edges lead from each node to the one before.
+# Is black needed at all? Grey alone gives the *right* answer: a search that remembers only the
+# present path finds every cycle, and no false one. The next cell measures what such a search costs
+# on `y = y + y`, where two edges lead from each node to the one before.
 #
-# **Predict.** Without black, on 16 times `y = y + y`, which has 32 edges: how often is an edge
-# looked at?
+# **Predict.** `y = y + y`, 16 times, has 32 edges. How often does the search look at an edge,
+# without black?
 
 # %% tags=["prediction"]
-looks = predict("03.looks", "How often is an edge looked at, without black, for n = 16?", ...)
+looks = predict("03.looks", "How often is an edge looked at, without black, for n = 16?")
 looks
 
 # %%
@@ -235,7 +248,9 @@ needs("03.find_cycle")
 steps = np.arange(1, 17)
 figure, axis = plt.subplots(figsize=(8, 4))
 for search, label in ((grey_only, "grey only"), (mine.find_cycle, "yours")):
-    axis.semilogy(steps, [count_looks(search, n) for n in steps], "o-", markersize=4, label=label)
+    axis.semilogy(
+        steps, [count_looks(search, n) for n in steps], marker="o", markersize=4, label=label
+    )
 axis.set(xlabel="n, how often y = y + y", ylabel="looks at an edge")
 axis.set_title("What it saves to remember what is finished")
 axis.legend()
@@ -243,14 +258,15 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** The same doubling as in lesson 02, for the same reason: without black, each way
-# to a node is gone to its end. Grey makes the search *right*, black makes it *fast*.
+# **What to see.** The cost doubles with each step, as in lesson 02, for the same reason: without
+# black, the search follows every path to its end. Grey makes the search *right*, black makes it
+# *fast*.
 
 # %% [markdown]
 # ## 4. An error that helps
 #
-# "There is a cycle" helps nobody. Which operations, on which lines? **Write** `explain_cycle`,
-# which says it in one line, and `assert_dag`, which raises.
+# "There is a cycle" does not help. Which operations are in it, and on which lines? **Write**
+# `explain_cycle`, which says this in one line, and `assert_dag`, which raises an error.
 
 # %% tags=["exercise"]
 check("03.explain_cycle")
@@ -267,9 +283,9 @@ except mine.GraphCycleError as error:
     print(f"{type(error).__name__}: {error}")
 
 # %% [markdown]
-# > **Real bug: an untouched stub passes.** The check insists on `GraphCycleError`, and here is why.
-# > In a copy of 2025, the test of a well-known course (ARENA) for this very task called the
-# > learner's sort on a graph with a cycle, and took *any* exception for success:
+# > **Real bug: an untouched stub passes.** The check accepts only a `GraphCycleError`. In a copy of
+# > 2025, the test of a well-known course (ARENA) for this task called the learner's sort on a graph
+# > with a cycle, and accepted *any* exception:
 
 
 # %%
@@ -283,12 +299,12 @@ def test_that_cannot_fail(sort):
 
 
 def untouched(root):
-    """Is as it came."""
+    """Raise, as a stub does that nobody has changed."""
     raise NotImplementedError("yours to write")
 
 
 def endless(root):
-    """Walk down, without a memory of anything."""
+    """Walk to the inputs for ever, without a memory of what was seen."""
     for one in root.inputs:
         endless(one)
 
@@ -299,9 +315,9 @@ for function in (untouched, endless):
 # %% [markdown]
 # ## 5. Your search in the engine
 #
-# A network that really is recurrent: it reads each digit row by row, 8 rows of 8 pixels, with the
-# same two layers for each row. `mg.use(find_cycle=...)` makes the engine ask your function before
-# each backward pass.
+# Now a recurrent network. It reads each digit row by row, 8 rows of 8 pixels, with the same two
+# layers for each row. `mg.use(find_cycle=...)` makes the engine call your function before each
+# backward pass.
 
 # %%
 images, labels = mg.data.load_digits()
@@ -364,53 +380,48 @@ print(light("03.find_cycle", mine=my_losses, reference=losses, calls=len(calls))
 
 # %%
 needs("03.find_cycle")
-figure, axis = plt.subplots(figsize=(8, 3.6))
-axis.plot(losses, linewidth=4, alpha=0.4, label="without a search")
-axis.plot(my_losses, linewidth=1, color="black", label="each step searched by you")
-axis.set(xlabel="training step", ylabel="loss", yscale="log")
-axis.set_title("A recurrent network has no cycle to be found")
-axis.legend()
-axis.grid(alpha=0.3)
-plt.show()
+draw_losses(
+    {"without a search": losses},
+    {"each step searched by you": my_losses},
+    title="A recurrent network has no cycle to be found",
+)
 
 # %% [markdown]
-# **What to see.** A loop in the program, eight times round for each batch, and nothing to be found
-# in the graph. And now tie one, with the engine's own nodes. Nobody should do this; it is what an
-# operation with the slip of section 2 would do.
+# **What to see.** The program repeats its loop for the rows of each batch, and your search finds no
+# cycle. Now make a cycle, with the engine's own nodes. Nobody should do this; it is what an
+# operation with the bug of section 2 would do.
 
 # %%
 needs("03.find_cycle")
 x = mg.variable([0.5, 1.0], requires_grad=True)
 a = x.tanh()
 b = a.exp()
-a.node.edges = (b.node,)  # the past is changed
+a.node.edges = (b.node,)  # an old node gets a new input
 with mg.use(find_cycle=mine.find_cycle):
     try:
         b.sum().backward()
     except mg.errors.GraphCycleError as error:
         print(f"{type(error).__name__}: {error}")
 print("a gradient was written:", x.grad is not None)
-a.node.edges = (x,)  # and put right again
+a.node.edges = (x,)  # as it was before
 
 # %% [markdown]
-# ## 6. What the others do
+# ## 6. What other engines do
 #
-# > **A story about a check that is none.** A widely copied introduction to OneFlow's autograd asks
-# > how it treats cycles, and answers: it *examines the dependencies, and raises an error if it
-# > finds one*. OneFlow's source, as we read it, says otherwise. Its engine counts, for each node,
-# > the consumers that have yet to send, and runs whatever is ready; when nothing is ready any more,
-# > it is done, and reports success. PyTorch's engine counts in the same way; in the end it checks
-# > whether a node that received something has never run, and then says *could not compute gradients
-# > for some functions*, without saying which. Both build graphs that have no cycle, so neither
-# > needs more, until somebody's extension ties one.
+# > OneFlow's engine counts, for each node, the consumers that have yet to send, and runs every node
+# > that is ready. When no node is ready any more, it ends and reports success (as we read its
+# > source). PyTorch's engine counts in the same way. At the end it checks whether some node
+# > received a gradient but never ran; then it says *could not compute gradients for some
+# > functions*, without saying which. Both build graphs without cycles, so they need no more, until
+# > somebody's extension makes a cycle.
 #
-# Here are these ways of walking, each in a few lines, on the graph of section 3. (Each slope is 1
-# here; all that counts is which nodes are reached.)
+# Here are these ways of walking, each in a few lines, on the graph of section 3. (No gradients are
+# computed; the cell only shows which nodes run.)
 
 
 # %%
 def counting(root):
-    """Run whatever is ready. Return who has run, and who was sent something in vain."""
+    """Run each node that is ready. Return which ran, and which got something but never ran."""
     waiting_for, found = {root: 0}, [root]
     for node in found:
         for one in node.inputs:
@@ -450,12 +461,10 @@ ran, in_vain = counting(loss)
 print("counting, done when nothing is ready:")
 print("    no error; has run:", *(names[node] for node in ran), "; without gradient:",
       *(names[node] for node in nodes if node not in ran))  # fmt: skip
-print("counting, with a look at what is left:")
+print("counting, and a check of what is left:")
 print("    an error; it knows that these wait:", *(names[node] for node in in_vain))
 print("a set of seen nodes:")
-late = ", ".join(
-    f"{names[n]} has its place before its input {names[i]}" for n, i in with_a_set(loss)
-)
+late = ", ".join(f"{names[n]} comes before its input {names[i]}" for n, i in with_a_set(loss))
 print("    no error; in its order", late)
 try:
     endless(loss)
@@ -467,27 +476,26 @@ figure, axis = plt.subplots(figsize=(6, 3.6))
 colours = dict.fromkeys(nodes, WHITE) | dict.fromkeys(in_vain, "orange")
 colours |= dict.fromkeys(ran, "lightgreen")
 draw_graph(axis, names, places, colours)
-axis.set(title="Counting on a graph with a cycle", yticks=[])
-axis.set_xlabel(
-    "green: has run; orange: was sent something, waits; white: nothing came", fontsize=9
-)
+axis.set(title="Counting on a graph with a cycle", yticks=[], frame_on=False)
+axis.set_xlabel("green: has run; orange: got something, waits; white: got nothing", fontsize=9)
 plt.show()
 
 # %% [markdown]
-# **What to see.** Only the root ever runs. `p` and `x` are no part of the cycle, but `p` waits for
-# `r`, and on the cycle each waits for the next: `r` for `q`, `q` for `s`, `s` for `r`. So a whole
-# part of a network stands still, and a parameter there has no gradient. In a training script that
-# looks like a layer that does not learn.
+# **What to see.** Only the root ever runs. `p` and `x` are not in the cycle, but `p` waits for `r`,
+# and the nodes of the cycle wait for each other: `r` for `q`, `q` for `s`, `s` for `r`. So a whole
+# part of a network never runs, and its parameters get no gradient. In a training script, this looks
+# like a layer that does not learn.
 #
-# minigrad sees it at the price of a comparison per edge: an input must have a smaller serial number
-# than its consumer. Only if that fails does it start the search that you wrote, and names the path.
+# minigrad notices a cycle with one comparison per edge: an input must have a smaller serial number
+# than its consumer. If that fails, it starts a search like yours, and names the path.
 
 # %% [markdown]
-# ## 7. The third thing called cycle
+# ## 7. A third meaning of "cycle"
 #
-# This lesson had two: the loop of a program, which is no cycle, and the cycle of a graph, which is
-# an error. There is a third, the **reference cycle** of Python: an object that holds itself,
-# through others. It gives no wrong gradient. It keeps memory until the garbage collector comes by.
+# So far this lesson had two: the loop of a program, which is no cycle in the graph, and the cycle
+# of a graph, which is an error. There is a third, the **reference cycle** of Python: an object that
+# holds itself, through other objects. It makes no gradient wrong, but it keeps memory until the
+# garbage collector runs.
 
 # %%
 import gc
@@ -509,11 +517,11 @@ print("dropped, no reference cycle:       the node is alive =", untied() is not 
 print("dropped, in a reference cycle:     the node is alive =", tied() is not None)
 gc.enable()
 gc.collect()
-print("after the garbage collector came:  the node is alive =", tied() is not None)
+print("after the garbage collector ran:   the node is alive =", tied() is not None)
 
 # %% [markdown]
-# minigrad's own graph has none: an output holds its node, a node its inputs, and nothing points the
-# other way. Lesson 06 hunts for those that people tie themselves.
+# minigrad's own graph has no reference cycles: an output holds its node, a node holds its inputs,
+# and nothing points the other way. In lesson 06 you look for those that people make themselves.
 
 # %% [markdown]
 # ## 8. Bug hunt
@@ -532,9 +540,10 @@ path = mine.find_cycle(h.node)
 print("the cycle:", "none" if path is None else mine.explain_cycle(path))
 
 # %% [markdown]
-# If you have not repaired it yet, four operations are named. One of them tied the cycle; the others
-# only take part. Which? In a recorded graph an input is older than its consumer, and the line
-# numbers tell you who came first. Write its name into `BUG`, then repair its method.
+# If you have not repaired it yet, the last line names four operations. One of them made the cycle;
+# the others are only part of it. In a right graph, an input is older than its consumer, and the
+# line numbers tell you which operation came first. Which one made the cycle? Write its name into
+# `BUG`, then repair its method.
 
 # %% tags=["exercise"]
 check("03.recurrent")
@@ -542,14 +551,14 @@ check("03.recurrent")
 # %% [markdown]
 # ## Where you are
 #
-# - A loop in a program is unrolled: no cycle. A cycle is a node that depends on itself, and it
-#   takes an operation that re-uses a node to make one.
+# - A loop in a program is unrolled: no cycle. In a cycle, a node depends on itself; only an
+#   operation that reuses a node can make one.
 # - Meeting a node twice proves nothing. Meeting an *open* node does.
-# - Engines that count, or keep a set of seen nodes, name no cycle: they leave gradients out, get
-#   them wrong, or stop without saying where. A good error names the way round.
+# - Engines that count, or keep a set of seen nodes, name no cycle: they leave gradients out,
+#   compute wrong ones, or stop without saying where. A good error names the path.
 #
-# **Next:** lesson 04. Where two ways lead to a node, two gradients arrive. They are added, and
-# there are more ways than one to get that wrong.
+# **Next:** lesson 04. If two paths lead to a node, two gradients arrive, and they are added. There
+# are several ways to get this wrong.
 
 # %%
 from minigrad.course.predictions import summary

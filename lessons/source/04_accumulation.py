@@ -2,11 +2,16 @@
 # # 04 · A gradient is a sum
 #
 # **You need** lessons 01 and 02: a backward pass walks a graph and multiplies. **It takes** about
-# two hours. **At the end** you know who adds up gradients, in whose memory, and when they are
-# thrown away; and you have an engine of your own, one file without minigrad in it, that reads
-# digits. Next: lesson 05, clone and detach.
+# 165 minutes; after section 3 is a good place for a break. **At the end** you know who adds up
+# gradients, in whose memory, and when they are thrown away; and you have an engine of your own, one
+# file without minigrad in it, that reads digits. Next: lesson 05, clone and detach.
 #
 # Your code goes into `exercises/04_accumulation.py`.
+
+# %% tags=["live"]
+from minigrad.course import watch
+
+watch("04")  # what you save in exercises/04_accumulation.py is graded here at once
 
 # %%
 import matplotlib.pyplot as plt
@@ -16,21 +21,23 @@ import minigrad as mg
 from minigrad.course import check, light, load, needs, predict, scrub
 from minigrad.course.l04_accumulation.pictures import draw_arrivals, draw_sum_of_rows
 
+plt.style.use("minigrad.course.house")
+
 # %% [markdown]
 # ## 1. One number in many places
 #
-# In lesson 01, `x` went into the product `x * x` by two doors, and what came back through both was
-# added. That was one line there. It is the subject of this lesson, for it happens everywhere:
+# In lesson 01, the product `x * x` used `x` twice, and the two gradients that came back were added.
+# There it was one line. Here it is the subject, because it happens everywhere:
 #
 # - a bias is added to *every row* of a batch;
 # - a value goes into *several* operations;
 # - a parameter is used in *several* batches.
 #
-# **Predict.** A layer adds its bias to 64 rows, and the loss is the plain sum of what comes out. So
-# the gradient that arrives is 1 in each of 64 rows. What is the gradient of one entry of the bias?
+# **Predict.** A layer adds its bias to 64 rows, and the loss is the plain sum of the result. So a
+# gradient of 1 arrives in each of the 64 rows. What is the gradient of one entry of the bias?
 
 # %% tags=["prediction"]
-rows = predict("04.bias", "What is the gradient of a bias that is added to 64 rows?", ...)
+rows = predict("04.bias", "What is the gradient of a bias that is added to 64 rows?")
 rows
 
 # %%
@@ -40,11 +47,12 @@ print(f"bias.grad = {bias.grad.numpy()}")
 rows.reveal(float(bias.grad[0].item()), factor=1.001)
 
 # %% [markdown]
-# Each use sends a gradient back, and they are added up. The reason is always the same: move the
-# number a little, and *all* its uses move; the loss changes by what they change it together.
+# Each use sends a gradient back, and these gradients are added up. The reason is always the same:
+# if a number moves a little, *all* its uses move, and each of them changes the loss. The changes
+# add up.
 #
-# With gradients that differ from row to row, it looks like this. The numbers are minigrad's: a hook
-# catches what arrives at the sum, before it is added up.
+# The next picture shows gradients that differ from row to row. The numbers are minigrad's own: a
+# hook catches the gradient of `y` before its rows are added up.
 
 # %%
 mg.manual_seed(3)
@@ -62,30 +70,30 @@ axis.set_title("Four copies of a bias, and its gradient")
 plt.show()
 
 # %% [markdown]
-# **What to see.** NumPy *stretches* the bias: it pretends that each row has a copy. Going back, a
-# sum over exactly the copies undoes it. The gradient has the shape of the bias again, and never
-# that of the batch.
+# **What to see.** NumPy *stretches* the bias (the usual word is *broadcasts*): it computes as if
+# each row had a copy. On the way back, the gradients of all copies are added up. The result has the
+# shape of the bias again, not the shape of the batch.
 #
-# Stretching is wider than rows. NumPy writes two shapes below each other, aligned at their *right*
-# ends. Where an axis is missing in front, it puts one; where the length is 1, it copies:
+# NumPy can stretch any axis, not only rows. It writes the two shapes below each other, aligned at
+# their *right* ends. It adds the axes that are missing in front, and it copies along every axis of
+# length 1:
 #
 # ```
-#           g   (8, 4, 3)
-#  an operand      (1, 3)     a new axis of 8, and an axis of 1 copied 4 times
-# its gradient     (1, 3)     32 copies each: summed over both
+#            g   (8, 4, 3)
+#   an operand      (1, 3)     a new axis of 8, and an axis of 1 copied 4 times
+# its gradient      (1, 3)     each entry was copied 32 times: summed over both axes
 # ```
 #
-# **Write** `unbroadcast`. PyTorch has it as `Tensor.sum_to_size`. Each operation that broadcasts
-# needs it on its way back, so an engine does it in one place for all.
+# **Write** `unbroadcast`. PyTorch has it as `Tensor.sum_to_size`. Every operation that broadcasts
+# needs it in its backward pass, so an engine does it in one place for all of them.
 
 # %% tags=["exercise"]
 check("04.unbroadcast")
 
 # %% [markdown]
-# Here is a test that needs no second way to compute the answer. Stretching is linear, and going
-# back is its *transpose*: for any `x` and any `g`, multiplied entry by entry and added up,
-# the stretched `x` with `g` must give the same number as `x` with the summed `g`. Engines test
-# backward functions like this.
+# Here is a test that needs no second implementation. Stretching is linear, and `unbroadcast` is its
+# *transpose*. That means: for any `x` and any `g`, the sum of (stretched `x`) * `g` must be the
+# same number as the sum of `x` * (summed `g`). Engines test backward functions like this.
 
 # %%
 needs("04.unbroadcast")
@@ -100,7 +108,7 @@ for shape, g_shape in [((3,), (4, 3)), ((1, 3), (8, 4, 3)), ((), (2, 5)), ((2, 1
 # %% [markdown]
 # ## 2. Who adds, and into whose array?
 #
-# Now a value that goes into several operations. Below, `a` is used twice, and so is `x`:
+# Now a value is used by several operations. Below, `a` is used twice, and so is `x`:
 
 # %%
 x = mg.variable([0.8], requires_grad=True, name="x")
@@ -111,18 +119,20 @@ loss = c + x
 mg.viz.graph(loss)
 
 # %% [markdown]
-# **What to see.** Two arrows leave `tanh`, and two leave `x`. Each arrow brings back a gradient.
+# **What to see.** Two arrows leave `tanh`, and two leave `x`. In the backward pass, a gradient
+# comes back along each arrow.
 #
-# During a backward pass, an engine keeps a table: per value, the sum of what has arrived so far. A
-# value hands its gradient on when all of it has arrived; that is what the order of lesson 02 is
-# for. `mg.use` lets us sit at this table and write down every arrival in minigrad's own pass:
+# During a backward pass, an engine keeps a table. For each value it holds the sum of the gradients
+# that have arrived so far. A value hands its gradient on only when all parts have arrived; the
+# order of lesson 02 ensures that. `mg.use` lets us replace the function that keeps this table, and
+# so write down every arrival in minigrad's own pass:
 
 # %%
 arrivals = []
 
 
 def watching(grads, key, g):
-    """Add, as an engine does, and write down who got what."""
+    """Add, as an engine does, and write down each arrival."""
     arrivals.append((key.op, float(g.sum())))
     grads[key] = grads[key] + g if key in grads else g.copy()
 
@@ -142,22 +152,24 @@ scrub(
 )
 
 # %% [markdown]
-# **What to see.** The orange piece is the last arrival. `x` is reached early, by the short way, and
-# gets its second and larger part at the very end. Had it been *replaced* then and not added to, the
-# early part would be lost: that is the bug "`=` where `+=` belongs".
+# **What to see.** The orange piece is the latest arrival. `x` gets its first part early, through
+# `c + x`, and its second and larger part at the very end, through `tanh`. If the second part
+# *replaced* the first, the first would be lost. That is the bug "`=` where `+=` belongs".
 #
-# **Write** `accumulate`, one arrival at this table. It looks like a line and is two, because of one
-# question: *whose array is it*? The backward pass of `a + b` hands the same `dy` to both. Nobody
-# copies it; copies cost. So when a gradient arrives at your table, others hold it, too.
+# **Write** `accumulate`, which handles one arrival at this table. One line seems enough, but a
+# second is needed, because of one question: *whose array is it*? The backward pass of `a + b` hands
+# the same `dy` to both inputs. It makes no copies, because copies cost time. So when a gradient
+# arrives at your table, others may hold the same array.
 
 # %% tags=["exercise"]
 check("04.accumulate")
 
 # %% [markdown]
-# > **Real bug: two gradients, one array.** OneFlow issue 8248, of May 2022, recalls this one. Take
+# > **Real bug: two gradients, one array.** [OneFlow issue
+# > 8248](https://github.com/Oneflow-Inc/oneflow/issues/8248) (May 2022) describes this one. Take
 # > `z = x + y` and `p = x / z`. On the way back, `y` gets `dz`, and `x` gets `dz` and `dp / z`. To
 # > save memory, the backward pass of the sum gave *the same* array `dz` to both, and the engine
-# > added the second part for `x` in place. Ten lines are enough:
+# > added the second part for `x` in place. Ten lines are enough to show it:
 
 
 # %%
@@ -180,16 +192,17 @@ for name, add_up in (("sharing", sharing), ("yours", mine.accumulate)):
     print(f"{name:>8}: dx = {grads['x']}, dy = {grads['y']}")
 
 # %% [markdown]
-# The gradient of `x` is right both times. That of `y`, which nobody touched, is wrong. No error, no
-# warning, and a test in which each input is used once never sees it. Today OneFlow's engine copies
-# the first gradient, and the comment beside that line names the issue. PyTorch and minigrad keep
-# the first array only where they know that nobody else has it.
+# The gradient of `x` is right both times. With `sharing`, the gradient of `y` is wrong, although
+# nothing was added to it. There is no error and no warning, and a test that uses each input once
+# never sees the bug. Today OneFlow's engine copies the first gradient, and the comment beside that
+# line names the issue. PyTorch and minigrad keep the first array only where they know that nobody
+# else holds it.
 #
 # ## 3. Sums over time
 #
-# The third kind: a parameter is used again in the next step. Its `.grad` *stays* and is added to,
-# from one `backward()` to the next, until somebody clears it. Why would anybody want that? First
-# look at what happens to those who do not know it.
+# The third kind of sum: a parameter is used again in the next step. Its `.grad` *stays*, and the
+# next `backward()` adds to it, until somebody clears it. First see what happens if nobody clears
+# it. Then see why it is useful.
 
 # %%
 images, labels = mg.data.load_digits()
@@ -206,7 +219,7 @@ def train(zero=True, gate_first=False, epochs=6):
         hidden = first(mg.variable(rows))  # used twice from here on
         if gate_first:
             return second(mg.sigmoid(hidden) * mg.tanh(hidden))
-        return second(mg.tanh(hidden) * mg.sigmoid(hidden))
+        return second(mg.tanh(hidden) * mg.sigmoid(hidden))  # sigmoid(hidden) is the gate
 
     losses = []
     for epoch in range(epochs):
@@ -235,13 +248,13 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** Without clearing, each step goes along the sum of *all* gradients since the
-# start: a ball without friction. It overshoots and swings. It learns something, and that is what
-# makes the bug hard to see: nothing crashes, the numbers are only worse.
+# **What to see.** Without clearing, each step follows the sum of *all* gradients since the start,
+# like a ball that rolls without friction. The loss overshoots and swings. Yet the network learns
+# something, which makes the bug hard to see: nothing crashes, and the numbers are only worse.
 #
-# Now the use of it. A batch that does not fit in memory can come in pieces: `backward()` for each
-# piece, gradients add up in `.grad`, one step at the end. Memory is that of one piece. Let the
-# engine's own counters say how much that is:
+# And this is what it is good for. A batch that does not fit in memory can come in pieces. Each
+# piece gets its own `backward()`, the gradients add up in `.grad`, and one step follows at the end.
+# It needs the memory of one piece only. The engine's own counters say how much that is:
 
 # %%
 mg.manual_seed(0)
@@ -277,17 +290,18 @@ plt.show()
 print(f"largest difference between the gradients: {apart:.1e} (float32)")
 
 # %% [markdown]
-# **What to see.** Half the rows, half the memory: what fills it are the values that wait for the
-# backward pass, one set per row. And the gradient is the same.
+# **What to see.** Half the rows need about half the memory: most of it holds the values that are
+# saved for the backward pass, one set per row. And the gradient is the same.
 #
-# The factor `len(part_x) / len(big_x)` in there is where people slip. A loss is a *mean* over its
-# own rows; gradients of means do not simply add up to the gradient of the mean.
+# People often get the factor `len(part_x) / len(big_x)` wrong. The loss of a piece is a *mean* over
+# the piece's own rows. The mean over all rows is not the sum of the pieces' means, and not always
+# their mean either.
 #
-# **Predict.** Three rows ask for gradients of 6, 12 and 36. The mean is 18. They come as a batch of
-# two and a batch of one, and somebody averages the two batches' means. What comes out?
+# **Predict.** Three rows have the gradients 6, 12 and 36. Their mean is 18. They come as a batch of
+# two and a batch of one, and somebody averages the means of the two batches. What is the result?
 
 # %% tags=["prediction"]
-naive = predict("04.naive", "What is the mean of the batch means of (6, 12) and (36)?", ...)
+naive = predict("04.naive", "What is the mean of the batch means of (6, 12) and (36)?")
 naive
 
 # %% tags=["exercise"]
@@ -303,33 +317,30 @@ print(f"yours goes along {-step[0]:g}; the mean of the means is {naive_mean:g}")
 naive.reveal(float(naive_mean), factor=1.001)
 
 # %% [markdown]
-# The last batch of an epoch is usually a small one, so this happens in every epoch of a naive loop.
-# Libraries had this bug, too: if the loss is a mean over *words*, and sentences differ in length,
-# `loss / k` weighs the words of short batches more.
+# The last batch of an epoch is usually smaller than the others, so a naive loop makes this mistake
+# in every epoch. Libraries had this bug, too: if the loss is a mean over *words*, and sentences
+# differ in length, `loss / k` gives more weight to the words of short batches.
 #
-# ## 4. Who coordinates?
+# ## 4. Who coordinates? (optional)
 #
-# So far: gradients add up, in somebody's table, until somebody clears it; and a backward pass
-# writes to every leaf that it reaches. PyTorch puts this into the tensors: `requires_grad` says who
-# is differentiated, and recording is on unless you switch it off. Another design has *one object*
-# that knows whom to differentiate, and when recording begins and ends.
+# This section and its exercise, the longest of the lesson, are optional: nothing later needs your
+# `GradManager`, and you can come back to it at any time. To skip it, go on at the next **Predict**,
+# about Adam and gradients of zeros.
 #
-# > **A story about a class in the wrong book.** A widely copied Chinese introduction, "Tensor
-# > gradient computation: OneFlow Autograd", names three parts of OneFlow's autograd: Function,
-# > Variable, and a *GradManager* that "coordinates the computation and manages memory". It
-# > recommends `GradManager.release()` to let go of gradients, and an option `keep_empty_grad` to
-# > save memory. We looked for them in OneFlow's source: `GradManager` and `Variable` are not there,
-# > and `keep_empty_grad` is in no system that we searched. The class exists; it is *MegEngine's*.
-# > There, `attach` says whom, `record` begins, `backward(y, dy)` ends the recording whatever
-# > happens, and `release` frees the *graph*: what was recorded and saved. Every `.grad` stays. And
-# > it has a pitfall of its own: for a `y` of many elements, its documentation asks for `dy`, and
-# > its code takes ones, so a forgotten `.sum()` passes.
+# In PyTorch, the tensors themselves say what is differentiated: `requires_grad` marks a leaf,
+# recording is on unless you switch it off, and a backward pass writes to every marked leaf that it
+# reaches. In another design, *one object* holds the list of parameters to differentiate, and says
+# when recording begins and ends. MegEngine has such a class,
+# [GradManager](https://github.com/MegEngine/MegEngine/blob/master/imperative/python/megengine/autodiff/grad_manager.py):
+# `attach` adds parameters to the list, `record` begins, `backward(y, dy)` computes the gradients
+# and ends the recording in any case, and `release` frees the *graph*, which is everything that was
+# recorded and saved. Every `.grad` stays.
 #
-# It is a good class, so write it yourself: about thirty lines. A `Box` holds a value; operations on
-# boxes write Nodes on every tape that records. A tape is in the order in which things were
-# computed: no sorting is needed, only to walk it from its end. The option of the story is in it as
-# well, with the only meaning that it can have: what do parameters get if the loss does not reach
-# them, None or zeros?
+# **Write** this class: about thirty lines. A `Box` holds a value. Each operation on boxes appends a
+# Node to every tape that records. A tape is in the order of the computation, so it needs no
+# sorting: the backward pass walks it from its end. Yours has one option that MegEngine's has not:
+# `keep_empty_grad` says what an attached parameter gets if the loss does not reach it, None or
+# zeros.
 
 # %% tags=["exercise"]
 check("04.GradManager")
@@ -348,8 +359,8 @@ with manager:
 print("u.grad =", u.grad, " v.grad =", v.grad, " saved by mul:", w.node.inputs[0].saved)
 
 # %% [markdown]
-# Does `keep_empty_grad=False` save memory, as the story says? Weigh it: eight parameters of 256
-# times 256 numbers, one of them used. First your class, then minigrad's own.
+# Does `keep_empty_grad=False` save memory? Measure it with eight parameters of 256 times 256
+# numbers each, of which the loss uses one. Your class comes first, then minigrad's own.
 
 # %%
 needs("04.GradManager", "04.accumulate")
@@ -385,17 +396,19 @@ for keep in (False, True):
     print(f"              .grad is None for {n_none} of 8")
 
 # %% [markdown]
-# Yours saves it: what is not reached costs nothing. minigrad's does not, and on purpose: it makes
-# *one* flat buffer for all attached gradients, so that clipping and optimizers go over memory once.
-# So whether such an option saves anything depends on who owns the memory. What it always changes
-# is what the *optimizer* does next.
+# In your class it does: a parameter that is not reached has no gradient array. In minigrad's it
+# does not, on purpose: minigrad makes *one* flat buffer for all attached gradients, so that
+# clipping and optimizers go over memory once. So the option saves memory only if each gradient has
+# memory of its own. But it always changes what the *optimizer* does next.
 #
-# **Predict.** Adam has moved a parameter for 10 steps, and then the loss no longer reaches it. Its
-# gradient is zero from now on, an array of zeros. Does Adam still move it: "yes" or "no"?
+# **Predict.** Adam has moved a parameter for 10 steps. Then the loss no longer reaches it, and from
+# now on its gradient is an array of zeros. Does Adam still move it?
 
 # %% tags=["prediction"]
 coasting = predict(
-    "04.coasting", 'Does Adam move a parameter whose gradient is zeros: "yes", "no"?', ...
+    "04.coasting",
+    "Does Adam move a parameter whose gradient is zeros?",
+    choices=("yes", "no"),
 )
 coasting
 
@@ -430,16 +443,16 @@ plt.show()
 coasting.reveal("yes" if with_zeros[-1] != with_zeros[10] else "no")
 
 # %% [markdown]
-# **What to see.** Adam keeps an average of past gradients. None means "nothing to do": it stands
-# still, and its average waits. Zeros mean "the slope is 0": the average fades, and until it has
-# faded the parameter coasts on. With weight decay it would even shrink for ever. So `zero_grad()`
-# that fills with zeros and one that sets None train different models; PyTorch changed its default
-# to None in version 2.0, and minigrad always does so.
+# **What to see.** Adam keeps an average of past gradients. None means "nothing to do": the
+# parameter stays, and so does its average. Zeros mean "the slope is 0": the average fades, and
+# until it has faded, the parameter coasts on. With weight decay it would even shrink for ever. So a
+# `zero_grad()` that fills with zeros and one that sets None can train different models. PyTorch
+# changed its default to None in version 2.0; minigrad always sets None.
 #
 # ## 5. Your sums run the engine
 #
-# Now put your two functions into minigrad, in the place of its own, and train the digits again:
-# `accumulate` gets every gradient of every pass, `unbroadcast` those of the biases.
+# Now put your two functions into minigrad, in place of its own, and train the digits again.
+# `accumulate` gets every gradient of every pass; `unbroadcast` gets those of the biases.
 
 # %%
 needs("04.unbroadcast", "04.accumulate")
@@ -467,14 +480,15 @@ for name, n_calls in calls.items():
     print(light(f"04.{name}", mine=my_losses, reference=losses, calls=n_calls))
 
 # %% [markdown]
-# And with `=` in the place of `+=`? `hidden` is used twice in this network, in
-# `tanh(hidden) * sigmoid(hidden)`. One of its two gradients gets lost in every step.
+# What happens with `=` in place of `+=`? This network uses `hidden` twice, in
+# `tanh(hidden) * sigmoid(hidden)`. (Such a factor between 0 and 1 as the sigmoid is called a
+# *gate*.) One of the two gradients of `hidden` gets lost in every step.
 #
-# **Predict.** How many of the unseen digits does such a network read, in percent? With nothing
-# wrong, it was the number above.
+# **Predict.** How many of the unseen digits does such a network read, in percent? The right engine
+# reads the percentage that the last cell printed.
 
 # %% tags=["prediction"]
-lossy = predict("04.lossy", "What percentage is read if one of two gradients gets lost?", ...)
+lossy = predict("04.lossy", "What percentage is read if one of two gradients gets lost?")
 lossy
 
 
@@ -491,10 +505,10 @@ with mg.use(accumulate=overwriting):
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 3.4), sharey=True, layout="constrained")
 axes[0].semilogy(losses, linewidth=4, alpha=0.4, label=f"+=: {accuracy:.1%}")
-axes[0].semilogy(wrong, linewidth=1, color="tab:red", label=f"=: {wrong_accuracy:.1%}")
+axes[0].semilogy(wrong, linewidth=1, color="C3", label=f"=: {wrong_accuracy:.1%}")
 axes[0].set(title="tanh(hidden) * sigmoid(hidden)", ylabel="loss")
 axes[1].semilogy(right, linewidth=4, alpha=0.4, label=f"+=: {right_accuracy:.1%}")
-axes[1].semilogy(turned, linewidth=1, color="tab:red", label=f"=: {turned_accuracy:.1%}")
+axes[1].semilogy(turned, linewidth=1, color="C3", label=f"=: {turned_accuracy:.1%}")
 axes[1].set(title="sigmoid(hidden) * tanh(hidden)")
 for axis in axes:
     axis.set(xlabel="training step")
@@ -504,18 +518,19 @@ plt.show()
 lossy.reveal(float(100 * wrong_accuracy), factor=1.05)
 
 # %% [markdown]
-# **What to see.** On the left, nothing: the broken engine trains as well as the right one. On the
-# right, the same network with its two factors written the other way round, and the right engine
-# does not care, while the broken one does. What survives is what arrives *last*. On the left that
-# is the part through `tanh`; on the right the part through the gate, and it is small: where
-# `hidden` is near 0, the gate's slope is multiplied by a `tanh` near 0. A loss curve is no test of
-# a gradient.
+# **What to see.** On the left, the broken engine trains as well as the right one. On the right, the
+# two factors of the same network are swapped: that makes no difference to the right engine, but a
+# large one to the broken engine. Only the gradient that arrives *last* survives. On the left it is
+# the one through `tanh`. On the right it is the one through the gate, which is small: where
+# `hidden` is near 0, the slope of the gate is multiplied by a `tanh` near 0. A loss curve is no
+# test of a gradient.
 #
 # ## 6. Bug hunt
 #
-# Two learn together, each with a loss of its own, as in a GAN or in an actor-critic method. The
-# actor's backward pass comes past the critic. Each clears its own gradient after its own step,
-# which looks tidy. Look at the log: by what did each of the two move?
+# A critic and an actor learn together, each with a loss of its own, as in a GAN or in an
+# actor-critic method. The actor's backward pass goes through the critic. Each of the two clears its
+# own gradient after its own step, which looks tidy. The log shows the gradient by which each of
+# them moved:
 
 # %%
 mine = load("04")
@@ -527,25 +542,27 @@ for number, (by_critic, by_actor) in enumerate(log):
     print(f"{number:>5}   {by_critic:>15.4f}   {by_actor:>14.4f}")
 
 # %% [markdown]
-# Whose gradient is not that of its loss, and in which round first? Work out the two gradients by
-# hand, write down your diagnosis in `BUG`, then repair `train_both`.
+# One of the two moves by a gradient that is not the gradient of its loss. Which one, and in which
+# round first? Work out the two gradients by hand, write your diagnosis into `BUG`, then repair
+# `train_both`.
 
 # %% tags=["exercise"]
 check("04.train_both")
 
 # %% [markdown]
-# In PyTorch this bug is `critic_optimizer.zero_grad()` at the wrong end of the loop. There are
-# three cures: clear *before* each backward pass; freeze the other one while a loss passes through
-# it; or have a GradManager for each of the two, which writes to no other parameters.
+# In PyTorch this bug is `critic_optimizer.zero_grad()` at the wrong place in the loop. There are
+# three cures: clear *before* each backward pass; freeze the critic while the actor's loss passes
+# through it; or give each of the two a GradManager (section 4), which writes to no other
+# parameters.
 #
 # ## 7. An engine of your own
 #
 # You have a rule for products and one for `tanh` (01), an order (02), a guard against cycles (03),
-# sums over copies, uses and batches (04). What does an engine still lack? Very little: a class that
-# records, a rule for the matrix product and one for the loss. Here is all of it, in one file. It
-# takes your functions from the four exercise files, each of them checked first; if one does not
-# pass yet, a given one replaces it, and the file says so. Run the cell again later, and it is
-# yours.
+# and sums over copies, uses and batches (04). What does an engine need besides? Very little: a
+# class that records, a rule for the matrix product and one for the loss. The next cell puts all of
+# it into one file. It checks each of your functions in the four exercise files, and takes those
+# that pass. A given one stands in for each that does not pass yet, and the file says so. Run the
+# cell again later, and the file has yours.
 
 # %%
 needs("04.unbroadcast", "04.accumulate", "04.microbatch_step")
@@ -558,17 +575,18 @@ text = path.read_text(encoding="utf-8")
 print(f"{path.name}: {lines_of_code(text)} lines of code")
 
 # %% [markdown]
-# It lies in the folder of the course; open it and read it, it is short. This is its heart, and by
-# now there should be no line in it that you could not have written:
+# The file is in the folder of the course. Open it and read it; it is short. This is its centre, and
+# by now you could have written every line of it:
 
 # %%
 needs("04.unbroadcast", "04.accumulate", "04.microbatch_step")
 print(text[text.index("def backward") : text.index("SHAPES = ")].rstrip())
 
 # %% [markdown]
-# Now train it on the digits. The network is that of section 3, its sigmoid written with `tanh`. It
-# learns by plain gradient descent, with your `microbatch_step`: two pieces a batch, 40 rows and 24.
-# Beside it the same network in minigrad, from the same numbers, with whole batches.
+# Now train it on the digits. The network is that of section 3, with its sigmoid written as a
+# `tanh`. It learns by plain gradient descent, with your `microbatch_step`: each batch comes in two
+# pieces, of 40 rows and of 24. For comparison, minigrad trains the same network from the same
+# numbers, with whole batches.
 
 # %%
 needs("04.unbroadcast", "04.accumulate", "04.microbatch_step")
@@ -640,15 +658,15 @@ axes[0].grid(alpha=0.3)
 for axis, place in zip(axes[1:], wrong, strict=False):
     axis.imshow(x_new[place].reshape(8, 8), cmap="gray_r")
     axis.set_title(f"a {y_new[place]}, read\nas {guesses.data[place].argmax()}", fontsize=9)
-    axis.set(xticks=[], yticks=[])
+    axis.set(xticks=[], yticks=[], frame_on=False)
 plt.show()
 
 # %% [markdown]
-# **What to see.** Two engines, one line. On the right, digits that yours misread; some of them
-# people would misread, too.
+# **What to see.** The two engines draw the same line. On the right are digits that yours misread;
+# people would misread some of them, too.
 #
-# And is there really no minigrad inside? Start a fresh Python, give it the file and the numbers,
-# and ask it afterwards what it has imported:
+# Is there really no minigrad inside? The next cell starts a fresh Python, gives it the file and the
+# numbers, and asks it afterwards what it has imported:
 
 # %%
 import subprocess
@@ -671,20 +689,21 @@ with tempfile.TemporaryDirectory() as folder:
 print(f"accuracy {float(said[0]):.1%}; minigrad imported: {said[1]}; NumPy imported: {said[2]}")
 
 # %% [markdown]
-# What does minigrad have that your file does not? Memory that is shared and given back, writes that
-# are noticed, second derivatives, optimizers that save their state, kernels that fuse. Each of
-# these is a lesson from here on. But the *idea* is all in your file.
+# minigrad has much that your file has not: memory that is shared and given back, writes that are
+# noticed, second derivatives, optimizers that save their state, kernels that fuse. The next lessons
+# are about these. But the *idea* is all in your file.
 #
 # ## Where you are
 #
-# - What is used in several places gets the *sum* of what they send: over copies (`unbroadcast`),
-#   over uses (`accumulate`), over batches (`.grad`).
-# - The first gradient that arrives belongs to somebody else. Copy it, then add in place.
+# - A value that is used in several places gets the *sum* of their gradients: over copies
+#   (`unbroadcast`), over uses (`accumulate`), over batches (`.grad`).
+# - The first gradient that arrives may belong to others, too. Copy it, then add in place.
 # - Means do not add up to means: weigh each piece by its rows.
-# - None and zeros are different answers, and optimizers hear the difference.
+# - A gradient of None and a gradient of zeros are different, and optimizers treat them differently.
 #
-# **Next:** lesson 05. An array that two hold can be written by one. When do two Variables share
-# their memory, when their graph, and what do `clone` and `detach` have to do with either?
+# **Next:** lesson 05. If two hold the same array, one of them can write to it, and the other sees
+# the change. When do two Variables share their memory, and when their graph? What do `clone` and
+# `detach` do about either?
 
 # %%
 from minigrad.course.predictions import summary

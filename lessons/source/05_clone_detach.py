@@ -1,13 +1,18 @@
 # %% [markdown]
 # # 05 · Whose bytes, and whose history?
 #
-# **You need** lesson 04, or to know what a gradient and a graph are. **It takes** about two hours.
-# **At the end** you know what `detach`, `clone`, a copy and a view share, you have written a
-# copy-on-write buffer, and it runs under minigrad's clones while digits train. Next: lesson 06, why
-# memory grows.
+# **You need** lesson 04, or to know what a gradient and a graph are. **It takes** about 165
+# minutes; after section 4 is a good place for a break. **At the end** you know what `detach`,
+# `clone`, a copy and a view share, you have written a copy-on-write buffer, and it runs under
+# minigrad's clones while digits train. Next: lesson 06, why memory grows.
 #
-# Your code goes into `exercises/05_clone_detach.py`. It works on tiny objects: a `Box` is a
-# Variable with nothing but a `storage` and a `node`.
+# Your code goes into `exercises/05_clone_detach.py`. It works on small objects: a `Box` is like a
+# Variable, but has only a `storage` and a `node`.
+
+# %% tags=["live"]
+from minigrad.course import watch
+
+watch("05")  # what you save in exercises/05_clone_detach.py is graded here at once
 
 # %%
 import matplotlib.pyplot as plt
@@ -19,12 +24,15 @@ from minigrad.course import check, hint, light, load, needs, predict, scrub
 from minigrad.course.l05_clone_detach.drawing import draw_bytes, draw_memory, draw_table, look
 from minigrad.course.objects import Box, Node, Storage
 
+plt.style.use("minigrad.course.house")
+
 # %% [markdown]
 # ## 1. Four ways to say "the same numbers"
 #
 # You have a Variable `h` somewhere in a network, and you want its numbers for something else: to
-# log them, to keep them, to feed them to another network. You could write `h.detach()`,
-# `h.clone()`, `h[:]`, or copy them with NumPy. All four show the same numbers. Does it matter?
+# log them, to keep them, or to feed them to another network. You could write `h.detach()`,
+# `h.clone()` or `h[:]`, or copy them with NumPy. All four show the same numbers. Does it matter
+# which one you take?
 
 # %%
 x = mg.variable([1.0, 2.0, 3.0], requires_grad=True, name="x")
@@ -34,13 +42,13 @@ for name, variable in {"h": h, "h.detach()": d, "h.clone()": c, "h[:]": v}.items
     print(f"{name:<12}", variable)
 
 # %% [markdown]
-# Printed like this, only the last word differs. Now write into one of them.
+# When they are printed, only the last word differs. Now write into one of them.
 #
 # **Predict.** `h` is `[2, 4, 6]`, and `d = h.detach()`. We add 100 to `d`, in place. What is the
 # first number of `h` then?
 
 # %% tags=["prediction"]
-through = predict("05.through", "100 is added to d = h.detach() in place. What is h[0]?", ...)
+through = predict("05.through", "100 is added to d = h.detach() in place. What is h[0]?")
 through
 
 # %%
@@ -50,7 +58,8 @@ d.add_(100.0)
 through.reveal(h.tolist()[0], factor=1.001)
 
 # %% [markdown]
-# And the clone? Here is where the engine keeps each of them, before and after such a write.
+# What happens to a clone? The next picture shows where the engine keeps each of them, before and
+# after such a write.
 
 
 # %%
@@ -68,26 +77,27 @@ figure, axes = plt.subplots(1, 2, figsize=(9, 2.8), layout="constrained")
 titles = ("d = h.detach(), c = h.clone()", "after d.add_(100)")
 for axis, seen, title in zip(axes, before_and_after(), titles, strict=True):
     draw_memory(axis, seen, title)
-    axis.set(xlabel="names, their nodes, their memory (orange: shared)", yticks=[])
+    axis.set(xlabel="names, their nodes, their memory (orange: shared)", yticks=[], frame_on=False)
 plt.show()
 
 # %% [markdown]
-# **What to see.** Before the write all three names show *one* piece of memory; the clone has copied
-# nothing yet. The write goes to the memory that `h` and `d` share, and so shows in `h`. The clone
-# must not see it, and only now does it get memory of its own.
+# **What to see.** Before the write, all three names show *one* piece of memory; the clone has
+# copied nothing yet. The write goes to the memory that `h` and `d` share, so `h` changes, too. The
+# clone must not change, so at this moment it gets memory of its own.
 #
-# Beside each name stands its *node*, the operation that made it. It does not follow the arrows at
-# all: `d` shows the bytes of `h` and has no node; `c` shows other bytes and has one. So there are
-# **two questions** to ask about a Variable, and the answer to one says nothing about the other:
+# Beside each name is its *node*, the operation that made it. The nodes have nothing to do with the
+# arrows: `d` shows the bytes of `h` and has no node; `c` shows other bytes and has one. So there
+# are **two questions** to ask about a Variable, and the answer to one says nothing about the other:
 #
-# - *Whose bytes?* Which memory does it show: who sees a write, and what is kept alive by it?
-# - *Whose history?* Which node made it: where does a gradient that arrives here go?
+# - *Whose bytes?* Which memory does it show? That decides who sees a write, and which memory stays
+#   alive.
+# - *Whose history?* Which node made it? That decides where a gradient goes that arrives here.
 
 # %% [markdown]
 # ## 2. `detach` and `clone`, each in two lines
 #
-# A `Box` holds just these two answers: `box.storage` (its bytes, with a counter of writes) and
-# `box.node` (its history, `None` where no gradient flows).
+# A `Box` holds these two answers: `box.storage` (its bytes, with a counter of writes) and
+# `box.node` (its history; `None` if no gradient flows).
 
 # %%
 leaf = Box(Storage(np.array([1.0, 2.0, 3.0])), Node("leaf"))
@@ -96,7 +106,8 @@ print(doubled)
 
 # %% [markdown]
 # **Write** `detach`: the same bytes, no history. Then **write** `clone`: bytes of its own, and a
-# history that leads back. For now let `clone` copy at once; section 5 is about being lazier.
+# history that leads back to the original. For now let `clone` copy at once; in section 5 it copies
+# later.
 
 # %% tags=["exercise"]
 check("05.detach")
@@ -105,12 +116,13 @@ check("05.detach")
 check("05.clone")
 
 # %% [markdown]
-# What does the history do? `a.detach() * a` and `a.clone() * a` are both $a^2$, 9 at `a = 3`.
+# What is the history for? `a.detach() * a` and `a.clone() * a` both have the value $a^2$, which is
+# 9 at `a = 3`.
 #
-# **Predict.** The gradient of `a` in `a.clone() * a` at `a = 3`?
+# **Predict.** What is the gradient of `a` in `a.clone() * a` at `a = 3`?
 
 # %% tags=["prediction"]
-product = predict("05.product", "What is the gradient of a in a.clone() * a at a = 3?", ...)
+product = predict("05.product", "What is the gradient of a in a.clone() * a at a = 3?")
 product
 
 # %%
@@ -127,12 +139,12 @@ product.reveal(slopes["clone"], factor=1.001)
 
 # %% [markdown]
 # **What to see.** With `clone` there are two ways from the output back to `a`, and each brings 3.
-# With `detach` one of the two ends in a dashed box: the engine takes that factor for a constant,
-# and answers 3. No error, no warning: both are answers to a question, and you must know which one
-# you asked. (`h.detach()` on purpose is a *stop-gradient*: target networks, straight-through
-# estimators and contrastive losses need it.)
+# With `detach`, one of the two ends in a dashed box: the engine treats that factor as a constant,
+# and the gradient is 3. There is no error and no warning, because both are right answers, to
+# different questions. (A `detach()` on purpose is a *stop-gradient*: target networks,
+# straight-through estimators and contrastive losses need it.)
 #
-# Now your own two, on Boxes. Where does a gradient that arrives at the result go?
+# Now your own two functions, on Boxes. A gradient arrives at the result; where does it go?
 
 # %%
 needs("05.detach", "05.clone")
@@ -156,27 +168,29 @@ for name in ("detach", "clone"):
 # %% [markdown]
 # ## 3. The truth table
 #
-# Now all of it at once. For each way to get "the same numbers" of `h = x * 2`, four questions:
+# Here are all the ways to get "the same numbers" of `h = x * 2`, and four questions about each:
 #
 # 1. *before*: does it have a byte in common with `h`, before anybody writes?
-# 2. *after*: still, after a write to it?
-# 3. *graph*: was a node recorded, so that it is part of the graph?
+# 2. *after*: does it still have one, after a write to it?
+# 3. *graph*: was a node recorded for it, so that it is part of the graph?
 # 4. *gradient*: does `x` get a gradient from it?
 #
-# **Predict** all four for each, as four letters, `y` or `n`: `"yyyy"` says yes four times.
+# **Predict** all four for each. The letters on a button are the four answers: `ynnn` says yes to
+# the first question, and no to the others.
 
 # %% tags=["prediction"]
 ASKED = "before, after, graph, gradient?"
-detached = predict("05.detach", f"h.detach(): {ASKED}", ...)
-cloned = predict("05.clone", f"h.clone(): {ASKED}", ...)
-both = predict("05.both", f"h.detach().clone(): {ASKED}", ...)
-copied = predict("05.copy", f"mg.variable(h.numpy().copy()): {ASKED}", ...)
-viewed = predict("05.view", f"h[:]: {ASKED}", ...)
+ROWS = ("nnnn", "nnyy", "ynnn", "ynyy", "yynn", "yyyy")
+detached = predict("05.detach", f"h.detach(): {ASKED}", choices=ROWS)
+cloned = predict("05.clone", f"h.clone(): {ASKED}", choices=ROWS)
+both = predict("05.both", f"h.detach().clone(): {ASKED}", choices=ROWS)
+copied = predict("05.copy", f"mg.variable(h.numpy().copy()): {ASKED}", choices=ROWS)
+viewed = predict("05.view", f"h[:]: {ASKED}", choices=ROWS)
 display(detached, cloned, both, copied, viewed)
 
 # %% [markdown]
-# The engine can be asked: `mg.memory.is_alias(h, r)` compares addresses, `r.node` is the node, and
-# running `backward()` gives the gradient.
+# The engine has the answers: `mg.memory.is_alias(h, r)` compares addresses, `r.node` is the node,
+# and `backward()` computes the gradient.
 
 # %%
 WAYS = {
@@ -220,12 +234,12 @@ viewed.reveal(answers[4])
 display(detached, cloned, both, copied, viewed)
 
 # %% [markdown]
-# **What to see.** `detach` and a view both share bytes for ever, and only the view leads back to
-# `x`. `clone()` and `detach().clone()` both share until somebody writes, and only the first leads
-# back to `x`. So the left half of the table does not tell you the right half: they are two
+# **What to see.** `detach` and a view both share bytes for ever, but only the view leads back to
+# `x`. `clone()` and `detach().clone()` both share bytes until somebody writes, but only `clone()`
+# leads back to `x`. So the left half of the table does not determine the right half: they are two
 # questions.
 #
-# And in other systems? The same questions, in words:
+# Other systems answer these questions as follows:
 #
 # | | PyTorch | Burn |
 # |---|---|---|
@@ -237,26 +251,18 @@ display(detached, cloned, both, copied, viewed)
 # | gradient that arrives at a clone | goes on to the source | is the source's |
 # | a view: bytes | shared, and the counter of writes too | nobody can tell |
 #
-# Nobody can tell, because Burn offers no operation that writes in place. An operation whose input
-# has no other owner may use that memory for its output; otherwise it takes new memory. So "after a
-# write" means there: "after an operation that made something new". In PyTorch a clone's own `.grad`
-# stays `None`: it is no leaf, the gradient only passes through.
+# Nobody can tell, because Burn has no operation that writes in place. If an operation's input has
+# no other owner, its output may reuse the input's memory; otherwise it takes new memory. So in Burn
+# "after a write" means "after an operation that made something new". In PyTorch a clone's own
+# `.grad` stays `None`, because a clone is not a leaf: the gradient only passes through it.
 
 # %% [markdown]
-# > **A story about two words.** In December 2024 somebody asked Burn's developers (issue 2628)
-# > whether `clone` and `detach` do there what they do in PyTorch; the book did not say. An article
-# > about the matter, which was copied widely, explains well what happens to the *bytes*: in Burn a
-# > clone raises a count of references and copies nothing, in PyTorch it copies at once. Then it
-# > says that `detach` does much the same in both, and recommends to clone and then modify, for a
-# > copy that is truly independent.
-# >
-# > Burn's source says otherwise. `detach` gives a new node; but if the tensor was a leaf that wants
-# > a gradient, the new one wants a gradient again. In PyTorch it never does. And `clone` in PyTorch
-# > is *differentiable*: a clone that is modified has other bytes, and is still in the graph. An
-# > independent copy is `detach().clone()`. The article answered *whose bytes*, and left out *whose
-# > history*.
+# > **The same two words.** The two rows with bold text surprise people who come from PyTorch: in
+# > Burn, a detached leaf wants a gradient again, and a clone is the same node
+# > ([burn#2628](https://github.com/tracel-ai/burn/issues/2628)). In PyTorch and here, a copy that
+# > is independent in both ways is `detach().clone()`.
 #
-# Burn's two rules on Boxes, next to yours:
+# Here are Burn's two rules on Boxes, next to yours:
 
 
 # %%
@@ -283,14 +289,17 @@ print("Burn's", burn_clone(doubled).node is not doubled.node)
 # %% [markdown]
 # ## 4. Do these two share a byte?
 #
-# Everything so far hung on `is_alias`. How does one know whether two arrays share memory? The first
-# thing that comes to mind is to compare where they begin and end.
+# Everything so far depended on `is_alias`. How can it know whether two arrays share memory? The
+# obvious way is to compare where they begin and end.
 #
-# **Predict.** `x` has twelve numbers. Do `x[::2]` and `x[1::2]` have a byte in common? `"yes"` or
-# `"no"`.
+# **Predict.** `x` has twelve numbers. Do `x[::2]` and `x[1::2]` have a byte in common?
 
 # %% tags=["prediction"]
-interleaved = predict("05.interleaved", "Do x[::2] and x[1::2] have a byte in common?", ...)
+interleaved = predict(
+    "05.interleaved",
+    "Do x[::2] and x[1::2] have a byte in common?",
+    choices=("yes", "no"),
+)
 interleaved
 
 # %%
@@ -304,11 +313,12 @@ plt.show()
 
 # %% [markdown]
 # **What to see.** The grey line of a view goes from its first byte to its last. The lines of the
-# first two overlap almost entirely; their coloured pieces nowhere. `x[::3]` meets both of them. An
-# engine that compared ranges would copy where it need not, or would forbid what is harmless.
+# first two views overlap almost entirely, but their coloured pieces overlap nowhere. `x[::3]` has
+# bytes in common with both of them. An engine that compared ranges would make copies without need,
+# or would forbid harmless writes.
 #
-# **Write** `is_alias`: exact, for any strides. Where does element `[i, j]` begin? At the start plus
-# `i` strides of the first axis plus `j` of the second.
+# **Write** `is_alias`, exact for any strides. Element `[i, j]` begins at the start of the array
+# plus `i` strides of the first axis plus `j` strides of the second.
 
 # %% tags=["exercise"]
 check("05.is_alias")
@@ -320,9 +330,9 @@ odd_even = mine.is_alias(whole[::2], whole[1::2])
 interleaved.reveal("yes" if odd_even else "no")
 
 # %% [markdown]
-# Yours against the engine's on pairs of random slices. The engine's `mg.memory.is_alias` is exact
-# up to two axes, and beyond that it errs on the side of yes: an exact answer for many axes is a
-# hard problem, and an engine asks before every write.
+# The next cell compares your function with the engine's on pairs of random slices. The engine's
+# `mg.memory.is_alias` is exact up to two axes. Beyond that it sometimes says yes when the answer is
+# no: an exact answer for many axes is a hard problem, and an engine asks before every write.
 
 # %%
 needs("05.is_alias")
@@ -347,20 +357,20 @@ print(f"{ranges_met} pairs have ranges that overlap, {met} have a byte in common
 # %% [markdown]
 # ## 5. Copy later, perhaps never
 #
-# `clone` promises bytes of its own. But as long as nobody writes, who could tell? So minigrad, like
-# Burn, only counts: a clone raises the number of owners of a buffer, and the first write to a
-# buffer with several owners copies. This is **copy-on-write**. PyTorch copies at once; it has a
-# lazy clone too, as a private function, `torch._lazy_clone`.
+# `clone` promises bytes of its own. But as long as nobody writes, nobody can see a difference. So
+# minigrad, like Burn, only counts: a clone raises the number of owners of a buffer, and a write to
+# a buffer with several owners copies it first. This is **copy-on-write**. PyTorch's `clone` copies
+# at once; its lazy clone is a private function, `torch._lazy_clone`.
 #
-# **Predict.** `b = a.clone()` and `c = b.clone()`. Then `b`, `a` and `c` are written to, in this
-# order, each of them twice. How many copies are made?
+# **Predict.** `b = a.clone()` and `c = b.clone()`. Then somebody writes to `b`, `a` and `c`, in
+# this order, twice to each. How many copies are made?
 
 # %% tags=["prediction"]
-n_copies = predict("05.copies", "Three owners, each writes twice: how many copies?", ...)
+n_copies = predict("05.copies", "Three owners, each writes twice: how many copies?")
 n_copies
 
 # %% [markdown]
-# Step through it. What you see is where the engine keeps the three at each step.
+# Move the slider through these steps. It shows where the engine keeps the three at each step.
 
 
 # %%
@@ -406,16 +416,18 @@ scrub(
 )
 
 # %% [markdown]
-# **What to see.** Two clones, no copy. The first write to `b` copies, and parts it from the family;
-# the second does not. Then `a` writes and copies. `c` is the last that shows the first memory, the
-# one that was made for `a`: nobody else would see the write, so it needs no copy.
+# **What to see.** The two clones make no copy. The first write to `b` makes one, so that `b` has
+# memory of its own; the second write to `b` makes none. Then the first write to `a` makes a copy.
+# After that, only `c` shows the first memory, which was made for `a`. Nobody else would see a write
+# to it, so `c` needs no copy.
 
 # %%
 n_copies.reveal(len(places) - 1, factor=1.001)
 
 # %% [markdown]
-# What is it good for? A megabyte, four clones of it, and a write to two of them; the bytes that the
-# engine's memory pool has in use after each line, with `clone` and with copies made at once.
+# What is copy-on-write good for? The next cell makes four clones of one megabyte, and writes to two
+# of them. The plot shows the bytes that the engine has in use after each line, with `clone` and
+# with copies made at once.
 
 
 # %%
@@ -448,18 +460,19 @@ axis.grid(axis="y", alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** Five Variables and one megabyte, until somebody writes; then one more for each
-# that was written. Clones that nobody writes to never cost a byte. Copies made at once cost all of
+# **What to see.** Until somebody writes, the five Variables take one megabyte. Each of the two
+# writes adds one more. Clones that nobody writes to take no memory. Copies made at once take all of
 # it from the start.
 #
-# **Write** `CowBuffer`. The question at its heart is *who else shows this array?* and the answer
-# changes behind your back: when others fork, write, or are dropped.
+# **Write** `CowBuffer`. Its central question is *who else shows this array?* The answer changes
+# without a call to this buffer: when others fork, write, or are dropped.
 
 # %% tags=["exercise"]
 check("05.CowBuffer")
 
 # %% [markdown]
-# The same story with your class, the memory drawn from what your `read()` gives:
+# Here are the same steps with your class. The picture is drawn from the arrays that your `read()`
+# returns:
 
 # %%
 needs("05.CowBuffer")
@@ -476,31 +489,32 @@ rows = [address for seen in pictures.values() for address, _, _ in seen.values()
 figure, axes = plt.subplots(2, 2, figsize=(9, 4.4), layout="constrained")
 for axis, (title, seen) in zip(axes.flat, pictures.items(), strict=True):
     draw_memory(axis, seen, title, list(dict.fromkeys(rows)), nodes=False)
-    axis.set(xlabel="names and their memory", yticks=[])
+    axis.set(xlabel="names and their memory", yticks=[], frame_on=False)
 plt.show()
 
 # %% [markdown]
-# **What to see.** From picture to picture a row of memory appears with each of the first two
-# writes, and none with the third: the arrow of `c` stays on the first row.
+# **What to see.** Each of the first two writes adds a row of memory. The third adds none: the arrow
+# of `c` stays on the first row.
 
 # %% [markdown]
 # ## 6. The target network
 #
-# Where does one need an exact copy that stays put? In Q-learning a network is trained towards a
-# value that it computes *itself*: reward plus what it says about the next state. A network that
-# chases its own output may run away from it. So one keeps a second network, the **target**, frozen,
-# and copies the trained one into it only now and then.
+# When do you need a copy that does not move? In Q-learning, a network is trained towards a value
+# that it computes *itself*: the reward, plus its own value of the next state. If the goal moves
+# with every step, the training can become unstable. So there is a second, frozen network, the
+# **target**, and the values of the trained network are copied into it only now and then.
 #
-# **Write** `target_sync`: the values go over, the memory stays where it is.
+# **Write** `target_sync`: it copies the values, and the target's memory stays where it is.
 
 # %% tags=["exercise"]
 check("05.target_sync")
 
 # %% [markdown]
-# Five states in a row; a step goes to the left or to the right, by chance; the right end pays 1.
-# The value of a state is what it will be paid on average, which for the middle one is 1/2. Online
-# learns from target, and is copied into it every 500 steps. In one run each has its own memory; in
-# the other, the target was set up by `target["v"] = online["v"]`.
+# The example has five states in a row. Each step goes to the left or to the right, by chance, and
+# the right end pays 1. The value of a state is the average payment from there; for the middle state
+# it is 1/2. The online network learns from the target, and is copied into it every 500 steps. In
+# one run each has its own memory. In the other, the target was set up by
+# `target["v"] = online["v"]`.
 
 # %%
 needs("05.target_sync")
@@ -541,16 +555,17 @@ for axis, seen, title in zip(axes, (apart, aliased), ("memory of its own", "alia
 plt.show()
 
 # %% [markdown]
-# **What to see.** On the left the target is a staircase: flat for 500 steps, then one jump to where
-# online is. On the right the two lines are one: there is no target network, though there are two
-# dicts, two names, and a call of `target_sync` every 500 steps. Nothing raises an error, and this
-# small problem is even learned sooner. That is why such a bug lives long.
+# **What to see.** On the left the target is a staircase: it is flat for 500 steps, then it jumps to
+# the online value. On the right the two lines are the same: there is no target network, although
+# there are two dicts, two names, and a call of `target_sync` every 500 steps. Nothing raises an
+# error, and this small problem is even learned sooner. So such a bug can live long.
 
 # %% [markdown]
-# > **Real bug: half a target network.** In July 2020 the deep Q-network of Stable-Baselines3 was
-# > found to share a part with its own target (pull request 132): the layers that read the
-# > observation, the *feature extractor*, were one object, given to both networks. The layers after
-# > it were two. In ten lines:
+# > **Real bug: half a target network.** In July 2020, the deep Q-network of Stable-Baselines3 was
+# > found to share a part with its own target ([pull request
+# > 132](https://github.com/DLR-RM/stable-baselines3/pull/132)). Both networks used one object for
+# > the layers that read the observation, the *feature extractor*. Only the layers after it were
+# > separate. Here it is in ten lines:
 
 # %%
 mg.manual_seed(0)
@@ -569,12 +584,12 @@ for (name, p), q in zip(online.named_parameters(), target.parameters(), strict=T
     print(f"  {name:<9} same storage: {mg.memory.shares_storage(p, q)}")
 
 # %% [markdown]
-# The cure there was to build an extractor for each. In minigrad `online.clone()` makes a frozen
-# copy of the whole, by copy-on-write. A relative of this bug is seen even more often: *keeping the
-# best weights*. In PyTorch `state_dict()` does not copy: it gives tensors that share the bytes of
-# the parameters, and "the best" silently become the last. (One of many repairs is in the code of
-# SHOT, a method for domain adaptation: `best = netF.state_dict()` became a `deepcopy` of it.) Here
-# is that, written with `detach`, and minigrad's own `state_dict()` beside it, which clones:
+# The cure was to build an extractor for each network. In minigrad, `online.clone()` makes a frozen
+# copy of the whole network, by copy-on-write. A similar bug is even more common: *keeping the best
+# weights*. In PyTorch, `state_dict()` does not copy: it returns tensors that share the bytes of the
+# parameters, so "the best" weights silently become the last. (One of many repairs is in the code of
+# SHOT, a method for domain adaptation: `best = netF.state_dict()` became a `deepcopy`.) The next
+# cell shows this bug, written with `detach`, beside minigrad's own `state_dict()`, which clones:
 
 # %%
 model = mg.nn.Linear(2, 1)
@@ -590,10 +605,10 @@ print("kept by state_dict()   ", best["weight"].tolist())
 # %% [markdown]
 # ## 7. Your buffer runs the engine
 #
-# Now digits. The first layer is frozen (random features, which do better than one would think); the
-# second is trained; and every 20 steps the target becomes `online.clone()`.
-# `mg.use(storage=CowBuffer)` puts your class under the engine's clones: `clone()` forks, and before
-# the engine writes to memory that was forked, it asks your `write()` where to.
+# Now train on digits. The first layer is frozen, with random weights; the second is trained; and
+# every 20 steps the target becomes `online.clone()`. `mg.use(storage=CowBuffer)` puts your class
+# under the engine's clones: `clone()` calls your `fork()`, and before the engine writes to memory
+# that was forked, it asks your `write()` for the array to write to.
 
 # %%
 images, labels = mg.data.load_digits()
@@ -669,7 +684,7 @@ print(f"{n_bytes['copied']:,}, {n_bytes['copied'] / n_bytes['forked']:.0%} of it
 needs("05.CowBuffer")
 figure, axis = plt.subplots(figsize=(8, 4))
 for k, name in enumerate(("online", "target")):
-    axis.plot(unseen[:, k], linewidth=4, alpha=0.4, label=f"{name}, minigrad's own clones")
+    axis.plot(unseen[:, k], "-", linewidth=4, alpha=0.4, label=f"{name}, minigrad's own clones")
     axis.plot(my_unseen[:, k], linewidth=1, color="black", label="both, yours" if k else None)
 axis.set(xlabel="training step", ylabel="loss on unseen digits", yscale="log")
 axis.set_title("A target network on your copy-on-write buffer")
@@ -679,9 +694,10 @@ plt.show()
 
 # %% [markdown]
 # **What to see.** The target is a staircase again, now with real weights: each step down is one
-# `clone()`. The thin black lines are the run with your class, on top of the engine's own. A buffer
-# that copied too late would let the staircase sag towards the online line. And the bytes: the
-# frozen layer is cloned each time and never written, so it is never copied.
+# `clone()`. The thin lines are the run with your class; they lie on the engine's own. If a
+# buffer did not copy before a write, the staircase would sink towards the online line. The cell
+# above counted the bytes: the frozen layer is cloned each time and never written, so it is never
+# copied.
 
 # %%
 needs("05.CowBuffer")
@@ -690,8 +706,8 @@ light("05.CowBuffer", mine=my_losses, reference=losses, calls=calls["write"])
 # %% [markdown]
 # ## 8. Bug hunt
 #
-# At the end of your exercise file, `make_target` sets up a target network from five layers, in five
-# ways to copy an array. Its author tested all of them, and all were copies. Yet:
+# At the end of your exercise file, `make_target` sets up a target network of five layers, and
+# copies each in a different way. Its author tested all five ways, and all of them made copies. Yet:
 
 # %%
 mine = load("05")
@@ -712,31 +728,29 @@ for box in online.values():
 print(f"the sum of the target's numbers has changed by {total(target) - promised:g}, wanted: 0")
 
 # %% [markdown]
-# Which layer is it? You have a tool for this now: `mine.is_alias`. Write the layer's name into
-# `BUG`, then repair its line. And ask yourself why its author's test passed: it took transposed
-# arrays.
+# Which layer is it? Your `mine.is_alias` can find it. Write the layer's name into `BUG`, then
+# repair its line. The author tested with transposed arrays: why did that test pass?
 
 # %% tags=["exercise"]
 check("05.make_target")
 
 # %% [markdown]
 # PyTorch has the same trap under other names: `x.contiguous()`, `x.float()`, `x.to(device)` and
-# `x.reshape(...)` give back the same bytes when there is nothing to do, and a copy when there is.
-# What copies always says so: `clone()`. If it must be a copy, write what always is one.
+# `x.reshape(...)` return the same bytes if there is nothing to do, and otherwise a copy. `clone()`
+# always copies. If you need a copy, call a function that always makes one.
 
 # %% [markdown]
 # ## Where you are
 #
 # - Two questions: *whose bytes?* and *whose history?* `detach` cuts the history and keeps the
 #   bytes; `clone` keeps the history and gives bytes of its own.
-# - A clone may share bytes until somebody writes: then whoever writes needs to know who else is
-#   looking.
+# - A clone may share bytes until somebody writes. The writer must know who else shows these bytes.
 # - Two arrays share memory if they have a byte in common, not if their ranges overlap.
-# - A copy that is none raises no error. Test it by writing to one and looking at the other, with
-#   arrays as they really come.
+# - If a "copy" shares its bytes, there is no error. Test it: write to one, and look at the other,
+#   with arrays like those that you really use.
 #
 # **Next:** lesson 06. Bytes live as long as somebody holds them, and a graph holds many. What keeps
-# it alive, and how does a training loop come to grow without end?
+# a graph alive, and why do some training loops need more memory with every step?
 
 # %%
 from minigrad.course.predictions import summary

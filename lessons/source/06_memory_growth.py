@@ -1,14 +1,19 @@
 # %% [markdown]
 # # 06 · Who is holding on to this graph?
 #
-# **You need** lesson 05: what a Storage, a view and `detach()` are. **It takes** about two and a
-# half hours.
-# **At the end** you can say of any growing loop what grows, and who holds it; you have written the
-# guard against writes behind a graph's back, `no_grad`, and a copy of a model for evaluation; and
-# minigrad trains digits with *your* guard. Next: lesson 07, functions of your own.
+# **You need** lesson 05: what a Storage, a view and `detach()` are. **It takes** about 200 minutes,
+# in two sittings: sections 1 to 3, then 4 to 6. **At the end** you can say of any growing loop what
+# grows, and who holds it; you have written the check that saved values were not overwritten,
+# `no_grad`, and a copy of a model for evaluation; and minigrad trains digits with *your* guard.
+# Next: lesson 07, functions of your own.
 #
-# Your code goes into `exercises/06_memory_growth.py`. What is measured below are counts of nodes
-# and bytes, not seconds.
+# Your code goes into `exercises/06_memory_growth.py`. This lesson measures counts of nodes and
+# bytes, not seconds.
+
+# %% tags=["live"]
+from minigrad.course import watch
+
+watch("06")  # what you save in exercises/06_memory_growth.py is graded here at once
 
 # %%
 import gc
@@ -19,6 +24,9 @@ import numpy as np
 import minigrad as mg
 from minigrad.course import check, hint, light, load, needs, predict, scrub
 from minigrad.course.l06_memory_growth.drawing import bytes_in_use, draw_alive
+from minigrad.course.pictures import draw_losses
+
+plt.style.use("minigrad.course.house")
 
 MIB = 2**20
 
@@ -32,9 +40,9 @@ def counts():
 # %% [markdown]
 # ## 1. A loop that only looks
 #
-# Somebody writes a first agent for deep Q-learning. The networks are far too wide, 4 → 8096 → 4,
-# so that a problem would show. The loop does not learn yet; it only runs the network on its own
-# output, again and again. No `backward()`, no optimizer.
+# Somebody writes a first agent for deep Q-learning. The networks are far too wide, 4 → 8096 → 4, so
+# that any problem with memory shows. The loop does not learn yet: it only runs the network on its
+# own output, again and again. There is no `backward()` and no optimizer.
 
 # %%
 mg.manual_seed(0)
@@ -42,11 +50,11 @@ network = mg.nn.Sequential(mg.nn.Linear(4, 8096), mg.nn.ReLU(), mg.nn.Linear(809
 start = mg.variable(np.ones((32, 4), np.float32))
 network(start)  # once, so that all kernels are there
 gc.collect()
-gc.freeze()  # counting nodes walks over Python's objects: from here on, over new ones only
+gc.freeze()  # counting nodes visits Python's objects: from here on, only new ones
 
 
 def watch(advance, steps=20):
-    """Run h = advance(h); return live nodes and saved bytes after each step, as they grew."""
+    """Run h = advance(h); return by how much live nodes and saved bytes have grown, per step."""
     h, before = start, counts()
     seen = [np.zeros(2)]
     for _ in range(steps):
@@ -56,28 +64,33 @@ def watch(advance, steps=20):
 
 
 # %% [markdown]
-# In each step 32 rows pass a hidden layer of 8096 float32 numbers, which is close to one MiB.
+# In each step, 32 rows go through a hidden layer of 8096 float32 numbers, which is close to one
+# MiB.
 #
 # **Predict.** After 20 steps of `h = network(h)`: how many MiB have the nodes of the graph saved?
 # `relu` needs to know where its output is positive, and the second `Linear` needs its input, which
 # is the same array.
 
 # %% tags=["prediction"]
-chained = predict("06.chained", "How many MiB do 20 chained passes keep?", ...)
+chained = predict("06.chained", "How many MiB do 20 chained passes keep?")
 chained
 
 # %% [markdown]
-# **Predict.** And if each step starts from the same `start`, and its output is dropped without
-# `backward()`: are the nodes of the 20 passes `"kept"` or `"freed"`?
+# **Predict.** Now each step starts from the same `start`, and its output is dropped without a
+# `backward()`. Are the nodes of the 20 passes kept?
 
 # %% tags=["prediction"]
-dropped = predict("06.dropped", 'Passes whose outputs are dropped: "kept" or "freed"?', ...)
+dropped = predict(
+    "06.dropped",
+    "Passes whose outputs are dropped: what becomes of their nodes?",
+    choices=("kept", "freed"),
+)
 dropped
 
 
 # %%
 def drop(h):
-    """Run the network, and let go of what it gave."""
+    """Run the network, and drop its output."""
     network(h)
     return h
 
@@ -100,8 +113,8 @@ for axis in (left, right):
 plt.show()
 
 # %% [markdown]
-# **What to see.** One loop climbs by three nodes and about one MiB a step. The other two stay at
-# zero, and nobody has called `backward()`.
+# **What to see.** One loop grows by three nodes and about one MiB per step. The other two stay at
+# zero, although nobody has called `backward()`.
 
 # %%
 chained.reveal(float(loops["h = network(h)"][-1, 1] / MIB), factor=1.3)
@@ -110,7 +123,7 @@ chained.reveal(float(loops["h = network(h)"][-1, 1] / MIB), factor=1.3)
 dropped.reveal("kept" if loops["network(h), output dropped"][-1, 0] else "freed")
 
 # %% [markdown]
-# Why? Here is what hangs on `h` after three steps.
+# Why? Here is the graph behind `h` after three steps.
 
 # %%
 h = start
@@ -119,44 +132,39 @@ for _ in range(3):
 mg.viz.graph(h)
 
 # %% [markdown]
-# **What to see.** One chain: `h` holds its node, the node its inputs, and so on back to the first
-# step. To differentiate this `h`, all of it *would* be needed. Nobody intends to; but the engine
-# cannot know, as long as somebody holds `h`. That is the whole rule:
+# **What to see.** One chain: `h` holds its node, the node holds the nodes of its inputs, and so on
+# back to the first step. A `backward()` from this `h` *would* need all of it. Nobody intends to
+# call it; but the engine cannot know that, as long as somebody holds `h`. This is the whole rule:
 #
 # > **Outputs own the graph.** A Variable holds its node; a node holds its inputs' nodes and what it
-# > saved. Drop the last output, and the graph behind it is gone, at once.
+# > saved. When the last output is dropped, the graph behind it is freed at once.
 #
 # `detach()` gives the same numbers without a node, so the chain ends there. PyTorch follows the
 # same rule.
 #
 # > **The story of this loop.** It is real. In January 2025 a user of Burn, a framework in Rust,
 # > reported it with these very sizes: memory "raised very quickly", on three backends
-# > ([burn#2743](https://github.com/tracel-ai/burn/issues/2743): Wgpu, Ndarray, Candle). It would on
-# > any device: what grows is the graph, and no backend can know that you will not need it. (Here
-# > you saw it on the CPU.) An article that is often copied sums the thread up: this growth *is not
-# > a leak, but how autodiff works*.
+# > ([burn#2743](https://github.com/tracel-ai/burn/issues/2743)). Is that a leak?
 # >
-# > That is half of the truth. A **chain** must grow, in every framework. But look at the second
-# > line of the plot. In Burn the graph does not belong to the outputs: it lives in one place for
-# > the whole process and is swept *only inside* `backward()`. There the second loop climbs too,
-# > until some backward comes. And behind "that is normal" real leaks were hiding: before
+# > A **chain** must grow, in every framework and on every device. But look at the second line of
+# > the plot. In Burn the graph does not belong to the outputs: it lives in one place for the whole
+# > process, which is swept *only inside* `backward()`. There the second loop grows, too, until some
+# > backward comes. And Burn had real leaks besides: before
 # > [#3957](https://github.com/tracel-ai/burn/pull/3957), a simple regression left some 343,000 tiny
 # > graphs behind, and 8 after it. Others were found later
-# > ([#4039](https://github.com/tracel-ai/burn/pull/4039)), and
+# > ([#4039](https://github.com/tracel-ai/burn/pull/4039));
 # > [#4970](https://github.com/tracel-ai/burn/issues/4970) was open when this was written.
 # >
-# > The article's advice needs care as well. *Call backward in time, to release*: right in Burn.
-# > Here and in PyTorch dropping the output does it, and a `backward()` for tidying up adds to every
-# > `.grad`. *Zero the gradients*: Burn has no `.grad` to zero; backward returns the gradients. *Use
-# > `.valid()` for inference*: yes, and you will write it below.
+# > So in Burn a call of `backward()` frees memory. Here and in PyTorch dropping the output does,
+# > and a `backward()` that is called only to free memory adds to every `.grad`.
 # >
-# > The moral: do not argue whether something is a leak. **Count.**
+# > Do not argue whether something is a leak. **Count.**
 
 # %% [markdown]
 # ## 2. What one step keeps, and for how long
 #
-# A normal training step, of a network with four hidden layers. `mg.memory.timeline()` writes down
-# each time memory is taken or given back, and for which operation.
+# Here is a normal training step of a network with four hidden layers. `mg.memory.timeline()` writes
+# down whenever memory is taken or given back, and for which operation.
 
 # %%
 del h  # and with it the chain
@@ -177,11 +185,13 @@ with mg.memory.timeline() as step:
 mg.viz.memory(step)
 
 # %% [markdown]
-# **What to see.** Upper part: forward is a staircase, one step a layer. Backward goes down the
-# stairs again, as each node lets go of what it saved; not quite down to the start, since gradients
-# of the weights come instead, and stay. Lower part: each bar is a buffer from birth to death. The
-# outputs of `tanh` are kept until their own backward, so the first layer's lives longest; those of
-# `linear` die at once, since nobody's derivative needs them.
+# **What to see.** In the upper part, forward is a staircase with one step for each layer. Backward
+# begins higher still: it needs memory for its own gradients while all saved values are there, so
+# the peak lies in it. Then memory falls slowly, as each node frees what it saved. It does not
+# return to where it began, because the gradients of the weights stay. In the lower part, each bar
+# is a buffer from its allocation to its release. The outputs of `tanh` are kept until their own
+# backward, so the first layer's lives longest. The outputs of `linear` are freed at once, because
+# no derivative needs them.
 
 # %%
 scrub(
@@ -195,9 +205,10 @@ scrub(
 )
 
 # %% [markdown]
-# **What to see.** Blue was made by the forward pass, orange by backward. Left: the end of forward,
-# everything is blue. Middle: half-way. Right: after backward only gradients are left, and one
-# number, the loss. So a graph that has been through `backward()` is light. It is not *gone*:
+# **What to see.** Blue buffers were made by the forward pass, orange ones by the backward pass. On
+# the left, at the end of forward, everything is blue. The middle is half-way through backward. On
+# the right, after backward, only gradients are left, and one number, the loss. So a graph that has
+# been through `backward()` needs little memory. But its nodes still exist:
 
 # %%
 print("saved bytes after backward:", int(mg.memory.stats()["saved_bytes"]))
@@ -206,14 +217,19 @@ print("the loss still has a node: ", loss.node is not None, "->", loss.node.op)
 # %% [markdown]
 # > **Real bug: `total += loss`.** PyTorch's FAQ has warned of it since 2018: to sum up losses for
 # > the log, add `float(loss)`. A draft of the page said that `total_loss` "is holding on to history
-# > across all of the training"; a reviewer objected
-# > ([pytorch#5251](https://github.com/pytorch/pytorch/pull/5251)): has `backward()` not freed it?
+# > across all of the training"; a reviewer asked whether `backward()` had not freed that history
+# > ([pytorch#5251](https://github.com/pytorch/pytorch/pull/5251)).
 #
-# **Predict.** Who is right? Each step below calls `backward()` and then `total = total + loss`.
-# What grows from step to step: `"nodes"`, `"bytes"` (saved ones), `"both"` or `"nothing"`?
+# **Predict.** Which of the two is right? Each step below calls `backward()` and then
+# `total = total + loss`. What grows from step to step: the number of nodes, the bytes that they
+# have saved, both, or nothing?
 
 # %% tags=["prediction"]
-summed = predict("06.total", 'total = total + loss: does it grow "nodes", "bytes", "both"?', ...)
+summed = predict(
+    "06.total",
+    "total = total + loss: what grows?",
+    choices=("nodes", "bytes", "both", "nothing"),
+)
 summed
 
 
@@ -248,13 +264,14 @@ grown = careless[-1] > 0
 summed.reveal({(1, 0): "nodes", (0, 1): "bytes", (1, 1): "both"}.get(tuple(grown), "nothing"))
 
 # %% [markdown]
-# **What to see.** Both were right. The saved values are gone, the *nodes* are not: some for each
-# step, chained by one `add`. So this leak is slow, and shows after days. (In a loop without
-# `backward()`, such as one that only measures the loss on held-out data, the saved values stay as
-# well, and it is fast.)
+# **What to see.** Both were right. The saved values are freed, but the *nodes* are not: each step
+# leaves its nodes behind, chained to the next step's by one `add`. Such a leak is slow, and shows
+# after days. (In a loop without `backward()`, such as one that only measures the loss on held-out
+# data, the saved values stay as well, and the leak is fast.)
 #
-# A value can be held in three ways. Each of these three little loops calls `backward()` properly
-# and then keeps its loss in one of them:
+# A program can hold on to a graph in three ways: by a chain, a list or a cycle of objects. Each of
+# these three small loops calls `backward()` properly, and then keeps its loss in one of the three
+# ways:
 
 
 # %%
@@ -284,7 +301,7 @@ def hold(how, steps=300):
         elif how == "list":
             history.append(loss)
         elif how == "cycle":
-            Report(loss)  # nobody keeps it, and yet
+            Report(loss)  # nobody keeps it, but it holds itself
         seen.append(counts()[0] - before)
     return seen
 
@@ -296,18 +313,19 @@ axis.set(xlabel="step", ylabel="live nodes", title="Three ways to hold on to a g
 axis.legend()
 axis.grid(alpha=0.3)
 plt.show()
+
 # %% [markdown]
 # **What to see.** *Chain* and *list* climb for ever. *Cycle* is a sawtooth. Its objects hold each
-# other, so their reference counts never reach zero, and Python's garbage collector must find them:
-# it does, at times that depend on how much else the program allocates. Between two collections
-# nobody knows how high memory climbs, and a GPU's memory is no reason for Python to start one. That
-# is why the exercises here ask for a loop that is flat *without* `gc.collect()`.
+# other, so their reference counts never reach zero, and Python's garbage collector must find them.
+# When it runs depends on how much else the program allocates. Between two collections, memory can
+# climb to any height, and a full GPU does not make Python start one. That is why the exercises here
+# ask for a loop that is flat *without* `gc.collect()`.
 #
-# One more list, before you go on: a notebook keeps what a cell's last line shows, in `Out`. End a
-# cell with a bare `loss`, and its graph lives as long as the kernel.
+# One more such list: a notebook keeps in `Out` whatever the last line of a cell shows. If a cell
+# ends with a bare `loss`, its graph lives as long as the notebook's kernel.
 #
-# Finding out by hand is tedious. `assert_no_growth` compares before and after, and names the
-# operations and lines of what survived:
+# Finding leaks by hand is tedious. `assert_no_growth` compares before and after, and names the
+# operations and lines of the nodes that survived:
 
 # %%
 history = []
@@ -320,17 +338,21 @@ except AssertionError as error:
 history.clear()
 
 # %% [markdown]
-# ## 3. Written behind its back
+# ## 3. Saved values that somebody overwrites
 #
-# There is a second price for keeping values: they must stay what they were. The nodes do not keep
-# copies, they keep the Storages themselves. What if somebody writes into one, before backward?
+# Saved values have a second price: they must not change before backward. The nodes do not keep
+# copies; they keep the Storages themselves. What if somebody writes into one before backward?
 #
-# **Predict.** Three operations on the same `a`; then, before `backward()`, `a` is overwritten in
-# place. `a * a` saved both inputs. `exp(a)` saved its *output*. `a + a` saved nothing. For how many
-# of the three is the gradient in danger?
+# **Predict.** Three operations use the same `a`. Then, before `backward()`, `a` is overwritten in
+# place. `a * a` saved both inputs, `exp(a)` saved its *output*, and `a + a` saved nothing. For how
+# many of the three would the gradient be wrong?
 
 # %% tags=["prediction"]
-danger = predict("06.overwrite", "Of a * a, exp(a), a + a: how many mind that a changes?", ...)
+danger = predict(
+    "06.overwrite",
+    "Of a * a, exp(a), a + a: how many mind that a changes?",
+    choices=range(4),
+)
 danger
 
 # %%
@@ -357,14 +379,14 @@ danger.reveal(len(refused))
 print(*refused.values())
 
 # %% [markdown]
-# `exp(a)` does not mind: what it saved is its output, another array, to which nobody wrote. And `a
-# + a` has the slope 2 whatever `a` is.
+# `exp(a)` is safe: it saved its output, which is another array, and nobody wrote to that. `a + a`
+# is safe, too: its slope is 2 whatever `a` is.
 #
-# How does the engine notice? Comparing bytes would cost as much as copying them. It counts
-# instead: each Storage has a **version**, which every in-place write bumps, and a node notes the
-# version of what it saves. In backward it compares two integers. PyTorch does the same (there it is
-# `x._version`, and the error speaks of "an inplace operation"). And since views share their
-# Storage, they share its version:
+# How does the engine notice the write? Comparing bytes would need a copy of them. The engine counts
+# instead: each Storage has a **version**, every in-place write adds one to it, and a node notes the
+# version of each value that it saves. In backward the engine compares two integers. PyTorch does
+# the same (its counter is `x._version`, and its error speaks of "an inplace operation"). Views
+# share their Storage, so they share its version:
 
 # %%
 a = mg.variable(np.arange(6.0))
@@ -374,8 +396,8 @@ view.add_(1.0)
 print("after: ", a.version, view.version, "- written through the view, seen by both")
 
 # %% [markdown]
-# **Write** `bump_version` and `check_saved`, for plain objects: a `Storage` with `data` and
-# `version`, a `View` that shows part of one, a `Ctx` with what an operation saved.
+# **Write** `bump_version` and `check_saved` for plain objects: a `Storage` with `data` and
+# `version`, a `View` that shows part of one, and a `Ctx` that holds what an operation saved.
 
 # %% tags=["exercise"]
 check("06.bump_version")
@@ -384,9 +406,10 @@ check("06.bump_version")
 check("06.check_saved")
 
 # %% [markdown]
-# Now into the engine with it. In the network below, `tanh`, a product and two `Linear` save what
-# they need, and the optimizer writes into weights in place after each step, so every version moves
-# while the digits train. Your `check_saved` is asked before each node's backward.
+# Now put it into the engine. In the network below, `tanh`, `sigmoid`, their product and two
+# `Linear` save what they need. The optimizer writes into the weights in place after each step, so
+# their versions change throughout the training. The engine calls your `check_saved` before each
+# node's backward.
 
 
 # %%
@@ -431,19 +454,16 @@ print(f"it looked at {calls['nodes']} nodes and {calls['values']} saved values: 
 
 # %%
 needs("06.check_saved")
-figure, axis = plt.subplots(figsize=(8, 3.6))
-axis.plot(reference, linewidth=4, alpha=0.4, label="minigrad's own check")
-axis.plot(my_losses, linewidth=1, color="black", label="yours")
-axis.set(xlabel="training step", ylabel="loss", yscale="log")
-axis.set_title("The same engine, with your check before every node")
-axis.legend()
-axis.grid(alpha=0.3)
-plt.show()
+draw_losses(
+    {"minigrad's own check": reference},
+    {"yours": my_losses},
+    title="The same engine, with your check before every node",
+)
 
 # %% [markdown]
-# **What to see.** One line on top of the other: a check that is silent where it should be changes
-# nothing. And where it should not be silent? Somebody writes into a hidden value between forward
-# and backward, and the engine raises *your* error, in your words:
+# **What to see.** The two lines are the same: your check never raised, and it should not have. Now
+# a case where it should: somebody writes into a hidden value between forward and backward, and the
+# engine raises *your* error, in your words:
 
 # %%
 needs("06.check_saved")
@@ -460,26 +480,36 @@ with mg.use(check_saved=mine.check_saved):
 print(light("06.check_saved", mine=my_losses, reference=reference, calls=calls["nodes"]))
 
 # %% [markdown]
-# What no version can see is a write that goes around the engine. In PyTorch `x.data.zero_()` is
-# one: the gradient comes out wrong without a word. Here `x.numpy()` is read-only for this reason,
-# and `x.numpy(writable=True)` bumps the version.
+# A version does not count writes that bypass the engine. In PyTorch, `x.data.zero_()` is such a
+# write: the gradient is wrong, without an error. For this reason `x.numpy()` is read-only here, and
+# `x.numpy(writable=True)` adds one to the version.
 #
+# ---
+#
+# **This is the end of the first sitting.** You know who holds a graph, and what guards its saved
+# values. The second sitting is about keeping less: not recording, batches that fit, and a bug hunt.
+# When you come back, select the next cell, and choose *Run > Run All Above Selected Cell* once.
+#
+# ---
+
+# %% [markdown]
 # ## 4. Not recording at all
 #
-# The best way not to keep a graph is not to make one. `no_grad` does just this: operations look at
-# a flag of their thread, and do not record while it is off. A flag that is changed for a while
-# sounds like two lines. It is not: blocks nest, end by exceptions, decorate functions, and
-# decorate *generators*, such as a loop over data that yields one batch at a time.
+# The best way not to keep a graph is not to make one. `no_grad` does this: operations look at a
+# flag of their thread, and do not record while it is off. To change a flag for a while sounds like
+# two lines. It takes more, because blocks nest and exceptions end them, and because `no_grad` also
+# decorates functions and *generators*, such as a loop over data that yields one batch at a time.
 #
-# **Write** `no_grad`, on the plain object `mode` of your file. Its last two checks are the hard
-# ones.
+# **Write** `no_grad` for the plain object `mode` of your file. Its last two checks, about
+# generators, are the hard ones.
 
 # %% tags=["exercise"]
 check("06.no_grad")
 
 # %% [markdown]
-# What is hard about a generator? Its body and its caller take turns. Watch the flag on both sides,
-# for your class and for one that simply wraps the whole generator in a block:
+# Why are generators hard? The body of a generator and its caller take turns. The next cell watches
+# the flag on both sides, for your class and for a wrong one, which puts the whole generator into
+# one block:
 
 # %%
 needs("06.no_grad")
@@ -524,11 +554,12 @@ axis.legend(loc="upper center", ncols=2)
 plt.show()
 
 # %% [markdown]
-# **What to see.** With one block around it, the *caller*, who trains between two batches, does not
-# record either: a training loop that learns nothing, since somebody evaluated in a generator.
-# minigrad's and PyTorch's own `no_grad` switch at every turn, as yours does.
+# **What to see.** With one block around the generator, the *caller* does not record either. If the
+# caller trains between two batches, it learns nothing. The `no_grad` of minigrad and of PyTorch
+# switch at every turn, as yours does.
 #
-# Now three things that people confuse. Count the nodes that one pass records:
+# Now three things that people confuse: `eval()`, `no_grad` and `valid()`. Count the nodes that one
+# pass records:
 
 # %%
 network.train()
@@ -544,14 +575,16 @@ for name, run in {
     print(f"{name:20} {int(n_nodes)} nodes, {n_bytes / MIB:.2f} MiB saved")
     del out
 network = network.train()
+
 # %% [markdown]
-# `eval()` changes what layers like Dropout *do*, and records all the same. `no_grad` records
-# nothing, and Dropout drops. Evaluating needs both, and afterwards the model must be as it was:
-# frozen layers frozen, each module in the mode that it had. That is `model.valid()`, named after
-# Burn's. (PyTorch has none: people write `model.eval()`, `with torch.no_grad():`, `model.train()`,
-# and the last of them also wakes the layers that were in evaluation mode before.)
+# `eval()` changes what layers like Dropout *do*, but it does not stop the recording. `no_grad`
+# stops the recording, but Dropout still drops. An evaluation needs both, and afterwards the model
+# must be as it was: frozen layers frozen, and each module in the mode that it had. `model.valid()`
+# does all of this; its name is from Burn. (PyTorch has no such method: people write `model.eval()`,
+# `with torch.no_grad():`, `model.train()`. The last of these also puts layers into training mode
+# that were in evaluation mode before.)
 #
-# **Write** `valid_copy`, on minigrad itself.
+# **Write** `valid_copy` for minigrad's own Modules.
 
 # %% tags=["exercise"]
 check("06.valid_copy")
@@ -574,8 +607,8 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** The recorded pass climbs, one output a layer. Yours never holds more than two
-# neighbouring layers, however deep the network is.
+# **What to see.** In the recorded pass, memory grows with each layer. Your copy never holds more
+# than the outputs of two neighbouring layers, however deep the network is.
 
 # %%
 needs("06.valid_copy")
@@ -588,15 +621,16 @@ print(f"and the network, which has not learned anything yet, reads {accuracy:.0%
 # %% [markdown]
 # ## 5. How large may the batch be?
 #
-# Weights, gradients and the optimizer's state take the same memory whatever the batch; what is
-# saved for backward grows with each sample. So the peak of a training step is a straight line over
-# the batch, and two points give it away. **Write** `max_batch`.
+# Weights, gradients and the optimizer's state take the same memory for every batch size. The values
+# saved for backward grow with each sample. So the peak of a training step is a straight line over
+# the batch size, and two points determine a line. **Write** `max_batch`.
 
 # %% tags=["exercise"]
 check("06.max_batch")
 
 # %% [markdown]
-# And a real step? `mg.memory` knows the peak. We count in blocks of 64 samples.
+# Is that true of a real step? `mg.memory` knows the peak. The next cell counts in blocks of 64
+# samples.
 
 # %%
 optimizer = mg.optim.Adam(deep)
@@ -629,10 +663,11 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** *Two* lines, with a knee. The peak is the highest of many moments, and each
-# moment has a line of its own. With a small batch, it comes at the *end* of backward, when all the
-# gradients are there and few activations; with a large one at its *beginning*, when all activations
-# are there and no gradient. Two measurements on the wrong side of the knee promise far too much:
+# **What to see.** The points lie on *two* lines, with a knee. The peak is the highest of many
+# moments, and each moment has a line of its own. With a small batch, the peak is at the *end* of
+# backward, when all the gradients are there and few activations (the saved outputs of layers). With
+# a large batch, it is at the *beginning* of backward, when all activations are there and hardly any
+# gradient. Two measurements on the wrong side of the knee promise far too much:
 
 # %%
 needs("06.max_batch")
@@ -646,12 +681,13 @@ for block in (1, 8):
     print(f"    measured: {peak:.1f} MiB, and {beyond:.1f} MiB with one block more")
 
 # %% [markdown]
-# The function is right; its premise is not, near the knee. Measure where you want to be. (On a GPU
-# this is the number for which people try 32, 64, 128, …, until it crashes.)
+# The function is right, but near the knee its premise is wrong. Measure at batch sizes near the one
+# that you want to use. (On a GPU, people often look for this number by trying 32, 64, 128, …, until
+# it crashes.)
 #
-# One word is left: *freed*. Freed for whom? Here are training steps of many sizes, one after
-# another, as with sentences of different lengths. `in use` is what Variables and graphs hold,
-# `reserved` what the process holds.
+# One question is left: who gets memory that is *freed*? Here are training steps of many sizes, one
+# after another, as with sentences of different lengths. `in use` is what Variables and graphs hold;
+# `reserved` is what the process holds.
 
 # %%
 mg.memory.empty_cache()
@@ -675,31 +711,25 @@ plt.show()
 print(f"reserved: {held[-1, 2]:.1f} MiB, after mg.memory.empty_cache() {returned / MIB:.1f} MiB")
 
 # %% [markdown]
-# **What to see.** After each step the same little is in use, weights and the optimizer's state:
-# nothing leaks. Yet the process keeps what its largest step needed. The pool does not give memory
-# back to the system but keeps it for the next step; `empty_cache()` gives back segments in which
-# nobody uses a byte, and no others. PyTorch's caching allocator does the same, which is why
-# `nvidia-smi` shows memory that no tensor has.
+# **What to see.** After each step, the same few MiB are in use, for weights and the optimizer's
+# state: nothing leaks. Yet the process keeps what its largest step needed. The pool does not give
+# freed memory back to the system; it keeps it for the next step. `empty_cache()` gives back the
+# segments in which no byte is in use, and only those. PyTorch's caching allocator does the same,
+# which is why `nvidia-smi` shows memory that no tensor uses.
 #
-# > **A story about a sentence.** A widely copied Chinese introduction to IREE, a compiler and
-# > runtime for machine learning, asks who frees the inputs of a backward pass, and answers: a
-# > pooling allocator, a cache of commonly used sizes and reference counts; and no leak is known. It
-# > goes back to a discussion in IREE's tracker (issue 20798), and there the first sentence comes
-# > from the person who *asked*. Its developers say the last one. Reference counts are real. The
-# > cache is there for those who switch it on, and keeps every *exact* size, without a bound; so
-# > with steps of many sizes it ran out of memory without any leak (issues 22113 and 19812), until
-# > somebody could trim it. And `iree.abi.output`, which the introduction gives as the way to re-use
-# > an input's memory for an output, is a *hint*: what is promised is only a result as if it had
-# > been copied. No leak, bounded, and given back are three different promises: ask which one is
-# > meant. minigrad's pool splits and merges blocks, so other sizes fit again, as the dashed line
-# > shows.
+# > **No leak, and still out of memory.** IREE, a compiler and runtime for machine learning, has an
+# > optional cache that keeps freed memory by its *exact* size, without a bound. With steps of many
+# > sizes it ran out of memory, although nothing leaked
+# > ([iree#22113](https://github.com/iree-org/iree/issues/22113),
+# > [iree#19812](https://github.com/iree-org/iree/issues/19812)). minigrad's pool splits and merges
+# > blocks, so a freed block also serves other sizes, as the dashed line shows.
 #
 # ## 6. Bug hunt
 #
-# Back to the agent, which learns now: at the end of your exercise file, `fix_dqn_loop` is a whole
+# Back to the agent, which learns now. At the end of your exercise file, `fix_dqn_loop` is a whole
 # loop of deep Q-learning, with the networks of section 1. It calls `backward()` in every step. Six
-# of its lines, A to F, keep something beyond their step; three of them keep a graph: a **chain**, a
-# **list** and a **cycle**.
+# of its lines, A to F, keep something beyond their step. Three of the six keep a graph: one by a
+# **chain**, one by a **list** and one by a **cycle**.
 
 # %%
 from minigrad.course.l06_memory_growth.engine_driver import DQNLoop
@@ -741,7 +771,7 @@ hooked = [("yours, and a hook that collects", live_nodes_in(with_a_hook))]
 figure, axis = plt.subplots(figsize=(9, 4))
 for name, live in loops + hooked:
     slope = np.polyfit(np.arange(len(live)), live, 1)[0]
-    style = {"as it came": "r-", hooked[0][0]: "k:"}.get(name, "-")
+    style = {"as it came": "C3-", hooked[0][0]: "k:"}.get(name, "-")
     width = 5 if name == "as it came" else 1.8
     alpha = 0.35 if name == "as it came" else 1
     label = f"{name}: {abs(slope):.2f} nodes a step"
@@ -752,15 +782,17 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** The broad red line is the loop as it came: it climbs without end. Yours lies on
-# it until you change something; fixed, it lies flat: no nodes per step. The dotted line is yours
-# with a leak planted on purpose, a forward hook that collects outputs and that nobody removes. That
-# is a list too. (As long as your chain holds the same nodes anyway, it adds nothing.)
+# **What to see.** The broad red line is the loop as it came: it climbs without end. Your line lies
+# on it until you change something. When the loop is fixed, your line is flat: no nodes per step.
+# The dotted line is your loop with a leak added on purpose: a forward hook that collects outputs,
+# and that nobody removes. That is a list, too. (As long as your loop has its chain, the hook adds
+# nothing, because the chain holds the same nodes.)
 #
-# It is the same with the three leaks: two of them may hold the same nodes, and then taking out
-# *one* line changes nothing. So go the other way. Take out all six suspects, save, run the last
-# cell again: flat? Then put back one at a time; each run adds a line to the picture. Write the
-# letters into `BUG`, then fix the loop. It must compute what it did before.
+# The three leaks behave in the same way: two of them may hold the same nodes, and then removing
+# only *one* line changes nothing. So go the other way. Remove all six suspects, save, and run the
+# last cell again: the line should be flat. Then put the lines back one at a time; each run adds a
+# line to the picture. Write the letters into `BUG`, then fix the loop. It must compute what it did
+# before.
 
 # %% tags=["exercise"]
 check("06.fix_dqn_loop")
@@ -768,15 +800,16 @@ check("06.fix_dqn_loop")
 # %% [markdown]
 # ## Where you are
 #
-# - Outputs own the graph. What holds an output, holds everything behind it: a variable carried
-#   along, a container, a cycle of objects.
+# - Outputs own the graph. Whatever holds an output holds everything behind it: a value carried from
+#   step to step, a container, a cycle of objects.
 # - `backward()` frees the saved values; the nodes go when the output goes. Keep `float(loss)`.
-# - Saved values are not copied but guarded, by a version that each write bumps.
-# - `eval()` is not `no_grad`; `valid()` is both, and leaves the model alone.
-# - Peak memory is a line over the batch, once activations dominate. Count before you argue.
+# - Saved values are not copied. A version that counts the writes guards them.
+# - `eval()` is not `no_grad`; `valid()` does both, and leaves the model as it was.
+# - Peak memory is a straight line over the batch size, once activations dominate. Count before you
+#   argue.
 #
-# **Next:** lesson 07. So far every operation came with its backward. Now you write your own, let
-# the engine save values for you, and differentiate gradients once more.
+# **Next:** lesson 07. So far every operation came with its backward. Now you write your own
+# operations, let the engine save values for them, and differentiate gradients once more.
 
 # %%
 from minigrad.course.predictions import summary

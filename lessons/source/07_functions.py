@@ -1,13 +1,18 @@
 # %% [markdown]
 # # 07 · Operations of your own
 #
-# **You need** lesson 01, and a look at lesson 04. **It takes** about two hours. **At the end** you
-# have written operations that the engine does not know, differentiated gradients themselves,
-# and measured how far a learning rate may go before training blows up. Next: lesson 08, what an
-# optimizer remembers.
+# **You need** lesson 01, and a look at lesson 04. **It takes** about 155 minutes; after section 4
+# is a good place for a break. **At the end** you have written operations that the engine does not
+# know, differentiated gradients themselves, and measured how large a learning rate may be before
+# training diverges. Next: lesson 08, what an optimizer remembers.
 #
 # Your code goes into `exercises/07_functions.py`. The first time the engine computes something on a
 # machine, it compiles its kernels, which takes some seconds, and keeps them.
+
+# %% tags=["live"]
+from minigrad.course import watch
+
+watch("07")  # what you save in exercises/07_functions.py is graded here at once
 
 # %%
 import matplotlib.pyplot as plt
@@ -15,13 +20,17 @@ import numpy as np
 
 import minigrad as mg
 from minigrad.course import check, load, needs, predict, scrub
+from minigrad.course.pictures import draw_losses
+
+plt.style.use("minigrad.course.house")
 
 # %% [markdown]
-# ## 1. Every part is right, and the whole is wrong
+# ## 1. Every part is right, but the whole is wrong
 #
-# An engine knows some dozens of operations. Everything else is made of them. So why would anybody
-# write an operation of their own? Take the softplus, $\log(1 + e^x)$, a relu without the kink. It
-# is made of three operations, and each of them is differentiated without a fault.
+# An engine knows some dozens of operations, and everything else is made of them. So why would
+# anybody write an operation of their own? Take the softplus, $\log(1 + e^x)$, which is a relu
+# without the kink. It is made of three operations, and the engine differentiates each of them
+# correctly.
 
 
 # %%
@@ -41,8 +50,8 @@ for at in (1.0, 10.0, 100.0, 1000.0):
     print("x = {:4g}: value {:7.6g}, slope {:.6g}".format(at, *value_and_slope(composed, at)))
 
 # %% [markdown]
-# The true answer at 1000 is: value 1000, slope 1. `exp(1000)` is more than a float64 can hold, and
-# so `inf`. Many people fix it by choosing: where `x` is large, take `x` itself.
+# At 1000, the true value is 1000 and the true slope is 1. But `exp(1000)` is more than a float64
+# can hold, so it is `inf`. Many people fix this with a `where`: if `x` is large, take `x` itself.
 
 
 # %%
@@ -54,11 +63,13 @@ def mended(x):
 print("value at 1000:", value_and_slope(mended, 1000.0)[0])
 
 # %% [markdown]
-# **Predict.** The value is right now. And the slope at 1000?
+# **Predict.** The value is right now. What is the slope at 1000?
 
 # %% tags=["prediction"]
 mended_slope = predict(
-    "07.where", 'What is its slope at 1000: "right", "zero" or "not a number"?', ...
+    "07.where",
+    "What is its slope at 1000?",
+    choices=("right", "zero", "not a number"),
 )
 mended_slope
 
@@ -67,26 +78,27 @@ slope = value_and_slope(mended, 1000.0)[1]
 mended_slope.reveal("not a number" if np.isnan(slope) else "zero" if slope == 0 else "right")
 
 # %% [markdown]
-# `where` sends a zero back into the branch that was not taken. There it meets the slope of `exp`,
-# which is `inf`, and $0 \cdot \infty$ is not a number. PyTorch and JAX do the same, for the same
-# reason. The chain rule is not broken. It was only never told that the three operations are *one*,
-# whose slope $1/(1 + e^{-x})$ has nothing to overflow.
+# `where` sends a gradient of zero back into the branch that was not taken. There it is multiplied
+# by the slope of `exp`, which is `inf`, and $0 \cdot \infty$ is not a number. PyTorch and JAX do
+# the same, for the same reason. The chain rule is not wrong. But the engine does not know that the
+# three operations are *one*, with the slope $1/(1 + e^{-x})$, which is never nan.
 #
-# That is the first of three reasons to write your own: you know a better formula. The second is
-# memory. Here is what the engine has to keep:
+# This is the first of three reasons to write your own operation: you know a better formula. The
+# second reason is memory. Here is what the engine has to keep:
 
 # %%
 x = mg.variable(np.linspace(-3.0, 3.0, 1000), requires_grad=True, name="x")
 mg.viz.graph(mended(x).sum())
 
 # %% [markdown]
-# **What to see.** Each box says what it saves until the way back: copies, or near copies, of the
-# same thousand numbers, for one smooth bend.
+# **What to see.** Each box says what it saves for the backward pass. `exp` saves $e^x$, `log` saves
+# $1 + e^x$, and `where` saves a mask: much for one smooth bend.
 
 # %% [markdown]
 # ## 2. The contract
 #
-# A custom operation is a class with two functions and a notepad between them:
+# A custom operation is a class with two functions. Both get a *context* `ctx`, in which `forward`
+# leaves values for `backward`:
 #
 # ```python
 # class Double(mg.Function):
@@ -95,17 +107,17 @@ mg.viz.graph(mended(x).sum())
 #         return x * 2.0
 #
 #     @staticmethod
-#     def backward(ctx, dy):  # out goes one gradient per argument of forward
+#     def backward(ctx, dy):  # returns one gradient per argument of forward
 #         return dy * 2.0
 #
 # y = Double.apply(x)
 # ```
 #
-# `ctx.save_for_backward(x)` puts Variables on the notepad, `ctx.saved` reads them in backward. It
-# is PyTorch's `torch.autograd.Function`, name by name (`ctx.saved_tensors` works too). Two things
-# more. `ctx.needs_input_grad` says for which arguments anybody wants a gradient, so that backward
-# need not compute an expensive gradient that nobody wants. And forward must not write into what it
-# has saved: the engine watches for writes only from the moment when forward returns.
+# `ctx.save_for_backward(x)` saves Variables, and `ctx.saved` reads them in backward. All names are
+# those of PyTorch's `torch.autograd.Function` (`ctx.saved_tensors` works, too). There are two more
+# rules. `ctx.needs_input_grad` says which arguments need a gradient, so backward can skip the
+# others. And forward must not write into a value after saving it: the engine watches for writes
+# only from the moment when forward returns.
 #
 # **Write** `Softplus`. Find a formula that is safe for both signs: `exp` of a large number is
 # `inf`, but `exp` of a large negative one is a harmless 0.
@@ -123,18 +135,18 @@ x = mg.variable(np.linspace(-3.0, 3.0, 1000), requires_grad=True, name="x")
 mg.viz.graph(mine.Softplus.apply(x).sum())
 
 # %% [markdown]
-# **What to see.** One box where there were many, with your name on it, and one thing saved: what
-# *you* chose to save. The engine takes your class like one of its own operations.
+# **What to see.** There is one box now, with the name of your class, and it saves only what *you*
+# chose to save. The engine treats your class like one of its own operations.
 
 # %% [markdown]
 # ## 3. One gradient for each argument
 #
-# The big brother of softplus is $\log \sum_i e^{x_i}$: a smooth maximum, and the heart of every
+# A generalization of softplus is $\log \sum_i e^{x_i}$, a smooth maximum. It is a part of every
 # classifier's loss. It has a second argument, the axis. An axis has no gradient, but it is an
-# argument: backward returns *two* things, and the second is `None`.
+# argument, so backward returns *two* things, and the second is `None`.
 #
-# **Write** `LogSumExp`. The trick against overflow is an old one: subtract the largest entry first,
-# add it again at the end. Nothing changes, except that no exponent is positive any more.
+# **Write** `LogSumExp`. To avoid overflow, subtract the largest entry first, and add it again at
+# the end. The result stays the same, and no exponent is positive any more.
 
 # %% tags=["exercise"]
 check("07.LogSumExp")
@@ -154,7 +166,7 @@ def draw_smooth_maximum(axis, sharpness):
     axis.plot(grid, np.maximum(grid, 0), ":", color="gray", label="max(x, 0)")
     axis.plot(grid, y.numpy(), label="smooth maximum")
     axis.plot(grid, slopes[:, 0], label="gradient for x")
-    axis.plot(grid, slopes[:, 1], "--", label="gradient for 0")
+    axis.plot(grid, slopes[:, 1], "-.", label="gradient for 0")
     axis.set(xlabel="x", ylabel="value, gradient", ylim=(-0.2, 3.2), title=f"t = {sharpness:g}")
     axis.grid(alpha=0.3)
     axis.legend(fontsize=8, loc="upper left", handlelength=1.4)
@@ -168,13 +180,13 @@ scrub(
 )
 
 # %% [markdown]
-# **What to see.** The larger `t`, the sharper the corner. The two gradients always add up to 1:
-# they say how the maximum is shared, half and half where both are equal. That vector of shares
-# has a name, softmax. And at `t = 1000`, exponents of 3000 do no harm.
+# **What to see.** The larger `t` is, the sharper is the corner. The two gradients always add up to
+# 1: they are the shares of the two entries in the maximum, one half each where both are equal. This
+# vector of shares is called softmax. At `t = 1000` there are exponents of 3000, and nothing
+# overflows.
 #
-# Now both at once, on real digits: your `Softplus` between two layers, and your `LogSumExp` as the
-# loss. The cross entropy of a row of scores is their log-sum-exp, minus the score of the right
-# class.
+# Now use both on real digits: your `Softplus` between two layers, and your `LogSumExp` in the loss.
+# The cross entropy of a row of scores is their log-sum-exp, minus the score of the right class.
 
 # %%
 images, labels = mg.data.load_digits()
@@ -218,24 +230,22 @@ def my_cross_entropy(scores, targets):
 my_losses, my_accuracy = train(mine.Softplus.apply, my_cross_entropy)
 print(f"with yours:     loss {my_losses[-1]:.4f}, {my_accuracy:.1%} read correctly")
 
-figure, axis = plt.subplots(figsize=(8, 4))
-axis.plot(losses, linewidth=4, alpha=0.4, label="minigrad's softplus and cross entropy")
-axis.plot(my_losses, linewidth=1, color="black", label="your Softplus and LogSumExp")
-axis.set(xlabel="training step", ylabel="loss", yscale="log")
-axis.set_title("Two operations that the engine did not know before")
-axis.legend()
-axis.grid(alpha=0.3)
-plt.show()
+draw_losses(
+    {"minigrad's softplus and cross entropy": losses},
+    {"your Softplus and LogSumExp": my_losses},
+    title="Two operations that the engine did not know before",
+)
 
 # %% [markdown]
-# **What to see.** One line on top of the other: the activation, the loss and all their derivatives
-# are yours. If the lines part, a check has missed something: tell us.
+# **What to see.** The two lines are the same, although the activation, the loss and all their
+# derivatives are yours. If the lines differ, a check has missed something: tell us.
 
 # %% [markdown]
 # ## 4. Gradients are Variables
 #
-# A gradient is a number that was computed. So it can be differentiated itself, if somebody records
-# how it was computed. In minigrad as in PyTorch, `create_graph=True` says: record the way back too.
+# A gradient is the result of a computation. So it can itself be differentiated, if somebody records
+# how it was computed. In minigrad as in PyTorch, `create_graph=True` says: record the backward
+# pass, too.
 
 # %%
 needs("07.Softplus")
@@ -248,12 +258,13 @@ mg.viz.graph(g)
 
 # %% [markdown]
 # **What to see.** This is the graph of a *gradient*. Its boxes are the operations of your
-# `backward`. You never wrote a second derivative, and yet there it is: the engine only has to walk
-# back once more, through what your backward function did.
+# `backward`. To get the second derivative, the engine walks back through this graph; you need not
+# write a formula for it.
 #
-# Which means that backward is code of which the derivative will be taken. Let us see what can go
-# wrong. Below is $\sin^2 x$, whose derivative is $2 \sin x \cos x$. The sine is known in forward
-# already; why compute it twice? So somebody keeps it, as plain numbers.
+# So the engine differentiates the code of `backward`, and that can go wrong. Below is $\sin^2 x$,
+# with the derivative $2 \sin x \cos x$. Forward has already computed the sine, so somebody keeps
+# it, as plain numbers, to save time in backward. (`mg.hvp`, the Hessian-vector product of section
+# 6, gives the second derivative here.)
 
 
 # %%
@@ -282,10 +293,15 @@ def first_and_second(function, at):
 
 
 # %% [markdown]
-# **Predict.** Its first derivative is right. And the second, truly $2 \cos 2x$?
+# **Predict.** Its first derivative is right. Its true second derivative is $2 \cos 2x$. What does
+# the engine compute?
 
 # %% tags=["prediction"]
-kept = predict("07.kept", 'The second derivative: "right", "zero", or "something else"?', ...)
+kept = predict(
+    "07.kept",
+    "What does the second derivative come out as?",
+    choices=("right", "zero", "something else"),
+)
 kept
 
 # %%
@@ -298,14 +314,16 @@ kept.reveal(
 )
 
 # %% [markdown]
-# Not zero, and no error: something *else*, with the wrong sign. On the way back, `ctx.sine` is a
-# number like 2. The engine sees that `dx` depends on `x` through the cosine, and cannot know that
-# it depends on `x` through the sine as well.
+# The result is not zero, and there is no error; it is something *else*, with the wrong sign. In
+# backward, `ctx.sine` is a constant, like the number 2. The engine sees that `dx` depends on `x`
+# through the cosine, but it cannot see that `dx` depends on `x` through the sine, too.
 #
-# > **Real bug: the intermediate on the notepad.** In May 2021 a maintainer of PyTorch described it
-# > (issue #58509), and again in April 2022 (issue #76185, still open when this was written). A
-# > tensor that forward computes on its way, and keeps for backward, makes second derivatives
-# > silently wrong. First derivatives are right; training and `gradcheck` see nothing.
+# > **Real bug: the intermediate kept for backward.** If forward keeps a tensor that it computes on
+# > its way, second derivatives are silently wrong. First derivatives are right, so training and
+# > `gradcheck` see nothing. Maintainers of PyTorch described this in 2021
+# > ([pytorch#58509](https://github.com/pytorch/pytorch/issues/58509)) and in 2022
+# > ([pytorch#76185](https://github.com/pytorch/pytorch/issues/76185), still open when this was
+# > written).
 #
 # Here are four ways to write the same backward:
 
@@ -336,7 +354,7 @@ class SavedSine(mg.Function):
 
 
 class Unrecorded(Recomputed):
-    """Right numbers, computed without a record: as if backward were only arithmetic."""
+    """Right first derivatives, but backward is not recorded."""
 
     @staticmethod
     def backward(ctx, dy):
@@ -353,9 +371,10 @@ for function in FOUR:
     print(f"{function.__name__:<11} {result}")
 
 # %% [markdown]
-# Two of the four lie, and one of the two lies by a plausible number. Where minigrad can tell, it
-# raises: it watches what goes through `save_for_backward`. It trusts what is hidden from it, as an
-# array or under `no_grad`. In PyTorch, `SavedSine` gives the number of `KeptSine`.
+# Two of the four return wrong second derivatives without an error, and one of these, -0.4597, looks
+# plausible. minigrad raises an error where it can: it watches what goes through
+# `save_for_backward`. It cannot see a plain array, or what happens under `no_grad`. In PyTorch,
+# `SavedSine` gives the same number as `KeptSine`.
 
 # %%
 points = np.linspace(-1.5, 1.5, 61)
@@ -370,11 +389,13 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** Three curves, one function. A Newton step, a gradient penalty or a
-# meta-learner that meets the dashed one walks uphill where it should walk down.
+# **What to see.** There are three different curves for one function. Some methods use second
+# derivatives: a Newton step divides the gradient by them, and gradient penalties (section 7) and
+# meta-learning differentiate gradients. With the dashed curve, whose sign is wrong near 0, such a
+# method can go uphill where it should go down.
 #
-# How do you find out about your own functions? `gradcheck` compares a gradient with differences of
-# values. `gradgradcheck` compares the gradient *of the gradient* with differences of gradients:
+# How do you test your own functions? `gradcheck` compares a gradient with differences of values.
+# `gradgradcheck` compares the gradient *of the gradient* with differences of gradients:
 
 # %%
 at = mg.variable(np.array([0.3, 0.5, -1.1]), requires_grad=True)
@@ -389,9 +410,9 @@ for function in FOUR:
     print(f"{function.__name__:<11} gradcheck {verdicts[0]}, gradgradcheck {verdicts[1]}")
 
 # %% [markdown]
-# Look at your own two again with this in mind: the checks above asked for their second derivatives
-# already. And three alarms of `gradcheck` that are *false*, so that you know them when you meet
-# them. minigrad says so; others only say that the numbers differ.
+# The checks of your own two functions have already tested their second derivatives. `gradcheck`
+# also fails in three cases in which the gradient is right. minigrad names the reason; other systems
+# only say that the numbers differ.
 
 # %%
 mg.manual_seed(0)
@@ -409,26 +430,27 @@ for name, (f, values) in FALSE_ALARMS.items():
 # %% [markdown]
 # ## 5. A gradient that is made up
 #
-# The third reason to write an operation: it has no useful derivative, and you want one anyway.
-# Suppose that a network may only pass on +1 or -1 between its layers, which is cheap in hardware.
-# The true slope of such a step is 0 wherever it has one. Nothing arrives at the first layer, so the
-# first layer stays as it was born: random.
+# This is the third reason to write an operation: it has no useful derivative, and you want one
+# anyway. Suppose that only +1 or -1 may pass between the layers of a network, which is cheap in
+# hardware. The true slope of such a step is 0, except at the jump. So no gradient arrives at the
+# first layer, and its weights stay random.
 #
-# **Predict.** Trained with the true slope, only the second layer learns, on top of 48 random yes-no
-# questions about the image. What share of unseen digits does it read, in percent? (Guessing reads
-# 10 %. What the network above reads is printed there.)
+# **Predict.** With the true slope, only the second layer learns. Its inputs are the answers to 48
+# random yes-no questions about the image. What share of unseen digits does it read, in percent?
+# (Guessing reads 10 %. The network above reads the percentage printed there.)
 
 # %% tags=["prediction"]
-random_layer = predict("07.random_layer", "How many percent does it read?", ...)
+random_layer = predict("07.random_layer", "How many percent does it read?")
 random_layer
 
 # %% [markdown]
-# The way out is a lie that works: go forward with the step, and back as if it had been the identity
-# near 0. Hinton proposed it in a lecture in 2012, Bengio and others named it the
-# **straight-through estimator** in 2013, and the networks of one bit that followed are trained with
-# it. So are most networks that learn to survive being rounded to a few bits.
+# A made-up gradient helps: forward computes the step, and backward computes as if the step had been
+# the identity near 0. Hinton proposed it in a lecture in 2012, and Bengio and others named it the
+# **straight-through estimator** in 2013. Networks of one bit are trained with it, and so are most
+# networks that will later be rounded to a few bits.
 #
-# **Write** `StraightThrough`, and let it *say* that it lies: `pseudo_gradient = True`.
+# **Write** `StraightThrough`, and let it *say* that its gradient is made up:
+# `pseudo_gradient = True`.
 
 # %% tags=["exercise"]
 check("07.StraightThrough")
@@ -464,13 +486,11 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** With the true slope, a random first layer already does better than one would
-# think, and there it stops. With the made-up one, a network whose hidden values are single bits
-# learns nearly as well as one with `tanh`.
+# **What to see.** With the true slope, the random first layer still allows about 82 %, but no more.
+# With the made-up gradient, a network of single bits learns nearly as well as one with `tanh`.
 #
-# Such a function *must* fail `gradcheck`. Then what does its test look like? It expects the
-# failure. And if the check passes one day, because somebody "repaired" the gradient, that is the
-# error:
+# Such a function *must* fail `gradcheck`. So its test expects the failure. If the check passes one
+# day, because somebody "repaired" the gradient, the test fails:
 
 
 # %%
@@ -490,25 +510,26 @@ for function in (mine.Softplus, mine.StraightThrough, KeptSine):
     print(f"{function.__name__:<16} honest: {is_honest(function, np.array([0.4, -0.7, 1.6]))}")
 
 # %% [markdown]
-# (The third passes, as you know by now: its lie is of second order.)
+# (The third passes `gradcheck`, because only its second derivative is wrong.)
 
 # %% [markdown]
 # ## 6. How bent is the loss?
 #
-# The second derivatives of a loss by all its $n$ numbers form a table of $n \times n$, the
-# **Hessian** $H$. It says how the gradient changes as you walk. For a network as small as 9,610
-# numbers it has 92 million entries. Nobody wants it. What one wants is its product with a
-# direction, $H v$: how does the gradient change if I walk along $v$?
+# The second derivatives of a loss with respect to its $n$ numbers form a table of $n \times n$, the
+# **Hessian** $H$. It says how the gradient changes when the numbers change. For a small network of
+# 9,610 numbers, it has 92 million entries, so nobody computes it. What people need is its product
+# with a direction, $H v$ (the *Hessian-vector product*, `hvp`): how does the gradient change along
+# $v$?
 #
 # $$H v = \frac{\partial}{\partial x} \sum_i g_i \, v_i \qquad \text{with } g = \nabla f(x)$$
 #
-# That is one more backward pass, from a single number.
+# This takes one more backward pass, from a single number.
 #
-# **Predict.** The whole of $H$, row by row, takes a pass for `g` and one for each row. How many
-# times more passes is that than for one product, for 9,610 numbers?
+# **Predict.** To compute all of $H$ row by row takes one pass for `g`, and one for each row. For
+# 9,610 numbers, how many times as many passes is that as for one product?
 
 # %% tags=["prediction"]
-passes = predict("07.passes", "How many times more passes?", ...)
+passes = predict("07.passes", "How many times more passes?")
 passes
 
 # %% tags=["exercise"]
@@ -519,13 +540,13 @@ n = 9610
 passes.reveal(round((1 + n) / 2), factor=2.1)
 
 # %% [markdown]
-# All of $H$ takes $1 + n$ passes, one product takes 2, whatever $n$ is.
+# All of $H$ takes $1 + n$ passes. One product takes 2, for any $n$.
 #
-# What is it good for? Here is something that everyone who trains networks has wondered about: how
-# large may a learning rate be? Take the simplest of models, one layer that says whether an image is
-# a 3, with the mean square as its loss. Its Hessian is the same everywhere. Ask it again and again
-# for $H v$, and $v$ turns into the direction in which the loss is bent most; the factor by which
-# it grows is the curvature $\lambda$ there.
+# What is it good for? It can tell how large a learning rate may be. Take a very simple model: one
+# layer that says whether an image is a 3, with the mean square as its loss. Its Hessian is the same
+# everywhere. If you replace $v$ by $H v$ again and again, $v$ turns into the direction in which the
+# loss is bent most. The factor by which it grows each time is the curvature $\lambda$ in that
+# direction.
 
 # %%
 needs("07.hvp")
@@ -565,13 +586,13 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** Up to $1.99/\lambda$ every run comes down; at $2.01/\lambda$ it takes off. A
-# step in the sharpest direction multiplies the error there by $1 - \text{rate} \cdot \lambda$, and
-# beyond $2/\lambda$ that is less than -1. You computed the border from thirty products, before the
-# first step.
+# **What to see.** Up to $1.99/\lambda$ every loss falls; from $2.01/\lambda$ on it grows without
+# end. A step multiplies the error in the sharpest direction by $1 - \text{rate} \cdot \lambda$, and
+# beyond $2/\lambda$ this factor is less than -1. You computed this border with thirty products,
+# before the first step.
 #
-# $H$ is symmetric: bending along $u$ and then $v$ is bending along $v$ and then $u$. That is a
-# test which needs no truth to compare with, and your check used it:
+# $H$ is symmetric: $u \cdot H v = v \cdot H u$. This gives a test that needs no known result, and
+# the check of your `hvp` used it:
 
 # %%
 needs("07.hvp")
@@ -582,14 +603,17 @@ print(f"u · Hv = {left.item():.12f}\nv · Hu = {right.item():.12f}")
 # %% [markdown]
 # ## 7. A loss made of slopes
 #
-# The last step: put a gradient *into* a loss. A Wasserstein GAN has a critic that gives real
-# examples high scores and fakes low ones. Left alone, it makes its slope as steep as it can, and
-# is of no use to anybody. So one fines it for every slope that is not 1, and to learn from that
-# fine, one must differentiate through the slope.
+# A loss can also *contain* a gradient. A Wasserstein GAN has a critic, a network that gives high
+# scores to real examples and low scores to fakes. Without a limit, the critic makes its slope as
+# steep as it can, and its scores become useless. So the loss has a *penalty* for every slope that
+# is not 1. To train with this penalty, the engine must differentiate through the slope.
 #
-# **Write** `gradient_penalty`. There is a norm for each *row*. Two widely copied programs took it
-# along the wrong axis of an image (issues #27 and #56 of caogang/wgan-gp, issue #40 of
-# Zeleni9/pytorch-wgan): nothing raised, and the penalty held down something else.
+# **Write** `gradient_penalty`. There is a norm for each *row*. Two widely copied programs took the
+# norm along the wrong axis of an image (wgan-gp, issues
+# [27](https://github.com/caogang/wgan-gp/issues/27) and
+# [56](https://github.com/caogang/wgan-gp/issues/56); [pytorch-wgan, issue
+# 40](https://github.com/Zeleni9/pytorch-wgan/issues/40)). There was no error, and the penalty
+# limited something else.
 
 # %% tags=["exercise"]
 check("07.gradient_penalty")
@@ -633,7 +657,7 @@ for axis, weight in zip(axes, (0.0, 10.0), strict=True):
     picture = axis.contourf(side, side, scores.numpy().reshape(60, 60), 16, cmap="viridis")
     figure.colorbar(picture, ax=axis, label="score")
     axis.plot(*real.T, "o", color="white", markeredgecolor="black", markersize=4, label="real")
-    axis.plot(*fake.T, "x", color="red", markersize=4, label="fake")
+    axis.plot(*fake.T, "x", color="C1", markersize=4, label="fake")
     axis.set(xlabel="first coordinate", ylabel="second coordinate")
     slopes = f"mean slope {steep.mean():.1f}, steepest {steep.max():.1f}"
     axis.set_title(f"penalty × {weight:g}: {slopes}", fontsize=10)
@@ -641,15 +665,17 @@ axes[0].legend(loc="lower right", fontsize=8)
 plt.show()
 
 # %% [markdown]
-# **What to see.** Without the fine, the critic is a cliff between two plains: on the plains its
-# slope is 0, and a forger who stands there learns nothing about where to go. With the fine it is an
-# even ramp of slope about 1 from the fakes to the real ones. Compare the two colour bars, too.
+# **What to see.** Without the penalty, the critic is a cliff between two plains. On the plains its
+# slope is 0, so the network that makes the fakes does not learn in which direction to improve them.
+# With the penalty, the critic is an even ramp, with a slope of about 1 from the fakes to the real
+# examples. Compare the two colour bars, too.
 #
-# > **Real bug: a slope of nothing.** The example of a Wasserstein GAN in the documentation of Keras
-# > took the norm as `sqrt(sum(g * g))` (keras-io issue #910, June 2022; fixed in May 2026, by pull
-# > request #2364). Where the gradient of a row is exactly 0, the root has slope infinity, and
-# > infinity times 0 ruins every weight. A critic with `relu` meets it as soon as one example falls
-# > where all its units are off:
+# > **Real bug: a norm of 0.** The example of a Wasserstein GAN in the documentation of Keras took
+# > the norm as `sqrt(sum(g * g))`
+# > ([keras-io#910](https://github.com/keras-team/keras-io/issues/910), June 2022; fixed in May 2026
+# > by [#2364](https://github.com/keras-team/keras-io/pull/2364)). If the gradient of a row is
+# > exactly 0, the root has an infinite slope; infinity times 0 is nan, and all weights become nan.
+# > With `relu` in the critic, this happens as soon as all units are off for one example:
 
 # %%
 weights = np.array([[0.5, 1.0], [1.0, 0.5]])
@@ -663,14 +689,14 @@ for name, norm in (("sqrt(sum(g * g))", lambda g: mg.sqrt((g * g).sum(axis=1))),
     print(f"{name:<19} gradient of the weights: {inner.grad.numpy().round(3).tolist()}")
 
 # %% [markdown]
-# A norm at 0 has a kink, as `relu` has. The engine's `norm` states which slope it takes there: 0.
+# A norm has a kink at 0, as `relu` has. The engine's `norm` takes the slope 0 there.
 
 # %% [markdown]
 # ## 8. Bug hunt
 #
-# At the end of your exercise file, `deep` runs five Functions in a row. Each was tested by its
-# author, near 0. In the whole, next to nothing arrives at `x`. Somebody on the way kills the
-# gradient. You could read all five. In a network of five hundred you would *measure*:
+# At the end of your exercise file, `deep` runs five Functions in a row. The author of each tested
+# it near 0. But when they run in a row, hardly any gradient arrives at `x`: one of the five loses
+# it. You could read all five. In a network of five hundred you would *measure*:
 
 # %%
 mine = load("07")
@@ -694,37 +720,25 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** The record of the pass: what came into each operation and what left it. A drop
-# is not a crime by itself. An operation that divides its values by 40 divides its gradient by 40,
-# and is right. So look at both directions: which one shrinks the gradient by *far* more than its
+# **What to see.** For each operation, the plot shows how large the gradient is after it. A drop
+# alone is no bug: an operation that divides its values by 40 rightly divides its gradient by 40,
+# too. So compare both directions: which operation shrinks the gradient by *far* more than its
 # values? Write its name into `BUG`, repair it, and run the two cells again.
 
 # %% tags=["exercise"]
 check("07.deep_gradient")
 
 # %% [markdown]
-# > **A story about an interface that never was.** A widely copied introduction to OneFlow's
-# > autograd shows how to write an operation of your own: `import oneflow as of`, a class that
-# > derives from `of.Function`, its methods under `@of.staticmethod`, then `MyFunction()(x)` and
-# > `output.grad()`. Nearly none of it exists. OneFlow is imported as `flow`; its class is
-# > `flow.autograd.Function`; `staticmethod` is Python's own; `.grad` is an attribute of leaves that
-# > `.backward()` fills. Its `ctx` knows `save_for_backward`, `saved_tensors` and
-# > `mark_non_differentiable`. `of.debug.record_grad_function`, which the text recommends for
-# > debugging, was not in OneFlow's source when we looked; its real aid is an environment variable,
-# > `ONEFLOW_DEBUG`, that writes the graph to a file. One thing is right: `MyFunction()(x)` does
-# > work in OneFlow. In PyTorch it raises.
-# >
-# > The true interface can be read in OneFlow's issue #9248, of October 2022, and with it a true
-# > story. Its program called `save_for_backward` in a loop and lost a gigabyte every ten rounds:
-# > the notepad of Python and its twin in C++ kept each other alive (fixed in pull request #9249).
-# >
-# > The invented function, `record_grad_function`, seemed too good not to exist. minigrad has it,
-# > and you have just hunted with it. And a notepad of minigrad refuses what would tie such a knot:
+# > **Real bug: a context that holds itself.** In OneFlow, a program that called `save_for_backward`
+# > in a loop lost a gigabyte every ten rounds: the context in Python and its twin in C++ kept each
+# > other alive ([oneflow#9248](https://github.com/Oneflow-Inc/oneflow/issues/9248), October 2022;
+# > fixed by [#9249](https://github.com/Oneflow-Inc/oneflow/pull/9249)). minigrad's context refuses
+# > to hold its own output:
 
 
 # %%
 class Keeps(mg.Function):
-    """Keeps its output on the notepad, which belongs to the node that belongs to the output."""
+    """Keeps its output on ctx; but the output holds its node, and the node holds ctx."""
 
     @staticmethod
     def forward(ctx, x):
@@ -740,15 +754,16 @@ except mg.errors.ArgumentTypeError as error:
 # %% [markdown]
 # ## Where you are
 #
-# - Write an operation of your own for a better formula, for memory, or for a slope that mathematics
-#   does not give.
-# - backward returns one gradient for each argument, and is differentiated itself: compute it with
-#   operations of the engine, from inputs and outputs. `gradgradcheck` sees what `gradcheck` cannot.
-# - $Hv$ costs two backward passes. A gradient may stand in a loss.
-# - A made-up gradient is fine, if it says so and its test expects it.
+# - Write an operation of your own to use a better formula, to save memory, or to give it a slope
+#   that mathematics does not.
+# - `backward` returns one gradient for each argument, and is itself differentiated: compute it with
+#   operations of the engine, from inputs and outputs. `gradgradcheck` finds errors that `gradcheck`
+#   cannot find.
+# - $Hv$ costs two backward passes. A loss may contain a gradient.
+# - A made-up gradient is fine if the class says so, and if its test expects it.
 #
-# **Next:** lesson 08. You can compute any gradient now. What happens to it afterwards is the
-# business of an optimizer, which has a memory, and loses it in surprising ways.
+# **Next:** lesson 08. You can compute any gradient now. Then an optimizer uses it. An optimizer has
+# a memory, and can lose it in surprising ways.
 
 # %%
 from minigrad.course.predictions import summary

@@ -2,13 +2,18 @@
 # # 08 · Who remembers the last step?
 #
 # **You need** lesson 04, or to know what `loss.backward()` leaves in `p.grad`. **It takes** about
-# two and a half hours; after section 4 is a good place for a break. **At the end** you have
-# written SGD with momentum, clipping, and checkpoints that survive a reordered model; you know why
-# a line that only clips weights can ruin a training without an error; and minigrad trains real
-# digits with *your* step. Next: lesson 09, Adam.
+# 170 minutes; after section 4 is a good place for a break. **At the end** you have written SGD with
+# momentum, clipping, and checkpoints that survive a reordered model; you know why a line that only
+# clips weights can ruin a training without an error; and minigrad trains real digits with *your*
+# step. Next: lesson 09, Adam.
 #
 # Your code goes into `exercises/08_optimizer_state.py`. The first time the engine computes
 # something on a machine, it compiles its kernels, which takes some seconds, and keeps them.
+
+# %% tags=["live"]
+from minigrad.course import watch
+
+watch("08")  # what you save in exercises/08_optimizer_state.py is graded here at once
 
 # %%
 import matplotlib.pyplot as plt
@@ -19,12 +24,14 @@ from minigrad.course import check, hint, light, load, needs, predict, scrub
 from minigrad.course.l08_optimizer_state.pictures import draw_owners, draw_valley
 from minigrad.course.objects import Parameter
 
+plt.style.use("minigrad.course.house")
+
 # %% [markdown]
 # ## 1. The same weights, another future
 #
-# A network is trained for 40 steps and stopped. Its weights are saved, all of them, bit for bit.
-# A new network gets them, and both go on: the same batches in the same order, the same learning
-# rate. Do they go the same way?
+# A network is trained for 40 steps and stopped. All its weights are saved, bit for bit, and loaded
+# into a new network. Then both train on, with the same batches in the same order and the same
+# learning rate. Do both compute the same losses?
 
 # %%
 images, labels = mg.data.load_digits()
@@ -67,36 +74,40 @@ print("went on:", went_on.round(4))
 print("resumed:", resumed.round(4))
 
 # %% [markdown]
-# The first loss is the same: so were the weights. The second is not. The same gradient moved the
-# same weights by another distance. Something took part in that step that is *not in the model*.
+# The first loss is the same, because the weights are the same. The second is not: the same gradient
+# moved the same weights by another distance. Something took part in that step that is *not in the
+# model*.
 #
 # Whatever an optimizer remembers from one step to the next is its **state**. This lesson is about
-# two questions that sound like bookkeeping: what is in it, and *whose* is it? Most bugs with
-# optimizers are wrong answers to the second.
+# two questions that sound like bookkeeping: what is in the state, and to *which parameter* does
+# each piece belong? Most bugs with optimizers are wrong answers to the second question.
 
 # %% [markdown]
 # ## 2. What is remembered: momentum
 #
-# Plain gradient descent remembers nothing. In a valley that is steep across and flat along it, this
-# is a poor plan: the step must be short enough for the steep direction, so the flat one takes ages.
-# A ball would do better. It keeps its **velocity** $v$, and gradients only push it:
+# Plain gradient descent remembers nothing. Think of a valley that is steep across and flat along
+# its floor. The steps must be short enough for the steep direction, so the way along the flat one
+# takes very long. A rolling ball does better: it keeps its **velocity** $v$, and gradients only
+# push it:
 #
 # $$d = g + \lambda\, w \qquad v \leftarrow \mu\, v + d \qquad w \leftarrow w - \eta\, v$$
 #
-# with the gradient $g$, learning rate $\eta$, momentum $\mu$ and weight decay $\lambda$. This is
-# `torch.optim.SGD` to the letter, and minigrad's. (In some books $v$ holds $\eta$ as well, or is an
-# average with a factor of $1 - \mu$. Checkpoints from there do not fit here.)
+# Here $g$ is the gradient, $\eta$ the learning rate, $\mu$ the momentum and $\lambda$ the weight
+# decay. `torch.optim.SGD` and minigrad's SGD compute exactly this. (In some books $v$ contains
+# $\eta$ as well, or is an average with a factor of $1 - \mu$. Checkpoints of such an SGD do not fit
+# here.)
 #
-# **Predict.** The gradient is always 1, the learning rate 0.1, so a step without momentum has the
-# length 0.1. How long does a step become, in the end, with momentum 0.9?
+# **Predict.** The gradient is always 1 and the learning rate 0.1, so a step without momentum has
+# the length 0.1. With momentum 0.9, the steps become longer and longer. What length do they
+# approach?
 
 # %% tags=["prediction"]
-terminal = predict("08.terminal", "How long does a step become? (without momentum: 0.1)", ...)
+terminal = predict("08.terminal", "How long does a step become? (without momentum: 0.1)")
 terminal
 
 # %% [markdown]
-# **Write** `sgd_update`: the three formulas, for one parameter. It has the form in which minigrad
-# will call it at the end of this lesson: what is new is written *into* the arrays that come in.
+# **Write** `sgd_update`: the three formulas, for one parameter. It writes its results *into* the
+# arrays that it gets, because minigrad will call it in this form at the end of the lesson.
 
 # %% tags=["exercise"]
 check("08.sgd_update")
@@ -130,11 +141,12 @@ long_run = walk(np.ones_like, [0.0], 300, 0.1, 0.9)
 terminal.reveal(float(abs(long_run[-1] - long_run[-2])[0]), factor=1.05)
 
 # %% [markdown]
-# **What to see.** Velocity grows until what friction takes, $(1 - \mu) v$, equals what the gradient
-# adds. So a step becomes $1 / (1 - \mu)$ times as long: whoever raises momentum from 0.9 to 0.99
-# and keeps the learning rate has made it ten times as large.
+# **What to see.** In each step, the velocity loses $(1 - \mu) v$, as if by friction, and the
+# gradient adds to it. It grows until the two are equal. So a step becomes $1 / (1 - \mu)$ times as
+# long. If you raise the momentum from 0.9 to 0.99 and keep the learning rate, the steps become ten
+# times as long.
 #
-# And in the valley? Move the slider.
+# What does momentum do in the valley? Move the slider.
 
 # %%
 needs("08.sgd_update")
@@ -158,18 +170,18 @@ scrub(
 )
 
 # %% [markdown]
-# **What to see.** The same forty gradients' worth of work, from the orange dot. Without memory the
-# walk creeps along the floor; with some it arrives; with too much it flies past the goal: there
-# the gradient turns round, but it must first brake what it has pushed up before.
+# **What to see.** Each walk takes forty steps from the orange dot. Without momentum it creeps along
+# the floor of the valley. With momentum 0.8 it arrives. With too much it runs past the goal: there
+# the gradient points back, but it must first use up the velocity.
 
 # %% [markdown]
-# ## 3. Whose is it?
+# ## 3. Which parameter does it belong to?
 #
-# `v` has the shape of a weight, and there is one for each. Where should it live? Four systems, four
-# answers. PyTorch and MegEngine: in the optimizer, under the parameter *object*. Burn: in the
-# optimizer, under the parameter's *id*, a number. JAX: nowhere; you get it handed back by each step
-# and hand it in again, in a tree of the parameters' structure. minigrad: in the optimizer, by id.
-# Here is the state of the optimizer from section 1, as the engine keeps it:
+# Each weight has a `v` of its own shape. Where should it be stored? Systems differ. PyTorch and
+# MegEngine keep it in the optimizer, under the parameter *object*. Burn and minigrad keep it in the
+# optimizer, under the parameter's *id*, a number. JAX does not keep it: each step returns it, in a
+# tree of the parameters' structure, and you pass it to the next step. Here is the state of the
+# optimizer from section 1, as the engine keeps it:
 
 # %%
 names = {p.id: name for name, p in first.named_parameters()}
@@ -178,12 +190,11 @@ for number, slots in optimizer.state.items():
     print(f"id {number:>3}, which is {names[number]:<9}  {shapes}")
 
 # %% [markdown]
-# A plain `Parameter` for the exercises has just that much: `values`, `grad`, `requires_grad`, and
-# an `id` that no other has. A model is a dict of them, as `dict(model.named_parameters())` is in
-# PyTorch.
+# The exercises use a plain `Parameter`, with `values`, `grad`, `requires_grad`, and an `id` that no
+# other Parameter has. A model is a dict of them, like `dict(model.named_parameters())` in PyTorch.
 #
-# **Write** the method `step` of `SGD`. Three questions decide whether it is right: under which key
-# is state kept, when is it made, and what happens to a parameter that got no gradient?
+# **Write** the method `step` of `SGD`. Three questions decide whether it is right. Under which key
+# is state kept? When is it made? What happens to a parameter that got no gradient?
 
 # %%
 print(Parameter(np.zeros(2)), Parameter(np.zeros(2)), sep="\n")
@@ -192,14 +203,16 @@ print(Parameter(np.zeros(2)), Parameter(np.zeros(2)), sep="\n")
 check("08.SGD")
 
 # %% [markdown]
-# The third question is the one that bites. `grad = None` says "nothing arrived". A gradient of
-# zeros says "something arrived, and it is zero": there momentum coasts on, and decay pulls.
+# The third question causes the most bugs. `grad = None` says "nothing arrived", and the parameter
+# stays. A gradient of zeros says "something arrived, and it is zero": then momentum still moves the
+# parameter, and weight decay still pulls it towards 0.
 #
-# **Predict.** A parameter has been moving steadily, with momentum 0.9. Then its gradient is
-# *zeros*, for ever. How far does it still go, measured in steps of the length of its last one?
+# **Predict.** A parameter has been moving steadily, with momentum 0.9. From some step on, its
+# gradient is an array of *zeros*. How far does the parameter still go, as a multiple of its last
+# step?
 
 # %% tags=["prediction"]
-coasting = predict("08.coasting", "How many times its last step does it still go?", ...)
+coasting = predict("08.coasting", "How many times its last step does it still go?")
 coasting
 
 # %%
@@ -234,11 +247,12 @@ last_step = by_zeros[STOP] - by_zeros[STOP - 1]
 coasting.reveal(float((by_zeros[-1] - by_zeros[STOP]) / last_step), factor=1.1)
 
 # %% [markdown]
-# **What to see.** Two lines, one until the grey mark. This is why `zero_grad()` sets None, in
-# PyTorch since 2.0 and here, instead of filling with zeros; it is not only about memory.
+# **What to see.** The two lines are the same up to the grey mark, and part there. So it is not only
+# about memory that `zero_grad()` sets None instead of filling with zeros, in PyTorch since 2.0 and
+# in minigrad.
 #
-# And memory? What an optimizer remembers has a price, and it can be read from the engine's own
-# counters: the bytes that are alive after each phase of a first step.
+# How much memory does the state take? The engine's own counters tell it: the bytes that are alive
+# after each phase of a first step.
 
 
 # %%
@@ -274,27 +288,30 @@ axis.legend(fontsize=8)
 plt.show()
 
 # %% [markdown]
-# **What to see.** Plain SGD has no third part. Momentum costs as much as the weights once more,
-# Adam twice as much: it remembers two numbers for each weight. For a big model, most of "the
-# model" that fills your GPU is not the model.
+# **What to see.** Plain SGD has no third part. Momentum takes as much memory as the weights, and
+# Adam takes twice as much, because it remembers two numbers for each weight. With Adam, three
+# quarters of these bytes are not the weights.
 
 # %% [markdown]
 # ## 4. Clipping gradients: one norm for all
 #
-# Sometimes a batch gives a gradient a hundred times as long as usual, and one step throws away an
-# hour. The remedy is to make long gradients shorter. All of them by the *same* factor: then the
-# step still points where the loss descends.
+# Sometimes a batch gives a gradient that is a hundred times as long as usual, and one step ruins an
+# hour of training. The remedy is to make long gradients shorter. If all of them shrink by the
+# *same* factor, the step keeps its direction.
 #
-# (Not everybody does. Burn's `GradientClipping::Norm` takes the norm of *each parameter's* gradient
-# by itself; `clip_grad_norm_` in PyTorch and minigrad and `clip_grad_norm` in MegEngine take one
-# norm for all. The names are much the same, and the steps are not.)
+# (Not every system does so. Burn's `GradientClipping::Norm` takes the norm of *each parameter's*
+# gradient by itself; `clip_grad_norm_` in PyTorch and minigrad and `clip_grad_norm` in MegEngine
+# take one norm for all. The names are similar, but the steps differ.)
 #
-# **Predict.** The gradients are `[inf, 1.0, 1.0]` and someone multiplies them by
-# `max_norm / norm`, without looking first. What becomes of the second one: `"one"`, `"zero"` or
-# `"nan"`?
+# **Predict.** The gradients are `[inf, 1.0, 1.0]`, and someone multiplies them by `max_norm / norm`
+# without checking the norm. What does the second one become?
 
 # %% tags=["prediction"]
-infinite = predict("08.infinite", "[inf, 1, 1], scaled by max_norm / norm: the second?", ...)
+infinite = predict(
+    "08.infinite",
+    "[inf, 1, 1], scaled by max_norm / norm: what is the second?",
+    choices=("zero", "one", "nan"),
+)
 infinite
 
 # %%
@@ -305,11 +322,11 @@ print("the gradients afterwards:", unseen)
 infinite.reveal({0.0: "zero", 1.0: "one"}.get(float(unseen[1]), "nan"))
 
 # %% [markdown]
-# One weight becomes nan, the gradient of all others is lost, and nothing is said: that is what
-# PyTorch's `clip_grad_norm_` does unless it is told `error_if_nonfinite=True`.
+# The first gradient is nan, so its weight will be nan, too. All other gradients are lost, and there
+# is no error. PyTorch's `clip_grad_norm_` does the same unless you pass `error_if_nonfinite=True`.
 #
-# **Write** `clip_grad_norm_`: one norm, one factor, in place. Yours must raise if it cannot divide
-# by the norm, before it writes anything.
+# **Write** `clip_grad_norm_`: one norm, one factor, in place. If the norm is infinite or nan, your
+# function must raise an error before it writes anything.
 
 # %% tags=["exercise"]
 check("08.clip_grad_norm_")
@@ -326,9 +343,9 @@ for g in alone:
 
 figure, axis = plt.subplots(figsize=(8, 3.2))
 for pair, name, colour in (
-    (gradients, "as it came", "tab:gray"),
-    (together, "clipped together", "tab:blue"),
-    (alone, "each by itself", "tab:red"),
+    (gradients, "as it came", "gray"),
+    (together, "clipped together", "C0"),
+    (alone, "each by itself", "C3"),
 ):
     end = (float(pair[0][0]), float(pair[1][0]))
     axis.annotate("", end, (0, 0), arrowprops={"arrowstyle": "->", "color": colour, "lw": 2})
@@ -342,23 +359,26 @@ axis.legend(fontsize=8)
 plt.show()
 
 # %% [markdown]
-# **What to see.** Blue lies on grey: shorter, the same direction. Red points elsewhere: the large
-# gradient was cut and the small one was not, so the small one counts for more than it should.
+# **What to see.** The blue arrow is shorter than the grey one and has the same direction. The red
+# arrow points elsewhere: the large gradient was cut and the small one was not, so the small one now
+# counts for more than it should.
 
 # %% [markdown]
-# ## 5. Clipping weights: a story told two ways
+# ## 5. Clipping weights
 #
-# Some trainings need *weights* in a range: the critic of the first Wasserstein GAN, or a model of
-# human memory in which a stability below zero makes no sense. After each step, cut them. In Rust,
-# with Burn, someone wrote
+# Some models need *weights* in a certain range: the critic of the first Wasserstein GAN, or a model
+# of human memory, in which a stability below zero makes no sense. So their weights are cut after
+# each step. In Rust, with Burn, someone wrote
+# ([burn#2428](https://github.com/tracel-ai/burn/issues/2428), October 2024)
 #
 # ```rust
 # model = optim.step(lr, model, grads);
 # model.w = Param::from_tensor(parameter_clipper(model.w.val()));
 # ```
 #
-# and the training got worse, without an error. Here is that line in minigrad. Adam normally
-# refuses what comes now; `on_orphan="ignore"` tells it to look away, as other systems do.
+# and the training got worse, without an error. The function `new_parameter` below does the same in
+# minigrad. minigrad's Adam normally raises an error when a Parameter is replaced;
+# `on_orphan="ignore"` switches that off, to show what happens in other systems.
 
 # %%
 LOW, HIGH = -0.25, 0.25
@@ -397,15 +417,15 @@ print(
 )
 
 # %% [markdown]
-# Right after each clipping, `same_parameter` and `new_parameter` leave the very same numbers in the
-# model. The difference is *who* holds them.
+# For the same weights, `same_parameter` and `new_parameter` leave the same numbers in the model.
+# They differ only in the *objects* that hold these numbers.
 #
 # **Predict.** The learning rate is 0.01. With the same Parameters, the typical weight moves in step
-# 80 as printed above. How far does it move in the run with new Parameters, whose state is kept by
-# id?
+# 80 by the distance printed above. In the next run, the Parameters are new after each step, and
+# state is kept by id. How far does the typical weight move there?
 
 # %% tags=["prediction"]
-typical = predict("08.typical", "How far does the typical weight move in step 80?", ...)
+typical = predict("08.typical", "How far does the typical weight move in step 80?")
 typical
 
 # %%
@@ -428,16 +448,16 @@ plt.show()
 typical.reveal(typical_move(runs[BY_ID]), factor=1.2)
 
 # %% [markdown]
-# **What to see.** One line of code, two failures. *By id* (orange), each step meets ids that it has
-# never seen, so Adam begins anew, every time. In its first step Adam divides a gradient by its own
-# size: what is left is the sign, times the learning rate. **Practically every weight moves by
-# 0.01**, up or down; Adam has silently become sign-SGD. And the loss still falls! Who would look
-# for a bug? *By object* (green), the optimizer goes on looking after the old Parameters. No model
-# uses them any more, so no gradient reaches them: nothing moves, nothing is learned, and nothing is
-# said.
+# **What to see.** The same line of code fails in two ways. *By id* (orange), each step meets ids
+# that it has never seen, so Adam starts anew in every step. In its first step, Adam divides each
+# gradient by its own size, so only the sign is left, times the learning rate. **Practically every
+# weight moves by 0.01**, up or down: each step is a step of sign-SGD. The loss still falls, so
+# nobody looks for a bug. *By object* (green), the optimizer still holds the old Parameters. The
+# model no longer uses them, so no gradient reaches them: nothing moves, nothing is learned, and
+# there is no error.
 #
-# The same in a picture of who knows whom, drawn from the ids in a model and its optimizer. Adam
-# counts the steps of each Parameter, `t`; the count is a part of the state.
+# The next picture shows which ids a model and its optimizer hold. Adam counts the steps of each
+# Parameter, `t`; this count is a part of the state.
 
 
 # %%
@@ -499,23 +519,19 @@ scrub(
 )
 
 # %% [markdown]
-# **What to see.** Read a row from left to right: a healthy Parameter is used, looked after and
-# remembered (left column). Then w is replaced (middle), and one more step is made (right). *By id*,
-# step() finds the new Parameter, and no memory of it: t is 1 again. *By object*, the row is torn
-# for good: what step() looks after is not what the model uses.
+# **What to see.** Each row of boxes is one id. In the left pictures, all is well: the model uses
+# the Parameter, `step()` updates it, and there is state for it. In the middle pictures, `w` has
+# been replaced. The right pictures show one more step. *By id*, `step()` finds the new Parameter
+# but no state for it, so `t` is 1 again. *By object*, `step()` updates one Parameter and the model
+# uses another, and this never ends.
 
 # %% [markdown]
-# > **The story, and its sources.** The Rust lines are from Burn's issue 2428 (October 2024). An
-# > article about it gives a remedy: take the parameter apart, clip, and rebuild it with
-# > `ParamID::new(id, …)`. The diagnosis is right, and the remedy does not compile: `consume` is
-# > misspelled there, returns three values in today's Burn, and `ParamId::new()` takes no arguments.
-# > What works is `param.map(f)`, which keeps the id. The article also praises the strict ids for
-# > making bugs easy to find. You have seen the curve: the loss of state makes no sound. Burn lost
-# > all of it in another way, too, at every resume from a checkpoint, where parameters got new ids
-# > and the file grew with each start (issue 5130, fixed since).
+# > **What helps in Burn** is `param.map(f)`, which keeps the id. Burn also lost all state whenever
+# > a training resumed from a checkpoint, because the parameters got new ids
+# > ([burn#5130](https://github.com/tracel-ai/burn/issues/5130), fixed since).
 #
-# minigrad keys state by id, like Burn. But it knows when a Parameter was part of a model and is
-# not any more, and then it raises:
+# minigrad keys state by id, like Burn. But it knows when a Parameter is no longer part of its
+# model, and then it raises an error:
 
 # %%
 model = One()
@@ -529,8 +545,8 @@ except mg.errors.OrphanParameterError as error:
     print(type(error).__name__, error, sep="\n")
 
 # %% [markdown]
-# **Write** `clip_weights_` so that nothing is lost: the same objects, the same ids, the same
-# arrays, other numbers. (In PyTorch: `with torch.no_grad(): p.clamp_(low, high)`.)
+# **Write** `clip_weights_` so that no state is lost: the objects, ids and arrays stay the same, and
+# only the numbers change. (In PyTorch: `with torch.no_grad(): p.clamp_(low, high)`.)
 
 # %% tags=["exercise"]
 check("08.clip_weights_")
@@ -538,8 +554,8 @@ check("08.clip_weights_")
 # %% [markdown]
 # ## 6. Checkpoints: by name, not by place
 #
-# From here on the engine only computes gradients. What happens after `backward()` is yours: plain
-# Parameters, your SGD. Two of the weights below have the same shape; remember that.
+# From here on the engine only computes gradients. Everything after `backward()` is yours: plain
+# Parameters and your SGD. Remember that two of the weights below have the same shape.
 
 
 # %%
@@ -579,19 +595,23 @@ REORDERED = ("first", "third", "second", "head")
 
 # %% [markdown]
 # A training is saved after 15 steps. Then somebody tidies up the model's code: two lines of
-# `__init__` change places, and nothing else. The weights are loaded by name, as PyTorch and
-# minigrad do. The momentum is loaded *by place*: the second array saved goes to the second
+# `__init__` change places, and nothing else changes. The weights are loaded by name, as in PyTorch
+# and minigrad. The momentum is loaded *by place*: the second saved array goes to the second
 # parameter.
 #
-# **Predict.** What happens in the next steps: `"error"` or `"silence"`?
+# **Predict.** Do the next steps raise an error, or go on in silence?
 
 # %% tags=["prediction"]
-by_place = predict("08.places", "State loaded by place into a reordered model?", ...)
+by_place = predict(
+    "08.places",
+    "State loaded by place into a reordered model: what happens?",
+    choices=("error", "silence"),
+)
 by_place
 
 # %% [markdown]
-# **Write** `state_dict` and `load_state_dict`, by name. A checkpoint is a copy: what training does
-# later must not reach it, in either direction.
+# **Write** `state_dict` and `load_state_dict`, by name. A checkpoint is a copy: later steps must
+# not change it, neither after saving nor after loading.
 
 # %% tags=["exercise"]
 check("08.state_dict")
@@ -637,8 +657,8 @@ resumed = {how: resume(how) for how in ("went on", "by name", "by place", "witho
 figure, axis = plt.subplots(figsize=(8, 4))
 axis.plot(resumed["went on"], linewidth=5, alpha=0.35, label="never stopped")
 axis.plot(resumed["by name"], color="black", linewidth=1, label="resumed, state by name")
-axis.plot(resumed["by place"], color="tab:red", label="resumed, state by place")
-axis.plot(resumed["without state"], "--", color="tab:orange", label="resumed, no state")
+axis.plot(resumed["by place"], color="C3", label="resumed, state by place")
+axis.plot(resumed["without state"], "--", color="C1", label="resumed, no state")
 axis.set(xlabel="steps after the checkpoint", ylabel="loss", yscale="log")
 axis.set_title("The same weights, four futures")
 axis.legend()
@@ -649,17 +669,18 @@ print("by name: all 30 losses as if it had never stopped, bit for bit:", same)
 by_place.reveal("silence" if np.isfinite(resumed["by place"]).all() else "error")
 
 # %% [markdown]
-# **What to see.** Black runs inside the broad line: a checkpoint with state, loaded by name, is no
-# interruption at all. Orange pays for its lost momentum in every step. Red has the momentum of one
-# layer pushing another: the shapes fit, so nothing is said, and a loss that is a little worse
-# after a restart is easily taken for bad luck.
+# **What to see.** The thin line lies inside the broad one: with its state loaded by name, the
+# training goes on as if it had never stopped. Orange lost its momentum and has to build it up
+# again. In red, the momentum of two layers is swapped, and that of the other two is right, so red
+# is worse than the thin line but still better than orange. The shapes fit, so there is no error,
+# and it is easy to blame bad luck for a loss that is a little worse after a restart.
 
 # %% [markdown]
 # > **Real bug: open since 2017.** `torch.optim` saves state under *places* in the list of
-# > parameters. Issue 1489 of PyTorch (May 2017, open when this was written) reports what you have
-# > just seen: change the order in which a model's `__init__` declares its layers, and the
-# > state arrives at the wrong ones. If shapes differ, `step()` fails later, far from the cause; if
-# > they do not, it trains on. Here it is in ten lines:
+# > parameters. [PyTorch issue 1489](https://github.com/pytorch/pytorch/issues/1489) (May 2017, open
+# > when this was written) reports what you have just seen: if the order of the layers in a model's
+# > `__init__` changes, the state goes to the wrong layers. If shapes differ, `step()` fails later,
+# > far from the cause. If they do not, the training goes on. Here it is in ten lines:
 
 # %%
 old_order, new_order = ["a", "b"], ["b", "a"]
@@ -670,15 +691,16 @@ for name in new_order:
     print(f"{name}: momentum was {velocity[name]}, is {loaded[name]} after loading")
 
 # %% [markdown]
-# No error, since both arrays have the shape (2,). Yours goes by name, and so does
-# `optimizer.load_state_dict` in minigrad; what does not fit raises, and says which.
+# There is no error, because both arrays have the shape (2,). Your function goes by name, and so
+# does `optimizer.load_state_dict` in minigrad. If something does not fit, the error says which
+# name.
 
 # %% [markdown]
 # ## 7. Replacing a parameter on purpose
 #
-# Sometimes a new Parameter is what you want: a head for other classes, a layer that grew, weights
-# in another precision. Then somebody has to decide about the past. *Keep* it, if the new values
-# continue the old ones. *Drop* it, if they do not: old momentum would push new weights in a
+# Sometimes you want a new Parameter: a head for other classes, a layer that grew, weights in
+# another precision. Then somebody has to decide about the old state. *Keep* it if the new values
+# continue the old ones. *Drop* it if they do not: the old momentum would push the new weights in a
 # direction that has nothing to do with them. minigrad asks you to say which:
 # `optimizer.replace(old, new, state="keep")` or `"drop"`.
 #
@@ -717,15 +739,16 @@ for axis, new_task, title in zip(axes, (False, True), titles, strict=True):
 plt.show()
 
 # %% [markdown]
-# **What to see.** Left, the new Parameter continues the old one, and its momentum is worth keeping:
-# blue is ahead. Right, the head's old momentum pushes new weights towards labels that nobody asks
-# for any more: now orange is ahead. Neither is the right answer for all; that is why minigrad asks.
+# **What to see.** On the left, the new Parameter continues the old one, and the old momentum helps:
+# blue is ahead. On the right, the head's old momentum pushes the new weights towards the old
+# labels: orange is ahead until that momentum has faded. Neither answer is always right; that is why
+# minigrad asks.
 
 # %% [markdown]
 # ## 8. Your step runs the engine
 #
-# Now the real thing. `mg.use` puts your `sgd_update` and your `clip_grad_norm_` into minigrad, in
-# the place of its fused kernels; the optimizer still finds the parameters and keeps the state.
+# `mg.use` puts your `sgd_update` and your `clip_grad_norm_` into minigrad, in place of its fused
+# kernels. The optimizer still finds the parameters and keeps the state.
 
 
 # %%
@@ -785,14 +808,14 @@ for axis, reference, own, what in (
     axis.set(xlabel="training step", ylabel=what)
     axis.legend()
     axis.grid(alpha=0.3)
-right.axhline(0.5, color="tab:red", linewidth=1)
+right.axhline(0.5, color="C3", linewidth=1)
 plt.show()
 
 # %% [markdown]
-# **What to see.** One line on top of the other, on both sides. On the right the numbers that
-# `clip_grad_norm_` returned: above the red line a gradient was made shorter. It is the first
-# thing to plot when a training becomes unstable, and the reason why the norm *before* clipping is
-# what is returned.
+# **What to see.** On both sides the two lines are the same. The right side shows what
+# `clip_grad_norm_` returned: wherever the norm is above the red line, the gradients were made
+# shorter. Plot this first when a training becomes unstable. For this plot, the function returns the
+# norm *before* clipping.
 
 # %%
 needs("08.sgd_update", "08.clip_grad_norm_")
@@ -802,9 +825,9 @@ for name, n_calls in calls.items():
 # %% [markdown]
 # ## 9. Bug hunt
 #
-# At the end of your exercise file stand four small functions and `fine_tune`, which calls them. A
-# model is trained, then its body is frozen and only the head is tuned further. Here are the weights
-# of the body, over time, with the functions of *your* file:
+# At the end of your exercise file are four small functions and `fine_tune`, which uses them. A
+# model is trained; then its body is frozen, and only the head is tuned further. Here are the
+# weights of the body over time, with the functions of *your* file:
 
 # %%
 mine = load("08")
@@ -829,32 +852,33 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** Right of the grey mark both lines should be flat. If yours are not: they first go
-# on in their old direction, and later they sink towards 0. Two effects that you know from section
-# 3. Which function lets them in? Write its name into `BUG`, then repair it.
+# **What to see.** To the right of the grey mark, both lines should be flat. If yours are not, they
+# first go on in their old direction, and later they sink towards 0. You know these two effects from
+# section 3. Which of the four functions causes them? Write its name into `BUG`, then repair it.
 
 # %% tags=["exercise"]
 check("08.fine_tune")
 
 # %% [markdown]
-# > **Also a real bug.** OCANNL, a framework in OCaml, had it in 2026 (issue 673): its step walked
-# > over all parameters of the loss, frozen ones included, and `g + weight_decay * w` with `g = 0`
-# > made frozen weights decay at every step. In PyTorch you can build it yourself: freeze a layer in
-# > mid-training by `requires_grad_(False)`, and go on with `zero_grad(set_to_none=False)`. The
-# > optimizers look at whether `p.grad` is None, not at `requires_grad`.
+# > **Also a real bug.** OCANNL, a framework in OCaml, had it in 2026
+# > ([ocannl#673](https://github.com/ahrefs/ocannl/issues/673)): its step updated all parameters of
+# > the loss, frozen ones included, and `g + weight_decay * w` with `g = 0` made frozen weights
+# > decay at every step. You can reproduce it in PyTorch: freeze a layer in mid-training by
+# > `requires_grad_(False)`, and go on with `zero_grad(set_to_none=False)`. PyTorch's optimizers
+# > look at whether `p.grad` is None, not at `requires_grad`.
 
 # %% [markdown]
 # ## Where you are
 #
-# - An optimizer's state is a second model, as large as the first or larger; a checkpoint without it
-#   is half a checkpoint.
-# - State needs a key. An object is lost when it is replaced, an id when a new one is given, a place
-#   when lines change places; and none of these makes a sound unless somebody looks.
-# - Change *values*, keep *Parameters*. If you do replace one, say what becomes of its past.
+# - An optimizer's state is as large as the model or larger; a checkpoint without it is incomplete.
+# - State needs a key. The key is lost when an object is replaced, when a parameter gets a new id,
+#   or when two lines change places. None of these is an error unless the optimizer checks.
+# - Change *values*, keep *Parameters*. If you do replace a Parameter, say what happens to its
+#   state.
 # - No gradient and a gradient of zeros are two things.
 #
-# **Next:** lesson 09. Adam has two memories for each weight and counts its steps. Where does the
-# count belong, and why is its first step nothing but a sign?
+# **Next:** lesson 09. Adam keeps two numbers for each weight, and counts its steps. What is the
+# count for, and why is Adam's first step nothing but a sign?
 
 # %%
 from minigrad.course.predictions import summary

@@ -2,11 +2,16 @@
 # # 09 · Steps that do not ask how large the gradient is
 #
 # **You need** lesson 08, or to know what momentum is and that an optimizer keeps a state for each
-# parameter. **It takes** about 100 minutes. **At the end** you have written Adam, AdamW and a
+# parameter. **It takes** about 115 minutes. **At the end** you have written Adam, AdamW and a
 # schedule, know what each of their small terms is for, and minigrad trains real digits with *your*
-# Adam in its engine. Next: lesson 10, where all this memory comes from.
+# Adam in its engine. Next: lesson 13, CUDA kernels (lessons 10 to 12 are planned).
 #
 # Your code goes into `exercises/09_adam.py`. All of it is plain NumPy.
+
+# %% tags=["live"]
+from minigrad.course import watch
+
+watch("09")  # what you save in exercises/09_adam.py is graded here at once
 
 # %%
 import matplotlib.pyplot as plt
@@ -15,13 +20,14 @@ import numpy as np
 import minigrad as mg
 from minigrad.course import check, light, load, needs, predict, scrub
 
+plt.style.use("minigrad.course.house")
+
 # %% [markdown]
 # ## 1. One learning rate for two slopes?
 #
-# Here is a bowl that is 50 times as steep in one direction as in the other:
-# $f(x, y) = \frac{1}{2} (x^2 + 50\, y^2)$. Real losses are like that in thousands of directions at
-# once. SGD multiplies every slope by the *same* learning rate. What is right for `x` is then far
-# too much for `y`.
+# Here is a bowl that is 50 times as steep in one direction as in the other: $f(x, y) = \frac{1}{2}
+# (x^2 + 50\, y^2)$. Real losses are like that in thousands of directions at once. SGD multiplies
+# every slope by the *same* learning rate. A rate that is right for `x` is far too large for `y`.
 #
 # Three of minigrad's optimizers walk down from the same point.
 
@@ -48,7 +54,7 @@ WALKS = {
     "with momentum": walk(lambda p: mg.optim.SGD(p, learning_rate=0.02, momentum=0.8))[0],
     "Adam, 0.3": walk(lambda p: mg.optim.Adam(p, learning_rate=0.3))[0],
 }
-COLOURS = dict(zip(WALKS, ("tab:blue", "tab:green", "tab:red"), strict=True))
+COLOURS = dict(zip(WALKS, ("C0", "C2", "C3"), strict=True))
 
 
 def draw_bowl(axis, step):
@@ -69,32 +75,31 @@ def draw_bowl(axis, step):
 scrub(draw_bowl, [0, 1, 2, 3, 5, 8, 12, 20, 30, 45, 60], label="step", show=[1, 5, 20])
 
 # %% [markdown]
-# **What to see.** SGD (blue) jumps across the valley from wall to wall, and hardly gets on along
-# it: with a larger rate it would fly out, with a smaller one it would creep. Momentum (green)
-# helps. Adam's first step (red) goes *the same distance in both directions* (mind the scales of the
-# axes), although one slope is 4 there and the other 60. It does not ask how large the gradient is.
-# (Later it overshoots, as momentum does: it has some, as you will see.)
+# **What to see.** SGD (blue) jumps across the valley from wall to wall, and moves slowly along it.
+# With a larger rate it would diverge; with a smaller one it would be slower still. Momentum (green)
+# helps. Adam's first step (red) goes *the same distance in both directions* (the axes have
+# different scales), although one slope is 4 there and the other 60. The size of the gradient does
+# not matter to Adam. (Later it overshoots, as momentum does, because it contains momentum; you will
+# see where.)
 #
-# **Predict.** So how long is its step for a truly tiny gradient?
+# **Predict.** How long is Adam's step, then, if the gradient is tiny?
 
 # %% tags=["prediction"]
-tiny = predict(
-    "09.tiny", "A gradient of 0.000001 and a learning rate of 0.1: how long is the first step?", ...
-)
+tiny = predict("09.tiny", "Gradient 0.000001, learning rate 0.1: how long is the first step?")
 tiny
 
 # %% [markdown]
 # ## 2. An average that starts at zero
 #
-# Adam (Kingma and Ba, 2015) remembers two things about each number: a running average of its
-# gradient, the *first moment*, and one of the gradient's square, the *second moment*. A running
-# average needs no list of old values, only the last average:
+# Adam (Kingma and Ba, 2015) remembers two things about each weight: a running average of its
+# gradient, the *first moment*, and a running average of the gradient's square, the *second moment*.
+# A running average needs no list of old values, only the last average:
 #
 # $$m \leftarrow \beta\, m + (1 - \beta)\, g$$
 #
-# With $\beta = 0.9$ it remembers about ten values, with $\beta = 0.999$ about a thousand. But it
-# must start somewhere, and it starts at 0. **Write** `corrected_average`, which takes that out
-# again.
+# With $\beta = 0.9$ it averages over about ten values, with $\beta = 0.999$ over about a thousand.
+# But it starts at 0, so the first averages are too small. **Write** `corrected_average`, which
+# corrects this.
 
 # %% tags=["exercise"]
 check("09.corrected_average")
@@ -106,10 +111,10 @@ random = np.random.default_rng(9)
 noisy = 1.0 + 0.5 * random.standard_normal(60)
 figure, axis = plt.subplots(figsize=(8, 4))
 axis.plot(np.arange(1, 61), noisy, ".", color="silver", label="gradients, around 1")
-for beta, colour in ((0.9, "tab:blue"), (0.99, "tab:red")):
+for beta, colour in ((0.9, "C0"), (0.99, "C3")):
     corrected = mine.corrected_average(noisy, beta)
     t = np.arange(1, 61)
-    axis.plot(t, corrected, color=colour, label=f"beta = {beta}, corrected: yours")
+    axis.plot(t, corrected, "-", color=colour, label=f"beta = {beta}, corrected: yours")
     axis.plot(t, corrected * (1 - beta**t), "--", color=colour, label=f"beta = {beta}, as it is")
 axis.set(xlabel="t, gradients seen so far", ylabel="running average", ylim=(0, 2.6))
 axis.set_title("Started at zero, and corrected")
@@ -118,8 +123,9 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** The dashed averages climb from 0, the red one for hundreds of steps. The solid
-# ones are right from the first gradient on, then come together with the dashed ones.
+# **What to see.** The dashed averages climb from 0; the red one is still far too small after 60
+# gradients. The solid ones are right from the first gradient on. The dashed blue line has reached
+# the solid one after about 30 gradients.
 #
 # ## 3. Adam
 #
@@ -127,23 +133,23 @@ plt.show()
 #
 # $$p \leftarrow p - \eta\, \frac{\hat m}{\sqrt{\hat v} + \epsilon}$$
 #
-# The numerator is the average gradient, the denominator its typical size. Multiply the loss by
-# 1,000: both grow by 1,000, and the step stays. If the gradients agree with each other, the
-# quotient is near 1 and the step has the length $\eta$. If they contradict each other, the
-# numerator averages out and the step gets short.
+# The numerator is the average gradient, and the denominator is its typical size. If the loss is
+# multiplied by 1,000, both grow by 1,000, and the step stays the same. If the gradients agree with
+# each other, the quotient is near 1 and the step has the length $\eta$. If their signs change from
+# step to step, they cancel in the numerator, and the step is short.
 #
-# **Predict.** Suppose somebody leaves out the correction: both moments as they are, after one
-# gradient, with betas 0.9 and 0.999. Is the first step then too long or too short, and by which
-# factor? (Above 1 is too long: 10 for ten times the right step, 0.1 for a tenth of it.)
+# **Predict.** Suppose that somebody leaves out the correction and uses both moments as they are,
+# with betas 0.9 and 0.999. Is the first step too long or too short, and by which factor? (A factor
+# above 1 is too long: 10 means ten times the right step, 0.1 a tenth of it.)
 
 # %% tags=["prediction"]
-bias = predict("09.bias", "First step without correction, as a multiple of the right one?", ...)
+bias = predict("09.bias", "First step without correction, as a multiple of the right one?")
 bias
 
 # %% [markdown]
 # **Write** `adam_step`. It takes a parameter, its gradient and its state, and returns the new
-# parameter and the new state. It changes nothing in place, so the old state is still there to look
-# at: optax, for JAX, works like this. PyTorch writes into the same arrays and calls them `exp_avg`,
+# parameter and the new state. It changes nothing in place, so the old state stays as it was; optax,
+# for JAX, works like this. PyTorch writes into the same arrays and calls them `exp_avg`,
 # `exp_avg_sq` and `step`.
 
 # %% tags=["exercise"]
@@ -156,8 +162,8 @@ p, state = mine.adam_step(np.zeros(1), np.array([1e-6]), {}, 0.1)
 tiny.reveal(float(abs(p[0])), factor=1.2)
 
 # %% [markdown]
-# Nearly the whole learning rate. To see where this ends, ask your function for its first step over
-# eighteen powers of ten.
+# The step is nearly the whole learning rate. How small may the gradient become before the step
+# shrinks? The next cell plots your function's first step over eighteen powers of ten.
 
 # %%
 needs("09.adam_step")
@@ -174,7 +180,7 @@ for eps in (1e-8, 1e-4):
     axis.loglog(sizes, first_steps(eps), label=f"Adam, eps = {eps:g}")
 axis.loglog(sizes, 0.1 * sizes, "--", color="gray", label="SGD")
 axis.loglog(
-    sizes, 0.1 * sizes / np.sqrt(sizes**2 + 1e-8), ":", color="tab:blue", label="1e-8 in the root"
+    sizes, 0.1 * sizes / np.sqrt(sizes**2 + 1e-8), ":", color="C0", label="1e-8 in the root"
 )
 axis.set(xlabel="|gradient|", ylabel="|first step|", ylim=(1e-9, 1e2))
 axis.set_title("Learning rate 0.1: how far does the first step go?")
@@ -183,15 +189,16 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** SGD's step is proportional to the gradient, over all eighteen decades. Adam's is
-# the learning rate, whatever the gradient, down to where `eps` takes over. So `eps` says *which
-# gradients count as zero*. Put it under the root, and 1e-8 does what 1e-4 should do: a mistake in
-# one pair of brackets moves the bend by four powers of ten.
+# **What to see.** SGD's step is proportional to the gradient, over all eighteen powers of ten.
+# Adam's step is the learning rate, until the gradient is about as small as `eps`. So `eps` says
+# *which gradients count as zero*. If `eps` is under the root, 1e-8 has the effect of 1e-4: a
+# mistake in one pair of brackets moves the bend by four powers of ten.
 
 # %% [markdown]
-# > **Real bug: eps one line too early.** It is tempting to add `eps` before the correction and to
-# > take the correction out of the fraction. PyTorch's Adam did that until a pull request of July
-# > 2019 (#22628) pointed it out; the same was found in karpathy/nanochat in November 2025 (#304).
+# > **Real bug: eps one line too early.** It is tempting to add `eps` to the uncorrected root, and
+# > to multiply by the correction afterwards. PyTorch's Adam did that until a pull request of July
+# > 2019 ([pytorch#22628](https://github.com/pytorch/pytorch/pull/22628)); the same was found in
+# > nanochat in November 2025 ([nanochat#304](https://github.com/karpathy/nanochat/issues/304)).
 # > Keras does it on purpose: its manual says that its epsilon is the "epsilon hat" of the paper and
 # > not that of Algorithm 1. Here is what it does to the first step:
 
@@ -207,11 +214,12 @@ for size in (1e-3, 1e-7, 1e-8):
     print(f"|g| = {size:g}: step {right:.5f}, with eps too early {early:.5f}")
 
 # %% [markdown]
-# Nothing to see for ordinary gradients, and only a small part of the step is left for tiny ones.
-# Nobody notices this in a loss curve; those who compared the code with the paper did.
+# For ordinary gradients there is hardly a difference; for tiny ones only a small part of the step
+# is left. A loss curve does not show this. It was found by people who compared the code with the
+# paper.
 #
-# Now the correction. If the gradient is the same at every step, the right step is the learning
-# rate, every time:
+# Now the correction. If the gradient is the same in every step, the length of the right step is
+# always the learning rate:
 
 # %%
 needs("09.adam_step")
@@ -248,29 +256,30 @@ print(f"without correction, step {without.argmax() + 1} is the longest: {without
 bias.reveal(without[0], factor=1.1)
 
 # %% [markdown]
-# **What to see.** Too long, not too short. The second moment starts 1,000 times too small and
-# stands in the *divisor*; the first is only ten times too small: $0.1 / \sqrt{0.001}$. And it gets
-# worse for a dozen steps, because the first moment recovers much sooner than the second. After
-# thousands of steps it does not matter any more. That is why training without it often survives,
-# after a jolt in its first steps. (Apple's MLX came with an Adam without correction. In December
-# 2024 a user whose small GPT would not even memorize as it did in PyTorch added it as an option, in
-# pull request 1640 of ml-explore/mlx.)
+# **What to see.** Without the correction, the first step is too long, not too short:
+# $0.1 / \sqrt{0.001} \approx 3.2$ times the learning rate. The first moment is ten times too small,
+# and the second is 1,000 times too small, but the second is in the *divisor*. For a dozen steps the
+# error grows, because the first moment recovers much sooner than the second. After thousands of
+# steps it no longer matters. So a training without the correction often survives, with a jolt in
+# its first steps. (The Adam of Apple's MLX had no correction, until a user whose small GPT learned
+# worse than in PyTorch added it as an option, in December 2024:
+# [mlx#1640](https://github.com/ml-explore/mlx/pull/1640).)
 #
-# ## 4. Whose t?
+# ## 4. A t for each parameter
 #
-# A model has many parameters, and not all join at the same time: a frozen layer is thawed for
-# fine-tuning, a branch is used for some inputs only. `t` counts the steps *of one parameter*,
-# because its moments know only those. PyTorch keeps a `step` for each parameter, as you do here.
-# And a parameter without a gradient makes no step:
+# A model has many parameters, and not all of them train from the start: a frozen layer is unfrozen
+# for fine-tuning, or a branch is used for some inputs only. So `t` counts the steps *of one
+# parameter*, because its moments contain only those. PyTorch keeps a `step` for each parameter, as
+# you do here. A parameter without a gradient makes no step:
 #
 # - gradient `None`: not part of this loss. Nothing moves, nothing is counted.
-# - gradient of zeros: the loss is flat in this direction. That is news, and the moments take it in.
+# - gradient of zeros: the loss is flat in this direction. The moments average these zeros, too.
 #
 # **Predict.** A parameter has gone downhill for 300 steps of length 1. From now on its gradient is
-# exactly 0, for ever. How far does Adam still carry it (0 if it stops at once)?
+# exactly 0. How far does Adam still move it (0 if it stops at once)?
 
 # %% tags=["prediction"]
-coasting = predict("09.coasting", "How far does Adam go on with gradients of zero?", ...)
+coasting = predict("09.coasting", "How far does Adam go on with gradients of zero?")
 coasting
 
 # %% tags=["exercise"]
@@ -292,7 +301,7 @@ def drift(gradient, n_before=300, n_after=60):
 
 
 def late_lengths(t_before, n_steps=40):
-    """Return the lengths of a newcomer's steps, if its t went on from t_before."""
+    """Return the lengths of a new parameter's steps, if its t goes on from t_before."""
     p, lengths = np.zeros(1), []
     state = {"first_moment": np.zeros(1), "second_moment": np.zeros(1), "step": t_before}
     for _ in range(n_steps):
@@ -310,7 +319,7 @@ left.set(xlabel="steps since the gradients ended", ylabel="place, in learning ra
 left.set_title("No gradient, and a gradient of zero")
 right.plot(np.arange(1, 41), late_lengths(0), label="its own t, from 1")
 right.plot(np.arange(1, 41), late_lengths(300), label="one t for all, from 301")
-right.set(xlabel="steps of the newcomer", ylabel="length of the step, in learning rates")
+right.set(xlabel="steps of the new parameter", ylabel="length of the step, in learning rates")
 right.set_title("A parameter that joins at step 301")
 for axis in (left, right):
     axis.legend()
@@ -319,25 +328,25 @@ plt.show()
 coasting.reveal(float(-zeros[-1]), factor=1.3)
 
 # %% [markdown]
-# **What to see.** Left: with zeros the parameter coasts on, by about nine learning rates: the sum
-# $0.9 + 0.9^2 + \dots$, and a little more, because the second moment fades too. With `None` it
-# stands still. This is a real difference in PyTorch, where `zero_grad()` leaves `None` by default
-# only since version 2.0, and zeros before: a layer that took no part in a step moved nevertheless.
-# Right: with one `t` for all, the newcomer's averages count as old, nothing corrects them, and its
-# first steps get more than three times too long: the jolt of section 3, in the middle of a run.
+# **What to see.** On the left, with zeros, the parameter goes on by about nine learning rates. That
+# is the sum $0.9 + 0.9^2 + \dots$, and a little more, because the second moment fades, too. With
+# `None` it stops at once. This made a difference in PyTorch: before version 2.0, `zero_grad()` left
+# zeros by default, so a layer that took no part in a step moved nevertheless. On the right, with
+# one `t` for all parameters, the new parameter's averages count as old. Hardly anything corrects
+# them, and its first steps become more than three times too long: the jolt of section 3, in the
+# middle of a run.
 
 # %% [markdown]
-# > **A story about a run that forgot.** Burn keeps Adam's moments under the id of each parameter,
-# > and a new parameter gets a new id. In July 2026 somebody looked at checkpoints
-# > (tracel-ai/burn #5130): the ids were *saved*, but loading a model threw them away and kept
-# > those of the freshly made one. So after every restart no state belonged to any parameter. Adam
-# > began anew, without an error; and the old states were saved again along with the new ones: the
-# > file grew by a whole set of moments with each restart. The repair (#5177) gives the saved ids
-# > back when loading.
+# > **Another real bug: a run that forgot its state.** Burn keeps Adam's moments under the id of
+# > each parameter. Checkpoints contained the ids, but loading a model ignored them, and kept the
+# > ids of the freshly made model ([burn#5130](https://github.com/tracel-ai/burn/issues/5130),
+# > repaired by [#5177](https://github.com/tracel-ai/burn/pull/5177)). So after every restart, no
+# > state belonged to any parameter, and Adam began anew, without an error.
 # >
-# > What does a lost state look like? The first step after it is a *first* step: exactly the
-# > learning rate, whatever the gradient. If the state is lost at every step, because a line of
-# > code makes a new parameter each time, *every* step is: Adam has become the sign of the gradient.
+# > What does a lost state look like? The next step is a *first* step again: its length is the
+# > learning rate, for any gradient. If the state is lost at every step, because a line of code
+# > makes a new parameter each time, then *every* step is a first step: only the sign of the
+# > gradient is left.
 
 
 # %%
@@ -373,23 +382,24 @@ axis.grid(alpha=0.3)
 plt.show()
 
 # %% [markdown]
-# **What to see.** With its state, Adam slows down as the slope gets gentler. After the restart it
-# jumps back to the full learning rate. Without a memory it stays there and never settles: dotted,
-# a flat line. Where a loss gets a bump at every restart, look at the count `step` in the
+# **What to see.** With its state, Adam slows down as the slope gets gentler. After the restart, it
+# jumps back to the full learning rate. If it loses its state at every step, it stays there and
+# never settles (dotted). If your loss has a bump at every restart, look at the count `step` in the
 # optimizer's state.
 
 # %% [markdown]
 # ## 5. Decay that is not divided away
 #
-# Weight decay pulls each weight a little towards 0 in every step. The old way adds
-# $\lambda\, p$ to the gradient (the L2 penalty). For plain SGD that is the same thing. For Adam it
-# is not: what is in the gradient goes through the quotient, and is divided by the *gradient's*
-# size. Weights with large gradients then hardly decay at all. Loshchilov and Hutter (2019) took the
-# decay out of the gradient: shrink `p` first, then make a step of Adam. That is AdamW.
+# Weight decay pulls each weight a little towards 0 in every step. The old way adds $\lambda\, p$ to
+# the gradient (the L2 penalty). For plain SGD, this shrinks each weight by the same share. For Adam
+# it does not: the decay goes through the quotient with the gradient, and is divided by the
+# *gradient's* size. Weights with large gradients then hardly decay at all. Loshchilov and Hutter
+# (2019) took the decay out of the gradient: shrink `p` first, then make a step of Adam. That is
+# AdamW.
 #
-# In PyTorch, `Adam(weight_decay=...)` is the first and `AdamW` the second; minigrad says the same.
-# In both systems AdamW shrinks a weight by the share learning rate times $\lambda$, as you will (in
-# the paper the decay has a factor of its own).
+# In PyTorch and minigrad, `Adam(weight_decay=...)` is the old way and `AdamW` the new one. In both,
+# AdamW shrinks a weight by the share learning rate times $\lambda$, and so will yours (in the paper
+# the decay has a factor of its own). **Write** `adamw_step`.
 
 # %% tags=["exercise"]
 check("09.adamw_step")
@@ -423,17 +433,18 @@ for axis, coupled in zip(axes, (True, False), strict=True):
 plt.show()
 
 # %% [markdown]
-# **What to see.** Two weights whose gradients say nothing, so that only the decay should act. Left:
-# where gradients are small, the decay *is* the gradient, and Adam runs to 0 at full speed; where
-# they are large, it is lost among them. Right: both shrink by the same share in each step, with
-# some noise on top. Decay has become a setting of its own again.
+# **What to see.** The gradients of both weights are only noise, so only the decay should act. On
+# the left, the decay is much larger than the small gradients, so Adam goes to 0 at full speed;
+# among the large gradients it has no effect. On the right, both weights shrink by the same share in
+# each step, with some noise on top. There the decay does not depend on the gradients.
 #
 # ## 6. When to make large steps
 #
-# If each step has the length of the learning rate, the learning rate is the one number that
-# decides. Usually it follows a plan: small at first, while the moments rest on few gradients; then
-# large; then down to almost nothing, so that the walk can settle. The usual shape is a line up and
-# half a cosine down (the cosine is from Loshchilov and Hutter, 2017).
+# If each step has the length of the learning rate, this one number decides how far the training
+# goes. Usually it follows a schedule. It is small at first, while the moments rest on few
+# gradients; then it is large; then it falls to almost nothing, so that the training can settle. The
+# usual shape is a straight line up and half a cosine down (the cosine is from Loshchilov and
+# Hutter, 2017). **Write** `warmup_cosine`.
 
 # %% tags=["exercise"]
 check("09.warmup_cosine")
@@ -461,16 +472,16 @@ plt.show()
 print("largest difference:", max(abs(a - b) for a, b in zip(rates, yours, strict=True)))
 
 # %% [markdown]
-# **What to see.** Your line lies on minigrad's. The first step is not 0 but a twentieth of the
-# peak: a step of length 0 would be a wasted batch. At the top and at the end the cosine is flat, in
-# between it falls fastest.
+# **What to see.** Your line lies on minigrad's. The first rate is not 0 but a twentieth of the
+# peak, because a step of length 0 would waste a batch. The cosine is flat at the top and at the
+# end, and steepest in between.
 #
 # ## 7. Your Adam runs the engine
 #
-# In minigrad one compiled loop updates all parameters. `mg.use(update=...)` puts a function in its
-# place: called for each parameter, with flat copies to be written to. Your `adam_step` returns new
-# arrays instead, so six lines stand between them. The engine has counted this step already:
-# `state["step"]` is 1 at the first.
+# In minigrad, one compiled loop updates all parameters. `mg.use(update=...)` puts a function in its
+# place. The engine calls it for each parameter, with flat copies that the function writes to. Your
+# `adam_step` returns new arrays instead, so `as_update` below translates between the two. The
+# engine has already counted the step when it calls: in the first one, `state["step"]` is 1.
 
 # %%
 images, labels = mg.data.load_digits()
@@ -533,7 +544,7 @@ with mg.use(update=as_update(mine.adamw_step, "weight_decay")):
 print(light("09.adamw_step", mine=my_w_losses, reference=w_losses, calls=calls["adamw_step"]))
 
 # %% [markdown]
-# And if the correction were missing? From the outside, at two learning rates:
+# What does a missing correction look like in a training? Here are two learning rates:
 
 # %%
 needs("09.adam_step")
@@ -545,7 +556,7 @@ for axis, rate in zip(axes, (0.01, 0.05), strict=True):
         steady = train(learning_rate=rate, n_epochs=5)[0]
     axis.plot(train(learning_rate=rate, n_epochs=5)[0], linewidth=5, alpha=0.4, label="minigrad's")
     axis.plot(steady, color="black", linewidth=1, label="yours")
-    axis.plot(jolted, color="tab:red", linewidth=1, label="without correction")
+    axis.plot(jolted, color="C3", linewidth=1, label="without correction")
     axis.set(xlabel="training step", ylabel="loss", yscale="log")
     axis.set_title(f"learning rate {rate}")
     axis.legend(fontsize=8)
@@ -553,14 +564,14 @@ for axis, rate in zip(axes, (0.01, 0.05), strict=True):
 plt.show()
 
 # %% [markdown]
-# **What to see.** Your line lies on the engine's. The red one shows what a missing correction is: a
-# hidden, larger learning rate at the start. On the left, where the rate is cautious, it even helps,
-# and everybody is content. On the right, where the rate is what Adam can bear, it throws the
-# network far off in its first dozen steps. A bug that helps in some settings is the hardest to
+# **What to see.** Your line lies on the engine's. The red line shows the effect of a missing
+# correction: a larger learning rate at the start. On the left, where the rate is small, it even
+# helps, so nobody looks for a bug. On the right, where the rate is near the largest that works, the
+# first dozen steps move the network far off. A bug that helps in some settings is the hardest to
 # find.
 #
-# Does all this matter in a real network: are its gradients really so different in size? The
-# optimizer has measured it. This is its state after training, straight from the engine:
+# Do the gradients of a real network really differ so much in size? The optimizer has measured it.
+# This is its state after training:
 
 # %%
 figure, axis = plt.subplots(figsize=(8, 4))
@@ -581,17 +592,18 @@ plt.show()
 print(f"{n_numbers} numbers in the network, {n_state} in Adam's moments: {n_state / n_numbers:g}")
 
 # %% [markdown]
-# **What to see.** Within one layer the gradients differ by several powers of ten. The bar at the
-# far left, drawn at -9, holds the weights of pixels without ink in any image: their gradient is
-# always 0, and `eps` keeps 0/0 away. No single learning rate suits all these, and Adam divides each
-# by its own size. The price stands under the picture: two more numbers for each number of the
-# network. Trained with Adam, a network needs three times its own memory, gradients not counted.
+# **What to see.** Within one layer, the gradients differ by several powers of ten. The bar at the
+# far left, drawn at -9, holds the weights of pixels that are empty in every image: their gradient
+# is always 0, and `eps` prevents 0/0. No single learning rate suits all these weights, and Adam
+# divides each gradient by its own size. The price is printed under the picture: two more numbers
+# for each number of the network. So with Adam, a network needs three times its own memory, not
+# counting gradients.
 
 # %% [markdown]
 # ## 8. Bug hunt
 #
-# That price is why people write their Adam in place. At the end of your exercise file is one, in
-# five stages. Its author compared the first step with the formula and was content:
+# To save memory, people write their Adam in place. At the end of your exercise file is such an
+# Adam, in five stages. Its author compared only the first step with the formula. Compare four:
 
 # %%
 needs("09.adam_step")
@@ -605,9 +617,9 @@ for number, g in enumerate(gradients):
 print("stages:", [stage.__name__ for stage in mine.STAGES])
 
 # %% [markdown]
-# Which stage is it? Write its place into `BUG`, then repair its function. (A library with
-# optimizers on GitHub had this very bug in 2019: frgfm/holocron, issue 1. Read it when you have
-# found yours.)
+# Which stage is wrong? Write its place into `BUG`, then repair its function. (A library had this
+# bug in 2019. When you have found yours, read [Holocron issue
+# 1](https://github.com/frgfm/Holocron/issues/1).)
 
 # %% tags=["exercise"]
 check("09.lean_adam")
@@ -615,15 +627,15 @@ check("09.lean_adam")
 # %% [markdown]
 # ## Where you are
 #
-# - Adam's step is an average gradient over its typical size: about the learning rate, whatever the
-#   scale. `eps` says which gradients count as zero.
+# - Adam's step is an average gradient divided by its typical size: about the learning rate, for
+#   gradients of any scale. `eps` says which gradients count as zero.
 # - Both averages start at 0. Without correction the first steps are too *long*.
-# - State belongs to one parameter: moments, and a `t` of its own. Lose it, and Adam becomes the
-#   sign of the gradient. `None` is not zero.
-# - Decay belongs outside the quotient. The learning rate is a plan and not a number.
+# - Each parameter has a state of its own: two moments and a `t`. If the state is lost at every
+#   step, Adam uses only the sign of the gradient. `None` is not zero.
+# - Decay belongs outside the quotient. The learning rate follows a schedule.
 #
-# **Next:** lesson 10. With Adam a network takes three times its own memory, the backward pass holds
-# what it saved, and every step asks for all its arrays anew. Who hands out this memory?
+# **Next:** lesson 10, about the allocator that hands out all this memory, is planned. Go on with
+# lesson 13, CUDA kernels, or with lesson 14, a compiler for whole training steps.
 
 # %%
 from minigrad.course.predictions import summary

@@ -2,14 +2,19 @@
 # # 13 · A function that thousands of threads run
 #
 # **You need** lesson 00, for how exercises are checked, and to know what a softmax is. No GPU.
-# **It takes** about two and a half hours; after section 5 is a good place for a break. **At the
-# end** you have written the kernels of which most others are made: a map, a sum, a softmax, a
-# matrix product and a transpose; you can say what threads share, who must wait for whom, and which
-# bytes a kernel moves; and minigrad trains digits with *your* softmax, on a GPU, simulated or real.
-# Next: lesson 14, where kernels are put together by a compiler.
+# **It takes** about 150 minutes; after section 5 is a good place for a break. **At the end** you
+# have written the kernels of which most others are made: a map, a sum, a softmax, a matrix product
+# and a transpose; you can say what threads share, who must wait for whom, and which bytes a kernel
+# moves; and minigrad trains digits with *your* softmax, on a GPU, simulated or real. Next: lesson
+# 14, where a compiler combines kernels.
 #
 # Your code goes into `exercises/13_cuda_kernels.py`. (Lessons 10 to 12 are not written yet; you
 # need none of them.)
+
+# %% tags=["live"]
+from minigrad.course import watch
+
+watch("13")  # what you save in exercises/13_cuda_kernels.py is graded here at once
 
 # %%
 import time
@@ -22,16 +27,19 @@ import minigrad as mg
 from minigrad import cuda
 from minigrad.course import check, light, load, needs, predict, scrub
 from minigrad.course.l13_cuda_kernels.drawing import draw_grid, draw_moment, draw_orders, one_order
+from minigrad.course.pictures import draw_losses
 from minigrad.simt.watch.orders import run_in_some_order
+
+plt.style.use("minigrad.course.house")
 
 # %% [markdown]
 # ## 1. Say what one thread does
 #
 # A large GPU of today keeps more than two hundred thousand threads in flight at once. (An H100 SXM
 # has 132 processors with room for 2,048 threads each.) Nobody writes a program for each of them.
-# One writes *one* function, a **kernel**, that says what one thread does; and all threads run it.
+# You write *one* function, a **kernel**, that says what one thread does, and all threads run it.
 #
-# Here is one, with an image of a digit. It makes each pixel half as bright.
+# Here is a kernel that makes each pixel of a digit half as bright.
 
 
 # %%
@@ -50,20 +58,20 @@ darker[8, 8](image, out)  # 8 blocks of 8 threads
 print("largest pixel before and after:", image.max(), out.max())
 
 # %% [markdown]
-# There is no loop over pixels in it. `darker[8, 8]` launches 8 *blocks* of 8 *threads*. Each thread
-# asks which block and which thread it is, with `cuda.blockIdx` and `cuda.threadIdx`, and does its
-# pixel. A GPU promises no order: any thread may be the first, and any the last.
+# The kernel has no loop over pixels. `darker[8, 8]` launches 8 *blocks* of 8 *threads*. Each thread
+# asks in which block it is, and which thread of the block it is, with `cuda.blockIdx` and
+# `cuda.threadIdx`. Then it computes its pixel. A GPU promises no order: any thread may be the
+# first, and any the last.
 #
-# This has not run on a GPU. The arrays are NumPy's, and for those minigrad has a **machine** of its
-# own, a simulated GPU. It runs the source of a kernel statement by statement, each statement for
+# This has not run on a GPU. With NumPy arrays, a kernel runs on minigrad's own **machine**, a
+# simulated GPU. The machine runs the source of a kernel statement by statement, each statement for
 # all threads together (in *lock-step*), and it watches each access to memory. It is slow, and it
 # cannot tell you how fast a kernel is. But it sees mistakes that a GPU does not report, and names
-# their lines. The same kernel, given values on a GPU, is compiled by Numba and runs there
-# (section 8).
+# their lines. With values on a GPU, Numba compiles the same kernel, and it runs there (section 8).
 #
 # ## 2. Threads without work
 #
-# Threads come in whole blocks, as a rule of a few hundred threads each. The number of elements is
+# Threads come in whole blocks, usually of a few hundred threads each. The number of elements is
 # seldom a multiple of that.
 
 # %%
@@ -73,15 +81,15 @@ axis.set(xlabel="cuda.grid(1), the number of the thread in the grid", ylabel="")
 plt.show()
 
 # %% [markdown]
-# **What to see.** 20 elements, and blocks of 8 threads: it takes 3 blocks, so 24 threads. The
+# **What to see.** For 20 elements with blocks of 8 threads, it takes 3 blocks, so 24 threads. The
 # numbers in the boxes are `cuda.threadIdx.x`, which begins anew in each block; `cuda.grid(1)`, on
 # the axis, is `blockIdx.x * blockDim.x + threadIdx.x`. The grey threads run the kernel like all
-# others, and have no element.
+# others, but there is no element for them.
 #
 # **Predict.** 1,000 elements, blocks of 128 threads. How many threads have nothing to do?
 
 # %% tags=["prediction"]
-idle = predict("13.idle", "1,000 elements, blocks of 128: threads without an element?", ...)
+idle = predict("13.idle", "1,000 elements, blocks of 128: threads without an element?")
 idle
 
 
@@ -103,9 +111,9 @@ print(f"{blocks} blocks, {report.counts.threads} threads, {stores} elements writ
 idle.reveal(report.counts.threads - stores, factor=1.0)
 
 # %% [markdown]
-# The line `if i < n:` is called the **guard**. Without it, the last threads go beyond the end. On a
-# GPU this may become an error, later and without a line; or the threads overwrite whatever lies
-# there, and nobody is told. On the machine:
+# The line `if i < n:` is called the **guard**. Without it, the last threads write beyond the end.
+# On a GPU this may become an error, later and without a line; or the threads overwrite other
+# values, without any error. The machine reports it at once:
 
 
 # %%
@@ -122,11 +130,11 @@ except mg.errors.OutOfBoundsError as error:
     print(error)
 
 # %% [markdown]
-# Before you write such a kernel, there is a second thing to care about. What is the type of
-# `x[i] * 0.5`, if `x` is float32? In NumPy, float32. For Numba's compiler a literal `0.5` is a
-# float64, so the product is one, too, and only the store makes it float32 again. On many GPUs that
-# is slow: those made for games compute float64 at 1/64 of the speed of float32, or 1/32. The
-# machine gives values the types that Numba would give them, and counts operations in float64.
+# A kernel must also use the right types. If `x` is float32, what is the type of `x[i] * 0.5`? In
+# NumPy it is float32. For Numba's compiler, the literal `0.5` is a float64, so the product is a
+# float64, too, and only the store makes it a float32 again. On many GPUs that is slow: those made
+# for games compute float64 at 1/32 or 1/64 of the speed of float32. The machine gives values the
+# types that Numba would give them, and counts operations in float64.
 
 
 # %%
@@ -143,7 +151,7 @@ for operation in report.counts.float64_operations:
     print(f"{operation.lanes} operations in float64 at: {operation.site.text}")
 
 # %% [markdown]
-# **Write** `k_map_guarded`, with a guard, and all of it in float32.
+# **Write** `k_map_guarded`, with a guard, and with all arithmetic in float32.
 
 # %% tags=["exercise"]
 check("13.k_map_guarded")
@@ -151,18 +159,19 @@ check("13.k_map_guarded")
 # %% [markdown]
 # ## 3. Threads that wait for each other
 #
-# So far, no thread needed another one. A sum is different: 128 threads have a number each, and one
-# result is wanted. Two things make it possible, both for the threads *of one block*:
+# So far, no thread needed another one. A sum is different: 128 threads have one number each, and
+# together they compute one result. Two things make this possible, both for the threads *of one
+# block*:
 #
 # - **Shared memory**: `s = cuda.shared.array(128, np.float32)` is *one* small array for the whole
-#   block, near its processor and fast. At the beginning there is nothing sensible in it.
-# - **A barrier**: `cuda.syncthreads()`. A thread that comes there waits until all threads of the
-#   block have come.
+#   block, near its processor and fast. At the beginning its values are undefined.
+# - **A barrier**: `cuda.syncthreads()`. A thread waits there until all threads of the block have
+#   reached it.
 #
-# The threads add up in rounds. In the first round, thread t < 64 adds `s[t + 64]` to its own
-# `s[t]`; in the second, thread t < 32 adds `s[t + 32]`; and after seven rounds the sum is in
-# `s[0]`. Here is this kernel, in which one barrier is missing: the first one, between writing
-# `s[t]` and the first round.
+# The threads add up in rounds. In the first round, each thread t < 64 adds `s[t + 64]` to its own
+# `s[t]`. In the second, each thread t < 32 adds `s[t + 32]`. After seven rounds the sum is in
+# `s[0]`. In the kernel below, one barrier is missing: the first one, between writing `s[t]` and the
+# first round.
 
 # %%
 THREADS = 128
@@ -188,14 +197,14 @@ x = np.ones(THREADS, np.float32)
 # %% [markdown]
 # A GPU runs threads in groups of 32, called **warps**: the threads of a warp share the hardware
 # that fetches instructions. A block of 128 threads is 4 warps: threads 0 to 31, 32 to 63, and so
-# on. In every cycle the GPU chooses which warp goes on next, among those that have the data they
-# need. You cannot know its choice. `run_in_some_order` imitates that: it runs a kernel one
-# statement of one warp at a time, and draws at random which warp goes on.
+# on. In every cycle the GPU chooses the warp that goes on next, among those that have the data they
+# need. You cannot know its choice. `run_in_some_order` imitates this: it runs one statement of one
+# warp at a time, and chooses the warp at random.
 #
-# **Predict.** Of 100 such orders, in how many does `forgetful` give the right sum?
+# **Predict.** In how many of 100 such orders does `forgetful` give the right sum?
 
 # %% tags=["prediction"]
-luck = predict("13.luck", "A forgotten barrier: right in how many of 100 orders?", ...)
+luck = predict("13.luck", "A forgotten barrier: right in how many of 100 orders?")
 luck
 
 
@@ -219,14 +228,14 @@ luck.reveal(sum(result == x.sum() for result in without_barrier), factor=1.5)
 
 # %% [markdown]
 # **What to see.** Each mark is one run of the *same* kernel on the *same* data. Crosses are wrong
-# sums: a warp has added elements that another warp had not written yet. Dots are right, by luck. On
-# a real GPU the kernel is right more often, since its warps stay closer together than in a random
-# order. So it may pass all your tests, and fail now and then on another GPU.
+# sums: a warp has added elements that another warp had not written yet. Dots are right sums, by
+# luck. On a real GPU the kernel is right more often, because the warps stay closer together than in
+# a random order. So it may pass all your tests, and fail now and then on another GPU.
 #
 # A test cannot show that no barrier is missing. A tool can: the machine notes for each element
-# which threads have used it since the last barrier. If two threads have, and one of them wrote,
-# then nothing says which of them comes first. This is a **data race**, whatever the order was in
-# this run.
+# which threads have used it since the last barrier. If two threads have used it, and one of them
+# wrote, then nothing says which of them comes first. This is a **data race**, even if the result of
+# this run is right.
 
 # %%
 try:
@@ -236,10 +245,10 @@ except mg.errors.DataRaceError as error:
 
 # %% [markdown]
 # The message names the two threads, their lines, and the element that both use. The machine runs
-# all threads in lock-step, so the sum would have been right in this run. It has not seen a wrong
-# order: it has found that there can be one.
+# all threads in lock-step, so in this run the sum would have been right. It has not seen a wrong
+# order, but it has found that there can be one.
 #
-# Now look at the barrier at work. Here is the kernel as it should be, in one random order:
+# Now see how barriers work. Here is the right kernel, in one random order:
 
 
 # %%
@@ -271,25 +280,25 @@ scrub(
 )
 
 # %% [markdown]
-# **What to see.** Each colour is a warp; it stands at the line that it runs next. On the left, two
-# warps still stand at the first line. In the middle, two others have come to the barrier and wait
-# there: they are drawn pale. On the right all four have come, so the barrier is open, and one of
-# them has gone on. Move the slider, and watch how far the warps get apart between two barriers, and
-# that no warp leaves a barrier before all have come to it. (In the `while`, whole warps may have
-# nothing to add. They still come to the barrier.)
+# **What to see.** Each colour is a warp, drawn at the line that it runs next. On the left, two
+# warps are still at the first line. In the middle, two others have reached the barrier and wait
+# there: they are drawn pale. On the right, all four have reached it, so the barrier is open, and
+# one of them has gone on. Move the slider: the warps get far apart between two barriers, but no
+# warp leaves a barrier before all have reached it. (In the `while`, some warps have nothing to add.
+# They still go to the barrier.)
 #
-# **Write** `k_block_sum`. Think of the threads that have no element, too.
+# **Write** `k_block_sum`. Do not forget the threads that have no element.
 
 # %% tags=["exercise"]
 check("13.k_block_sum")
 
 # %% [markdown]
 # > **Real bug: a barrier inside an `if`.** A barrier opens when *all* threads of the block have
-# > come. In July 2020, somebody fixed kernels of a reconstruction program for particle physics
+# > reached it. In July 2020, somebody fixed kernels of a program for particle physics
 # > ([acts#307](https://github.com/acts-project/acts/pull/307)): they had `__syncthreads` in a
-# > conditional "that depends on the threadID". CUDA does not say what happens then: the block may
-# > wait forever, or go on with wrong values. Here it had seemed to work: "this wasn't apparent on
-# > older versions of the NVidia drivers, but is now". Ten lines show it:
+# > conditional "that depends on the threadID". CUDA does not define what happens then: the block
+# > may wait forever, or go on with wrong values. These kernels had seemed to work: "this wasn't
+# > apparent on older versions of the NVidia drivers, but is now". Ten lines show the bug:
 
 
 # %%
@@ -310,18 +319,18 @@ except mg.errors.DivergentBarrierError as error:
     print(error)
 
 # %% [markdown]
-# Numba comes with a simulator, too (`NUMBA_ENABLE_CUDASIM=1`), in which each CUDA thread is a
-# thread of Python's. It lets this kernel pass. It has no warps, and so no shuffles, which come
-# next. It does not follow the compiler's types, so `x * 0.5` stays a float32 in it. And two shared
-# arrays that are made on *one line* are the same array there. (Tried with Numba 0.68.) No simulator
-# sees everything. Ours does not know time, nor what a compiler makes of your kernel.
+# Numba has a simulator, too (`NUMBA_ENABLE_CUDASIM=1`), in which each CUDA thread is a Python
+# thread. It runs this kernel without an error. It has no warps, and so no shuffles (section 4). It
+# does not follow the compiler's types, so `x * 0.5` stays a float32 in it. And two shared arrays
+# that are made on *one line* are the same array there. (Tried with Numba 0.68.) No simulator sees
+# everything. Ours does not know how long anything takes, nor what a compiler makes of your kernel.
 #
 # ## 4. Inside a warp
 #
-# In the last rounds of the sum, the threads that add are all of one warp. For ten years people
-# relied on the threads of a warp going in lock-step: the hardware had always done so. Then no
-# thread of a warp needs to wait for another one, and many reductions left the barrier out in these
-# rounds. NVIDIA's own examples did.
+# In the last rounds of the sum, all threads that add are in one warp. For ten years, the hardware
+# ran the threads of a warp in lock-step, and people relied on it. In lock-step, no thread of a warp
+# needs to wait for another one. So many reductions left out the barrier in these rounds, and so did
+# NVIDIA's own examples.
 
 
 # %%
@@ -347,35 +356,35 @@ for axis, together in zip(axes, (32, 1), strict=True):
 plt.show()
 
 # %% [markdown]
-# **What to see.** Dots are right sums, crosses wrong ones. On the left the 32 threads go in
+# **What to see.** Dots are right sums, crosses wrong ones. On the left the 32 threads run in
 # lock-step, and the sum is always right. On the right each thread runs on its own, and the sum is
 # never right. A GPU made since 2017 may do either. Most often it does what the left picture shows,
-# so that the fault stays hidden.
+# so the bug stays hidden.
 #
 # > **A story from Numba itself.** In 2017 NVIDIA brought out the Volta architecture, in which
 # > threads of a warp are scheduled *independently*: each has a program counter of its own. In the
 # > same year CUDA 9 gave the warp a barrier, `__syncwarp`, and new shuffles, which name the lanes
 # > that take part.
 # >
-# > Numba's library has a function `cuda.reduce`, written in CUDA Python. In its innermost part, at
-# > the two places that matter, stood a comment: `# XXX expect warp synchronization`. Whoever wrote
-# > it knew what the code relies on. In 2015 an issue asked whether a memory fence was needed there
+# > Numba's library has a function `cuda.reduce`, written in CUDA Python. At the two places that
+# > matter, it had a comment: `# XXX expect warp synchronization`. So its author knew what the code
+# > relies on. In 2015 an issue asked whether a memory fence was needed there
 # > ([numba#1410](https://github.com/numba/numba/issues/1410)). In November 2017 another one named
-# > it: warp-synchronous code "has been discouraged for several CUDA releases", and now threads in a
-# > warp "are no longer guaranteed to execute together"
+# > the problem: warp-synchronous code "has been discouraged for several CUDA releases", and now
+# > threads in a warp "are no longer guaranteed to execute together"
 # > ([numba#2589](https://github.com/numba/numba/issues/2589)). The repair came in autumn 2020
 # > ([numba#6127](https://github.com/numba/numba/pull/6127)): `syncwarp()` at the places of the
-# > comment. For three years, nothing but luck made such a sum right on a Volta.
+# > comment. For three years, such a sum on a Volta was right only by luck.
 # >
 # > Could a test have found it? In 2019 the author of GPUMD, a program that simulates molecules,
-# > tried such sums on a GPU of the generation after Volta: they gave "correct results". The code
-# > was changed all the same ([GPUMD#36](https://github.com/brucefan1983/GPUMD/issues/36)). In
+# > tried such sums on a GPU of the generation after Volta: they gave "correct results". The author
+# > changed the code nevertheless ([GPUMD#36](https://github.com/brucefan1983/GPUMD/issues/36)). In
 # > another program of this kind, a test passed with optimisation and failed in debug mode, until
-# > the code got its missing `__syncwarp`s
+# > the missing `__syncwarp`s were added
 # > ([timemachine#344](https://github.com/proteneer/timemachine/issues/344)).
 #
-# Our machine goes in lock-step, so `trusting` would give the right sum on it. The machine refuses
-# it all the same:
+# Our machine runs in lock-step, so `trusting` would give the right sum on it. The machine raises an
+# error nevertheless:
 
 # %%
 try:
@@ -385,11 +394,12 @@ except mg.errors.DataRaceError as error:
 
 # %% [markdown]
 # There are two ways to fix it. One is `cuda.syncwarp()`, a barrier for one warp, which costs less
-# than that of the block. The other one needs no shared memory at all: a **shuffle**. A thread's
-# place in its warp, 0 to 31, is called its *lane*. With `cuda.shfl_down_sync(mask, value, 16)` each
-# lane gets the `value` of the lane 16 places further up, straight from that one's register. (A lane
-# that has none so far up gets its own.) No memory is written, so there is nothing to race for; and
-# the call itself waits for all lanes that its mask names.
+# than a barrier for the block. The other is a **shuffle**, which needs no shared memory at all. A
+# thread's place in its warp, 0 to 31, is called its *lane*. With
+# `cuda.shfl_down_sync(mask, value, 16)`, each lane gets the `value` of the lane 16 places further
+# up, directly from that lane's register. (A lane gets its own value if there is no lane so far up.)
+# No memory is written, so there can be no race, and the call itself waits for all lanes that its
+# mask names.
 #
 # **Write** `k_warp_sum`: one row per warp, five shuffles, no shared memory.
 
@@ -400,8 +410,8 @@ check("13.k_warp_sum")
 # ## 5. A softmax, and it trains
 #
 # A softmax needs two reductions over a row: the largest element, then the sum of the exponentials.
-# It uses *one* shared array for both. So ask, for each write to it: may another thread still have
-# to read what stands there now?
+# Your kernel uses *one* shared array for both. So ask for each write to it: does another thread
+# still have to read the old value?
 #
 # **Write** `k_softmax_row`.
 
@@ -409,9 +419,9 @@ check("13.k_warp_sum")
 check("13.k_softmax_row")
 
 # %% [markdown]
-# The device `"simt"` is minigrad's simulated GPU: whatever the engine does there goes through
-# kernels on the machine. `mg.use(kernels={"softmax": f})` launches *your* kernel in the place of
-# the engine's. Here is a network that reads digits, trained once with either:
+# The device `"simt"` is minigrad's simulated GPU: there the engine computes everything with kernels
+# on the machine. `mg.use(kernels={"softmax": f})` launches *your* kernel in place of the engine's.
+# Here is a network that reads digits, trained once with each of the two:
 
 # %%
 x_all = (images.reshape(-1, 64).astype(np.float32) - 0.5)[:256]
@@ -447,27 +457,25 @@ reference = train()
 with mg.use(kernels={"softmax": mine.k_softmax_row}) as used:
     ours = train()
 
-figure, axis = plt.subplots(figsize=(8, 3), layout="constrained")
-axis.plot(reference, linewidth=5, alpha=0.4, label="minigrad's softmax")
-axis.plot(ours, color="black", linewidth=1, label="your softmax")
-axis.set(xlabel="training step", ylabel="loss", title="Digits, on the simulated GPU")
-axis.legend()
-axis.grid(alpha=0.3)
-plt.show()
+draw_losses(
+    {"minigrad's softmax": reference},
+    {"your softmax": ours},
+    title="Digits, on the simulated GPU",
+)
 light("13.k_softmax_row", mine=ours, reference=reference, calls=used.launches["softmax"])
 
 # %% [markdown]
-# **What to see.** One line on top of the other. Your kernel ran once in each step, one block per
-# row, among the engine's own. (With a GPU, put "cuda" for "simt" in this cell: it is the same
-# kernel.)
+# **What to see.** The two lines are the same. Your kernel ran once in each step, with one block per
+# row. All other kernels were the engine's own. (If you have a GPU, write "cuda" for "simt" in this
+# cell: it runs the same kernel.)
 #
-# ## 6. Who had this number already?
+# ## 6. Numbers that are read too often
 #
-# A matrix product of two (n, n) matrices multiplies n³ pairs, and there are only 2 n² numbers. In
-# the obvious kernel, with one thread per element of the product, each thread reads a row and a
+# A product of two (n, n) matrices multiplies n³ pairs, but there are only 2 n² numbers. In the
+# obvious kernel, one thread computes one element of the product, and each thread reads a row and a
 # column by itself. Blocks and the grid have two dimensions here, and `cuda.grid(2)` gives the
-# number of the thread along x and along y. Of the two, x is the one that differs between
-# neighbouring threads of a warp; it is used for the column.
+# number of the thread along x and along y. Neighbouring threads of a warp differ in x, so x is used
+# for the column.
 
 
 # %%
@@ -498,15 +506,16 @@ n = 64
 print(f"{reads_of(naive, n):,} reads of {2 * n * n:,} numbers: each {n} times")
 
 # %% [markdown]
-# A block of 16 x 16 threads needs 16 rows of `a` and 16 columns of `b`, and each of these numbers
-# is wanted by 16 of its threads. So they fetch them *together*: a tile of each matrix into shared
-# memory, every thread one number of each; a barrier; 16 products from there; another barrier
-# (why?); the next tiles.
+# A block of 16 x 16 threads needs 16 rows of `a` and 16 columns of `b`, and 16 of its threads need
+# each of these numbers. So the threads fetch the numbers *together*. They load a tile of each
+# matrix into shared memory, each thread one number of each. After a barrier, each thread computes
+# 16 products from shared memory. After another barrier (why?), they load the next tiles.
 #
-# **Predict.** How often is each number of `a` and `b` read from global memory then, for n = 64?
+# **Predict.** With such tiles and n = 64, how often is each number of `a` and `b` read from global
+# memory?
 
 # %% tags=["prediction"]
-times = predict("13.reads", "Tiles of 16 x 16, n = 64: each number is read how often?", ...)
+times = predict("13.reads", "Tiles of 16 x 16, n = 64: each number is read how often?")
 times
 
 # %% tags=["exercise"]
@@ -524,7 +533,7 @@ tiled = as_kernel(load("13").k_matmul_tiled)
 sizes = [16, 32, 48, 64, 96]
 figure, axis = plt.subplots(figsize=(8, 3.4), layout="constrained")
 for kernel, label in ((naive, "one thread, one row, one column"), (tiled, "tiles")):
-    axis.loglog(sizes, [reads_of(kernel, n) for n in sizes], "o-", label=label)
+    axis.loglog(sizes, [reads_of(kernel, n) for n in sizes], marker="o", label=label)
 axis.loglog(sizes, [2 * n * n for n in sizes], "k--", label="each number once")
 axis.set(xlabel="n, for matrices (n, n)", ylabel="elements read from global memory")
 axis.set_xticks(sizes, map(str, sizes))
@@ -535,17 +544,18 @@ plt.show()
 times.reveal(reads_of(tiled, 64) / (2 * 64 * 64), factor=1.0)
 
 # %% [markdown]
-# **What to see.** Two parallel lines, a factor of 16 apart. The dashed line is the least that any
-# kernel must read. Tiles of 32 would halve the reads again, and need four times the shared memory.
-# (The products of real libraries go on from here: each thread keeps a small tile of `c` in
-# registers, so that shared memory is read less often, too. minigrad's own does that.)
+# **What to see.** The two lines are parallel, a factor of 16 apart. The dashed line is the least
+# that any kernel must read. Tiles of 32 would halve the reads again, and need four times the shared
+# memory. (Real libraries do more: each thread keeps a small tile of `c` in registers, so that
+# shared memory is read less often, too. minigrad's own product does that.)
 #
 # ## 7. Thirty-two addresses at once
 #
-# How many numbers are read is one question. The other one is which of them are read *together*. The
-# 32 threads of a warp access memory at the same time, and memory does not hand out single numbers:
-# it moves **sectors** of 32 bytes, 8 float32 that lie side by side. Here is the obvious transpose,
-# in blocks of 32 x 32 threads: a warp is 32 threads with the same y, and x from 0 to 31.
+# It matters how many numbers are read, and also which of them are read *together*. The 32 threads
+# of a warp access memory at the same time, and memory does not transfer single numbers: it
+# transfers **sectors** of 32 bytes, which are 8 neighbouring float32. Here is the obvious
+# transpose, in blocks of 32 x 32 threads. A warp is 32 threads with the same y, and with x from 0
+# to 31.
 
 
 # %%
@@ -561,13 +571,13 @@ x = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
 out = np.zeros_like(x)
 
 # %% [markdown]
-# It reads each number once and writes each once. In numbers, nothing is left to save.
+# It reads each number once and writes each number once. It cannot read or write fewer numbers.
 #
-# **Predict.** A warp writes 32 numbers, 128 bytes. They would fit into 4 sectors. How many sectors
-# does *this* store of a warp touch?
+# **Predict.** A warp writes 32 numbers, which are 128 bytes. They would fit into 4 sectors. How
+# many sectors does the store in *this* kernel touch, for each warp?
 
 # %% tags=["prediction"]
-sectors = predict("13.sectors", "A warp stores down a column: how many sectors?", ...)
+sectors = predict("13.sectors", "A warp stores down a column: how many sectors?")
 sectors
 
 # %%
@@ -577,16 +587,17 @@ sectors.reveal(store.sectors / store.warps, factor=1.0)
 before
 
 # %% [markdown]
-# **What to see.** For each access, which lane of a warp goes to which address. The read goes along
-# a row: neighbours read neighbours, and 4 sectors are all it takes. The write goes down a column:
-# 32 threads, 32 sectors, and of the 32 bytes of each of them only 4 are wanted.
+# **What to see.** The pictures show, for each access, which lane of a warp goes to which address.
+# The read goes along a row: neighbouring lanes read neighbouring numbers, so it takes only 4
+# sectors. The write goes down a column: 32 threads touch 32 sectors, and use only 4 of the 32 bytes
+# of each.
 #
-# If all happens in one step, either the read or the write goes down a column. So do it in two
-# steps: along a row of `x` into a tile of shared memory, and from the tile, with rows and columns
-# swapped, along a row of `out`. Shared memory has no sectors. It has 32 **banks**, side by side,
-# each 4 bytes wide: number k of an array of float32 lies in bank k % 32. If the 32 threads of a
-# warp go to 32 different banks, they are served in one **pass**; if two want different numbers of
-# one bank, it takes two passes; and so on.
+# In one step, either the read or the write must go down a column. So do it in two steps: read along
+# a row of `x` into a tile of shared memory; then write from the tile, with rows and columns
+# swapped, along a row of `out`. Shared memory has no sectors. It has 32 **banks**, each 4 bytes
+# wide: number k of an array of float32 is in bank k % 32. If the 32 threads of a warp use 32
+# different banks, the access takes one **pass**. If two threads need different numbers of one bank,
+# it takes two passes, and so on.
 #
 # Here are 32 threads that use one column of a tile of 32 x 32:
 
@@ -605,8 +616,8 @@ report = mg.cuda.inspect(down_a_column[1, 32], np.zeros(32, np.float32))
 report.pictures[0]
 
 # %% [markdown]
-# **What to see.** Element (t, 0) is number 32 t of the tile, so all of them lie in bank 0. It takes
-# 32 passes, and the other 31 banks have nothing to do.
+# **What to see.** Element (t, 0) is number 32 t of the tile, so all these elements are in bank 0.
+# The access takes 32 passes, and the other 31 banks have nothing to do.
 #
 # **Write** `k_transpose`: whole sectors in both accesses of global memory, and one pass for each
 # access of the tile.
@@ -620,14 +631,14 @@ mg.cuda.inspect(as_kernel(load("13").k_transpose)[(2, 2), (32, 32)], x, np.zeros
 
 # %% [markdown]
 # **What to see.** Global memory is read and written in whole sectors, and each access of the tile
-# takes a single pass. For example, if your tile has 33 columns, the 32 numbers of its first column
-# are numbers 0, 33, 66 and so on, in banks 0, 1, 2 and so on. With 32 columns they were 32 apart,
-# so all in *one* bank.
+# takes a single pass. For example, if your tile has 33 columns, the first column has the numbers 0,
+# 33, 66 and so on, in banks 0, 1, 2 and so on. With 32 columns they were 32 apart, so all were in
+# *one* bank.
 #
 # ## 8. On a GPU
 #
-# If there is an NVIDIA GPU in this computer, and `minigrad[cuda]` is installed, the very same
-# functions are compiled for it. If not, the next cell says why.
+# If this computer has an NVIDIA GPU, and `minigrad[cuda]` is installed, the same functions are
+# compiled for it. If not, the next cell says why.
 
 # %%
 if mg.cuda.is_available():
@@ -648,10 +659,10 @@ else:
 # %% [markdown]
 # ## 9. Bug hunt
 #
-# At the end of your exercise file stands `k_histogram`, which counts how often each grey value
-# occurs. Each block counts in shared memory, which is fast, and at the end adds its counts to the
-# total. The kernel has passed its tests. In lock-step it gives the right counts, too. In random
-# orders of its warps:
+# At the end of your exercise file is `k_histogram`, which counts how often each grey value occurs.
+# Each block counts in shared memory, which is fast, and at the end adds its counts to the total.
+# The kernel has passed its tests. In lock-step it gives the right counts, too. The next cell runs
+# it in random orders of its warps:
 
 # %%
 mine = load("13")
@@ -667,13 +678,14 @@ axis.set(xlabel="order in which the warps went (seed)", ylabel="pixels counted")
 plt.show()
 
 # %% [markdown]
-# **What to see.** Every pixel should be counted: the dashed line. In most orders all of them are;
-# in some, counts are missing. With blocks of 32 threads, as in its tests, none of these orders
-# loses anything. (Why? And when you have fixed the kernel, run the cell again.)
+# **What to see.** The dashed line is the number of pixels, all of which should be counted. The
+# kernel as it came counts all of them in most orders; in some, counts are missing. With blocks of
+# 32 threads, as in its tests, no order loses a count. (Why? When you have fixed the kernel, run the
+# cell again.)
 #
-# What is missing: a barrier, an atomic operation, or a guard? Which line writes what another line
-# takes too early? Write it into `BUG`, then fix the kernel. Try it first without a launch on the
-# machine, which would name the two lines.
+# What is missing: a barrier, an atomic operation, or a guard? Which line writes a value, and which
+# other line uses this value too early? Write your answers into `BUG`, then fix the kernel. Try it
+# first without a launch on the machine, which would name the two lines.
 
 # %% tags=["exercise"]
 check("13.k_histogram")
@@ -681,20 +693,20 @@ check("13.k_histogram")
 # %% [markdown]
 # ## Where you are
 #
-# - A kernel says what one thread does. Threads come in whole blocks: the guard is for those without
+# - A kernel says what one thread does. Threads come in whole blocks: the guard stops those without
 #   an element.
 # - The threads of a block share memory and barriers. Between a write and a read by another thread
-#   there must be a barrier; between a read and the next write, too. All threads of the block come
-#   to it, or none.
+#   there must be a barrier; between a read and the next write, too. All threads of the block must
+#   reach it, or none.
 # - Tests that pass do not show that no barrier is missing. A tool that knows which accesses are
-#   ordered does: our machine, or on a GPU, for shared memory, NVIDIA's
+#   ordered can show it: our machine, or on a GPU, for shared memory, NVIDIA's
 #   `compute-sanitizer --tool racecheck`.
-# - The threads of a warp need not go in lock-step. They exchange values through shuffles, which
-#   wait for those that take part.
-# - What most kernels cost is decided by the bytes that they move: how many, and how many at once.
+# - The threads of a warp need not run in lock-step. They exchange values by shuffles, which wait
+#   for the lanes that take part.
+# - The cost of most kernels depends on the bytes that they move: how many, and how many at once.
 #
-# **Next:** lesson 14, where a compiler decides what becomes one kernel. To go on by yourself: write
-# a kernel for layer normalization, which also needs two reductions over a row.
+# **Next:** lesson 14, where a compiler decides which operations become one kernel. To practise
+# more, write a kernel for layer normalization, which also needs two reductions over a row.
 
 # %%
 from minigrad.course.predictions import summary

@@ -1,14 +1,19 @@
 # %% [markdown]
 # # 14 · From tape to program
 #
-# **You need** lesson 05: whose bytes are these? Lessons 04 and 06 help. **It takes** about two
-# hours. **At the end** you have written the passes of a small compiler: they record a training
-# step, drop what nobody needs, fuse operations into kernels, and let results take memory that is no
-# longer needed; and your compiler trains the digits. Next: lesson 15, mixed precision, which is
-# planned.
+# **You need** lesson 05: whose bytes are these? Lessons 04 and 06 help. **It takes** about 165
+# minutes; after section 4 is a good place for a break. **At the end** you have written the passes
+# of a small compiler: they record a training step, drop what nobody needs, fuse operations into
+# kernels, and let results take memory that is no longer needed; and your compiler trains the
+# digits. Next: lesson 15, mixed precision, which is planned.
 #
 # Your code goes into `exercises/14_compile.py`. (Lessons 10 to 12 are not written yet; you need
 # none of them, nor lesson 13.)
+
+# %% tags=["live"]
+from minigrad.course import watch
+
+watch("14")  # what you save in exercises/14_compile.py is graded here at once
 
 # %%
 import time
@@ -23,18 +28,22 @@ from minigrad.course.l14_compile import costs, generate, machine
 from minigrad.course.l14_compile.drawing import draw_kernels, draw_plan, table
 from minigrad.course.l14_compile.programs import Draft
 from minigrad.course.objects import Op, Program
+from minigrad.course.pictures import draw_losses
+
+plt.style.use("minigrad.course.house")
 
 # %% [markdown]
 # ## 1. Many small trips to memory
 #
-# A training step is a few lines of Python and dozens of operations. Each of them is a *kernel*: a
-# loop that reads its operands from memory, computes, and writes its result to memory, where the
-# next one reads it again. An engine that runs them one by one, as you have built it so far, cannot
-# do better: when `tanh` runs, it does not know that a product comes next.
+# A training step is a few lines of Python and dozens of operations. Each operation is a *kernel*: a
+# loop that reads its operands from memory, computes, and writes its result to memory. Then the next
+# kernel reads that result from memory again. An engine that runs one operation at a time, such as
+# the one that you have built so far, cannot do better: when `tanh` runs, the engine does not know
+# that a product comes next.
 #
-# A **compiler** knows. It sees the whole step before it runs any of it. `mg.compile` makes one
-# program of such a step: forward, backward and optimizer. (The first time, that takes some seconds;
-# what was compiled is kept on disk.)
+# A **compiler** knows it, because it sees the whole step before it runs any of it. `mg.compile`
+# makes one program of such a step: forward, backward and optimizer. (The first time, this takes
+# some seconds; the compiled program is kept on disk.)
 
 # %%
 images, labels = mg.data.load_digits()
@@ -61,51 +70,29 @@ report = whole_step.report()
 print(f"operations, one by one: {report.instructions_before}")
 
 # %% [markdown]
-# **Predict.** The step has five matrix products, and each of them stays a call. How many calls of
-# kernels are left when it has been compiled, products included?
+# **Predict.** The step has five matrix products, and each of them stays a call of its own. How many
+# calls are left after compiling, products included?
 
 # %% tags=["prediction"]
-left = predict("14.calls", "How many calls are left of these operations?", ...)
+left = predict("14.calls", "How many calls are left of these operations?")
 left
 
 # %%
 left.reveal(report.calls, factor=1.3)
 
-# %%
-whole_step.graph()
-
 # %% [markdown]
-# **What to see.** (In a narrow window the picture scrolls sideways.) Each blue box is one kernel
-# now: the first layer's bias, `tanh`, `sigmoid` and their product; the loss, and the gradient with
-# which backward begins; the gradients of those three on the way back. An `SGD` box holds velocity
-# and parameter together, and stands where its gradient is ready: an update need not wait for the
-# end. The products are purple, alone as before, but for the last: it also updates its weight, while
-# its result is in the cache. White labels are values that go through memory from one call to
-# another; all other values stay in registers, or, in that last product, in the cache. (Green and
-# grey were there before the step, orange will be there after it. The teal box checks that the
-# labels are labels.)
-#
-# And its memory, before and after:
-
-# %%
-mg.viz.memory(whole_step.memory_plan())
-
-# %% [markdown]
-# **What to see.** Each bar is a temporary value, from the operation that makes it to the last that
-# reads it. Before, each has a place of its own. After, there are fewer of them, as many live in
-# registers alone; and those that are left share places, one after the other.
-#
-# This lesson takes such a compiler apart. You write its passes, for a language so small that
-# nothing hides, and at the end they compile a training step.
+# Half of the operations have disappeared into others. This lesson shows how. You write the passes
+# of a compiler, for a small language in which you can see everything, and they compile a training
+# step. At the end, section 6 shows this program again, as a picture.
 #
 # ## 2. Writing it down
 #
-# How does one get hold of what a function does? By *running it once on impostors*. A `Tracer` looks
-# like a matrix. It has a name and a shape, and no numbers; when it is added to another one, it
-# writes down "add". After the run, the tape holds the program.
+# How can a compiler learn what a function does? It *runs the function once on stand-ins*. A
+# `Tracer` looks like a matrix, but it has only a name and a shape, and no numbers. When it is added
+# to another one, it writes "add" on a tape. After the run, the tape holds the program.
 #
-# **Write** `trace`. The class is there, with all its operators. Its two important methods are
-# yours.
+# **Write** `trace`. The class is there, with all its operators. You write its two important
+# methods.
 
 # %% tags=["exercise"]
 check("14.trace")
@@ -113,7 +100,7 @@ check("14.trace")
 
 # %%
 def small(x, w):
-    """Return x @ w through tanh, doubled; and throw something away."""
+    """Return 2 tanh(x @ w); one result is not used."""
     y = (x @ w).tanh()
     y.exp()
     return 2.0 * y
@@ -124,11 +111,11 @@ mine = load("14")
 print(mine.trace(small, {"x": (4, 3), "w": (3, 2)}))
 
 # %% [markdown]
-# Each line is an `Op`: which operation, from which values, into which new one. Here is a training
-# step of a network for the digits: forward, with ReLU written as a product; backward, with the
-# formulas of lessons 01 and 04 written out; and gradient descent with momentum (lesson 08). `good`
-# measures how well the answers agree with the targets; somebody wanted to look at it once, and then
-# did not return it.
+# Each line is an `Op`: a new value, the operation that makes it, and the values that the operation
+# reads. Here is a training step of a network for the digits: forward, with ReLU written as a
+# product; backward, with the formulas of lessons 01 and 04; and gradient descent with momentum
+# (lesson 08). `good` measures how well the answers agree with the targets, but the function does
+# not return it.
 
 # %%
 rate = 0.02
@@ -168,14 +155,18 @@ print(f"{len(recorded.ops)} operations; the first and the last three:")
 print(*map(str, [*recorded.ops[:3], "…", *recorded.ops[-3:]]), sep="\n")
 
 # %% [markdown]
-# A program can be run again and again: `machine.run` goes down the list with NumPy. But what
-# exactly was written down? `rate` is a number that lies outside of the function.
+# A program can be run again and again: `machine.run` goes through the list with NumPy. But what
+# exactly does the list contain? `rate` is a number from outside the function.
 #
 # **Predict.** The step was traced with `rate = 0.02`. Now somebody sets `rate = 0.0`, to freeze the
-# network, and runs the recorded program. Do the weights move: `"yes"` or `"no"`?
+# network, and runs the recorded program. Do the weights move?
 
 # %% tags=["prediction"]
-frozen = predict("14.frozen", 'rate = 0.0 after tracing: do the weights move, "yes" or "no"?', ...)
+frozen = predict(
+    "14.frozen",
+    "rate = 0.0 after tracing: do the weights move?",
+    choices=("yes", "no"),
+)
 frozen
 
 # %%
@@ -210,15 +201,15 @@ print(f"largest change of a weight: {moved:.4f}")
 frozen.reveal("yes" if moved > 0 else "no")
 
 # %% [markdown]
-# Python ran *once*. Numbers that it met were written into the program, `print` would have printed
-# once, and of an `if` only one side is in it; that is why yours must not silently ignore an `if`.
-# All compilers of this kind have the problem, and deal with it in three ways: they refuse what they
-# see (yours, and JAX, whose error is a `TracerBoolConversionError`); they watch, and trace again
-# when something has changed (PyTorch's guards); and for the rest they ask you to pass as an
-# argument what may change.
+# Python ran the function *once*. The numbers that it met were written into the program, a `print`
+# would have printed once, and of an `if` only one side would be recorded; that is why your Tracer
+# must raise an error at an `if`. All compilers that trace have this problem, and there are three
+# ways to deal with it. They refuse what they notice (yours, and JAX, whose error is a
+# `TracerBoolConversionError`). They watch outside values, and trace again when one has changed
+# (PyTorch's guards). For the rest, they ask you to pass everything that may change as an argument.
 #
-# minigrad's own compiler watches what it can, and looks again now and then: calls 3, 5, 9, 17 and
-# so on of a compiled function are traced once more and compared with the program.
+# minigrad's own compiler watches what it can. It also traces some later calls of a compiled
+# function again (calls 3, 5, 9, 17 and so on), and compares the result with the program.
 
 # %%
 factor = 2.0
@@ -239,12 +230,13 @@ except mg.errors.TraceError as error:
     print(error)
 
 # %% [markdown]
-# In between, the old number would have been used, without a word. `mg.variable(factor)` as an
-# argument is the cure, here as everywhere.
+# Between these calls, the compiled function would use the old number without an error. The cure,
+# here as in other compilers, is to pass the number as an argument: `mg.variable(factor)`.
 #
-# ## 3. What nobody needs
+# ## 3. Operations that nobody needs
 #
-# **Write** `eliminate_dead`.
+# An operation is *dead* if no output depends on it. **Write** `eliminate_dead`, which leaves out
+# all of them.
 
 # %% tags=["exercise"]
 check("14.eliminate_dead")
@@ -258,30 +250,32 @@ print(f"{len(recorded.ops)} operations, {len(alive.ops)} left. Gone:")
 print(*gone, sep="\n")
 
 # %% [markdown]
-# It finds the whole chain behind `good`, and not only its end. Nobody writes dead code on purpose.
-# It arises by itself: a backward pass computes gradients for inputs that nobody asked for, a layer
-# returns more than is used.
+# It finds the whole chain behind `good`, not only its end. Nobody writes dead code on purpose, but
+# it arises often: a backward pass computes gradients that nobody asked for, or a layer returns more
+# than its caller uses.
 #
-# (In this language, an operation can do nothing but make a value. As soon as there are others, that
-# print, write in place or draw random numbers, "nobody reads it" is not enough. minigrad's own
-# compiler keeps what writes to memory that exists outside of the step, and what checks its inputs.)
+# (In this language, an operation can only make a value. Other languages have operations that print,
+# write in place or draw random numbers; these are needed even if nobody reads their result.
+# minigrad's own compiler keeps operations that write to memory from outside the step, and
+# operations that check its inputs.)
 #
 # ## 4. One loop instead of many
 #
-# What is left computes what was asked for, in the most roundabout way: `z = x @ w1 + b1`,
-# `on = z > 0` and `on * z` are four kernels. The second reads what the first has just written, all
-# of it, adds `b1`, and writes all of it again for the third. An addition takes a fraction of a
-# nanosecond, the trip to memory much longer. *Fusing* them means: one loop that does all to an
-# entry while it is in a register. What only this loop needs is never in memory.
+# The remaining operations are all needed, but they use memory in a wasteful way. `z = x @ w1 + b1`,
+# `on = z > 0` and `on * z` are four kernels. The second reads everything that the first has just
+# written, adds `b1`, and writes all of it again for the third. An addition takes a fraction of a
+# nanosecond, and a trip to memory takes much longer. To *fuse* kernels means to do all their work
+# on an entry in one loop, while the entry is in a register. A value that only this loop needs is
+# never written to memory.
 #
 # When is that possible? Each turn of the loop computes *one entry* of each operation. So an
-# operation can join the loop if this one entry of its inputs is all that it needs.
+# operation can join the loop if it needs only this one entry of its inputs.
 #
 # **Predict.** `e = exp(x)`, `s = sum(e)`, `p = e / s`: a softmax over one row. How many loops does
 # it need at least?
 
 # %% tags=["prediction"]
-softmax = predict("14.softmax", "exp, sum, div: how many loops at least?", ...)
+softmax = predict("14.softmax", "exp, sum, div: how many loops at least?", choices=(1, 2, 3))
 softmax
 
 # %% tags=["exercise"]
@@ -301,13 +295,13 @@ for number, group in enumerate(groups):
 softmax.reveal(len(groups))
 
 # %% [markdown]
-# This is Python text, made from your groups: one function per group, with a loop in it. What
-# another kernel reads is an argument `to_…`; everything else is a local variable. The `exp` goes to
-# memory, since the second loop reads it again. (One could compute it twice instead. FlashAttention
-# does such things, and needs less memory traffic for more arithmetic.)
+# This is Python text, made from your groups: one function per group, with a loop in it. A value
+# that another kernel reads is written to an argument `to_…`; every other value is a local variable.
+# The `exp` goes to memory, because the second loop reads it again. (A compiler could compute it
+# twice instead. FlashAttention does such things: more arithmetic for less memory traffic.)
 #
-# And somebody who overlooks the sum? The loop divides each entry by what has been added up *so
-# far*:
+# What happens if somebody overlooks the sum, and puts all three into one loop? Then the loop
+# divides each entry by the sum *so far*:
 
 # %%
 x = np.array([[0.0, 1.0, 2.0, 3.0, 2.0, 1.0]])
@@ -316,8 +310,8 @@ for name, some in (("two loops", [[*row.ops[:2]], [row.ops[2]]]), ("one loop", [
     print(f"{name}: {p[0].round(3)}, together {p.sum():.3f}")
 
 # %% [markdown]
-# The first entry of every wrong softmax of this kind is 1: something to look for. Now your groups
-# for the training step:
+# The first entry of such a wrong softmax is always 1, which is a good way to recognize it. Now your
+# groups for the training step:
 
 # %%
 needs("14.fuse", "14.eliminate_dead", "14.trace")
@@ -330,10 +324,11 @@ for axis in axes:
 plt.show()
 
 # %% [markdown]
-# **What to see.** The blue ones stand alone, as before. Between them are towers: bias and ReLU in
-# one loop, the loss in another, together with what backward begins with. (The `div` beside it is
-# the end of the loss: it needs all of the sum.) The four towers on the right are the optimizer's,
-# velocity and weight in one loop. Here is the first:
+# **What to see.** Each column is a kernel. The blue ones, products and transposes, still stand
+# alone. Between them are taller columns: bias and ReLU in one loop, and the loss in another,
+# together with the first operations of the backward pass. (The `div` beside it is the end of the
+# loss; it needs the complete sum.) The four columns on the right are the optimizer's, with velocity
+# and weight in one loop. Here is the first of them:
 
 # %%
 needs("14.fuse", "14.eliminate_dead", "14.trace")
@@ -343,13 +338,14 @@ print(generate.source(alive, update, len(groups) - 4))
 # %% [markdown]
 # ## 5. Whose memory is it?
 #
-# The step gets weights, and gives new ones. While it runs, both are there. But whoever trains says
-# `w = step(w)`, and never looks at the old ones again. To *donate* an argument is to say so: "take
-# its memory, I do not need it". Then the new weights can be written over the old ones. May they?
+# The step gets weights, and returns new ones. While it runs, both are in memory. But a training
+# loop says `w = step(w)`, and never uses the old weights again. To *donate* an argument means to
+# tell the compiler: "you may use its memory; I do not need it any more". Then the new weights can
+# be written over the old ones, if nothing in the step still reads those.
 #
-# > **Real bug: `x += x.T`.** In NumPy's issue 1683, somebody adds a matrix to its own
-# > transpose, in place. The transpose is a view: the same bytes, read in another order. Ten lines
-# > are enough:
+# > **Real bug: `x += x.T`.** In [NumPy issue 1683](https://github.com/numpy/numpy/issues/1683),
+# > somebody adds the transpose of a matrix to the matrix itself, in place. The transpose is a view:
+# > the same bytes, read in another order. Ten lines are enough to show it:
 
 
 # %%
@@ -367,16 +363,20 @@ b += b.T
 print("entry by entry:", a.tolist(), "  NumPy today:", b.tolist())
 
 # %% [markdown]
-# The left one is what the issue shows, number by number. Since version 1.13 (2017), NumPy checks
-# whether memory overlaps, and makes a copy where it might matter. That is not over: in April 2026,
-# `np.matvec(A, b, out=b)` still returned zeros, since two new functions had been left out of that
-# check ([numpy#31150](https://github.com/numpy/numpy/pull/31150)).
+# The left result is the one in the issue. Since version 1.13 (2017), NumPy checks whether memory
+# overlaps, and makes a copy where it might matter. Yet such bugs return: in April 2026,
+# `np.matvec(A, b, out=b)` returned zeros, because two new functions had been left out of that check
+# ([numpy#31150](https://github.com/numpy/numpy/pull/31150)).
 #
-# **Predict.** Which of these may be computed straight into the memory of `a`, entry by entry:
-# `tanh(a)`, `a * a`, `a @ b`, `a.T`? All matrices are square. How many of the four?
+# **Predict.** How many of these four may write their result, entry by entry, into the memory of
+# `a`: `tanh(a)`, `a * a`, `a @ b`, `a.T`? All matrices are square.
 
 # %% tags=["prediction"]
-inside = predict("14.in_place", "Of tanh(a), a * a, a @ b and a.T: how many in place?", ...)
+inside = predict(
+    "14.in_place",
+    "Of tanh(a), a * a, a @ b and a.T: how many in place?",
+    choices=range(5),
+)
 inside
 
 # %% tags=["exercise"]
@@ -399,13 +399,14 @@ for name, inputs in operands.items():
 inside.reveal(int(allowed))
 
 # %% [markdown]
-# The right-hand column is no opinion: there the program has run in the memory of `a`.
+# The right-hand column is measured: there the program really ran in the memory of `a`.
 #
-# **Write** `donate`, which decides for all donated inputs at once. Where it cannot use one, it says
-# why. (JAX has a warning for this, "Some donated buffers were not usable", without a why;
+# **Write** `donate`, which decides for all donated inputs at once. If it cannot use an input, it
+# says why. (JAX has a warning for this, "Some donated buffers were not usable", without a reason;
 # [jax#9675](https://github.com/jax-ml/jax/issues/9675) asks for an error that one can switch on.
-# And when a donated array was passed a second time in the same call, JAX hung, on TPU and GPU,
-# without any message: [jax#9635](https://github.com/jax-ml/jax/issues/9635). Today it is an error.)
+# When a donated array was passed a second time in the same call, JAX used to hang on TPU and GPU,
+# without any message: [jax#9635](https://github.com/jax-ml/jax/issues/9635). Today this is an
+# error.)
 
 # %% tags=["exercise"]
 check("14.donate")
@@ -420,9 +421,9 @@ for i, why in refused.items():
     print(f"{i:>4} is refused: {why}")
 
 # %% [markdown]
-# Donating is a promise of the caller's, too. Somebody keeps `best = w` in a loop, to come back to
-# it later, and donates `w`. In `best` there are other numbers now, or none. minigrad refuses to
-# look:
+# With a donation, the caller promises not to use the old values. Suppose somebody keeps `best = w`
+# in a loop, to come back to it later, and donates `w`. Then the memory of `best` holds other
+# numbers, or none. minigrad raises an error when somebody reads it:
 
 
 # %%
@@ -442,41 +443,17 @@ except mg.errors.DonatedError as error:
     print(error)
 
 # %% [markdown]
-# > **A story about a word.** The Chinese introduction to IREE that lesson 06 quotes is about just
-# > this. It goes back to a question in IREE's tracker
-# > ([iree#20798](https://github.com/iree-org/iree/issues/20798), May 2025). Somebody trains with
-# > PyTorch in front and IREE behind. Forward and backward are *two programs*; what forward saves
-# > are inputs of backward; and these stayed in memory. PyTorch's own compiler, they write, has
-# > `del arg0` in the code that it makes. What does one do here?
-# >
-# > IREE keeps nothing that is not needed, says the answer; and to re-use an argument's storage for
-# > an output, there is `iree.abi.output`. The introduction makes of this that the annotation
-# > "allows the memory of input arguments to be re-used directly as output storage". Look at what it
-# > turns into, `hal.tensor.alias`, and read its documentation. It is a *hint*. There is "no
-# > guarantee that the storage will alias", only that the contents are written there "as if a copy
-# > had occurred". And it switches the checking off: explicit aliasing "side-steps any analysis that
-# > may be performed by the compiler", and users must guarantee that it is safe. It is your
-# > `may_alias`, answered by the user.
-# >
-# > Is the memory saved? When JAX's donation was handed down to this annotation in 2023, the results
-# > did land in the donated arrays; but for the time being "in most cases" the program kept the
-# > extra temporaries, and copied from them
-# > ([iree#13678](https://github.com/iree-org/iree/pull/13678)). For programs that come from
-# > PyTorch the annotation is not the way at all, it is another operation,
-# > `torch.overwrite.tensor.contents` ([iree#20811](https://github.com/iree-org/iree/issues/20811)).
-# > And in iree-turbine, a forward pass that saves one of its own *inputs* for backward must take
-# > care not to copy it
-# > ([iree-turbine#1035](https://github.com/iree-org/iree-turbine/issues/1035)). The two last were
-# > open when this was written.
-# >
-# > The moral: *re-used* can mean that a compiler has proved it, that it will try, or that you have
-# > promised. Ask which one is meant, and who finds out if it is not so.
+# > **Who proves that it is safe?** In minigrad the compiler does. In IREE the user does: the
+# > annotation `iree.abi.output` is a *hint*, with "no guarantee that the storage will alias", and
+# > it switches the compiler's own analysis off. JAX's donation, handed down to it in 2023, still
+# > copied from extra temporaries "in most cases"
+# > ([iree#13678](https://github.com/iree-org/iree/pull/13678)).
 #
 # ## 6. Your compiler trains the digits
 #
-# One thing is left, and it is the classical one: *in which order?* Fusing moves operations. An
-# operation that joins an earlier loop runs earlier than before. So what was read *before* the
-# memory was taken over may now be read *after* it. Here is the smallest case:
+# One question is left: *in which order* do the passes run? Fusing moves operations: one that joins
+# an earlier loop runs earlier than before. So a value that was read *before* its memory was
+# overwritten may now be read *after* that. Here is the smallest case:
 
 # %%
 needs("14.donate", "14.may_alias", "14.fuse")
@@ -498,10 +475,11 @@ for name, asked in (("donate, then fuse", little), ("fuse, then donate", fused))
     print(f"{name}: {taken or refused}, largest error {wrong:.2f}")
 
 # %% [markdown]
-# `add` joins the loop of `neg`, and so overtakes the product, which still wants the old `w`. Asked
-# about the order as it will run, your `donate` sees it. So: fuse first, then donate.
+# `add` joins the loop of `neg`, so it now runs before the product, which still needs the old `w`.
+# Your `donate` notices this if it gets the program in the order in which it will run. So fuse
+# first, then donate.
 #
-# All together, on the training step:
+# Here are all passes together, on the training step:
 
 # %%
 needs("14.donate", "14.may_alias", "14.fuse", "14.eliminate_dead", "14.trace")
@@ -519,11 +497,13 @@ stages = {
 print(table([(name, *stage) for name, stage in stages.items()]))
 
 # %% [markdown]
-# *Moved* counts what the kernels together read from memory and write to it, *peak* how much memory
-# the plan needs. Each pass has its own column: fusing saves trips, and hardly any memory, since
-# what it keeps in registers lived only for a moment anyway. Donating saves memory, and no trips.
+# *Moved* counts the bytes that all kernels together read from memory and write to it; *peak* is the
+# memory that the plan needs. Fusing saves trips to memory, but hardly any memory at the peak,
+# because the values that it keeps in registers lived only for a moment anyway. Donating saves
+# memory at the peak, but no trips.
 #
-# Here is where each value lies, and when. The slider goes through the passes.
+# The next picture shows where each value is in memory, and when. The slider goes through the
+# passes.
 
 # %%
 needs("14.donate", "14.may_alias", "14.fuse", "14.eliminate_dead", "14.trace")
@@ -540,13 +520,14 @@ scrub(
 
 # %% [markdown]
 # **What to see.** Time goes to the right, kernel by kernel; each bar is a piece of memory. Grey is
-# what the caller gives: images, weights and velocities. Orange lives from its maker to its last
-# reader. On the left and in the middle, the results, blue, need memory of their own at the
-# end, beside the old weights. On the right, they are written over the donated ones, hatched: and
-# the dashed line, the peak, comes down.
+# what the caller passes: images, weights and velocities. Orange values live from the kernel that
+# makes them to the last one that reads them. On the left and in the middle, the results (blue) need
+# memory of their own at the end, beside the old weights. On the right, they are written over the
+# donated values (hatched), and the dashed line, the peak, is lower.
 #
-# Now run it. `generate.Compiled` gives your groups to Numba, one function each; products stay with
-# NumPy. The same step, operation by operation and compiled, on the same batches:
+# Now run it. `generate.Compiled` compiles your groups with Numba, one function each; NumPy still
+# computes the products. The next cell runs the same step on the same batches twice, operation by
+# operation and compiled:
 
 # %%
 needs("14.donate", "14.may_alias", "14.fuse", "14.eliminate_dead", "14.trace")
@@ -574,24 +555,23 @@ yours, trained, fast = train(lambda given: compiled(*given.values()))
 hidden = np.maximum(x_new @ trained["w1"] + trained["b1"], 0)
 accuracy = ((hidden @ trained["w2"] + trained["b2"]).argmax(axis=1) == y_new).mean()
 
-figure, axis = plt.subplots(figsize=(8, 3.6), layout="constrained")
-axis.semilogy(one_by_one, linewidth=4, alpha=0.4, label="operation by operation")
-axis.semilogy(yours, linewidth=1, color="black", label="compiled by your passes")
-axis.set(xlabel="training step", ylabel="loss", title="The digits, twice")
-axis.legend()
-axis.grid(alpha=0.3)
-plt.show()
+draw_losses(
+    {"operation by operation": one_by_one},
+    {"compiled by your passes": yours},
+    title="The digits, twice",
+)
 print(f"{accuracy:.1%} of unseen digits read correctly")
 print(f"largest difference of the losses: {np.abs(one_by_one - yours).max():.1e}")
 print(f"a step, median: {slow:.0f} µs operation by operation, {fast:.0f} µs compiled")
 
 # %% [markdown]
-# **What to see.** One line on top of the other: the same numbers, in fewer kernels and less memory.
-# (Expect no wonders of the times: products take most of them, and these are the same ones. On a
-# GPU, where each kernel has to be launched, the number of kernels weighs more.)
+# **What to see.** The two lines are the same: the same numbers, with fewer kernels and less memory.
+# (The compiled step is faster, but it does not run as many times faster as it has fewer kernels:
+# these arrays are small and stay in the cache, where a trip is short, and Python still calls each
+# kernel. On a GPU, each kernel has to be launched, and the number of kernels matters more.)
 #
-# And minigrad's own compiler? Here is what it says of the step of section 1. (`whole_step.report()`
-# says more.)
+# What does minigrad's own compiler do? Here is its report on the step of section 1, in short.
+# (`whole_step.report()` prints all of it.)
 
 # %%
 print(f"{report.instructions_before} operations, {report.calls} calls:")
@@ -602,22 +582,47 @@ for value, place in report.taken_over:
     print(f"  {value.partition(' (')[0]} takes the place of {place.partition(' (')[0]}")
 
 # %% [markdown]
-# Most of that you have written yourself by now. Three lines are different: labels are checked
-# before anything is written; a number that all updates need is made ready once (`SGD, single
-# numbers`); and the last product includes the update of its weight, as its *epilogue*: computed
-# block of rows by block of rows, and each block updated while it is in the cache. Your rules could
-# not do that, since they leave a product alone. Nobody donated the weights here: the step itself
-# writes to them, as optimizers do, and for that the compiler must prove the same as your
-# `may_alias`. The last lines are temporaries in the place of others, which were read for the last
-# time, at the same entry.
+# Each line is a kernel, and says how often it is called. Three lines are new: labels are checked
+# before anything is written; a number that all updates need is computed once
+# (`SGD, single numbers`); and the last product includes the update of its weight, as its
+# *epilogue*: the product is computed in blocks of rows, and each block is used for the update while
+# it is in the cache. Your rules leave a product alone, so they could not do that. Nobody donated
+# the weights here: the step itself writes to them, as optimizers do, and the compiler must prove
+# for them what your `may_alias` proves. The last lines name temporaries that take the place of
+# others, at the last reading of those.
+#
+# The same program as a picture:
+
+# %%
+whole_step.graph()
+
+# %% [markdown]
+# **What to see.** (In a narrow window the picture scrolls sideways.) Each purple box is a product,
+# and each blue box is a kernel of several operations. Follow the arrows from `rows`: a product, and
+# then one kernel for the first layer's bias, `tanh`, `sigmoid` and their product. Then come the
+# second product, and one kernel for the loss and the first gradients. An `SGD` box updates velocity
+# and parameter together, as soon as their gradient is ready. White labels are values that go
+# through memory from one call to another; all other values stay in registers or in the cache. Grey
+# and green values existed before the step, and orange ones exist after it. The teal box checks the
+# labels.
+#
+# Here are its temporary values in memory, before and after compiling:
+
+# %%
+mg.viz.memory(whole_step.memory_plan())
+
+# %% [markdown]
+# **What to see.** Each bar is a temporary value, from the operation that makes it to the last one
+# that reads it. On the left, without the compiler, each has a place of its own. On the right there
+# are fewer, because many live in registers only, and the others share places, one after the other.
 #
 # ## 7. Bug hunt
 #
-# Before there was a compiler, somebody wrote the step by hand, as your compiler plans it: results
-# overwrite what is no longer needed. It is at the end of your exercise file, 16 lines from A to P.
-# It trains, they say, "but not with every learning rate". Let us look at the loss, and then at
-# something stricter: the gradient of `w1`, as the step must have used it, against central
-# differences (lesson 00).
+# Before there was a compiler, somebody wrote such a step by hand, and let results overwrite values
+# that are no longer needed. It is at the end of your exercise file, 16 lines from A to P. The
+# author says that it trains, "but not with every learning rate". The left plot below shows the
+# loss. The right plot is a stricter test: it compares the gradient of `w1` that the step has used
+# with central differences (lesson 00).
 
 # %%
 mine = load("14")
@@ -668,14 +673,14 @@ for axis in (left, right):
 plt.show()
 
 # %% [markdown]
-# **What to see.** On the left, the step as it came learns with the small learning rate, and not
-# with the large one. One would blame the learning rate, and go on with the small one. On the right
-# is the reason: an error of the *gradient* that grows with the learning rate. Fixed, it lies seven
-# to ten powers of ten lower, the same for each, and both curves go down. What has the learning rate
-# to do with a gradient?
+# **What to see.** The step as it came learns with the small learning rate, but not with the large
+# one (left). It would be easy to blame the learning rate. The right side shows the reason: the
+# *gradient* has an error that grows with the learning rate. In a right step, this error is seven to
+# ten powers of ten smaller, it is the same for each learning rate, and both losses go down. Why
+# does the learning rate change a gradient?
 #
-# Which donated value is read too late, which line has overwritten it, which line reads it? Write it
-# into `BUG`, then fix the step. Nothing needs to be copied.
+# Which donated value is read too late? Which line overwrites it, and which line reads it
+# afterwards? Write your answers into `BUG`, then fix the step. Nothing needs to be copied.
 
 # %% tags=["exercise"]
 check("14.step_in_place")
@@ -683,15 +688,17 @@ check("14.step_in_place")
 # %% [markdown]
 # ## Where you are
 #
-# - Tracing runs Python once, on impostors. What it cannot see is frozen, so it must refuse.
-# - Dead code is found from the end: needed is what an output needs.
-# - A loop can take in an operation that needs one entry of its inputs. Sums are ready at its end.
-# - A result may lie in an input's memory if nobody reads the input once it is overwritten: nobody
-#   later, nobody elsewhere at the same time, and not the caller.
-# - Passes have an order. A proof about one program says nothing of the next one.
+# - Tracing runs Python once, on stand-ins. Numbers from outside are frozen into the program, and an
+#   `if` must raise an error.
+# - Dead code is found from the end: an operation is needed if an output needs it.
+# - An operation can join a loop if it needs only one entry of its inputs per turn. A sum is ready
+#   only at the end of its loop.
+# - A result may take an input's memory if nobody reads the input after it is overwritten: no later
+#   operation, not the same operation at another entry, and not the caller.
+# - The order of passes matters: what holds for one program need not hold for the next one.
 #
-# **Next:** lesson 15, mixed precision, is planned. Until then: trace a network of your own, with
-# three layers, and see which of its memory your `donate` can use.
+# **Next:** lesson 15, mixed precision, is planned. Until then, trace a network of your own with
+# three layers, and see how much of its memory your `donate` can use.
 
 # %%
 from minigrad.course.predictions import summary

@@ -1,5 +1,7 @@
 """Shape arithmetic: strides (in elements), broadcasting, collapsing."""
 
+import math
+
 from minigrad.arguments import whole
 from minigrad.errors import ShapeError
 from minigrad.hints import NO_AXIS
@@ -7,12 +9,7 @@ from minigrad.hints import NO_AXIS
 MAX_RANK = 8
 
 
-def size_of(shape):
-    """The number of elements of a shape."""
-    size = 1
-    for n in shape:
-        size *= n
-    return size
+size_of = math.prod  # the number of elements of a shape
 
 
 _strides = {}

@@ -5,6 +5,8 @@ other data becomes constants. Derivatives nest: inside each other, and inside a 
 `backward()` passes through them.
 """
 
+from typing import Any
+
 import numpy as np
 
 from minigrad.arguments import flag
@@ -91,19 +93,24 @@ def grad(f, argnums: int | tuple[int, ...] = 0, has_aux=False):
     """The function that computes the gradient of f, whose result has one element.
 
     Args:
-        f: takes Variables (or data), returns a Variable of one element.
+        f: takes Variables (or data), or dicts, lists, tuples and dataclasses with such in them;
+            returns a Variable of one element.
         argnums: the index of the argument to differentiate by, or a tuple of indices.
         has_aux: f returns (result, auxiliary); the new function returns (gradient, auxiliary).
 
     Returns:
         A function with f's arguments that returns a gradient of the argument's shape and dtype, or
-        a tuple for a tuple of argnums; zeros if the result does not depend on the argument. It is
-        part of a graph if an argument or another value that f uses requires gradients.
+        a tuple for a tuple of argnums; of a dict, a list or a dataclass one of the same form, with
+        None in the place of what holds no floats; zeros if the result does not depend on the
+        argument. It is part of a graph if an argument or another value that f uses requires
+        gradients.
 
     >>> import minigrad as mg
     >>> f = lambda x: x * x * x
     >>> mg.grad(f)(2.0).item(), mg.grad(mg.grad(f))(2.0).item()
     (12.0, 12.0)
+    >>> mg.grad(lambda p: p["w"] * p["b"])({"w": mg.variable(2.0), "b": mg.variable(3.0)})
+    {'w': Variable(3.), 'b': Variable(2.)}
     """
     both = value_and_grad(f, argnums, has_aux, name="grad")
 
@@ -114,6 +121,7 @@ def grad(f, argnums: int | tuple[int, ...] = 0, has_aux=False):
     return _named(gradient, f, "gradient")
 
 
+@teaching
 def value_and_grad(f, argnums: int | tuple[int, ...] = 0, has_aux=False, *, name="value_and_grad"):
     """The function that computes f and its gradient together: (value, gradient). See `grad`.
 
@@ -130,7 +138,7 @@ def value_and_grad(f, argnums: int | tuple[int, ...] = 0, has_aux=False, *, name
     def both(*args):
         trace = TracedCall(name, f, args, argnums, has_aux)
         y = trace.scalar()
-        found = trace.pull([full_like(y, 1.0)])
+        found = trace.grouped(trace.pull([full_like(y, 1.0)]))
         value = trace.result()
         g = tuple(found) if isinstance(argnums, (tuple, list)) else found[0]
         return ((value, trace.aux) if has_aux else value), g
@@ -144,12 +152,13 @@ def _named(function, f, what):
     return function
 
 
+@teaching
 def vjp(f, *args):
     """f's result and its pullback, the function u -> u times the Jacobian.
 
     Args:
         f: takes the arguments, returns a Variable or several.
-        args: the arguments; f is differentiated by all of them.
+        args: the arguments, in the forms that `grad` takes; f is differentiated by all of them.
 
     Returns:
         (result, pull). pull(dy) takes a Variable of the result's shape (a tuple for several) and
@@ -165,7 +174,8 @@ def vjp(f, *args):
 
     def pull(dy):
         dys = [dy] if trace.is_single else list(dy)
-        found = trace.pull(fitting("vjp", "dy", dys, trace.outputs), retain_graph=True)
+        dys = fitting("vjp", "dy", dys, trace.outputs)
+        found = trace.grouped(trace.pull(dys, retain_graph=True))
         return found[0] if len(args) == 1 else tuple(found)
 
     return trace.result(), _named(pull, f, "pullback")
@@ -179,7 +189,7 @@ def jvp(f, inputs, tangents):
 
     Args:
         f: takes the inputs, returns a Variable or several.
-        inputs: a Variable, or a tuple of f's arguments.
+        inputs: a Variable, a dict or a dataclass of them, or a tuple of f's arguments.
         tangents: like inputs, of the same shapes.
 
     Returns:
@@ -224,8 +234,8 @@ def hvp(f, x, v):
     vs = fitting("hvp", "v", vs, trace.inputs)
     with enable_grad():
         first = trace.pull([full_like(trace.scalar(), 1.0)], create_graph=True)
-    found = trace.again(first, vs, trace.inputs)
-    return found[0] if isinstance(x, Variable) else tuple(found)
+    found = trace.grouped(trace.again(first, vs, trace.inputs))
+    return tuple(found) if isinstance(x, (tuple, list)) else found[0]
 
 
 @teaching
@@ -251,11 +261,13 @@ def jacobian(f, argnums: int | tuple[int, ...] = 0):
         y = trace.only()
         rows = [trace.pull([_unit(y, k)], retain_graph=k + 1 < y.size) for k in range(y.size)]
         found = [_stacked([row[n] for row in rows], y, x) for n, x in enumerate(trace.inputs)]
+        found = trace.grouped(found)
         return tuple(found) if isinstance(argnums, (tuple, list)) else found[0]
 
     return _named(matrix, f, "jacobian")
 
 
+@teaching
 def hessian(f, argnums: int | tuple[int, ...] = 0):
     """The function that computes the Hessian of f, which returns one element.
 
@@ -270,7 +282,7 @@ def hessian(f, argnums: int | tuple[int, ...] = 0):
 
     def matrix(*args):
         numbers = tuple(chosen_arguments("hessian", argnums, args))
-        rows = tuple([jacobian(grad(f, k), numbers)(*args) for k in numbers])
+        rows: Any = tuple([jacobian(grad(f, k), numbers)(*args) for k in numbers])
         return rows if isinstance(argnums, (tuple, list)) else rows[0][0]
 
     return _named(matrix, f, "hessian")

@@ -3,9 +3,14 @@
 The functional transforms share it.
 """
 
+from types import FunctionType
+from typing import Any
+
 from minigrad.array.array import Array
+from minigrad.autograd.trees import beside, inputs_of, is_input, is_tree, mapped, refilled
 from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError, ShapeError
+from minigrad.hints import explained, fails_at_the_call
 from minigrad.ops.operands import constant, first_variable
 from minigrad.tape.backward import gradients as backward_gradients
 from minigrad.tape.modes import enable_grad, state
@@ -50,12 +55,17 @@ class TracedCall:
     def __init__(self, name, f, arguments, argnums: int | tuple[int, ...] = 0, has_aux=False):
         self.name, before = name, state.context
         chosen = chosen_arguments(name, argnums, arguments)
-        arguments, recording = list(arguments), state.recording
+        arguments, recording, self.inputs = list(arguments), state.recording, []
+        self.trees = [arguments[k] for k in chosen]
         self.context = state.context = _Watch()
         try:
             with enable_grad():
-                outside = [self._stand_in(arguments, k, recording) for k in chosen]
+                outside = [self._stand_ins(arguments, k, recording) for k in chosen]
                 result = f(*arguments)
+        except TypeError as error:
+            if not fails_at_the_call(error) or not isinstance(f, FunctionType):
+                raise
+            raise explained(f, error) from None
         finally:
             state.context = before
         if before is not None and self.context.has_left_graph:
@@ -68,7 +78,6 @@ class TracedCall:
                     type(result).__name__,
                 )
             result, self.aux = result
-        self.inputs = [arguments[k] for k in chosen]
         self.is_single = not isinstance(result, (tuple, list))
         self.outputs = [result] if self.is_single else list(result)
         for y in self.outputs:
@@ -79,10 +88,28 @@ class TracedCall:
         self._check_left()
         self.is_part = recording and (any(outside) or self._reaches_others())
 
-    def _stand_in(self, arguments, k, recording):
-        """Replaces argument k; returns whether it belongs to an outer graph."""
-        x = arguments[k]
-        x = x if isinstance(x, Variable) else constant(x, self.name, first_variable(arguments))
+    def _stand_ins(self, arguments, k, recording):
+        """Replaces argument k; returns whether a part of it belongs to an outer graph."""
+        tree, outside, count = arguments[k], [], len(self.inputs)
+        near = first_variable([*arguments, *inputs_of(tree)])
+
+        def stand_in(leaf):
+            if tree is not leaf and not is_input(leaf):
+                return leaf
+            outside.append(self._stand_in(leaf, k, recording, near))
+            return self.inputs[-1]
+
+        arguments[k] = mapped(tree, stand_in)
+        if len(self.inputs) == count:
+            raise ArgumentTypeError(
+                f"{self.name}: wanted a Variable of floats, at least one, in argument {k}",
+                f"{tree!r:.60}",
+            )
+        return any(outside)
+
+    def _stand_in(self, x, k, recording, near):
+        """Appends a stand-in for x to the inputs; returns whether x belongs to an outer graph."""
+        x = x if isinstance(x, Variable) else constant(x, self.name, near)
         if not x.dtype.is_float:
             raise DTypeError(
                 f"{self.name}: wanted a floating point argument {k}",
@@ -90,10 +117,15 @@ class TracedCall:
                 "convert it: x.to('float32')",
             )
         is_outside = recording and x.requires_grad
-        arguments[k] = x.clone() if is_outside else x.detach()
+        self.inputs.append(x.clone() if is_outside else x.detach())
         if not is_outside:
-            arguments[k].requires_grad = True
+            self.inputs[-1].requires_grad = True
         return is_outside
+
+    def grouped(self, found) -> list[Any]:
+        """Values, one for each input, in the form of the chosen arguments: a list of those."""
+        values = iter(found)
+        return [refilled(x, values) if is_tree(x) else next(values) for x in self.trees]
 
     def _check_left(self):
         """Raises if f took values out of the graph; else a result without a graph is a constant."""
@@ -211,7 +243,9 @@ def paired(name, inputs, vectors):
     vs = list(vectors) if many and isinstance(vectors, (tuple, list)) else [vectors]
     if len(vs) != len(xs):
         raise ShapeError(f"{name}: wanted one vector per argument", f"{len(vs)} for {len(xs)}")
-    return xs, vs
+    return xs, [
+        leaf for v, x in zip(vs, xs, strict=True) for leaf in beside(name, "the vectors", v, x)
+    ]
 
 
 def fitting(name, what, values, models):

@@ -40,12 +40,14 @@ def run(options: argparse.Namespace) -> int:
                 n_errors += 1
                 print(f"  {error}")
     target.mkdir(parents=True, exist_ok=True)
-    files = book.write_book(pages)
+    files = book.write_book(pages, options.site)
     for name, text in files.items():
         write_atomically(target / name, text.encode())
     for path in target.glob("[0-9][0-9]_*.html"):  # of an earlier, longer book
         if path.name not in files and book.GENERATOR in path.read_text(errors="replace"):
             path.unlink()
+    for name in set(book.SCRIPTS) - files.keys():  # of an earlier site
+        (target / name).unlink(missing_ok=True)
     print(f"Wrote {len(pages)} lessons; open {target / 'index.html'}")
     return 1 if n_errors else 0
 
@@ -62,10 +64,11 @@ def refuse_if_foreign(target: Path) -> None:
 
 
 def own_notebooks(root: Path) -> dict[str, str]:
-    """Return the learner's own notebooks."""
+    """Return the learner's own notebooks; in a clone, those that `minigrad lab` opened."""
     return {
         path.stem: path.read_text(encoding="utf-8")
-        for path in sorted((root / "lessons").glob("*.ipynb"))
+        for place in ("lessons", "work")
+        for path in sorted((root / place).glob("*.ipynb"))
         if path.stem in known_stems()
     }
 

@@ -3,35 +3,46 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from minigrad.cli.following import brief
 from minigrad.course.hints import next_hint
 from minigrad.grader import progress
+from minigrad.grader.again import grade_again
 from minigrad.grader.atomic import write_atomically
 from minigrad.grader.folder import CourseError, CourseFolder, find_exercises, find_folder
 from minigrad.grader.launcher import Server
 from minigrad.grader.report import text
 from minigrad.grader.result import Result
 from minigrad.grader.run import grade, new_seed
+from minigrad.grader.spec import Exercise
 from minigrad.grader.views import as_json, gradescope, junit
+
+QUIET_SECONDS = 2.0
 
 
 def check(options: argparse.Namespace) -> int:
     """Grade the saved files; return 0 for full marks, 1 otherwise."""
     folder = find_folder()
     result = Result(new_seed() if options.seed is None else options.seed)
+    stems: list[str] = []
+    unsaved = False
     with Server() as server:
         for what in folder.stems() if options.what in ([], ["all"]) else options.what:
             lesson, exercises = find_exercises(what)
-            names = [exercise.name for exercise in exercises]
             path = folder.exercise_file(lesson.stem)
-            graded = grade(server, lesson, path, names=names, seed=result.seed)
-            remember(folder, graded)
+            names = [exercise.name for exercise in exercises]
+            graded = grade(server, lesson, path, names=names, seed=result.seed, around=patience)
+            unsaved |= remember(folder, graded)
             result.exercises += graded.exercises
             result.file_hashes |= graded.file_hashes
+            stems.append(lesson.stem)
+        lost = grade_again(folder, stems, server)
     for path, content in (
         (options.junit, lambda: junit(result)),
         (options.gradescope, lambda: json.dumps(gradescope(result), indent=1)),
@@ -45,17 +56,53 @@ def check(options: argparse.Namespace) -> int:
         print(as_json(result))
     else:
         print(text(result, full=options.full))
+        if unsaved:
+            print("What failed has not changed since the last check. Is the file saved?")
+        for exercise_id in lost:
+            print(f"{exercise_id} passed before this change and does not any more.")
         if result.passed:
             print(brief(folder))
     return 0 if result.passed else 1
 
 
-def remember(folder: CourseFolder, graded: Result) -> None:
-    """Remember the points; if that fails, say so and go on."""
+@contextlib.contextmanager
+def patience(exercise: Exercise) -> Iterator[None]:
+    """Say that an exercise still runs when it takes long, so that nobody sits before nothing."""
+
+    def say() -> None:
+        limit = exercise.limits.call_seconds
+        print(
+            f"{exercise.id} is still running; a call that gives no answer ends after {limit:g} s",
+            file=sys.stderr,
+        )
+
+    timer = threading.Timer(QUIET_SECONDS, say)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def remember(folder: CourseFolder, graded: Result) -> bool:
+    """Remember the points; if that fails, say so and go on.
+
+    Returns:
+        Whether something failed that had failed before with the very same code.
+    """
+    before = progress.load(folder.state)["exercises"]
+    same = any(
+        not exercise.passed
+        and not exercise.is_untouched
+        and before.get(exercise.id, {}).get("hash") == exercise.fingerprint
+        for exercise in graded.exercises
+    )
     try:
         progress.record(folder.state, graded)
     except OSError as error:
         print(f"minigrad: the points are not remembered: {error}", file=sys.stderr)
+    return same
 
 
 def hint(options: argparse.Namespace) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from minigrad.cli.standing import Standing, standings
-from minigrad.grader.folder import CourseFolder, find_folder, find_stem
+from minigrad.course.standing import Standing, first_unsolved
+from minigrad.grader.again import grade_again
+from minigrad.grader.folder import CourseFolder, find_folder, find_stem, known_stems
 from minigrad.grader.reading import line_of
 from minigrad.grader.report import Style
 from minigrad.grader.run import Submission
@@ -15,6 +16,7 @@ from minigrad.grader.spec import Exercise, Lesson
 def run(options: argparse.Namespace) -> int:
     """Show what comes next, in the whole course or in one lesson."""
     folder = find_folder()
+    grade_again(folder, known_stems())
     stem = find_stem(options.lesson) if options.lesson else None
     found = first_unsolved(folder, stem)
     if found is None:
@@ -23,22 +25,6 @@ def run(options: argparse.Namespace) -> int:
         return 0
     print("\n".join(describe(folder, *found, Style())))
     return 0
-
-
-def first_unsolved(folder: CourseFolder, stem: str | None = None) -> tuple[Lesson, Standing] | None:
-    """Return the next exercise that is not solved, None if all are.
-
-    Without a stem the search begins at the lesson that was graded last, goes on to the end of the
-    course, and then from its beginning.
-    """
-    lessons = [one for one in standings(folder) if stem is None or one[0].stem == stem]
-    graded = [max(one.entry.get("when", "") for one in found) for _, found in lessons]
-    begin = graded.index(max(graded)) if graded else 0
-    for lesson, found in lessons[begin:] + lessons[:begin]:
-        for standing in found:
-            if not standing.is_solved:
-                return lesson, standing
-    return None
 
 
 def describe(folder: CourseFolder, lesson: Lesson, standing: Standing, style: Style) -> list[str]:

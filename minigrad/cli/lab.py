@@ -1,4 +1,4 @@
-"""`minigrad lab NN`: JupyterLab with the lesson and its exercise file side by side."""
+"""`minigrad lab`: JupyterLab with all lessons, or with one and its exercise file side by side."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import secrets
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,8 +18,12 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
+from minigrad.cli.update import apply, cells, plan_notebook, read, report
+from minigrad.course import contents
+from minigrad.course.keeping import as_it_came, remember
+from minigrad.course.source import Source, is_checkout
 from minigrad.grader.atomic import write_atomically
-from minigrad.grader.folder import CourseError, find_folder, find_stem, known_stems
+from minigrad.grader.folder import CourseError, CourseFolder, find_folder, find_stem
 
 SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {
@@ -26,33 +31,124 @@ SETTINGS = {
         "checkForUpdates": False,
     }
 }
+WIDTHS = [0.53, 0.47]  # of a lesson, and of what stands beside it
+HEIGHTS = {1: [1.0], 2: [0.42, 0.58]}  # of one tab, or of an exercise and its card
+EXTENSIONS = Path(__file__).parents[1] / "course" / "labextension"
 START_SECONDS = 60
 
 
-def workspace(stem: str) -> dict:
-    """Return a JupyterLab workspace: the lesson on the left, the exercise file on the right."""
-    lesson, exercise = f"notebook:lessons/{stem}.ipynb", f"editor:exercises/{stem}.py"
-    layout = {
+Widget = tuple[str, dict]  # JupyterLab's name for a tab, and what it needs to open it again
+
+
+def notebook(path: str) -> Widget:
+    """Return the tab of a notebook, whose path begins at the course's folder."""
+    return f"notebook:{path}", {"path": path, "factory": "Notebook"}
+
+
+def editor(path: str) -> Widget:
+    """Return the tab of a text file."""
+    return f"editor:{path}", {"path": path, "factory": "Editor"}
+
+
+def output(path: str, index: int) -> Widget:
+    """Return the tab that shows the output of one cell of an open notebook."""
+    return f"cloned-outputs:{path}:{index}", {"path": path, "index": index}
+
+
+def workspace(name: str, columns: list[list[Widget]], sizes: list[float]) -> dict:
+    """Return a JupyterLab workspace: columns of tabs, one below the other.
+
+    Args:
+        name: of the workspace, which stands in its address.
+        columns: the tabs; the first is the one that has the focus.
+        sizes: the columns' widths, which add up to 1.
+    """
+    dock = {
         "type": "split-area",
         "orientation": "horizontal",
-        "sizes": [0.62, 0.38],
+        "sizes": sizes,
         "children": [
-            {"type": "tab-area", "currentIndex": 0, "widgets": [widget]}
-            for widget in (lesson, exercise)
+            {
+                "type": "split-area",
+                "orientation": "vertical",
+                "sizes": HEIGHTS[len(column)],
+                "children": [
+                    {"type": "tab-area", "currentIndex": 0, "widgets": [tab]} for tab, _ in column
+                ],
+            }
+            for column in columns
         ],
     }
+    side = {"collapsed": True, "visible": True, "widgets": []}
     return {
         "data": {
             "layout-restorer:data": {
-                "main": {"dock": layout, "current": lesson},
-                "left": {"collapsed": True, "visible": True, "widgets": []},
-                "right": {"collapsed": True, "visible": True, "widgets": []},
+                "main": {"dock": dock, "current": columns[0][0][0]},
+                "left": side,
+                "right": side,
             },
-            lesson: {"data": {"path": f"lessons/{stem}.ipynb", "factory": "Notebook"}},
-            exercise: {"data": {"path": f"exercises/{stem}.py", "factory": "Editor"}},
+            **{tab: {"data": data} for column in columns for tab, data in column},
         },
-        "metadata": {"id": f"lesson-{stem[:2]}"},
+        "metadata": {"id": name},
     }
+
+
+def layout(folder: CourseFolder, place: str, stem: str | None) -> dict:
+    """Return the workspace of a lesson, or of the page of all lessons if `stem` is None.
+
+    The lesson's exercise file is beside it, and below that the card that grades what is saved.
+    """
+    if stem is None:
+        return workspace("lessons", [[notebook(f"{place}/{contents.INDEX}")]], [1.0])
+    path = f"{place}/{stem}.ipynb"
+    beside = [editor(f"exercises/{stem}.py")]
+    index = live_cell(folder.root / path)
+    if index is not None:
+        beside.append(output(path, index))
+    return workspace(f"lesson-{stem[:2]}", [[notebook(path)], beside], WIDTHS)
+
+
+def live_cell(path: Path) -> int | None:
+    """Return which of a notebook's cells shows the live card, None if none does."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        tags = [cell["metadata"].get("tags", ()) for cell in found]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return next((index for index, some in enumerate(tags) if "live" in some), None)
+
+
+def lay_out(folder: CourseFolder) -> str:
+    """Write the page of all lessons and, in a clone, copies of the notebooks to work in.
+
+    git ignores the copies, so that a lesson that has run is no change of the clone. A notebook with
+    cells of the learner's stays as it is: `update` has the same rule.
+
+    Returns:
+        The name of the folder that the notebooks are in.
+    """
+    place = "work" if is_checkout(folder.root) else "lessons"
+    if place == "work":
+        for stem, new in Source(folder.root).notebooks().items():
+            change = plan_notebook(folder, folder.root / place / f"{stem}.ipynb", new)
+            if change.old is not None:
+                report(change, folder)
+            apply(change, folder)
+    path, new = folder.root / place / contents.INDEX, contents.page(folder)
+    old, came = read(path), as_it_came(folder, path)
+    if old is None or cells(old) in [cells(text.encode()) for text in (new, came) if text]:
+        write_atomically(path, new.encode())
+        remember(folder, path, new)
+        trust(new)
+    return place
+
+
+def trust(notebook: str) -> None:
+    """Sign a notebook of ours, so that Lab shows what it came with in its colours."""
+    import nbformat
+    from nbformat.sign import NotebookNotary
+
+    NotebookNotary().sign(nbformat.reads(notebook, as_version=4))
 
 
 def write_settings(state: Path) -> None:
@@ -62,9 +158,8 @@ def write_settings(state: Path) -> None:
     write_atomically(settings / "overrides.json", json.dumps(SETTINGS).encode())
 
 
-def put_workspace(address: str, token: str, stem: str) -> None:
-    """Send the workspace to the running server, which stores it."""
-    content = workspace(stem)
+def put_workspace(address: str, token: str, content: dict) -> None:
+    """Send a workspace to the running server, which stores it."""
     request = Request(
         f"{address}lab/api/workspaces/{content['metadata']['id']}",
         data=json.dumps(content).encode(),
@@ -88,11 +183,40 @@ def command(root: Path, state: Path, port: int, token: str) -> list[str]:
         "--ip=127.0.0.1",
         f"--LabApp.workspaces_dir={state / 'lab' / 'workspaces'}",
         f"--LabApp.app_settings_dir={state / 'lab' / 'settings'}",
+        f"--LabApp.extra_labextensions_path={EXTENSIONS}",
         "--log-level=WARN",
     ]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         line.append("--allow-root")
+    if os.name != "nt":
+        terminal = json.dumps({"shell_command": shell(state)})
+        line.append(f"--ServerApp.terminado_settings={terminal}")
     return line
+
+
+def environment() -> dict[str, str]:
+    """Return this process's variables, with a PATH that finds its `minigrad` and `python` first.
+
+    So Lab's terminal has them even where nobody has activated the environment.
+    """
+    path = os.environ.get("PATH", os.defpath)
+    return os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{path}"}
+
+
+def shell(state: Path) -> list[str]:
+    """Return the command of Lab's terminal: no login shell, which would set PATH anew.
+
+    What people have in `.bashrc`, such as pyenv or conda, comes before it in PATH as well.
+    """
+    name = os.environ.get("SHELL") or "sh"
+    if Path(name).name != "bash":
+        return [name]
+    here = shlex.quote(str(Path(sys.executable).parent))
+    start = state / "lab" / "bashrc"
+    start.parent.mkdir(parents=True, exist_ok=True)
+    text = f"[ -f ~/.bashrc ] && . ~/.bashrc\nexport PATH={here}:$PATH\n"
+    write_atomically(start, text.encode())
+    return [name, "--rcfile", str(start)]
 
 
 def find_address(pid: int, token: str) -> str | None:
@@ -118,18 +242,22 @@ def has_display() -> bool:
 
 def run(options: argparse.Namespace) -> int:
     """Start JupyterLab, print its address, open the browser, wait for Ctrl-C."""
-    stem = find_stem(options.lesson) if options.lesson else known_stems()[0]
     folder = find_folder()
-    lesson = folder.root / "lessons" / f"{stem}.ipynb"
-    if not lesson.is_file():
-        raise CourseError(f"{lesson} is missing; `python -m minigrad.course.build` makes it")
-    folder.exercise_file(stem)
+    stem = find_stem(options.lesson) if options.lesson else None
+    if stem is not None:
+        lesson = folder.root / "lessons" / f"{stem}.ipynb"
+        if not lesson.is_file():
+            raise CourseError(f"{lesson} is missing; `python -m minigrad.course.build` makes it")
+        folder.exercise_file(stem)
     if importlib.util.find_spec("jupyterlab") is None:
         raise CourseError('JupyterLab is not installed here: pip install "minigrad[lab]"')
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that JupyterLab is stopped too
     token = secrets.token_hex(16)
     write_settings(folder.state)
-    server = subprocess.Popen(command(folder.root, folder.state, options.port, token))
+    content = layout(folder, lay_out(folder), stem)
+    server = subprocess.Popen(
+        command(folder.root, folder.state, options.port, token), env=environment()
+    )
     try:
         address = None
         deadline = time.monotonic() + START_SECONDS
@@ -140,9 +268,10 @@ def run(options: argparse.Namespace) -> int:
             address = find_address(server.pid, token)
         if address is None:
             raise CourseError(f"JupyterLab did not answer within {START_SECONDS} s")
-        put_workspace(address, token, stem)
-        url = f"{address}lab/workspaces/lesson-{stem[:2]}?token={token}"
-        print(f"Lesson {stem[:2]} is open at\n  {url}\nStop with Ctrl-C.", flush=True)
+        put_workspace(address, token, content)
+        url = f"{address}lab/workspaces/{content['metadata']['id']}?token={token}"
+        opened = f"Lesson {stem[:2]} is" if stem else "The lessons are"
+        print(f"{opened} open at\n  {url}\nStop with Ctrl-C.", flush=True)
         if not options.no_browser and has_display():
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
         return server.wait()

@@ -72,8 +72,8 @@ def make_parser() -> argparse.ArgumentParser:
         command.set_defaults(run=run)
         return command
 
-    command = add("lab", "open a lesson and its exercises in JupyterLab", lab.run)
-    command.add_argument("lesson", nargs="?", help="such as 01 (default: the first)")
+    command = add("lab", "open the lessons, or one and its exercises, in JupyterLab", lab.run)
+    command.add_argument("lesson", nargs="?", help="such as 01 (default: the page of all)")
     command.add_argument("--no-browser", action="store_true", help="print the address only")
     command.add_argument("--port", type=int, default=8888, help="the first port to try")
 
@@ -121,10 +121,13 @@ def make_parser() -> argparse.ArgumentParser:
 
     more = (
         "The pages need no Python, network or scripts. Lessons run with the solutions if the "
-        "course has them. An earlier book in the folder is replaced."
+        "course has them. An earlier book in the folder is replaced. With --site they can be "
+        "searched and switched to dark, which takes a script beside them; any static host, or the "
+        "file itself, will do."
     )
     command = add("book", "run the lessons and write them as pages", book.run, more)
     command.add_argument("folder", nargs="?", default="book", help="(default: book)")
+    command.add_argument("--site", action="store_true", help="add search and a switch to dark")
     command.add_argument("--lessons", metavar="WHICH", help="such as 02-05 (default: all)")
     command.add_argument("--mine", action="store_true", help="use your notebooks and exercises")
 

@@ -18,6 +18,7 @@ README = """\
 
 Lessons are in `lessons/`, and what you write is in `exercises/`. In this folder:
 
+    minigrad lab            all lessons, your points, and what is next
     minigrad lab 00         open a lesson, its exercises beside it
     minigrad next           the next exercise
     minigrad check 00       grade what is saved

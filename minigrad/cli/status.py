@@ -6,7 +6,7 @@ import argparse
 import shutil
 
 from minigrad.cli.following import brief
-from minigrad.cli.standing import Standing, standings
+from minigrad.course.standing import Standing, up_to_date
 from minigrad.grader.folder import find_folder
 from minigrad.grader.report import Style
 from minigrad.grader.spec import Exercise
@@ -19,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
     del options
     folder = find_folder()
     style = Style()
-    found = list(standings(folder))
+    found = list(up_to_date(folder))
     every = [standing for _, some in found for standing in some]
     print("\n".join(wall([one for one in every if one.is_part], style, terminal_width())))
     print()
@@ -33,8 +33,6 @@ def run(options: argparse.Namespace) -> int:
     left = sum(one.exercise.minutes for one in every if not one.is_solved)
     minutes = f"; what is left takes about {left} min" if left else ""
     print(f"{total} of {of} points{minutes}")
-    if any(one.is_checked and not one.is_current for one in every):
-        print("points count for unchanged code only; `minigrad check` grades it as it is now")
     print(brief(folder))
     return 0
 
@@ -80,11 +78,11 @@ def row(standing: Standing, style: Style) -> str:
     exercise = standing.exercise
     lit, dark = tiles(style)
     tile = (lit if standing.is_lit else dark) if standing.is_part else " "
-    failed = standing.is_checked and standing.is_current
+    failed = standing.is_checked
     sign = "passed" if standing.is_solved else "failed" if failed else "not_run"
     notes = [hints_taken(exercise, standing.entry.get("hints", 0))]
-    if standing.is_checked and not standing.is_current:
-        notes.append(f"had {standing.entry['points']} before the file changed")
+    if standing.entry.get("best", 0) > standing.points:
+        notes.append(f"had {standing.entry['best']} before the file changed")
     line = (
         f"  {tile} {style.paint(style.signs[sign], sign)} {exercise.name:<24}"
         f"{standing.points:>3} of {exercise.points:<3} {exercise.minutes:>3} min  "

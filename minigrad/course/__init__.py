@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from minigrad.course.contents import overview as overview
     from minigrad.course.hints import hint as hint
+    from minigrad.course.live import watch as watch
     from minigrad.course.notebook import check as check
     from minigrad.course.notebook import load as load
     from minigrad.course.notebook import needs as needs
@@ -23,9 +25,11 @@ HOMES = {
     "check": "notebook",
     "load": "notebook",
     "needs": "notebook",
+    "overview": "contents",
     "predict": "predictions",
     "scrub": "scrubber",
     "light": "tiles",
+    "watch": "live",
 }
 
 

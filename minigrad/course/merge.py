@@ -7,7 +7,6 @@ signature changed in the course is reported, and kept.
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass, field
 
 from minigrad.course.pieces import (
@@ -18,6 +17,7 @@ from minigrad.course.pieces import (
     signature,
     split,
 )
+from minigrad.parsing import tree_of
 
 Pieces = dict[tuple[str, str, int], Piece]
 
@@ -56,7 +56,7 @@ def merge(stub: str | None, mine: str, new: str) -> Merged:
     merged = merging.run()
     text = join(merged, _lines_of(tail, merging.stub_tail, new_tail))
     try:
-        ast.parse(text)
+        tree_of(text)
     except (SyntaxError, RecursionError) as error:
         line = getattr(error, "lineno", "?")
         raise MergeError(f"the merged file would not be Python (line {line})") from error

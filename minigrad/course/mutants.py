@@ -1,15 +1,23 @@
 """Mutants: wrong solutions that people really write. They prove that the checks can fail.
 
 A mutant redefines one name of a lesson's solution. The exercise must fail, with the message meant
-for the mutant. `tests/mutants/mNN_slug.py` holds them as a list `MUTANTS`.
+for the mutant. Most are the wrong versions that stand beside an exercise's checks, which name them
+to learners (`spec.WrongVersion`). What is best told as a change of the solution, such as a line of
+a kernel or one method of a class, stands in `tests/mutants/mNN_slug.py`, a list `MUTANTS`.
 """
 
 from __future__ import annotations
 
+import ast
+import inspect
 import runpy
-from collections.abc import Iterator
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
 
 from minigrad.grader.folder import load_lesson
 from minigrad.grader.launcher import Server
@@ -33,8 +41,59 @@ class Mutant:
 
 
 def load_mutants(root: Path, stem: str) -> list[Mutant]:
-    """Return the mutants of a lesson from the repository at `root`."""
-    return runpy.run_path(str(root / "tests" / "mutants" / f"m{stem}.py"))["MUTANTS"]
+    """Return the mutants of a lesson: its wrong versions, and those of the repository at `root`."""
+    beside = [
+        Mutant(name, one.key, text_of(one.function, name))
+        for name, exercise in load_lesson(stem).exercises.items()
+        for one in exercise.wrong_versions
+    ]
+    return beside + runpy.run_path(str(root / "tests" / "mutants" / f"m{stem}.py"))["MUTANTS"]
+
+
+def text_of(function: Callable[..., Any], name: str) -> str:
+    """Return the text of a function under another name, below what it uses of its module.
+
+    A partial function becomes the text of its whole and a function that fills it in.
+
+    >>> import textwrap
+    >>> print(text_of(textwrap.fill, "fill").splitlines()[-1].strip())
+    return w.fill(text)
+    """
+    return "\n".join(_texts(function, name, {name}))
+
+
+def _texts(function: Callable[..., Any], name: str, seen: set[str]) -> list[str]:
+    """Return the definitions of what a function uses, each name once, then its own."""
+    if isinstance(function, partial):
+        whole = function.func.__name__
+        filled = f"{name} = functools.partial({whole}, **{function.keywords!r})"
+        return ["import functools", *_texts(function.func, whole, seen | {whole}), filled]
+    assert isinstance(function, FunctionType), f"{name}: {function!r} is not a function"
+    assert not function.__closure__, f"{name}: a wrong version uses names of its module alone"
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    assert isinstance(tree, ast.FunctionDef), f"{name}: a wrong version is no lambda"
+    tree.name, tree.returns, tree.decorator_list = name, None, []
+    own = {"_"}
+    for argument in ast.walk(tree):
+        if isinstance(argument, ast.arg):
+            argument.annotation = None
+            own.add(argument.arg)
+    names = [one for one in ast.walk(tree) if isinstance(one, ast.Name)]
+    own |= {one.id for one in names if isinstance(one.ctx, ast.Store)}
+    texts = []
+    for one in sorted(({one.id for one in names} - own - seen) & function.__globals__.keys()):
+        seen.add(one)
+        texts += _needed(one, function.__globals__[one], seen)
+    return [*texts, ast.unparse(tree)]
+
+
+def _needed(name: str, value: Any, seen: set[str]) -> list[str]:
+    """Return the text that defines a global name as a check's module has it."""
+    if isinstance(value, ModuleType):
+        return [f"import {value.__name__} as {name}"]
+    if isinstance(value, FunctionType):
+        return _texts(value, name, seen)
+    return [f"{name} = {value!r}"]
 
 
 def grade_source(
@@ -43,6 +102,17 @@ def grade_source(
     """Grade one exercise on a text instead of a file."""
     submission = Submission(Path(f"exercises/{stem}.py"), source)
     return grade_exercise(server, load_lesson(stem).exercises[exercise], submission, seed)
+
+
+def survives(
+    server: Server, stem: str, exercise: str, source: str, seed: int, call_seconds: float = 2.0
+) -> bool:
+    """Whether a wrong solution passes all checks; the first that fails ends it."""
+    original = load_lesson(stem).exercises[exercise]
+    limits = replace(original.limits, call_seconds=call_seconds)
+    submission = Submission(Path(f"exercises/{stem}.py"), source)
+    hurried = replace(original, limits=limits)
+    return grade_exercise(server, hurried, submission, seed, until_failure=True).passed
 
 
 def run_mutants(

@@ -7,7 +7,9 @@ import contextlib
 import sys
 import types
 from collections.abc import Callable
+from pathlib import Path
 
+from minigrad.course.cells import explain_in_notebooks
 from minigrad.course.pieces import is_unwritten
 from minigrad.grader import progress
 from minigrad.grader.card import Card
@@ -17,12 +19,20 @@ from minigrad.grader.folder import (
     find_folder,
     find_id,
     find_stem,
+    known_stems,
+    load_lesson,
 )
 from minigrad.grader.launcher import shared_server
 from minigrad.grader.live import try_function
 from minigrad.grader.reading import read_source
 from minigrad.grader.result import Result
 from minigrad.grader.run import grade, new_seed
+from minigrad.grader.spec import Lesson
+from minigrad.parsing import tree_of
+
+INDEX = "index.ipynb"  # the page of all lessons, which `minigrad lab` writes
+
+explain_in_notebooks()
 
 
 def check(what: str | Callable, *, seed: int | None = None) -> Card:
@@ -54,7 +64,21 @@ def check(what: str | Callable, *, seed: int | None = None) -> Card:
         progress.record(folder.state, result)
     except OSError as error:
         note = f"not remembered: {error.strerror}"
-    return Card(result, note)
+    return Card(
+        result, note, links_after(lesson) if exercises == [*lesson.exercises.values()] else {}
+    )
+
+
+def links_after(lesson: Lesson) -> dict[str, str]:
+    """Return, by their texts, the links to the next notebook beside this one and to all lessons."""
+    links = {}
+    for stem in known_stems():
+        if stem > lesson.stem and Path(f"{stem}.ipynb").is_file():
+            links[f"lesson {stem[:2]}: {load_lesson(stem).title}"] = f"{stem}.ipynb"
+            break
+    if Path(INDEX).is_file():
+        links["all lessons"] = INDEX
+    return links
 
 
 def needs(*ids: str) -> None:
@@ -63,17 +87,14 @@ def needs(*ids: str) -> None:
     Only an untouched stub counts as not written; whether code is right is for `check` to say.
 
     Raises:
-        UnsolvedError: two short lines in a notebook, in place of a traceback.
+        UnsolvedError: one line in a notebook, in place of a traceback.
     """
     for exercise_id in ids:
         lesson, exercises = find_exercises(exercise_id)
         path = find_folder().exercise_file(lesson.stem)
-        tree = ast.parse(read_source(path), str(path))
+        tree = tree_of(read_source(path), str(path))
         if exercises[0].name in untouched(tree):
-            raise UnsolvedError(
-                f"This cell runs your {exercise_id}. Write it first, in exercises/{path.name},\n"
-                "save the file, and run the cell again."
-            )
+            raise UnsolvedError(exercise_id)
 
 
 def untouched(tree: ast.Module) -> set[str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 MARK = re.compile(r"# %%(?P<rest>.*)")
 OPTION = re.compile(r"(\w+)=(\[[^\]]*\]|\"[^\"]*\"|\S+)")
+GOES_ON = "raises-exception"  # Jupyter's tag: when all cells run, an error does not stop the others
 KERNEL = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -93,6 +94,8 @@ def notebook_text(text: str, name: str) -> str:
             "source": cell.text.splitlines(keepends=True),
         }
         if cell.kind == "code":
+            tags = [*cell.metadata.get("tags", ()), GOES_ON]
+            made |= {"metadata": cell.metadata | {"tags": tags}}
             made |= {"execution_count": None, "outputs": []}
         cells.append(made)
     notebook = {"cells": cells, "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5}

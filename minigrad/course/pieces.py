@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from minigrad.grader.reading import DEFINITIONS, names_defined
+from minigrad.parsing import tree_of
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def split(text: str) -> tuple[list[Piece], tuple[str, ...]]:
     Raises:
         SyntaxError: the text cannot be parsed.
     """
-    tree = ast.parse(text)
+    tree = tree_of(text)
     lines = text.split("\n")
     pieces: list[Piece] = []
     seen: dict[tuple[str, str], int] = {}

@@ -1,12 +1,18 @@
-"""Predictions: predict, measure, look at the difference. They are recorded, never graded."""
+"""Predictions: predict, measure, look at the difference. They are recorded, never graded.
+
+In a notebook one answers by a button or in a field (`asking.py`). The measured answer stays hidden
+until then, so that *Run All Cells* spoils nothing.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from html import escape
 from numbers import Real
 from typing import Any
 
+from minigrad.course.asking import ask
 from minigrad.grader import progress
 from minigrad.grader.folder import CourseError, find_folder
 
@@ -14,79 +20,155 @@ from minigrad.grader.folder import CourseError, find_folder
 class Prediction:
     """A prediction that waits for the measurement; `predict` makes it, `reveal` compares."""
 
-    def __init__(self, name: str, question: str, said: Any) -> None:
+    def __init__(self, name: str, question: str, said: Any, choices: Sequence[Any] = ()) -> None:
         self.name = name
         self.question = question
         self.said = said
+        self.choices = choices
         self.measured: Any = None
         self.right: bool | None = None
-        advice = "Put your own answer in place of ... and run the cell again."
-        self._text = f"{question}\n"
-        self._text += advice if said is ... else f"You say {_show(said)}. Now measure."
+        self._verdict = ""
+        self._factor = 3.0
+        self._shown: list[Any] = []  # where notebooks show it: each place follows every change
 
     def reveal(self, measured: Any, *, factor: float = 3.0) -> Prediction:
         """Compare with the measurement. Numbers are right within `factor`, texts if equal."""
-        self.measured = measured
-        answer = f"Measured: {_show(measured)}."
-        if self.said is ...:
-            self._text = f"{answer} (You made no prediction.)"
-            return self
-        self.right, verdict = _judge(self.said, measured, factor)
-        self._text = f"You said {_show(self.said)}. {answer} {verdict}"
-        _remember(self)
+        self.measured, self._factor = measured, factor
+        self._settle()
         return self
 
+    def say(self, said: Any) -> None:
+        """Predict this; a text that is a number counts as the number.
+
+        Raises:
+            CourseError: it is neither a number nor one of the choices.
+        """
+        self.said = _chosen(said, self.choices)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Judge, remember and show what is known by now."""
+        if self.said is not ... and self.measured is not None:
+            self.right, self._verdict = _judge(self.said, self.measured, self._factor)
+        if self.said is not ...:
+            _remember(self)
+        for place in self._shown:
+            place.update(self._bundle(), raw=True)
+
+    def _lines(self) -> list[str]:
+        """Return what is said below the question."""
+        measured = f"Measured: {_show(self.measured)}."
+        if self.right is not None:
+            return [f"You said {_show(self.said)}. {measured} {self._verdict}"]
+        if self.said is not ...:
+            return [f"You say {_show(self.said)}. Now measure."]
+        choices = [" or ".join(map(str, self.choices)) + "?"] if self.choices else []
+        return choices + ([] if self.measured is None else [measured])
+
     def __repr__(self) -> str:
-        return self._text
+        lines = [self.question, *self._lines()]
+        if self.said is ... and self.measured is not None:
+            lines[-1] += " (You made no prediction.)"
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
+        """Show it to those who read without a kernel: an answer that nobody predicted is folded."""
+        lines = [escape(line) for line in self._lines()]
+        if self.said is ... and self.measured is not None:
+            lines[-1] = f"<details><summary>the answer</summary>{lines[-1]}</details>"
+        return self._framed("".join(f"<div>{line}</div>" for line in lines))
+
+    def _framed(self, body: str) -> str:
         colours = {
             None: "var(--jp-brand-color1, #1976d2)",
             True: "var(--jp-success-color1, #2e7d32)",
             False: "var(--jp-warn-color1, #ef6c00)",
         }
-        colour = colours[self.right]
-        body = "<br>".join(escape(line) for line in self._text.splitlines())
         return (
-            f'<div style="border-left:5px solid {colour};padding:6px 14px;max-width:62em">'
-            f"{body}</div>"
+            f'<div class="prediction" style="border-left:5px solid {colours[self.right]};'
+            f'padding:6px 14px;max-width:62em"><b>{escape(self.question)}</b>{body}</div>'
         )
 
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
 
-def predict(name: str, question: str, said: Any = ...) -> Prediction:
-    """Make a prediction before the measurement.
+        self._shown.append(display(self._bundle(), raw=True, display_id=True))
+
+    def _bundle(self, note: str = "") -> dict[str, Any]:
+        """Return the formats in which a notebook gets it; `note` is why an answer was refused."""
+        data = {"text/plain": repr(self), "text/html": self._repr_html_()}
+        if self.right is not None:
+            return data
+        if not note and self.said is not ...:
+            note = "Run on, to measure it. Until then you can change your mind."
+        elif not note and self.measured is not None:
+            note = "It is measured. Answer, and you see."
+        return ask(self._framed(""), self.choices, self.said, note, self._take) | data
+
+    def _take(self, said: Any) -> None:
+        try:
+            self.say(said)
+        except CourseError as error:
+            for place in self._shown:
+                place.update(self._bundle(str(error)), raw=True)
+
+
+def predict(
+    name: str, question: str, said: Any = ..., *, choices: Sequence[Any] = ()
+) -> Prediction:
+    """Ask for a prediction before the measurement.
+
+    In a notebook the answer is a click or a number in a field; it is remembered there. In a script
+    it is the third argument.
 
     Args:
         name: such as `"00.best_eps"`; it begins with the lesson.
         question: one sentence.
-        said: the prediction: a number, or one of the texts that the question offers; `...` if none
-            was made yet.
+        said: the prediction, a number or one of the choices; `...` if none was made yet.
+        choices: the possible answers; without, the answer is a number.
 
     Raises:
         CourseError: `said` is neither.
     """
-    said = _checked(said)
-    prediction = Prediction(name, question, said)
     if said is not ...:
+        prediction = Prediction(name, question, _chosen(said, choices), choices)
         _remember(prediction)
-    return prediction
+        return prediction
+    return Prediction(name, question, _remembered(name, question, choices), choices)
+
+
+def _chosen(said: Any, choices: Sequence[Any]) -> Any:
+    """Return a prediction as it can be compared; raise CourseError if it cannot."""
+    if not choices:
+        return _checked(said)
+    for choice in choices:
+        if str(choice) == str(said).strip():
+            return choice
+    raise CourseError(f"{said!r:.40} is none of {', '.join(map(str, choices))}")
+
+
+def _remembered(name: str, question: str, choices: Sequence[Any]) -> Any:
+    """Return what was said to this question earlier, `...` if nothing that still fits."""
+    try:
+        entry = progress.load(find_folder().state)["predictions"].get(name, {})
+        return _chosen(entry["said"], choices) if entry.get("question") == question else ...
+    except CourseError:
+        return ...
 
 
 def _checked(said: Any) -> Any:
-    """Return a prediction as it can be compared; raise CourseError if it cannot."""
-    advice = "put a number, such as 1e-6, in place of the ..."
+    """Return a number; raise CourseError if it cannot be compared with a measurement."""
+    advice = "Write a number, such as 12 or 1e-6."
     if isinstance(said, str):
+        text = said.strip()
         try:
-            float(said)
+            said = int(text) if text.lstrip("+-").isdecimal() else float(text)
         except ValueError:
-            return said
-        raise CourseError(f"{said!r} is a text; write the number without quotes: {said}")
-    if said is ... or isinstance(said, bool):
-        return said
+            raise CourseError(f"{text!r:.40} is no number. {advice}") from None
     if not isinstance(said, Real):
-        raise CourseError(f"{said!r:.40} cannot be compared with a measurement; {advice}")
+        raise CourseError(f"{said!r:.40} cannot be compared with a measurement. {advice}")
     if not math.isfinite(said):
-        raise CourseError(f"{said} cannot be the result of a measurement; {advice}")
+        raise CourseError(f"{said} cannot be the result of a measurement. {advice}")
     return said if isinstance(said, int) else float(said)
 
 
@@ -99,26 +181,27 @@ def summary(lesson: str = "") -> str:
     entries = {name: entry for name, entry in entries.items() if name.startswith(lesson)}
     judged = [entry for entry in entries.values() if entry["right"] is not None]
     if not judged:
-        return "No predictions yet: replace the ... in the prediction cells by what you expect."
+        return "No predictions yet: say what you expect, in the cells that ask for it."
     n_right = sum(entry["right"] for entry in judged)
     lines = [f"{n_right} of {len(judged)} predictions were right."]
     for entry in sorted(judged, key=lambda entry: entry["right"]):
         if not entry["right"]:
-            lines.append(
-                f"- {entry['question']} You said {entry['said']}; it was {entry['measured']}."
-            )
+            said, measured = _show(entry["said"]), entry["measured"]
+            lines.append(f"- {entry['question']} You said {said}; it was {measured}.")
     return "\n".join(lines)
 
 
 def _judge(said: Any, measured: Any, factor: float) -> tuple[bool, str]:
-    numbers = all(isinstance(value, int | float) and value > 0 for value in (said, measured))
-    if not numbers:
+    if not all(isinstance(value, int | float) for value in (said, measured)):
         right = str(said).strip().lower() == str(measured).strip().lower()
         return right, "Right." if right else "Not what happened. Why?"
+    if said == measured or said <= 0 or measured <= 0:
+        return said == measured, "Right." if said == measured else "Not what happened. Why?"
     ratio = max(said / measured, measured / said)
     if ratio <= factor:
-        return True, f"Right, within a factor of {max(ratio, 1.0):.2g}."
-    return False, f"Off by a factor of {ratio:.2g}, {abs(math.log10(ratio)):.1f} powers of ten."
+        return True, f"Right, within a factor of {ratio:.2g}."
+    powers = f", {math.log10(ratio):.1f} powers of ten" if ratio >= 10 else ""
+    return False, f"Off by a factor of {ratio:.2g}{powers}."
 
 
 def _show(value: Any) -> str:
@@ -129,7 +212,7 @@ def _remember(prediction: Prediction) -> None:
     def change(data: dict[str, Any]) -> None:
         data["predictions"][prediction.name] = {
             "question": prediction.question,
-            "said": _show(prediction.said),
+            "said": prediction.said,
             "measured": _show(prediction.measured),
             "right": prediction.right,
         }

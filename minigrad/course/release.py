@@ -13,12 +13,13 @@ from minigrad.grader.folder import CourseError, load_lesson
 
 COPIED = ("start.py", "constraints.txt", "LICENSE", "LICENSE-lessons", "NOTICE", ".gitattributes")
 # These make the course, and need the solutions.
-LEFT_OUT = {"course/build.py", "course/prove.py", "course/mutants.py"}
+LEFT_OUT = {"course/build.py", "course/prove.py", "course/mutants.py", "course/mechanical.py"}
 # The use of one exercise, such as "01.chain", or of all of a lesson: load("01").
 USED = re.compile(r'"(\d\d)\.[a-z]\w+"|\bload\("(\d\d)"\)', re.IGNORECASE)
 IGNORED = """\
 .venv/
 .minigrad/
+work/
 __pycache__/
 *.egg-info/
 .ipynb_checkpoints/
@@ -33,7 +34,7 @@ README = """\
 You need Python 3.11 to 3.14 and, the first time, a network. In this folder:
 
 ```sh
-python3 start.py             # sets everything up, opens JupyterLab on the first lesson
+python3 start.py             # sets everything up, opens JupyterLab on the lessons
 python3 start.py next        # the next exercise
 python3 start.py lab {first}      # a lesson, its exercises beside it
 python3 start.py check {first}    # grade what is saved

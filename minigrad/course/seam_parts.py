@@ -17,7 +17,7 @@ from minigrad.errors import SavedValueModifiedError, SeamError, describe_line
 from minigrad.memory.interrupts import interruptible
 from minigrad.ops.plan import sum_to
 from minigrad.tape.backward import add_gradients
-from minigrad.tape.node import Node
+from minigrad.tape.node import Node, Plan
 from minigrad.tape.versions import raise_modified
 
 
@@ -78,7 +78,7 @@ class Adapter:
         self.part = part
 
 
-class GradientPlan:
+class GradientPlan(Plan):
     """gradients={op: f}: f(dy, values that the op keeps) -> a gradient per input, of dy's shape."""
 
     def __init__(self, op, part):

@@ -6,6 +6,7 @@ import numpy as np
 
 from minigrad.arguments import flag, number, shown, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError
+from minigrad.hints import teaching
 
 Pair = tuple[np.ndarray, np.ndarray]
 
@@ -40,51 +41,66 @@ def stratified_split(
     return (inputs[training], labels[training]), (inputs[testing], labels[testing])
 
 
+@teaching
 def batches(
-    inputs: np.ndarray,
-    labels: np.ndarray,
-    batch_size: int,
-    seed: int | None = None,
-    drop_last: bool = False,
-) -> Iterator[Pair]:
-    """Yield (inputs, labels) pairs of batch_size rows; each row occurs once.
+    *arrays: np.ndarray, batch_size: int, seed: int | None = None, drop_last: bool = False
+) -> Iterator[tuple[np.ndarray, ...]]:
+    """Yield the same batch_size rows of each array, as a tuple; each row occurs once.
 
-    Shapes: inputs (n, ...), labels (n, ...). With a seed the rows are shuffled (use another
-    seed in each epoch); without one they keep their order. If batch_size does not divide n, the
-    last batch is smaller, or omitted with drop_last.
+    Shapes: (n, ...) each, and (batch_size, ...) in a batch, of the arrays' dtypes. With a seed the
+    rows are shuffled (use another seed in each epoch); without one they keep their order. If
+    batch_size does not divide n, the last batch is smaller, or omitted with drop_last.
 
     Raises:
+        ArgumentTypeError: something is not an ndarray with rows.
         ArgumentError: the lengths differ, or batch_size is below 1.
 
-    >>> [x.tolist() for x, y in batches(np.arange(5), np.zeros(5), batch_size=2)]
-    [[0, 1], [2, 3], [4]]
+    >>> for x, y in batches(np.arange(5), np.arange(5) % 2, batch_size=2):
+    ...     print(x.tolist(), y.tolist())
+    [0, 1] [0, 1]
+    [2, 3] [0, 1]
+    [4] [0]
     """
-    inputs, labels = _pair("batches", inputs, labels)
+    names = ("inputs", "labels") if len(arrays) == 2 else [f"array {k}" for k in range(len(arrays))]
+    if not arrays:
+        raise ArgumentTypeError(
+            "batches: wanted at least one array", "none", "batches(x, y, batch_size=32)"
+        )
+    for name, array in zip(names, arrays, strict=True):
+        _check_rows("batches", name, array)
+    if len({len(array) for array in arrays}) > 1:
+        gap = " " if len(arrays) == 2 else " in "
+        counts = [f"{len(a)}{gap}{name}" for name, a in zip(names, arrays, strict=True)]
+        raise ArgumentError("batches: wanted arrays with equally many rows", " and ".join(counts))
     batch_size = whole("batches", "batch_size", batch_size, 1)
     drop_last = flag("batches", "drop_last", drop_last)
     seed = seed if seed is None else whole("batches", "seed", seed, 0)
-    return _batches(inputs, labels, batch_size, seed, drop_last)
+    return _batches(arrays, batch_size, seed, drop_last)
 
 
 def _batches(
-    inputs: np.ndarray, labels: np.ndarray, batch_size: int, seed: int | None, drop_last: bool
-) -> Iterator[Pair]:
-    n_rows = len(inputs)
+    arrays: tuple[np.ndarray, ...], batch_size: int, seed: int | None, drop_last: bool
+) -> Iterator[tuple[np.ndarray, ...]]:
+    n_rows = len(arrays[0])
     order = np.arange(n_rows) if seed is None else np.random.default_rng(seed).permutation(n_rows)
     stop = n_rows - n_rows % batch_size if drop_last else n_rows
     for start in range(0, stop, batch_size):
         rows = order[start : start + batch_size]
-        yield inputs[rows], labels[rows]
+        yield tuple(array[rows] for array in arrays)
+
+
+def _check_rows(name: str, what: str, array: object) -> None:
+    if not isinstance(array, np.ndarray) or not array.ndim:
+        raise ArgumentTypeError(
+            f"{name}: wanted for {what} an ndarray with a row for each example",
+            shown(array),
+            f"np.asarray({what.replace(' ', '_')}), or x.numpy() for a Variable",
+        )
 
 
 def _pair(name: str, inputs: np.ndarray, labels: np.ndarray) -> Pair:
     for what, given in (("inputs", inputs), ("labels", labels)):
-        if not isinstance(given, np.ndarray) or not given.ndim:
-            raise ArgumentTypeError(
-                f"{name}: wanted for {what} an ndarray with a row for each example",
-                shown(given),
-                f"np.asarray({what}), or x.numpy() for a Variable",
-            )
+        _check_rows(name, what, given)
     if len(inputs) != len(labels):
         raise ArgumentError(
             f"{name}: wanted one label for each input",

@@ -4,7 +4,10 @@ from importlib.resources import files
 
 import numpy as np
 
+from minigrad.hints import teaching
 
+
+@teaching
 def load_digits() -> tuple[np.ndarray, np.ndarray]:
     """Real handwritten digits: images (1797, 8, 8) float32, labels (1797,) int64.
 

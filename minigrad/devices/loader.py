@@ -32,6 +32,7 @@ NEEDS = {  # the files whose functions a file in `source/` calls; .T: for its ow
     "add_f4": ("lazy", "sums"),
     "scan": ("lazy", "sums"),
     "argsort": ("lazy",),
+    "linalg": ("lazy", "factors"),
     "clipping": ("lazy",),
     "windows": ("lazy",),
     "direct": ("lazy", "sums", "tiles"),

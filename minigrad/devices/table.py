@@ -97,9 +97,26 @@ class Device:
         raise NotImplementedError
 
     def argsort(self, x: Array, out: Array) -> None:
-        """out = the places of the elements of x (n,) float64 in ascending order, int64.
+        """out = per row of x the places of its elements in ascending order, NaN last; int64.
 
-        Equal elements stay in their order. CPU only.
+        Both are contiguous (rows, n), not empty, x of floats or int64. Equal elements stay in their
+        order.
+        """
+        raise NotImplementedError
+
+    def solve(self, a: Array, b: Array, out: Array, factors: Array, rest: Array) -> None:
+        """out (c, n, k) = the smallest x with the smallest |a x - b|, of (c, m, n) and (c, m, k).
+
+        All are contiguous, of float64, and not empty. factors (c, max(m, n) + 1, min(m, n)): the
+        diagonal of R of a = Q R, or of a's transpose, in its last row; otherwise memory to work in.
+        rest: memory of b's shape.
+        """
+        raise NotImplementedError
+
+    def cholesky(self, a: Array, out: Array) -> None:
+        """out = the lower L with L L^T = (a + a^T) / 2, NaN from where there is none; (c, n, n).
+
+        Both are contiguous, of float64, and not empty.
         """
         raise NotImplementedError
 
@@ -201,6 +218,14 @@ class Device:
     def copy(self, source, out):
         """out[...] = source, broadcast and converted; source may be a Python number."""
         self.elementwise(IDENTITY, (source,), (out,))
+
+    def join(self, parts, out, axis):
+        """out = the parts one after another along an axis; parts may have other dtypes than out."""
+        offset = 0
+        for x in parts:
+            if x.size:
+                self.copy(x, out.view(x.shape, out.strides, offset))
+            offset += x.shape[axis] * out.strides[axis]
 
     def fill(self, out, value):
         """out[...] = value, a Python number."""

@@ -27,6 +27,9 @@ def _count():
     return min(8, os.cpu_count() or 1)
 
 
+SPLIT = 1 << 17  # elements from which a generated kernel is cut into one range per thread
+
+
 class _Worker:
     """A thread that sleeps on a lock until it is given a call."""
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from minigrad.array.dtypes import DType
 from minigrad.formulas.expression import LOGIC, ROW_REDUCTIONS, Expression, symbol
-from minigrad.formulas.kinds import OWN, Kinds, result_kind
+from minigrad.formulas.kinds import OWN, WHOLE, Kinds, result_kind
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**"}
 COMPARE = {
@@ -150,13 +150,13 @@ class Emitter:
         if op.startswith("as_"):
             return self._as_stored(args[0], op[3:])
         values = [self.value(a, kind) for a in args]
+        if op in WHOLE and kind == "i":
+            self.includes.add("powers")
+            return f"{op}_i8({values[0]}, {values[1]})"
         if op in OWN:
             self.include_mathematics()
             name = "exp_of_negative" if op == "exp" and is_below_maximum(args[0]) else op
-            return f"{name}_{self.real.lower()}({values[0]})"
-        if op == "pow" and kind == "i":
-            self.includes.add("powers")
-            return f"ipow_i8({values[0]}, {values[1]})"
+            return f"{name}_{self.real.lower()}({', '.join(values)})"
         if op in INFIX:
             return f"{values[0]} {INFIX[op]} {values[1]}"
         if op in ("maximum", "minimum"):

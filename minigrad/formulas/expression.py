@@ -20,8 +20,10 @@ ON_NUMBERS = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
     "pow": operator.pow, "neg": operator.neg, "abs": abs, "floor": math.floor, "ceil": math.ceil,
     "round": round, "sqrt": math.sqrt, "exp": math.exp, "expm1": math.expm1, "log": math.log,
-    "log1p": math.log1p, "sin": math.sin, "cos": math.cos, "tanh": math.tanh, "sigmoid": _sigmoid,
-    "erf": math.erf, "maximum": max, "minimum": min, "where": lambda c, a, b: a if c else b,
+    "log1p": math.log1p, "log2": math.log2, "sin": math.sin, "cos": math.cos, "tanh": math.tanh,
+    "sigmoid": _sigmoid, "atan2": math.atan2, "floor_divide": operator.floordiv,
+    "remainder": operator.mod, "erf": math.erf, "maximum": max, "minimum": min,
+    "where": lambda c, a, b: a if c else b,
     "less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
     "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne,
     "logical_and": lambda a, b: a and b, "logical_or": lambda a, b: a or b,
@@ -64,7 +66,8 @@ def _define(name):
 neg, absolute, floor, ceil, round_, sqrt = map(
     _define, ("neg", "abs", "floor", "ceil", "round", "sqrt")
 )
-exp, expm1, log, log1p = map(_define, ("exp", "expm1", "log", "log1p"))
+exp, expm1, log, log1p, log2 = map(_define, ("exp", "expm1", "log", "log1p", "log2"))
+atan2, floor_divide, remainder = map(_define, ("atan2", "floor_divide", "remainder"))
 sin, cos, tanh, sigmoid, erf = map(_define, ("sin", "cos", "tanh", "sigmoid", "erf"))
 maximum, minimum, where, power = map(_define, ("maximum", "minimum", "where", "pow"))
 equal, not_equal = map(_define, ("equal", "not_equal"))
@@ -227,18 +230,20 @@ class Program:
 
     real: 'F8' to compute in float64 with any operands; None: the operands decide.
     Kernels are kept here per device and layout, so finding one again is a dict look-up.
-    `entry` holds, per dtype index, the machine code for contiguous operands of that one dtype.
+    `entry` holds, per dtype index, the machine code for contiguous operands of that one dtype;
+    `entry_number` the code of two inputs, the second a float.
     """
 
     __slots__ = (
-        "depth", "entry", "entry_in_place", "inputs", "kernels", "layouts", "outputs", "real",
+        "depth", "entry", "entry_in_place", "entry_number", "inputs", "kernels", "layouts",
+        "outputs", "real",
     )  # fmt: skip
 
     def __init__(self, inputs, outputs, real=None):
         self.inputs, self.outputs, self.real = tuple(inputs), tuple(outputs), real
         self.depth = max((e.depth for e in self.outputs), default=0)
         self.kernels, self.layouts, self.entry = {}, {}, [None] * 16
-        self.entry_in_place = [None] * 16
+        self.entry_in_place, self.entry_number = [None] * 16, [None] * 16
 
     def is_same(self, other):
         """Whether another Program has the same input names, formulas and real."""

@@ -2,8 +2,12 @@
 
 from minigrad.formulas.expression import COMPARISONS, LOGIC, Expression
 
-OWN = {"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos"}  # mathematics.py
-REAL_ONLY = OWN | {"sqrt", "div", "cast_float", "row_mean"}
+OWN = {  # mathematics.py
+    "exp", "expm1", "log", "log1p", "log2", "tanh", "sigmoid", "erf", "sin", "cos", "atan2",
+    "floor_divide", "remainder",
+}  # fmt: skip
+WHOLE = {"floor_divide", "remainder", "pow"}  # of ints in powers.py
+REAL_ONLY = OWN - WHOLE | {"sqrt", "div", "cast_float", "row_mean"}
 TRUTH = COMPARISONS | LOGIC | {"row_any", "row_all"}
 KEEPS_BOOL = {"where", "maximum", "minimum", "row_max", "row_min"}
 

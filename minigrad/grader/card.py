@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 
-from minigrad.grader.report import SIGNS, Style, next_step, printed_lines, text
+from minigrad.grader.report import (
+    SIGNS,
+    Style,
+    asked,
+    next_step,
+    printed_lines,
+    text,
+    untouched_line,
+    what_is_open,
+)
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 
 # JupyterLab's variables fit light and dark themes; the literal colours are for other pages.
@@ -17,9 +27,12 @@ QUIET = "var(--jp-ui-font-color2, #757575)"
 class Card:
     """What `check` returns. A cell that ends with it shows it; `card.result` has the values."""
 
-    def __init__(self, result: Result, note: str = "") -> None:
+    def __init__(
+        self, result: Result, note: str = "", links: Mapping[str, str] | None = None
+    ) -> None:
         self.result = result
         self.note = note
+        self.links = links or {}
 
     @property
     def passed(self) -> bool:
@@ -27,11 +40,18 @@ class Card:
         return self.result.passed
 
     def __repr__(self) -> str:
-        body = text(self.result, Style(plain=True))
-        return f"{body}\n{self.note}" if self.note else body
+        parts = (text(self.result, Style(plain=True)), what_is_open(self.result), self.note)
+        return "\n".join(filter(None, parts))
 
     def _repr_html_(self) -> str:
-        body = "".join(_exercise(exercise) for exercise in self.result.exercises)
+        is_lesson = len(self.result.exercises) > 1
+        body = "".join(
+            _untouched(exercise) if is_lesson and exercise.is_untouched else _exercise(exercise)
+            for exercise in self.result.exercises
+        )
+        if is_lesson:
+            body += f"<div><b>{escape(what_is_open(self.result))}</b></div>"
+        body += link_row(self.links)
         step = next_step(self.result, 'hint("{id}")')
         foot = f"{step} · seed {self.result.seed}"
         note = f" · {self.note}" if self.note else ""
@@ -41,6 +61,12 @@ class Card:
             'border-radius:4px;padding:8px 14px;max-width:62em">'
             f'{body}<div style="color:{QUIET};font-size:90%">{escape(foot + note)}</div></div>'
         )
+
+
+def link_row(links: Mapping[str, str]) -> str:
+    """Return links, by their texts, as one line of HTML; nothing if there are none."""
+    found = (f'<a href="{file}">{escape(text)}</a>' for text, file in links.items())
+    return f"<div>{' · '.join(found)}</div>" if links else ""
 
 
 def _exercise(exercise: ExerciseResult) -> str:
@@ -58,13 +84,18 @@ def _exercise(exercise: ExerciseResult) -> str:
     return f'<div>{head}</div><div style="margin:4px 0 8px 0">{"".join(rows)}</div>'
 
 
+def _untouched(exercise: ExerciseResult) -> str:
+    line = escape(untouched_line(exercise, Style(plain=True)))
+    return f'<div style="color:{QUIET};margin-bottom:4px">{line}</div>'
+
+
 def _row(check: CheckResult) -> str:
     colour = {"passed": PASSED, "failed": FAILED}.get(check.status, QUIET)
     return (
         f'<div style="padding-left:3.3em;text-indent:-3.3em">'
         f'<span style="color:{colour};font-weight:bold;display:inline-block;width:1em;'
         f'text-indent:0">{SIGNS[check.status]}</span> '
-        f"{check.points}/{check.of} &nbsp;{escape(check.name)}: {escape(check.summary)}</div>"
+        f"{check.points}/{check.of} &nbsp;{escape(asked(check))}</div>"
     )
 
 

@@ -14,7 +14,7 @@ from minigrad.grader.fingerprint import file_hash
 from minigrad.grader.folder import load_lesson
 from minigrad.grader.launcher import Server
 from minigrad.grader.plugin import GRADED
-from minigrad.grader.report import Style, message_lines, next_step
+from minigrad.grader.report import Style, message_lines, next_step, untouched_line
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 from minigrad.grader.run import Submission, grade_exercise, new_seed
 from minigrad.grader.spec import Check, Exercise
@@ -44,6 +44,15 @@ class GradingSession:
         result.file_hashes[submission.path.stem] = file_hash(submission.source)
         return graded
 
+    def told_before(self, exercise: ExerciseResult) -> bool:
+        """Whether the file does not load, and an exercise before this one has said so."""
+        message = exercise.first_message
+        first = next(
+            one for result in self.results.values() for one in result.exercises
+            if one.first_message == message
+        )  # fmt: skip
+        return not exercise.loaded and first is not exercise
+
     def summary(self, terminal: Any) -> None:
         """Write the table of points."""
         if not self.results:
@@ -55,6 +64,9 @@ class GradingSession:
             terminal.write_line(f"{path.parent.name}/{path.name}")
             for exercise in result.exercises:
                 total, of = total + exercise.points, of + exercise.of
+                if exercise.is_untouched:
+                    terminal.write_line(f"  {untouched_line(exercise, style)}", light=True)
+                    continue
                 sign = style.signs["passed" if exercise.passed else "failed"]
                 terminal.write_line(
                     f"  {sign} {exercise.id:<28} {style.stars(exercise.difficulty)}"
@@ -132,12 +144,14 @@ class GradedItem(pytest.Item):
     def runtest(self) -> None:
         """Grade the exercise if it has not been, and report this check."""
         assert isinstance(self.parent, GradedExercise)
-        result = self.parent.graded()
+        session, result = GradingSession.of(self.config), self.parent.graded()
         outcome = next(check for check in result.checks if check.name == self.check.name)
         self.user_properties.append(("points", outcome.points))
         self.user_properties.append(("max_points", outcome.of))
-        if outcome.status == "not_run":
-            self.user_properties.append(("graded_not_run", True))
+        if result.is_untouched:
+            self.user_properties.append(("not begun", True))
+        elif outcome.status == "not_run" or session.told_before(result):
+            self.user_properties.append(("not run", True))
         if outcome.status != "passed":
             raise CheckFailed(outcome, result.id)
 

@@ -78,8 +78,17 @@ def worst(got: Any, expected: Any, rtol: float, atol: float) -> str:
     if got.ndim == 0:
         return ""
     wrong = np.argwhere(disagreements(got, expected, rtol=rtol, atol=atol)).tolist()
-    rows = "; ".join(f"{i}: {got[tuple(i)]:.4g} for {expected[tuple(i)]:.4g}" for i in wrong[:3])
+    rows = "; ".join(
+        f"{at}: {_apart(got[tuple(at)].item(), expected[tuple(at)].item())}" for at in wrong[:3]
+    )
     return f"\n{len(wrong)} of {got.size} entries differ: {rows}"
+
+
+def _apart(got: complex, expected: complex) -> str:
+    """Return `got for expected`, with as many digits as it takes to tell them apart."""
+    texts = (f"{got:.{digits}g} for {expected:.{digits}g}" for digits in (4, 8, 12))
+    apart = (text for text in texts if len({*text.split(" for ")}) == 2)
+    return next(apart, f"{got!r} for {expected!r}")
 
 
 def comparable(value: Any) -> Any:

@@ -24,7 +24,12 @@ class CourseError(ValueError):
 
 
 class UnsolvedError(CourseError):
-    """A cell needs an exercise that is still a stub."""
+    """A cell needs an exercise, such as `00.slope`, that is still a stub."""
+
+    def __init__(self, exercise_id: str) -> None:
+        super().__init__(
+            f"This cell needs {exercise_id}, not solved yet: minigrad check {exercise_id}"
+        )
 
 
 def known_stems() -> list[str]:

@@ -59,11 +59,16 @@ class LiveRunner:
         """Return the value of a name beside the function."""
         return self.globals.get(name)
 
+    def alone(self, name: str, arguments: list) -> Any:
+        """None: what this process keeps between calls cannot be taken back."""
+
     def line_of(self, name: str) -> str:
-        """Return where the function is defined."""
+        """Return where the function, or the method of the class, is defined."""
+        method = getattr(self.function, name.partition(".")[2], None)
+        line = getattr(getattr(method, "__code__", None), "co_firstlineno", self.line)
         in_notebook = "ipykernel" in self.file or self.file.startswith("<")
         place = "this cell" if in_notebook else self.file
-        return f"{place}:{self.line}, in {name}" if name else place
+        return f"{place}:{line}, in {name}" if name else place
 
     def printed(self) -> str:
         """Return nothing: the learner has seen what it printed."""

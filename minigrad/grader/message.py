@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -68,11 +69,17 @@ class Message:
 
 
 class Failed(Exception):
-    """Raised by a check that fails; carries the message."""
+    """Raised by a check that fails.
 
-    def __init__(self, message: Message) -> None:
+    Attributes:
+        message: what differs; it claims nothing.
+        named: messages that name a mistake, the best first; one is shown if it is confirmed.
+    """
+
+    def __init__(self, message: Message, named: Sequence[Message] = ()) -> None:
         super().__init__(str(message))
         self.message = message
+        self.named = named
 
 
 def show(value: Any, digits: int = 6, *, bare: bool = False) -> str:
@@ -90,14 +97,15 @@ def show(value: Any, digits: int = 6, *, bare: bool = False) -> str:
     if isinstance(value, float):
         return _number(value, digits)
     if isinstance(value, np.ndarray):
+        view = _layout(value)
         if value.size <= (8 if value.ndim <= 1 else 6) and value.ndim <= 2:
             text = _entries(value.tolist(), digits)
             if bare and value.ndim and value.dtype == np.float64:
-                return text
+                return text + view
         else:
             first = ", ".join(_number(entry, digits) for entry in value.ravel()[:4].tolist())
             text = f"[{first}, …]"
-        return f"{text} shape {value.shape} {value.dtype}"
+        return f"{text} shape {value.shape} {value.dtype}{view}"
     if isinstance(value, tuple):
         comma = "," if len(value) == 1 else ""
         return "(" + ", ".join(show(item, digits) for item in value) + f"{comma})"
@@ -106,6 +114,34 @@ def show(value: Any, digits: int = 6, *, bare: bool = False) -> str:
     if isinstance(value, str):
         return repr(value) if len(value) <= 80 else repr(value[:77]) + "…"
     return repr(value)[:120]
+
+
+def digits_to_tell(got: Any, expected: Any) -> int:
+    """Return the fewest digits, 6 or more, with which two numbers or arrays are shown differently.
+
+    >>> digits_to_tell(100.0, 100.00001), digits_to_tell(1.0, 2.0)
+    (9, 6)
+    """
+    shown = (digits for digits in (6, 9, 12) if show(got, digits) != show(expected, digits))
+    return next(shown, 17)
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "call"), counted(2, "call")
+    ('1 call', '2 calls')
+    """
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
+def _layout(array: np.ndarray) -> str:
+    """Return how an array lies in memory, "" if row by row without gaps."""
+    if array.flags.c_contiguous:
+        return ""
+    if min(array.strides) < 0:
+        return " (a reversed view)"
+    return " (a transposed view)" if array.flags.f_contiguous else " (a view with gaps)"
 
 
 def _entries(value: Any, digits: int) -> str:

@@ -15,7 +15,7 @@ import pytest
 from minigrad.grader.folder import CHECKS_FOLDER, STEM
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator
 
 GRADED: pytest.StashKey[Any] = pytest.StashKey()  # the run's collect.GradingSession, if any
 FOLDERS = ("exercises", "solutions")
@@ -101,8 +101,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.config.stash[GRADED].finish()
 
 
-def pytest_report_teststatus(report: pytest.TestReport) -> Iterable[str] | None:
-    """Report NOT RUN for checks whose exercise gave no answer."""
-    if report.when == "call" and ("graded_not_run", True) in report.user_properties:
-        return "failed", "n", "NOT RUN"
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple | None:
+    """Count apart what needs no message: exercises not begun, and checks that could not run."""
+    if report.when == "call":
+        for quiet, letter in (("not begun", "-"), ("not run", "n")):
+            if (quiet, True) in report.user_properties:
+                return quiet, letter, (quiet.upper(), {"light": True})
     return None

@@ -120,11 +120,13 @@ def _alone(state: Path) -> Iterator[None]:
 
 
 def record(state: Path, result: Result) -> dict[str, Any]:
-    """Remember a graded result."""
+    """Remember a graded result; a file that did not load takes no points away."""
     now = time.strftime("%Y-%m-%dT%H:%M:%S")
 
     def change(data: dict[str, Any]) -> None:
         for exercise in result.exercises:
+            if not exercise.loaded:
+                continue
             entry = data["exercises"].setdefault(exercise.id, {"best": 0, "runs": 0, "hints": 0})
             entry.update(points=exercise.points, of=exercise.of, when=now)
             entry["best"] = max(entry.get("best", 0), exercise.points)

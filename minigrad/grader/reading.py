@@ -7,6 +7,8 @@ import io
 import tokenize
 from pathlib import Path
 
+from minigrad.parsing import tree_of
+
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -50,16 +52,22 @@ def _why(content: bytes, error: Exception) -> str:
 def parse(source: str) -> ast.Module | None:
     """Return the syntax tree of a file, None if it cannot be parsed."""
     try:
-        return ast.parse(source)
+        return tree_of(source)
     except (SyntaxError, ValueError, RecursionError):
         return None
 
 
 def line_of(source: str, name: str) -> int:
-    """Return the line of the last definition of `name` at the file's top level, 0 for none."""
+    """Return the line of the last definition of `name` at the file's top level, 0 for none.
+
+    For `Class.method` it is the method's line, or the class's where it defines no such method.
+    """
+    name, _, method = name.partition(".")
     if tree := parse(source):
-        lines = [node.lineno for node in tree.body if name in names_defined(node)]
-        return lines[-1] if lines else 0
+        nodes = [node for node in tree.body if name in names_defined(node)]
+        for node in nodes[-1:]:
+            nodes += [part for part in getattr(node, "body", ()) if method in names_defined(part)]
+        return nodes[-1].lineno if nodes else 0
     starts = (f"def {name}(", f"class {name}(", f"class {name}:", f"{name} =", f"{name}:")
     numbered = enumerate(source.split("\n"), 1)  # splitlines() also splits at form feeds
     return next((number for number, line in numbered if name and line.startswith(starts)), 0)

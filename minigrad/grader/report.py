@@ -43,11 +43,22 @@ class Style:
         return full * difficulty + empty * (5 - difficulty)
 
 
-def exercise_lines(exercise: ExerciseResult, style: Style, *, full: bool = False) -> list[str]:
+def exercise_lines(
+    exercise: ExerciseResult, style: Style, *, full: bool = False, unread: bool = False
+) -> list[str]:
     """Return the lines for one exercise, with the message of its first failure.
 
-    With `full`, the whole traceback of the learner's error follows.
+    Args:
+        exercise: its result.
+        style: how to write it.
+        full: whether the whole traceback of the learner's error follows.
+        unread: whether its file did not load and an exercise above has said so.
     """
+    if unread:
+        line = (
+            f"{style.signs['not_run']} {exercise.id}  not graded: the file does not load, see above"
+        )
+        return [style.paint(line, "dim")]
     status = "passed" if exercise.passed else "failed"
     time = f"{exercise.seconds:.2f} s"
     if exercise.compile_seconds:
@@ -59,7 +70,7 @@ def exercise_lines(exercise: ExerciseResult, style: Style, *, full: bool = False
     ]
     for check in exercise.checks:
         sign = style.paint(style.signs[check.status], check.status)
-        lines.append(f"  {sign} {check.points}/{check.of}  {check.name}: {check.summary}")
+        lines.append(f"  {sign} {check.points}/{check.of}  {asked(check)}")
         if check.message is not None and check is exercise.first_failure:
             width = style.width - len(INDENT)
             lines += [f"{INDENT}{line}" for line in message_lines(check, exercise.id, width)]
@@ -71,6 +82,18 @@ def exercise_lines(exercise: ExerciseResult, style: Style, *, full: bool = False
     if exercise.needs == "engine":
         lines.append(f"  {style.paint(ENGINE_NOTE, 'dim')}")
     return lines
+
+
+def asked(check: CheckResult) -> str:
+    """Return what a check asks for; where it failed, in words that nobody reads as an answer."""
+    return f"{check.name}{', wanted' if check.status == 'failed' else ''}: {check.summary}"
+
+
+def untouched_line(exercise: ExerciseResult, style: Style) -> str:
+    """Return the line of an exercise that nobody has begun."""
+    minutes = f"about {exercise.minutes} min"
+    line = f"{style.signs['not_run']} {exercise.id:<28} {minutes}, {exercise.of} points: not begun"
+    return style.paint(line, "dim")
 
 
 def message_lines(check: CheckResult, exercise_id: str, width: int = WIDTH) -> list[str]:
@@ -103,12 +126,30 @@ def next_step(result: Result, hint: str = "`minigrad hint {id}`") -> str:
     return "everything passes"
 
 
+def what_is_open(result: Result) -> str:
+    """Return the points of several exercises, and which of them are open; "" for a single one."""
+    if len(result.exercises) < 2:
+        return ""
+    left = [exercise for exercise in result.exercises if not exercise.passed]
+    names = ", ".join(exercise.id for exercise in left) or "nothing"
+    minutes = sum(exercise.minutes for exercise in left)
+    time = f"; about {minutes} min" if left else ""
+    return f"{result.points} of {result.of} points. Open: {names}{time}"
+
+
 def text(result: Result, style: Style | None = None, *, full: bool = False) -> str:
     """Return the whole result as text; `full` as in `exercise_lines`."""
     style = style or Style()
     lines: list[str] = []
+    said = None  # why the last file that did not load did not
     for exercise in result.exercises:
-        lines += exercise_lines(exercise, style, full=full)
+        if exercise.is_untouched and len(result.exercises) > 1:
+            lines.append(untouched_line(exercise, style))
+            continue
+        message = None if exercise.loaded else exercise.first_message
+        told = message is not None and message == said
+        lines += exercise_lines(exercise, style, full=full, unread=told)
+        said = message or said
     total = f"{result.points} of {result.of} points"
     lines.append(f"{style.paint(total, 'bold')}   seed {result.seed}   {next_step(result)}")
     return "\n".join(lines)

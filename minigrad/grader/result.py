@@ -40,6 +40,7 @@ class ExerciseResult:
     limits_missing: list[str] = field(default_factory=list)
     needs: str = "plain"
     fingerprint: str = ""
+    loaded: bool = True  # False: the file itself stopped, so that no check could run
 
     @property
     def points(self) -> int:
@@ -55,6 +56,17 @@ class ExerciseResult:
     def passed(self) -> bool:
         """Whether every check passed."""
         return all(check.status == "passed" for check in self.checks)
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing has been written yet."""
+        message = self.first_message
+        return not self.points and message is not None and message.key in ("stub", "untouched")
+
+    @property
+    def first_message(self) -> Message | None:
+        """The message of the first check that failed, None when none did."""
+        return self.first_failure.message if self.first_failure else None
 
     @property
     def first_failure(self) -> CheckResult | None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import secrets
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +21,11 @@ from minigrad.grader.reading import UnreadableError, line_of, read_source
 from minigrad.grader.result import CheckResult, ExerciseResult, Result
 from minigrad.grader.sandbox import Ended, Worker
 from minigrad.grader.spec import Check, Exercise, Lesson
-from minigrad.grader.tester import Runner, Tester
+from minigrad.grader.tester import Runner, Survey, Tester
 from minigrad.grader.translate import explain_raised
 
 MAX_RESTARTS = 2
+N_SURVEYED = 2  # with so many seeds a mistake is looked for in all answers
 # Variables that locate the cache of the kernels that the user's own processes compiled.
 HOMES = ("MINIGRAD_CACHE", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE")
 # For each way in which a worker ends, or gives no answer, the Try line.
@@ -75,6 +80,7 @@ class WorkerRunner:
         self.submission = submission
         self.exercise = exercise
         self.worker: Worker | None = None
+        self.n_calls = 0  # of the worker
         self.n_ended = 0
         self.compile_seconds = 0.0
         self.limits_missing: list[str] = []
@@ -82,6 +88,7 @@ class WorkerRunner:
     def start(self) -> Worker:
         """Return a worker that has loaded the file."""
         if self.worker is None:
+            self.n_calls = 0
             self.worker = Worker(
                 self.server,
                 self.submission.source,
@@ -97,6 +104,7 @@ class WorkerRunner:
     def call(self, name: str, arguments: list, *, drive: bool = False) -> dict:
         """Return the worker's reply with its fields checked, since it is untrusted."""
         reply = self.start().call(name, arguments, drive=drive)
+        self.n_calls += 1
         self.compile_seconds += reply.compile_seconds
         content = reply.content
         used = content.get("answer_calls")
@@ -113,19 +121,32 @@ class WorkerRunner:
             raise malformed()
         return {**content, "answers_used": used}
 
+    def alone(self, name: str, arguments: list) -> Any:
+        """Return what a call returns in a new worker; None if this one has had no other, either."""
+        if self.n_calls < 2:
+            return None
+        fresh = WorkerRunner(self.server, self.submission, self.exercise)
+        try:
+            return fresh.call(name, arguments).get("ok")
+        except Ended:
+            return None
+        finally:
+            fresh.close()
+
     def get(self, name: str) -> Any:
         """Return the value of a name of the file."""
         return self.start().get(name)
 
     def line_of(self, name: str) -> str:
-        """Return `file:line, in name` for a function, `file:line` for another name."""
+        """Return `file:line, in name` for a function or method, `file:line` for another name."""
         loaded = self.worker.loaded.get("ok") if self.worker else None
         lines = loaded.get("lines") if isinstance(loaded, dict) else None
         line = lines.get(name) if isinstance(lines, dict) else None
         if isinstance(line, int):
             return f"{self.submission.shown}:{line}, in {name}"
         line = line_of(self.submission.source, name)
-        return f"{self.submission.shown}:{line}" if line else self.submission.shown
+        inside = f", in {name}" if "." in name else ""
+        return f"{self.submission.shown}:{line}{inside}" if line else self.submission.shown
 
     def printed(self) -> str:
         """Return what the file printed since the last time."""
@@ -172,9 +193,17 @@ def checked_raised(raised: Any) -> dict:
 
 
 def grade_exercise(
-    server: Server, exercise: Exercise, submission: Submission, seed: int
+    server: Server,
+    exercise: Exercise,
+    submission: Submission,
+    seed: int,
+    *,
+    until_failure: bool = False,
 ) -> ExerciseResult:
-    """Run all checks of one exercise on the learner's file in a worker of its own."""
+    """Run all checks of one exercise on the learner's file in a worker of its own.
+
+    With `until_failure` the checks after the first one that fails are left out.
+    """
     runner = WorkerRunner(server, submission, exercise)
     result = ExerciseResult(
         exercise.id, exercise.difficulty, exercise.minutes, needs=exercise.needs
@@ -182,6 +211,7 @@ def grade_exercise(
     started = time.perf_counter()
     try:
         blocked = _load(runner, exercise)
+        result.loaded = blocked is None or blocked.key == "missing"
         for check in exercise.checks:
             if blocked is not None:
                 outcome = CheckResult(check.name, check.summary, check.points, "not_run")
@@ -193,13 +223,16 @@ def grade_exercise(
                 ended = outcome.message is not None and outcome.message.key in ENDED
                 runner.n_ended += ended
                 if outcome.message is not None and (
-                    outcome.message.key == "stub" or runner.n_ended >= MAX_RESTARTS
+                    outcome.message.key in ("stub", "other_stub") or runner.n_ended >= MAX_RESTARTS
                 ):
                     blocked = outcome.message  # the other checks would say the same
             result.checks.append(outcome)
+            if until_failure and outcome.status != "passed":
+                break
     finally:
         runner.close()
-    hold_back(exercise, result.checks)
+    if not until_failure:
+        hold_back(exercise, result.checks)
     result.fingerprint = submission.fingerprint(exercise)
     result.seconds = time.perf_counter() - started
     result.compile_seconds = runner.compile_seconds
@@ -260,7 +293,7 @@ def run_check(exercise: Exercise, check: Check, runner: Runner, seed: int) -> Ch
     try:
         check.run(tester)
     except Failed as failed:
-        outcome.status, outcome.message = "failed", failed.message
+        outcome.status, outcome.message = "failed", confirmed(failed, exercise, check, runner, seed)
     except Ended as ended:
         where = runner.line_of(exercise.name)
         if isinstance(runner, WorkerRunner):
@@ -275,6 +308,31 @@ def run_check(exercise: Exercise, check: Check, runner: Runner, seed: int) -> Ch
         raise GraderError(message) from error
     outcome.seconds = time.perf_counter() - started
     return outcome
+
+
+def confirmed(
+    failed: Failed, exercise: Exercise, check: Check, runner: Runner, seed: int
+) -> Message:
+    """Return the message of a failed check; a mistake is named only if all its answers show it.
+
+    One wrong number fits many mistakes. So the check runs again to its end, with other random
+    inputs as well, and the answers are compared with what the mistake would give.
+    """
+    if not failed.named:
+        return failed.message
+    survey = Survey(frozenset(one.key for one in failed.named))
+    said = io.StringIO()  # a function of this process would print all again
+    for other in range(N_SURVEYED):
+        with contextlib.redirect_stdout(said):
+            try:
+                check.run(Tester(exercise, check.name, runner, seed + other, survey))
+            except Ended:
+                if isinstance(runner, WorkerRunner):
+                    runner.worker = None
+                break
+            except Exception:  # a wrong answer, on which the check cannot go on
+                continue
+    return next((one for one in failed.named if survey.confirms(one.key)), failed.message)
 
 
 def hold_back(exercise: Exercise, outcomes: list[CheckResult]) -> None:
@@ -301,12 +359,18 @@ def grade(
     *,
     names: list[str] | None = None,
     seed: int | None = None,
+    around: Callable[[Exercise], AbstractContextManager] = contextlib.nullcontext,
 ) -> Result:
-    """Grade a lesson's file, all its exercises or those named."""
+    """Grade a lesson's file, all its exercises or those named.
+
+    `around(exercise)` is entered while an exercise is graded.
+    """
     submission = Submission.read(path)
     result = Result(new_seed() if seed is None else seed)
     result.file_hashes[path.stem] = file_hash(submission.source)
     for name, exercise in lesson.exercises.items():
         if names is None or name in names:
-            result.exercises.append(grade_exercise(server, exercise, submission, result.seed))
+            with around(exercise):
+                graded = grade_exercise(server, exercise, submission, result.seed)
+            result.exercises.append(graded)
     return result

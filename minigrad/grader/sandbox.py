@@ -163,7 +163,7 @@ class Worker:
         started = time.monotonic()
         try:
             if request is not None:
-                self.channel.send(request, with_formulas=True)
+                self.channel.send(request, trusted=True)
             while True:
                 content = self.channel.receive()
                 if not isinstance(content, dict):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from minigrad.grader.limits import Limits
 
 NEEDS = ("plain", "engine")
 Run = Callable[[Any], None]  # what a check does with its `tester.Tester`
+Wrong = TypeVar("Wrong", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,24 @@ class Check:
     summary: str
     run: Run
     only_with: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class WrongVersion:
+    """A wrong version of a solution that people really write.
+
+    `Tester.mistakes` names it to whoever gives its answers, and it is handed in like a learner's
+    own (`course.mutants`): it must fail, with its own message.
+
+    Attributes:
+        key: names the mistake.
+        attempt: the Try line; empty where the answer speaks for itself, such as one of None.
+        function: called as the solution is.
+    """
+
+    key: str
+    attempt: str
+    function: Callable[..., Any]
 
 
 @dataclass
@@ -55,6 +74,7 @@ class Exercise:
     answers: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
     checks: list[Check] = field(default_factory=list)
+    wrong_versions: list[WrongVersion] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if self.needs not in NEEDS:
@@ -83,6 +103,18 @@ class Exercise:
             name = run.__name__.strip("_")
             self.checks.append(Check(name, points, summary, run, only_with))
             return run
+
+        return decorate
+
+    def mistake(self, key: str, attempt: str = "") -> Callable[[Wrong], Wrong]:
+        """Decorate a wrong version of the solution; the arguments as in `WrongVersion`.
+
+        The function needs no annotations. It may call functions and use constants of its module.
+        """
+
+        def decorate(function: Wrong) -> Wrong:
+            self.wrong_versions.append(WrongVersion(key, attempt, function))
+            return function
 
         return decorate
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import warnings
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from textwrap import shorten
 from typing import Any, NoReturn, Protocol
 
@@ -12,7 +14,7 @@ import numpy as np
 
 from minigrad.grader.compare import HUGE, agree, comparable, first, type_name, worst
 from minigrad.grader.formula import Formula
-from minigrad.grader.message import Failed, Message, show, show_call
+from minigrad.grader.message import Failed, Message, digits_to_tell, show, show_call
 from minigrad.grader.spec import Exercise
 from minigrad.grader.translate import explain_raised
 from minigrad.grader.wire import Other, leaves
@@ -27,10 +29,42 @@ class Mistake:
     attempt: str
 
 
+KEPT = (
+    "As the first call, the same one gives the right answer. What outlives a call in your code: a "
+    "default argument, a global, an attribute of a class?"
+)
+
+
+@dataclass
+class Survey:
+    """What a learner's answers to all inputs of a check say for and against each mistake.
+
+    Attributes:
+        wrong: for each wrong answer the input, what it is an answer of (such as "new_p"), and the
+            keys of the mistakes that it is.
+        refuted: keys of the mistakes that would have given another answer somewhere.
+        suspects: keys of the mistakes that are looked for.
+    """
+
+    suspects: frozenset[str] = frozenset()
+    wrong: list[tuple[str, str, set[str]]] = field(default_factory=list)
+    refuted: set[str] = field(default_factory=set)
+
+    def confirms(self, key: str) -> bool:
+        """Whether every answer is what this mistake gives, and more than one of them is wrong."""
+        about = {what for _, what, found in self.wrong if key in found}
+        answers = [(given, found) for given, what, found in self.wrong if what in about]
+        fits = key not in self.refuted and all(key in found for _, found in answers)
+        return fits and len({given for given, _ in answers}) > 1
+
+
 class Runner(Protocol):
     """Where the learner's code runs: a worker process, or this one (`check(function)`)."""
 
     def call(self, name: str, arguments: list, *, drive: bool = False) -> dict: ...
+
+    def alone(self, name: str, arguments: list) -> Any:
+        """What a call returns if no other came before; None where that is not known."""
 
     def get(self, name: str) -> Any: ...
 
@@ -43,21 +77,37 @@ class Tester:
     """Passed to each check of an exercise as `t`.
 
     Attributes:
-        random: a NumPy Generator; seeded by the run's seed and the check's name.
+        random: a NumPy Generator for numbers; seeded by the run's seed and the check's name.
+        fixed: a NumPy Generator for shapes, graphs and programs, on which it depends whether a
+            mistake shows: seeded by the check's name alone, so that no seed passes what another
+            one refuses.
         evaluated_at: per formula of the last call, the points at which it was evaluated.
         n_calls: per formula of the last call, how often it was called.
         given: what the message's first part says; set by `call`, or by the check.
+        about: the function whose line messages show: the exercise's, or such as "Class.method".
+        survey: if set, `close` fails for no wrong number but takes it in here, and goes on.
     """
 
-    def __init__(self, exercise: Exercise, check_name: str, runner: Runner, seed: int) -> None:
+    def __init__(
+        self,
+        exercise: Exercise,
+        check_name: str,
+        runner: Runner,
+        seed: int,
+        survey: Survey | None = None,
+    ) -> None:
         self.exercise = exercise
+        self.survey = survey
         self.runner = runner
-        self.random = np.random.default_rng(
-            [abs(seed), zlib.crc32(f"{exercise.id}.{check_name}".encode())]
-        )
+        name = zlib.crc32(f"{exercise.id}.{check_name}".encode())
+        self.random = np.random.default_rng([abs(seed), name])
+        self.fixed = np.random.default_rng(name)
         self.evaluated_at: list[list[Any]] = []
         self.n_calls: list[int] = []
         self.given = ""
+        self._in_float64 = False
+        self._asked: tuple[str, list, Any] = ("", [], None)  # the last call, and what it returned
+        self.about = exercise.name
 
     # ---- asking ---------------------------------------------------------------------------
 
@@ -67,10 +117,14 @@ class Tester:
         Fails the check if it raises, or writes into an array that it was given.
         """
         self.given = show_call(name, list(arguments))
+        floats = [*leaves(arguments, np.ndarray), *leaves(arguments, np.floating)]
+        kinds = {one.dtype for one in floats if one.dtype.kind == "f"}
+        self._in_float64 = kinds == {np.dtype(np.float64)} or not kinds
         reply = self._ask(name, list(arguments))
         if "raised" in reply:
             self._explain(reply["raised"])
         self._unchanged(list(arguments), reply["arrays_after"])
+        self._asked = (name, list(arguments), reply["ok"])
         return reply["ok"]
 
     def drive(self, name: str, *arguments: Any, given: str) -> Any:
@@ -85,7 +139,7 @@ class Tester:
             arguments: plain data and arrays.
             given: what the message's first part says.
         """
-        self.given = given
+        self.given, self._in_float64 = given, False
         reply = self._ask(name, list(arguments), drive=True)
         if "raised" in reply:
             self._explain(reply["raised"], driven=True)
@@ -162,6 +216,35 @@ class Tester:
                 "Make a new array instead of working in place: the caller still needs its own.",
             )
 
+    def mistakes(self, *arguments: Any) -> Iterator[Mistake]:
+        """Yield what each wrong version of the exercise's solution returns for these arguments.
+
+        Nothing is computed before somebody looks: a right answer needs none of them.
+        """
+        for one in self.exercise.wrong_versions:
+            if not one.attempt or (self.survey and one.key not in self.survey.suspects):
+                continue
+            try:
+                with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+                    value = one.function(*copy.deepcopy(arguments))
+            except Exception:  # it cannot have been this one
+                continue
+            yield Mistake(one.key, value, one.attempt)
+
+    def compare(
+        self, right: Any, *arguments: Any, attempt: str, given: str = "", **closeness: Any
+    ) -> Any:
+        """Call the exercise's function; fail unless it returns `right`, with mistakes named.
+
+        `given` says what went in, where that is clearer than the call. The other keywords are those
+        of `close`. Returns what the function returned.
+        """
+        got = self.call(self.exercise.name, *arguments)
+        self.given = given or self.given
+        mistakes = self.mistakes(*arguments)
+        self.close(got, right, attempt=attempt, mistakes=mistakes, **closeness)
+        return got
+
     # ---- comparing ------------------------------------------------------------------------
 
     def fail(
@@ -175,7 +258,7 @@ class Tester:
         full: str = "",
     ) -> NoReturn:
         """Fail the check with a message."""
-        where = where or self.runner.line_of(self.exercise.name)
+        where = where or self.runner.line_of(self.about)
         raise Failed(Message(key, self.given, expected, got, where, attempt, full))
 
     def close(
@@ -186,13 +269,16 @@ class Tester:
         attempt: str,
         rtol: float = 1e-6,
         atol: float = 1e-9,
-        mistakes: Sequence[Mistake] = (),
+        mistakes: Iterable[Mistake] = (),
         what: str = "",
+        key: str = "value",
     ) -> None:
         """Fail unless `got` equals `expected` (numbers or arrays) within the tolerances.
 
-        A `mistake` whose value `got` equals gives the message its key and its Try; without one
-        the key is `none`, `type`, `shape`, `nan` or `value`.
+        A `mistake` whose value `got` equals gives the message its key and its Try, if the answers
+        to the check's other inputs are that mistake's, too (`run.confirmed`). Without one the key
+        is `none`, `type`, `shape` or `nan`, and for a wrong number `key`. A right one of a narrower
+        dtype than all arrays that went in fails, too (`dtype`).
         """
         prefix = f"{what} = " if what else ""
         expected_text = prefix + show(expected)
@@ -207,37 +293,71 @@ class Tester:
             )
         if type(got) is int and abs(got) >= HUGE:
             self.fail("value", expected_text, f"{prefix}a huge integer", attempt)
-        if agree(got, expected, rtol=rtol, atol=atol):
+        close, tiny = max(rtol, 1e-10), min(atol, 1e-10)  # a 0 must not pass for a small mistake
+        is_right = agree(got, expected, rtol=rtol, atol=atol)
+        if is_right and self.survey is None:
+            self.wide_enough(got, what)
             return
-        close, tiny = max(rtol, 1e-6), min(atol, 1e-10)  # a 0 must not pass for a small mistake
-        for mistake in mistakes:
-            if agree(got, mistake.value, rtol=close, atol=tiny):
-                self.fail(mistake.key, expected_text, prefix + show(got), mistake.attempt)
+        mistakes = list(mistakes)
+        made = [one for one in mistakes if agree(got, one.value, rtol=close, atol=tiny)]
+        if self.survey is not None:
+            keys = {one.key for one in made}
+            self.survey.refuted |= {one.key for one in mistakes} - keys
+            if not is_right:
+                self.survey.wrong.append((self.given, what, keys))
+        else:
+            differs = self._difference(got, expected, attempt, rtol, atol, prefix, key)
+            if self._is_right_alone(got, expected, rtol, atol):
+                raise Failed(replace(differs, key="kept", attempt=KEPT))
+            said = replace(differs, expected=expected_text, got=prefix + show(got))
+            raise Failed(differs, [replace(said, key=m.key, attempt=m.attempt) for m in made])
+
+    def _is_right_alone(self, got: Any, expected: Any, rtol: float, atol: float) -> bool:
+        """Whether the last call would have been right if no other had come before."""
+        name, arguments, answer = self._asked
+        if got is answer:
+            place = []
+        elif isinstance(answer, tuple | list | dict):
+            parts = answer.items() if isinstance(answer, dict) else enumerate(answer)
+            place = [key for key, part in parts if part is got]
+        else:
+            return False
+        alone: Any = self.runner.alone(name, arguments) if got is answer or place else None
+        try:
+            return agree(alone[place[0]] if place else alone, expected, rtol=rtol, atol=atol)
+        except (LookupError, TypeError):
+            return False
+
+    def wide_enough(self, got: Any, what: str = "") -> None:
+        """Fail if the last call's arguments are in float64 and a result has fewer digits."""
+        dtype = got.dtype if isinstance(got, np.ndarray | np.generic) else np.dtype(object)
+        if self._in_float64 and dtype.kind == "f" and dtype.itemsize < 8:
+            name = f"{what}, " if what else ""
+            lost = "float64 went in. Which step rounds it to fewer digits?"
+            self.fail("dtype", f"{name}a float64", f"{name}a {dtype}", lost)
+
+    def _difference(
+        self, got: Any, expected: Any, attempt: str, rtol: float, atol: float, prefix: str, key: str
+    ) -> Message:
+        """Return what can be said of a wrong number or array without knowing the mistake."""
+        wanted, said = prefix + show(expected), prefix + show(got)
+        kind, kind_wanted = np.asarray(got).dtype.kind, np.asarray(expected).dtype.kind
         if np.shape(got) != np.shape(expected):
-            self.fail(
-                "shape",
-                f"{prefix}an array of shape {np.shape(expected)}",
-                prefix + show(got),
-                "Compare the shapes: which step changes it?",
-            )
-        kind, wanted = np.asarray(got).dtype.kind, np.asarray(expected).dtype.kind
-        if kind != wanted and (kind in "bc" or wanted == "b"):
-            self.fail(
-                "type",
-                expected_text,
-                f"{prefix}{show(got)}, of dtype {np.asarray(got).dtype}",
-                "Reals, complex numbers and bools differ. Which step turns one into another?",
-            )
-        if np.isnan(got).any() and not np.isnan(expected).any():
-            where_nan = "" if np.ndim(got) == 0 else f", first at {first(np.isnan(got))}"
-            self.fail(
-                "nan",
-                expected_text,
-                f"{prefix}{show(got)}{where_nan}",
-                "Which step gives nan here? Look for 0/0, 0*inf and powers of negatives.",
-            )
-        entries = worst(got, expected, rtol, atol)
-        self.fail("value", expected_text, prefix + show(got) + entries, attempt)
+            key, wanted = "shape", f"{prefix}an array of shape {np.shape(expected)}"
+            attempt = "Compare the shapes: which step changes it?"
+        elif kind != kind_wanted and (kind in "bc" or kind_wanted == "b"):
+            key, said = "type", f"{said}, of dtype {np.asarray(got).dtype}"
+            attempt = "Reals, complex numbers and bools differ. Which step turns one into another?"
+        elif np.isnan(got).any() and not np.isnan(expected).any():
+            key = "nan"
+            said += "" if np.ndim(got) == 0 else f", first at {first(np.isnan(got))}"
+            attempt = "Which step gives nan here? Look for 0/0, 0*inf and powers of negatives."
+        else:
+            digits = digits_to_tell(got, expected)
+            wanted, said = prefix + show(expected, digits), prefix + show(got, digits)
+            said += worst(got, expected, rtol, atol)
+        where = self.runner.line_of(self.about)
+        return Message(key, self.given, wanted, said, where, attempt)
 
     def none(self, expected: str) -> NoReturn:
         """Fail because the function gave None: it printed, or forgot `return`."""
@@ -273,7 +393,7 @@ class Tester:
 
     def _frame(self, raised: dict) -> str:
         if not raised["frames"]:
-            return self.runner.line_of(self.exercise.name)
+            return self.runner.line_of(self.about)
         line, function, text = raised["frames"][-1]
         place = self.runner.line_of("").partition(":")[0]
         return f"{place}:{line}{f', in {function}' if function else ''}\n  {text}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from textwrap import shorten
 
 from minigrad.grader.translate_numba import explain_numba
 from minigrad.grader.translate_numpy import explain_numpy
@@ -26,7 +27,7 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
     if "SyntaxError" in kinds:
         return "syntax", said, "Python cannot read this line; the cause is often just before it."
     if "NotImplementedError" in kinds:
-        return "stub", said, "This part is still a stub; write it first."
+        return "other_stub", said, "This part is still a stub; write it first."
     if "ImportError" in kinds and "minigrad" in text:
         return "imports_minigrad", f"an import that is closed here: {text}", PLAIN
     if "AttributeError" in kinds and text.startswith("module 'minigrad'"):
@@ -55,7 +56,8 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
     if explained := explain_numba(raised.get("said") or text, kinds):
         return "numba", *explained
     if explained := explain_numpy(text):
-        return "raised", f"{kind}: {explained[0]}", explained[1]
+        own_words = shorten(said, 170, placeholder=" …")  # what a search finds
+        return "raised", f"{own_words}\nThat is: {explained[0]}", explained[1]
     if "NameError" in kinds and "'np' is not defined" in text:
         return "raised", said, "NumPy comes with a line of its own: import numpy as np"
     if "NoneType" in text and {"AttributeError", "TypeError"} & set(kinds):

@@ -39,8 +39,8 @@ class Other:
 class _Packer:
     """Turns one value into a JSON tree and a list of array blobs."""
 
-    def __init__(self, with_formulas: bool) -> None:
-        self.with_formulas = with_formulas
+    def __init__(self, trusted: bool) -> None:
+        self.trusted = trusted
         self.blobs: list[bytes] = []
         self._items = 0
 
@@ -66,7 +66,7 @@ class _Packer:
                 for key, item in value.items()
             ]
             return {"dict": pairs}
-        if isinstance(value, Formula) and self.with_formulas:
+        if isinstance(value, Formula) and self.trusted:
             return {"formula": value.text}
         return other(value)
 
@@ -77,12 +77,15 @@ class _Packer:
         if array.nbytes > MAX_FRAME_BYTES // 2:
             return {"other": type(value).__name__, "text": f"{array.nbytes} bytes are too many"}
         self.blobs.append(np.ascontiguousarray(array).tobytes())
-        return {
+        tree = {
             "array": len(self.blobs[-1]),
             "dtype": array.dtype.newbyteorder("<").str,
             "shape": list(array.shape),
             "scalar": not isinstance(value, np.ndarray),
         }
+        if self.trusted and not array.flags.c_contiguous:
+            tree["steps"] = [step // array.itemsize for step in array.strides]
+        return tree
 
 
 def other(value: Any) -> dict:
@@ -138,12 +141,35 @@ class _Unpacker:
         if n_bytes != math.prod(shape) * dtype.itemsize or self.position > len(self.blob):
             raise GarbledError("array bytes do not fit their shape")
         array = np.frombuffer(self.blob[start : self.position], dtype).reshape(shape).copy()
+        if self.trusted and "steps" in tree:
+            return laid_out(array, tree["steps"])
         return array[()] if tree.get("scalar") and not shape else array
 
 
-def encode(value: Any, *, with_formulas: bool = False) -> bytes:
-    """Return `value` as one frame; what cannot be sent arrives as `Other`."""
-    packer = _Packer(with_formulas)
+def laid_out(values: np.ndarray, steps: list[int]) -> np.ndarray:
+    """Return an array of these values whose neighbours along axis i lie steps[i] items apart.
+
+    Between them lies nan (0 for integers), which nobody who follows the strides reads.
+    """
+    if not values.size or not values.ndim:
+        return values.copy()
+    ends = [step * (n - 1) for step, n in zip(steps, values.shape, strict=True)]
+    before = -sum(end for end in ends if end < 0)
+    after = sum(end for end in ends if end > 0)
+    gap = np.nan if values.dtype.kind in "fc" else 0
+    memory = np.full(before + after + 1, gap, values.dtype)
+    strides = [step * values.itemsize for step in steps]
+    view = np.lib.stride_tricks.as_strided(memory[before:], values.shape, strides)
+    view[...] = values
+    return view
+
+
+def encode(value: Any, *, trusted: bool = False) -> bytes:
+    """Return `value` as one frame; what cannot be sent arrives as `Other`.
+
+    A `trusted` frame also holds formulas, and arrays with their strides.
+    """
+    packer = _Packer(trusted)
     text = json.dumps(packer.pack(value)).encode()
     blob = b"".join(packer.blobs)
     return HEADER.pack(len(text), len(blob)) + text + blob
@@ -154,7 +180,8 @@ def decode(
 ) -> Any:
     """Return the value of a frame: `text` is its JSON, `blob` the bytes of its arrays.
 
-    Formulas are code, so only a `trusted` frame may hold them; `formulas` is filled with them.
+    Formulas are code, so only a `trusted` frame may hold them; `formulas` is filled with them. In
+    other frames strides are ignored.
 
     Raises:
         GarbledError: the frame is not well formed.
@@ -192,7 +219,7 @@ def leaves(value: Any, kind: type) -> list[Any]:
 def as_if_sent(value: Any) -> Any:
     """Return the value as the other side would get it: arrays and formulas are new objects."""
     if isinstance(value, np.ndarray):
-        return value.copy()
+        return laid_out(value, [step // value.itemsize for step in value.strides])
     if isinstance(value, Formula):
         return Formula(value.text)
     if isinstance(value, list | tuple):
@@ -209,9 +236,9 @@ class Channel:
         self.read_fd = read_fd
         self.write_fd = write_fd
 
-    def send(self, value: Any, *, with_formulas: bool = False) -> None:
+    def send(self, value: Any, *, trusted: bool = False) -> None:
         """Write one frame. Raises OSError when the other side is gone."""
-        view = memoryview(encode(value, with_formulas=with_formulas))
+        view = memoryview(encode(value, trusted=trusted))
         while view:
             view = view[os.write(self.write_fd, view) :]
 

@@ -102,7 +102,7 @@ def rebuild(module, memo, of_parameter, of_buffer, of_value):
     if found is not None:
         return found
     kind: Any = type(module)
-    out = memo[id(module)] = kind.__new__(kind)
+    out = memo[id(module)] = kind.blank()
     for name, value in module.__dict__.items():
         if name in INTERNAL:
             continue

@@ -165,6 +165,7 @@ class Module(Registry):
         """
         return state.state_dict(self)
 
+    @teaching
     def load_state_dict(self, values, strict=True):
         """Writes values by name; ids, optimizer state and names stay the same.
 

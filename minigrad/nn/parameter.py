@@ -9,6 +9,7 @@ from minigrad.arguments import function as checked_function
 from minigrad.array.array import Array
 from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentTypeError, DTypeError, GradientError, ShapeError
+from minigrad.hints import teaching_class
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn.ownership import add_owner, is_owned, path, remove_owner
 from minigrad.ops.operands import constant
@@ -22,6 +23,7 @@ REQUIRES_GRAD: Any = Variable.requires_grad
 _next_id = itertools.count(1).__next__
 
 
+@teaching_class
 class Parameter(Variable):
     """A leaf that requires gradients; modules and optimizers identify it by its `id`.
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from minigrad.arguments import instance
 from minigrad.errors import ArgumentError, ArgumentTypeError, GradientError
-from minigrad.hints import missing, refuse_unknown_arguments
+from minigrad.hints import missing, refuse_misfit, refuse_unknown_arguments
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.nn.hidden import refuse_hidden
 from minigrad.nn.ownership import add_owner, changes, reference, remove_owner
@@ -28,6 +28,13 @@ class Registry:
     def __new__(cls, *args, **kwargs):
         if kwargs:
             refuse_unknown_arguments(cls.__name__, cls.__init__, kwargs, "layer")
+        refuse_misfit(cls, args, kwargs)
+        return cls.blank()
+
+    @classmethod
+    @uninterrupted
+    def blank(cls):
+        """A module without attributes, for `__new__` and for copies."""
         self = object.__new__(cls)
         self.__dict__.update(_members={}, _owners=[], _reference=reference(self), training=True)
         seams.effects.own(self)

@@ -1,6 +1,7 @@
 """state_dict: the values of a model by name, and writing them back."""
 
 import difflib
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,13 @@ def state_dict(module):
 
 def load_state_dict(module, state, strict=True):
     """Module.load_state_dict."""
+    write, result = prepared(module, state, strict)
+    write()
+    return result
+
+
+def prepared(module, state, strict=True):
+    """(function that writes a state into a module, LoadResult), after all checks."""
     if not hasattr(state, "items"):
         raise ArgumentTypeError(
             "load_state_dict: wanted a dict of names and values", f"{type(state).__name__}"
@@ -72,8 +80,7 @@ def load_state_dict(module, state, strict=True):
             _advice(names, main, strict),
         )
     new = [(wanted[name], v.detach().to(wanted[name].device)) for name, v in values.items()]
-    _write(new)
-    return LoadResult(missing, unexpected)
+    return functools.partial(_write, new), LoadResult(missing, unexpected)
 
 
 @uninterrupted

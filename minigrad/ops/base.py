@@ -124,12 +124,16 @@ class Elementwise(Operation, abstract=True):
     @classmethod
     def forward(cls, *operands):
         """The output Array of Arrays and numbers."""
-        shapes = [x.shape for x in operands if isinstance(x, Array)]
-        shape = broadcast_shapes(cls.name, *shapes)
+        arrays = [x for x in operands if isinstance(x, Array)]
+        first = arrays[0]
+        shape = first.shape
+        if len(arrays) > 1:
+            shape = broadcast_shapes(cls.name, *[x.shape for x in arrays])
         check_rank(cls.name, len(shape))
         dtype = cls.result_dtype(operands)
-        operands = fitting_numbers(cls.name, operands, dtype)
-        device = device_of(next(x for x in operands if isinstance(x, Array)))
+        if len(arrays) < len(operands):
+            operands = fitting_numbers(cls.name, operands, dtype)
+        device = device_of(first)
         out = device.empty(shape, dtype)
         device.elementwise(cls.program, operands, (out,))
         return out
@@ -248,7 +252,7 @@ class Structural(Operation, abstract=True):
     """
 
     gradients: tuple | None = ()
-    array_gradients: tuple | None = None  # the same over Arrays, a fast path for first order
+    array_gradients: tuple | str | None = None  # the same over Arrays: a fast path, first order
     is_view = False  # whether the output shares the input's memory
 
     @classmethod
@@ -258,6 +262,8 @@ class Structural(Operation, abstract=True):
         names = list(inspect.signature(cls.forward).parameters)
         count = cls.n_inputs = len(cls.gradients) if cls.gradients is not None else cls.n_inputs
         cls.inputs, cls.attributes = tuple(names[:count]), tuple(names[count:])
+        if cls.array_gradients == "same":  # they apply one op to dy, which may be an Array
+            cls.array_gradients = cls.gradients
         cls.plans, cls.plan_type = {}, StructuralPlan
 
     n_inputs = 1
@@ -271,6 +277,8 @@ class Structural(Operation, abstract=True):
         variables = []
         for a in args[:count]:
             if not isinstance(a, Variable):
+                if isinstance(a, Array):  # dy of a first-order gradient
+                    return cls.forward(*args)
                 a = constant(a, cls.name, first_variable(args[:count]))
             variables.append(a)
         path = state.path
@@ -284,21 +292,22 @@ class Structural(Operation, abstract=True):
     @classmethod
     def run(cls, args, variables, attributes=()):
         """forward and record."""
-        check_operands(cls.name, variables)
+        if len(variables) > 1 or type(variables[0].array) is View:
+            check_operands(cls.name, variables)
         arrays = [v.array for v in variables]
         out = cls.forward(*arrays, *attributes)
-        mask = 0
-        if state.recording and out.dtype.is_float and cls.gradients is not None:
-            for k, v in enumerate(variables):
-                if v._requires_grad:
-                    mask |= 1 << k
-        if not mask:
+        mask, bit = 0, 1
+        for v in variables:
+            if v._requires_grad:
+                mask |= bit
+            bit += bit
+        if not mask or not state.recording or not out.dtype.is_float or cls.gradients is None:
             return Variable(out)
-        plan = cls.plan(mask)
-        kept = tuple([protected(out if i < 0 else arrays[i]) for i in plan.saved_index])
-        edges = tuple([(v.node or v) if mask >> k & 1 else None for k, v in enumerate(variables)])
-        versions = tuple([x.version for x in kept])
+        plan = cls.plans.get(mask) or cls.plan(mask)
+        kept = [protected(out if i < 0 else arrays[i]) for i in plan.saved_index]
+        edges = tuple([(v.node or v) if v._requires_grad else None for v in variables])
         wanted = tuple([(x.shape, x.dtype) for x in arrays])
+        versions = tuple([x.version for x in kept])
         if type(out) is View:
             out.made_at = out.version
-        return Variable(out, Node(plan, edges, kept, versions, wanted, attributes), True)
+        return Variable(out, Node(plan, edges, tuple(kept), versions, wanted, attributes), True)

@@ -145,23 +145,7 @@ class Where(Elementwise):
 
 
 class Clip(Elementwise):
-    """x limited to [low, high].  (...), number, number -> (...).
-
-    The gradient is dy within the bounds and at them, 0 outside.
-    """
-
-    samples = [((3, 4),), ((0,),)]
-    numbers = (-0.5, 0.5)
-
-    def formula(x, low, high):
-        return e.minimum(e.maximum(x, low), high)
-
-    def gradient(dy, x, low, high):
-        return where(e.logical_and(x >= low, x <= high), dy, 0.0)
-
-
-class ClipBetween(Elementwise):
-    """x limited to [low, high], broadcast.  (...), (...), (...) -> (...).
+    """x limited to [low, high], Variables or numbers, broadcast.  (...), (...), (...) -> (...).
 
     dy goes to x within the bounds and at them, otherwise to the bound that is the result. As in
     PyTorch it goes to none where x is below two equal bounds.

@@ -1,5 +1,7 @@
 """Comparisons and truth values: nothing here has a gradient."""
 
+import math
+
 import numpy as np
 
 from minigrad.arguments import flag, number
@@ -87,6 +89,15 @@ class IsNan(Predicate):
 
     def formula(x):
         return e.not_equal(x, x)
+
+
+class IsInf(Predicate):
+    """Whether x is infinite, of either sign.  (...) -> (...) of bool."""
+
+    name = "isinf"
+
+    def formula(x):
+        return e.equal(e.absolute(x), math.inf)
 
 
 class IsFinite(Predicate):

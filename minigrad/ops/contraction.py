@@ -1,5 +1,8 @@
 """einsum by permute, reshape, matmul and sum; diagonals."""
 
+import functools
+import operator
+
 from minigrad.array.layout import normalize_axis, size_of
 from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
@@ -32,6 +35,7 @@ class Diagonal(Structural):
         return _diagonal_view(x, a, b)
 
     gradients = (lambda dy, x_shape, a, b: DiagonalAdjoint.apply(dy, x_shape, a, b),)
+    array_gradients = "same"
 
 
 class DiagonalAdjoint(Structural):
@@ -46,6 +50,7 @@ class DiagonalAdjoint(Structural):
         return out
 
     gradients = (lambda dy, a, b: Diagonal.apply(dy, a, b),)
+    array_gradients = "same"
 
 
 def diagonal(x, *, axis1=0, axis2=1):
@@ -60,26 +65,33 @@ def diagonal(x, *, axis1=0, axis2=1):
     return Diagonal.apply(x, a, b)
 
 
-def _labels(equation, operands):
+@functools.lru_cache(1024)
+def _labelled(equation, shapes):
+    """(labels of each operand, labels of the result, the size of every label)."""
+    labels, result = _labels(equation, shapes)
+    return labels, result, _sizes(equation, shapes, labels)
+
+
+def _labels(equation, shapes):
     """([labels of each operand], labels of the result): letters, and ints for the axes of ...."""
     inputs, arrow, result = equation.replace(" ", "").partition("->")
     terms = inputs.split(",")
-    if len(terms) != len(operands):
+    if len(terms) != len(shapes):
         raise ArgumentError(
             f"einsum: wanted {len(terms)} operands, as the equation {equation!r} names",
-            f"{len(operands)}",
+            f"{len(shapes)}",
         )
     labels = []
-    for term, x in zip(terms, operands, strict=True):
+    for term, shape in zip(terms, shapes, strict=True):
         letters = term.replace("...", "", 1)
         if letters and not (letters.isascii() and letters.isalpha()):
             raise ArgumentError(
                 "einsum: wanted letters, one per axis, and at most one ... per term", f"{term!r}"
             )
-        left = x.ndim - len(letters)
+        left = len(shape) - len(letters)
         if left < 0 or (left and "..." not in term):
             raise ShapeError(
-                f"einsum: wanted an operand with one axis per letter of {term!r}", f"{x.shape}"
+                f"einsum: wanted an operand with one axis per letter of {term!r}", f"{shape}"
             )
         before, _, after = term.partition("...")
         labels.append([*before, *range(-left, 0), *after])
@@ -100,11 +112,11 @@ def _labels(equation, operands):
     return labels, [*before, *dots, *after] if "..." in result else list(letters)
 
 
-def _sizes(equation, operands, labels):
+def _sizes(equation, shapes, labels):
     """The size of every label; ShapeError if two disagree. Axes of ... broadcast."""
     sizes = {}
-    for x, term in zip(operands, labels, strict=True):
-        for label, n in zip(term, x.shape, strict=True):
+    for shape, term in zip(shapes, labels, strict=True):
+        for label, n in zip(term, shape, strict=True):
             known = sizes.setdefault(label, n)
             if isinstance(label, int) and 1 in (known, n):
                 sizes[label] = max(known, n) if 0 not in (known, n) else 0
@@ -136,7 +148,7 @@ def _summed(x, labels, needed):
 
 def _arranged(x, labels, order):
     """x with its axes in an order; labels that it lacks become axes of size 1."""
-    x = call("permute", x, tuple(labels.index(label) for label in order if label in labels))
+    x = _permuted(x, labels, [label for label in order if label in labels])
     shape, at = [], iter(x.shape)
     for label in order:
         shape.append(next(at) if label in labels else 1)
@@ -154,14 +166,25 @@ def _product(first, second, needed, sizes):
     out = [*batch, *rows, *columns]
     if not summed:
         return _arranged(a, left, out) * _arranged(b, right, out), out
-    a = call("permute", a, tuple(left.index(label) for label in (*batch, *rows, *summed)))
-    b = call("permute", b, tuple(right.index(label) for label in (*batch, *summed, *columns)))
-    m, k, n = (size_of(sizes[label] for label in group) for group in (rows, summed, columns))
-    a = call("reshape", a, (*a.shape[: len(batch)], m, k))
-    b = call("reshape", b, (*b.shape[: len(batch)], k, n))
+    a = _permuted(a, left, (*batch, *rows, *summed))
+    b = _permuted(b, right, (*batch, *summed, *columns))
+    m, k, n = (size_of([sizes[label] for label in group]) for group in (rows, summed, columns))
+    a = _reshaped(a, (*a.shape[: len(batch)], m, k))
+    b = _reshaped(b, (*b.shape[: len(batch)], k, n))
     y = call("matmul", a, b)
-    shape = (*y.shape[: len(batch)], *(sizes[label] for label in (*rows, *columns)))
-    return call("reshape", y, shape), out
+    shape = (*y.shape[: len(batch)], *[sizes[label] for label in (*rows, *columns)])
+    return _reshaped(y, shape), out
+
+
+def _permuted(x, labels, order):
+    """x with its axes, which have these labels, in another order; x itself if it is the same."""
+    if all(map(operator.eq, labels, order)):
+        return x
+    return call("permute", x, tuple([labels.index(label) for label in order]))
+
+
+def _reshaped(x, shape):
+    return x if x.shape == shape else call("reshape", x, shape)
 
 
 def einsum(equation, *operands):
@@ -181,8 +204,7 @@ def einsum(equation, *operands):
     if not operands:
         raise ArgumentError("einsum: wanted at least one operand", "none")
     operands = variables("einsum", *operands)
-    labels, result = _labels(equation, operands)
-    sizes = _sizes(equation, operands, labels)
+    labels, result, sizes = _labelled(equation, tuple([x.shape for x in operands]))
     terms = []
     for k, (x, term) in enumerate(zip(operands, labels, strict=True)):
         x, term = _diagonals(x, term)
@@ -193,7 +215,9 @@ def einsum(equation, *operands):
         second, first = terms.pop(j), terms.pop(i)
         terms.append(_product(first, second, _needed(terms, result), sizes))
     x, term = terms[0]
-    return call("permute", x, tuple(term.index(label) for label in result))
+    if x is not operands[0]:  # else a view of the operand, not the operand itself
+        return _permuted(x, term, result)
+    return call("permute", x, tuple([term.index(label) for label in result]))
 
 
 def _needed(terms, result):

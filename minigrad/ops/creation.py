@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from minigrad.arguments import instance, is_run_number, label, number, shown, whole
-from minigrad.array.dtypes import as_dtype, float32, int64
+from minigrad.arguments import Count, instance, is_run_number, label, number, shown, whole
+from minigrad.array.dtypes import as_dtype, float32, float64, int64
 from minigrad.devices.backend import device_named, device_of, host, moved
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfMemoryError
 from minigrad.hints import teaching
@@ -67,9 +67,21 @@ def _from_data(data, dtype, device):
     dtype = own if dtype is None else as_dtype(dtype)
     if not hasattr(data, "__array__"):  # arrays are converted unchecked, like astype
         check_storable("variable", found, dtype)
+        _refuse_fractions("variable", found, dtype)
     return placed(device).from_numpy(found, dtype)
 
 
+def _refuse_fractions(name, found, dtype):
+    """Raises for numbers of a list that are no ints, where an integer dtype would cut them."""
+    if dtype.kind == "i" and found.dtype.kind == "f" and (cut := found != np.trunc(found)).any():
+        raise DTypeError(
+            f"{name}: wanted whole numbers for {dtype}",
+            f"{found[cut].reshape(-1)[0]}",
+            f"mg.{name}(...).to({dtype.name!r}), which cuts fractions off",
+        )
+
+
+@teaching
 def from_numpy(array, requires_grad=False, name=None):
     """A leaf that shares the memory of an ndarray: each sees the writes of the other.
 
@@ -92,6 +104,7 @@ def from_numpy(array, requires_grad=False, name=None):
     return _leaf("from_numpy", found, requires_grad, name)
 
 
+@teaching
 def from_dlpack(data):
     """A Variable over the memory of another library's array, by the DLPack protocol.
 
@@ -133,7 +146,11 @@ def sizes_of(name, shape):
     """A shape for new memory: ints of at least 0."""
     shape = shape_of(name, shape)
     if min(shape, default=0) < 0:
-        raise ArgumentError(f"{name}: wanted sizes of at least 0", f"{shape}")
+        raise ArgumentError(
+            f"{name}: wanted sizes of at least 0",
+            f"{shape}",
+            f"{name}((n, ...)) with the sizes written out: -1 is for x.reshape, which knows them",
+        )
     return shape
 
 
@@ -170,9 +187,11 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
         raise ArgumentTypeError("full: wanted a number for value", shown(value))
     if dtype is None:
-        plain = {int: int64, float: float32}.get(value.__class__)
+        plain = {int: int64, Count: int64, float: float32}.get(value.__class__)
         dtype = own or plain or from_data("full", value)[1]
     storable("full", value, as_dtype(dtype))
+    if not is_run_number(value):
+        _refuse_fractions("full", np.asarray(value), as_dtype(dtype))
     array = place.empty(shape, as_dtype(dtype))
     place.fill(array, value)
     out = _leaf("full", array, requires_grad, name)
@@ -183,14 +202,14 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
 def zeros(shape, dtype=float32, device=None, requires_grad=False, name=None):
     """A leaf of zeros.  shape -> shape, float32 by default."""
     _refuse_sizes("zeros", shape, dtype)
-    return full(shape, 0.0, dtype, device, requires_grad, name)
+    return full(sizes_of("zeros", shape), 0.0, dtype, device, requires_grad, name)
 
 
 @teaching
 def ones(shape, dtype=float32, device=None, requires_grad=False, name=None):
     """A leaf of ones.  shape -> shape, float32 by default."""
     _refuse_sizes("ones", shape, dtype)
-    return full(shape, 1.0, dtype, device, requires_grad, name)
+    return full(sizes_of("ones", shape), 1.0, dtype, device, requires_grad, name)
 
 
 @teaching
@@ -396,9 +415,8 @@ def randperm(n, generator=None, device=None):
     """0 to n - 1 in random order.  int -> (n,), int64."""
     n = count_of("randperm", n)
     place = placed(device)
-    source = None if seams.effects.is_tracing else "cpu"  # a program sorts on its own device
-    keys = _random("randperm", "uniform", (n,), as_dtype("float64"), generator, source).array
-    home = device_of(keys)
-    order = home.empty((n,), int64)
-    home.argsort(keys, order)
-    return Variable(order if home.name == place.name else moved(order, place))
+    keys = _random("randperm", "uniform", (1, n), float64, generator, place.name).array
+    order = place.empty((n,), int64)
+    if n:
+        place.argsort(keys, order.view((1, n), (n, 1)))
+    return Variable(order)

@@ -20,6 +20,7 @@ from minigrad.errors import (
     describe_line,
 )
 from minigrad.ops.operands import constant, first_variable
+from minigrad.parsing import tree_of
 from minigrad.seams import seams
 from minigrad.tape.function import Function, once_differentiable
 from minigrad.tape.variable import Variable, filled
@@ -155,7 +156,7 @@ def stored_names(function):
     that are assigned another value are left to Numba's check.
     """
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        tree = tree_of(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):  # no source: made by exec, or typed at a prompt
         return {}
     found, bound = {}, set()

@@ -13,11 +13,13 @@ from minigrad.devices.backend import (
 )
 from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError
 from minigrad.formulas.expression import call
+from minigrad.hints import teaching, teaching_class
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.base import Structural
 from minigrad.ops.shape import Cast
 from minigrad.seams import seams
 
+NARROW = ("float16", "half", "bfloat16", "int8", "int16", "complex64", "complex128")  # not here
 DTYPE_NAMES = tuple(d.name for d in DTYPES)
 ANY_TARGET = f"to: wanted a dtype, {', '.join(DTYPE_NAMES)}, or the name of a device"
 
@@ -64,7 +66,11 @@ def one_target(target, device, dtype):
         raise (DTypeError if device is None and target is None else DeviceError)(
             f"to: wanted {_wanted_of(device, dtype)}",
             f"{wanted!r}",
-            WHICH if wanted.startswith(("cuda", "gpu", "mps")) else None,
+            WHICH
+            if wanted.startswith(("cuda", "gpu", "mps"))
+            else f"x.to('float32'): there is no {wanted}"
+            if wanted in NARROW
+            else None,
         )
     raise DTypeError(ANY_TARGET, f"{wanted!r:.60}", _name_in(wanted))
 
@@ -126,6 +132,7 @@ def get_default_device():
     return default_device().name
 
 
+@teaching
 def set_default_device(device):
     """Sets the device on which this thread creates Variables: `mg.zeros`, models, numbers.
 
@@ -156,6 +163,7 @@ def _refuse_trace():
     )
 
 
+@teaching_class
 class device(contextlib.ContextDecorator):
     """`with mg.device("simt"):` sets the default device of this thread inside the block.
 

@@ -1,24 +1,30 @@
 """The methods behind operators, and the fast path of elementwise ops.
 
-Contiguous operands of one shape and dtype take the fast path. Small eager operations spend their
+Contiguous operands of one shape and dtype, and numbers, take the fast path, unless they are so big
+that threads share the work. Small eager operations spend their
 time here, so calls are inlined. All other cases (other layouts, numbers, subclasses, observers)
 take `op.apply`.
 """
 
+import inspect
 import sys
 from typing import Any
 
 import numpy as np
 
 from minigrad.array.array import Array
-from minigrad.errors import DTypeError
+from minigrad.devices.backend import _active
+from minigrad.devices.threads import SPLIT
+from minigrad.errors import ArgumentTypeError, DTypeError
+from minigrad.hints import ADVICE
 from minigrad.memory.interrupts import uninterrupted_alone
-from minigrad.ops.plan import like
+from minigrad.ops.plan import NumberPlan, like
 from minigrad.tape.modes import NO_GRAD, SLOW, SPAN, note, state
 from minigrad.tape.node import OURS, Node, next_serial
 from minigrad.tape.variable import Variable
 
 _new = object.__new__
+MISSING: Any = object()  # in the place of an operand, so that a call without one is explained
 
 
 def called_as(op, function):
@@ -69,11 +75,13 @@ def make_binary(op):
     plans, apply, entries = op.plans, op.apply, op.program.entry
     saves = {mask: op.plan(mask).saved_index for mask in (1, 2, 3)}
     savers = {mask: _saver(index) for mask, index in saves.items()}
-    getframe = sys._getframe
+    with_number, getframe = make_numbered(op), sys._getframe
 
     @uninterrupted_alone  # allocated memory gets its owner some lines later
     def binary(a, b):
         if type(b) is not Variable:
+            if type(b) is float or (type(b) is int and -(2**53) <= b <= 2**53):
+                return with_number(a, b)
             return apply(a, b) if _is_operand(b) else NotImplemented
         path = state.path
         x, y = a.array, b.array
@@ -83,6 +91,7 @@ def make_binary(op):
             or not (x.is_flat and y.is_flat)
             or dtype is not y.dtype
             or shape != y.shape
+            or x.size >= SPLIT
         ):
             return apply(a, b)
         entry = entries[dtype.index]
@@ -145,6 +154,63 @@ def make_binary(op):
     return called_as(op, binary)
 
 
+def make_reflected(op):
+    """The reflected operator method of a commutative op: a number comes first."""
+    with_number, general = make_numbered(op, is_reflected=True), operator(op, is_reflected=True)
+
+    def reflected(a, b):
+        if type(b) is float or (type(b) is int and -(2**53) <= b <= 2**53):
+            return with_number(a, b)
+        return general(a, b)
+
+    return called_as(op, reflected)
+
+
+def make_numbered(op, is_reflected=False):
+    """A function (a, b) for a Variable and a number that float dtypes hold.
+
+    is_reflected: the number is the first operand of a commutative op.
+    """
+    entries, plan = op.program.entry_number, NumberPlan(op, 2 if is_reflected else 1)
+    keeps_it, apply, getframe = bool(plan.saved_names), op.apply, sys._getframe
+    assert plan.saved_names in ((), (plan.number,)), f"{op.name}: the gradient needs an Array"
+
+    def with_number(a, b):
+        x = a.array
+        entry = entries[x.dtype.index]
+        if (
+            entry is None or not x.is_flat or x.size >= SPLIT or state.path == SLOW
+            or _active.device is not None
+        ):  # fmt: skip
+            return apply(b, a) if is_reflected else apply(a, b)
+        number = float(b)
+        out = like(x)
+        entry(x.buffer.address, number, out.buffer.address, x.size)
+        result = _new(Variable)
+        result.array = out
+        if not a._requires_grad or not state.recording:
+            result._requires_grad, result.node = False, None
+            return result
+        node = _new(Node)
+        edge, wanted = a.node or a, (x.shape, x.dtype)
+        node.edges, node.wanted = (
+            ((None, edge), (None, wanted)) if is_reflected else ((edge, None), (wanted, None))
+        )
+        node.plan, node.attributes, node.hooks = plan, (), None
+        node.kept, node.versions = ((number,), (None,)) if keeps_it else ((), ())
+        node.serial = next_serial()
+        frame: Any = getframe(1)
+        while OURS[frame.f_code.co_filename]:
+            frame = frame.f_back
+        node.code, node.instruction = frame.f_code, frame.f_lasti
+        result._requires_grad, result.node = True, node
+        if state.path == SPAN:
+            note(node)
+        return result
+
+    return with_number
+
+
 def _saver(index):
     """A function (x, y, out) -> (saved values, their versions), generated for one choice."""
     names = [("x", "y", "out")[k] for k in index]
@@ -160,14 +226,21 @@ def make_unary(op):
     saver = _saver([2 if k < 0 else 0 for k in index])
     getframe = sys._getframe
 
-    def unary(a):
+    def unary(a=MISSING, more=None):
+        if more is not None:
+            raise _misfit(op, f"{(a, more)!r:.60}")
         try:
             x = a.array
         except AttributeError:  # numbers and data
+            if a is MISSING:
+                raise _misfit(op, "nothing") from None
             return apply(a)
         path, dtype = state.path, x.dtype
         entry = entries[dtype.index]
-        if path == SLOW or not x.is_flat or entry is None or not dtype.is_float:
+        if (
+            path == SLOW or not x.is_flat or entry is None or not dtype.is_float
+            or x.size >= SPLIT
+        ):  # fmt: skip
             return apply(a)
         out = like(x)
         entry(x.buffer.address, out.buffer.address, x.size)
@@ -191,4 +264,12 @@ def make_unary(op):
             note(node)
         return result
 
+    unary.__signature__ = inspect.Signature(
+        [inspect.Parameter(op.inputs[0], inspect.Parameter.POSITIONAL_ONLY)]
+    )
     return called_as(op, unary)
+
+
+def _misfit(op, got):
+    fix = ADVICE.get(op.name, f"mg.{op.name}(x)")
+    return ArgumentTypeError(f"{op.name}: wanted one operand, x", got, fix)

@@ -4,12 +4,19 @@ import numpy as np
 
 from minigrad.arguments import whole
 from minigrad.array.dtypes import as_dtype, float32
-from minigrad.array.layout import contiguous_strides, normalize_axes, normalize_axis
+from minigrad.array.layout import (
+    broadcast_shapes,
+    contiguous_strides,
+    normalize_axes,
+    normalize_axis,
+)
 from minigrad.errors import ArgumentTypeError, DTypeError, ShapeError
 from minigrad.formulas.expression import call
 from minigrad.ops.indexing import Slice, Take, TakeAdjoint
-from minigrad.ops.operands import as_variable, constant, variables
+from minigrad.ops.joining import concatenate, part
+from minigrad.ops.operands import as_variable, constant, operand, storable, variables
 from minigrad.ops.places import wrapped
+from minigrad.tape.variable import Variable
 
 
 def embedding(weight, index):
@@ -103,6 +110,103 @@ def scatter_add(x, index, source, axis):
     return x + call("reshape", TakeAdjoint.apply(source, places, (x.size,), 0), x.shape)
 
 
+def index_add(x, index, source, axis):
+    """x plus the slices of source along an axis, each where the index says; repeated ones add up.
+
+    (..., n, ...), (m,) ints from -n to n - 1, (..., m, ...), axis -> (..., n, ...), of x's dtype.
+
+    Raises:
+        BoundsError: an index outside.
+        ShapeError: source does not have a slice of x's shape for each index.
+        DTypeError: source has another dtype than x.
+
+    >>> import minigrad as mg
+    >>> mg.index_add(mg.zeros((3,)), [0, 2, 2], mg.variable([1.0, 2.0, 3.0]), axis=0).tolist()
+    [1.0, 0.0, 5.0]
+    """
+    x, index, source = variables("index_add", x, index, source)
+    axis = normalize_axis("index_add", axis, x.ndim)
+    shape = (*x.shape[:axis], *index.shape, *x.shape[axis + 1 :])
+    if index.ndim != 1 or source.shape != shape:
+        raise ShapeError(
+            "index_add: wanted an index (m,), and a source of x's shape but m along the axis",
+            f"x {x.shape}, index {index.shape}, source {source.shape}, axis {axis}",
+        )
+    if source.dtype is not x.dtype:
+        raise DTypeError(f"index_add: wanted a source of {x.dtype}", f"{source.dtype}")
+    places = wrapped("index_add", index, x.shape[axis], f"along axis {axis} of shape {x.shape}")
+    added = TakeAdjoint.apply(source, places, x.shape, axis)
+    return call("logical_or", x, added) if x.dtype.kind == "b" else x + added
+
+
+def masked_fill(x, mask, value):
+    """x with one value where a mask is True.  (...), bools that broadcast to x, number -> (...).
+
+    The result has x's dtype and shape; the gradient is 0 where the mask is True. A value that is a
+    Variable () gets the sum of the others.
+
+    Raises:
+        DTypeError: the mask is not of bools, or x's dtype does not hold the value.
+        ShapeError: the mask does not broadcast to x, or the value has more than one element.
+
+    >>> import minigrad as mg
+    >>> mg.masked_fill(mg.variable([1.0, 2.0]), [True, False], 0.5).tolist()
+    [0.5, 2.0]
+    """
+    x, mask = variables("masked_fill", x, mask)
+    value = operand(value, "masked_fill", (x,))
+    if mask.dtype.kind != "b":
+        raise DTypeError(
+            "masked_fill: wanted a mask of bools", mask.describe(), "compare first: mask != 0"
+        )
+    if broadcast_shapes("masked_fill", x.shape, mask.shape) != x.shape:
+        raise ShapeError(
+            f"masked_fill: wanted a mask that broadcasts to {x.shape}", f"{mask.shape}"
+        )
+    if not isinstance(value, Variable):
+        storable("masked_fill", value, x.dtype)
+        if x.dtype.kind != "f" and value != int(value):
+            raise DTypeError(f"masked_fill: wanted a value that {x.dtype} holds", f"{value}")
+        value = value if x.dtype.is_float else int(value) if x.dtype.kind == "i" else bool(value)
+    elif value.ndim:
+        raise ShapeError(
+            "masked_fill: wanted one value", value.describe(), "mg.where(mask, values, x)"
+        )
+    else:
+        value = value if value.dtype is x.dtype else value.to(x.dtype)
+    return call("where", mask, value, x)
+
+
+def roll(x, shift, axis=None):
+    """The elements moved along axes; what leaves at the end comes back at the beginning.
+
+    (...), int or a tuple of them, axis or axes -> (...). As in np.roll, axis None rolls the
+    flattened x.
+
+    Raises:
+        ShapeError: there is no such axis, or not one shift for each.
+
+    >>> import minigrad as mg
+    >>> mg.roll(mg.arange(5), 2).tolist()
+    [3, 4, 0, 1, 2]
+    """
+    x, shape = as_variable(x, "roll"), None
+    if axis is None:
+        x, shape, axis = call("reshape", x, (x.size,)), x.shape, 0
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    if len(shifts) != len(axes):
+        raise ShapeError(
+            "roll: wanted one shift for each axis", f"{len(shifts)} for {len(axes)} axes"
+        )
+    for k, a in zip(shifts, axes, strict=True):
+        d = normalize_axis("roll", a, x.ndim)
+        n = x.shape[d]
+        cut = n - whole("roll", "shift", k) % max(1, n)
+        x = concatenate([part(x, d, cut, n - cut), part(x, d, 0, cut)], d)
+    return x if shape is None else call("reshape", x, shape)
+
+
 def flip(x, axis=None):
     """The elements in reverse order along axes (None: along all), a view.  (...), axis -> (...)."""
     x = as_variable(x, "flip")
@@ -132,4 +236,6 @@ def triu(x, diagonal=0):
     return triangle("triu", x, diagonal, False)
 
 
-functions = (embedding, one_hot, gather, scatter_add, flip, tril, triu)
+functions = (
+    embedding, one_hot, gather, scatter_add, index_add, masked_fill, roll, flip, tril, triu,
+)  # fmt: skip

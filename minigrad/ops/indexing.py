@@ -1,5 +1,7 @@
 """Reading and writing at an index: views, and rows that are selected, added to or replaced."""
 
+import functools
+
 import numpy as np
 
 from minigrad.array.layout import contiguous_strides, reshape_strides, size_of
@@ -11,12 +13,14 @@ from minigrad.ops.base import Structural
 from minigrad.ops.inplace import check_recorded, writable
 from minigrad.ops.operands import check_operands, constant, storable
 from minigrad.ops.places import Place, is_run_time, located, region_shape, view_of, viewed, winners
+from minigrad.ops.structural_plan import StructuralPlan
 from minigrad.ops.watching import announce, named
 from minigrad.seams import seams
 from minigrad.tape.modes import state
 from minigrad.tape.node import Node, user_place
 from minigrad.tape.variable import Variable, filled
 
+ADD = Program(["a", "b"], [symbol("a") + symbol("b")])
 CHOOSE = Program(["m", "y", "x"], [where(symbol("m"), symbol("y"), symbol("x"))])
 
 
@@ -41,6 +45,20 @@ class Slice(Structural):
         return x.view(*viewed(x.strides, x.offset, spec))
 
     gradients = (lambda dy, x_shape, spec: SliceAdjoint.apply(dy, x_shape, spec),)
+    array_gradients = "same"
+
+
+class SlicePlan(StructuralPlan):
+    """The gradient of a slice. All slices of an input add to one array, each at its own place."""
+
+    def add_to(self, node, dy, total):
+        """total[spec] += dy: no zeros are made around dy."""
+        (spec,) = node.attributes
+        place = total.view(*viewed(total.strides, total.offset, spec))
+        device_of(dy).elementwise(ADD, (place, dy), (place,))
+
+
+Slice.plan_type = SlicePlan
 
 
 class SliceAdjoint(Structural):
@@ -55,6 +73,7 @@ class SliceAdjoint(Structural):
         return out
 
     gradients = (lambda dy, spec: Slice.apply(dy, spec),)
+    array_gradients = "same"
 
 
 class Take(Structural):
@@ -81,6 +100,7 @@ class Take(Structural):
         lambda dy, index, x_shape, axis: TakeAdjoint.apply(dy, index, x_shape, axis),
         None,
     )
+    array_gradients = "same"
 
 
 class TakeAdjoint(Structural):
@@ -101,6 +121,7 @@ class TakeAdjoint(Structural):
         return out
 
     gradients = (lambda dy, index, axis: Take.apply(dy, index, axis), None)
+    array_gradients = "same"
 
 
 class SetItem(Structural):
@@ -204,11 +225,20 @@ def get_item(x, index):
     >>> x[0, ::-1].tolist(), x[:, [0, 2]].tolist(), x[x > 4].tolist()
     ([3, 2, 1], [[1, 3], [4, 6]], [5, 6])
     """
+    shape = x.array.shape
+    if type(index) is int and shape and -shape[0] <= index < shape[0]:
+        return Slice.apply(x, (index % shape[0], *whole_axes(shape)[1:]))
     place = located(x, index)
     y = read(x, place)
     if place.index is not None and seams.effects.is_tracing and _is_view(index):
         seams.effects.stand_in(y.array, x.array)
     return y
+
+
+@functools.lru_cache(4096)
+def whole_axes(shape):
+    """The spec of a Place that takes all of a shape."""
+    return tuple([(0, 1, n) for n in shape])
 
 
 def _is_view(index):

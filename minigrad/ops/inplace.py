@@ -130,12 +130,14 @@ def check_recorded(op, x, name, operands=()):
 
     Views among the operands are allowed, because they are read before the write.
     """
-    fix = f"write out of place: {OUT_OF_PLACE.get(op.name, 'x = ...')}"
+    form = OUT_OF_PLACE.get(op.name, "x = ...")
+    fix = f"write out of place: {form}"
     if type(x.array) is View:
+        place = form.replace("x", "x[i]")
         raise InPlaceError(
             f"{name}: a write to a view cannot be recorded: its base would not know",
             x.describe(),
-            fix,
+            f"{fix}; instead of x[i] += y, {place}, which writes to x itself",
         )
     storage = x.array.storage
     if not getattr(storage, "views", 0):

@@ -17,14 +17,15 @@ from minigrad.ops.indexing import Slice, Take
 from minigrad.ops.operands import as_variable, check_operands, constant, storable, variables
 from minigrad.ops.watching import announced
 from minigrad.tape.modes import SLOW, state
-from minigrad.tape.node import Node
+from minigrad.tape.node import Node, Plan
 from minigrad.tape.variable import Variable, filled
 
 
 class Concatenate(Operation):
     """Arrays one after another along an axis.  (..., n, ...), (..., m, ...) -> (..., n+m, ...).
 
-    Takes any number of inputs: apply(xs, axis).
+    Takes any number of inputs: apply(xs, axis, is_new). is_new: each input, all of one shape, gets
+    this axis first: stack.
     """
 
     samples = [((2, 3), (2, 1)), ((2, 3), (2, 0)), ((3,),), ((2, 2, 2),) * 3]
@@ -35,45 +36,50 @@ class Concatenate(Operation):
         cls.plans = {}
 
     @classmethod
-    def forward(cls, arrays, axis):
+    def forward(cls, arrays, axis, is_new=False):
         """A new Array."""
-        first, dtype = arrays[0], arrays[0].dtype
-        for x in arrays[1:]:
-            dtype = promote(dtype, x.dtype)
-        shape, total = first.shape, sum(x.shape[axis] for x in arrays)
-        device = device_of(first)
-        out = device.empty((*shape[:axis], total, *shape[axis + 1 :]), dtype)
-        offset = 0
+        if is_new:
+            arrays = [widened(x, axis) for x in arrays]
+        dtype, total = arrays[0].dtype, 0
         for x in arrays:
-            if x.size:
-                device.copy(x, out.view(x.shape, out.strides, offset))
-            offset += x.shape[axis] * out.strides[axis]
+            total += x.shape[axis]
+            if x.dtype is not dtype:
+                dtype = promote(dtype, x.dtype)
+        shape, device = arrays[0].shape, device_of(arrays[0])
+        out = device.empty((*shape[:axis], total, *shape[axis + 1 :]), dtype)
+        device.join(arrays, out, axis)
         return out
 
     @classmethod
-    def apply(cls, xs, axis):
+    def apply(cls, xs, axis, is_new=False):
         """Runs the op on a list of Variables whose shapes fit; records it if needed."""
         if state.path == SLOW:
-            return announced(cls, xs, xs, (axis,))
-        return cls.run(xs, xs, (axis,))
+            return announced(cls, xs, xs, (axis, is_new))
+        return cls.run(xs, xs, (axis, is_new))
 
     @classmethod
     def run(cls, args, variables, attributes):
         """forward and record."""
         check_operands(cls.name, variables)
         out = cls.forward([v.array for v in variables], *attributes)
-        needs = tuple([bool(v._requires_grad) for v in variables])
+        needs = tuple([v._requires_grad for v in variables])
         if not state.recording or not out.dtype.is_float or True not in needs:
             return Variable(out)
         plan = cls.plans.get(needs)
         if plan is None:
             plan = cls.plans[needs] = ConcatenatePlan(needs)
         edges = tuple([(v.node or v) if v._requires_grad else None for v in variables])
-        wanted = tuple([(v.shape, v.dtype) for v in variables])
+        wanted = tuple([(v.array.shape, v.array.dtype) for v in variables])
         return Variable(out, Node(plan, edges, (), (), wanted, attributes), True)
 
 
-class ConcatenatePlan:
+def widened(x, axis):
+    """A view of an Array with a new axis of size 1."""
+    shape, strides = x.shape, x.strides
+    return x.view((*shape[:axis], 1, *shape[axis:]), (*strides[:axis], 0, *strides[axis:]))
+
+
+class ConcatenatePlan(Plan):
     """The gradient of each part is a slice of dy."""
 
     name, saved_names = "concatenate", ()
@@ -84,23 +90,32 @@ class ConcatenatePlan:
 
     def backward(self, node, dy):
         """First order: Arrays."""
-        return [g if g is None else g.array for g in self.backward_graph(node, Variable(dy))]
+        axis, is_new = node.attributes
+        strides, offset, step = dy.strides, dy.offset, dy.strides[axis]
+        if is_new:
+            strides = (*strides[:axis], *strides[axis + 1 :])
+        results = []
+        for needed, (shape, dtype) in zip(self.needs, node.wanted, strict=True):
+            g = dy.view(shape, strides, offset) if needed else None
+            results.append(g if g is None or g.dtype is dtype else device_of(g).convert(g, dtype))
+            offset += step * (1 if is_new else shape[axis])
+        return results
 
     def backward_graph(self, node, dy):
         """Gradients as Variables with a graph of their own."""
-        (axis,), start, results = node.attributes, 0, []
+        (axis, is_new), start, results = node.attributes, 0, []
         for needed, (shape, dtype) in zip(self.needs, node.wanted, strict=True):
-            n = shape[axis]
-            g = part(dy, axis, start, n) if needed else None
+            n = 1 if is_new else shape[axis]
+            g = part(dy, axis, start, n, is_new) if needed else None
             results.append(g if g is None or g.dtype is dtype else g.to(dtype))
             start += n
         return results
 
 
-def part(x, axis, start, count):
-    """x from start to start + count - 1 along an axis, a view."""
-    spec = tuple((start, 1, count) if d == axis else (0, 1, n) for d, n in enumerate(x.shape))
-    return Slice.apply(x, spec)
+def part(x, axis, start, count, is_one=False):
+    """x from start to start + count - 1 along an axis, a view; is_one: x at start."""
+    place = start if is_one else (start, 1, count)
+    return Slice.apply(x, tuple(place if d == axis else (0, 1, n) for d, n in enumerate(x.shape)))
 
 
 def _variables(name, xs):
@@ -126,6 +141,8 @@ def concatenate(xs, axis=0):
         raise ShapeError("concatenate: wanted at least one axis", "()", "use stack for scalars")
     axis = normalize_axis("concatenate", axis, first.ndim)
     for k, x in enumerate(xs):
+        if x.shape == first.shape:
+            continue
         if x.ndim != first.ndim or any(
             m != n for d, (m, n) in enumerate(zip(x.shape, first.shape, strict=True)) if d != axis
         ):
@@ -139,11 +156,13 @@ def concatenate(xs, axis=0):
 def stack(xs, axis=0):
     """Joins along a new axis.  [(a, b), (a, b)], 0 -> (2, a, b)."""
     xs = _variables("stack", xs)
-    axis = normalize_axis("stack", axis, xs[0].ndim + 1)
+    shape = xs[0].shape
+    axis = normalize_axis("stack", axis, len(shape) + 1)
+    check_rank("stack", len(shape) + 1)
     for k, x in enumerate(xs):
-        if x.shape != xs[0].shape:
-            raise ShapeError("stack: wanted equal shapes", f"{xs[0].shape} and, at {k}, {x.shape}")
-    return Concatenate.apply([call("unsqueeze", x, axis) for x in xs], axis)
+        if x.shape != shape:
+            raise ShapeError("stack: wanted equal shapes", f"{shape} and, at {k}, {x.shape}")
+    return Concatenate.apply(xs, axis, True)
 
 
 def split(x, *, sections=None, sizes=None, axis=0):
@@ -219,6 +238,7 @@ class Pad(Structural):
             dy, tuple((a, 1, n) for n, (a, _) in zip(x_shape, widths, strict=True))
         ),
     )
+    array_gradients = "same"
 
 
 def pad(x, widths, value=0.0):

@@ -1,5 +1,7 @@
 """Products of matrices."""
 
+import functools
+
 from minigrad.array.dtypes import int64, promote
 from minigrad.array.layout import broadcast_shapes, contiguous_strides, size_of
 from minigrad.devices.backend import device_of
@@ -28,21 +30,29 @@ def check_pair(name, a, b):
 
 def matmul_arrays(a, b, out=None):
     """a @ b of Arrays with at least two axes, into `out` or a new Array."""
-    if a.shape[-1] != b.shape[-2]:
-        raise ShapeError(
-            "matmul: wanted (..., m, k) @ (..., k, n)",
-            f"{a.shape} @ {b.shape}",
-            f"the inner sizes {a.shape[-1]} and {b.shape[-2]} must be equal: transpose one?",
-        )
-    check_pair("matmul", a, b)
-    batch = broadcast_shapes("matmul", a.shape[:-2], b.shape[:-2])
+    shape = product_shape(a.shape, b.shape)
+    dtype = a.dtype
+    if dtype is not b.dtype or not dtype.is_float:
+        check_pair("matmul", a, b)
+        dtype = promote(dtype, b.dtype)
+        dtype = int64 if dtype.kind == "b" else dtype
     device = device_of(a)
-    dtype = promote(a.dtype, b.dtype)
-    shape = (*batch, a.shape[-2], b.shape[-1])
     if out is None or out.shape != shape:
-        out = device.empty(shape, int64 if dtype.kind == "b" else dtype)
+        out = device.empty(shape, dtype)
     device.matmul(a, b, out)
     return out
+
+
+@functools.lru_cache(4096)
+def product_shape(a, b):
+    """The shape of a @ b for the shapes of two operands with at least two axes."""
+    if a[-1] != b[-2]:
+        raise ShapeError(
+            "matmul: wanted (..., m, k) @ (..., k, n)",
+            f"{a} @ {b}",
+            f"the inner sizes {a[-1]} and {b[-2]} must be equal: transpose one?",
+        )
+    return (*broadcast_shapes("matmul", a[:-2], b[:-2]), a[-2], b[-1])
 
 
 def swapped(x):

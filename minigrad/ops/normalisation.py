@@ -1,6 +1,7 @@
 """Batch normalisation and dropout."""
 
 from minigrad.arguments import flag, instance, number, real, share
+from minigrad.array.layout import normalize_axes
 from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from minigrad.formulas import expression as e
@@ -207,4 +208,22 @@ def dropout(x, p=0.5, training=True, generator=None):
     return Dropout.apply(x, real(p), *source.draw(x.size))
 
 
-functions = (batch_norm, dropout)
+def normalize(x, *, axis, eps=1e-12):
+    """x divided by its Euclidean norm along an axis, or axes, or by eps where that is larger.
+
+    (...), axis -> (...); float32 for ints. axis None: by the norm of all elements. The gradient
+    at 0 is dy / eps. The axis is required: PyTorch's default is 1.
+
+    Raises:
+        ShapeError: there is no such axis.
+
+    >>> import minigrad as mg
+    >>> mg.normalize(mg.variable([3.0, 4.0]), axis=-1).tolist()
+    [0.6000000238418579, 0.800000011920929]
+    """
+    x, eps = as_variable(x, "normalize"), number("normalize", "eps", eps, 0.0)
+    axes = normalize_axes("normalize", axis, x.ndim or 1) if x.ndim else None
+    return x / call("maximum", call("norm", x, axes, True), eps)
+
+
+functions = (batch_norm, dropout, normalize)

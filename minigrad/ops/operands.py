@@ -5,11 +5,12 @@ import math
 
 import numpy as np
 
-from minigrad.arguments import is_run_number, real
+from minigrad.arguments import Count, is_run_number, real
 from minigrad.array.array import View
 from minigrad.array.dtypes import BY_NUMPY, as_dtype, bool_, float32, float64, int64, promote
 from minigrad.devices.backend import default_device, device_of
 from minigrad.errors import (
+    ArgumentError,
     ArgumentTypeError,
     DeviceError,
     DTypeError,
@@ -46,6 +47,7 @@ def constant(value, name="data", near=None):
     return Variable(device.from_numpy(data, dtype))
 
 
+INTS = int, Count
 OF_RANKS = bool_, int64, float32  # of Python's bools, ints and floats
 RANK_OF_KIND = {"b": 0, "i": 1, "u": 1, "f": 2}
 
@@ -249,10 +251,10 @@ def fitting_numbers(name, operands, dtype):
     For a bool result the operands are compared in a dtype that holds both, so any int64 will do.
     """
     if dtype.is_float:
-        return [as_float(name, x) if type(x) is int else x for x in operands]
+        return [as_float(name, x) if type(x) in INTS else x for x in operands]
     low, high = limits(dtype if dtype.kind == "i" else int64)
     for x in operands:
-        if type(x) is int and not low <= x <= high:
+        if type(x) in INTS and not low <= x <= high:
             raise DTypeError(
                 f"{name}: wanted ints from {low} to {high}, which {dtype} holds"
                 if dtype.kind == "i"
@@ -271,6 +273,13 @@ def as_float(name, number):
         raise DTypeError(
             f"{name}: wanted a number that a float holds", f"an int of {number.bit_length()} bits"
         ) from None
+
+
+def demand(flags, wanted, got=None, fix=None):
+    """Raises ArgumentError unless an Array of bools is True everywhere; also when a step runs."""
+    device = device_of(flags)
+    if flags.size and not device.all_within(device.convert(flags, int64), 1, 1, wanted):
+        raise ArgumentError(wanted, got, fix)
 
 
 def limits(dtype):

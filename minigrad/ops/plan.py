@@ -7,9 +7,11 @@ broadcast axes. Higher orders: the same formulas, evaluated with Variables.
 from minigrad.array.array import Array
 from minigrad.array.layout import broadcast_shapes, contiguous_strides, size_of
 from minigrad.devices.backend import device_of
+from minigrad.devices.threads import SPLIT
 from minigrad.formulas.expression import IDENTITY, Expression, Program, call, evaluate, symbols_of
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.seams import seams
+from minigrad.tape.node import Plan
 from minigrad.tape.variable import Variable, saved_variable
 
 _new = object.__new__
@@ -72,8 +74,13 @@ def like(x):
     return out
 
 
-class ElementwisePlan:
-    """Gradients of an elementwise op for one set of inputs."""
+class ElementwisePlan(Plan):
+    """Gradients of an elementwise op for one set of inputs.
+
+    `number`: the name of the operand that is a float on the fast path, or None.
+    """
+
+    number: str | None = None
 
     def __init__(self, op, mask):
         self.op, self.mask, self.name = op, mask, op.name
@@ -88,6 +95,11 @@ class ElementwisePlan:
         own = [k for k, e in enumerate(self.formulas) if e is not None and not is_dy(e)]
         self.program = self._program(tuple(own)) if own else None
         self.backward = self._short_way(own)
+
+    @property
+    def is_numbered(self):
+        """Whether the fast path keeps a number."""
+        return self.number in self.saved_names
 
     def _program(self, which):
         found = self.programs.get(which)
@@ -104,15 +116,19 @@ class ElementwisePlan:
             "None" if e is None else "dy" if is_dy(e) else results[own.index(k)]
             for k, e in enumerate(self.formulas)
         )
-        lines = ["def backward(node, dy):", "    if node.wanted is None and dy.is_flat:"]
+        uniform = "node.wanted is None and " if self.number is None else ""
+        lines = ["def backward(node, dy):", f"    if {uniform}dy.is_flat and dy.size < {SPLIT}:"]
         if own:
-            flat = " and ".join(f"{n}.is_flat" for n in names)
+            number = names[self.saved_names.index(self.number)] if self.is_numbered else None
+            flat = " and ".join(f"{n}.is_flat" for n in names if n != number)
             lines.append("        entry = entries[dy.dtype.index]")
             if names:
                 lines.append(f"        {', '.join(names)}, = node.kept")
             lines.append(f"        if entry is not None{' and ' + flat if flat else ''}:")
             lines += [f"            {r} = like(dy)" for r in results]
-            arguments = ", ".join(f"{n}.buffer.address" for n in ["dy", *names, *results])
+            arguments = ", ".join(
+                n if n == number else f"{n}.buffer.address" for n in ["dy", *names, *results]
+            )
             lines.append(f"            entry({arguments}, dy.size)")
             lines.append(f"            return ({targets},)")
         else:
@@ -120,7 +136,8 @@ class ElementwisePlan:
         lines.append("    return general(node, dy)")
         scope = {"like": like, "general": self.general}
         if self.program is not None:
-            scope["entries"] = self.program.entry
+            program = self.program
+            scope["entries"] = program.entry_number if self.is_numbered else program.entry
         exec("\n".join(lines), scope)
         return scope["backward"]
 
@@ -167,6 +184,14 @@ class ElementwisePlan:
                 g = fitted(g, *node.wanted[k])
             results.append(g)
         return results
+
+
+class NumberPlan(ElementwisePlan):
+    """Gradients of a binary op of which one operand is a float."""
+
+    def __init__(self, op, mask):
+        self.number = op.inputs[1 if mask == 1 else 0]
+        super().__init__(op, mask)
 
 
 def fitted(g, shape, dtype):

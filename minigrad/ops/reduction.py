@@ -1,12 +1,13 @@
 """Reductions along axes, with the names and rules of NumPy."""
 
 from minigrad.array.dtypes import bool_, float32, int64
-from minigrad.array.layout import normalize_axes, size_of
+from minigrad.array.layout import expand_strides, normalize_axes, size_of
 from minigrad.devices.backend import device_of
 from minigrad.errors import ShapeError
 from minigrad.formulas import expression as e
 from minigrad.formulas.expression import IDENTITY, Program, call, symbol, where
 from minigrad.ops.base import Structural
+from minigrad.ops.binary import Mul
 from minigrad.ops.plan import sum_to
 
 SHAPES = [((3, 4),), ((2, 3, 4),), ((),), ((0, 3),), ((1,),)]
@@ -46,6 +47,14 @@ def spread(dy, x_shape, axis, keepdims):
     return call("expand", dy, x_shape)
 
 
+def spread_array(dy, x_shape, axis, keepdims):
+    """The same of an Array."""
+    strides = dy.strides
+    if keepdims or len(dy.shape) == len(x_shape):
+        return dy.view(x_shape, expand_strides(dy.shape, strides, x_shape))
+    return dy.view(x_shape, _strides(dy, normalize_axes("sum", axis, len(x_shape)), len(x_shape)))
+
+
 def count(name, shape, axis):
     """The number of elements along the axes to reduce."""
     return size_of(shape[d] for d in normalize_axes(name, axis, len(shape)))
@@ -69,6 +78,7 @@ class Sum(Structural):
         return reduced("sum", "sum", x, axis, keepdims, dtype)
 
     gradients = (spread,)
+    array_gradients = (spread_array,)
 
 
 class Mean(Structural):
@@ -84,6 +94,11 @@ class Mean(Structural):
             dy * (1.0 / max(1, count("mean", x_shape, axis))), x_shape, axis, keepdims
         ),
     )
+    array_gradients = (
+        lambda dy, x_shape, axis, keepdims: spread_array(
+            Mul.forward(dy, 1.0 / max(1, count("mean", x_shape, axis))), x_shape, axis, keepdims
+        ),
+    )
 
 
 class SumTo(Structural):
@@ -95,6 +110,7 @@ class SumTo(Structural):
         return sum_to(x, shape)
 
     gradients = (lambda dy, x_shape: call("expand", dy, x_shape),)
+    array_gradients = (lambda dy, x_shape: spread_array(dy, x_shape, (), True),)
 
 
 def among_ties(dy, x, y, x_shape, axis, keepdims):

@@ -5,7 +5,8 @@ from minigrad.array.layout import normalize_axes, normalize_axis
 from minigrad.devices.backend import device_of
 from minigrad.formulas.expression import call
 from minigrad.ops.base import Structural
-from minigrad.ops.joining import concatenate
+from minigrad.ops.joining import concatenate, part
+from minigrad.ops.operands import as_variable
 from minigrad.ops.reduction import SHAPES, count, not_empty, reduced, spread
 from minigrad.tape.variable import Variable, filled
 
@@ -22,6 +23,31 @@ class Cumsum(Structural):
         return out
 
     gradients = (lambda dy, axis: call("flip", call("cumsum", call("flip", dy, axis), axis), axis),)
+
+
+def cumprod(x, axis=None):
+    """Running product along an axis, or of flattened x; int64 for ints and bools.  (...) -> (...).
+
+    Each step multiplies by what lies 1, 2, 4, ... places before (Hillis, Steele 1986): products
+    alone, so that all derivatives are right where factors are 0.
+
+    Raises:
+        ShapeError: there is no such axis.
+
+    >>> import minigrad as mg
+    >>> mg.cumprod(mg.variable([2.0, 3.0, 4.0])).tolist()
+    [2.0, 6.0, 24.0]
+    """
+    x = as_variable(x, "cumprod")
+    x = x if x.dtype.is_float else x.to(int64)
+    if axis is None:
+        x, axis = call("reshape", x, (x.size,)), 0
+    axis, distance = normalize_axis("cumprod", axis, x.ndim), 1
+    n = x.shape[axis]
+    while distance < n:
+        rest = part(x, axis, distance, n - distance) * part(x, axis, 0, n - distance)
+        x, distance = concatenate([part(x, axis, 0, distance), rest], axis), distance * 2
+    return x
 
 
 class Prod(Structural):

@@ -1,8 +1,11 @@
 """Operations that change the layout of elements: views where possible."""
 
+import functools
+
 from minigrad.arguments import whole
 from minigrad.array.dtypes import as_dtype
 from minigrad.array.layout import (
+    MAX_RANK,
     broadcast_shapes,
     check_rank,
     contiguous_strides,
@@ -17,6 +20,9 @@ from minigrad.errors import ShapeError
 from minigrad.formulas.expression import call
 from minigrad.ops.base import Structural
 from minigrad.ops.operands import as_variable
+from minigrad.ops.plan import sum_to
+
+BACKWARDS = [tuple(range(rank))[::-1] for rank in range(MAX_RANK + 1)]
 
 
 def shape_of(name, shape):
@@ -39,11 +45,15 @@ class Reshape(Structural):
             strides = contiguous_strides(shape)
         return x.view(shape, strides)
 
-    gradients = (lambda dy, x_shape: call("reshape", dy, x_shape),)
+    gradients = (lambda dy, x_shape: Reshape.apply(dy, x_shape),)
+    array_gradients = "same"
 
 
 def completed(x, shape):
     """The shape with -1 replaced by the remaining size."""
+    if type(shape) is tuple and size_of(shape) == x.size and min(shape, default=0) >= 0:
+        check_rank("reshape", len(shape))
+        return shape
     shape = shape_of("reshape", shape)
     unknown = [d for d, n in enumerate(shape) if n == -1]
     if len(unknown) > 1:
@@ -68,19 +78,27 @@ class Permute(Structural):
     is_view = True
 
     def forward(x, axes):
-        rank = len(x.shape)
-        order = tuple(normalize_axis("permute", a, rank) for a in axes)
-        if sorted(order) != list(range(rank)):
-            raise ShapeError(f"permute: wanted each of {rank} axes once", f"{tuple(axes)}")
-        return x.view(tuple(x.shape[a] for a in order), tuple(x.strides[a] for a in order))
+        shape, strides = x.shape, x.strides
+        order = ordered(tuple(axes), len(shape))
+        return x.view(tuple([shape[a] for a in order]), tuple([strides[a] for a in order]))
 
-    gradients = (
-        lambda dy, axes: call(
-            "permute",
-            dy,
-            tuple(sorted(range(len(axes)), key=lambda d: axes[d] % len(axes))),
-        ),
-    )
+    gradients = (lambda dy, axes: Permute.apply(dy, inverse(axes)),)
+    array_gradients = "same"
+
+
+@functools.lru_cache(4096)
+def ordered(axes, rank):
+    """The axes of a permutation, none negative; ShapeError if it is none of `rank` axes."""
+    order = tuple([normalize_axis("permute", a, rank) for a in axes])
+    if sorted(order) != list(range(rank)):
+        raise ShapeError(f"permute: wanted each of {rank} axes once", f"{axes}")
+    return order
+
+
+@functools.lru_cache(4096)
+def inverse(axes):
+    """The permutation that undoes one; axes may be negative."""
+    return tuple(sorted(range(len(axes)), key=lambda d: axes[d] % len(axes)))
 
 
 class Expand(Structural):
@@ -97,6 +115,7 @@ class Expand(Structural):
         return x.view(shape, expand_strides(x.shape, x.strides, shape))
 
     gradients = (lambda dy, x_shape: call("sum_to", dy, x_shape),)
+    array_gradients = (lambda dy, x_shape: sum_to(dy, x_shape),)
 
 
 def kept_sizes(x, shape):
@@ -114,13 +133,13 @@ def kept_sizes(x, shape):
 def transpose(x):
     """The axes in reverse order, a view: x.T of a matrix.  (a, b, ..., z) -> (z, ..., b, a)."""
     x = as_variable(x, "transpose")
-    return call("permute", x, tuple(range(x.ndim))[::-1])
+    return Permute.apply(x, BACKWARDS[len(x.array.shape)])
 
 
 def swap_last(x):
     """The last two axes exchanged, a view.  (..., m, n) -> (..., n, m)."""
-    rank = x.ndim
-    return call("permute", x, (*range(rank - 2), rank - 1, rank - 2))
+    rank = len(x.array.shape)
+    return Permute.apply(x, (*range(rank - 2), rank - 1, rank - 2))
 
 
 def expand(x, *shape):
@@ -192,6 +211,7 @@ class Cast(Structural):
         return device_of(x).convert(x, as_dtype(dtype))
 
     gradients = (lambda dy: dy,)  # the engine casts a gradient to its input's dtype
+    array_gradients = "same"
 
 
 class Clone(Structural):
@@ -206,3 +226,4 @@ class Clone(Structural):
         return device_of(x).share(x)
 
     gradients = (lambda dy: dy,)
+    array_gradients = "same"

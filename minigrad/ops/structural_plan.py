@@ -5,11 +5,11 @@ import inspect
 from minigrad.formulas.expression import call
 from minigrad.ops.plan import sum_to
 from minigrad.seams import seams
-from minigrad.tape.node import Node
+from minigrad.tape.node import Node, Plan
 from minigrad.tape.variable import Variable, saved_variable
 
 
-class StructuralPlan:
+class StructuralPlan(Plan):
     """Gradients of a structural op: one function of Variables per input."""
 
     def __init__(self, op, mask):
@@ -39,8 +39,10 @@ class StructuralPlan:
             ]
 
     def _quick_source(self, what, which):
-        """The index of a saved Array, or ~index of an attribute."""
-        return ~which if what == "attribute" else self.saved_names.index(which)
+        """(source, index): 0 for a saved Array, 1 for an attribute, 2 for the shape of an input."""
+        if what == "saved":
+            return 0, self.saved_names.index(which)
+        return (1 if what == "attribute" else 2), which
 
     def _source(self, name):
         """The source of a gradient function's argument: ('saved' | 'shape' | ..., which)."""
@@ -62,20 +64,24 @@ class StructuralPlan:
 
     def _quickly(self, node, dy):
         """First order over Arrays; writes a parameter's gradient directly into its flat buffer."""
-        kept, attributes, results = node.kept, node.attributes, []
+        kept, attributes, wanted, results = node.kept, node.attributes, node.wanted, []
         for k, rule in enumerate(self.quick or ()):
             if rule is None:
                 results.append(None)
                 continue
             function, sources, may_write = rule
-            arguments = [kept[s] if s >= 0 else attributes[~s] for s in sources]
+            arguments = [
+                attributes[k] if source == 1 else wanted[k][0] if source else kept[k]
+                for source, k in sources
+            ]
             if may_write:
                 edge = node.edges[k]
                 if type(edge) is not Node and edge.group is not None:
                     arguments.append(edge.group[0].destination(edge))
             g = function(dy, *arguments)
-            if g.shape != node.wanted[k][0]:
-                g = sum_to(g, node.wanted[k][0])
+            shape, dtype = wanted[k]
+            if g.shape != shape or g.dtype is not dtype:
+                g = sum_to(g, shape, dtype)
             results.append(g)
         return results
 

@@ -12,16 +12,19 @@ from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
 from minigrad.hints import teaching
 from minigrad.ops import (
     activations,
+    angles,
     attention,
     binary,
     comparison,
     contraction,
     convolution,
     devices,
+    division,
     gathering,
     indexing,
     inplace,
     joining,
+    linalg,
     linear,
     losses,
     normalisation,
@@ -29,16 +32,25 @@ from minigrad.ops import (
     rows,
     scan,
     shape,
+    sorting,
     unary,
     windows,
 )
 from minigrad.ops.base import Elementwise, registry
-from minigrad.ops.fast import called_as, logical_operator, make_binary, make_unary, operator
+from minigrad.ops.fast import (
+    called_as,
+    logical_operator,
+    make_binary,
+    make_reflected,
+    make_unary,
+    operator,
+)
 from minigrad.ops.operands import InferenceVariable, as_variable, constant, operand, variables
 from minigrad.tape import backward
-from minigrad.tape.variable import FUNCTIONS, Variable
+from minigrad.tape.interop import FUNCTIONS
+from minigrad.tape.variable import Variable
 
-_ = binary, unary, backward  # importing fills the registry and completes Variable
+_ = angles, binary, linalg, unary, backward  # importing fills the registry and completes Variable
 
 
 def _simple(op):
@@ -181,8 +193,9 @@ def clip(x, low=None, high=None):
     if (low is None or high is None) and not any(v.dtype.is_float for v in (x, *bounds)):
         # Integers have no infinity.
         return binary.Maximum.apply(x, low) if high is None else binary.Minimum.apply(x, high)
-    between = binary.ClipBetween if bounds else binary.Clip
-    return between.apply(x, -math.inf if low is None else low, math.inf if high is None else high)
+    return binary.Clip.apply(
+        x, -math.inf if low is None else low, math.inf if high is None else high
+    )
 
 
 def var(x, axis=None, *, ddof=None, correction=None, keepdims=False):
@@ -254,7 +267,7 @@ def power(a, b):
 
 
 SPECIAL = {
-    "gelu", "gelu_tanh", "leaky_relu", "elu", "clip", "clip_between", "pow", "cast", "max", "min",
+    "gelu", "gelu_tanh", "leaky_relu", "elu", "clip", "pow", "cast", "max", "min",
 }  # fmt: skip
 AXIS = {"sum", "mean", "prod", "max", "min", "any", "all", "var", "norm", "argmax", "argmin"}
 NAMED_AXIS = {"max", "min", "norm"}
@@ -269,12 +282,12 @@ functions |= {
     f.__name__: f
     for f in (
         softmax, log_softmax, logsumexp, layer_norm, rms_norm, gelu, leaky_relu, elu, clip, std,
-        matmul, cumsum, linear.linear,
+        matmul, cumsum, scan.cumprod, linear.linear,
         shape.reshape, shape.transpose, shape.permute, shape.expand, shape.squeeze,
         shape.unsqueeze, shape.flatten, *losses.functions,
         *gathering.functions, *joining.functions, *convolution.functions, *windows.functions,
         *contraction.functions, *comparison.functions, *normalisation.functions,
-        *attention.functions,
+        *attention.functions, *sorting.functions,
     )
 }  # fmt: skip
 functions["pow"] = power
@@ -298,15 +311,16 @@ FLOWS |= {
 }
 functions["var"] = var
 functions |= {name: _with_named_axis(registry[name]) for name in NAMED_AXIS}
-for _name in functions.keys() - {"matmul", "linear"}:  # the most frequent calls
+for _name in functions:
     functions[_name] = teaching(functions[_name])
 
 METHODS = [
     "neg", "abs", "sign", "square", "sqrt", "rsqrt", "reciprocal", "exp", "expm1", "log", "log1p",
-    "sin", "cos", "tanh", "sigmoid", "relu", "erf", "round", "floor", "ceil", "clip", "sum", "mean",
-    "prod", "max", "min", "var", "std", "argmax", "argmin", "any", "all", "logsumexp", "cumsum",
-    "norm", "reshape", "transpose", "permute", "expand", "squeeze", "unsqueeze", "flatten",
-    "softmax", "log_softmax", "matmul", "pow",
+    "log2", "sin", "cos", "tan", "tanh", "sigmoid", "relu", "erf", "round", "floor", "ceil", "clip",
+    "sum", "mean", "prod", "max", "min", "var", "std", "argmax", "argmin", "any", "all",
+    "logsumexp", "cumsum", "cumprod", "norm", "reshape", "transpose", "permute", "expand",
+    "squeeze", "unsqueeze", "flatten", "softmax", "log_softmax", "matmul", "pow", "argsort", "topk",
+    "roll", "masked_fill", "isnan", "isinf", "isfinite",
 ]  # fmt: skip
 
 
@@ -324,16 +338,20 @@ def _install():
         setattr(Variable, name, functions[name])
     slow = {
         "add": binary.Add, "sub": binary.Sub, "mul": binary.Mul, "truediv": binary.Div,
+        "floordiv": division.FloorDivide, "mod": division.Remainder,
         "lt": comparison.Less, "le": comparison.LessEqual, "gt": comparison.Greater,
         "ge": comparison.GreaterEqual, "eq": comparison.Equal, "ne": comparison.NotEqual,
     }  # fmt: skip
     for method, op in slow.items():
         plain = operator(op)
-        quick = op.gradient_formulas and op.result in ("promote", "real")
+        is_plain = op.forward.__func__ is Elementwise.forward.__func__  # nothing to check first
+        quick = is_plain and op.gradient_formulas and op.result in ("promote", "real")
         setattr(Variable, f"__{method}__", make_binary(op) if quick else plain)
         setattr(InferenceVariable, f"__{method}__", plain)
-        if method in ("add", "sub", "mul", "truediv"):
-            setattr(Variable, f"__r{method}__", operator(op, is_reflected=True))
+        if method in ("add", "sub", "mul", "truediv", "floordiv", "mod"):
+            commutes = method in ("add", "mul")
+            reflected = make_reflected(op) if commutes else operator(op, is_reflected=True)
+            setattr(Variable, f"__r{method}__", reflected)
     logic = {"and": ("&", comparison.LogicalAnd), "or": ("|", comparison.LogicalOr)}
     for method, (sign, op) in logic.items():
         setattr(Variable, f"__{method}__", logical_operator(op, sign))
@@ -344,9 +362,12 @@ def _install():
         if name == "neg":
             Variable.__neg__ = quick
     Variable.__hash__ = object.__hash__
-    Variable.__pow__ = power
+    Variable.__pow__ = teaching(power)
     Variable.__rpow__ = lambda self, other: binary.Pow.apply(other, self)
     Variable.__abs__ = functions["abs"]
+    Variable.__pos__ = lambda self: clone(self) if self.dtype.kind != "b" else self.to("int64")
+    Variable.__divmod__ = lambda self, other: (self // other, self % other)
+    Variable.__rdivmod__ = lambda self, other: (other // self, other % self)
     Variable.__invert__ = logical_operator(comparison.LogicalNot, "~")
     Variable.__matmul__ = matmul
     Variable.__rmatmul__ = lambda self, other: matmul(other, self)
@@ -354,7 +375,9 @@ def _install():
     Variable.__setitem__ = indexing.set_item
     Variable.__iter__ = indexing.rows_of_axis_0
     FUNCTIONS.update(functions)
-    Variable.clone = clone
+    Variable.clone = teaching(clone)
+    for name in ("item", "tolist", "numpy", "detach"):
+        setattr(Variable, name, teaching(getattr(Variable, name)))
     Variable.to = teaching(devices.to)
     Variable.backward = teaching(Variable.backward)
     Variable.T = property(shape.transpose, doc="The axes in reverse order, a view.")

@@ -5,6 +5,7 @@ from minigrad.formulas.expression import where
 from minigrad.ops.base import Elementwise
 
 TWO_OVER_SQRT_PI = 1.1283791670955126
+LOG2_OF_E = 1.4426950408889634
 
 
 class Neg(Elementwise):
@@ -159,6 +160,19 @@ class Log1p(Elementwise):
 
     def gradient(dy, x):
         return dy / (1.0 + x)
+
+
+class Log2(Elementwise):
+    """Logarithm to base 2, exact for powers of 2; -inf at 0, NaN below.  (...) -> (...)."""
+
+    domain = (0.1, 4.0)
+    result = "real"
+
+    def formula(x):
+        return e.log2(x)
+
+    def gradient(dy, x):
+        return dy * LOG2_OF_E / x
 
 
 class Sin(Elementwise):

@@ -13,6 +13,7 @@ from minigrad.optim.schedules import (
     Constant,
     CosineDecay,
     ExponentialDecay,
+    LambdaSchedule,
     LinearWarmup,
     ReduceOnPlateau,
     Schedule,
@@ -25,9 +26,9 @@ from minigrad.optim.schedules import (
 
 __all__ = [
     "SGD", "Adagrad", "Adam", "AdamW", "Constant", "CosineDecay", "ExponentialDecay",
-    "LinearWarmup", "Lion", "Optimizer", "RMSprop", "ReduceOnPlateau", "Schedule", "Sequence",
-    "StepDecay", "WarmupCosine", "clip_grad_norm_", "clip_grad_norm_per_param_", "clip_grad_value_",
-    "clip_params_", "cosine", "warmup_cosine",
+    "LambdaSchedule", "LinearWarmup", "Lion", "Optimizer", "RMSprop", "ReduceOnPlateau", "Schedule",
+    "Sequence", "StepDecay", "WarmupCosine", "clip_grad_norm_", "clip_grad_norm_per_param_",
+    "clip_grad_value_", "clip_params_", "cosine", "warmup_cosine",
 ]  # fmt: skip
 
 

@@ -1,11 +1,12 @@
 """Group: parameters with the same hyperparameters."""
 
+import weakref
 from typing import Any
 
 from minigrad.array.array import Array, ndarray
 from minigrad.array.dtypes import float64
 from minigrad.devices.backend import host
-from minigrad.errors import ArgumentError, ArgumentTypeError
+from minigrad.errors import ArgumentError, ArgumentTypeError, StateError
 from minigrad.formulas.update import MOST_HYPERPARAMETERS, flat
 from minigrad.hints import NAMES
 from minigrad.memory.interrupts import uninterrupted
@@ -22,7 +23,7 @@ class Group:
     there. `parameters` lists the parameters that are updated now.
     """
 
-    _optimizer: Any
+    _reference: Any
     _hyperparameters: dict
     _array: Array
     parameters: list
@@ -30,13 +31,24 @@ class Group:
 
     def __init__(self, optimizer, sources, hyperparameters):
         self.__dict__.update(
-            _optimizer=optimizer, sources=sources, parameters=[], _hyperparameters={}
+            _reference=weakref.ref(optimizer), sources=sources, parameters=[], _hyperparameters={}
         )
         device = host()  # where the CPU's kernels read it; other devices receive numbers
         array = self.__dict__["_array"] = device.empty((MOST_HYPERPARAMETERS,), float64)
         device.fill(array, 0.0)
         for name, value in hyperparameters.items():
             setattr(self, name, value)
+
+    @property
+    def _optimizer(self):
+        """The optimizer, which a group does not keep alive."""
+        found = self._reference()
+        if found is None:
+            raise StateError(
+                "a group outlived its optimizer, which updated its parameters and no longer exists",
+                fix="keep the optimizer: optimizer = mg.optim.Adam(...), then optimizer.groups[0]",
+            )
+        return found
 
     def __getattr__(self, name) -> Any:
         values = self.__dict__["_hyperparameters"]

@@ -11,7 +11,7 @@ from typing import Any
 from minigrad.arguments import choice, flag, instance, number, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, OrphanParameterError, ShapeError
 from minigrad.formulas.update import Update, structure
-from minigrad.hints import NAMES, missing, refuse_unknown_arguments
+from minigrad.hints import NAMES, missing, refuse_unknown_arguments, teaching
 from minigrad.memory.interrupts import ready, uninterrupted
 from minigrad.nn import Parameter
 from minigrad.nn.ownership import changes
@@ -84,7 +84,7 @@ class Optimizer:
                     f"{', '.join(sorted(unknown))}",
                     "; ".join(f"{KNOWN_AS[u]} for {u}" for u in sorted(unknown & KNOWN_AS.keys())),
                 )
-            self.groups.append(Group(weakref.proxy(self), sources, {**hyperparameters, **own}))
+            self.groups.append(Group(self, sources, {**hyperparameters, **own}))
         self._tracking = Tracking(weakref.proxy(self))
         self._sync()
         if not any(group.parameters for group in self.groups):
@@ -218,6 +218,7 @@ class Optimizer:
 
     # -- stepping ------------------------------------------------------------------------------
 
+    @teaching
     def step(self):
         """Updates every parameter that has a gradient.
 
@@ -300,6 +301,7 @@ class Optimizer:
                 )
         self._tracking.accept_orphans()
 
+    @teaching
     def zero_grad(self, **unknown):
         """Sets the `.grad` of every parameter to None. Takes no arguments."""
         if unknown:
@@ -361,9 +363,8 @@ class Optimizer:
         for name, value in self.__dict__.items():
             if name not in own and name not in ("state", "groups", "_tracking"):
                 out.__dict__[name] = copy.deepcopy(value, memo)
-        proxy = weakref.proxy(out)
-        out.__dict__["groups"] = [Group(proxy, sources, values) for values, sources in groups]
-        out.__dict__["_tracking"] = Tracking(proxy)
+        out.__dict__["groups"] = [Group(out, sources, values) for values, sources in groups]
+        out.__dict__["_tracking"] = Tracking(weakref.proxy(out))
         out._sync()
         copied = {}
         for (name, p), (_, q) in zip(self.named_parameters(), out.named_parameters(), strict=True):

@@ -1,5 +1,6 @@
 """state_dict of optimizers, keyed by the names of the parameters, not by their positions."""
 
+import functools
 import warnings
 from typing import NamedTuple
 
@@ -37,6 +38,19 @@ def state_dict(optimizer):
 
 def load_state_dict(optimizer, saved):
     """Optimizer.load_state_dict: checks everything, then writes."""
+    write, result = prepared(optimizer, saved)
+    write()
+    if result.stale:
+        warnings.warn(
+            f"{optimizer.algorithm}.load_state_dict: left out what nothing is updated under: "
+            f"{', '.join(result.stale)}",
+            stacklevel=3,
+        )
+    return result
+
+
+def prepared(optimizer, saved):
+    """(function that writes a state into an optimizer, LoadedState), after all checks."""
     kind = optimizer.algorithm
     if not isinstance(saved, dict) or not {"algorithm", "groups", "state"} <= set(saved):
         raise ArgumentTypeError(
@@ -66,15 +80,10 @@ def load_state_dict(optimizer, saved):
             "; ".join(found),
             "build model and optimizer as they were when the state was saved",
         )
-    _take(optimizer, chosen, by_name, values)
     known = {n for g in saved["groups"] for n in g["names"]} | set(values)
     stale = sorted(known - set(by_name))
-    if stale:
-        warnings.warn(
-            f"{kind}.load_state_dict: left out what nothing is updated under: {', '.join(stale)}",
-            stacklevel=3,
-        )
-    return LoadedState([name for name in by_name if name not in values], stale)
+    write = functools.partial(_take, optimizer, chosen, by_name, values)
+    return write, LoadedState([name for name in by_name if name not in values], stale)
 
 
 def _problems(name, parameter, values, slots, has_step):

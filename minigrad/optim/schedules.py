@@ -10,13 +10,15 @@ multiply. A `Sequence` runs schedules one after another, each from its own step 
 """
 
 import copy
+import functools
 import itertools
 import math
 import weakref
 
 from minigrad.arguments import choice, instance, number, whole
+from minigrad.arguments import function as checked_function
 from minigrad.errors import ArgumentError, ArgumentTypeError, StateError
-from minigrad.hints import refuse_unknown_arguments
+from minigrad.hints import refuse_misfit, refuse_unknown_arguments
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.optim.optimizer import Optimizer
 from minigrad.seams import seams
@@ -71,6 +73,7 @@ class Schedule:
     def __new__(cls, *args, **kwargs):
         if kwargs:
             refuse_unknown_arguments(cls.__name__, cls.__init__, kwargs, "schedule")
+        refuse_misfit(cls, args, kwargs)
         return object.__new__(cls)
 
     def __init__(self, optimizer):
@@ -175,6 +178,11 @@ class Schedule:
     def load_state_dict(self, saved):
         """Continues from a saved state and sets the learning rates."""
         _check_saved(self, saved)
+        self._continue(saved)
+
+    @uninterrupted
+    def _continue(self, saved):
+        """The same of a checked state."""
         for schedule, its in zip(self._before, saved.get("before", ()), strict=True):
             schedule._take(its)
         self._take(saved)
@@ -193,6 +201,12 @@ class Schedule:
 
     def __repr__(self):
         return f"{type(self).__name__}(t={self.t}, learning_rate={self.optimizer.learning_rate})"
+
+
+def prepared(schedule, saved):
+    """The function that writes a state into a schedule, after all checks."""
+    _check_saved(schedule, saved)
+    return functools.partial(schedule._continue, saved)
 
 
 def _check_saved(schedule, saved):
@@ -296,6 +310,32 @@ class WarmupCosine(Schedule):
 
     def rate(self, t, peak):
         return warmup_cosine(t, self.warmup, self.steps, peak, self.minimum)
+
+
+class LambdaSchedule(Schedule):
+    """peak * function(t) of a function of your own: PyTorch's LambdaLR.
+
+    Args:
+        optimizer: its learning rates are set.
+        function: takes the step t, an int from 0 on, and returns a number of at least 0. A saved
+            state does not hold it.
+
+    >>> import minigrad as mg
+    >>> optimizer = mg.optim.SGD([mg.nn.Parameter([1.0])], learning_rate=0.5)
+    >>> schedule = mg.optim.LambdaSchedule(optimizer, lambda t: 1 / (1 + t))
+    >>> schedule.step()
+    >>> optimizer.learning_rate
+    0.25
+    """
+
+    def __init__(self, optimizer, function):
+        fix = "LambdaSchedule(optimizer, lambda t: 0.9**t)"
+        self.function = checked_function("LambdaSchedule", "function", function, fix)
+        super().__init__(optimizer)
+
+    def rate(self, t, peak):
+        factor = self.function(t)
+        return peak * number("LambdaSchedule", "what the function returns", factor, 0.0)
 
 
 class ReduceOnPlateau(Schedule):

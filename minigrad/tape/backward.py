@@ -11,6 +11,7 @@ from operator import attrgetter, length_hint
 from minigrad.arguments import flag
 from minigrad.array.array import Array
 from minigrad.devices.backend import device_of
+from minigrad.devices.threads import SPLIT
 from minigrad.errors import (
     ArgumentTypeError,
     DeviceError,
@@ -316,7 +317,17 @@ def _plain(order, arrived, retain_graph):
             dy = run_hooks(node.hooks, dy)
         if running.is_entrusted:
             check(node)
-        grads = node.plan.backward(node, dy)
+        plan = node.plan
+        if plan.add_to is not None:
+            edge = node.edges[0]
+            if edge in owned:
+                plan.add_to(node, dy, arrived[edge])
+                if not retain_graph:
+                    node.kept = None
+                continue
+            if edge not in arrived and edge is not None:
+                owned.add(edge)  # a new array
+        grads = plan.backward(node, dy)
         if not retain_graph:
             node.kept = None
         for edge, g in zip(node.edges, grads, strict=True):
@@ -327,7 +338,7 @@ def _plain(order, arrived, retain_graph):
                 arrived[edge] = g
             elif edge in owned:  # no other code holds this sum: add in place
                 entry = entries[before.dtype.index]
-                if g.is_flat and entry is not None:
+                if entry is not None and g.is_flat and before.size < SPLIT:
                     address = before.buffer.address
                     entry(address, g.buffer.address, address, before.size)
                 else:
@@ -370,8 +381,6 @@ def walk(order, arrived, retain_graph, create_graph, only, live):
         if observers:
             for observe in observers:
                 observe(node, dy, grads, time.perf_counter() - began)
-        if not retain_graph:
-            node.kept = None
         for edge, g in zip(node.edges, grads, strict=True):
             if edge is None or g is None or (live is not None and edge not in live):
                 continue
@@ -388,6 +397,8 @@ def walk(order, arrived, retain_graph, create_graph, only, live):
                 total = arrived[edge] = add_gradients(before, g)
                 if type(total) is Array:
                     owned.add(edge)
+        if not retain_graph:
+            node.kept = None  # last: what fails above with a TypeError finds it, see `flow`
     return found
 
 
@@ -409,7 +420,7 @@ def add_gradients(a, b):
 def add_into(a, b):
     """a += b for a sum that no other code holds."""
     entry = ADD.entry_in_place[a.dtype.index]
-    if entry is not None and b.is_flat and a.is_flat and b.dtype is a.dtype:
+    if entry and b.is_flat and a.is_flat and b.dtype is a.dtype and a.size < SPLIT:
         entry(a.buffer.address, b.buffer.address, a.buffer.address, a.size)
     else:
         device_of(a).elementwise(ADD, (a, b), (a,))

@@ -7,7 +7,7 @@ from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, ShapeError
 from minigrad.seams import seams
 from minigrad.tape.modes import state
-from minigrad.tape.node import Node
+from minigrad.tape.node import Node, Plan
 from minigrad.tape.variable import Variable, filled, saved_variable
 from minigrad.tape.versions import entrusted, lent
 
@@ -25,7 +25,7 @@ class Pack:
         return Pack(parts)
 
 
-class SelectPlan:
+class SelectPlan(Plan):
     """One output of a Function with several."""
 
     input_names = ("outputs",)
@@ -41,7 +41,7 @@ class SelectPlan:
     backward_graph = backward
 
 
-class FunctionPlan:
+class FunctionPlan(Plan):
     """Runs a Function's backward and checks what it returns."""
 
     def __init__(self, cls, ctx, roles, wanted, outputs):
@@ -181,7 +181,7 @@ class FunctionPlan:
         return g
 
 
-class ErrorPlan:
+class ErrorPlan(Plan):
     """The plan of a node that cannot be differentiated; backward raises the reason."""
 
     input_names = saved_names = ()

@@ -19,8 +19,14 @@ from minigrad.seams import seams
 from minigrad.tape.modes import state
 from minigrad.tape.node import user_place
 
+FUNCTIONS: set = set()  # names of the functions in minigrad's table; not all are methods
+NUMPYS = {  # {NumPy's name of a function: its name here}
+    "absolute": "abs", "fabs": "abs", "arctan2": "atan2", "divide": "div", "multiply": "mul",
+    "negative": "neg", "power": "pow", "rint": "round", "subtract": "sub",
+}  # fmt: skip
 REFLECTED = {  # {NumPy's name of an operator: the method of x for `array operator x`}
     "add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__",
+    "floor_divide": "__rfloordiv__", "remainder": "__rmod__", "divmod": "__rdivmod__",
     "power": "__rpow__", "matmul": "__rmatmul__", "less": "__gt__", "less_equal": "__ge__",
     "greater": "__lt__", "greater_equal": "__le__", "equal": "__eq__", "not_equal": "__ne__",
     "bitwise_and": "__rand__", "bitwise_or": "__ror__", "bitwise_xor": "__rxor__",
@@ -102,10 +108,12 @@ def array_ufunc(x, ufunc, method, *inputs, **more):
             x.describe(),
             "array += x.detach().numpy(), or x = x + array for a new Variable",
         )
+    ours, operands = NUMPYS.get(name, name), ", ".join("xyz"[: len(inputs)])
+    outside = f"np.{name}(x.detach().numpy()) outside the graph"
     raise ArgumentTypeError(
         f"np.{name}: a function of NumPy keeps no graph, and takes no Variables",
         x.describe(),
-        f"mg.{name}(x), if minigrad has it; np.{name}(x.detach().numpy()) outside the graph",
+        f"mg.{ours}({operands}); {outside}" if ours in FUNCTIONS else outside,
     )
 
 

@@ -10,6 +10,7 @@ import inspect
 import threading
 from typing import Any
 
+from minigrad.hints import teaching, teaching_class
 from minigrad.memory.interrupts import ready, uninterrupted
 
 RECORD, NO_GRAD, SLOW, SPAN = 0, 1, 2, 3
@@ -61,6 +62,7 @@ def watch(delta):
     state.update()
 
 
+@teaching_class
 class Mode:
     """A mode as a `with` block or a decorator (also of generators); restores the previous mode."""
 
@@ -144,6 +146,7 @@ class inference(Mode):
         state.recording, state.is_inference = False, True
 
 
+@teaching
 def is_recording():
     """Whether ops of this thread are recorded now."""
     return state.recording

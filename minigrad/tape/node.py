@@ -8,6 +8,7 @@ whole graph behind it at once, without the garbage collector.
 import gc
 import itertools
 import sys
+from typing import Any
 
 from minigrad.array.array import Array
 from minigrad.errors import describe_line, is_ours
@@ -48,6 +49,17 @@ def place_line(place):
     return describe_line(code.co_filename, code.co_firstlineno)
 
 
+class Plan:
+    """How the nodes of an op compute gradients; it has `name`, `saved_names` and `input_names`.
+
+    `backward(node, dy)` computes Arrays from an Array, `backward_graph(node, dy)` Variables with a
+    graph of their own: one for each input, or None. An op that reads a part of its only input may
+    have `add_to(node, dy, total)`, which adds the gradient to a sum in place.
+    """
+
+    add_to: Any = None
+
+
 class Node:
     """One recorded operation.
 
@@ -76,7 +88,10 @@ class Node:
         self.plan, self.edges, self.kept, self.versions = plan, edges, kept, versions
         self.wanted, self.attributes, self.hooks = wanted, attributes, None
         self.serial = next_serial()
-        self.code, self.instruction = user_place()
+        frame = sys._getframe(1)  # as in `user_place`: every op makes a node
+        while OURS[frame.f_code.co_filename] and frame.f_back is not None:
+            frame = frame.f_back
+        self.code, self.instruction = frame.f_code, frame.f_lasti
 
     @property
     def op(self):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from minigrad.arguments import Count
 from minigrad.array.array import Array
 from minigrad.devices.backend import device_of, values
 from minigrad.errors import (
@@ -22,10 +23,9 @@ from minigrad.hints import missing
 from minigrad.seams import seams
 from minigrad.tape import hooks as gradient_hooks
 from minigrad.tape import interop
+from minigrad.tape.interop import FUNCTIONS
 from minigrad.tape.modes import state
 from minigrad.tape.node import Node, place_line
-
-FUNCTIONS: set = set()  # names of the ops in minigrad's table; not all are methods
 
 
 class Variable(Flows):
@@ -117,7 +117,7 @@ class Variable(Flows):
 
     shape = property(lambda self: self.array.shape, doc="The sizes of the axes, a tuple.")
     ndim = property(lambda self: len(self.array.shape), doc="The number of axes.")
-    size = property(lambda self: self.array.size, doc="The number of elements.")
+    size = property(lambda self: Count(self.array.size), doc="The number of elements.")
     dtype = property(lambda self: self.array.dtype, doc="The element type.")
     strides = property(lambda self: self.array.strides, doc="Steps along the axes, in elements.")
     nbytes = property(lambda self: self.array.nbytes, doc="Bytes of the elements.")

@@ -2,4 +2,6 @@
 
 from minigrad.viz.picture import Picture as Picture
 from minigrad.viz.picture import graph as graph
+from minigrad.viz.play import Frame as Frame
+from minigrad.viz.play import Player as Player
 from minigrad.viz.timeline import memory as memory

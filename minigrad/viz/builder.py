@@ -22,7 +22,7 @@ def build_diagram(roots, nodes, fold):
     layouts = output_layouts(roots, nodes)
     nodes = nodes[::-1]
     items = _shortened(folded(nodes, layouts, fold))
-    builder = _Builder(roots, items, layouts)
+    builder = Builder(roots, items, layouts)
     builder.diagram.caption = caption(nodes)
     return builder.diagram
 
@@ -75,7 +75,9 @@ class _Frame:
         self.handed_on = []  # nodes whose value the next repetition uses
 
 
-class _Builder:
+class Builder:
+    """Makes the Diagram of items: nodes, Repeats, and tuples of nodes that are left out."""
+
     def __init__(self, roots, items, layouts):
         self.items, self.layouts, self.count = items, layouts, 0
         self.diagram = Diagram()
@@ -93,16 +95,17 @@ class _Builder:
             else:
                 self._add_op(self.outermost, [item])
         for root in roots:
-            self._add_root(root)
+            self.add_root(root)
 
-    def _key(self, prefix):
+    def new_key(self, prefix):
+        """A key that no other box has."""
         self.count += 1
         return f"{prefix}{self.count}"
 
     def _add_op(self, frame, nodes):
         """The box of one node, or of the nodes at one place of a block's repetitions."""
         node = nodes[-1]
-        key = self._key("n")
+        key = self.new_key("n")
         for n in nodes:
             self.inner[n], self.outer[n] = key, frame.key or key
         box = Box(key, "op", node.op, tooltip=_tooltip(node))
@@ -111,9 +114,13 @@ class _Builder:
         box.lines += _saved_lines(node)
         sources = [self._input(frame, nodes, k, key) for k in range(len(node.edges))]
         frame.diagram.boxes.append(box)
-        for source in sources:
+        for k, source in enumerate(sources):
             if source is not None:
-                frame.diagram.connect(source, key)
+                self.connect(frame.diagram, source, key, node, k)
+
+    def connect(self, diagram, source, key, node, k):
+        """Draws the way from the box `source` to input k of a node, which has the box `key`."""
+        diagram.connect(source, key)
 
     def _input(self, frame, nodes, k, key):
         """The key in this frame of the box that feeds input k; None if it is outside the frame."""
@@ -144,7 +151,7 @@ class _Builder:
     def _leaf(self, frame, leaves):
         family = _family(leaves)
         if family not in self.leaf_keys:
-            self.leaf_keys[family] = self._key("l")
+            self.leaf_keys[family] = self.new_key("l")
             name = joined_name([x.name for x in leaves]) or "leaf"
             tooltip = "a leaf: backward adds to its .grad"
             if len(leaves) > 1:
@@ -164,14 +171,14 @@ class _Builder:
             return None
         names = node.plan.input_names
         title = names[k] if k < len(names) else "input"
-        box = Box(self._key("c"), "constant", title, [format_shape(*layout[:2])])
+        box = Box(self.new_key("c"), "constant", title, [format_shape(*layout[:2])])
         box.tooltip = f"input {title} of {node.op}: takes no gradient"
         frame.diagram.boxes.append(box)
         return box.key
 
     def _add_group(self, repeat, number):
         block, times = repeat.blocks[-1], len(repeat.blocks)
-        key = self._key("g")
+        key = self.new_key("g")
         frame = _Frame(Diagram(), key, number, block)
         for n in repeat.nodes():
             self.outer[n] = key
@@ -187,7 +194,7 @@ class _Builder:
         self.diagram.boxes.append(box)
 
     def _add_more(self, nodes):
-        key = self._key("m")
+        key = self.new_key("m")
         for n in nodes:
             self.inner[n] = self.outer[n] = key
         text = f"{len(nodes):,} more operations"
@@ -197,14 +204,15 @@ class _Builder:
                 if type(edge) is Node and self.outer[edge] != key:
                     self.diagram.connect(self.outer[edge], key)
 
-    def _add_root(self, root):
+    def add_root(self, root):
+        """The box below the node of a root."""
         if root.node is None:
             self._leaf(self.outermost, (root,))
             return
         lines = [format_shape(root.shape, root.dtype)]
         if root.size == 1:
             lines.append(f"= {values(root.array).item():.6g}")
-        box = Box(self._key("r"), "root", root.name or "output", lines, "backward starts here")
+        box = Box(self.new_key("r"), "root", root.name or "output", lines, "backward starts here")
         self.diagram.boxes.append(box)
         self.diagram.connect(self.outer[root.node], box.key)
 

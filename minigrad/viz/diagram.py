@@ -7,13 +7,25 @@ from dataclasses import dataclass, field
 
 
 @dataclass
+class Changing:
+    """A line whose text changes from step to step: pairs (first step, text), in order.
+
+    kind: value or gradient.
+    """
+
+    kind: str
+    texts: list
+
+
+@dataclass
 class Box:
     """One thing to draw.
 
     kind: op, leaf, constant (an input without gradient), root, group (a repeated block, whose
     parts are in `inside`) or more (what is left out); in pictures of compiled steps also product,
-    opaque (a hand-written kernel), value and alias (memory outside that is written). lines: text
-    below the title. times: how many equal boxes it stands for.
+    opaque (a hand-written kernel), value and alias (memory outside that is written); in those that
+    are played also slope (a local derivative). lines: text below the title, Changing where it is
+    played. times: how many equal boxes it stands for. busy: the steps in which it is at work.
     """
 
     key: str
@@ -23,6 +35,7 @@ class Box:
     tooltip: str = ""
     times: int = 1
     inside: "Diagram | None" = None
+    busy: list = field(default_factory=list)
 
 
 @dataclass
@@ -31,7 +44,8 @@ class Diagram:
 
     A diagram inside a group also has `entries` and `exits`: the keys of boxes that use values from
     outside, and of boxes whose values are used outside or by the next repetition. late: whether
-    side chains stand as far down as possible.
+    side chains stand as far down as possible. back: edge -> the step in which a gradient goes back
+    along it.
     """
 
     boxes: list = field(default_factory=list)
@@ -40,6 +54,7 @@ class Diagram:
     exits: list = field(default_factory=list)
     caption: str = ""
     late: bool = False
+    back: dict = field(default_factory=dict)
 
     def connect(self, source, target):
         """Adds an edge, once."""

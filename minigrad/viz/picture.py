@@ -2,11 +2,13 @@
 
 import html
 import pathlib
+import weakref
 
 from minigrad.errors import ArgumentError, ArgumentTypeError
 from minigrad.tape.backward import ordered
 from minigrad.tape.variable import Variable
 from minigrad.viz.builder import build_diagram
+from minigrad.viz.play import play
 from minigrad.viz.svg import to_svg
 from minigrad.viz.text import to_dot, to_mermaid, to_text
 
@@ -19,8 +21,39 @@ class Picture:
     `diagram` is the plain data behind it.
     """
 
-    def __init__(self, diagram):
+    def __init__(self, diagram, roots=()):
         self.diagram = diagram
+        self._roots = [weakref.ref(root) for root in roots]  # a picture keeps no graph alive
+
+    def play(self, dy=None):
+        """The graph step by step: values on their way forward, gradients on their way back.
+
+        Each way back has a box with its local derivative. The numbers are the engine's own: it runs
+        a backward pass, with hooks, which changes no `.grad` and frees nothing. Nodes keep only
+        what backward needs; a value that nobody holds any more is left out.
+
+        Args:
+            dy: upstream gradient, as for `backward`.
+
+        Returns:
+            A Player: shown by JupyterLab with buttons, also without a kernel; printed as text;
+            `.save_html(path)`.
+
+        Raises:
+            GradientError: the Variable has no graph.
+            GraphFreedError: backward has freed the graph, or nobody holds its output any more.
+            ArgumentError: more than 60 operations, or several Variables.
+
+        >>> import minigrad as mg
+        >>> x = mg.variable(3.0, requires_grad=True, name="x")
+        >>> y = x * x
+        >>> print(mg.viz.graph(y).play())
+          0 Start: only the leaves and the inputs have values.
+          1 Forward, 1 of 1: mul = 9.
+          2 Backward begins at mul with dy = 1.
+          3 Backward, 1 of 1: mul has dy = 1, and sends 3 to x and 3 to x. Done: ...
+        """
+        return play([root() for root in self._roots], dy)
 
     def to_svg(self):
         """A whole SVG document."""
@@ -95,7 +128,7 @@ def graph(outputs, fold=None):
 
     Returns:
         A Picture: shown by JupyterLab, printed as text; `.to_svg()`, `.to_dot()`, `.to_mermaid()`,
-        `.save(path)`.
+        `.save(path)`; `.play()` goes through the graph step by step.
 
     >>> import minigrad as mg
     >>> w = mg.variable([1.0, 2.0], requires_grad=True, name="w")
@@ -115,4 +148,4 @@ def graph(outputs, fold=None):
     if not roots:
         raise ArgumentError("viz.graph: wanted at least one Variable")
     nodes = ordered(list(dict.fromkeys(r.node for r in roots if r.node is not None)))
-    return Picture(build_diagram(roots, nodes, fold))
+    return Picture(build_diagram(roots, nodes, fold), roots)

@@ -4,7 +4,9 @@ import html
 import itertools
 import unicodedata
 
+from minigrad.viz.diagram import Changing
 from minigrad.viz.layout import place
+from minigrad.viz.steps import during
 
 TITLE, TEXT = 13.0, 11.0  # font sizes in pixels
 ADVANCE = 0.62  # width of a monospaced letter relative to its font size; 0.61 at most in use
@@ -15,6 +17,7 @@ FRAME = 12.0  # room above and below the content of a group's frame
 LABEL, LABEL_GAP = 17.0, 8.0  # font size of a group's count, and its distance from the frame
 IN, OUT = "(in)", "(out)"  # cells for the border of a group
 MOST_LETTERS = 40
+ASIDE = 7.0  # pixels between an edge and the arrow of the gradient that goes back along it
 SQUARE = ("op", "product", "opaque", "constant", "more")  # other kinds have round ends
 
 STYLE = """
@@ -73,6 +76,7 @@ class _Drawing:
     """
 
     def __init__(self, diagram):
+        self.back = diagram.back
         self.inside = {b.key: _Drawing(b.inside) for b in diagram.boxes if b.inside is not None}
         sizes = {b.key: self._size(b) for b in diagram.boxes}
         edges = list(diagram.edges)
@@ -89,7 +93,7 @@ class _Drawing:
             inner = self.inside[box.key]
             width = inner.width + 2 * MARGIN + _width(box.title, LABEL) + LABEL_GAP
             return width, inner.height + 2 * FRAME
-        wide = [_width(_short(line), TEXT) for line in box.lines]
+        wide = [_width(_short(text), TEXT) for line in box.lines for _, text in _texts(line)]
         wide.append(_width(_short(box.title), TITLE))
         return max(wide) + 2 * PAD_X, 2 * PAD_Y + LINE * (1 + len(box.lines))
 
@@ -102,20 +106,22 @@ class _Drawing:
 
     def _edges(self):
         into = {}
-        for (_, target), route in self.placed.routes.items():
-            into.setdefault(target, []).append(route)
+        for (source, target), route in self.placed.routes.items():
+            into.setdefault(target, []).append((source, route))
         for target, routes in into.items():
             cell = self.placed.cells[target]
-            routes.sort(key=lambda r: r[-2].x)
+            routes.sort(key=lambda r: r[1][-2].x)
             # edges enter side by side, at most 18 pixels apart
             step = 0 if target == OUT else min(18.0, 0.7 * cell.width / len(routes))
             if cell.key in self.inside:
                 step = min(step, 8.0)
             middle = self._port(cell, IN)
-            for k, route in enumerate(routes):
+            for k, (source, route) in enumerate(routes):
                 start = self._port(route[0], OUT)
                 end = middle + (k - (len(routes) - 1) / 2) * step
                 yield from _edge(route, start, end, has_head=target != OUT)
+                if (source, target) in self.back:
+                    yield from _way_back(route, start, end, self.back[source, target])
 
     def _box(self, box):
         cell = self.placed.cells[box.key]
@@ -137,7 +143,10 @@ class _Drawing:
         at = y + PAD_Y + 11
         body.append(_text(_short(box.title), cell.x, at, "mg-title"))
         for k, line in enumerate(box.lines):
-            body.append(_text(_short(line), cell.x, at + LINE * (k + 1), "mg-soft"))
+            body += _line(line, cell.x, at + LINE * (k + 1))
+        for step in box.busy:
+            ring = rectangle.replace("mg-box", "mg-busy").format(x, y)
+            body.append(f"<g {during(step, step + 1)}>{ring}</g>")
         return "\n".join([*body, "</g>"])
 
     def _frame(self, box, cell, x, y):
@@ -161,6 +170,20 @@ class _Drawing:
 
 def _edge(route, x, port, has_head):
     """A curve from the bottom of the first cell through the others to the top of the last."""
+    yield f'<path class="mg-edge" d="{_curve(route, x, port, has_head)}"/>'
+    if has_head:
+        yield f'<path class="mg-head" d="M{port:.1f} {route[-1].y:.1f}l-4 -8h8z"/>'
+
+
+def _way_back(route, x, port, step):
+    """The same curve beside it, dashed, with its head at the first cell, from a step on."""
+    top = route[0].y + route[0].height
+    yield f'<g {during(step)}><g transform="translate({ASIDE} 0)">'
+    yield f'<path class="mg-back" d="{_curve(route, x, port, has_head=True)}"/>'
+    yield f'<path class="mg-back-head" d="M{x:.1f} {top:.1f}l-4.5 9h9z"/></g></g>'
+
+
+def _curve(route, x, port, has_head):
     first, last = route[0], route[-1]
     path = [f"M{x:.1f} {first.y + first.height:.1f}V{first.rank_bottom:.1f}"]
     for above, cell in itertools.pairwise(route):
@@ -174,9 +197,23 @@ def _edge(route, x, port, has_head):
             f"C{x:.1f} {middle:.1f} {to_x:.1f} {middle:.1f} {to_x:.1f} {to_y:.1f}V{end:.1f}"
         )
         x = to_x
-    yield f'<path class="mg-edge" d="{"".join(path)}"/>'
-    if has_head:
-        yield f'<path class="mg-head" d="M{port:.1f} {last.y:.1f}l-4 -8h8z"/>'
+    return "".join(path)
+
+
+def _line(line, x, y):
+    """A line of a box: one text, or texts at one place that take turns."""
+    if not isinstance(line, Changing):
+        yield _text(_short(line), x, y, "mg-soft")
+        return
+    ends = [step for step, _ in line.texts[1:]]
+    for (step, text), end in zip(line.texts, [*ends, None], strict=True):
+        if text:
+            yield f"<g {during(step, end)}>{_text(_short(text), x, y, f'mg-{line.kind}')}</g>"
+
+
+def _texts(line):
+    """(step, text) of every text that a line of a box has in turn."""
+    return line.texts if isinstance(line, Changing) else [(0, line)]
 
 
 def _text(text, x, y, kind):

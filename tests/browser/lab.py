@@ -30,21 +30,31 @@ class Lab:
 
     Args:
         course: the learner's folder.
-        stem: the lesson, such as `02_graph`.
+        stem: the lesson, such as `02_graph`; `index` for the page of all lessons.
         shots: the folder for screenshots.
+        place: the folder of the notebooks, `work` in a clone.
+        size: of the page, in pixels.
     """
 
-    def __init__(self, course: Path, stem: str, shots: Path) -> None:
-        self.course, self.stem, self.shots = course, stem, shots
-        self.notebook = course / "lessons" / f"{stem}.ipynb"
+    def __init__(
+        self,
+        course: Path,
+        stem: str,
+        shots: Path,
+        place: str = "lessons",
+        size: tuple[int, int] = (1700, 1050),
+    ) -> None:
+        self.course, self.stem, self.shots, self.size = course, stem, shots, size
+        self.notebook = course / place / f"{stem}.ipynb"
         self.errors: list[str] = []
 
     def __enter__(self) -> Lab:
         from playwright.sync_api import sync_playwright
 
         port = 8900 + os.getpid() % 90
+        lesson = [] if self.stem == "index" else [self.stem[:2]]
         self.server = subprocess.Popen(
-            [str(MINIGRAD), "lab", self.stem[:2], "--no-browser", "--port", str(port)],
+            [str(MINIGRAD), "lab", *lesson, "--no-browser", "--port", str(port)],
             cwd=self.course, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         try:
@@ -53,7 +63,7 @@ class Lab:
             self._api(
                 "api/sessions",
                 {
-                    "path": f"lessons/{self.notebook.name}", "name": self.stem,
+                    "path": f"{self.notebook.parent.name}/{self.notebook.name}", "name": self.stem,
                     "type": "notebook", "kernel": {"name": "python3"},
                 },
             )  # fmt: skip
@@ -61,7 +71,9 @@ class Lab:
             self.browser = self.playwright.chromium.launch(
                 executable_path=find_chromium(), headless=True, args=FLAGS
             )
-            self.page = self.browser.new_page(viewport={"width": 1700, "height": 1050})
+            self.page = self.browser.new_page(
+                viewport={"width": self.size[0], "height": self.size[1]}
+            )
             self.page.on("pageerror", lambda error: self.errors.append(str(error)))
             self.page.goto(address)
             self.page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=90_000)
@@ -126,8 +138,21 @@ class Lab:
         self.page.wait_for_timeout(500)
         return json.loads(self.notebook.read_text(encoding="utf-8"))["cells"]
 
+    def restart(self) -> None:
+        """Restart the kernel and open the page again, as on another day."""
+        for session in self._api("api/sessions"):
+            self._api(f"api/kernels/{session['kernel']['id']}/restart", {})
+        self.page.reload()
+        self.page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=90_000)
+        self.page.wait_for_timeout(9000)
+
     def look(self, name: str, text: str) -> None:
-        """Scroll until the text is seen, and take a screenshot.
+        """Scroll until the text is seen, and take a screenshot."""
+        self.find(text)
+        self.page.screenshot(path=str(self.shots / f"{self.stem}_{name}.png"))
+
+    def find(self, text: str, within: str = "") -> None:
+        """Scroll until the text is seen; `within` is a selector, such as `.jp-OutputArea`.
 
         Cells far away are not in the page, so it is searched from the top.
         """
@@ -135,17 +160,16 @@ class Lab:
         quoted = json.dumps(text, ensure_ascii=False)
         self.page.evaluate("s => document.querySelector(s).scrollTop = 0", panel)
         for _ in range(300):
-            self.page.wait_for_timeout(200)
-            found = self.page.locator(f"{panel} :text({quoted}) >> visible=true")
+            self.page.wait_for_timeout(500 if within else 200)  # widgets are drawn late
+            found = self.page.locator(f"{panel} {within} :text({quoted}) >> visible=true")
             if found.count():
                 found.first.scroll_into_view_if_needed()
                 self.page.wait_for_timeout(500)
                 break
             moved = self.page.evaluate(
-                "s => {const e = document.querySelector(s), b = e.scrollTop; e.scrollTop += 500; "
+                "s => {const e = document.querySelector(s), b = e.scrollTop; e.scrollTop += 300; "
                 "return e.scrollTop > b}",
                 panel,
             )
             if not moved:
                 raise AssertionError(f"{text!r} is nowhere in {self.stem}")
-        self.page.screenshot(path=str(self.shots / f"{self.stem}_{name}.png"))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import pathlib
-import re
 
+from minigrad.course import book
 from minigrad.course.source import Source
 from minigrad.grader.folder import known_stems, load_lesson
 from minigrad.grader.spec import Lesson
@@ -24,7 +24,7 @@ GRADED = {
     "01": ("chain", "count_mults", "pipeline_gradient"),
     "02": ("topo_order", "backward", "hasty_order"),
     "03": ("find_cycle", "assert_dag", "recurrent"),
-    "04": ("unbroadcast", "GradManager", "train_both"),
+    "04": ("unbroadcast", "microbatch_step", "train_both"),
     "05": ("is_alias", "CowBuffer", "make_target"),
     "06": ("check_saved", "no_grad", "fix_dqn_loop"),
     "07": ("LogSumExp", "hvp", "deep_gradient"),
@@ -37,7 +37,10 @@ GRADED = {
 SIX_WEEKS = (
     (("00", "01"), "the first lesson together, with every laptop set up"),
     (("02", "03"), "draw graphs by hand before anybody writes a search"),
-    (("04", "05"), "04 ends with an engine of their own; leave 05.CowBuffer to those who want it"),
+    (
+        ("04", "05"),
+        "04 ends with an engine of their own; leave 04.GradManager and 05.CowBuffer to the eager",
+    ),
     (("06", "07"), "the longest week: leave 06.no_grad to those who want it"),
     (("08", "09"), "`minigrad status`: whose engine is lit, and a last training on it"),
     (("13", "14"), "leave the matrix product and the transpose of 13 to those who want them"),
@@ -66,9 +69,8 @@ def first_cell(source: Source, stem: str) -> str:
 
 
 def said(text: str, label: str) -> str:
-    """Return what follows a bold label in a first cell, up to `Next:` or the next label."""
-    match = re.search(rf"\*\*{label}\*\* (.*?)(?=\*\*[A-Z]|Next:|$)", text)
-    return match[1].strip().rstrip(".;").replace("|", "\\|") if match else ""
+    """Return what follows a bold label in a first cell, for a table."""
+    return book.said(text, label).replace("|", "\\|")
 
 
 def minutes(lesson: Lesson) -> int:

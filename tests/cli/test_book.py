@@ -69,7 +69,7 @@ def test_book_has_pages_with_outputs_pictures_and_navigation(course, tmp_path, c
     assert main(["book", "pages", "--lessons", "00-01"]) == 0
     pages = tmp_path / "pages"
     assert {path.name for path in pages.iterdir()} == {
-        "index.html", "style.css", "00_start.html", "01_chain_rule.html",
+        "index.html", "style.css", "dark.css", "00_start.html", "01_chain_rule.html",
     }  # fmt: skip
     first, second = (pages / f"{n}.html" for n in ("00_start", "01_chain_rule"))
     text = first.read_text()
@@ -88,8 +88,12 @@ def test_book_has_pages_with_outputs_pictures_and_navigation(course, tmp_path, c
     assert "<b>You need</b> nothing, <code>code</code>" in index
     for page in pages.glob("*.html"):
         assert not re.findall(r"<script|(?:src|href)=[\"']https?:", page.read_text())
-    assert main(["book", "pages", "--lessons", "00"]) == 0
+    assert main(["book", "--site", "pages", "--lessons", "00"]) == 0
     assert not second.exists()  # a page of the longer book would lead nowhere
+    assert {"site.js", "search.js"} <= {path.name for path in pages.iterdir()}
+    assert "computed 42" not in (pages / "search.js").read_text()  # outputs are not searched
+    assert main(["book", "pages", "--lessons", "00"]) == 0
+    assert not (pages / "site.js").exists()
 
 
 def test_cell_that_fails_is_shown_and_makes_the_exit_code_1(course, tmp_path, capsys):

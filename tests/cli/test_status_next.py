@@ -6,8 +6,9 @@ import zipfile
 
 import pytest
 
-from minigrad.cli import following, status
+from minigrad.cli import status
 from minigrad.cli.main import main, make_parser
+from minigrad.course.standing import standings
 from minigrad.grader import progress
 from minigrad.grader.reading import line_of
 from minigrad.grader.report import Style
@@ -146,7 +147,7 @@ def test_wall_is_a_grid_whose_tiles_light(learner, capsys, monkeypatch):
 
 @pytest.mark.parametrize("width", [20, 40, 100])
 def test_wall_fits_the_terminal(learner, width):
-    parts = [one for _, some in following.standings(_folder(learner)) for one in some]
+    parts = [one for _, some in standings(_folder(learner)) for one in some]
     for line in status.wall(parts, Style(plain=True), width)[1:]:
         assert len(line) <= max(width, 36)
 
@@ -215,7 +216,7 @@ def test_fault_of_minigrad_is_exit_3_and_never_1(learner, monkeypatch, capsys, e
     def broken(*_):
         raise error
 
-    monkeypatch.setattr(status, "standings", broken)
+    monkeypatch.setattr(status, "up_to_date", broken)
     assert main(["status"]) == 3
     assert "boom" in capsys.readouterr().err
 

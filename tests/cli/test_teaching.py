@@ -26,6 +26,15 @@ def test_every_lesson_is_in_the_table_with_the_sum_of_its_minutes():
         assert cells[5], "the first cell says what there is **At the end**"
 
 
+def test_readme_has_the_minutes_that_each_lesson_says():
+    table = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = dict(re.findall(r"\| (\d\d) [^|]+\| (\d+) ", table))
+    source = Source(ROOT)
+    for stem in known_stems():
+        takes = plans.said(plans.first_cell(source, stem), "It takes")
+        assert takes.startswith(f"about {shown[stem[:2]]} minutes"), stem
+
+
 @pytest.mark.parametrize("weeks", [plans.SIX_WEEKS, plans.THIRTEEN_WEEKS], ids=["six", "thirteen"])
 def test_plan_has_every_lesson_once_and_in_order(weeks):
     numbers = [number for some, _ in weeks for number in some]

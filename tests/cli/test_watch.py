@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from minigrad.cli.affected import affected
-from minigrad.cli.watch import settled
+from minigrad.course.affected import affected
+from minigrad.course.watching import settled
 
 TEXT = """\
 import math
@@ -61,6 +61,34 @@ def test_change_concerns_what_uses_it(old, new, expected):
     assert affected(NAMES, TEXT, TEXT.replace(old, new, 1), STUB) == expected
 
 
+BUGGED = """\
+BUG = None
+OTHER = 1
+
+
+def step(x):
+    return 2 * x
+
+
+def hunted(x):
+    return step(x)
+
+
+def written(x):
+    raise NotImplementedError
+"""
+
+
+@pytest.mark.parametrize(("old", "new"), [("BUG = None", "BUG = 3"), ("return 2", "return 3")])
+def test_bug_hunt_is_graded_when_its_answer_or_its_helper_has_changed(old, new):
+    names = ["written", "hunted"]
+    solved = BUGGED.replace("raise NotImplementedError", "return x")
+    assert affected(names, BUGGED, solved, BUGGED) == ["written"]
+    for before in (solved, BUGGED):
+        found = affected(names, before, solved.replace(old, new), BUGGED)
+        assert "hunted" in found
+
+
 def test_new_file_concerns_what_was_begun():
     assert affected(NAMES, None, TEXT, STUB) == ["first", "second"]
 
@@ -86,6 +114,8 @@ class Watching:
     """A running `minigrad watch`, whose lines can be waited for."""
 
     def __init__(self, folder):
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a script,
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # which `watch` would inherit
         environment = {**os.environ, "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "minigrad.cli.main", "watch"],

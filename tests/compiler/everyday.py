@@ -624,3 +624,50 @@ def weights_of_a_sum_that_warms_up(rng):
         [model],
         [(floats(rng, N, 3), {"fit": 1.0 - 0.1 * t, "size": 0.01 * t}) for t in range(6)],
     )
+
+
+# -- sorting, remainders, systems of equations, draws ----------------------------------------------
+
+
+@kind
+def top_classes_with_wrapped_positions(rng):
+    w = parameter(rng, 3, C)
+
+    def step(x, k):
+        scores = mg.sort(x @ w, descending=True)
+        values, places = mg.topk(x @ w, 2)
+        order = mg.argsort(x.sum(axis=1)) % 3 + k // 2
+        loss, gradient = trained(
+            (scores[:, 0] - values[:, 1]).mean() + mg.cumprod(values, 1).mean(), w
+        )
+        return loss, gradient, places, order
+
+    return step, [w], [(floats(rng, N, 3), k) for k in (3, 4, 5)]
+
+
+@kind
+def ridge_regression_and_its_gradient(rng):
+    w = parameter(rng, 3)
+
+    def step(x, y):
+        gram = x.T @ x + mg.eye(3) * (w * w + 0.5)
+        beta = mg.linalg.solve(gram, x.T @ y)
+        factor = mg.linalg.cholesky(gram)
+        return trained(
+            ((x @ beta - y) ** 2.0).mean() + mg.log(mg.diagonal(factor, axis1=0, axis2=1)).sum(), w
+        )
+
+    return step, [w], [(floats(rng, N, 3), floats(rng, N)) for _ in range(3)]
+
+
+@kind
+def classes_drawn_and_rolled(rng):
+    w = parameter(rng, 3, C)
+
+    def step(x):
+        drawn = mg.random.categorical((x @ w).detach())
+        logp = mg.log_softmax(mg.normalize(x @ w, axis=1))
+        picked = mg.masked_fill(mg.gather(logp, drawn[:, None], 1), x[:, :1] > 0, -1.0)
+        return *trained(-mg.roll(picked, 1, 0).mean(), w), mg.index_add(x, drawn, x, 0)
+
+    return step, [w], [(floats(rng, N, 3),) for _ in range(3)]

@@ -20,11 +20,12 @@ FUNCTIONS = {
     "less": np.less, "less_equal": np.less_equal, "greater": np.greater,
     "greater_equal": np.greater_equal, "equal": np.equal, "not_equal": np.not_equal,
     "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_not": np.logical_not,
-    "pow": np.power,
+    "pow": np.power, "log2": np.log2, "atan2": np.arctan2, "floor_divide": np.floor_divide,
+    "remainder": np.remainder,
 }  # fmt: skip
 REAL_ONLY = {
     "exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "sqrt", "div",
-    "cast_float", "row_mean", "row_sum",
+    "log2", "atan2", "cast_float", "row_mean", "row_sum",
 }  # fmt: skip
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 

@@ -197,7 +197,17 @@ class Step:
         self.outputs[0][...] = find(self.inputs[0], axis=self.attributes["axis"])
 
     def argsort(self):
-        self.outputs[0][...] = np.argsort(self.inputs[0], kind="stable")
+        self.outputs[0][...] = np.argsort(self.inputs[0], axis=-1, kind="stable")
+
+    def solve(self):
+        (a, b), (out, factors, _) = self.inputs, self.outputs
+        for one, right, x, kept in zip(a, b, out, factors, strict=True):
+            x[...] = np.linalg.lstsq(one, right)[0]
+            tall = one if one.shape[0] >= one.shape[1] else one.T
+            kept[-1] = np.diagonal(np.linalg.qr(tall)[1])
+
+    def cholesky(self):
+        self.outputs[0][...] = np.linalg.cholesky(self.inputs[0])
 
     def random(self):
         out, a, cpu = self.outputs[0], self.attributes, device_named("cpu")

@@ -84,7 +84,7 @@ def _as_launch(name):
 
 for _name in (
     "elementwise", "reduce", "rows", "matmul", "gather", "scatter_add", "put", "cumsum",
-    "arg_reduce", "random", "unfold", "fold", "largest",
+    "arg_reduce", "argsort", "solve", "cholesky", "random", "unfold", "fold", "largest",
 ):  # fmt: skip
     setattr(QuickGpu, _name, _as_launch(_name))
 

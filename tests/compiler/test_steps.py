@@ -151,7 +151,8 @@ def test_a_capture_changes_nothing_and_computes_nothing(name, monkeypatch):
     counter, takes = generator.counter, cpu.pool.takes
     for work in (
         "elementwise", "reduce", "rows", "matmul", "gather", "scatter_add", "put", "wrap_index",
-        "cumsum", "arg_reduce", "random", "unfold", "fold", "largest", "all_within", "convolve",
+        "cumsum", "arg_reduce", "argsort", "solve", "cholesky", "random", "unfold", "fold",
+        "largest", "all_within", "convolve",
         "convolve_back", "correlate",
     ):  # fmt: skip
         monkeypatch.setattr(cpu, work, lambda *a, work=work, **k: pytest.fail(f"cpu.{work} ran"))

@@ -22,6 +22,7 @@ REFERENCE = {
     "expm1": np.expm1,
     "log": np.log,
     "log1p": np.log1p,
+    "log2": np.log2,
     "tanh": np.tanh,
     "sigmoid": sigmoid,
     "erf": erf,
@@ -34,6 +35,7 @@ BOUND = {
     "expm1": (2.0, 2.2),
     "log": (1.1, 1.1),
     "log1p": (1.6, 1.6),
+    "log2": (2.1, 2.1),
     "tanh": (3.0, 3.0),
     "sigmoid": (2.6, 2.8),
     "erf": (1.5, 2.1),  # the reference for float64, math.erf, has an error of its own
@@ -46,6 +48,7 @@ RANGE = {
     "expm1": {"f4": (-30, 88.7), "f8": (-60, 709.7)},
     "log": {"f4": (1.2e-38, 3.4e38), "f8": (2.3e-308, 1.7e308)},
     "log1p": {"f4": (-0.9999999, 3.4e38), "f8": (-0.9999999999999999, 1.7e308)},
+    "log2": {"f4": (1.2e-38, 3.4e38), "f8": (2.3e-308, 1.7e308)},
     "tanh": {"f4": (-12, 12), "f8": (-25, 25)},
     "sigmoid": {"f4": (-87, 100), "f8": (-708, 800)},
     "erf": {"f4": (-5, 5), "f8": (-7, 7)},
@@ -148,6 +151,7 @@ def test_functions_of_special_values_give_the_exact_ones(code):
             (-1e-30, nan),
         ],
         "log1p": [(0.0, 0.0), (-0.0, -0.0), (-1.0, -inf), (inf, inf), (-inf, nan), (-1.5, nan)],
+        "log2": [(1.0, 0.0), (0.0, -inf), (-0.0, -inf), (8.0, 3.0), (inf, inf), (-1.0, nan)],
         "tanh": [
             (0.0, 0.0),
             (-0.0, -0.0),
@@ -185,7 +189,7 @@ def test_function_of_tiny_arguments_keeps_their_bits(name, code):
     info = np.finfo(DTYPES[code])
     x = np.array([info.smallest_subnormal, info.tiny, 3 * info.smallest_subnormal, info.tiny / 8])
     x = np.concatenate([x, -x]).astype(DTYPES[code])
-    if name == "log":
+    if name in ("log", "log2"):
         x = np.abs(x)
     got, wanted = apply(name, code, x), exact(name, x)
     assert np.all(errors_in_last_places(got, wanted) <= 1.1), f"{x} {got} {wanted}"
@@ -215,7 +219,7 @@ def test_function_between_neighbours_never_falls_back_by_more_than_its_error(nam
     for centre in centres:
         x = dtype.type(centre) + np.arange(-2000, 2000) * np.spacing(dtype.type(centre))
         for signed in (x, -x[::-1]):
-            if name == "log" and signed[0] <= 0:
+            if name in ("log", "log2") and signed[0] <= 0:
                 continue
             if name == "log1p" and signed[0] <= -1:
                 continue
@@ -239,3 +243,44 @@ def test_sine_and_cosine_beyond_their_range_are_nan_not_noise(code):
     for name in ("sin", "cos"):
         got = apply(name, code, [limit, -limit, limit * 1.01, -limit * 1.01, 1e30])
         assert np.array_equal(np.isnan(got), [False, False, True, True, True])
+
+
+@pytest.mark.parametrize("code", DTYPES)
+def test_log2_of_powers_of_two_is_exact(code):
+    least, most = (-149, 127) if code == "f4" else (-1074, 1023)
+    powers = np.arange(least, most + 1)
+    x = np.ldexp(1.0, powers).astype(DTYPES[code])
+    assert np.array_equal(apply("log2", code, x), powers)
+
+
+@pytest.mark.parametrize("code", DTYPES)
+def test_angles_keep_their_error_bound(code):
+    dtype, rng = DTYPES[code], np.random.default_rng(9)
+    wide = np.float64 if code == "f4" else np.longdouble
+    if code == "f8" and np.finfo(np.longdouble).nmant <= 52:
+        pytest.skip("long double is no wider than float64 here: no reference")
+    scale = 80 if code == "f4" else 600
+    y = np.concatenate([
+        rng.normal(size=100_000), np.exp(rng.uniform(-scale, scale, 50_000)),
+        np.linspace(0.4142, 0.4143, 2000), np.linspace(0.99, 1.01, 2000),
+    ]).astype(dtype)  # fmt: skip
+    x = np.concatenate([
+        rng.normal(size=100_000), np.exp(rng.uniform(-scale, scale, 50_000)), np.ones(4000),
+    ]).astype(dtype)  # fmt: skip
+    for sy, sx in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+        got = evaluate(f"atan2_{code}(x[j], y[j])", code, sy * y, sx * x)
+        wanted = np.arctan2((sy * y).astype(wide), (sx * x).astype(wide))
+        errors = errors_in_last_places(got, wanted)
+        normal = np.abs(wanted) >= np.finfo(dtype).tiny
+        assert np.max(np.where(normal, errors, 0)) <= 2.3
+        assert np.all(np.abs(got) <= dtype.type(np.pi))
+
+
+@pytest.mark.parametrize("code", DTYPES)
+def test_angles_of_special_points_are_those_of_c(code):
+    special = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, 1e38, -1e38]
+    y, x = (m.ravel().astype(DTYPES[code]) for m in np.meshgrid(special, special))
+    got, wanted = evaluate(f"atan2_{code}(x[j], y[j])", code, y, x), np.arctan2(y, x)
+    np.testing.assert_allclose(got, wanted, 3e-7 if code == "f4" else 5e-16)
+    known = ~np.isnan(wanted)
+    assert np.array_equal(np.signbit(got[known]), np.signbit(wanted[known]))

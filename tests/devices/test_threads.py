@@ -148,6 +148,31 @@ def test_big_kernels_give_the_same_bits_for_any_number_of_threads(results, count
         np.testing.assert_array_equal(many[name], want, err_msg=name)
 
 
+@pytest.mark.parametrize(
+    "op",
+    [lambda x: x + x, lambda x: x * 2.0, lambda x: 2.0 * x, lambda x: x.tanh(), lambda x: x - 1],
+)
+def test_big_kernels_are_cut_each_time_also_backward(op, monkeypatch):
+    monkeypatch.setattr(threads, "count", 3)
+    x = mg.variable(np.ones(BIG), dtype="float32", requires_grad=True)
+    dy = mg.ones((BIG,)) * 2.0
+    for _ in range(2):  # the first call keeps the kernel for the next
+        op(x).backward(dy)
+    calls = []
+    run = Threads.run
+
+    def noted(self, function, lists):
+        lists = list(lists)
+        calls.append(len(lists))
+        run(self, function, lists)
+
+    monkeypatch.setattr(Threads, "run", noted)
+    y = op(x)
+    assert calls == [3]
+    y.backward(dy)
+    assert set(calls) == {3}
+
+
 def test_big_kernels_are_cut(monkeypatch):
     monkeypatch.setattr(threads, "count", 3)
     calls = []

@@ -16,8 +16,10 @@ UNARY = {
     "expm1": (torch.expm1, normal),
     "log": (torch.log, positive),
     "log1p": (torch.log1p, positive),
+    "log2": (torch.log2, positive),
     "sin": (torch.sin, normal),
     "cos": (torch.cos, normal),
+    "tan": (torch.tan, unit),
     "tanh": (torch.tanh, normal),
     "sigmoid": (torch.sigmoid, normal),
     "relu": (torch.relu, away),
@@ -37,6 +39,9 @@ BINARY = {
     "mul": (torch.mul, normal, normal),
     "div": (torch.div, normal, away),
     "pow": (torch.pow, positive, normal),
+    "atan2": (torch.atan2, away, away),
+    "floor_divide": (lambda a, b: torch.div(a, b, rounding_mode="floor"), normal, away),
+    "remainder": (torch.remainder, normal, away),
     "maximum": (torch.maximum, distinct, away),
     "minimum": (torch.minimum, distinct, away),
 }
@@ -111,6 +116,9 @@ def binary():
     yield case("pow_square", "pow", {"x": normal(3, 4)}, lambda x: x**2, ["$x", 2])
     yield case("pow_cube_negative", "pow", {"x": away(3, 4)}, lambda x: x**-3, ["$x", -3])
     yield case("pow_half", "pow", {"x": positive(3, 4)}, lambda x: x**0.5, ["$x", 0.5])
+    ints = {"a": fixed([7, -7, 7, -7, 0, 6]), "b": fixed([3, 3, -3, -3, 5, 2])}
+    yield case("floor_divide_ints", "floor_divide", ints, torch.floor_divide)
+    yield case("remainder_ints", "remainder", ints, torch.remainder)
     condition = {"c": fixed([[True, False, True], [False, False, True]])}
     for suffix, a, b in (("", (2, 3), (2, 3)), ("_broadcast", (3,), (2, 1))):
         yield case(

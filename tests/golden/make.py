@@ -9,7 +9,7 @@ It needs `torch`, which neither the library nor its tests do. It writes, beside 
   `running/...`.
 - `manifest.json`: per case the operation and the arguments of minigrad's call. In arguments,
   "$x" is input x, a list is a tuple, {"slice": [start, stop, step]} is a slice, and "..." is
-  an ellipsis.
+  an ellipsis. The keyword "which" says which of several results is compared.
 
 An input depends only on its case's name, so that adding a case changes no other.
 """

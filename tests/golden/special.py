@@ -27,6 +27,8 @@ ROW = {
     "std": lambda x: x.std(1, correction=0),
     "norm": lambda x: torch.linalg.vector_norm(x, dim=1),
     "cumsum": lambda x: torch.cumsum(x, 1),
+    "cumprod": lambda x: torch.cumprod(x, 1),
+    "sort": lambda x: torch.sort(x, dim=1, stable=True)[0],
     "cross_entropy": lambda x: functional.cross_entropy(x, LABELS, reduction="none"),
     "cross_entropy_smooth": lambda x: functional.cross_entropy(
         x, LABELS, reduction="none", label_smoothing=0.1
@@ -35,6 +37,7 @@ ROW = {
     "rms_norm": lambda x: functional.rms_norm(x, (3,), eps=1e-5),
 }
 OTHERS = {
+    "floor_divide": lambda a, b: torch.div(a, b, rounding_mode="floor"),
     "leaky_relu": functional.leaky_relu,
     "elu": functional.elu,
     "gelu": functional.gelu,

@@ -15,11 +15,23 @@ ROWS = [
 EXPONENTS = (0.0, 1.0, 2.0, 3.0, 0.5, 1.5, -1.0, -2.0, 2.5)
 BASES = (0.0, 2.0, 0.5)
 UNARY = (
-    "neg", "square", "sqrt", "rsqrt", "reciprocal", "exp", "expm1", "log", "log1p", "sin", "cos",
-    "tanh", "sigmoid", "erf", "relu", "leaky_relu", "elu", "gelu", "silu", "softplus", "sign",
+    "neg", "square", "sqrt", "rsqrt", "reciprocal", "exp", "expm1", "log", "log1p", "log2", "sin",
+    "cos", "tan", "tanh", "sigmoid", "erf", "relu", "leaky_relu", "elu", "gelu", "silu", "softplus",
+    "sign",
 )  # fmt: skip
-BINARY = ("add", "sub", "mul", "div", "maximum", "minimum", "pow")
-ALONG_ROWS = ("sum", "mean", "prod", "max", "min", "norm", "cumsum", "logsumexp")
+BINARY = (
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "maximum",
+    "minimum",
+    "pow",
+    "atan2",
+    "remainder",
+    "floor_divide",
+)
+ALONG_ROWS = ("sum", "mean", "prod", "max", "min", "norm", "cumsum", "cumprod", "logsumexp", "sort")
 SPREADS = ("var", "std")
 LABELS = np.arange(len(ROWS)) % 3
 
@@ -69,6 +81,7 @@ DIFFERENT = {
     ("sign", "value"): "the sign of NaN is NaN, as in NumPy",
     ("sin", "*"): "NaN beyond 10^14: docs/numerics.md",
     ("cos", "*"): "NaN beyond 10^14: docs/numerics.md",
+    ("tan", "*"): "NaN beyond 10^14, as sin",
     ("elu", "gradient"): "of NaN NaN, as its value",
     ("elu", "second"): "at 0 the derivative from the left; of NaN NaN",
     ("gelu", "second"): "0 where x^2 overflows and the density is 0; PyTorch: NaN",
@@ -82,6 +95,8 @@ DIFFERENT = {
     ): "0 ** b as its gradient; NaN for a negative base, as its slope",
     ("bce_with_logits", "value"): "0 or inf of infinite logits, which is the limit; PyTorch: NaN",
     ("prod", "second"): "products of the others, without division; PyTorch divides",
+    ("atan2", "second"): "0 at the origin, as the gradient; PyTorch: NaN",
+    ("cumprod", "second"): "products of sums of products; PyTorch divides by the factors",
     ("max", "gradient"): "NaN share it; PyTorch: NaN for every element",
     ("min", "gradient"): "NaN share it; PyTorch: NaN for every element",
     ("norm", "second"): "at 0 it is 0, as the first; PyTorch: NaN",

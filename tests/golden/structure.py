@@ -1,7 +1,8 @@
 """Golden cases: shapes, indexing, joining, products."""
 
+import numpy as np
 import torch
-from case import case, integers, normal
+from case import case, distinct, fixed, integers, normal
 from torch.nn import functional
 
 
@@ -35,6 +36,86 @@ def shapes():
         lambda x: functional.pad(x, (1, 2, 0, 3), value=1.5),
         ["$x", ((0, 3), (1, 2)), 1.5],
     )
+
+
+def moving():
+    """Rolling, sorting, running products, filling, normalising."""
+    x = {"x": normal(2, 3, 4)}
+    yield case("roll", "roll", x, lambda x: x.roll(5), ["$x", 5])
+    yield case("roll_axis", "roll", x, lambda x: x.roll(-1, 2), ["$x", -1], axis=2)
+    both = {"axis": (0, 2)}
+    yield case("roll_two", "roll", x, lambda x: x.roll((1, 2), (0, 2)), ["$x", (1, 2)], **both)
+    few = {"x": distinct(3, 7)}
+    yield case("sort", "sort", few, lambda x: x.sort()[0])
+    down = {"axis": 0, "descending": True}
+    yield case("sort_down", "sort", few, lambda x: x.sort(0, True)[0], **down)
+    yield case("argsort", "argsort", few, torch.argsort, constant=("x",))
+    ties = {"x": fixed([[2, 1, 2, 1, 3], [0, 0, 0, 5, 5]])}
+    yield case("argsort_ties", "argsort", ties, lambda x: torch.argsort(x, stable=True))
+    yield case(
+        "argsort_ties_down",
+        "argsort",
+        ties,
+        lambda x: torch.argsort(x, descending=True, stable=True),
+        descending=True,
+    )
+    yield case("topk", "topk", few, lambda x: x.topk(3)[0], ["$x", 3], which=0)
+    small = {"axis": 0, "largest": False, "which": 0}
+    yield case("topk_small", "topk", few, lambda x: x.topk(2, 0, False)[0], ["$x", 2], **small)
+    yield case(
+        "topk_places", "topk", few, lambda x: x.topk(3)[1], ["$x", 3], constant=("x",), which=1
+    )
+    yield case("cumprod", "cumprod", few, lambda x: x.cumprod(1), axis=1)
+    zeros = {"x": fixed([[2.0, 0.0, 3.0, 0.0, 4.0], [1.0, 2.0, 0.0, 5.0, -1.0]])}
+    yield case("cumprod_zeros", "cumprod", zeros, lambda x: x.cumprod(1), axis=1)
+    yield case(
+        "index_add",
+        "index_add",
+        {"x": normal(3, 4, 2), "index": integers(0, 4, 5), "source": normal(3, 5, 2)},
+        lambda x, index, source: x.index_add(1, index, source),
+        axis=1,
+    )
+    mask = fixed([[True, False, True], [False, False, True]])
+    filled = {"x": normal(2, 3), "mask": mask}
+    yield case("masked_fill", "masked_fill", filled, lambda x, m: x.masked_fill(m, 0.5),
+        ["$x", "$mask", 0.5])  # fmt: skip
+    value = {**filled, "value": fixed(1.5)}
+    yield case("masked_fill_value", "masked_fill", value, lambda x, m, v: x.masked_fill(m, v))
+    rows = {"x": normal(3, 4)}
+    yield case("normalize", "normalize", rows, functional.normalize, axis=1)
+    yield case(
+        "normalize_small", "normalize", rows, lambda x: functional.normalize(x, dim=0, eps=4.0),
+        axis=0, eps=4.0,
+    )  # fmt: skip
+
+
+def equations():
+    """Systems of equations, least squares, Cholesky factors."""
+    square, two = {"a": normal(3, 3)}, {"b": normal(3, 2)}
+    yield case("solve", "linalg.solve", {**square, **two}, torch.linalg.solve)
+    yield case("solve_vector", "linalg.solve", {**square, "b": normal(3)}, torch.linalg.solve)
+    many = {"a": normal(2, 1, 3, 3), "b": normal(4, 3, 2)}
+    yield case("solve_batched", "linalg.solve", many, torch.linalg.solve)
+    for name, (m, n) in {"tall": (5, 3), "wide": (2, 4)}.items():
+        given = {"a": normal(m, n), "b": normal(m, 2)}
+        yield case(f"lstsq_{name}", "linalg.lstsq", given, by_pseudo_inverse, which=0)
+    yield case("cholesky", "linalg.cholesky", {"a": definite(4)}, torch.linalg.cholesky)
+    yield case("cholesky_batched", "linalg.cholesky", {"a": definite(3, 2)}, torch.linalg.cholesky)
+
+
+def by_pseudo_inverse(a, b):
+    """The least squares solution, with PyTorch's gradient of pinv."""
+    return torch.linalg.pinv(a) @ b
+
+
+def definite(n, *outer):
+    """Positive definite matrices."""
+
+    def draw(rng):
+        a = normal(*outer, n, n)(rng)
+        return a @ np.swapaxes(a, -1, -2) + np.eye(n)
+
+    return draw
 
 
 def indexing():
@@ -178,4 +259,4 @@ def products():
     yield case("linear_without_bias", "linear", without, functional.linear)
 
 
-CASES = [*shapes(), *indexing(), *joining(), *products()]
+CASES = [*shapes(), *moving(), *equations(), *indexing(), *joining(), *products()]

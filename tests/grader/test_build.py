@@ -1,6 +1,7 @@
 """Exercises cut from solutions, notebooks from py:percent."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from minigrad.course.build import built_files, main, stale_files
 from minigrad.course.percent import notebook_text, parse
 from minigrad.course.stubs import RegionError, cut
 
+ROOT = Path(__file__).parents[2]
 SOLUTION = '''\
 def f(x):
     """Double."""
@@ -134,3 +136,15 @@ def test_build_leaves_a_half_solved_exercise_alone(repository, capsys):
     assert exercise.read_text() == "mine = 1\n"
     main(["--root", str(repository), "--force"])
     assert exercise.read_text() == cut(SOLUTION, "00")
+
+
+@pytest.mark.parametrize("folder", ["exercises", "solutions"])
+def test_lines_fit_into_half_a_window(folder):
+    """At 1280 pixels, an editor beside a lesson shows 76 columns at most; more would be broken."""
+    wide = [
+        f"{path.name}:{number}"
+        for path in sorted((ROOT / folder).glob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if len(line) > 76
+    ]
+    assert wide == []

@@ -58,9 +58,8 @@ def test_mutants_fail_with_the_message_meant_for_each(stem, server):
 
 
 @pytest.mark.parametrize(("stem", "name"), EXERCISES)
-def test_exercise_has_three_to_ten_mutants_of_different_kinds(stem, name):
+def test_exercise_has_mutants_of_three_kinds_or_more(stem, name):
     keys = [mutant.key for mutant in load_mutants(ROOT, stem) if mutant.exercise == name]
-    assert 3 <= len(keys) <= 10
     assert len(set(keys)) >= 3
 
 
@@ -131,3 +130,27 @@ def test_what_is_missing_while_grading_is_said_in_words(body, key, words, server
     ).first_failure.message
     assert message.key == key
     assert words in message.attempt
+
+
+@pytest.mark.parametrize(
+    ("stem", "name", "source"),
+    [
+        (
+            "04_accumulation",
+            "unbroadcast",
+            "def unbroadcast(g, shape, seen={}):\n"
+            "    return seen.setdefault(g.ndim, right(g, shape))",
+        ),
+        (
+            "01_chain_rule",
+            "mul_backward",
+            "CACHE = []\n\n\ndef mul_backward(dy, a, b):\n"
+            "    CACHE.append(a)\n    return dy * b, dy * CACHE[0]",
+        ),
+    ],
+)
+def test_state_kept_between_calls_is_told_as_such(stem, name, source, server):
+    text = f"{solution(stem)}\n\nright = {name}\n\n\n{source}\n"
+    message = grade_source(server, stem, name, text, SEEDS[0]).first_failure.message
+    assert message.key == "kept"
+    assert "outlives a call" in message.attempt

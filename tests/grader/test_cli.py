@@ -1,6 +1,7 @@
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from minigrad.cli.main import main
 from minigrad.course import check, keeping
 from minigrad.course.stubs import cut
 from minigrad.grader import progress
+from minigrad.grader.folder import CourseFolder
 from minigrad.grader.launcher import GraderError
 
 ROOT = Path(__file__).parents[2]
@@ -150,24 +152,27 @@ def status_line(name, capsys):
     return next(line for line in capsys.readouterr().out.splitlines() if f" {name} " in line)
 
 
-@pytest.mark.parametrize("how", ["changed", "reset", "deleted"])
-def test_status_counts_points_only_for_the_file_as_it_was_checked(course, how, capsys):
+@pytest.mark.parametrize("how", ["edited", "broken", "reset", "deleted"])
+def test_status_keeps_points_through_an_edit_elsewhere_and_no_longer(course, how, capsys):
     solve(course)
     main(["check", "00"])
     assert " 5 of 5 " in status_line("slope", capsys)
     path = course / "exercises" / "00_start.py"
-    if how == "changed":
-        path.write_text(path.read_text() + "\nMORE = 1\n")
+    if how == "edited":
+        path.write_text("import math\n" + path.read_text())
+    elif how == "broken":
+        path.write_text(path.read_text().replace("(2 * eps)", "eps"))
     elif how == "reset":
         main(["reset", "00"])
     else:
         path.unlink()
     line = status_line("slope", capsys)
-    assert " 0 of 5 " in line
-    assert "had 5 before the file changed" in line
-    if how == "changed":
-        main(["check", "00"])
-        assert " 5 of 5 " in status_line("slope", capsys)
+    if how == "edited":
+        assert " 5 of 5 " in line
+        assert "before the file changed" not in line
+    else:
+        assert (" 2 of 5 " if how == "broken" else " 0 of 5 ") in line
+        assert "had 5 before the file changed" in line
 
 
 def test_status_tells_hints_from_the_solution(course, capsys):
@@ -282,11 +287,24 @@ def test_lab_without_the_notebook_says_how_to_make_it(course, capsys):
 
 
 def test_lab_workspace_shows_lesson_and_exercise_side_by_side():
-    data = lab.workspace("01_chain_rule")["data"]
-    main_area = data["layout-restorer:data"]["main"]["dock"]
-    shown = [area["widgets"] for area in main_area["children"]]
+    root = CourseFolder(ROOT)
+    content = lab.layout(root, "lessons", "01_chain_rule")
+    data = content["data"]
+    columns = data["layout-restorer:data"]["main"]["dock"]["children"]
+    shown = [[area["widgets"] for area in column["children"]] for column in columns]
     assert shown == [
-        ["notebook:lessons/01_chain_rule.ipynb"],
-        ["editor:exercises/01_chain_rule.py"],
+        [["notebook:lessons/01_chain_rule.ipynb"]],
+        [["editor:exercises/01_chain_rule.py"], ["cloned-outputs:lessons/01_chain_rule.ipynb:1"]],
     ]
     assert {"notebook:lessons/01_chain_rule.ipynb", "editor:exercises/01_chain_rule.py"} < {*data}
+    assert content["metadata"]["id"] == "lesson-01"
+    assert "notebook:work/index.ipynb" in lab.layout(root, "work", None)["data"]
+
+
+def test_lab_finds_minigrad_and_python_in_its_terminal(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", "/nowhere")
+    here = Path(sys.executable).parent
+    assert lab.environment()["PATH"].split(os.pathsep) == [str(here), "/nowhere"]
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    *_, start = lab.shell(tmp_path)
+    assert f"{here}:$PATH" in Path(start).read_text()

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.course import check, engine, hint, light, load, needs, parts, predict
+from minigrad.course import check, engine, executing, hint, light, load, needs, parts, predict
+from minigrad.course.percent import notebook_text
 from minigrad.course.predictions import summary
 from minigrad.course.stubs import cut
 from minigrad.grader import progress
@@ -110,7 +111,8 @@ def test_load_of_a_broken_file_raises_its_own_error_and_leaves_no_module(course)
 
 def test_prediction_is_remembered_and_judged(course):
     predict("00.eps", "Which eps is best?", 1e-8).reveal(6e-6, factor=10)
-    predict("00.mode", "Which mode is cheaper?", "reverse").reveal("reverse")
+    modes = ("forward", "reverse")
+    predict("00.mode", "Which mode is cheaper?", "reverse", choices=modes).reveal("reverse")
     entries = progress.load(course / ".minigrad")["predictions"]
     assert [entries[name]["right"] for name in ("00.eps", "00.mode")] == [False, True]
     text = summary("00")
@@ -119,9 +121,10 @@ def test_prediction_is_remembered_and_judged(course):
 
 
 def test_prediction_left_open_is_not_counted(course):
-    shown = predict("00.eps", "Which eps is best?", ...)
-    assert "in place of ..." in repr(shown)
-    assert "no prediction" in repr(shown.reveal(1e-6))
+    shown = predict("00.mode", "Which mode is cheaper?", choices=("forward", "reverse"))
+    assert repr(shown) == "Which mode is cheaper?\nforward or reverse?"
+    assert repr(shown.reveal("reverse")).endswith("Measured: reverse. (You made no prediction.)")
+    assert "<details><summary>the answer</summary>Measured: reverse.<" in shown._repr_html_()
     assert not (course / ".minigrad").exists()
 
 
@@ -147,6 +150,9 @@ def test_engine_runs_on_the_parts_that_passed_on_this_very_file(course, monkeypa
         assert slope_of_square_times_tanh(0.5) == pytest.approx(0.855341, abs=1e-5)
     path = course / "exercises" / "01_chain_rule.py"
     path.write_text(path.read_text() + "\nCHANGED = True\n")
+    with engine() as mine:
+        assert mine == ["01.mul_backward"]  # graded again in silence
+    path.write_text(path.read_text() + "\n\ndef mul_backward(dy, a, b):\n    return dy, dy\n")
     with engine() as mine:
         assert mine == []
 
@@ -204,28 +210,88 @@ def test_check_hint_and_load_of_what_is_no_name_say_what_a_name_is(course, what)
 
 
 def test_needs_names_the_exercise_that_is_still_as_it_came(course):
-    with pytest.raises(UnsolvedError, match=r"Write it first, in exercises/00_start.py") as caught:
+    with pytest.raises(
+        UnsolvedError, match=r"^This cell needs 00.central_diff.* check 00"
+    ) as caught:
         needs("00.hello", "00.central_difference")
     assert caught.value._render_traceback_() == [str(caught.value)]
     solve(course, "00_start")
     needs("00.hello", "00.central_difference")
 
 
-@pytest.mark.parametrize(
-    ("said", "advice"),
-    [
-        ("1e-6", "without quotes: 1e-6"),
-        (None, "in place of the"),
-        (float("nan"), "in place of the"),
-        (float("inf"), "in place of the"),
-        ([1e-6], "in place of the"),
-    ],
-)
-def test_prediction_that_cannot_be_compared_is_refused(course, said, advice):
-    with pytest.raises(CourseError, match=advice):
+def test_prediction_said_before_is_there_when_the_cell_runs_again(course):
+    predict("00.n", "How many?").say(" 1234567.5 ")
+    again = predict("00.n", "How many?")
+    assert repr(again).startswith("How many?\nYou say 1.23e+06.")
+    assert again.reveal(1234567.5, factor=1.0).right
+    assert predict("00.n", "Another question?").said is ...
+    assert predict("00.n", "How many?", choices=("few", "many")).said is ...
+
+
+@pytest.mark.parametrize("said", ["many", "", None, float("nan"), "inf", [1e-6]])
+def test_prediction_that_cannot_be_compared_is_refused(course, said):
+    with pytest.raises(CourseError, match="Write a number, such as"):
         predict("00.eps", "Which eps is best?", said)
+    with pytest.raises(CourseError, match="is none of few, 12"):
+        predict("00.eps", "How many?", said, choices=("few", 12))
     assert not (course / ".minigrad").exists()
+
+
+@pytest.mark.parametrize(("said", "right"), [("0", True), (0, True), (-1, False), (3, False)])
+def test_prediction_of_a_measured_zero_is_right_if_it_is_zero(course, said, right):
+    assert predict("00.n", "How many?", said).reveal(0.0).right is right
+
+
+def test_question_in_a_notebook_is_answered_by_its_widgets(course, monkeypatch):
+    ipywidgets = pytest.importorskip("ipywidgets")
+    modes = predict("00.mode", "Which mode?", choices=("forward", "reverse"))
+    number = predict("00.n", "How many?")
+    widgets = ipywidgets.widgets.widget._instances
+    for shown in (modes, number.reveal(12)):
+        data = shown._bundle()
+        assert "the answer" in data["text/html"] or shown is modes
+        assert "application/vnd.jupyter.widget-view+json" in data
+    next(one for one in widgets.values() if getattr(one, "description", "") == "reverse").click()
+    field = next(one for one in widgets.values() if isinstance(one, ipywidgets.Text))
+    field.value = "many"
+    assert (modes.said, number.said) == ("reverse", ...)
+    field.value = "11"
+    assert number.right
+    assert "application/vnd.jupyter.widget-view+json" not in number._bundle()
+    monkeypatch.setitem(sys.modules, "ipywidgets", None)
+    assert set(modes._bundle()) == {"text/plain", "text/html"}
 
 
 def test_prediction_of_a_numpy_number_is_a_number(course):
     assert predict("00.n", "How many?", np.float32(120)).reveal(100).right
+
+
+def test_cell_that_lacks_an_exercise_or_a_name_says_so_in_a_line_and_a_mistake_in_full(course):
+    cells = [
+        "from minigrad.course import load\nmine = load('00')",
+        "slopes = mine.central_difference(abs, 1.0, 1e-3)",
+        "print(slopes)",
+        "slopes / 0",
+        "slopes = 1",
+        "slopes / 0",
+        "print(slops)",
+    ]
+    text = notebook_text("".join(f"# %%\n{cell}\n" for cell in cells), "00_start.py")
+    notebook, _ = executing.execute(text, course / "lessons")
+    assert all("raises-exception" in cell["metadata"]["tags"] for cell in notebook.cells)
+    shown = [one["traceback"] for cell in notebook.cells for one in cell["outputs"]]
+    missing = "This cell needs slopes, which a cell above makes once it has run."
+    assert shown[:3] == [[str(UnsolvedError("00.central_difference"))], [missing], [missing]]
+    for name, traceback in zip(("ZeroDivisionError", "NameError"), shown[3:], strict=True):
+        assert name in traceback[-1]
+        assert len(traceback) > 1
+
+
+def test_card_of_a_lesson_says_in_a_line_what_is_open(course):
+    card = check("00")
+    line = "0 of 12 points. Open: 00.hello, 00.central_difference, 00.slope; about "
+    assert line in repr(card)
+    assert line in card._repr_html_()
+    assert "Open" not in repr(check("00.hello"))
+    solve(course, "00_start")
+    assert "12 of 12 points. Open: nothing" in repr(check("00"))

@@ -3,16 +3,17 @@
 import ast
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from minigrad.cli.affected import affected
+from minigrad.course.affected import affected
 from minigrad.course.merge import merge
 from minigrad.course.notebook import load
 from minigrad.grader.fingerprint import dumped, fingerprint
 from minigrad.grader.folder import load_lesson
-from minigrad.grader.reading import UnreadableError, line_of, read_source
+from minigrad.grader.reading import UnreadableError, line_of, parse, read_source
 from minigrad.grader.run import grade
 
 ROOT = Path(__file__).parents[2]
@@ -106,6 +107,11 @@ def test_right_files_get_full_points(what, server, tmp_path):
     assert lines[line - 1].removeprefix(b"\xef\xbb\xbf").startswith(b"def central_difference(")
 
 
+def test_line_of_a_method_is_its_own_and_else_its_class():
+    source = "class A:\n    x = 1\n\n    @staticmethod\n    def f():\n        pass\n"
+    assert [line_of(source, name) for name in ("A", "A.f", "A.g", "B.f")] == [1, 5, 1, 0]
+
+
 @pytest.mark.parametrize("what", ["latin-1", "1,000 terms inside", "form feeds", "CR"])
 def test_python_alone_agrees_that_they_run(what, tmp_path):
     (path := tmp_path / "mine.py").write_bytes(RIGHT[what])
@@ -178,3 +184,16 @@ def test_notebooks_load_what_python_loads(tmp_path, monkeypatch):
     path.write_text(SOLUTION + WRONG["an annotated name"][0], encoding="utf-8")
     with pytest.raises(NameError, match="Undefined"):
         load("00")
+
+
+def test_two_threads_parse_at_a_time():
+    """A card that watches a file does so beside the cells of its notebook."""
+    source = "\n".join(f"def f{i}(x):\n    return [x, (x + {i}) * (x - {i})]" for i in range(400))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            trees = list(pool.map(parse, [source] * 16))
+    finally:
+        sys.setswitchinterval(interval)
+    assert all(tree is not None and len(tree.body) == 400 for tree in trees)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from minigrad.grader.formula import Formula
+from minigrad.grader.samples import arrays
 from minigrad.grader.wire import (
     HEADER,
     Channel,
@@ -35,7 +36,7 @@ PLAIN = st.recursive(
 
 
 def round_trip(value, **options):
-    frame = encode(value, with_formulas=options.get("trusted", False))
+    frame = encode(value, trusted=options.get("trusted", False))
     n_text, n_blob = HEADER.unpack(frame[: HEADER.size])
     text = frame[HEADER.size : HEADER.size + n_text]
     blob = frame[HEADER.size + n_text :]
@@ -171,3 +172,22 @@ def test_as_if_sent_gives_new_arrays_and_fresh_formulas():
     copy = as_if_sent([(array, {"f": formula})])
     assert leaves(copy, np.ndarray)[0] is not array
     assert leaves(copy, Formula)[0].n_calls == 0
+
+
+@pytest.mark.parametrize("send", [lambda x: round_trip([x], trusted=True)[0], as_if_sent])
+def test_arguments_keep_their_strides(send):
+    for x in arrays(np.random.default_rng(0)):
+        got = send(x)
+        assert got is not x
+        assert not np.shares_memory(got, x)
+        assert (got.dtype, got.shape) == (x.dtype, x.shape)
+        assert np.array_equal(got, x)
+        assert got.strides == x.strides or x.size < 2
+
+
+def test_strides_of_an_answer_are_ignored():
+    answer = np.arange(6.0).reshape(2, 3).T
+    assert round_trip(answer).flags.c_contiguous
+    frame = {"array": 8, "dtype": "<f8", "shape": [1], "scalar": False, "steps": [10**12]}
+    got = decode(json.dumps(frame).encode(), np.ones(1).tobytes())
+    assert got.tolist() == [1.0]

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import minigrad as mg
@@ -29,7 +30,8 @@ LONGEST = "compiling"  # seconds each: `python -m tests.interrupts` tries it
 def _pythons_own_handler():
     """Ctrl-C raises KeyboardInterrupt, whatever runs the tests."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
+    with np.errstate():  # NumPy prints arrays within errstate, and does not restore it then
+        yield
     signal.signal(signal.SIGINT, before)
 
 

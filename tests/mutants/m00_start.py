@@ -11,91 +11,13 @@ MUTANTS = [
     Mutant("hello", "punctuation", 'def hello():\n    return "hello gradients"'),
     Mutant("hello", "type", 'def hello():\n    return ["hello, gradients"]'),
     Mutant("hello", "value", 'def hello():\n    return "hello, world"'),
-    Mutant(
-        "central_difference",
-        "one_sided",
-        """
-def central_difference(f, x, eps):
-    return (f(x + eps) - f(x)) / eps
-""",
-    ),
-    Mutant(
-        "central_difference",
-        "double",
-        """
-def central_difference(f, x, eps):
-    return (f(x + eps) - f(x - eps)) / eps
-""",
-    ),
-    Mutant(
-        "central_difference",
-        "brackets",
-        """
-def central_difference(f, x, eps):
-    return f(x + eps) - f(x - eps) / (2 * eps)
-""",
-    ),
-    Mutant(
-        "central_difference",
-        "brackets",
-        """
-def central_difference(f, x, eps):
-    return (f(x + eps) - f(x - eps)) / 2 * eps
-""",
-    ),
-    Mutant(
-        "central_difference",
-        "sign",
-        """
-def central_difference(f, x, eps):
-    return (f(x - eps) - f(x + eps)) / (2 * eps)
-""",
-    ),
-    Mutant(
-        "central_difference",
-        "own_eps",
-        """
-def central_difference(f, x, eps):
-    eps = 1e-6
-    return (f(x + eps) - f(x - eps)) / (2 * eps)
-""",
-    ),
-    Mutant(
-        "central_difference",
-        "raised",
-        """
-def central_difference(f, x, eps):
-    x = float(x)
-    return (f(x + eps) - f(x - eps)) / (2 * eps)
-""",
-    ),
-    Mutant(
-        "central_difference",
-        "dtype",
-        """
-def central_difference(f, x, eps):
-    x = np.asarray(x, dtype=np.float64)
-    return (f(x + eps) - f(x - eps)) / (2 * eps)
-import numpy as np
-""",
-    ),
-    Mutant(
-        "central_difference",
-        "cost",
-        """
-def central_difference(f, x, eps):
-    right = (f(x + eps) - f(x)) / eps
-    left = (f(x) - f(x - eps)) / eps
-    return (left + right) / 2
-""",
-    ),
     Mutant("slope", "not_wrong", 'BUG = ("x", 3.0)'),
     Mutant("slope", "form", "BUG = 1e10"),
     Mutant("slope", "form", 'BUG = ("x", "1e9")'),
     Mutant("slope", "extreme", 'BUG = ("x", 1e300)'),
     Mutant(
         "slope",
-        "large_x",
+        "step_too_small",
         """
 def slope(f, x):
     eps = 1e-3
@@ -104,7 +26,7 @@ def slope(f, x):
     ),
     Mutant(
         "slope",
-        "small_x",
+        "step_too_large",
         """
 def slope(f, x):
     eps = 10.0 * max(1.0, abs(x)) ** 0.5
@@ -122,7 +44,7 @@ def slope(f, x):
     ),
     Mutant(
         "slope",
-        "large_x",
+        "step_too_small",
         """
 def slope(f, x):
     eps = 2.2e-16 * max(1.0, abs(x))

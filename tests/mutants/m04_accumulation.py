@@ -29,7 +29,6 @@ def walk(*body: str, grads: str = "{loss.node: np.ones_like(loss.data)}") -> str
 
 SUM = "unbroadcast(g, shape)"
 ADD = "accumulate(grads, key, g)"
-STEP = "microbatch_step(w, batches, mean_gradient, learning_rate)"
 TRAIN = "train_both(critic, actor, xs, ys, learning_rate)"
 BACK = (
     "for node in reversed(self.tape):",
@@ -37,6 +36,14 @@ BACK = (
     "        found = RULES[node.op](grads[node], *node.saved)",
     "        for source, g in zip(node.inputs, found):",
     "            accumulate(grads, source, g)",
+)
+WRITE = (
+    "for box in self.attached:",
+    "    if box.node in grads:",
+    "        g = grads[box.node]",
+    "        box.grad = g if box.grad is None else box.grad + g",
+    "    elif self.keep_empty_grad and box.grad is None:",
+    "        box.grad = np.zeros_like(box.data)",
 )
 
 
@@ -69,80 +76,14 @@ CLEAR = "critic.grad = actor.grad = 0.0"
 MUTANTS = [
     Mutant(
         "unbroadcast",
-        "still_stretched",
-        function(SUM, "while g.ndim > len(shape):", "    g = g.sum(axis=0)", "return g"),
-    ),
-    Mutant(
-        "unbroadcast",
-        "new_axes",
-        function(
-            SUM,
-            "axes = tuple(a - len(shape) for a, n in enumerate(shape) if n == 1)",
-            "return g.sum(axis=axes, keepdims=True)",
-        ),
-    ),
-    Mutant(
-        "unbroadcast",
-        "mean",
+        "raised",
         function(
             SUM,
             "new = g.ndim - len(shape)",
-            "axes = (*range(new), *(new + a for a, n in enumerate(shape) if n == 1))",
-            "return g.mean(axis=axes, keepdims=True).reshape(shape)",
+            "axes = (*range(new), *(a for a, n in enumerate(shape) if n == 1 and a >= new))",
+            "return g.sum(axis=axes, keepdims=True).reshape(shape)",
         ),
     ),
-    Mutant(
-        "unbroadcast",
-        "keepdims",
-        function(
-            SUM,
-            "while g.ndim > len(shape):",
-            "    g = g.sum(axis=0)",
-            "return g.sum(axis=tuple(a for a, n in enumerate(shape) if n == 1))",
-        ),
-    ),
-    Mutant(
-        "unbroadcast",
-        "one_copy",
-        function(
-            SUM,
-            "g = g[(0,) * (g.ndim - len(shape))]",
-            "return g[tuple(slice(n) for n in shape)]",
-        ),
-    ),
-    Mutant(
-        "unbroadcast",
-        "wrong_side",
-        function(
-            SUM,
-            "while g.ndim > len(shape):",
-            "    g = g.sum(axis=-1)",
-            "axes = tuple(a for a, n in enumerate(shape) if n == 1)",
-            "return g.sum(axis=axes, keepdims=True)",
-        ),
-    ),
-    Mutant(
-        "unbroadcast",
-        "one_axis",
-        function(
-            SUM,
-            "if g.ndim > len(shape):",
-            "    g = g.sum(axis=0)",
-            "axes = tuple(a for a, n in enumerate(shape) if n == 1)",
-            "return g.sum(axis=axes, keepdims=True)",
-        ),
-    ),
-    Mutant(
-        "unbroadcast",
-        "empty",
-        function(
-            SUM,
-            "g = g.sum(axis=tuple(range(g.ndim - len(shape))))",
-            "axes = tuple(a for a, n in enumerate(shape) if n == 1 and g.shape[a] > 1)",
-            "return g.sum(axis=axes, keepdims=True)",
-        ),
-    ),
-    Mutant("unbroadcast", "total", function(SUM, "return np.full(shape, g.sum())")),
     Mutant("accumulate", "overwrites", function(ADD, "grads[key] = g.copy()")),
     Mutant(
         "accumulate",
@@ -180,109 +121,52 @@ MUTANTS = [
         "not_stored",
         function(ADD, "if key in grads:", "    grads[key] += g"),
     ),
-    Mutant(
-        "microbatch_step",
-        "unweighted",
+    Mutant(  # g * 1.0 is no array where g has no axes
+        "accumulate",
+        "new_array",
         function(
-            STEP,
-            "slopes = [mean_gradient(w, x, y) for x, y in batches]",
-            "return w - learning_rate * sum(slopes) / len(batches)",
+            ADD, "if key in grads:", "    grads[key] += g", "else:", "    grads[key] = g * 1.0"
         ),
     ),
     Mutant(
-        "microbatch_step",
-        "sum",
-        function(
-            STEP,
-            "return w - learning_rate * sum(mean_gradient(w, x, y) for x, y in batches)",
-        ),
+        "accumulate",
+        "raised",
+        function(ADD, "grads.setdefault(key, np.zeros(len(g)))", "grads[key] += g"),
     ),
     Mutant(
-        "microbatch_step",
-        "moving",
+        "accumulate",
+        "value",
         function(
-            STEP,
-            "n = sum(len(x) for x, _ in batches)",
-            "for x, y in batches:",
-            "    w = w - learning_rate * mean_gradient(w, x, y) * len(x) / n",
-            "return w",
+            ADD,
+            "if key and key in grads:",
+            "    grads[key] += g",
+            "else:",
+            "    grads[key] = g.copy()",
         ),
     ),
-    Mutant(
-        "microbatch_step",
-        "last_batch",
-        function(
-            STEP,
-            "for x, y in batches:",
-            "    gradient = mean_gradient(w, x, y)",
-            "return w - learning_rate * gradient",
-        ),
-    ),
-    Mutant(
-        "microbatch_step",
-        "changed_input",
-        function(
-            STEP,
-            "n = sum(len(x) for x, _ in batches)",
-            "w -= learning_rate * sum(mean_gradient(w, x, y) * len(x) / n for x, y in batches)",
-            "return w",
-        ),
-    ),
-    Mutant(
-        "microbatch_step",
-        "calls",
-        function(
-            STEP,
-            "x = np.concatenate([x for x, _ in batches])",
-            "y = np.concatenate([y for _, y in batches])",
-            "return w - learning_rate * mean_gradient(w, x, y)",
-        ),
-    ),
-    Mutant(
-        "microbatch_step",
-        "by_rows",
-        function(
-            STEP,
-            "slope = sum(mean_gradient(w, x, y) * len(x) for x, y in batches)",
-            "return w - learning_rate * slope / len(batches)",
-        ),
-    ),
-    Mutant(
-        "microbatch_step",
-        "by_entries",
-        function(
-            STEP,
-            "n = sum(x.size for x, _ in batches)",
-            "slope = sum(mean_gradient(w, x, y) * len(x) / n for x, y in batches)",
-            "return w - learning_rate * slope",
-        ),
-    ),
-    Mutant(
-        "microbatch_step",
-        "first_rows",
-        function(
-            STEP,
-            "n = len(batches) * len(batches[0][0])",
-            "slope = sum(mean_gradient(w, x, y) * len(x) / n for x, y in batches)",
-            "return w - learning_rate * slope",
-        ),
-    ),
-    Mutant("GradManager", "twice", manager("attach(self, boxes)", "self.attached += boxes")),
     Mutant(
         "GradManager",
-        "one_element",
+        "twice",
         manager(
-            "backward(self, loss)",
-            "if self.tape is not None and loss.data.ndim != 0:",
-            "    self.release()",
-            "    raise ValueError('a loss is one number')",
-            "super().backward(loss)",
+            "attach(self, boxes)",
+            "self.attached += [box for box in boxes if box not in self.attached]",
         ),
     ),
     Mutant(
         "GradManager",
-        "records_twice",
-        manager("record(self)", "self.tape = []", "TAPES.append(self.tape)"),
+        "no_grad",
+        manager("attach(self, boxes)", "self.attached = list(dict.fromkeys(boxes))"),
+    ),
+    Mutant(
+        "GradManager",
+        "tape_lost",
+        manager(
+            "record(self)",
+            "was, self.tape = self.tape, []",
+            "if was is not None:",
+            "    raise RuntimeError('this GradManager records already')",
+            "TAPES.append(self.tape)",
+        ),
     ),
     Mutant(
         "GradManager",
@@ -296,12 +180,12 @@ MUTANTS = [
     ),
     Mutant(
         "GradManager",
-        "still_recording",
-        manager(
-            "release(self)",
-            "for node in self.tape or ():",
-            "    node.saved = ()",
-            "self.tape = None",
+        "from_the_end",
+        walk(
+            *BACK,
+            *WRITE,
+            "self.release()",
+            grads="{self.tape[-1] if self.tape else loss.node: np.ones_like(loss.data)}",
         ),
     ),
     Mutant(
@@ -333,19 +217,18 @@ MUTANTS = [
             "self.release()",
         ),
     ),
-    Mutant(
+    Mutant(  # Ctrl-C is no Exception
         "GradManager",
         "not_released",
         walk(
-            *BACK,
-            "for box in self.attached:",
-            "    if box.node in grads:",
-            "        g = grads[box.node]",
-            "        box.grad = g if box.grad is None else box.grad + g",
-            "    elif self.keep_empty_grad and box.grad is None:",
-            "        box.grad = np.zeros_like(box.data)",
+            "try:",
+            *(f"    {line}" for line in BACK),
+            "except Exception:",
+            "    self.release()",
+            "    raise",
+            *WRITE,
             "self.release()",
-        ),
+        ).replace("raise ValueError", "self.release(); raise ValueError"),
     ),
     Mutant(
         "GradManager",

@@ -61,6 +61,36 @@ MUTANTS = [
     Mutant("detach", "attached", function(DETACH, "return Box(box.storage, box.node)")),
     Mutant("detach", "no_storage", function(DETACH, "return Box(box.storage.data)")),
     Mutant(
+        "detach", "source", function(DETACH, "box.storage.version = 0", "return Box(box.storage)")
+    ),
+    Mutant(
+        "detach",
+        "attached",
+        function(
+            DETACH,
+            "made_here = box.node is not None and box.node.op not in ('leaf', 'mul')",
+            "return Box(box.storage, box.node if made_here else None)",
+        ),
+    ),
+    Mutant(
+        "clone",
+        "dtype",
+        function(
+            CLONE,
+            "values = np.array(box.storage.data, dtype=float)",
+            "return Box(Storage(values), box.node and Node('clone', (box.node,)))",
+        ),
+    ),
+    Mutant(
+        "clone",
+        "shape",
+        function(
+            CLONE,
+            "values = box.storage.data.flatten()",
+            "return Box(Storage(values), box.node and Node('clone', (box.node,)))",
+        ),
+    ),
+    Mutant(
         "clone",
         "shared",
         function(CLONE, "return Box(Storage(box.storage.data), Node('clone', (box.node,)))"),
@@ -137,16 +167,30 @@ MUTANTS = [
     ),
     Mutant(
         "is_alias",
-        "one_array",
+        "backwards",
         function(
             ALIAS,
-            "base_a = a if a.base is None else a.base",
-            "base_b = b if b.base is None else b.base",
-            "return base_a is base_b",
+            "def shown(array):",
+            "    found = [array.ctypes.data]",
+            "    for axis, (n, stride) in enumerate(zip(array.shape, array.strides)):",
+            "        step = abs(stride) if axis else stride",
+            "        found = [p + step * i for p in found for i in range(n)]",
+            "    return {p + k for p in found for k in range(array.itemsize)}",
+            "return bool(shown(a) & shown(b))",
         ),
     ),
     Mutant(
-        "is_alias", "values", function(ALIAS, "return a.shape == b.shape and bool((a == b).all())")
+        "is_alias",
+        "bytes",
+        function(
+            ALIAS,
+            "def shown(array):",
+            "    found = [array.ctypes.data]",
+            "    for n, stride in zip(array.shape, array.strides):",
+            "        found = [p + stride * i for p in found for i in range(n)]",
+            "    return {p + k for p in found for k in range(a.itemsize)}",
+            "return bool(shown(a) & shown(b))",
+        ),
     ),
     Mutant(
         "is_alias",
@@ -197,8 +241,31 @@ MUTANTS = [
         "init",
         cow(INIT.replace("= array", "= np.array(array)"), FORK, READ, WRITE),
     ),
-    Mutant("CowBuffer", "itself", cow(INIT, "return self", READ, WRITE)),
-    Mutant("CowBuffer", "seen", cow(INIT, FORK, READ, "return self.array")),
+    Mutant(
+        "CowBuffer",
+        "wrong_copier",
+        cow(
+            INIT,
+            FORK,
+            READ,
+            "rest = weakref.WeakSet(one for one in self.owners if one is not self);"
+            "values = self.array.copy();for one in rest:;\tone.owners = rest;"
+            "\tone.array = values;self.owners = weakref.WeakSet([self]);return self.array",
+        ),
+    ),
+    Mutant(  # knows its source and its forks, but not the forks of its source
+        "CowBuffer",
+        "seen",
+        cow(
+            "self.array = array; self.near = weakref.WeakSet()",
+            "other = CowBuffer(self.array); other.near.add(self); self.near.add(other);"
+            "return other",
+            READ,
+            "if self.near:;\tfor one in self.near:;\t\tone.near.discard(self);"
+            "\tself.near = weakref.WeakSet();\tself.array = self.array.copy();"
+            "return self.array",
+        ),
+    ),
     Mutant(
         "CowBuffer",
         "last_owner",
@@ -302,6 +369,27 @@ MUTANTS = [
         "untouched",
         function(SYNC, "target = {name: clone(box) for name, box in online.items()}"),
     ),
+    Mutant(
+        "target_sync",
+        "raised",
+        function(
+            SYNC,
+            "for name, box in target.items():",
+            "    box.storage.data[:] = online[name].storage.data",
+            "    box.storage.version += 1",
+        ),
+    ),
+    Mutant(
+        "target_sync",
+        "node",
+        function(
+            SYNC,
+            "for name, box in target.items():",
+            "    box.storage.data[...] = online[name].storage.data",
+            "    box.storage.version += 1",
+            "    box.node = None",
+        ),
+    ),
     Mutant("make_target", "not_it", 'BUG = ("layer", "b1")'),
     Mutant("make_target", "form", 'BUG = "w2"'),
     Mutant("make_target", "form", 'BUG = ("layer", 3)'),
@@ -338,6 +426,28 @@ MUTANTS = [
             "made = {k: frozen(box.storage.data) for k, box in online.items()}",
             "for box in online.values():",
             "    box.storage = Storage(box.storage.data.copy())",
+            "return made",
+        ),
+    ),
+    Mutant(
+        "make_target",
+        "online",
+        function(
+            TARGET,
+            "made = {k: clone(box) for k, box in online.items()}",
+            "for k, box in online.items():",
+            "    box.storage.version += 1",
+            "    made[k].node = None",
+            "return made",
+        ),
+    ),
+    Mutant(
+        "make_target",
+        "aliased",
+        function(
+            TARGET,
+            "made = {k: frozen(box.storage.data.copy()) for k, box in online.items()}",
+            "made['w2'] = frozen(np.asfortranarray(online['w2'].storage.data))",
             "return made",
         ),
     ),

@@ -30,7 +30,6 @@ RAISE = (
     "f'{ctx.op} at {ctx.line}: saved at {version}, now {value.version}')"
 )
 PAIRS = "for value, version in zip(ctx.saved or (), ctx.versions):"
-MAX = "max_batch(measure, limit)"
 VALID = "valid_copy(model)"
 EXIT = "mode.recording = self.before.pop()"
 PLAIN_CALL = """\
@@ -100,16 +99,37 @@ MUTANTS = [
         function(BUMP, "while isinstance(x, View):", "    x = x.base", "x.version = 1"),
     ),
     Mutant(
+        "bump_version",
+        "replaced",
+        function(
+            BUMP,
+            "shown = x",
+            "while isinstance(x, View):",
+            "    x = x.base",
+            "x.version += 1",
+            "if shown is not x:",
+            "    shown.base = x",
+        ),
+    ),
+    Mutant(
+        "bump_version",
+        "returned",
+        function(
+            BUMP, "while isinstance(x, View):", "    x = x.base", "x.version += 1", "return x"
+        ),
+    ),
+    Mutant(
         "check_saved",
         "false_alarm",
         function(SAVED, PAIRS, "    if value.version > 0:", RAISE),
     ),
     Mutant(
         "check_saved",
-        "false_alarm",
+        "changed",
         function(
             SAVED,
-            "for value, version in zip(ctx.saved, ctx.versions):",
+            "known, ctx.versions = ctx.versions, tuple(x.version for x in ctx.saved or ())",
+            "for value, version in zip(ctx.saved or (), known):",
             "    if value.version != version:",
             RAISE,
         ),
@@ -138,8 +158,8 @@ MUTANTS = [
     ),
     Mutant(
         "check_saved",
-        "wrong_error",
-        function(SAVED, PAIRS, "    assert value.version == version, (ctx.op, ctx.line)"),
+        "other_version",
+        function(SAVED, PAIRS, "    if value.version > version:", RAISE),
     ),
     Mutant(
         "check_saved",
@@ -185,6 +205,20 @@ MUTANTS = [
         ),
     ),
     Mutant("no_grad", "after", changed("class no_grad:", (EXIT, "mode.recording = True"))),
+    Mutant(  # forgets what is thrown into it: the body is closed later, in the caller's mode
+        "no_grad",
+        "interrupted",
+        changed(
+            "class no_grad:",
+            (
+                "                    try:\n"
+                "                        resume, value = running.send, (yield value)\n"
+                "                    except BaseException as error:\n"
+                "                        resume, value = running.throw, error\n",
+                "                    value = yield value\n",
+            ),
+        ),
+    ),
     Mutant(
         "no_grad",
         "nested_same",
@@ -214,7 +248,11 @@ MUTANTS = [
             (
                 "            with no_grad():\n                return function(*args, **kwargs)",
                 "            self.__enter__()\n"
-                "            result = function(*args, **kwargs)\n"
+                "            try:\n"
+                "                result = function(*args, **kwargs)\n"
+                "            except Exception:\n"
+                "                self.__exit__(None, None, None)\n"
+                "                raise\n"
                 "            self.__exit__(None, None, None)\n"
                 "            return result",
             ),
@@ -247,81 +285,6 @@ MUTANTS = [
             "class no_grad:", ("return stop.value", "raise StopIteration(stop.value) from None")
         ),
     ),
-    Mutant("no_grad", "end", changed("class no_grad:", ("return stop.value", "return None"))),
-    Mutant("max_batch", "proportional", function(MAX, "return limit // measure(1)")),
-    Mutant(
-        "max_batch",
-        "no_fixed",
-        function(MAX, "return limit // (measure(2) - measure(1))"),
-    ),
-    Mutant(
-        "max_batch",
-        "one_missing",
-        function(MAX, "one, two = measure(1), measure(2)", "return (limit - one) // (two - one)"),
-    ),
-    Mutant(
-        "max_batch",
-        "rounded",
-        function(
-            MAX,
-            "one, two = measure(1), measure(2)",
-            "return round((limit - (2 * one - two)) / (two - one))",
-        ),
-    ),
-    Mutant(
-        "max_batch",
-        "float",
-        function(
-            MAX,
-            "one, two = measure(1), measure(2)",
-            "return (limit - (2 * one - two)) / (two - one)",
-        ),
-    ),
-    Mutant(
-        "max_batch",
-        "float",
-        function(
-            MAX,
-            "one, two = measure(1), measure(2)",
-            "return np.floor((limit - (2 * one - two)) / (two - one)).item()",
-        ),
-    ),
-    Mutant(
-        "max_batch",
-        "strict",
-        function(
-            MAX,
-            "one, two = measure(1), measure(2)",
-            "return max(0, (limit - 1 - (2 * one - two)) // (two - one))",
-        ),
-    ),
-    Mutant(
-        "max_batch",
-        "negative",
-        function(
-            MAX,
-            "one, two = measure(1), measure(2)",
-            "return (limit - (2 * one - two)) // (two - one)",
-        ),
-    ),
-    Mutant(
-        "max_batch",
-        "cost",
-        function(
-            MAX,
-            "batch = 0",
-            "while measure(batch + 1) <= limit:",
-            "    batch += 1",
-            "return batch",
-        ),
-    ),
-    Mutant(
-        "max_batch",
-        "no_sample",
-        function(
-            MAX, "fixed = measure(0)", "return max(0, (limit - fixed) // (measure(1) - fixed))"
-        ),
-    ),
     Mutant("valid_copy", "answer_used", function(VALID, "return model.valid()")),
     Mutant("valid_copy", "recorded", function(VALID, "return copy.copy(model).eval()")),
     Mutant(
@@ -337,7 +300,13 @@ MUTANTS = [
     Mutant(
         "valid_copy",
         "frozen",
-        function(VALID, "model.requires_grad_(False)", "return copy.copy(model).eval()"),
+        function(
+            VALID,
+            "model.requires_grad_(False)",
+            "shown = copy.copy(model).eval()",
+            "shown.forward = mg.no_grad()(shown.forward)",
+            "return shown",
+        ),
     ),
     Mutant(
         "valid_copy",
@@ -346,7 +315,15 @@ MUTANTS = [
             "self.model.requires_grad_(False)", "self.model.requires_grad_(True)", "pass"
         ),
     ),
-    Mutant("valid_copy", "training", WRAPPER.format("pass", "pass", "model.eval()")),
+    Mutant(  # an error of the model leaves it in evaluation mode
+        "valid_copy",
+        "training",
+        WRAPPER.format(
+            "was = [(m, m.training) for m in self.model.modules()]; self.model.eval()",
+            "[setattr(m, 'training', mode) for m, mode in was]",
+            "pass",
+        ),
+    ),
     Mutant(
         "valid_copy",
         "training_lost",
@@ -373,7 +350,7 @@ MUTANTS = [
         ),
     ),
     Mutant("fix_dqn_loop", "not_it", 'BUG = {"chain": "D", "list": "E", "cycle": "C"}'),
-    Mutant("fix_dqn_loop", "not_it", 'BUG = {"chain": "E", "list": "D", "cycle": "F"}'),
+    Mutant("fix_dqn_loop", "value", changed("def fix_dqn_loop", ("step % 50 == 0", "step == 0"))),
     Mutant("fix_dqn_loop", "form", 'BUG = ("chain", "E")'),
     Mutant("fix_dqn_loop", "grows", changed("def fix_dqn_loop", CHAIN)),
     Mutant("fix_dqn_loop", "grows", changed("def fix_dqn_loop", LIST)),

@@ -97,8 +97,14 @@ MUTANTS = [
     ),
     Mutant(
         "Softplus",
-        "not_finite",
-        softplus(KEEP_X, (TAKE_X, "return dy * mg.exp(x) / (1.0 + mg.exp(x))")),
+        "value",
+        softplus(
+            (
+                "ctx.save_for_backward(x)",
+                "return mg.where(x > 10.0, x, mg.log1p(mg.exp(mg.minimum(x, 10.0))))",
+            ),
+            SLOPE,
+        ),
     ),
     Mutant(
         "Softplus",
@@ -115,11 +121,8 @@ MUTANTS = [
     ),
     Mutant(
         "Softplus",
-        "no_graph",
-        softplus(
-            ("ctx.s = mg.sigmoid(x).numpy()", f"return {STABLE}"),
-            ("return dy * mg.variable(ctx.s)",),
-        ),
+        "value",
+        softplus(("ctx.save_for_backward(x)", f"return {STABLE} if x.ndim else x"), SLOPE),
     ),
     Mutant(
         "Softplus",
@@ -255,6 +258,18 @@ MUTANTS = [
             ),
         ),
     ),
+    Mutant(
+        "LogSumExp",
+        "value",
+        log_sum_exp(
+            tuple(line.replace("ctx.axis", "LogSumExp.axis") for line in LSE),
+            (
+                "x, y = ctx.saved",
+                "p = mg.exp(x - mg.unsqueeze(y, LogSumExp.axis))",
+                "return mg.unsqueeze(dy, LogSumExp.axis) * p, None",
+            ),
+        ),
+    ),
     # ---- StraightThrough
     Mutant("StraightThrough", "no_window", step(STEP, ("return dy",))),
     Mutant("StraightThrough", "true_slope", step(STEP, ("return dy * 0.0",), "False")),
@@ -286,7 +301,14 @@ MUTANTS = [
         "truth",
         step(STEP, (TAKE_X, "return mg.where(-1 <= x <= 1, dy, mg.zeros_like(dy))")),
     ),
-    Mutant("StraightThrough", "clipped", step(STEP, ("return mg.clip(dy, -1, 1)",))),
+    Mutant(
+        "StraightThrough",
+        "shared_state",
+        step(
+            ("StraightThrough.x = x", STEP[1]),
+            (WINDOW[1].replace("abs(x)", "abs(StraightThrough.x)"),),
+        ),
+    ),
     Mutant("StraightThrough", "not_static", step(STEP, WINDOW).replace("    @staticmethod\n", "")),
     Mutant("StraightThrough", "not_declared", step(STEP, WINDOW, "False")),
     # ---- hvp
@@ -352,6 +374,11 @@ MUTANTS = [
             "h = mg.gradients((g * v).sum(), x) if g.requires_grad else None",
             ZEROS,
         ),
+    ),
+    Mutant(
+        "hvp",
+        "shape",
+        function(HVP, *OWN, G, "h = mg.gradients(g @ v, x) if g.requires_grad else None", ZEROS),
     ),
     # ---- gradient_penalty
     Mutant(
@@ -425,6 +452,16 @@ MUTANTS = [
             "return ((mg.norm(x.grad, axis=1) - 1.0) ** 2).mean()",
         ),
     ),
+    Mutant(
+        "gradient_penalty",
+        "value",
+        function(
+            PENALTY,
+            *OWN,
+            SCORES,
+            "return ((mg.norm(g, axis=int(x.shape[1] > 1)) - 1.0) ** 2).mean()",
+        ),
+    ),
     # ---- the bug hunt
     Mutant("deep_gradient", "not_it", 'BUG = ("op", "Scaled")'),
     Mutant("deep_gradient", "not_it", 'BUG = ("op", "Leaky")'),
@@ -442,4 +479,5 @@ MUTANTS = [
         "outer_slope",
         SOFTCAP.format("t = mg.tanh(x / ctx.cap)", "dy * (1.0 - t * t) * ctx.cap"),
     ),
+    Mutant("deep_gradient", "value", SOFTCAP.format("t = mg.tanh(x / 50.0)", "dy * (1.0 - t * t)")),
 ]

@@ -31,7 +31,8 @@ def update(*body: str, checked: bool = True) -> str:
     return function(UPDATE, *refuse, names, *body)
 
 
-KEEP = ("if mu:", "    v = v + mu * state['momentum']", "    state['momentum'][:] = v")
+KEEP = ("if mu:", "    v = v + mu * state['momentum']", "    state['momentum'][...] = v")
+WHOLE = ("v = gradient + wd * values", *KEEP, "values -= lr * v")
 HYPER = (
     "h = {'learning_rate': self.learning_rate, 'momentum': self.momentum, "
     "'weight_decay': self.weight_decay}"
@@ -48,7 +49,11 @@ MUTANTS = [
         "not_in_place",
         update("v = gradient + wd * values", *KEEP, "values = values - lr * v", "return values"),
     ),
-    Mutant("sgd_update", "uphill", update("v = gradient + wd * values", *KEEP, "values += lr * v")),
+    Mutant(
+        "sgd_update",
+        "raised",
+        update("v = gradient + wd * values", *KEEP, "values[:] = values - lr * v"),
+    ),
     Mutant(
         "sgd_update",
         "average",
@@ -103,7 +108,16 @@ MUTANTS = [
             "values -= lr * v",
         ),
     ),
-    Mutant("sgd_update", "no_decay", update("v = gradient.copy()", *KEEP, "values -= lr * v")),
+    Mutant(
+        "sgd_update",
+        "zero_skipped",
+        update(
+            "if gradient.any():",
+            "    v = gradient + wd * values",
+            *(f"    {line}" for line in KEEP),
+            "    values -= lr * v",
+        ),
+    ),
     Mutant(
         "sgd_update",
         "did_not_raise",
@@ -170,13 +184,13 @@ MUTANTS = [
     ),
     Mutant(
         "SGD",
-        "state_too_early",
+        "fixed",
         method(
-            HYPER,
+            "if not hasattr(self, 'hyper'):",
+            f"    {HYPER.replace('h = ', 'self.hyper = ')}",
             "for p in self.parameters:",
-            *(f"    {line}" for line in FRESH),
-            *(f"    {line}" for line in SKIP),
-            f"    {STEP}",
+            *(f"    {line}" for line in SKIP + FRESH),
+            f"    {STEP.replace(', h)', ', self.hyper)')}",
         ),
     ),
     Mutant(
@@ -192,13 +206,14 @@ MUTANTS = [
     ),
     Mutant(
         "SGD",
-        "changed_gradient",
+        "zero_skipped",
         method(
             HYPER,
             "for p in self.parameters:",
-            *(f"    {line}" for line in SKIP + FRESH),
+            "    if p.grad is None or not p.requires_grad or not p.grad.any():",
+            "        continue",
+            *(f"    {line}" for line in FRESH),
             f"    {STEP}",
-            "    p.grad = None",
         ),
     ),
     Mutant(
@@ -340,10 +355,13 @@ MUTANTS = [
     ),
     Mutant(
         "clip_grad_norm_",
-        "sum_of_norms",
+        "raised",
         function(
             NORM,
-            "norm = float(sum(np.linalg.norm(g) for g in gradients))",
+            "flat = [g.ravel().astype(np.float64) for g in gradients]",
+            "norm = float(np.linalg.norm(np.concatenate(flat)))",
+            "if not np.isfinite(norm):",
+            "    raise ValueError(norm)",
             "if norm > max_norm:",
             "    for g in gradients:",
             "        g *= max_norm / norm",
@@ -425,7 +443,25 @@ MUTANTS = [
             WEIGHTS,
             "for p in model.values():",
             "    p.values.clip(low, high, out=p.values)",
-            "    p.grad.clip(low, high, out=p.grad)",
+            "    if p.grad is not None:",
+            "        p.grad.clip(low, high, out=p.grad)",
+        ),
+    ),
+    Mutant(
+        "clip_weights_",
+        "value",
+        function(
+            WEIGHTS,
+            "for p in model.values():",
+            "    if p.grad is not None:",
+            "        np.clip(p.values, low, high, out=p.values)",
+        ),
+    ),
+    Mutant(
+        "clip_weights_",
+        "raised",
+        function(
+            WEIGHTS, "for p in model.values():", "    p.values[:] = np.clip(p.values, low, high)"
         ),
     ),
     # saving and loading
@@ -467,6 +503,54 @@ MUTANTS = [
             "    slots = optimizer.state.get(p.id, {})",
             "    return {s: a.copy() for s, a in slots.items()}",
             "return {n: copied(p) for n, p in model.items()}",
+        ),
+    ),
+    Mutant(
+        "state_dict",
+        "value",
+        function(
+            SAVE,
+            "named, known = zip(model, optimizer.parameters), optimizer.state",
+            "return {",
+            "    n: {s: a.copy() for s, a in known[p.id].items()}",
+            "    for n, p in named if p.id in known",
+            "}",
+        ),
+    ),
+    Mutant(
+        "state_dict",
+        "state_lost",
+        function(
+            SAVE,
+            "known = optimizer.state",
+            "return {n: known.pop(p.id) for n, p in model.items() if p.id in known}",
+        ),
+    ),
+    Mutant(
+        "load_state_dict",
+        "value",
+        function(
+            LOAD,
+            "for n, d in saved.items():",
+            "    if n not in model or d['momentum'].shape != model[n].values.shape:",
+            "        raise ValueError(n)",
+            "optimizer.state = {",
+            "    model[n].id: {s: np.array(a, float) for s, a in d.items()}",
+            "    for n, d in saved.items()",
+            "}",
+        ),
+    ),
+    Mutant(
+        "load_state_dict",
+        "accepted_shape",
+        function(
+            LOAD,
+            "for n, d in saved.items():",
+            "    if n not in model or d['momentum'].size != model[n].values.size:",
+            "        raise ValueError(n)",
+            "optimizer.state = {",
+            "    model[n].id: {s: a.copy() for s, a in d.items()} for n, d in saved.items()",
+            "}",
         ),
     ),
     Mutant(
@@ -677,6 +761,22 @@ MUTANTS = [
             "    optimizer.state[new.id] = state",
         ),
     ),
+    Mutant(
+        "replace_parameter",
+        "order",
+        function(
+            REPLACE,
+            "old, new = model[name], Parameter(values)",
+            "if keep_state and values.shape != old.values.shape:",
+            "    raise ValueError(name)",
+            "model[name] = new",
+            "optimizer.parameters = list(model.values())",
+            "state = optimizer.state.pop(old.id, None)",
+            "if keep_state and state is not None:",
+            "    optimizer.state[new.id] = state",
+            "return new",
+        ),
+    ),
     # the bug hunt
     Mutant("fine_tune", "not_it", 'BUG = ("function", "freeze")'),
     Mutant("fine_tune", "not_it", 'BUG = ("function", "step_all")'),
@@ -730,6 +830,28 @@ MUTANTS = [
             "for p in model.values():",
             "    if p.grad is not None:",
             "        p.values -= 0.1 * p.grad",
+        ),
+    ),
+    Mutant(
+        "fine_tune",
+        "not_trained",
+        function(
+            "step_all(model, velocity)",
+            "for p in model.values():",
+            "    if p.grad is not None and p.grad.any():",
+            "        v = velocity.setdefault(p.id, np.zeros_like(p.values))",
+            "        v *= 0.8",
+            "        v += p.grad + 0.2 * p.values",
+            "        p.values -= 0.05 * v",
+        ),
+    ),
+    Mutant(
+        "fine_tune",
+        "frozen_moved",
+        function(
+            "forget_gradients(model)",
+            "for name in ('body.w', 'head.w'):",
+            "    model[name].grad = None",
         ),
     ),
 ]

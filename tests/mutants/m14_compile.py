@@ -26,12 +26,18 @@ RAISES = SOLUTION[SOLUTION.index("        raise TracedBranchError(") :].partitio
     "        ### END"
 )[0]
 REFUSALS = changed(DONATE).partition("    for i in donated:\n")[2].partition("        same_size")[0]
-PLACES = (
-    "    if i in program.ops[written].inputs and not program.ops[written].is_elementwise:\n"
-    "        return False\n"
-)
+PLACES = """\
+    if (
+        i in program.ops[written].inputs
+        and not program.ops[written].is_elementwise
+    ):
+        return False
+"""
 LATE = "not any(i in op.inputs for op in program.ops[written + 1 :])"
-LAST = "last = max((place[x] for x in op.inputs if x in place), default=None)"
+LAST = """\
+last = max(
+            (place[x] for x in op.inputs if x in place), default=None
+        )"""
 WALK = "    for op in reversed"
 WHY = "TAKEN if possible else STILL_READ if same_size else NO_SIZE"
 POSSIBLE = "possible = [o for o in same_size if may_alias(program, i, o)]"
@@ -135,7 +141,7 @@ MUTANTS = [
     Mutant(
         "eliminate_dead",
         "inputs",
-        changed(DEAD, ("program.inputs, ", "tuple(x for x in program.inputs if x in needed), ")),
+        changed(DEAD, ("program.inputs,\n", "tuple(x for x in program.inputs if x in needed),\n")),
     ),
     Mutant(
         "eliminate_dead",
@@ -163,7 +169,7 @@ MUTANTS = [
         "too_early",
         changed(FUSE, (LAST, "last = place.get(op.inputs[0])")),
     ),
-    Mutant("fuse", "too_early", changed(FUSE, ("max((", "min(("))),
+    Mutant("fuse", "too_early", changed(FUSE, ("last = max(", "last = min("))),
     Mutant(
         "fuse",
         "loops",
@@ -188,7 +194,7 @@ MUTANTS = [
         changed(
             FUSE,
             (
-                "last = max((place[x] for x in op.inputs if x in place), default=None)",
+                LAST,
                 "last = len(groups) - 1 if groups else None",
             ),
         ),
@@ -257,7 +263,7 @@ MUTANTS = [
     Mutant(
         "donate",
         "silent",
-        changed(DONATE, ("            refused[i] = " + WHY, "            pass")),
+        changed(DONATE, ("refused[i] = (\n                " + WHY + "\n            )", "pass")),
     ),
     Mutant("donate", "order", changed(DONATE, ("taken[free[0]] = i", "taken[free[-1]] = i"))),
     Mutant(

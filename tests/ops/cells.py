@@ -18,11 +18,14 @@ LAYOUTS = ("contiguous", "transposed", "strided", "reversed", "broadcast", "offs
 REDUCTIONS = ("sum", "mean", "prod", "max", "min", "any", "all", "var", "norm", "argmax", "argmin")
 ADJOINT = "is used by gradients alone, which are floats"
 FLOATS = "takes floats; the public function raises DTypeError for others"
+CONVERTED = "takes floats; the public function makes float32 of others"
 NOT_FLOATS = ("int32", "int64", "uint8", "bool")
 LEFT_OUT = {  # reason -> ops that take floats alone
     ADJOINT: ("take_adjoint", "fold", "conv_input", "conv_weight"),
     FLOATS: ("unfold", "largest", "conv2d", "batch_norm", "cross_entropy", "attention"),
+    CONVERTED: ("least_squares", "cholesky_factor"),
 }
+SINGULAR = "takes matrices of full rank"
 SINGLE = "has a single input"
 LAID_OUT = {  # whose layouts are run on every device: one of each way to find an element
     "add", "where", "sum", "max", "argmax", "cumsum", "softmax_row", "layer_norm_row", "matmul",
@@ -101,6 +104,12 @@ def draw(op, shapes, attributes, dtype):
             least = 0 if dtype == "uint8" or (op.name == "pow" and k == 1) else -9
             first = max(int(np.ceil(low)) * (3 if whole else 1), least)
             arrays.append(rng.integers(first, max(first + 1, int(high) * 3), shape))
+    if op.name in ("floor_divide", "remainder") and dtype == "bool":
+        arrays[1] = np.ones_like(arrays[1])  # ints are not divided by 0
+    if op.name == "least_squares":  # far from singular
+        arrays[0] = arrays[0] + 4.0 * np.eye(*arrays[0].shape[1:])
+    if op.name == "cholesky_factor":
+        arrays[0] = arrays[0] @ np.swapaxes(arrays[0], 1, 2) + np.eye(arrays[0].shape[1])
     if op.name == "batch_norm":
         arrays[4] = np.abs(arrays[4]) + 0.5  # a variance
     return [
@@ -155,6 +164,8 @@ def reason(op, dtype, layout):
     for why, names in LEFT_OUT.items():
         if op.name in names and dtype in NOT_FLOATS:
             return why
+    if layout == "broadcast" and op.name in ("least_squares", "cholesky_factor"):
+        return SINGULAR
     if layout == "mixed" and len(samples(op)[0][0]) < 2:
         return SINGLE
     return None
@@ -180,7 +191,7 @@ def expected_dtype(op, variables, attributes):
     """The dtype of a result by the rules of the documentation."""
     if op.name == "cast":
         return str(attributes[0])
-    if op.name in ("argmax", "argmin", "largest"):
+    if op.name in ("argmax", "argmin", "largest", "order_of_rows"):
         return "int64"
     if op.name in ("any", "all"):
         return "bool"
@@ -198,7 +209,7 @@ def expected_dtype(op, variables, attributes):
     real = issubclass(op, Elementwise) and op.result == "real"
     if issubclass(op, Elementwise) and op.result == "bool":
         return "bool"
-    if real or op.name in ("mean", "var", "norm", "clip", "cross_entropy"):
+    if real or op.name in ("mean", "var", "norm", "cross_entropy"):
         return dtype.name if dtype.is_float else float32.name
     counts = issubclass(op, Elementwise) and not op.takes_bool and dtype.kind == "b"
     if op.name in ("sum", "prod", "cumsum"):

@@ -44,6 +44,11 @@ def attention(q, k, v, scale, mask):
     return softmax(scores) @ v
 
 
+def least_squares(a, b):
+    """By the pseudo-inverse."""
+    return np.linalg.pinv(a) @ b if a.size else np.zeros((len(a), a.shape[2], b.shape[2]))
+
+
 def norm_of_row(x, eps):
     """x with mean 0 and variance 1 along the last axis."""
     return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps)
@@ -220,8 +225,10 @@ ORACLES = {
     "expm1": np.expm1,
     "log": np.log,
     "log1p": np.log1p,
+    "log2": np.log2,
     "sin": np.sin,
     "cos": np.cos,
+    "tan": np.tan,
     "tanh": np.tanh,
     "sigmoid": sigmoid,
     "erf": erf,
@@ -237,17 +244,20 @@ ORACLES = {
     "ceil": np.ceil,
     "logical_not": np.logical_not,
     "isnan": np.isnan,
+    "isinf": np.isinf,
     "isfinite": np.isfinite,
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
     "div": lambda a, b: a / b,
+    "atan2": np.arctan2,
+    "floor_divide": np.floor_divide,
+    "remainder": np.remainder,
     "pow": lambda a, b: a**b,
     "maximum": np.maximum,
     "minimum": np.minimum,
     "where": lambda c, a, b: np.where(c != 0, a, b),
     "clip": np.clip,
-    "clip_between": np.clip,
     "copy_of": lambda a, b: np.broadcast_to(b, np.broadcast_shapes(a.shape, b.shape)),
     "less": np.less,
     "less_equal": np.less_equal,
@@ -277,6 +287,9 @@ ORACLES = {
     "norm": lambda x, axis, keep: np.sqrt((x * x).sum(axis, keepdims=keep)),
     "sum_to": sum_to,
     "cumsum": lambda x, axis: np.cumsum(x, axis),
+    "order_of_rows": lambda x: np.argsort(x, -1, kind="stable"),
+    "least_squares": least_squares,
+    "cholesky_factor": lambda a: np.linalg.cholesky((a + np.swapaxes(a, 1, 2)) / 2),
     "argmax": lambda x, axis, keep: np.argmax(x, axis, keepdims=keep),
     "argmin": lambda x, axis, keep: np.argmin(x, axis, keepdims=keep),
     "reshape": lambda x, shape: x.reshape(shape),

@@ -74,7 +74,8 @@ def devices_text(found):
 
 def text():
     """The whole document."""
-    found, reasons = marked(cells())
+    # by name: operations register in the order in which modules are imported
+    found, reasons = marked(sorted(cells(), key=lambda entry: entry[0]))
     columns = [*DTYPE_NAMES, *LAYOUTS[1:]]
     lines = [HEAD + "| operation | inputs | " + " | ".join(columns) + " | gradients |"]
     lines.append("|---" * (len(columns) + 3) + "|")

@@ -21,6 +21,7 @@ DTYPES = ("float32", "float64")
 FILLS = 2  # random choices of inputs of an operation that is not elementwise
 LEFT_OUT = {
     **dict.fromkeys(RANDOM, "draws random numbers"),
+    "cholesky_factor": "raises for NaN and for matrices that are not positive definite",
     "move": "is no part of a step: that runs on one device",
 }
 

@@ -91,3 +91,61 @@ def test_dropout_through_views_equals_contiguous():
     a = mg.dropout(mg.variable(x), 0.5, generator=Generator(1)).numpy()
     b = mg.dropout(mg.variable(np.ascontiguousarray(x.T)).T, 0.5, generator=Generator(1)).numpy()
     np.testing.assert_array_equal(a, b)
+
+
+def test_categorical_draws_classes_with_their_probabilities():
+    p = np.array([[0.1, 0.2, 0.7], [0.5, 0.5, 0.0]], "f4")
+    with np.errstate(divide="ignore"):
+        logits = mg.variable(np.log(p) + 3.0)  # a common offset does not matter
+    mg.manual_seed(4)
+    drawn = mg.random.categorical(logits, (20_000,))
+    assert (drawn.shape, drawn.dtype) == ((20_000, 2), mg.int64)
+    counts = np.stack([np.bincount(column, minlength=3) for column in drawn.numpy().T])
+    expected = 20_000 * p
+    chi = ((counts - expected) ** 2)[expected > 0] / expected[expected > 0]
+    assert chi.sum() < 25.0
+    assert counts[1, 2] == 0
+
+
+def test_categorical_draws_once_along_any_axis_and_the_same_everywhere():
+    logits = np.log(np.random.default_rng(0).dirichlet(np.ones(5), 7)).T.astype("f4")
+    mg.manual_seed(5)
+    wanted = mg.random.categorical(logits, axis=0)
+    assert wanted.shape == (7,)
+    step = mg.compile(lambda x: mg.random.categorical(x, axis=0))
+    for device in ("cpu", "simt"):
+        with mg.device(device):
+            x = mg.variable(logits)
+            mg.manual_seed(5)
+            assert mg.random.categorical(x, axis=0).to("cpu").tolist() == wanted.tolist()
+            mg.manual_seed(5)
+            assert step(x).to("cpu").tolist() == wanted.tolist()
+    assert mg.random.categorical([0.0]).item() == 0
+    assert mg.random.categorical([0, 5]).shape == ()
+    assert mg.random.categorical(mg.zeros((0, 3)), (2,)).shape == (2, 0)
+    own = [mg.random.categorical(wanted * 0.1, (9,), generator=mg.Generator(3)) for _ in range(2)]
+    assert own[0].tolist() == own[1].tolist()
+    leaf = mg.variable([0.5, 1.5], requires_grad=True)
+    assert not mg.random.categorical(leaf).requires_grad
+
+
+@pytest.mark.parametrize("row", [[np.nan, 0.0], [np.inf, 0.0], [-np.inf, -np.inf]])
+def test_categorical_of_no_distribution_raises(row):
+    with pytest.raises(mg.errors.ArgumentError, match="in each row a finite logit"):
+        mg.random.categorical([[0.0, 1.0], row])
+    step = mg.compile(lambda x: mg.random.categorical(x))
+    assert step(mg.zeros((2, 2))).shape == (2,)
+    with pytest.raises(mg.errors.ArgumentError, match="in each row a finite logit"):
+        step(mg.variable([[0.0, 1.0], row]))
+
+
+def test_randperm_is_the_same_on_every_device():
+    mg.manual_seed(6)
+    wanted = mg.randperm(50).tolist()
+    assert sorted(wanted) == list(range(50))
+    with mg.device("simt"):
+        mg.manual_seed(6)
+        got = mg.randperm(50)
+        assert got.device == "simt"
+        assert got.to("cpu").tolist() == wanted
+        assert mg.randperm(0).shape == (0,)

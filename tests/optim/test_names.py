@@ -68,7 +68,8 @@ def test_optimizer_and_schedule_of_ones_own_have_their_own_arguments():
         ("lr_scheduler", "StepDecay"),
         ("CosineAnnealingLR", r"CosineDecay\(optimizer, steps, minimum\)"),
         ("adam", "did you mean Adam"),
-        ("LBFGS", r"dir\(mg.optim\)"),
+        ("LBFGS", "Adam"),
+        ("Wobbling", r"dir\(mg.optim\)"),
     ],
 )
 def test_missing_name_says_what_it_is_called_here(name, message):

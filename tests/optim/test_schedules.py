@@ -26,6 +26,9 @@ def rates(make, steps, rate=0.5):
 FORMULAS = {
     "constant": (lambda o: schedules.Constant(o, 0.5, 3), lambda t: 0.25 if t < 3 else 0.5),
     "step": (lambda o: schedules.StepDecay(o, 3, 0.1), lambda t: 0.5 * 0.1 ** (t // 3)),
+    "lambda": (
+        lambda o: schedules.LambdaSchedule(o, lambda t: 1 / (1 + t)), lambda t: 0.5 / (1 + t),
+    ),
     "exponential": (lambda o: schedules.ExponentialDecay(o, 0.9), lambda t: 0.5 * 0.9**t),
     "cosine": (
         lambda o: schedules.CosineDecay(o, 8, 0.1),
@@ -133,3 +136,55 @@ def test_training_with_a_schedule_steps_by_its_rates():
 def test_bad_arguments_raise(make, kind, message):
     with pytest.raises(kind, match=message):
         make()
+
+
+def test_lambda_schedule_multiplies_each_peak_chains_and_saves():
+    target = optimizer(0.5, 2.0)
+    warmup = schedules.LinearWarmup(target, 4, 0.5)
+    schedule = schedules.LambdaSchedule(target, lambda t: 0.9**t)
+    for _ in range(2):
+        schedule.step()
+        warmup.step()
+    assert [g.learning_rate for g in target.groups] == pytest.approx([0.5 * 0.6075, 2.0 * 0.6075])
+    again = schedules.LambdaSchedule(other := optimizer(0.5), lambda t: 0.9**t)
+    again.load_state_dict({"schedule": "LambdaSchedule", "t": 3, "peaks": [0.5]})
+    assert other.learning_rate == pytest.approx(0.5 * 0.9**3)
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "message"),
+    [
+        (3, errors.ArgumentTypeError, "lambda t: 0.9"),
+        (lambda t: -1.0, errors.ArgumentError, "at least 0"),
+        (lambda t: math.nan, errors.ArgumentError, "at least 0"),
+        (lambda t: "0.1", errors.ArgumentTypeError, "what the function returns"),
+    ],
+)
+def test_lambda_schedule_checks_its_function(function, error, message):
+    with pytest.raises(error, match=message):
+        schedules.LambdaSchedule(optimizer(0.5), function)
+
+
+def test_lambda_schedule_runs_in_a_compiled_step():
+    target = optimizer(0.5)
+    schedule = schedules.LambdaSchedule(target, lambda t: 1 / (1 + t))
+
+    @mg.compile
+    def step(x):
+        schedule.step()
+        return x * 2.0
+
+    for _ in range(3):
+        step(mg.ones((2,)))
+    assert target.learning_rate == pytest.approx(0.125)
+
+
+def test_group_that_outlives_its_optimizer_says_so():
+    group = optimizer(0.5).groups[0]
+    assert group.learning_rate == 0.5
+    for use in (lambda: setattr(group, "learning_rate", 0.1), lambda: group["lr"], group.update):
+        with pytest.raises(errors.StateError, match="keep the optimizer"):
+            use()
+    kept = optimizer(0.5)
+    kept.groups[0].learning_rate = 0.25
+    assert kept.learning_rate == 0.25

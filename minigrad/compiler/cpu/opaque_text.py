@@ -127,7 +127,19 @@ def _along(name):
 
 def _argsort(i, at):
     (x,), (out, other) = i.inputs, i.outputs
-    return OpaqueText("argsort_f8", [at(x), at(out), at(other), x.size], [], 1, "argsort")
+    before = [at(x), at(out), at(other), x.shape[1]]
+    return _typed("argsort", "argsort", CODE[x.dtype.name], before, [], x.shape[0])
+
+
+def _solve(i, at):
+    (a, b), (count, m, n) = i.inputs, i.inputs[0].shape
+    before = [*map(at, (a, b, *i.outputs)), m, n, b.shape[2]]
+    return OpaqueText("solve", before, [], count, "linalg")
+
+
+def _cholesky(i, at):
+    (a,), (out,) = i.inputs, i.outputs
+    return OpaqueText("cholesky", [at(a), at(out), a.shape[2]], [], a.shape[0], "linalg")
 
 
 def _random(i, at):
@@ -207,6 +219,8 @@ _WRITERS = {
     "cumsum": _along("cumsum"),
     "arg_reduce": _along("arg"),
     "argsort": _argsort,
+    "solve": _solve,
+    "cholesky": _cholesky,
     "random": _random,
     "unfold": _windows("unfold"),
     "fold": _windows("fold"),

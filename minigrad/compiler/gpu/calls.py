@@ -168,6 +168,13 @@ def _random(i, check):
     return TableCall("random", f"random {a['kind']} {i.outputs[0].dtype}", run)
 
 
+def _solve(i, check):
+    def run(device, at):
+        device.solve(*map(at, (*i.inputs, *i.outputs)))
+
+    return TableCall("solve", "solve", run)
+
+
 def _check(i, check):
     (x,), a = i.inputs, i.attributes
     if a["what"] == "within":
@@ -206,6 +213,9 @@ _CALLS = {
     "put": _plain("put"),
     "cumsum": _plain("cumsum", "axis"),
     "arg_reduce": _plain("arg_reduce", "axis", "is_max"),
+    "argsort": _plain("argsort"),
+    "solve": _solve,
+    "cholesky": _plain("cholesky"),
     "unfold": _plain("unfold", "window"),
     "fold": _plain("fold", "window"),
     "largest": _plain("largest", "window"),

@@ -118,7 +118,8 @@ class Instruction:
         'gather', 'scatter_add', 'put': none.
         'wrap_index': n; stops the step if an index lies outside.
         'cumsum': axis. 'arg_reduce': axis, is_max.
-        'argsort': none; its second output is memory to work in.
+        'argsort': none; on the CPU its second output is memory to work in.
+        'solve': none; its second and third outputs are memory to work in. 'cholesky': none.
         'random': kind, low, high, counter (added to the run's own).
         'unfold', 'fold', 'largest': window.
         'pack': is_turned. Kernels (o, c, kh, kw) in blocks of four for 'convolve': (blocks, 4 + 4 c

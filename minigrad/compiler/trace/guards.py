@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.arguments import Count
 from minigrad.array.array import Array
 from minigrad.array.dtypes import DType
 from minigrad.compiler.trace.donation import Donated, donated_error
@@ -26,7 +27,7 @@ from minigrad.ops.operands import InferenceVariable
 from minigrad.tape.variable import Variable
 
 SINGLE = (bool, type(None), type(Ellipsis), DType, Enum)  # equal values are one object
-EQUAL = (int, str, bytes, range, np.dtype)
+EQUAL = (int, Count, str, bytes, range, np.dtype)
 OTHER = (float, complex, slice, frozenset, set)
 NUMBERS = (int, float, np.float32, np.float64, np.int32, np.int64)  # a run may read them
 SEEN = (*NUMBERS, bool)  # what is guarded when a function finds it outside

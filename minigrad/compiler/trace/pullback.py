@@ -35,7 +35,7 @@ from minigrad.tape.backward import BackwardPass, add_gradients, ordered, walk
 from minigrad.tape.function import protected
 from minigrad.tape.function_plan import Pack, SelectPlan, poisoned
 from minigrad.tape.modes import no_grad, state
-from minigrad.tape.node import Node
+from minigrad.tape.node import Node, Plan
 from minigrad.tape.versions import check
 
 pullbacks = weakref.WeakSet()  # all of them: a forked child renews their locks
@@ -78,7 +78,7 @@ def without_freed_graphs(out, *arguments):
 # -- a call --------------------------------------------------------------------------------------
 
 
-class Link:
+class Link(Plan):
     """The plan of the node that a call of a compiled function makes; see `tape.node.Node`.
 
     outputs: the numbers of the results that carry the graph. edges: for each input that takes a

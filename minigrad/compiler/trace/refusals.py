@@ -2,7 +2,7 @@
 
 import sys
 
-from minigrad.errors import BoundsError, TraceError, is_ours
+from minigrad.errors import ArgumentError, BoundsError, TraceError, is_ours
 from minigrad.tape.function import Function
 from minigrad.tape.function_plan import FunctionPlan
 from minigrad.tape.node import place_line
@@ -212,7 +212,9 @@ def stop_error(op, name, attributes, line):
         n = attributes["n"]
         wanted = f"an index from {-n} to {n - 1}" if n else "no index, as the size is 0"
         return BoundsError(f"{name}: wanted {wanted}", "one that lies outside", where=line)
-    low, high = attributes["low"], attributes["high"]
+    low, high, wanted = (attributes[key] for key in ("low", "high", "wanted"))
+    if wanted is not None:
+        return ArgumentError(wanted, where=line)
     return BoundsError(
         f"{name}: wanted values from {low} to {high}", "one that lies outside", where=line
     )

@@ -35,11 +35,7 @@ from minigrad.errors import TraceError
 from minigrad.formulas.expression import (
     IDENTITY,
     Program,
-    call,
-    logical_and,
-    logical_or,
     symbol,
-    where,
 )
 from minigrad.memory.interrupts import block
 from minigrad.ops.creation import generator as default_generator
@@ -50,9 +46,6 @@ from minigrad.tape.node import user_place
 HOST = "cpu"
 SEED = object()  # ops get it as the seed of the default generator
 ADD = Program(["a", "b"], [symbol("a") + symbol("b")])
-_x, _i, _y, _j = map(symbol, ("x", "i", "y", "j"))
-_is_tie = logical_and(call("equal", _x, _y), call("less", _i, _j))
-BEFORE = Program(["x", "i", "y", "j"], [where(logical_or(call("less", _x, _y), _is_tie), 1, 0)])
 
 
 class Copy:
@@ -391,10 +384,10 @@ class Trace(Device, Effects):
         self.stop("wrap_index", index, (out,), n=n)
         return -1
 
-    def all_within(self, x, low, high):
+    def all_within(self, x, low, high, wanted=None):
         """True: the program stops if an element lies outside."""
         if x.size:
-            self.stop("check", x, (), what="within", low=low, high=high)
+            self.stop("check", x, (), what="within", low=low, high=high, wanted=wanted)
         return True
 
     def check_finite(self, x, error):
@@ -416,20 +409,15 @@ class Trace(Device, Effects):
         self.read(x)
 
     def argsort(self, x, out):
-        """out = the indices of the elements of x (n,) in ascending order.
+        """out = per row the order of its elements; on the CPU with memory to work in."""
+        others = (self.empty(x.shape, int64),) if self.name == "cpu" else ()
+        self.record("argsort", (x,), (out, *others))
 
-        On a GPU: counts the elements before each one. Sorting is too rare to deserve a kernel.
-        """
-        n = x.size
-        if self.name == "cpu":
-            self.record("argsort", (x,), (out, self.empty((n,), int64)))
-            return
-        order = self.from_numpy(np.arange(n), int64)
-        rank = self.empty((n,), int64)
-        other = (x.view((1, n), (0, 1)), order.view((1, n), (0, 1)))
-        own = (x.view((n, 1), (1, 0)), order.view((n, 1), (1, 0)))
-        self.reduce(BEFORE, "sum", (*other, *own), rank, (n, n), (1,))
-        self.put(order.view((1, n, 1), (n, 1, 1)), rank, out.view((1, n, 1), (n, 1, 1)))
+    def solve(self, a, b, out, factors, rest):
+        self.record("solve", (a, b), (out, factors, rest))
+
+    def cholesky(self, a, out):
+        self.record("cholesky", (a,), (out,))
 
     # -- random numbers, windows, ranges ---------------------------------------------------------
 

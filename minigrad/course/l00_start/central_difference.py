@@ -8,7 +8,7 @@ from minigrad.course.l00_start.lesson import lesson
 from minigrad.grader.compare import agree
 from minigrad.grader.formula import Formula
 from minigrad.grader.message import show
-from minigrad.grader.tester import Mistake, Tester
+from minigrad.grader.tester import Tester
 
 central_difference = lesson.exercise(
     "central_difference",
@@ -38,40 +38,89 @@ def smooth_function(t: Tester) -> tuple[Formula, Formula]:
     return t.formula(function, **numbers), t.formula(derivative, **numbers)
 
 
-def wrong_slopes(f: Formula, x, eps) -> list[Mistake]:
-    """Return what people write instead of the central difference."""
-    left, here, right = f.value(x - eps), f.value(x), f.value(x + eps)
-    slope = (right - left) / (2 * eps)
-    return [
-        Mistake(
-            "one_sided",
-            (right - here) / eps,
-            "This is a slope between x and one neighbour. Which other point is missing?",
-        ),
-        Mistake(
-            "one_sided",
-            (here - left) / eps,
-            "This is a slope between x and one neighbour. Which other point is missing?",
-        ),
-        Mistake("double", 2 * slope, "Got is twice Expected. How far apart are your two points?"),
-        Mistake("half", slope / 2, "Got is half of Expected. How far apart are your two points?"),
-        Mistake(
-            "sign",
-            -slope,
-            "The sign is turned. Which of the two values has to be subtracted from which?",
-        ),
-        Mistake("undivided", right - left, "This is the rise alone. A slope is rise over run."),
-        Mistake(
-            "brackets",
-            right - left / (2 * eps),
-            "Division binds before subtraction. What do you want to divide?",
-        ),
-        Mistake(
-            "brackets",
-            (right - left) / 2 * eps,
-            "a / 2 * eps is (a / 2) * eps. What do you want to divide by?",
-        ),
-    ]
+ONE_SIDED = "This is a slope between x and one neighbour. Which other point is missing?"
+
+
+@central_difference.mistake("one_sided", ONE_SIDED)
+def _(f, x, eps):
+    return (f(x + eps) - f(x)) / eps
+
+
+@central_difference.mistake("one_sided", ONE_SIDED)
+def _(f, x, eps):
+    return (f(x) - f(x - eps)) / eps
+
+
+@central_difference.mistake("double", "Got is twice Expected. How far apart are your two points?")
+def _(f, x, eps):
+    return (f(x + eps) - f(x - eps)) / eps
+
+
+@central_difference.mistake("half", "Got is half of Expected. How far apart are your two points?")
+def _(f, x, eps):
+    return (f(x + eps) - f(x - eps)) / (4 * eps)
+
+
+@central_difference.mistake(
+    "sign", "The sign is turned. Which of the two values has to be subtracted from which?"
+)
+def _(f, x, eps):
+    return (f(x - eps) - f(x + eps)) / (2 * eps)
+
+
+@central_difference.mistake("undivided", "This is the rise alone. A slope is rise over run.")
+def _(f, x, eps):
+    return f(x + eps) - f(x - eps)
+
+
+@central_difference.mistake(
+    "brackets", "Division binds before subtraction. What do you want to divide?"
+)
+def _(f, x, eps):
+    return f(x + eps) - f(x - eps) / (2 * eps)
+
+
+@central_difference.mistake(
+    "brackets", "a / 2 * eps is (a / 2) * eps. What do you want to divide by?"
+)
+def _(f, x, eps):
+    return (f(x + eps) - f(x - eps)) / 2 * eps
+
+
+@central_difference.mistake(
+    "own_eps", "Your step is much smaller than the one given. Where does the function use its own?"
+)
+def _(f, x, eps):
+    eps = 1e-6
+    return (f(x + eps) - f(x - eps)) / (2 * eps)
+
+
+@central_difference.mistake("summed", "One slope per entry of x, please: what adds them up?")
+def _(f, x, eps):
+    return np.sum(f(x + eps) - f(x - eps)) / (2 * eps)
+
+
+@central_difference.mistake("summed", "One slope per entry of x, please: what adds them up?")
+def _(f, x, eps):
+    return np.mean(f(x + eps) - f(x - eps)) / (2 * eps)
+
+
+@central_difference.mistake("raised")
+def _(f, x, eps):
+    x = float(x)
+    return (f(x + eps) - f(x - eps)) / (2 * eps)
+
+
+@central_difference.mistake("dtype")
+def _(f, x, eps):
+    x = np.asarray(x, dtype=np.float64)
+    return (f(x + eps) - f(x - eps)) / (2 * eps)
+
+
+@central_difference.mistake("cost")
+def _(f, x, eps):
+    f(x)
+    return (f(x + eps) - f(x - eps)) / (2 * eps)
 
 
 @central_difference.check(points=2)
@@ -80,34 +129,17 @@ def known_slopes(t: Tester) -> None:
     for _ in range(4):
         f, derivative = smooth_function(t)
         x = round(float(t.random.uniform(-2, 2)), 2)
-        eps = 1e-4
-        got = t.call("central_difference", f, x, eps)
-        t.close(
-            got,
-            float(derivative.value(x)),
-            rtol=2e-6,
-            atol=2e-6,
-            attempt=LOOK_AGAIN,
-            mistakes=wrong_slopes(f, x, eps),
-        )
+        right = float(derivative.value(x))
+        t.compare(right, f, x, 1e-4, rtol=2e-6, atol=2e-6, attempt=LOOK_AGAIN)
 
 
 @central_difference.check(points=1)
 def uses_eps(t: Tester) -> None:
     """It takes the step it is given, large ones too."""
-    f, derivative = smooth_function(t)
+    f, _ = smooth_function(t)
     x, eps = round(float(t.random.uniform(-1, 1)), 2), 0.5
-    expected = float((f.value(x + eps) - f.value(x - eps)) / (2 * eps))
-    got = t.call("central_difference", f, x, eps)
-    own_step = Mistake(
-        "own_eps",
-        float(derivative.value(x)),
-        "This is the exact slope, so your step is much smaller than the one given. "
-        "Where does the function use its own?",
-    )
-    t.close(
-        got, expected, rtol=1e-5, attempt=LOOK_AGAIN, mistakes=[own_step, *wrong_slopes(f, x, eps)]
-    )
+    right = float((f.value(x + eps) - f.value(x - eps)) / (2 * eps))
+    t.compare(right, f, x, eps, rtol=1e-5, attempt=LOOK_AGAIN)
 
 
 @central_difference.check(points=1)
@@ -115,20 +147,7 @@ def arrays(t: Tester) -> None:
     """It works elementwise on arrays."""
     f, derivative = smooth_function(t)
     x = np.round(t.random.uniform(-1, 1, size=(2, 3)), 2)
-    got = t.call("central_difference", f, x, 1e-4)
-    expected = derivative.value(x)
-    summed = [
-        Mistake("summed", wrong, "One slope per entry of x, please: what adds them up?")
-        for wrong in (expected.sum(), expected.mean())
-    ]
-    t.close(
-        got,
-        expected,
-        rtol=2e-6,
-        atol=2e-6,
-        attempt=LOOK_AGAIN,
-        mistakes=[*summed, *wrong_slopes(f, x, 1e-4)],
-    )
+    t.compare(derivative.value(x), f, x, 1e-4, rtol=2e-6, atol=2e-6, attempt=LOOK_AGAIN)
 
 
 @central_difference.check(points=1)
@@ -136,15 +155,8 @@ def keeps_float32(t: Tester) -> None:
     """float32 in, float32 out: the lesson measures what its rounding does."""
     f, derivative = smooth_function(t)
     x, eps = np.float32(round(float(t.random.uniform(-1, 1)), 2)), np.float32(0.01)
-    got = t.call("central_difference", f, x, eps)
-    t.close(
-        got,
-        float(derivative.value(float(x))),
-        rtol=0.02,
-        atol=0.02,
-        attempt=LOOK_AGAIN,
-        mistakes=wrong_slopes(f, float(x), float(eps)),
-    )
+    right = float(derivative.value(float(x)))
+    got = t.compare(right, f, x, eps, rtol=0.02, atol=0.02, attempt=LOOK_AGAIN)
     t.dtype(
         got,
         np.float32,

@@ -8,6 +8,7 @@ from minigrad.course.l01_chain_rule.common import DROPPED
 from minigrad.course.l01_chain_rule.lesson import lesson
 from minigrad.grader.gradients import check_gradients
 from minigrad.grader.message import show
+from minigrad.grader.samples import SHAPES, numbers
 from minigrad.grader.tester import Mistake, Tester
 
 pipeline_gradient = lesson.exercise(
@@ -81,7 +82,7 @@ def upstream_and_slope(op: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def repair(t: Tester) -> None:
     """The gradient of the whole is right, and so is each of the five."""
     for op in OPS:  # all five pass this as they come: it gives nothing away
-        x = np.round(t.random.uniform(0.5, 2, 3), 2)
+        x = numbers(t.random, (3,), low=0.5)
         kept, slope = upstream_and_slope(op, x)
         got = t.call(f"{op}_backward", np.ones(3), kept)
         broken = "This was right for dy = 1 as it came. What became of its local derivative?"
@@ -91,15 +92,11 @@ def repair(t: Tester) -> None:
         got = t.call("pipeline_gradient", x, dy)
         slopes = "Which of the five is wrong in a chain, yet right alone with dy = 1?"
         check_gradients(t, (got,), pipeline, (x,), dy, names=("dx",), attempt=slopes)
+    compensated = "The whole is right and this part is wrong: mend the part that was broken."
     for op in OPS:
-        x, dy = (np.round(t.random.uniform(0.5, 2, 3), 2) for _ in range(2))
-        kept, slope = upstream_and_slope(op, x)
-        got = t.call(f"{op}_backward", dy, kept)
-        compensated = "The whole is right and this part is wrong: mend the part that was broken."
-        t.close(
-            got,
-            dy * slope,
-            attempt=compensated,
-            mistakes=[Mistake("dropped_upstream", slope, DROPPED)],
-            what="dx",
-        )
+        for shape in SHAPES:
+            x, dy = (numbers(t.random, shape, low=0.5) for _ in range(2))
+            kept, slope = upstream_and_slope(op, x)
+            got = t.call(f"{op}_backward", dy, kept)
+            lost = Mistake(f"{op}_dropped_upstream", slope, DROPPED)
+            t.close(got, dy * slope, attempt=compensated, mistakes=[lost], what=f"dx of {op}")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import math
+
 import numpy as np
 
 from minigrad.course.l01_chain_rule.lesson import lesson
 from minigrad.grader.formula import Formula
-from minigrad.grader.tester import Mistake, Tester
+from minigrad.grader.tester import Tester
 
 chain = lesson.exercise(
     "chain",
@@ -60,37 +63,78 @@ def chain_derivative(dfs: list[Formula], values: list[float]) -> float:
     return float(np.prod([df.value(value) for df, value in zip(dfs, values, strict=False)]))
 
 
-def wrong_chains(fs: list[Formula], dfs: list[Formula], x: float) -> list[Mistake]:
-    """Return what people compute instead of the derivative of the chain."""
-    values = values_along(fs, x)
-    missing = "One stage is missing from the product: which end of the list?"
-    slopes = [df.value(value) for df, value in zip(dfs, values, strict=False)]
-    wrong = [
-        ("value", values[-1], "This is the chain's value. Asked for is its slope."),
-        (
-            "all_at_x",
-            chain_derivative(dfs, [x] * len(dfs)),
-            "Every derivative was taken at x. What really goes into the second function?",
-        ),
-        (
-            "after",
-            chain_derivative(dfs, values[1:]),
-            "Each derivative was taken at what comes out of its function. What went in?",
-        ),
-        (
-            "backwards",
-            chain_derivative(dfs[::-1], values_along(fs[::-1], x)),
-            "The list was run from its end. x goes into fs[0].",
-        ),
-        (
-            "sum",
-            float(sum(slopes)),
-            "Two stages that each double a change: is the whole change 2 + 2 or 2 * 2?",
-        ),
-        ("last_missing", chain_derivative(dfs[:-1], values), missing),
-        ("first_missing", chain_derivative(dfs[1:], values[1:]), missing),
-    ]
-    return [Mistake(*one) for one in wrong]
+MISSING = "One stage is missing from the product: which end of the list?"
+
+
+def walk(fs, dfs, x):
+    """Return the derivative of the chain, as a loop finds it."""
+    slope = 1.0
+    for f, df in zip(fs, dfs, strict=True):
+        slope *= df(x)
+        x = f(x)
+    return slope
+
+
+@chain.mistake("value", "This is the chain's value. Asked for is its slope.")
+def _(fs, dfs, x):
+    for f in fs:
+        x = f(x)
+    return x
+
+
+@chain.mistake(
+    "all_at_x", "Every derivative was taken at x. What really goes into the second function?"
+)
+def _(fs, dfs, x):
+    return math.prod(df(x) for df in dfs)
+
+
+@chain.mistake(
+    "after", "Each derivative was taken at what comes out of its function. What went in?"
+)
+def _(fs, dfs, x):
+    slope = 1.0
+    for f, df in zip(fs, dfs, strict=True):
+        x = f(x)
+        slope *= df(x)
+    return slope
+
+
+@chain.mistake("backwards", "The list was run from its end. x goes into fs[0].")
+def _(fs, dfs, x):
+    return walk(fs[::-1], dfs[::-1], x)
+
+
+@chain.mistake("sum", "Two stages that each double a change: is the whole change 2 + 2 or 2 * 2?")
+def _(fs, dfs, x):
+    total = 0.0
+    for f, df in zip(fs, dfs, strict=True):
+        total += df(x)
+        x = f(x)
+    return total
+
+
+@chain.mistake("last_missing", MISSING)
+def _(fs, dfs, x):
+    return walk(fs[:-1], dfs[:-1], x)
+
+
+@chain.mistake("first_missing", MISSING)
+def _(fs, dfs, x):
+    return walk(fs[1:], dfs[1:], fs[0](x))
+
+
+@chain.mistake("cost")
+def _(fs, dfs, x):
+    return math.prod(df(functools.reduce(lambda y, f: f(y), fs[:i], x)) for i, df in enumerate(dfs))
+
+
+@chain.mistake("value")
+def _(fs, dfs, x):
+    def whole(x):
+        return functools.reduce(lambda y, f: f(y), fs, x)
+
+    return (whole(x + 1e-3) - whole(x)) / 1e-3
 
 
 def check_chain(t: Tester, n: int) -> None:
@@ -98,16 +142,17 @@ def check_chain(t: Tester, n: int) -> None:
     while True:  # until every mistake gives a number of its own
         fs, dfs, x = random_chain(t, n)
         right = chain_derivative(dfs, values_along(fs, x))
-        mistakes = wrong_chains(fs, dfs, x) if n > 1 else []
+        mistakes = t.mistakes(fs, dfs, x) if n > 1 else []
         answers = sorted([right, *(mistake.value for mistake in mistakes)])
         if np.min(np.diff(answers), initial=1.0) > 1e-4:
             break
-    t.close(
-        t.call("chain", fs, dfs, x),
+    t.compare(
         right,
+        fs,
+        dfs,
+        x,
         rtol=1e-6,
         atol=0,
-        mistakes=mistakes,
         attempt="Follow a chain of two by hand: which derivative is taken at which value?",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from minigrad.course.l01_chain_rule.lesson import lesson
-from minigrad.grader.tester import Mistake, Tester
+from minigrad.grader.tester import Tester
 
 count_mults = lesson.exercise(
     "count_mults",
@@ -59,43 +59,77 @@ def instrumented_run(n_in: int, n_out: int, mode: str) -> int:
     return counted.n_mults
 
 
+def passes(n_in, n_out, mode):
+    """Return how many passes a Jacobian needs."""
+    return n_in if mode == "forward" else n_out
+
+
+def one_pass(n_in, n_out):
+    """Return the multiplications of one pass."""
+    return HIDDEN * (n_in + 1 + n_out)
+
+
+@count_mults.mistake(
+    "swapped", "In this mode, does a pass give a column of the Jacobian, or a row?"
+)
+def _(n_in, n_out, mode):
+    if mode not in ("forward", "reverse"):
+        raise ValueError(mode)
+    return passes(n_out, n_in, mode) * one_pass(n_in, n_out)
+
+
+@count_mults.mistake("one_pass", "That is one pass. How many does the Jacobian need?")
+def _(n_in, n_out, mode):
+    return one_pass(n_in, n_out)
+
+
+@count_mults.mistake("no_tanh", "One stage of the network is not counted yet: the cheapest.")
+def _(n_in, n_out, mode):
+    return passes(n_in, n_out, mode) * HIDDEN * (n_in + n_out)
+
+
+@count_mults.mistake(
+    "product", "That is W2 @ W1, two whole matrices. Here vectors go through, one by one."
+)
+def _(n_in, n_out, mode):
+    return HIDDEN * n_in * n_out
+
+
+@count_mults.mistake(
+    "no_matrices", "A matrix of m rows and n columns has how many entries to multiply?"
+)
+def _(n_in, n_out, mode):
+    return passes(n_in, n_out, mode) * (n_in + HIDDEN + n_out)
+
+
+@count_mults.mistake("did_not_raise")
+def _(n_in, n_out, mode):
+    return passes(n_in, n_out, mode) * one_pass(n_in, n_out)
+
+
+@count_mults.mistake("float")
+def _(n_in, n_out, mode):
+    if mode not in ("forward", "reverse"):
+        raise ValueError(mode)
+    return passes(n_in, n_out, mode) * one_pass(n_in, n_out) / 1
+
+
 def check_count(t: Tester, mode: str) -> None:
     """Compare with an instrumented run for random sizes."""
     for _ in range(3):
         n_in, n_out = (int(n) for n in t.random.choice(np.arange(2, 13), 2, replace=False))
         right = instrumented_run(n_in, n_out, mode)
-        passes, other = (n_in, n_out) if mode == "forward" else (n_out, n_in)
-        one = right // passes
         got = t.call("count_mults", n_in, n_out, mode)
         if isinstance(got, float | np.floating) and got == right:
             whole = "A count is a whole number. Where do yours become floats? Is it a / or a 2.0?"
             t.fail("float", f"{right}, an int", f"{float(got)!r}, a {type(got).__name__}", whole)
-        swapped = "In this mode, does a pass give a column of the Jacobian, or a row?"
         t.close(
             got,
             right,
             rtol=0,
             atol=0,
             attempt="Count one pass on paper: W1, tanh, W2. Then: how many passes?",
-            mistakes=[
-                Mistake("swapped", other * one, swapped),
-                Mistake("one_pass", one, "That is one pass. How many does the Jacobian need?"),
-                Mistake(
-                    "no_tanh",
-                    passes * (one - HIDDEN),
-                    "One stage of the network is not counted yet: the cheapest.",
-                ),
-                Mistake(
-                    "product",
-                    HIDDEN * n_in * n_out,
-                    "That is W2 @ W1, two whole matrices. Here vectors go through, one by one.",
-                ),
-                Mistake(
-                    "no_matrices",
-                    passes * (n_in + HIDDEN + n_out),
-                    "A matrix of m rows and n columns has how many entries to multiply?",
-                ),
-            ],
+            mistakes=t.mistakes(n_in, n_out, mode),
         )
 
 

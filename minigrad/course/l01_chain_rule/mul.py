@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.l01_chain_rule.common import (
-    BY_DIFFERENCES,
-    DROPPED,
-    MULTIPLIED,
-    random_arrays,
-)
+from minigrad.course.l01_chain_rule.common import BY_DIFFERENCES, DROPPED, DTYPES, MULTIPLIED
 from minigrad.course.l01_chain_rule.lesson import lesson
 from minigrad.grader.gradients import check_gradients
+from minigrad.grader.samples import alike
 from minigrad.grader.tester import Tester
 
 mul_backward = lesson.exercise(
@@ -29,11 +25,60 @@ mul_backward = lesson.exercise(
 )
 
 
+ORDER = "The gradient of a comes first. Which factor belongs to it?"
+
+
+@mul_backward.mistake("dropped_upstream", DROPPED)
+def _(dy, a, b):
+    return b, a
+
+
+@mul_backward.mistake("swapped", ORDER)
+def _(dy, a, b):
+    return dy * a, dy * b
+
+
+@mul_backward.mistake("swapped", ORDER)
+def _(dy, a, b):
+    return a, b
+
+
+@mul_backward.mistake("added", "These are the gradients of a + b. And of a product?")
+def _(dy, a, b):
+    return dy, dy
+
+
+@mul_backward.mistake("added", MULTIPLIED)
+def _(dy, a, b):
+    return dy + b, dy + a
+
+
+@mul_backward.mistake("count")
+def _(dy, a, b):
+    return dy * b
+
+
+@mul_backward.mistake("changed_input")
+def _(dy, a, b):
+    da = dy * b
+    dy *= a
+    return da, dy
+
+
+@mul_backward.mistake("shape")
+def _(dy, a, b):
+    return (dy * b).sum(), (dy * a).sum()
+
+
+@mul_backward.mistake("none")
+def _(dy, a, b):
+    _ = dy * b, dy * a
+
+
 def check_mul(t: Tester, dy: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
     """Ask mul_backward for its two gradients and check them."""
     got = t.call("mul_backward", dy, a, b)
     da, db = t.pair(got, 2, "da, db")
-    order = "The gradient of a comes first. Which factor belongs to it?"
     check_gradients(
         t,
         (da, db),
@@ -42,25 +87,19 @@ def check_mul(t: Tester, dy: np.ndarray, a: np.ndarray, b: np.ndarray) -> None:
         dy,
         names=("da", "db"),
         attempt=BY_DIFFERENCES,
-        mistakes=[
-            ("dropped_upstream", (b, a), DROPPED),
-            ("swapped", (dy * a, dy * b), order),
-            ("swapped", (a, b), order),
-            ("added", (dy, dy), "These are the gradients of a + b. And of a product?"),
-            ("added", (dy + b, dy + a), MULTIPLIED),
-        ],
+        mistakes=t.mistakes(dy, a, b),
     )
 
 
 @mul_backward.check(points=1)
 def with_dy_of_one(t: Tester) -> None:
     """It is right where dy is 1 everywhere."""
-    a, b = random_arrays(t, 2)
-    check_mul(t, np.ones_like(a), a, b)
+    for a, b in alike(t.random, 2, dtypes=DTYPES):
+        check_mul(t, np.ones_like(a), a, b)
 
 
 @mul_backward.check(points=2)
 def with_any_dy(t: Tester) -> None:
-    """It is right for a random dy."""
-    for _ in range(3):
-        check_mul(t, *random_arrays(t, 3))
+    """It is right for any dy, of any shape."""
+    for dy, a, b in alike(t.random, 3, dtypes=DTYPES):
+        check_mul(t, dy, a, b)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.l01_chain_rule.common import (
-    BY_DIFFERENCES,
-    DROPPED,
-    MULTIPLIED,
-    random_arrays,
-)
+from minigrad.course.l01_chain_rule.common import BY_DIFFERENCES, DROPPED, DTYPES, MULTIPLIED
 from minigrad.course.l01_chain_rule.lesson import lesson
 from minigrad.grader.gradients import check_gradients
+from minigrad.grader.samples import alike
 from minigrad.grader.tester import Tester
 
 tanh_backward = lesson.exercise(
@@ -27,17 +23,79 @@ tanh_backward = lesson.exercise(
 )
 
 
+STEEP = "Can tanh be steeper than the line y = x? Put y = 0 and y = 0.9 into yours."
+
+
+@tanh_backward.mistake("dropped_upstream", DROPPED)
+def _(dy, y):
+    return 1 - y**2
+
+
+@tanh_backward.mistake("twice", "y is tanh(x) already. What does your function do to it once more?")
+def _(dy, y):
+    return dy * (1 - np.tanh(y) ** 2)
+
+
+@tanh_backward.mistake("sigmoid", "That is another function's rule: the sigmoid's.")
+def _(dy, y):
+    return dy * y * (1 - y)
+
+
+@tanh_backward.mistake("no_square", "Near x = 0 this is right. And far from 0?")
+def _(dy, y):
+    return dy * (1 - y)
+
+
+@tanh_backward.mistake("plus", STEEP)
+def _(dy, y):
+    return dy * (1 + y**2)
+
+
+@tanh_backward.mistake("plus", STEEP)
+def _(dy, y):
+    return 1 + y**2
+
+
+@tanh_backward.mistake(
+    "roles", "Which of the two is tanh(x), and which arrives? They have changed places."
+)
+def _(dy, y):
+    return (1 - dy**2) * y
+
+
+@tanh_backward.mistake("added", MULTIPLIED)
+def _(dy, y):
+    return dy + (1 - y**2)
+
+
+@tanh_backward.mistake(
+    "brackets", "Which of the two is computed first here, the product or the difference?"
+)
+def _(dy, y):
+    return dy - y**2
+
+
+@tanh_backward.mistake("sign", "tanh rises everywhere. And your slope?")
+def _(dy, y):
+    return dy * (y**2 - 1)
+
+
+@tanh_backward.mistake("inverse", "This is the slope of the inverse function.")
+def _(dy, y):
+    return dy / (1 - y**2)
+
+
+@tanh_backward.mistake("value")
+def _(dy, y):
+    return dy * (1 - y**3)
+
+
 @tanh_backward.check(points=3)
 def from_the_output(t: Tester) -> None:
-    """It is right for random x, given only tanh(x)."""
-    for _ in range(3):
-        dy, x = random_arrays(t, 2)
+    """It is right for any x, of any shape, given only tanh(x)."""
+    for dy, x in alike(t.random, 2, dtypes=DTYPES):
         y = np.tanh(x)
         got = t.call("tanh_backward", dy, y)
-        steep = "Can tanh be steeper than the line y = x? Put y = 0 and y = 0.9 into yours."
-        roles = "Which of the two is tanh(x), and which arrives? They have changed places."
-        first = "Which of the two is computed first here, the product or the difference?"
-        again = "y is tanh(x) already. What does your function do to it once more?"
         check_gradients(
             t,
             (got,),
@@ -46,17 +104,5 @@ def from_the_output(t: Tester) -> None:
             dy,
             names=("dx",),
             attempt=BY_DIFFERENCES,
-            mistakes=[
-                ("dropped_upstream", (1 - y * y,), DROPPED),
-                ("twice", (dy * (1 - np.tanh(y) ** 2),), again),
-                ("sigmoid", (dy * y * (1 - y),), "That is another function's rule: the sigmoid's."),
-                ("no_square", (dy * (1 - y),), "Near x = 0 this is right. And far from 0?"),
-                ("plus", (dy * (1 + y * y),), steep),
-                ("plus", (1 + y * y,), steep),
-                ("roles", ((1 - dy * dy) * y,), roles),
-                ("added", (dy + (1 - y * y),), MULTIPLIED),
-                ("brackets", (dy - y * y,), first),
-                ("sign", (dy * (y * y - 1),), "tanh rises everywhere. And your slope?"),
-                ("inverse", (dy / (1 - y * y),), "This is the slope of the inverse function."),
-            ],
+            mistakes=t.mistakes(dy, y),
         )

@@ -144,26 +144,26 @@ def random_graph(t: Tester, n: int) -> Graph:
     while True:
         ops, inputs, leaves = ["leaf"], [[]], {0: _number(t)}
         for k in range(1, n):
-            if t.random.random() < 0.15:
+            if t.fixed.random() < 0.15:
                 ops.append("leaf")
                 inputs.append([])
                 leaves[k] = _number(t)
                 continue
-            op = str(t.random.choice(["add", "mul", "tanh"]))
+            op = str(t.fixed.choice(["add", "mul", "tanh"]))
             row: list[int | float] = [_recent(t, k) for _ in range(1 if op == "tanh" else 2)]
-            if op != "tanh" and t.random.random() < 0.2:
-                row[int(t.random.integers(2))] = _number(t)
+            if op != "tanh" and t.fixed.random() < 0.2:
+                row[int(t.fixed.integers(2))] = _number(t)
             ops.append(op)
             inputs.append(row)
-        graph = Graph(ops, inputs, leaves, int(t.random.integers(2 * n // 3, n)))
+        graph = Graph(ops, inputs, leaves, int(t.fixed.integers(2 * n // 3, n)))
         if max(map(abs, graph.values())) < 20:
             return graph
 
 
 def _recent(t: Tester, k: int) -> int:
     """Return a place below k, mostly one of the last three: that makes deep graphs."""
-    start = max(0, k - 3) if t.random.random() < 0.7 else 0
-    return int(t.random.integers(start, k))
+    start = max(0, k - 3) if t.fixed.random() < 0.7 else 0
+    return int(t.fixed.integers(start, k))
 
 
 def _number(t: Tester) -> float:

@@ -57,12 +57,15 @@ def by_place(found, nodes):
 def order(mine, name, ops, inputs, root):
     """Return what topo_order or hasty_order gives, as places."""
     nodes = build(ops, inputs)
+    fields = [set(vars(node)) for node in nodes]
     found = places(getattr(mine, name)(nodes[root]), nodes)
-    same = all(
+    again = places(getattr(mine, name)(nodes[root]), nodes)
+    same = fields == [set(vars(node)) for node in nodes] and all(
         node.op == op and tuple(node.inputs) == tuple(None if i is None else nodes[i] for i in row)
         for node, op, row in zip(nodes, ops, inputs, strict=True)
     )
-    return {"found": found, "unchanged": same}
+    n_again = len(again) if isinstance(again, list) else None
+    return {"found": found, "n_again": n_again, "unchanged": same}
 
 
 def chain(n, kind=Node):

@@ -57,7 +57,7 @@ def draw_walks(
                     (x + shift, y),
                     arrowprops={
                         "arrowstyle": "-|>",
-                        "color": "tab:red" if busy else "silver",
+                        "color": "C3" if busy else "silver",
                         "linewidth": 2 if busy else 1,
                         "shrinkA": 8 + 2.8 * len(names[node]) if level else 20,
                         "shrinkB": 8 + 2.8 * len(names[one]) if level else 20,
@@ -71,12 +71,14 @@ def draw_walks(
             axis.text(x + shift, y, names[node], ha="center", va="center", color="black", bbox=box)
             if grads[node]:
                 axis.text(
-                    x + shift, y - 0.34, f"{grads[node]:g}", ha="center", va="top", color="tab:red"
+                    x + shift, y - 0.34, f"{grads[node]:g}", ha="center", va="top", color="C3"
                 )
         middle = shift + (width - 1.1) / 2
         axis.text(middle, 1.72, title, ha="center", fontsize=10, color="black")
     n = len(next(iter(walks.values())))
-    axis.set(xlim=(-0.5, len(walks) * width - 0.6), ylim=(-0.75, 2), xticks=[], yticks=[])
+    axis.set(
+        xlim=(-0.5, len(walks) * width - 0.6), ylim=(-0.75, 2), xticks=[], yticks=[], frame_on=False
+    )
     axis.set_xlabel("red: the gradient that has arrived at a node; orange: the node whose rule ran")
     axis.set_title(f"after {step} of {n} nodes", fontsize=10)
 
@@ -98,9 +100,9 @@ def draw_arcs(axis: Any, order: Sequence[Node], labels: Sequence[str]) -> None:
             lean = 0.15 * (end - start)
             corners = [(start, 0), (start + lean, height), (end - lean, height), (end, 0.1)]
             curve = Path(corners, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
-            colour = "tab:blue" if end > start else "tab:red"
+            colour = "C0" if end > start else "C3"
             arrow = FancyArrowPatch(path=curve, arrowstyle="-|>", mutation_scale=9, color=colour)
             axis.add_patch(arrow)
     axis.plot(range(n), [0] * n, "o", color="black", markersize=4, zorder=3)
-    axis.set(xlim=(-0.7, n - 0.3), ylim=(-0.15 * tallest, 1.2 * tallest), yticks=[])
+    axis.set(xlim=(-0.7, n - 0.3), ylim=(-0.15 * tallest, 1.2 * tallest), yticks=[], frame_on=False)
     axis.set_xticks(range(n), labels, rotation=90 if n > 8 else 0, fontsize=9)

@@ -97,17 +97,17 @@ def random_web(t: Tester, n: int, *, cyclic: bool) -> Web:
     while True:
         ops, inputs = ["leaf"], [[]]
         for k in range(1, n):
-            op = str(t.random.choice(["add", "mul", "tanh", "exp"]))
+            op = str(t.fixed.choice(["add", "mul", "tanh", "exp"]))
             count = 2 if op in ("add", "mul") else 1
-            row: list[int | None] = [int(i) for i in t.random.integers(max(0, k - 4), k, count)]
-            if count == 2 and t.random.random() < 0.2:
-                row[int(t.random.integers(2))] = None
+            row: list[int | None] = [int(i) for i in t.fixed.integers(max(0, k - 4), k, count)]
+            if count == 2 and t.fixed.random() < 0.2:
+                row[int(t.fixed.integers(2))] = None
             ops.append(op)
             inputs.append(row)
-        root = int(t.random.integers(n // 2, n))
-        if cyclic or t.random.random() < 0.5:  # an edge to a later node; may be out of reach
-            k = int(t.random.integers(1, n))
-            inputs[k][int(t.random.integers(len(inputs[k])))] = int(t.random.integers(k, n))
+        root = int(t.fixed.integers(n // 2, n))
+        if cyclic or t.fixed.random() < 0.5:  # an edge to a later node; may be out of reach
+            k = int(t.fixed.integers(1, n))
+            inputs[k][int(t.fixed.integers(len(inputs[k])))] = int(t.fixed.integers(k, n))
         graph = Web(ops, inputs, root)
         if (graph.cycle() is not None) == cyclic:
             return graph

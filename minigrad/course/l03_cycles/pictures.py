@@ -82,7 +82,7 @@ def draw_graph(
             is_red = (id(node), id(one)) in marked
             arrow = {
                 "arrowstyle": "-|>",
-                "color": "tab:red" if is_red else "gray",
+                "color": "C3" if is_red else "gray",
                 "linewidth": 2.2 if is_red else 1,
                 "shrinkA": 17,
                 "shrinkB": 17,
@@ -97,4 +97,5 @@ def draw_graph(
         ylim=(min(along) - 0.5, max(along) + 0.5),
         xticks=[],
         yticks=[],
+        frame_on=False,
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from minigrad.course.l04_accumulation.common import arrays, program, text
 from minigrad.course.l04_accumulation.lesson import lesson
+from minigrad.grader import samples
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
 
@@ -25,21 +27,46 @@ accumulate = lesson.exercise(
         "works in place.",
     ),
 )
+BY_HAND = "Go through the calls by hand: what is in grads after each?"
 
 
 def stored(t: Tester, found: Any, key: str) -> np.ndarray:
-    """Fail unless grads holds an array for this key; return it."""
+    """Fail unless grads holds an array for this key, as code has it; return the array."""
     if not isinstance(found, np.ndarray | np.generic):
         missing = found is None
         t.fail(
             "not_stored" if missing else "type",
-            f'an array in grads["{key}"]',
+            f"an array in grads[{key}]",
             "no such key" if missing else show(found),
-            "Nothing that is returned is looked at: the sum has to stand in grads afterwards."
+            "The sum has to stand in grads afterwards; nothing is returned."
             if missing
             else "grads holds the sum itself, an array; not its parts.",
         )
     return np.asarray(found)
+
+
+def add_two(t: Tester) -> Iterator[list]:
+    """Add two gradients of each shape, dtype and layout; fail where the sum is wrong.
+
+    Yields:
+        What was found: grads[0], whether it is the array that was stored first, whether that one
+        shared memory with the first gradient, and what the second call returned.
+    """
+    for g in samples.arrays(t.random):
+        h = np.array(2.5 - 2 * g)
+        lines = [
+            "grads = {}",
+            "accumulate(grads, 0, g)",
+            "first = grads.get(0)",
+            "shared = np.shares_memory(first, g)",
+            "returned = accumulate(grads, 0, h)",
+        ]
+        wanted = ["grads.get(0)", "grads.get(0) is first", "shared", "returned"]
+        given = f"accumulate(grads, 0, g) with g = {show(g)}, then with {show(h)}"
+        found = t.drive("run", lines, wanted, [g, h], given=given)
+        rtol = samples.tolerance(g.dtype)
+        t.close(stored(t, found[0], "0"), g + h, rtol=rtol, attempt=BY_HAND, what="grads[0]")
+        yield found
 
 
 @accumulate.check(points=1)
@@ -61,17 +88,19 @@ def sums(t: Tester) -> None:
         Mistake("mixed", g + h + k, "Another key's gradient is in this sum, too."),
         Mistake("mean", (g + k) / 2, "Gradients that arrive are added, not averaged."),
     ]
-    by_hand = "Go through the calls by hand: what is in grads after each?"
-    t.close(stored(t, found[0], "a"), g + k, attempt=by_hand, mistakes=wrong, what='grads["a"]')
+    t.close(stored(t, found[0], '"a"'), g + k, attempt=BY_HAND, mistakes=wrong, what='grads["a"]')
     t.close(
-        stored(t, found[1], "b"),
+        stored(t, found[1], '"b"'),
         h,
-        attempt=by_hand,
+        attempt=BY_HAND,
         mistakes=[Mistake("doubled", 2 * h, "It was stored, and then added once more.")],
         what='grads["b"]',
     )
     if found[2] != 2:
         t.fail("keys", "two keys in grads", f"{show(found[2])}", "Only the given key is changed.")
+    for *_, returned in add_two(t):
+        if returned is not None:
+            t.fail("returned", "None", show(returned), "The caller has grads. What changes there?")
 
 
 @accumulate.check(points=2)
@@ -85,50 +114,38 @@ def nobody_else(t: Tester) -> None:
         'accumulate(grads, "a", h)',
     )
     wanted = ["g", 'grads.get("b")', 'grads.get("a")']
-    wanted += ['np.shares_memory(grads["a"], g) or np.shares_memory(grads["b"], g)']
-    after, of_b, of_a, shared = t.drive("run", lines, wanted, given=given)
+    after, of_b, of_a = t.drive("run", lines, wanted, given=given)
     whose = "One array came for both keys. To whom does the array belong that is added into?"
     if not np.array_equal(after, g):
         t.fail("wrote_to_g", f"g = {show(g)}, as before", f"g = {show(after)}", whose)
-    t.close(stored(t, of_b, "b"), g, attempt=whose, what='grads["b"]')
-    t.close(stored(t, of_a, "a"), g + h, attempt=whose, what='grads["a"]')
-    if shared is not False:
-        t.fail(
-            "shared",
-            "arrays in grads that share no memory with g",
-            "the very memory of g",
-            "If somebody writes into g tomorrow, your sum changes with it. Which line allows that?",
-        )
+    t.close(stored(t, of_b, '"b"'), g, attempt=whose, what='grads["b"]')
+    t.close(stored(t, of_a, '"a"'), g + h, attempt=whose, what='grads["a"]')
     lines, given = program(
         "grads, g = {}, np.broadcast_to(1.5, (2,))  # read-only",
         'accumulate(grads, "a", g)',
         'accumulate(grads, "a", g)',
     )
     found = t.drive("run", lines, ['grads.get("a")'], given=given)
-    t.close(stored(t, found[0], "a"), np.full(2, 3.0), attempt=whose, what='grads["a"]')
+    t.close(stored(t, found[0], '"a"'), np.full(2, 3.0), attempt=whose, what='grads["a"]')
+    for _, _, shared, _ in add_two(t):
+        if shared is not False:
+            t.fail(
+                "shared",
+                "an array in grads that shares no memory with g",
+                "the very memory of g",
+                "If somebody writes into g tomorrow, your sum changes with it. Which line allows "
+                "that?",
+            )
 
 
 @accumulate.check(points=1)
 def in_place(t: Tester) -> None:
     """After the first gradient no new array is made: the sum grows in place."""
-    g, h = arrays(t, 2)
-    lines, given = program(
-        f"grads, g, h = {{}}, {text(g)}, {text(h)}",
-        'accumulate(grads, "a", g)',
-        'first = grads["a"]',
-        'accumulate(grads, "a", h)',
-    )
-    same, value = t.drive("run", lines, ['first is grads["a"]', 'grads["a"]'], given=given)
-    t.close(
-        stored(t, value, "a"),
-        g + h,
-        attempt="Go through the calls by hand: what is in grads after each?",
-        what='grads["a"]',
-    )
-    if same is not True:
-        t.fail(
-            "new_array",
-            'grads["a"] is the array that was made for the first gradient',
-            "a new array, made for the second",
-            "x = x + y makes a new array for the sum. What adds into the array that is there?",
-        )
+    for _, same, *_ in add_two(t):
+        if same is not True:
+            t.fail(
+                "new_array",
+                "grads[0] is the array that was made for the first gradient",
+                "a new array, made for the second",
+                "x = x + y makes a new array for the sum. What adds into the array that is there?",
+            )

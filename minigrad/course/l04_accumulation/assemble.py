@@ -20,6 +20,7 @@ from minigrad.grader import progress
 from minigrad.grader.folder import CourseError, find_exercises, find_folder, find_stem
 from minigrad.grader.reading import read_source
 from minigrad.grader.run import Submission
+from minigrad.parsing import tree_of
 
 FRAME = Path(__file__).with_name("frame.py")
 NO_CODE = {
@@ -99,7 +100,7 @@ def alone(source: str, name: str, known: set[str]) -> str:
     """
     lines = source.split("\n")
     defined: dict[str, ast.stmt] = {}
-    for statement in ast.parse(source).body:
+    for statement in tree_of(source).body:
         for one in names_of(statement):
             defined[one] = statement
     if name not in defined:
@@ -156,7 +157,7 @@ def lines_of_code(text: str) -> int:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in NO_CODE:
             counted.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree_of(text)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             counted -= {*range(node.lineno, (node.end_lineno or node.lineno) + 1)}
     return len(counted)

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from minigrad.course.l04_accumulation.common import arrays, program
 from minigrad.course.l04_accumulation.manager import BEGIN, boxes, check_grad, grad_manager
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
 
+ENDED = "gm.tape is None and not TAPES"
+
 
 def must_raise(
-    t: Tester, lines: tuple[str, ...], last: str, error: str, key: str, attempt: str
+    t: Tester, lines: tuple[str, ...], last: str, error: str, key: str, attempt: str, left: str
 ) -> None:
-    """Fail unless the last line of a program raises this error."""
+    """Fail unless the last line of a program raises this error, and leaves this to be true."""
     _, given = program(*lines, last)
-    kinds, text, _ = t.drive("failing", list(lines), last, given=given)
+    kinds, text, found = t.drive("failing", list(lines), last, [left], given=given)
     if kinds is None:
         t.fail(key, f"a {error} from the last line", "no error", attempt)
     if error not in kinds:
         t.fail(
             key, f"a {error} from the last line", f"{kinds[0]}: {text}".rstrip(": ")[:160], attempt
+        )
+    if found[0] is not True:
+        t.fail(
+            "not_released" if "None" in left else "tape_lost",
+            f"after the {error}: {left}",
+            "something else",
+            "An error leaves a function at once. What has it done by then, and what not yet?",
         )
 
 
@@ -26,19 +37,21 @@ def must_raise(
 def misuse(t: Tester) -> None:
     """record twice, backward without record, and a loss of two elements raise; of one, not."""
     a, b = arrays(t, 2)
-    one, other = a[:1], b[:1]
-    lines = [*BEGIN, boxes(a=one, b=other), "gm.attach([a])", "gm.record()", "loss = mul(a, b)"]
-    last = "gm.backward(loss)"
-    _, given = program(*lines, last)
-    kinds, said, found = t.drive("failing", lines, last, ["a.grad"], given=given)
-    if kinds is not None:
-        t.fail(
-            "one_element",
-            f"a.grad = {show(other)}: loss.data has one element, in shape (1,)",
-            f"{kinds[0]}: {said}".rstrip(": ")[:160],
-            "ndim counts axes, and len goes along the first one. What counts elements?",
-        )
-    check_grad(t, "a", found[0], other)
+    for loss in ("add(a, b)", "a"):
+        lines = [*BEGIN, boxes(a=a[:1], b=b[:1]), "gm.attach([a])", "gm.record()"]
+        last = f"gm.backward({loss})"
+        _, given = program(*lines, last)
+        kinds, said, found = t.drive("failing", lines, last, ["a.grad"], given=given)
+        if kinds is not None:
+            t.fail(
+                "one_element",
+                "a.grad = [1]: the loss has one element, in shape (1,)",
+                f"{kinds[0]}: {said}".rstrip(": ")[:160],
+                "ndim counts axes, and len goes along the first one. What counts elements?"
+                if "add" in loss
+                else "An empty tape is a tape, too: it does record. And is the loss on a tape?",
+            )
+        check_grad(t, "a", found[0], np.ones(1))
     begin = (*BEGIN, boxes(a=a, b=b), "gm.attach([a])")
     must_raise(
         t,
@@ -47,6 +60,7 @@ def misuse(t: Tester) -> None:
         "RuntimeError",
         "records_twice",
         "It records already: what would become of the tape it has?",
+        "len(TAPES) == 1 and TAPES[0] is gm.tape",
     )
     must_raise(
         t,
@@ -55,6 +69,7 @@ def misuse(t: Tester) -> None:
         "RuntimeError",
         "no_recording",
         "Nothing was recorded, so there is nothing to walk back on. Say so at once.",
+        "True",
     )
     must_raise(
         t,
@@ -63,23 +78,34 @@ def misuse(t: Tester) -> None:
         "RuntimeError",
         "no_recording",
         "backward ends the recording, so a second one finds nothing.",
+        "True",
     )
-    must_raise(
-        t,
-        (*begin, "gm.record()", "loss = mul(a, b)"),
-        "gm.backward(loss)",
-        "ValueError",
-        "no_number",
-        "This loss has two elements. The gradient of which of them is meant?",
-    )
+    for shape, how_many in (((2,), "two elements"), ((0,), "none"), ((1, 2), "two elements")):
+        c = np.resize(a, shape)
+        must_raise(
+            t,
+            (*BEGIN, boxes(a=c, b=c), "gm.attach([a])", "gm.record()", "loss = mul(a, b)"),
+            "gm.backward(loss)",
+            "ValueError",
+            "no_number",
+            f"A loss has one element, and this one {how_many}. Whose gradient would it be?",
+            f"a.grad is None and {ENDED}",
+        )
 
 
 @grad_manager.check(points=1)
 def release(t: Tester) -> None:
     """After backward or release nothing records, nothing is saved, and .grad stays."""
     a, b = arrays(t, 2)
-    begin = (*BEGIN, boxes(a=a, b=b), "gm.attach([a])", "gm.record()", "c = mul(a, b)")
-    wanted = ["len(TAPES)", "gm.tape", "c.node.saved", "mul(a, b).node.op", "a.grad"]
+    begin = (
+        *BEGIN,
+        boxes(a=a, b=b),
+        "gm.attach([a])",
+        "gm.record()",
+        "c = mul(a, b)",
+        "d = mul(b, b)",
+    )
+    wanted = ["len(TAPES)", "gm.tape", "c.node.saved, d.node.saved", "mul(a, b).node.op", "a.grad"]
     _, given = program(*begin, "gm.release()", "gm.release()")
     kinds, said, _ = t.drive("failing", [*begin, "gm.release()"], "gm.release()", given=given)
     if kinds is not None:
@@ -101,70 +127,73 @@ def release(t: Tester) -> None:
             )
         if tape is not None:
             t.fail("tape", "gm.tape = None", f"gm.tape = {show(tape)}", "It records no longer.")
-        if saved != ():
+        if saved != ((), ()):
             t.fail(
                 "still_saved",
-                "c.node.saved = (), so that its arrays can be freed",
-                f"c.node.saved = {show(saved)}",
-                "As long as c lives, so does its node. What does that node still hold?",
+                "saved = () in the nodes of c and d, so that their arrays can be freed",
+                show(saved),
+                "As long as c and d live, so do their nodes. What do these still hold?",
             )
         if "backward" in end:
             check_grad(t, "a", grad, b)
-    lines, given = program(
-        "outer, gm = GradManager(), GradManager()",
-        boxes(a=a),
-        "outer.record()",
-        "gm.record()",
-        "gm.release()",
-    )
-    is_left = t.drive("run", lines, ["len(TAPES) == 1 and TAPES[0] is outer.tape"], given=given)
-    if is_left[0] is not True:
-        t.fail(
-            "wrong_tape",
-            "the outer manager's tape, still in TAPES",
-            "another one, or none",
-            "Two tapes with equal content are two tapes. Which function takes out this very one?",
+    for name, other in (("gm", "outer"), ("outer", "gm")):
+        lines, given = program(
+            "outer, gm = GradManager(), GradManager()",
+            "outer.record()",
+            "gm.record()",
+            f"{name}.release()",
         )
+        left = f"len(TAPES) == 1 and TAPES[0] is {other}.tape"
+        if t.drive("run", lines, [left], given=given)[0] is not True:
+            t.fail(
+                "wrong_tape",
+                f"{other}.tape, still in TAPES",
+                "another one, or none",
+                "Two tapes with equal content are two. Which function takes out this very one?",
+            )
 
 
 @grad_manager.check(points=1)
 def an_error_on_the_way(t: Tester) -> None:
     """When a rule raises, the recording ends and every .grad is as it was."""
     a, b = arrays(t, 2)
-    # On the way back b is reached first; then the rule of d raises.
-    lines = [
-        *BEGIN,
-        boxes(a=a, b=b),
-        "gm.attach([a, b])",
-        "gm.record()",
-        "d = recorded('bad', b.data, (a,), ())",
-        "RULES['bad'] = lambda dy: 1 // 0",
-        "loss = total(mul(b, d))",
-    ]
-    last = "gm.backward(loss)"
-    _, given = program(*lines, last)
-    wanted = ["RULES.pop('bad') and len(TAPES)", "gm.tape is None", "a.grad", "b.grad"]
-    kinds, _, found = t.drive("failing", lines, last, wanted, given=given)
-    if kinds is None or "ZeroDivisionError" not in kinds:
-        t.fail(
-            "swallowed",
-            "the rule's own error, ZeroDivisionError",
-            "no error" if kinds is None else kinds[0],
-            "Who calls backward must hear of it. Let the error pass, and clean up behind it.",
-        )
-    n_tapes, ended, of_a, of_b = found
-    if n_tapes != 0 or ended is not True:
-        t.fail(
-            "not_released",
-            "the recording has ended: no tape in TAPES, gm.tape is None",
-            f"{show(n_tapes)} in TAPES",
-            "An error leaves a function at once. Which block of Python runs even then?",
-        )
-    for name, grad in (("a", of_a), ("b", of_b)):
-        if grad is not None:
+    for error in ("ZeroDivisionError", "KeyboardInterrupt"):
+        # On the way back b is reached first; then the rule of d raises.
+        lines = [
+            *BEGIN,
+            boxes(a=a, b=b),
+            "gm.keep_empty_grad = True",
+            "gm.attach([a, b])",
+            "gm.record()",
+            "d = recorded('bad', b.data, (a,), ())",
+            f"def bad(dy): raise {error}",
+            "RULES['bad'] = bad",
+            "loss = total(mul(b, d))",
+        ]
+        last = "gm.backward(loss)"
+        _, given = program(*lines, last)
+        wanted = ["RULES.pop('bad') and len(TAPES)", "gm.tape is None", "a.grad", "b.grad"]
+        kinds, _, found = t.drive("failing", lines, last, wanted, given=given)
+        if kinds is None or error not in kinds:
             t.fail(
-                "half_written",
-                f"{name}.grad = None, as before",
-                f"{name}.grad = {show(grad)}",
-                "Some boxes got a gradient and others not. When may the first .grad be written?",
+                "swallowed",
+                f"the rule's own error, {error}",
+                "no error" if kinds is None else kinds[0],
+                "Who calls backward must hear of it. Let the error pass, and clean up behind it.",
             )
+        n_tapes, ended, of_a, of_b = found
+        if n_tapes != 0 or ended is not True:
+            t.fail(
+                "not_released",
+                "the recording has ended: no tape in TAPES, gm.tape is None",
+                f"{show(n_tapes)} in TAPES",
+                "An error leaves a function at once. Which block of Python runs even then?",
+            )
+        for name, grad in (("a", of_a), ("b", of_b)):
+            if grad is not None:
+                t.fail(
+                    "half_written",
+                    f"{name}.grad = None, as before",
+                    f"{name}.grad = {show(grad)}",
+                    "Some boxes got a gradient, others not. When may the first .grad be written?",
+                )

@@ -32,7 +32,7 @@ def draw_arrivals(
             gradient,
             left=sums[key],
             color=BUSY if is_last else IDLE,
-            edgecolor="tab:orange" if is_last else "tab:blue",
+            edgecolor="C1" if is_last else "C0",
         )
         sums[key] += gradient
     reached = {key for key, _ in arrivals[:step]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from minigrad.course.l05_clone_detach.lesson import lesson
-from minigrad.grader.message import show
+from minigrad.grader.message import counted, show
 from minigrad.grader.tester import Tester
 
 is_alias = lesson.exercise(
@@ -23,6 +23,7 @@ is_alias = lesson.exercise(
         "sets know isdisjoint.",
     ),
 )
+SIZE = 12
 EQUAL = "Arrays apart may hold equal values, and None is the base of both. Compare addresses."
 START = "Write down where each element of the two begins; strides count bytes. Which is in both?"
 BASE = "Both are parts of one array. Is any element in both parts?"
@@ -34,20 +35,23 @@ AXES = "Each axis has a stride of its own: after the end of a row, how far is th
 SAME = "Write down the addresses of both. What ravel() or a copy gives has other addresses."
 
 
-def ask(
-    t: Tester, a: str, b: str, *, size: int = 12, dtype: str = "float64", key: str, attempt: str
-) -> None:
-    """Ask about two arrays, given as expressions of x and y, and compare with NumPy's answer."""
-    x, y = np.zeros(size, dtype), np.zeros(size, dtype)
-    names = {"x": x, "y": y, "m": x.reshape(3, -1), "np": np}
+def ask(t: Tester, a: str, b: str, key: str, attempt: str, dtype: str = "float64") -> None:
+    """Ask about two arrays, given as expressions, in either order; NumPy knows the answer."""
+    for one, other in ((a, b), (b, a)):
+        ask_once(t, one, other, key, attempt, dtype)
+
+
+def ask_once(t: Tester, a: str, b: str, key: str, attempt: str, dtype: str) -> None:
+    """Ask about two arrays in this order."""
+    x, y = np.zeros(SIZE, dtype), np.zeros(SIZE, dtype)
+    names = {"x": x, "y": y, "m": x.reshape(3, -1), "c": x.reshape(2, 3, -1), "np": np}
     one, other = (eval(text, dict(names)) for text in (a, b))
     right = np.shares_memory(one, other)
-    made = f"np.zeros({size if dtype == 'float64' else f'{size}, np.{dtype}'}), read-only"
-    names_of = (
-        "x, y = two arrays " if b == "y" else "m = x.reshape(3, 4), x = " if "m" in a else "x = "
-    )
-    given = f"is_alias({a}, {b}) with {names_of}{made}"
-    reply = t.drive("alias", dtype, size, a, b, given=given)
+    made = f"np.zeros({SIZE if dtype == 'float64' else f'{SIZE}, np.{dtype}'}), read-only"
+    whose = "x, y = two arrays " if "y" in (a, b) else "x = "
+    shaped = {"m": "m = x.reshape(3, 4), ", "c": "c = x.reshape(2, 3, 2), "}.get(a[0], "")
+    given = f"is_alias({a}, {b}) with {shaped}{whose}{made}"
+    reply = t.drive("alias", dtype, SIZE, a, b, given=given)
     if "imported" in reply:
         t.fail(
             "answer_used",
@@ -74,7 +78,7 @@ def ask(
 def common_bytes(a: np.ndarray, b: np.ndarray) -> str:
     """Return how many bytes two arrays have in common, in words."""
     n = len(addresses(a) & addresses(b))
-    return f": {n} bytes are in both" if n else ": no byte is in both"
+    return f": {counted(n, 'byte')} in both" if n else ": no byte is in both"
 
 
 def addresses(array: np.ndarray) -> set[int]:
@@ -90,44 +94,59 @@ def addresses(array: np.ndarray) -> set[int]:
 @is_alias.check(points=1)
 def plain_slices(t: Tester) -> None:
     """It is right for arrays and for slices without a step."""
-    i = int(t.random.integers(1, 4))
-    ask(t, "x", "y", key="values", attempt=EQUAL)
-    ask(t, f"x[{i}:{i + 5}]", f"x[{i + 3}:{i + 8}]", key="start", attempt=START)
-    ask(t, "x", f"x[{i}:{i + 4}]", key="start", attempt=START)
-    ask(t, f"x[:{i + 3}]", f"x[{i + 3}:]", key="one_array", attempt=BASE)
-    ask(t, f"x[{i + 4}:]", f"x[:{i + 4}]", key="one_array", attempt=BASE)
+    ask(t, "x", "y", "values", EQUAL)
+    ask(t, "x[2:7]", "x[5:10]", "start", START)
+    ask(t, "x", "x[3:7]", "start", START)
+    ask(t, "x[:5]", "x[5:]", "one_array", BASE)
+    ask(t, "x[7:]", "x[:7]", "one_array", BASE)
+    ask(t, "x[7:]", "x[:8]", "start", START)
+    ask(t, "np.asarray(memoryview(x))", "x[4:6]", "base", "Bytes count, and not who owns them.")
 
 
 @is_alias.check(points=2)
 def interleaved(t: Tester) -> None:
     """It is right for slices with a step, whose ranges overlap."""
-    ask(t, "x[::2]", "x[1::2]", key="ranges", attempt=RANGES)
-    ask(t, "x[::2]", "x[::3]", key="start", attempt=SAME)
-    ask(t, "x[1::2]", "x[::3]", key="steps", attempt="One element is in both: which?")
-    step = int(t.random.integers(3, 5))
-    first, second = (int(n) for n in t.random.choice(step, 2, replace=False))
-    ask(t, f"x[{first}::{step}]", f"x[{second}::{step}]", key="ranges", attempt=RANGES)
-    ask(t, f"x[{first}::{step}]", f"x[{first + step}:]", key="start", attempt=SAME)
+    ask(t, "x[::2]", "x[1::2]", "ranges", RANGES)
+    ask(t, "x[::2]", "x[::3]", "start", SAME)
+    ask(t, "x[1::2]", "x[::3]", "steps", "One element is in both: which?")
+    ask(t, "x[1::4]", "x[3::4]", "ranges", RANGES)
+    ask(t, "x[0:8:3]", "x[1:7:2]", "steps", "One element is in both: which?")
+    ask(t, "x[::6]", "x[2:5:2]", "ranges", RANGES)
+    ask(t, "x[2::3]", "x[5:]", "start", SAME)
 
 
 @is_alias.check(points=2)
 def two_axes(t: Tester) -> None:
-    """It is right for columns, transposes and arrays walked backwards."""
-    i = int(t.random.integers(0, 3))
-    ask(t, f"m[:, {i}]", f"m[:, {i + 1}]", key="ranges", attempt=RANGES)
-    ask(t, "m[:, :2]", "m[:, 2:]", key="axes", attempt=AXES)
-    ask(t, f"m[{i}]", f"m[:, {i}]", key="axes", attempt="A row and a column meet in one entry.")
-    ask(t, f"m.T[{i}]", f"m[:, {i}]", key="axes", attempt=SAME)
-    ask(t, "x[::-1]", f"x[{i}:{i + 3}]", key="backwards", attempt=BACKWARDS)
-    ask(t, "x[4::-1]", "x[5:]", key="backwards", attempt=BACKWARDS)
+    """It is right for two and three axes, and for arrays walked backwards."""
+    ask(t, "m[:, 1]", "m[:, 2]", "ranges", RANGES)
+    ask(t, "m[:, :2]", "m[:, 2:]", "axes", AXES)
+    ask(t, "m[2]", "m[:, 2]", "axes", "A row and a column meet in one entry.")
+    ask(t, "m.T[1]", "m[:, 1]", "axes", SAME)
+    ask(t, "c[..., 0]", "c[..., 1]", "axes", AXES)
+    ask(t, "c[:, :2]", "c[:, 2:]", "axes", AXES)
+    ask(t, "c[1]", "c[:, 2, 1]", "axes", AXES)
+    ask(t, "c", "c[..., 1]", "axes", AXES)
+    ask(t, "x[::-1]", "x[1:4]", "backwards", BACKWARDS)
+    ask(t, "x[4::-1]", "x[5:]", "backwards", BACKWARDS)
+    ask(t, "m[::-1][:1]", "m[:2]", "backwards", BACKWARDS)
+    ask(t, "m[:, ::-1][:, :2]", "m[:, :2]", "backwards", BACKWARDS)
+    ask(t, "c[:, ::-1, ::-1][1]", "x[6:7]", "backwards", BACKWARDS)
 
 
 @is_alias.check(points=1)
 def odd_ones(t: Tester) -> None:
-    """It is right for empty arrays and for bytes in the middle of an element."""
-    i = int(t.random.integers(1, 8))
-    ask(t, "x", f"x.view(np.int8)[{8 * i + 3}:{8 * i + 5}]", key="bytes", attempt=BYTES)
-    ask(t, "x.real", "x.imag", dtype="complex128", key="ranges", attempt=RANGES)
-    ask(t, "x", f"x[{i}:{i}]", key="empty", attempt=EMPTY)
-    ask(t, "x[0, ...]", "x", key="no_axes", attempt="An array without axes has one element.")
-    ask(t, f"np.broadcast_to(x[{i}], (4,))", f"x[{i}:]", key="stride_0", attempt=SAME)
+    """It is right for empty arrays, for stride 0, and for elements of any length."""
+    ask(t, "x", "x.view(np.int8)[19:21]", "bytes", BYTES)
+    ask(t, "x[:2]", "x.view(np.int8)[16:18]", "bytes", BYTES)
+    ask(t, "x[3:]", "x.view(np.int8)[23:24]", "bytes", BYTES)
+    ask(t, "x[1:]", "x.view(np.int8).view('S3')[2:3]", "bytes", BYTES)
+    ask(t, "x.real", "x.imag", "ranges", RANGES, dtype="complex128")
+    ask(t, "x[:2]", "x.imag[1:]", "bytes", BYTES, dtype="complex128")
+    packed = "x.view(np.int8)[:18].view([('a', 'i1'), ('b', 'i2')])"
+    ask(t, f"{packed}['b']", f"{packed}['a']", "bytes", BYTES)
+    ask(t, f"{packed}['b']", "x.view(np.int8)[16:18]", "bytes", BYTES)
+    ask(t, "x", "x[3:3]", "empty", EMPTY)
+    ask(t, "m[:, 2:2]", "m", "empty", EMPTY)
+    ask(t, "x[0, ...]", "x", "no_axes", "An array without axes has one element.")
+    ask(t, "np.broadcast_to(x[5:6], (4,))", "x[5:]", "stride_0", SAME)
+    ask(t, "np.broadcast_to(x[5:6], (4,))", "x[6:]", "stride_0", "A stride of 0 stays where it is.")

@@ -7,6 +7,8 @@ import numpy as np
 from minigrad.course.l05_clone_detach.common import entries
 from minigrad.course.l05_clone_detach.cow_model import Model, step_text
 from minigrad.course.l05_clone_detach.lesson import lesson
+from minigrad.grader import samples
+from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
 
 CowBuffer = lesson.exercise(
@@ -51,10 +53,12 @@ COPIES = {
 }
 
 
-def run(t: Tester, steps: list[Step]) -> list[dict]:
+def run(t: Tester, steps: list[Step], values: np.ndarray | None = None) -> None:
     """Run steps on the learner's buffers; fail where something is not even a buffer."""
-    values = np.round(t.random.uniform(1, 4, 3), 1)
-    lines = [f"a = CowBuffer(array({entries(values)}))", *(step_text(step) for step in steps)]
+    values = samples.numbers(t.random, (3,)) if values is None else values
+    is_plain = values.dtype == np.float64 and values.flags.c_contiguous
+    made = f"array({entries(values)})" if is_plain else show(values)
+    lines = [f"a = CowBuffer({made})", *(step_text(step) for step in steps)]
     report = t.drive("cow", values, [list(step) for step in steps], given="; ".join(lines))
     if len(report) == 1 and "bad" in report[0]:
         bad(t, report[0])
@@ -64,7 +68,6 @@ def run(t: Tester, steps: list[Step]) -> list[dict]:
         reads = "; a.read(); a.read()" if count == 0 else ""
         t.given = "; ".join(lines[: count + 1]) + reads
         compare(t, report[count], model, step, said)
-    return report
 
 
 def bad(t: Tester, note: dict) -> None:
@@ -84,6 +87,7 @@ def compare(t: Tester, after: dict, model: Model, step: Step, said: str) -> None
     """Compare what the buffers show after one step, and how many memories there are."""
     values = {name: shown[0] for name, shown in after["shown"].items()}
     for name, right in model.values().items():
+        t.dtype(values[name], right.dtype, "A copy keeps the dtype.")
         if np.array_equal(values[name], right):
             continue
         wrote = step[0] == "write"
@@ -111,6 +115,14 @@ def compare(t: Tester, after: dict, model: Model, step: Step, said: str) -> None
             str(copies),
             attempt,
         )
+    for name, place in model.where.items():
+        if after["shown"][name][1] != place:
+            t.fail(
+                "wrong_copier",
+                f"{name} with the array that it had",
+                "the copy, which another one has written for",
+                "The one that writes takes the copy. The others may be using the old array.",
+            )
     if after.get("writeable"):
         t.fail(
             "read_writable",
@@ -159,9 +171,30 @@ def last_owner_writes_in_place(t: Tester) -> None:
 
 @CowBuffer.check(points=1)
 def any_order(t: Tester) -> None:
-    """Values and copies are right for random forks and writes."""
-    for _ in range(4):
-        run(t, random_steps(t))
+    """Values and copies are right for arrays of any kind, and whoever forks and writes."""
+    for text in (
+        "a>b a>c b c a",
+        "a>b a>c a c b",
+        "a>b b>c b a c",
+        "a>b a>c c>d c a d b",
+        "a>b b b>c b c a",
+        "a>b a a>c b>d b a c d",
+    ):
+        run(t, [step(move, number) for number, move in enumerate(text.split())])
+    for values in samples.arrays(t.random):
+        if values.size:
+            last = tuple(n - 1 for n in values.shape)
+            run(
+                t,
+                [("fork", "b", "a"), ("write", "b", last, 7.0), ("write", "a", last, 8.0)],
+                values,
+            )
+
+
+def step(move: str, number: int) -> Step:
+    """Return the step that is written `a>b`, where a makes a fork b, or `a`, where a writes."""
+    old, _, new = move.partition(">")
+    return ("fork", new, old) if new else ("write", old, number % 3, 10.0 + number)
 
 
 @CowBuffer.check(points=1)
@@ -191,38 +224,17 @@ def counted_in_bytes(t: Tester) -> None:
 @CowBuffer.check(points=1)
 def reading_is_safe(t: Tester) -> None:
     """What read() gives refuses to be written to."""
-    run(
-        t, [("fork", "b", "a"), ("poke", "b"), ("write", "b", 0, 7.0), ("poke", "b"), ("poke", "a")]
-    )
+    run(t, [("fork", "b", "a"), ("poke", "b"), ("write", "b", 0, 7.0), ("poke", "b")])
 
 
 @CowBuffer.check(points=1)
 def dropped_forks(t: Tester) -> None:
-    """A fork that was dropped is no owner any more."""
-    run(t, [("fork", "b", "a"), ("drop", "b"), ("write", "a", 0, 7.0)])
-    run(
-        t,
-        [
-            ("fork", "b", "a"),
-            ("fork", "c", "a"),
-            ("drop", "a"),
-            ("drop", "c"),
-            ("write", "b", 1, 8.0),
-        ],
-    )
-
-
-def random_steps(t: Tester) -> list[Step]:
-    """Return eight random forks and writes among at most four buffers."""
-    names, steps = ["a"], []
-    for _ in range(8):
-        if len(names) < 4 and t.random.random() < 0.4:
-            old = str(t.random.choice(names))
-            names.append("abcd"[len(names)])
-            steps.append(("fork", names[-1], old))
-        else:
-            name = str(t.random.choice(names))
-            steps.append(
-                ("write", name, int(t.random.integers(3)), float(t.random.integers(10, 99)))
-            )
-    return steps
+    """A fork that was dropped is no owner any more; those that are left still are."""
+    fork_b, fork_c = ("fork", "b", "a"), ("fork", "c", "a")
+    run(t, [fork_b, ("drop", "b"), ("write", "a", 0, 7.0)])
+    run(t, [fork_b, fork_c, ("drop", "a"), ("drop", "c"), ("write", "b", 1, 8.0)])
+    run(t, [fork_b, fork_c, ("drop", "b"), ("write", "a", 0, 7.0), ("write", "c", 1, 8.0)])
+    middle = ("fork", "c", "b")
+    run(t, [fork_b, middle, ("drop", "b"), ("write", "a", 0, 7.0), ("write", "c", 1, 8.0)])
+    run(t, [fork_b, ("drop", "b"), fork_c, ("write", "c", 0, 7.0), ("write", "a", 1, 8.0)])
+    run(t, [fork_b, fork_c, ("write", "b", 0, 7.0), ("drop", "b"), ("write", "a", 1, 8.0)])

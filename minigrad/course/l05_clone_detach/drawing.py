@@ -44,7 +44,7 @@ def draw_memory(
     height = max(len(rows), len(names))
     step = height / max(len(names), 1)
     owners = {row: [name for name in names if seen[name][0] == row] for row in rows}
-    axis.set(xlim=(0, 10), ylim=(height - 0.3, -0.6), xticks=[], yticks=[])
+    axis.set(xlim=(0, 10), ylim=(height - 0.3, -0.6), xticks=[], yticks=[], frame_on=False)
     place = {row: (k + 0.5) * height / len(rows) - 0.5 for k, row in enumerate(rows)}
     for k, name in enumerate(names):
         address, _, node = seen[name]
@@ -92,7 +92,7 @@ def draw_bytes(axis: Any, whole: np.ndarray, views: Mapping[str, np.ndarray]) ->
         offsets = np.dot(view.strides, index) + view.ctypes.data - start
         spans = [(int(first), view.itemsize) for first in offsets]
         low, high = min(spans)[0], max(spans)[0] + view.itemsize
-        axis.plot([low, high], [row, row], color="gray", linewidth=1, zorder=0)
+        axis.plot([low, high], [row, row], "-", color="gray", linewidth=1, zorder=0)
         axis.broken_barh(
             spans, (row - 0.3, 0.6), facecolor=f"C{row}", edgecolor="white", linewidth=0.8
         )
@@ -112,7 +112,7 @@ def draw_table(axis: Any, columns: Sequence[str], rows: Mapping[str, Sequence[An
             axis.add_patch(rectangle((x + 0.02, y), 0.96, 0.9, colour))
             text = ("yes" if cell else "no") if isinstance(cell, bool) else cell or "none"
             axis.text(x + 0.5, y + 0.45, text, ha="center", va="center", fontsize=10, color=TEXT)
-    axis.set(xlim=(0, len(columns)), ylim=(len(rows), -0.9), xticks=[])
+    axis.set(xlim=(0, len(columns)), ylim=(len(rows), -0.9), xticks=[], frame_on=False)
     axis.set_yticks([k + 0.45 for k in range(len(rows))], list(rows), fontsize=10)
     axis.tick_params(length=0)
     for side in axis.spines.values():

@@ -17,25 +17,35 @@ def node_of(history):
     """Return the Node of a history: None, 'leaf', or an op whose input is a leaf."""
     if history is None or history == "leaf":
         return history and Node("leaf")
-    return Node(history, (Node("leaf"),))
+    return Node(history, (Node("leaf"),), (2.0,))
+
+
+def parts(node):
+    """Return what a Node consists of."""
+    return node and (node.op, node.inputs, node.saved, node.line)
+
+
+def identity(box):
+    """Return what stays the same of a Box that is only read, except for its numbers."""
+    storage, node = getattr(box, "storage", None), getattr(box, "node", None)
+    data, version = getattr(storage, "data", None), getattr(storage, "version", None)
+    return box, storage, id(data), version, node, parts(node)
 
 
 def apart(mine, name, values, version, history):
     """Call detach or clone on one Box; say what came back and what became of the source."""
     storage = Storage(values, version)
     node = node_of(history)
-    before = values.copy()
+    before = values.copy(), parts(node)
     box = Box(storage, node)
     made = getattr(mine, name)(box)
-    facts: dict = {
-        "source": {
-            "same_storage": box.storage is storage and storage.data is values,
-            "same_node": box.node is node,
-            "same_inputs": node is None or len(node.inputs) == (history != "leaf"),
-            "same_values": np.array_equal(values, before),
-            "version": storage.version,
-        }
+    same = {
+        "storage": box.storage is storage and storage.data is values,
+        "node": box.node is node and parts(node) == before[1],
+        "array": np.array_equal(values, before[0]),
+        "version": storage.version == version,
     }
+    facts: dict = {"changed": [part for part in same if not same[part]]}
     if not isinstance(made, Box):
         return {**facts, "made": made, "type": type(made).__name__}
     facts["new_box"] = made is not box
@@ -77,10 +87,10 @@ def described(made, source):
 
 
 def alias(mine, dtype, size, a, b):
-    """Call is_alias on two arrays, written as expressions of x and y, on read-only memory."""
+    """Call is_alias on two arrays, written as expressions of names, on read-only memory."""
     x, y = np.zeros(size, dtype), np.zeros(size, dtype)
     x.flags.writeable = y.flags.writeable = False
-    names = {"x": x, "y": y, "m": x.reshape(3, -1), "np": np}
+    names = {"x": x, "y": y, "m": x.reshape(3, -1), "c": x.reshape(2, 3, -1), "np": np}
     a, b = eval(a, dict(names)), eval(b, dict(names))
     kept = {name: getattr(np, name) for name in CLOSED}
     for name, value in vars(mine).items():
@@ -112,17 +122,17 @@ def cow(mine, values, steps):
     """Run steps on CowBuffers, of which the first is called a.
 
     A step is ("fork", new, old), ("read", name), ("write", name, index, number), ("touch", name),
-    which asks for write() and writes nothing, ("poke", name), which tries to write to what read()
-    gave, or ("drop", name).
+    which asks for write() and writes nothing, ("poke", name), which looks whether anything that
+    read() gave so far could be written to, or ("drop", name).
 
     Returns:
         A list: after each step the values that every buffer shows, and which memory by number.
     """
     buffers = {"a": mine.CowBuffer(values)}
-    kept, places = [values], [address(values)]
+    kept, reads, places = [], [], [address(values)]
     report = []
     for step in [("start",), *steps]:
-        note: dict = one_step(buffers, step, kept)
+        note: dict = one_step(buffers, step, kept, reads)
         if "bad" in note:
             return [note]
         shown = {}
@@ -132,7 +142,7 @@ def cow(mine, values, steps):
                 return [{"bad": "read", "type": type(array).__name__}]
             if address(array) != address(again):
                 note["read_copies"] = True
-            kept += [array, again]
+            reads += [array, again]
             if address(array) not in places:
                 places.append(address(array))
             shown[name] = [array.copy(), places.index(address(array))]
@@ -141,7 +151,7 @@ def cow(mine, values, steps):
     return report
 
 
-def one_step(buffers, step, kept):
+def one_step(buffers, step, kept, reads):
     """Do one step; return what else is to be said about it."""
     what, *rest = step
     if what == "fork":
@@ -164,9 +174,7 @@ def one_step(buffers, step, kept):
         if what == "write":
             array[rest[1]] = rest[2]
     elif what == "poke":
-        array = buffers[rest[0]].read()
-        kept.append(array)
-        return {"writeable": bool(array.flags.writeable)}
+        return {"writeable": any(array.flags.writeable for array in reads)}
     return {}
 
 
@@ -182,7 +190,7 @@ def cow_bytes(mine, n, steps):
             tracemalloc.reset_peak()
             if step[0] == "read":
                 buffers[step[1]].read()
-            elif "bad" in (note := one_step(buffers, step, [])):
+            elif "bad" in (note := one_step(buffers, step, [], [])):
                 return [note]
             peak = tracemalloc.get_traced_memory()[1]
             copies.append((peak - before) / values.nbytes)
@@ -195,30 +203,34 @@ def sync(mine, online, target, order):
     """Call target_sync; say what became of both networks."""
     networks = []
     for arrays, version, names in ((online, 5, list(online)), (target, 2, order)):
-        node = Node("leaf") if arrays is online else None
-        networks.append({name: Box(Storage(arrays[name], version), node) for name in names})
-    before = [{name: (b, b.storage, b.storage.data) for name, b in n.items()} for n in networks]
+        networks.append(
+            {
+                name: Box(Storage(arrays[name], version + i), Node("leaf") if i % 2 else None)
+                for i, name in enumerate(names)
+            }
+        )
+    before = {name: identity(box) for name, box in networks[0].items()}
+    known = {
+        name: (box, box.storage, box.storage.data, box.storage.version, box.node)
+        for name, box in networks[1].items()
+    }
     values = {name: array.copy() for name, array in online.items()}
     returned = mine.target_sync(*networks)
     facts = {"returned": returned, "names": list(networks[1])}
     facts["online_changed"] = [
         name
-        for name, (box, storage, data) in before[0].items()
-        if networks[0].get(name) is not box
-        or box.storage is not storage
-        or storage.data is not data
-        or storage.version != 5
-        or box.node is None
-        or not np.array_equal(data, values[name])
+        for name in online
+        if identity(networks[0].get(name)) != before[name]
+        or not np.array_equal(online[name], values[name])
     ]
-    facts["online_values"] = {name: data for name, (_, _, data) in before[0].items()}
+    facts["online_values"] = online
     facts["target"] = {
-        name: target_facts(networks[1].get(name), *before[1][name], online[name]) for name in order
+        name: target_facts(networks[1].get(name), *known[name], online[name]) for name in order
     }
     return facts
 
 
-def target_facts(now, box, storage, data, theirs):
+def target_facts(now, box, storage, data, version, node, theirs):
     """Say what one Box of the target became."""
     facts = {"type": type(now).__name__, "same_box": now is box}
     if not isinstance(now, Box) or not isinstance(now.storage, Storage):
@@ -230,8 +242,8 @@ def target_facts(now, box, storage, data, theirs):
         "same_data": values is data,
         "shares": isinstance(values, np.ndarray) and np.shares_memory(values, theirs),
         "values": values,
-        "version": now.storage.version,
-        "node": None if now.node is None else getattr(now.node, "op", "?"),
+        "version": (version, now.storage.version),
+        "node": "as before" if now.node is node else "None" if now.node is None else "another one",
     }
 
 
@@ -243,7 +255,7 @@ def target(mine, arrays, transposed):
     if transposed:
         arrays = {name: array.T.copy().T for name, array in arrays.items()}
     online = {name: Box(Storage(array), Node("leaf")) for name, array in arrays.items()}
-    before = {name: (box, box.storage, box.node) for name, box in online.items()}
+    before = {name: identity(box) for name, box in online.items()}
     copies = {name: array.copy() for name, array in arrays.items()}
     made = mine.make_target(online)
     if not isinstance(made, dict):
@@ -261,9 +273,7 @@ def target(mine, arrays, transposed):
             "node": getattr(box, "node", None) is not None,
         }
     unchanged = all(
-        (online.get(name), box.storage, box.node) == (box, storage, node)
-        and storage.data is arrays[name]
-        and np.array_equal(copies[name], arrays[name])
-        for name, (box, storage, node) in before.items()
+        identity(online.get(name)) == known and np.array_equal(copies[name], arrays[name])
+        for name, known in before.items()
     )
     return {"layers": layers, "online_unchanged": unchanged}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from minigrad.course.l06_memory_growth.lesson import lesson
 from minigrad.grader.formula import Formula
-from minigrad.grader.message import show
-from minigrad.grader.tester import Mistake, Tester
+from minigrad.grader.message import counted, show
+from minigrad.grader.tester import Tester
 
 max_batch = lesson.exercise(
     "max_batch",
@@ -24,23 +26,93 @@ max_batch = lesson.exercise(
 )
 
 
+NEAREST = "A part of a sample does not fit: to which side do you round?"
+
+
+@max_batch.mistake("strict", "What just fits does fit: may the peak be equal to the limit?")
+def _(measure, limit):
+    one, two = measure(1), measure(2)
+    return max(0, (limit - 1 - (2 * one - two)) // (two - one))
+
+
+@max_batch.mistake(
+    "proportional", "Does a batch of 2 need twice the bytes of a batch of 1? Measure."
+)
+def _(measure, limit):
+    return limit // measure(1)
+
+
+@max_batch.mistake("no_fixed", "The fixed part is in memory too, before the first sample comes.")
+def _(measure, limit):
+    return limit // (measure(2) - measure(1))
+
+
+@max_batch.mistake("one_missing", "measure(1) is not the fixed part: what else is in it?")
+def _(measure, limit):
+    one, two = measure(1), measure(2)
+    return (limit - one) // (two - one)
+
+
+@max_batch.mistake("rounded", NEAREST)
+def _(measure, limit):
+    one, two = measure(1), measure(2)
+    return -(-(limit - (2 * one - two)) // (two - one))
+
+
+@max_batch.mistake("rounded", NEAREST)
+def _(measure, limit):
+    one, two = measure(1), measure(2)
+    return round((limit - (2 * one - two)) / (two - one))
+
+
+@max_batch.mistake("float")
+def _(measure, limit):
+    one, two = measure(1), measure(2)
+    return (limit - (2 * one - two)) / (two - one)
+
+
+@max_batch.mistake("value")
+def _(measure, limit):
+    one, two = measure(1), measure(2)
+    return (limit - (2 * one - two)) // (two - one) if limit > one else 0
+
+
+@max_batch.mistake("negative")
+def _(measure, limit):
+    one, two = measure(1), measure(2)
+    return (limit - (2 * one - two)) // (two - one)
+
+
+@max_batch.mistake("cost")
+def _(measure, limit):
+    batch = 0
+    while measure(batch + 1) <= limit:
+        batch += 1
+    return batch
+
+
+@max_batch.mistake("no_sample")
+def _(measure, limit):
+    fixed = measure(0)
+    return max(0, (limit - fixed) // (measure(1) - fixed))
+
+
 class Step:
     """A training step whose peak memory is fixed + per_sample * batch."""
 
-    def __init__(self, t: Tester) -> None:
+    def __init__(self, t: Tester, fixed: int | None = None) -> None:
         self.t = t
         self.per_sample = int(t.random.integers(20, 90))
-        self.fixed = int(t.random.integers(3, 9)) * self.per_sample + int(
-            t.random.integers(1, self.per_sample)
-        )
+        drawn = t.random.integers(3, 9) * self.per_sample + t.random.integers(1, self.per_sample)
+        self.fixed = int(drawn) if fixed is None else fixed
         self.measure = Formula(f"{self.fixed} + {self.per_sample}*x")
 
     def peak(self, batch: int) -> int:
         """Return the peak memory of a batch."""
         return self.fixed + self.per_sample * batch
 
-    def check(self, limit: int, batch: int, attempt: str, *, exact: bool = False) -> None:
-        """Fail unless max_batch gives this batch for this limit (`exact`: met to the byte)."""
+    def check(self, limit: int, batch: int, attempt: str) -> None:
+        """Fail unless max_batch gives this batch for this limit."""
         t = self.t
         got = t.call("max_batch", self.measure, limit)
         expected = f"{batch}: peak {self.peak(batch)} fits into {limit}, {self.peak(batch + 1)} not"
@@ -57,15 +129,22 @@ class Step:
             rtol=0,
             atol=0,
             attempt=attempt,
-            mistakes=self.mistakes(limit, exact),
+            mistakes=t.mistakes(self.measure, limit),
         )
         calls = t.n_calls[0]
         if calls > 2:
             t.fail(
                 "cost",
                 "at most 2 calls of measure",
-                f"{calls} calls",
+                counted(calls, "call"),
                 "Each call is a training step. How many points fix a straight line?",
+            )
+        if any(np.asarray(point).dtype.kind not in "iu" for point in t.evaluated_at[0]):
+            t.fail(
+                "float_batch",
+                "measurements at whole batches, ints",
+                f"measure({show(t.evaluated_at[0][0].item())}), a float",
+                "The step takes so many samples. Which of your numbers is no int?",
             )
         if any(point < 1 for point in t.evaluated_at[0]):
             t.fail(
@@ -74,33 +153,6 @@ class Step:
                 f"measure({float(min(t.evaluated_at[0])):g})",
                 "There is no step without samples. Can you get the fixed part from two others?",
             )
-
-    def mistakes(self, limit: int, exact: bool) -> list[Mistake]:
-        """Return what people answer instead."""
-        per_sample, room = self.per_sample, limit - self.fixed
-        nearest = "A part of a sample does not fit: to which side do you round?"
-        equal = "What just fits does fit: may the peak be equal to the limit?"
-        strict = Mistake("strict", (room - 1) // per_sample, equal)
-        others = [
-            Mistake(
-                "proportional",
-                limit // self.peak(1),
-                "Does a batch of 2 need twice the bytes of a batch of 1? Measure.",
-            ),
-            Mistake(
-                "no_fixed",
-                limit // per_sample,
-                "The fixed part is in memory too, before the first sample comes.",
-            ),
-            Mistake(
-                "one_missing",
-                (limit - self.peak(1)) // per_sample,
-                "measure(1) is not the fixed part: what else is in it?",
-            ),
-            Mistake("rounded", -(-room // per_sample), nearest),
-            Mistake("rounded", round(room / per_sample), nearest),
-        ]
-        return [strict, *others] if exact else others
 
 
 @max_batch.check(points=2)
@@ -119,13 +171,16 @@ def at_the_limit(t: Tester) -> None:
     step = Step(t)
     batch = int(t.random.integers(30, 400))
     exactly = "What does your function do where the line meets the limit exactly?"
-    step.check(step.peak(batch), batch, exactly, exact=True)
+    step.check(step.peak(batch), batch, exactly)
     step.check(step.peak(batch) - 1, batch - 1, exactly)
+    step.check(step.peak(1), 1, exactly)
+    step = Step(t, fixed=0)
+    step.check(step.peak(5) + 1, 5, "Nothing is fixed here: every byte is for samples.")
 
 
 @max_batch.check(points=1, only_with=("somewhere_between", "at_the_limit"))
 def nothing_fits(t: Tester) -> None:
     """It is 0 where not even one sample fits."""
     step = Step(t)
-    for limit in (step.peak(1) - 1, step.fixed // 2):
+    for limit in (step.peak(1) - 1, step.fixed, step.fixed // 2, 0):
         step.check(limit, 0, "How many samples fit beside the fixed part?")

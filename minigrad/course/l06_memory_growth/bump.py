@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from minigrad.course.l06_memory_growth.lesson import lesson
+from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
 
 bump_version = lesson.exercise(
@@ -19,9 +20,8 @@ bump_version = lesson.exercise(
 )
 
 
-def check_bump(t: Tester, depth: int) -> None:
+def check_bump(t: Tester, depth: int, before: int, times: int = 3) -> None:
     """Bump under some Views and look at the Storage."""
-    before, times = int(t.random.integers(3, 20)), int(t.random.integers(2, 5))
     shown = "the Storage" if not depth else "View(" * depth + "the Storage" + ")" * depth
     after = t.drive(
         "bump",
@@ -54,16 +54,27 @@ def check_bump(t: Tester, depth: int) -> None:
         t.fail("set", expected, got, "Each write counts: what happens at the second call?")
     if found != before + times:
         t.fail("count", expected, got, "One call, one more: what does your function add?")
+    if not after["same_objects"]:
+        t.fail(
+            "replaced",
+            "the array of the Storage, and the base of the View, as they were",
+            "another object in its place",
+            "Others hold these very objects. What of them needs to change?",
+        )
+    if after["returned"] is not None:
+        t.fail("returned", "None", show(after["returned"]), "The Storage itself was to be changed.")
 
 
 @bump_version.check(points=1)
 def of_a_storage(t: Tester) -> None:
     """Each call adds one to the version of a Storage."""
-    check_bump(t, 0)
+    check_bump(t, 0, before=7)
+    check_bump(t, 0, before=0)
+    check_bump(t, 0, before=4, times=1)
 
 
 @bump_version.check(points=1)
 def through_views(t: Tester) -> None:
     """It finds the Storage under a View, and under Views of Views."""
-    for depth in (1, int(t.random.integers(2, 5))):
-        check_bump(t, depth)
+    for depth, before in ((1, 5), (2, 0), (3, 8), (20, 1)):
+        check_bump(t, depth, before)

@@ -8,7 +8,7 @@ from typing import Any
 from minigrad.viz.timeline import lifetimes
 from minigrad.viz.units import format_bytes
 
-FORWARD, BACKWARD = "#3b6fd4", "#e0812c"
+FORWARD, BACKWARD = "C0", "C1"
 KIB = 1024
 
 

@@ -1,5 +1,7 @@
 """What the checks of lesson 06 do in the learner's process: writes, blocks, generators."""
 
+import inspect
+
 import numpy as np
 
 from minigrad.course.objects import Ctx, Storage, View
@@ -25,11 +27,13 @@ def under_views(storage, depth):
 
 def bump(mine, version, depth, times):
     """Bump what lies under some Views, several times; return what is seen afterwards."""
-    storage = Storage(np.arange(8.0), version)
+    data = np.arange(8.0)
+    storage = Storage(data, version)
     shown = under_views(storage, depth)
+    base, returned = getattr(shown, "base", None), None
     try:
         for _ in range(times):
-            mine.bump_version(shown)
+            returned = mine.bump_version(shown)
     except AttributeError as error:
         if "setter" not in str(error):
             raise
@@ -38,13 +42,16 @@ def bump(mine, version, depth, times):
         "storage": storage.version,
         "seen": shown.version,
         "same_values": np.array_equal(storage.data, np.arange(8.0)),
+        "same_objects": storage.data is data and getattr(shown, "base", None) is base,
+        "returned": returned,
     }
 
 
 def saved(mine, op, line, versions, depths, writes, is_freed):
     """Save Storages under Views, write to some, let backward free them; check what was saved.
 
-    Returns what came back, or the kinds and the text of what was raised.
+    Returns what came back, or the kinds and the text of what was raised, and whether a second call
+    found something else.
     """
     storages = [Storage(np.zeros(8), version) for version in versions]
     shown = tuple(under_views(s, depth) for s, depth in zip(storages, depths, strict=True))
@@ -54,21 +61,36 @@ def saved(mine, op, line, versions, depths, writes, is_freed):
         storages[place].version += times
     if is_freed:
         ctx.saved = None
-    try:
-        returned = mine.check_saved(ctx)
-    except Exception as error:
-        if isinstance(error, ACCIDENTS) and not (is_freed and isinstance(error, TypeError)):
-            raise
-        return {"raised": [kind.__name__ for kind in type(error).__mro__], "text": str(error)}
-    return {"returned": returned}
+    before, outcomes = facts(ctx, storages), []
+    for _ in range(2):
+        try:
+            outcomes.append({"returned": mine.check_saved(ctx)})
+        except Exception as error:
+            if isinstance(error, ACCIDENTS) and not (is_freed and isinstance(error, TypeError)):
+                raise
+            kinds = [kind.__name__ for kind in type(error).__mro__]
+            outcomes.append({"raised": kinds, "text": str(error)})
+    outcome, again = outcomes
+    return {**outcome, "changed": facts(ctx, storages) != before or again.keys() != outcome.keys()}
 
 
-def block(mine, outside):
-    """Enter a block and leave it; return the mode inside and after, and what `as` gave."""
-    mine.mode.recording = outside
+def facts(ctx, storages):
+    """Return what a look at a Ctx leaves as it is."""
+    return ctx.saved, ctx.versions, [(s.version, s.data.tolist()) for s in storages]
+
+
+def block(mine, outside, changes):
+    """Enter a block and leave it; return the mode inside and after, and what `as` gave.
+
+    The object is made in the other mode; with `changes`, the body changes the mode.
+    """
+    mine.mode.recording = not outside
     manager = mine.no_grad()
+    mine.mode.recording = outside
     with manager as entered:
         inside = mine.mode.recording
+        if changes:
+            mine.mode.recording = True
     return {"inside": inside, "after": mine.mode.recording, "is_self": entered is manager}
 
 
@@ -84,60 +106,86 @@ def nested(mine, outside, same):
     return {"deepest": deepest, "between": between, "after": mine.mode.recording}
 
 
-def left_by_an_exception(mine, outside):
+ERRORS = {"KeyError": KeyError, "KeyboardInterrupt": KeyboardInterrupt}
+
+
+def left_by_an_exception(mine, outside, name):
     """Raise inside a block; return whether it passed through, and the mode after."""
     mine.mode.recording = outside
     passed = False
     try:
         with mine.no_grad():
-            raise KeyError("on purpose")
-    except KeyError:
+            raise ERRORS[name]("on purpose")
+    except ERRORS[name]:
         passed = True
     return {"passed": passed, "after": mine.mode.recording}
 
 
 def decorated(mine, outside, a, b):
-    """Decorate a function; call it, let it raise; return what was seen."""
-    mine.mode.recording = outside
+    """Decorate a function; call it, let it call itself, let it raise; return what was seen.
+
+    It is decorated in the other mode than that in which it is called.
+    """
+    mine.mode.recording = not outside
     modes = []
 
     @mine.no_grad()
-    def area(a, *, b, fails=False):
+    def area(a, *, b, depth=0, error=None):
+        if depth:
+            area(a, b=b, depth=depth - 1)
         modes.append(mine.mode.recording)
-        if fails:
-            raise KeyError("on purpose")
+        if error:
+            raise error("on purpose")
         return a * b
 
+    mine.mode.recording = outside
     seen = {"name": getattr(area, "__name__", None), "result": area(a, b=b)}
     seen["inside"], seen["after"] = list(modes), mine.mode.recording
-    seen["passed"] = False
-    try:
-        area(a, b=b, fails=True)
-    except KeyError:
-        seen["passed"] = True
-    seen["after_error"] = mine.mode.recording
+    modes.clear()
+    area(a, b=b, depth=2)
+    seen["recursive"] = [*modes, mine.mode.recording]
+    seen["errors"] = []
+    for name, error in ERRORS.items():
+        mine.mode.recording, passed = outside, False
+        try:
+            area(a, b=b, error=error)
+        except error:
+            passed = True
+        seen["errors"].append((name, passed, mine.mode.recording))
     return seen
 
 
-def generator(mine, outside, values):
-    """Decorate a generator function; walk it, send into it; return what both sides saw."""
-    mine.mode.recording = outside
+def generator(mine, values):
+    """Decorate a generator function; walk it, send into it; return what both sides saw.
+
+    The caller changes its mode before each value. A second generator of the function is walked in
+    between.
+    """
+    mine.mode.recording = True
     inside, received, caller, yielded = [], [], [], []
 
     @mine.no_grad()
-    def each(values):
+    def each(values, *, end):
         for value in values:
             inside.append(mine.mode.recording)
             received.append((yield value))
         inside.append(mine.mode.recording)
-        return "the end"
+        return end
 
-    running, end = each(values), None
+    running, end = each(values, end="the end"), None
+    caller.append((True, mine.mode.recording))
+    other = each([-1, -2], end="")
     try:
-        yielded.append(next(running))
-        for n in range(len(values) + 1):
-            caller.append(mine.mode.recording)
-            yielded.append(running.send(n))
+        for n in range(-1, len(values) + 1):
+            before = mine.mode.recording = n % 2 == 0
+            try:
+                yielded.append(next(running) if n < 0 else running.send(n))
+            finally:
+                caller.append((before, mine.mode.recording))
+            if n == 0:
+                seen = inside.copy(), received.copy()
+                second = [next(other), next(other)]
+                inside[:], received[:] = seen
     except StopIteration as stop:
         end = stop.value
     except RuntimeError as error:
@@ -145,10 +193,60 @@ def generator(mine, outside, values):
             raise
         return {"not_ended": str(error)}
     return {
-        "inside": inside,
-        "received": received,
+        "name": getattr(each, "__name__", None),
+        "is_one": inspect.isgeneratorfunction(each),
+        "inside": list(inside),  # the second generator is ended later
+        "received": list(received),
         "caller": caller,
         "yielded": yielded,
+        "second": second,
         "end": end,
-        "after": mine.mode.recording,
     }
+
+
+def interrupted(mine, outside, how):
+    """Throw into a decorated generator, close it, or let its body raise; return what was seen."""
+    mine.mode.recording = outside
+    events = []
+
+    def happened(what):
+        events.append((what, mine.mode.recording))
+
+    @mine.no_grad()
+    def each():
+        try:
+            for turn in range(1, 6):
+                try:
+                    yield turn
+                    if how == "raise":
+                        raise KeyError("from the body")
+                except (ValueError, KeyboardInterrupt) as error:
+                    happened(f"body got {error!r}")
+        finally:
+            happened("body ended")
+
+    @mine.no_grad()
+    def down(n):
+        happened(f"body at {n}")
+        yield n
+        if n:
+            yield from down(n - 1)
+
+    running = each()
+    next(running)
+    try:
+        if how == "throw":
+            for kind in (ValueError, KeyboardInterrupt):
+                happened(f"caller got {running.throw(kind('a'))}")
+                happened(f"caller got {next(running)}")
+        elif how == "close":
+            running.close()
+        elif how == "recurse":
+            for n in down(2):
+                happened(f"caller got {n}")
+        else:
+            next(running)
+    except (ValueError, KeyError, KeyboardInterrupt) as error:
+        happened(f"caller got {type(error).__name__}")
+    mine_after = mine.mode.recording
+    return {"events": list(events), "after": mine_after}

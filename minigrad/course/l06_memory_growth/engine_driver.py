@@ -40,7 +40,7 @@ def run_loop(mine, width, states, rewards, every):
         n_reports += 1
         if n_reports % every == 0:
             live.append(mg.memory.stats()["live_nodes"])
-        if n_reports <= 2:
+        if n_reports <= 3:
             texts.append(report.show())
 
     loop = DQNLoop(width, states, rewards, report)
@@ -67,14 +67,23 @@ def run_loop(mine, width, states, rewards, every):
     }
 
 
+class Net(mg.nn.Module):
+    """A model that is no Sequential: a body and a head."""
+
+    def __init__(self):
+        self.body = mg.nn.Sequential(mg.nn.Linear(4, 6), mg.nn.Dropout(0.5), mg.nn.ReLU())
+        self.head = mg.nn.Sequential(mg.nn.Dropout(0.5), mg.nn.Linear(6, 2))
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
 def some_model():
     """Return a model in the middle of training: a frozen layer, and one in evaluation mode."""
-    model = mg.nn.Sequential(
-        mg.nn.Linear(4, 6), mg.nn.Dropout(0.5), mg.nn.ReLU(), mg.nn.Dropout(0.5), mg.nn.Linear(6, 2)
-    )
-    model[0].requires_grad_(False)
+    model = Net()
+    model.body[0].requires_grad_(False)
     model.train()
-    model[3].eval()
+    model.head[0].eval()
     return model
 
 
@@ -82,7 +91,7 @@ def facts(model):
     """Return what must not change: requires_grad by parameter, training by module."""
     return {
         "requires_grad": [p.requires_grad for p in model.parameters()],
-        "training": [model.training, *(layer.training for layer in model)],
+        "training": [module.training for module in model.modules()],
     }
 
 
@@ -96,29 +105,38 @@ GROWS = 1.5  # what training makes of each value between the two calls
 
 
 def copied(mine, x, recording):
-    """Make the learner's copy, run it before and after the model is trained on."""
+    """Make the learner's copy; run it, train the model on and run it again, and let it fail."""
     mg.manual_seed(int(1000 * abs(float(x[0, 0]))))
     model = some_model()
-    seen = {"before": facts(model), "model": known_as(model.parameters())}
-    seen["weights"] = values_of(model)
+    before = facts(model)
+    seen: dict = {"model": known_as(model.parameters()), "weights": values_of(model)}
     shown = mine.valid_copy(model)
     if shown is None:
         return None
     if not callable(shown) or not hasattr(shown, "parameters"):
         return {"kind": type(shown).__name__}
-    seen["after_copy"] = facts(model)
+    seen["states"] = [("valid_copy(model)", before, facts(model))]
     seen["shown"] = known_as(shown.parameters())
-    seen["outputs"], seen["n_nodes"] = [], []
-    for _ in range(2):
+    seen["outputs"], seen["n_nodes"], seen["mode_kept"] = [], [], True
+    for moment in ("shown(x)", "shown(x), after more training", "a shown(x) that raises"):
+        before = facts(model)
         with mg.enable_grad() if recording else mg.no_grad():
             first = graph_node.next_serial()
-            y: Any = shown(mg.variable(x))
+            try:
+                y: Any = shown(mg.variable(x[:, :3] if "raises" in moment else x))
+            except Exception:
+                if "raises" not in moment:
+                    raise
+            else:
+                if not isinstance(y, mg.Variable):
+                    return {"gave": repr(y)[:60]}
+                seen["outputs"].append(y.numpy().copy())
             seen["n_nodes"].append(graph_node.next_serial() - first - 1)
-            seen["mode_kept"] = mg.is_recording() == recording
-        if not isinstance(y, mg.Variable):
-            return {"gave": repr(y)[:60]}
-        seen["outputs"].append(y.numpy().copy())
-        seen["after_call"] = facts(model)
+            seen["mode_kept"] &= mg.is_recording() == recording
+        seen["states"].append((moment, before, facts(model)))
         for p in model.parameters():
             p.map(lambda value: value * GROWS)
+        model.body.requires_grad_(True)
+        model.body[1].eval()
+        model.head.train()
     return seen

@@ -17,9 +17,10 @@ no_grad = lesson.exercise(
         "A decorator returns a new function that runs the old one inside `with no_grad():`. "
         "functools.wraps keeps the name. For generators: calling one only makes an object; "
         "its body runs in each send. So the block belongs around each send.",
-        "If inspect.isgeneratorfunction(function): running = function(*args, **kwargs), value = "
-        "None; for ever: inside `with no_grad():` value = running.send(value), and on "
-        "StopIteration as stop: return stop.value; outside the block: value = yield value.",
+        "If inspect.isgeneratorfunction(function): running = function(*args, **kwargs), resume = "
+        "running.send, value = None; for ever: inside `with no_grad():` value = resume(value), and "
+        "on StopIteration as stop: return stop.value; outside the block: value = yield value, with "
+        "resume = running.send; on an error that the yield raises, resume = running.throw with it.",
     ),
 )
 SWALLOWED = "What does Python do with an exception when __exit__ returns something true?"
@@ -34,9 +35,11 @@ def expect(t: Tester, what: str, got: object, wanted: object, key: str, attempt:
 @no_grad.check(points=1)
 def block(t: Tester) -> None:
     """Inside a block nothing is recorded; after it, the mode is what it was before."""
-    for outside in (True, False):
-        given = f"mode.recording = {outside}, then: with no_grad() as x: …"
-        seen = t.drive("block", outside, given=given)
+    for outside, changes in ((True, False), (False, False), (False, True)):
+        body = "mode.recording = True" if changes else "…"
+        made = f"mode.recording = {not outside}; block = no_grad()"
+        given = f"{made}; mode.recording = {outside}; with block as x: {body}"
+        seen = t.drive("block", outside, changes, given=given)
         inside = "What must mode.recording be while the block runs?"
         expect(t, "mode.recording inside", seen["inside"], False, "inside", inside)
         before = "What was it before the block? Not everybody comes from True."
@@ -66,12 +69,13 @@ def nesting(t: Tester) -> None:
 @no_grad.check(points=1, only_with=("block",))
 def exceptions(t: Tester) -> None:
     """An exception passes through, and the mode is put back."""
-    outside = bool(t.random.random() < 0.5)
-    given = f"mode.recording = {outside}; with no_grad(): raise KeyError"
-    seen = t.drive("left_by_an_exception", outside, given=given)
-    expect(t, "the KeyError comes out of the block", seen["passed"], True, "swallowed", SWALLOWED)
-    attempt = "Is the mode put back on every way out of the block?"
-    expect(t, "mode.recording after", seen["after"], outside, "not_restored", attempt)
+    for outside, error in ((True, "KeyError"), (False, "KeyError"), (True, "KeyboardInterrupt")):
+        given = f"mode.recording = {outside}; with no_grad(): raise {error}"
+        seen = t.drive("left_by_an_exception", outside, error, given=given)
+        out = f"the {error} comes out of the block"
+        expect(t, out, seen["passed"], True, "swallowed", SWALLOWED)
+        attempt = "Is the mode put back on every way out of the block?"
+        expect(t, "mode.recording after", seen["after"], outside, "not_restored", attempt)
 
 
 @no_grad.check(points=2)
@@ -79,8 +83,8 @@ def decorator(t: Tester) -> None:
     """A decorated function gives the same, without recording, and keeps its name."""
     for outside in (True, False):
         a, b = (int(n) for n in t.random.integers(2, 9, 2))
-        shown = f"@no_grad() def area(a, *, b): return a * b; area({a}, b={b})"
-        given = f"mode.recording = {outside}; {shown}"
+        shown = f"@no_grad() def area(a, *, b): return a * b; mode.recording = {outside}"
+        given = f"mode.recording = {not outside}; {shown}; area({a}, b={b})"
         seen = t.drive("decorated", outside, a, b, given=given)
         handed = "What does your wrapper do with the arguments, and with what comes back?"
         expect(t, "result", seen["result"], a * b, "result", handed)
@@ -90,53 +94,87 @@ def decorator(t: Tester) -> None:
         expect(t, "mode.recording after", seen["after"], outside, "after", after)
         name = "help() and tracebacks show __name__. functools has something for this."
         expect(t, "area.__name__", seen["name"], "area", "name", name)
-        t.given = f"mode.recording = {outside}; @no_grad() def area(…): raise KeyError; area(…)"
-        expect(
-            t, "the KeyError comes out of the call", seen["passed"], True, "swallowed", SWALLOWED
-        )
-        way_out = "When the function raises, which of your lines are not reached?"
-        expect(t, "mode.recording after", seen["after_error"], outside, "not_restored", way_out)
+        t.given = f"mode.recording = {outside}; a decorated function that calls itself twice"
+        what = "mode.recording at the end of each call, and after"
+        nested = "Each call is a block of its own. Which mode does the inner one put back?"
+        expect(t, what, seen["recursive"], [False] * 3 + [outside], "recursive", nested)
+        for error, passed, after_error in seen["errors"]:
+            t.given = f"mode.recording = {outside}; @no_grad() def area(…): raise {error}; area(…)"
+            out = f"the {error} comes out of the call"
+            expect(t, out, passed, True, "swallowed", SWALLOWED)
+            way_out = "When the function raises, which of your lines are not reached?"
+            expect(t, "mode.recording after", after_error, outside, "not_restored", way_out)
 
 
-def seen_by_a_generator(t: Tester) -> tuple[list, bool, dict]:
-    """Walk a decorated generator; return its values, the mode outside, and what was seen."""
+def seen_by_a_generator(t: Tester) -> dict:
+    """Walk a decorated generator; return what was seen, if its values are right."""
     values = [int(v) for v in t.random.integers(10, 99, 3)]
-    outside = True
     given = (
-        f"mode.recording = True; @no_grad() on a generator function that yields {values}; "
-        f"next(g), then g.send(0), g.send(1), g.send(2)"
+        f"@no_grad() on a generator function that yields {values}; "
+        "next(g), then g.send(0), g.send(1), g.send(2); mode.recording is set before each"
     )
-    seen = t.drive("generator", outside, values, given=given)
+    seen = t.drive("generator", values, given=given)
     if "not_ended" in seen:
         attempt = "When the body is at its end, send raises StopIteration. What must yours do then?"
         wanted = "it ends after its last value, and returns what the body returns"
         t.fail("not_ended", wanted, f"RuntimeError: {seen['not_ended']}", attempt)
-    return values, outside, seen
+    expect(t, "values", seen["yielded"], values, "values", "Where do its values get lost?")
+    expect(t, "values of a second one", seen["second"], [-1, -2], "values", "Whose is which value?")
+    return seen
 
 
 @no_grad.check(points=2)
 def generators(t: Tester) -> None:
     """In a decorated generator nothing is recorded; between two values the mode is the caller's."""
-    values, outside, seen = seen_by_a_generator(t)
-    expect(t, "values", seen["yielded"], values, "values", "Where do its values get lost?")
+    seen = seen_by_a_generator(t)
     body = (
         "Calling a generator function runs nothing of its body yet. When does the body run, "
         "and is your block open then?"
     )
-    expect(t, "mode.recording in its body", seen["inside"], [False] * 4, "generator_records", body)
     leak = "While the generator waits, the caller's code runs. In whose mode?"
-    expect(
-        t, "mode.recording in the caller", seen["caller"], [outside] * 3, "generator_leaks", leak
-    )
+    before, after = ([pair[i] for pair in seen["caller"]] for i in range(2))
+    expect(t, "mode.recording in the caller", after, before, "generator_leaks", leak)
+    expect(t, "mode.recording in its body", seen["inside"], [False] * 4, "generator_records", body)
+    name = "help() and tracebacks show __name__. functools has something for this."
+    expect(t, "its __name__", seen["name"], "each", "name", name)
+    kind = "inspect.isgeneratorfunction asks whether the function itself has a yield."
+    expect(t, "it is a generator function", seen["is_one"], True, "no_generator", kind)
+    for outside in (True, False):
+        events = [["body ended", False], ["caller got KeyError", outside]]
+        interrupted(t, outside, "raise", events, "an error in its body, in the second next(g)")
+
+
+def interrupted(t: Tester, outside: bool, how: str, wanted: list, what: str) -> None:
+    """Fail unless a generator that ends in another way than at its end does what it must."""
+    given = f"mode.recording = {outside}; next(g) of a decorated generator; then {what}"
+    seen = t.drive("interrupted", outside, how, given=given)
+    said = "What your caller does to your generator, yours has to do to the body: at which line?"
+    found = [list(event) for event in seen["events"]]
+    expect(t, "what happened, in which mode", found, wanted, "interrupted", said)
+    leak = "However a generator ends, the mode afterwards is the caller's."
     expect(t, "mode.recording after", seen["after"], outside, "generator_leaks", leak)
 
 
 @no_grad.check(points=1, only_with=("generators",))
 def two_way_generators(t: Tester) -> None:
-    """What is sent into a decorated generator, and what it returns, goes through."""
-    values, _, seen = seen_by_a_generator(t)
-    expect(t, "values", seen["yielded"], values, "values", "Where do its values get lost?")
+    """What is sent or thrown into a decorated generator, and what it returns, goes through."""
+    seen = seen_by_a_generator(t)
     sent = "g.send(value) is the value of a yield: of which one, in your code?"
     expect(t, "what the body received", seen["received"], [0, 1, 2], "sent", sent)
     end = "A generator's return value is in the StopIteration that ends it."
     expect(t, "what it returned", seen["end"], "the end", "end", end)
+    for outside in (True, False):
+        events = []
+        for kind, turn in (("ValueError", 2), ("KeyboardInterrupt", 4)):
+            events += [[f"body got {kind}('a')", False], [f"caller got {turn}", outside]]
+            events += [[f"caller got {turn + 1}", outside]]
+        thrown = "g.throw and next(g), twice: the body catches ValueError and KeyboardInterrupt"
+        interrupted(t, outside, "throw", events, thrown)
+        events = [
+            event
+            for n in (2, 1, 0)
+            for event in ([f"body at {n}", False], [f"caller got {n}", outside])
+        ]
+        itself = "a loop over one that goes on with `yield from` itself"
+        interrupted(t, outside, "recurse", events, itself)
+        interrupted(t, outside, "close", [["body ended", False]], "g.close()")

@@ -35,11 +35,14 @@ class Case:
     (place, how often).
     """
 
-    def __init__(self, t: Tester, n: int, depths: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self, t: Tester, n: int, depths: Sequence[int] = (), versions: Sequence[int] = ()
+    ) -> None:
         self.t = t
         self.op = str(t.random.choice(OPS))
         self.line = f"train.py:{t.random.integers(31, 99)}"
-        self.versions = [int(v) for v in t.random.choice(range(100, 900), n, replace=False)]
+        drawn = t.random.choice(range(100, 900), n, replace=False)
+        self.versions = list(versions) or [int(v) for v in drawn]
         self.depths = list(depths) or [0] * n
 
     def ask(self, writes: Sequence[tuple[int, int]] = (), is_freed: bool = False) -> Any:
@@ -53,8 +56,17 @@ class Case:
         if is_freed:
             then += "; then backward has run: ctx.saved is None now"
         given = f'ctx: op "{self.op}", line "{self.line}", saved {kept}{then}'
-        arguments = [self.op, self.line, self.versions, self.depths]
-        return self.t.drive("saved", *arguments, [list(w) for w in writes], is_freed, given=given)
+        arguments: list[Any] = [self.op, self.line, self.versions, self.depths]
+        arguments += [[list(write) for write in writes], is_freed]
+        found = self.t.drive("saved", *arguments, given=given)
+        if found["changed"]:
+            self.t.fail(
+                "changed",
+                "the same answer to the same question, twice",
+                "something else the second time: a saved value, a version or ctx was changed",
+                "It only looks. Who else reads these versions?",
+            )
+        return found
 
     def alarm(self, writes: list[tuple[int, int]], key: str, attempt: str) -> str:
         """Fail unless it raises the named error; return the text of the error."""
@@ -92,9 +104,9 @@ class Case:
 @check_saved.check(points=1, only_with=("not_written",))
 def written(t: Tester) -> None:
     """It raises SavedValueModifiedError for a value that was written to."""
-    case = Case(t, 1)
-    writes = [(0, int(t.random.integers(1, 4)))]
-    case.alarm(writes, "did_not_raise", "An answer can be overlooked. What does the docstring ask?")
+    asked = "An answer can be overlooked. What does the docstring ask?"
+    Case(t, 1).alarm([(0, 1)], "did_not_raise", asked)
+    Case(t, 1).alarm([(0, 3)], "did_not_raise", asked)
 
 
 @check_saved.check(points=1)
@@ -103,6 +115,7 @@ def not_written(t: Tester) -> None:
     written(t)  # who is always quiet has understood nothing
     were_written = "These were written before they were saved, and not since. What do you compare?"
     Case(t, 2).no_alarm("nothing was written since", were_written)
+    Case(t, 2, versions=[0, 3]).no_alarm("nothing was written since", were_written)
     Case(t, 0).no_alarm("nothing was saved", "What is left to compare here?")
 
 
@@ -117,16 +130,24 @@ def after_backward(t: Tester) -> None:
 
 @check_saved.check(points=1, only_with=("not_written",))
 def any_of_them(t: Tester) -> None:
-    """It finds the one of several values that was written to."""
-    for place in (0, 2, 1):
-        attempt = "Of three saved values one was written to. Which of them do you look at?"
-        Case(t, 3).alarm([(place, 1)], "overlooked", attempt)
+    """It finds the one of several values that was written to, from any version to any other."""
+    Case(t, 1).alarm([(0, -1)], "other_version", "Another version is one that is not the same.")
+    Case(t, 1, versions=[0]).alarm([(0, 1)], "version_0", "0 is a version like any other.")
+    attempt = "Some of the saved values were written to. Which of them do you look at?"
+    for versions, writes in (
+        ([5, 6, 7], [(0, 1)]),
+        ([5, 6, 7], [(1, 1)]),
+        ([7, 6, 5], [(2, 1)]),
+        ([3, 2, 4, 1], [(3, 2)]),
+        ([4, 5], [(0, 1), (1, -1)]),
+    ):
+        Case(t, len(versions), versions=versions).alarm(writes, "overlooked", attempt)
 
 
 @check_saved.check(points=1, only_with=("not_written",))
 def through_views(t: Tester) -> None:
     """It sees a write through Views."""
-    for depth in (1, 2):
+    for depth in (1, 2, 5):
         attempt = (
             "A View has none of its own: it shows bytes of a Storage. Whose version counts for it?"
         )
@@ -137,7 +158,7 @@ def through_views(t: Tester) -> None:
 def text_of_the_error(t: Tester) -> None:
     """The error says op, line, and both versions of the first value that was written to."""
     case = Case(t, 3)
-    writes = [(1, int(t.random.integers(2, 9))), (2, 1)]
+    writes = [(1, 4), (2, 1)]
     text = case.alarm(writes, "overlooked", "Which of the three do you look at?")
     numbers = [int(n) for n in re.findall(r"\d+", text)]
     then, now = case.versions[1], case.versions[1] + writes[0][1]

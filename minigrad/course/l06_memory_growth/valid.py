@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.course.l06_memory_growth.lesson import lesson
+from minigrad.grader.message import counted
 from minigrad.grader.tester import Mistake, Tester
 
 valid_copy = lesson.exercise(
@@ -31,7 +32,10 @@ valid_copy = lesson.exercise(
     ),
 )
 GROWS = 1.5  # the driver trains the model by this factor between its two calls
-LAYERS = "Linear (frozen), Dropout, ReLU, Dropout (in evaluation mode), Linear"
+LAYERS = (
+    "body: Linear (frozen), Dropout, ReLU; head: Dropout (in evaluation mode), Linear; "
+    "forward: head(body(x))"
+)
 
 
 def ask(t: Tester, recording: bool = True) -> tuple[dict, np.ndarray]:
@@ -52,10 +56,8 @@ def ask(t: Tester, recording: bool = True) -> tuple[dict, np.ndarray]:
     return seen, x
 
 
-def unchanged(t: Tester, seen: dict, when: str) -> None:
+def unchanged(t: Tester, moment: str, before: dict, after: dict) -> None:
     """Fail unless requires_grad and training are what they were before."""
-    before, after = seen["before"], seen[when]
-    moment = "after valid_copy(model)" if when == "after_copy" else "after shown(x)"
     for what, key, kind in (
         ("requires_grad", "frozen", "of each parameter"),
         ("training", "training", "of the model, then of its layers,"),
@@ -72,7 +74,7 @@ def unchanged(t: Tester, seen: dict, when: str) -> None:
         t.fail(
             key,
             f"{what} {kind} as before: {before[what]}",
-            f"{moment}: {after[what]}",
+            f"after {moment}: {after[what]}",
             attempt,
         )
 
@@ -86,7 +88,7 @@ def records_nothing(t: Tester) -> None:
             t.fail(
                 "recorded",
                 "0 nodes recorded by shown(x)",
-                f"{max(seen['n_nodes'])} nodes recorded",
+                f"{counted(max(seen['n_nodes']), 'node')} recorded",
                 "Evaluation mode changes Dropout and the like. What decides about recording?",
             )
         if not seen["mode_kept"]:
@@ -124,17 +126,17 @@ def same_parameters(t: Tester) -> None:
 def model_unchanged(t: Tester) -> None:
     """The model stays as it was: frozen layers frozen, training modes one by one."""
     seen, _ = ask(t)
-    unchanged(t, seen, "after_copy")
-    unchanged(t, seen, "after_call")
+    for state in seen["states"]:
+        unchanged(t, *state)
 
 
 @valid_copy.check(points=2)
 def evaluates(t: Tester) -> None:
     """It gives what the model gives in evaluation mode, also after further training."""
     seen, x = ask(t)
-    unchanged(t, seen, "after_copy")
+    unchanged(t, *seen["states"][0])
     right = [expected(x, [w * GROWS**n for w in seen["weights"]]) for n in range(2)]
-    for n, (got, wanted) in enumerate(zip(seen["outputs"], right, strict=True)):
+    for n, (got, wanted) in enumerate(zip(seen["outputs"], right, strict=False)):
         attempt = "Run it twice on the same x: the same twice? What does Dropout do in training?"
         stale = "The model was trained on. Does your copy compute with the new values?"
         mistakes = [Mistake("stale", right[0], stale)] if n else []

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.l07_functions.common import ask, spelled
+from minigrad.course.l07_functions.common import ask, call_text, spelled
 from minigrad.course.l07_functions.lesson import lesson
 from minigrad.grader.gradients import check_gradients, numeric_gradient
 from minigrad.grader.message import show
-from minigrad.grader.tester import Tester
+from minigrad.grader.tester import Mistake, Tester
 from minigrad.grader.wire import Other
 
 deep_gradient = lesson.exercise(
@@ -30,18 +30,20 @@ deep_gradient = lesson.exercise(
     ),
 )
 CULPRIT = "Softcap"
+AT_X = "Its slope was taken at x. What went into tanh?"
 NO_SLOPE = "Softcap hands dy on as it is: right near 0. And where the cap bites?"
 INNER_SLOPE = "Softcap has the cap in front of tanh and inside it. What is left of it in the slope?"
 OPS = ("Widen", "Softcap", "Scaled", "Leaky", "Swish")
-NUMBERS = {"Widen": [40.0], "Softcap": [50.0]}
+NUMBERS = {"Widen": 40.0, "Softcap": 50.0}  # what deep hands over
 
 
-def operation(name: str, x: np.ndarray) -> np.ndarray:
-    """Return what one of the five operations computes."""
+def operation(name: str, x: np.ndarray, number: float | None = None) -> np.ndarray:
+    """Return what one of the five operations computes, for a scale or cap such as deep's."""
+    number = NUMBERS.get(name, 1.0) if number is None else number
     if name == "Widen":
-        return 40.0 * x
+        return number * x
     if name == "Softcap":
-        return 50.0 * np.tanh(x / 50.0)
+        return number * np.tanh(x / number)
     if name == "Scaled":
         return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True))
     if name == "Leaky":
@@ -116,31 +118,41 @@ def repair(t: Tester) -> None:
             names=("dx",),
             attempt="Which operation shrinks the gradient by far more than its values?",
             mistakes=[
-                ("no_slope", (right / local,), NO_SLOPE),
-                ("inner_slope", (right / 50.0,), INNER_SLOPE),
-                ("outer_slope", (right * 50.0,), INNER_SLOPE),
+                Mistake("no_slope", right / local, NO_SLOPE),
+                Mistake("inner_slope", right / 50.0, INNER_SLOPE),
+                Mistake("outer_slope", right * 50.0, INNER_SLOPE),
             ],
         )
     for name in OPS:
-        for scale in (0.01, 1.0, 20.0):
-            x, dy = random_x(t, (1, 3), scale), np.round(t.random.uniform(0.5, 2, (1, 3)), 2)
-            given = f"{name} alone: x = {spelled(x)}, dy = {spelled(dy)}"
-            got = as_array(t, ask(t, "alone", name, x, NUMBERS.get(name, []), dy, given=given))
-            mistakes = []
-            if name == CULPRIT:
-                local = 1 - np.tanh(x) ** 2
-                mistakes = [
-                    ("at_x", (dy * local,), "Its slope was taken at x. What went into tanh?"),
-                    ("inner_slope", (dy * (1 - np.tanh(x / 50.0) ** 2) / 50.0,), INNER_SLOPE),
-                    ("no_slope", (dy,), NO_SLOPE),
-                ]
-            check_gradients(
-                t,
-                (got,),
-                lambda x, name=name: operation(name, x),
-                (x,),
-                dy,
-                names=("dx",),
-                attempt="Each of the five must be right by itself, for small and large x.",
-                mistakes=mistakes,
-            )
+        number = NUMBERS.get(name)
+        for scale, given_number in ((0.01, number), (1.0, number), (20.0, number), (1.0, 2.0)):
+            numbers = [] if number is None else [given_number]
+            alone(t, name, random_x(t, (2, 3), scale), numbers)
+
+
+def alone(t: Tester, name: str, x: np.ndarray, numbers: list) -> None:
+    """Check the gradient of one of the five operations."""
+    dy = np.round(t.random.uniform(0.5, 2, x.shape), 2)
+    given = f"{call_text(name, x, numbers)} alone, dy = {spelled(dy)}"
+    got = as_array(t, ask(t, "alone", name, x, numbers, dy, given=given))
+    mistakes = []
+    if name == CULPRIT:
+        [cap] = numbers
+        mistakes = [
+            Mistake(
+                "at_x", dy * (1 - np.tanh(x) ** 2), "Its slope was taken at x. What went into tanh?"
+            ),
+            Mistake("inner_slope", dy * (1 - np.tanh(x / cap) ** 2) / cap, INNER_SLOPE),
+            Mistake("no_slope", dy, NO_SLOPE),
+        ]
+    t.about = f"{name}.backward"
+    check_gradients(
+        t,
+        (got,),
+        lambda x: operation(name, x, *numbers),
+        (x,),
+        dy,
+        names=(f"dx of {name}",),
+        attempt="Each of the five must be right by itself, for small and large x and any number.",
+        mistakes=mistakes,
+    )

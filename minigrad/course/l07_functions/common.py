@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from minigrad.grader.gradients import check_gradients
 from minigrad.grader.message import show
+from minigrad.grader.samples import numbers as short_numbers
 from minigrad.grader.tester import Mistake, Tester
 
 DROPPED = "It is right only where dy is 1. What happens to dy on its way back?"
@@ -55,6 +55,8 @@ ENGINE_SAYS = {
     ),
     "was written": ("written", "A saved value was written to before backward used it."),
 }
+NOT_SHARED = "Where is x kept: on ctx, or in a place that both calls share?"
+NEAR: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}  # what rounding in float64 excuses
 LOST = ("saved_intermediate", "left_graph", "no_graph")
 
 
@@ -82,7 +84,7 @@ def _refused(t: Tester, got: dict, without_graph: str) -> NoReturn:
     for words, meant in says.items():
         if words in str(text):
             key, attempt = meant
-    where = t.runner.line_of(t.exercise.name)
+    where = t.runner.line_of(t.about)
     if isinstance(line, list) and len(line) == 2:
         where = f"{where.partition(':')[0]}:{line[0]}\n  {line[1]}"
     said = f"{kind}: {text}" + (f"; got {why}" if why else "")
@@ -109,7 +111,7 @@ def finite(t: Tester, what: str, got: Any, expected: np.ndarray) -> None:
         )
 
 
-def call_text(name: str, x: np.ndarray, numbers: Sequence[int] = ()) -> str:
+def call_text(name: str, x: np.ndarray, numbers: Sequence[float] = ()) -> str:
     """Return `Name.apply(x)` with x shown, and the numbers."""
     return f"{name}.apply({', '.join([spelled(x), *map(str, numbers)])})"
 
@@ -129,12 +131,12 @@ def check_first(
     t: Tester,
     x: np.ndarray,
     dy: np.ndarray,
-    forward: Callable,
+    y: np.ndarray,
+    dx: np.ndarray,
     *,
     numbers: Sequence[int] = (),
     values: Sequence[Mistake] = (),
-    gradients: Sequence[tuple[str, Any, str]] = (),
-    slope: Callable | None = None,
+    gradients: Sequence[Mistake] = (),
     attempt: str = BY_DIFFERENCES,
 ) -> None:
     """Check output and gradient of one call.
@@ -142,17 +144,16 @@ def check_first(
     Args:
         t: the check's tester.
         x, dy: input and upstream gradient.
-        forward: the function in NumPy.
+        y, dx: the right output and the right gradient.
         numbers: further arguments of apply.
         values, gradients: wrong outputs and wrong gradients that people really get.
-        slope: (x, dy) -> the gradient, where differences of forward are too coarse.
         attempt: the Try line of a wrong gradient that nobody foresaw.
     """
     name = t.exercise.name
     given = f"{call_text(name, x, numbers)}, then backward with dy = {spelled(dy)}"
-    y, dx, after = entries(
-        t, ask(t, "first", name, x, list(numbers), dy, given=given), "y", "dx", "x"
-    )
+    t.about = f"{name}.forward"
+    got = ask(t, "first", name, x, list(numbers), dy, given=given)
+    found_y, found_dx, after = entries(t, got, "y", "dx", "x")
     if not isinstance(after, np.ndarray) or not np.array_equal(after, x):
         t.fail(
             "changed_input",
@@ -160,45 +161,23 @@ def check_first(
             f"x = {show(after)}",
             "Which operation of forward writes in place (names that end in _, or +=)?",
         )
-    if isinstance(y, np.ndarray) and y.dtype != x.dtype:
+    if isinstance(found_y, np.ndarray) and found_y.dtype != x.dtype:
         t.fail(
             "dtype",
             f"y of x's dtype, {x.dtype}",
-            f"y = {show(y)}",
+            f"y = {show(found_y)}",
             "Python numbers alone make float32, comparisons make bools. mg.ones_like(x) has x's "
             "dtype.",
         )
-    finite(t, "y", y, forward(x))
-    t.close(
-        y,
-        forward(x),
-        what="y",
-        mistakes=values,
-        attempt="Compute one entry by hand: which step differs?",
-    )
-    if dx is None:
+    finite(t, "y", found_y, y)
+    say = "Compute one entry by hand: which step differs?"
+    t.close(found_y, y, what="y", mistakes=values, attempt=say, **NEAR)
+    t.about = f"{name}.backward"
+    if found_dx is None:
         order = "Does backward return what it computed, in the order of forward's arguments?"
         t.fail("no_gradient", "dx, an array", "None", order)
-    if slope is not None:
-        finite(t, "dx", dx, slope(x, dy))
-        t.close(
-            dx,
-            slope(x, dy),
-            what="dx",
-            mistakes=[Mistake(*one) for one in gradients],
-            attempt=attempt,
-        )
-        return
-    check_gradients(
-        t,
-        (dx,),
-        forward,
-        (x,),
-        dy,
-        names=("dx",),
-        attempt=attempt,
-        mistakes=[(key, (value,), say) for key, value, say in gradients],
-    )
+    finite(t, "dx", found_dx, dx)
+    t.close(found_dx, dx, what="dx", mistakes=gradients, attempt=attempt, **NEAR)
 
 
 def check_second(
@@ -214,6 +193,7 @@ def check_second(
 ) -> None:
     """Check the derivatives of sum(dx * v) by x and by dy."""
     name = t.exercise.name
+    t.about = f"{name}.backward"
     by_x, by_dy = by_x + 0.0, by_dy + 0.0  # no -0 in messages
     given = (
         f"{call_text(name, x, numbers)}, dy = {spelled(dy)}: its dx, and the gradient of "
@@ -248,32 +228,26 @@ def check_second(
 
 
 def check_two_calls(
-    t: Tester,
-    x1: np.ndarray,
-    x2: np.ndarray,
-    dy: np.ndarray,
-    slope: Callable,
-    numbers: Sequence[int] = (),
+    t: Tester, x1: np.ndarray, x2: np.ndarray, slope: Callable, numbers: Sequence = ((), ())
 ) -> None:
-    """Check that two calls do not share what they keep."""
+    """Check that two calls do not share what they keep, whichever goes backward first.
+
+    Args:
+        t: the check's tester.
+        x1, x2: the inputs.
+        slope: (x, dy, *numbers) -> the gradient.
+        numbers: each call's further arguments of apply.
+    """
     name = t.exercise.name
-    given = (
-        f"y1 = {call_text(name, x1, numbers)}; y2 = {call_text(name, x2, numbers)}; "
-        f"then backward from y1, then from y2, dy = {spelled(dy)}"
-    )
-    got = ask(t, "two_calls", name, x1, x2, list(numbers), dy, given=given)
-    for which, (dx, x) in enumerate(zip(t.pair(got, 2, "dx1, dx2"), (x1, x2), strict=True), 1):
-        t.close(
-            dx,
-            slope(x, dy),
-            what=f"dx{which}",
-            mistakes=[
-                Mistake(
-                    "shared_state",
-                    slope(x2 if which == 1 else x1, dy),
-                    "That is the other call's gradient. Where is x kept: on ctx, or in a place "
-                    "that both calls share?",
-                )
-            ],
-            attempt="Where is x kept: on ctx, or in a place that both calls share?",
-        )
+    dy = short_numbers(t.random, (2,))
+    shared = "That is the other call's gradient. Where is x kept, on ctx or where both find it?"
+    first, second = (call_text(name, x, n) for x, n in zip((x1, x2), numbers, strict=True))
+    for order in ((1, 2), (2, 1)):
+        given = f"y1 = {first}; y2 = {second}; then backward from y{order[0]}, then from "
+        given += f"y{order[1]}, dy = {spelled(dy)}"
+        n1, n2 = numbers
+        each = [[x1, list(n1)], [x2, list(n2)]]
+        found = t.pair(ask(t, "two_calls", name, each, dy, list(order), given=given), 2, "dx1, dx2")
+        mistake = Mistake("shared_state", slope(x2, dy, *n2), shared)
+        for what, dx, x, n in zip(("dx1", "dx2"), found, (x1, x2), numbers, strict=True):
+            t.close(dx, slope(x, dy, *n), what=what, mistakes=[mistake], attempt=NOT_SHARED)

@@ -69,6 +69,13 @@ def leaf(values):
     return mg.variable(values, requires_grad=True)
 
 
+def with_gradient(values):
+    """Return a leaf that has a gradient already: 2 for each entry."""
+    x = leaf(values)
+    (x * 2.0).sum().backward()
+    return x
+
+
 @told
 def first(mine, name, x, numbers, dy):
     """Run a Function and go backward once."""
@@ -93,12 +100,13 @@ def second(mine, name, x, numbers, dy, v):
 
 
 @told
-def two_calls(mine, name, x1, x2, numbers, dy):
-    """Run a Function twice, then go backward from the first and from the second output."""
-    x1, x2, dy = leaf(x1), leaf(x2), mg.variable(dy)
-    function = getattr(mine, name)
-    y1, y2 = function.apply(x1, *numbers), function.apply(x2, *numbers)
-    return [plain(mg.gradients(y, x, dy)) for y, x in ((y1, x1), (y2, x2))]
+def two_calls(mine, name, calls, dy, order):
+    """Call a Function with [x, numbers] twice, then go backward in an order such as [2, 1]."""
+    function, xs, found = getattr(mine, name), [leaf(x) for x, _ in calls], {}
+    ys = [function.apply(x, *numbers) for x, (_, numbers) in zip(xs, calls, strict=True)]
+    for which in order:
+        found[which] = plain(mg.gradients(ys[which - 1], xs[which - 1], mg.variable(dy)))
+    return [found[1], found[2]]
 
 
 @told
@@ -127,11 +135,11 @@ class Probe(mg.Function):
         return dy * 1.0, None
 
 
-def scalar_function(kind, weights):
+def scalar_function(kind, w):
     """Return f(x), a function of one element; the check spells it out."""
-    w = [mg.variable(one) for one in weights]
     return {
         "cubes": lambda x: (w[0] * x**3.0).sum(),
+        "one_row": lambda x: (w[0] * x**3.0).sum().reshape(1),
         "quadratic": lambda x: (x * (w[0] @ x)).sum() * 0.5,
         "sine": lambda x: mg.sin((w[0] * x).sum()),
         "linear": lambda x: (w[0] * x).sum(),
@@ -142,8 +150,9 @@ def scalar_function(kind, weights):
 @told
 def product(mine, kind, weights, x, v, requires_grad):
     """Call hvp; look at what it did to x, and how often f was called and went backward."""
-    f, counts, seen = scalar_function(kind, weights), {"forward": 0, "backward": 0}, []
-    given = mg.variable(x, requires_grad=requires_grad)
+    f = scalar_function(kind, [mg.variable(one) for one in weights])
+    counts, seen = {"forward": 0, "backward": 0}, []
+    given = with_gradient(x) if requires_grad else mg.variable(x)
 
     def counted(x):
         counts["forward"] += 1
@@ -155,7 +164,7 @@ def product(mine, kind, weights, x, v, requires_grad):
         "found": plain(found),
         "type": type(found).__name__,
         "counts": counts,
-        "away": max((float(np.max(np.abs(one.numpy() - x))) for one in seen), default=0.0),
+        "away": max((float(np.abs(one.numpy() - x).max(initial=0.0)) for one in seen), default=0.0),
         "x": plain(given),
         "grad": plain(given.grad),
         "requires_grad": given.requires_grad,
@@ -163,12 +172,11 @@ def product(mine, kind, weights, x, v, requires_grad):
 
 
 @told
-def product_beside_weights(mine, w, x, v):
-    """Call hvp for a linear f whose weights require gradients, and have one already."""
-    weights = leaf(w)
-    (weights * 2.0).sum().backward()
+def product_beside_weights(mine, kind, w, x, v):
+    """Call hvp for an f whose weights require gradients, and have one already."""
+    weights = with_gradient(w)
     before = plain(weights.grad)
-    found = mine.hvp(lambda x: (weights * x).sum(), mg.variable(x), mg.variable(v))
+    found = mine.hvp(scalar_function(kind, [weights]), mg.variable(x), mg.variable(v))
     return {"found": plain(found), "before": before, "after": plain(weights.grad)}
 
 
@@ -183,7 +191,7 @@ def score(kind, weights, x):
 def penalty(mine, kind, inner, outer, x, requires_grad):
     """Call gradient_penalty, go backward from it, and look at every gradient."""
     weights = leaf(inner), leaf(outer)
-    given = mg.variable(x, requires_grad=requires_grad)
+    given = with_gradient(x) if requires_grad else mg.variable(x)
     found = mine.gradient_penalty(lambda x: score(kind, weights, x), given)
     if not isinstance(found, mg.Variable) or found.size != 1:
         return {"penalty": plain(found), "type": type(found).__name__}

@@ -10,6 +10,7 @@ from minigrad.course.l07_functions.common import ask, entries, spelled
 from minigrad.course.l07_functions.lesson import lesson
 from minigrad.grader.compare import agree
 from minigrad.grader.message import show
+from minigrad.grader.samples import SHAPES, numbers
 from minigrad.grader.tester import Mistake, Tester
 
 hvp = lesson.exercise(
@@ -43,6 +44,7 @@ NO_SECOND_GRAPH = "g itself is differentiated here. What must mg.gradients be to
 CONSTANT = "f is linear: g is a constant and has no graph, or none that leads to x. So H is 0."
 FORMULAS = {
     "cubes": "sum(c * x**3)",
+    "one_row": "[sum(c * x**3)], of shape (1,)",
     "quadratic": "x @ A @ x / 2",
     "sine": "sin(sum(c * x))",
     "linear": "sum(c * x)",
@@ -50,11 +52,12 @@ FORMULAS = {
 }
 
 
-def case(t: Tester, kind: str, n: int) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+def case(t: Tester, kind: str, *shape: int) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
     """Return the weights of f, x and v, rounded as they are shown."""
-    x, v = (np.round(t.random.uniform(0.2, 1, n) * t.random.choice([-1, 1], n), 1) for _ in "xv")
+    x, v = (numbers(t.random, shape, low=-1, high=1) for _ in "xv")
+    n = x.size
     shapes: dict[str, list[Any]] = {"quadratic": [(n, n)], "network": [(4, n), (4,)]}
-    weights = [np.round(t.random.uniform(0.4, 1.6, s), 1) for s in shapes.get(kind, [(n,)])]
+    weights = [numbers(t.random, s, low=0.4, high=1.6) for s in shapes.get(kind, [shape])]
     return weights, x, v
 
 
@@ -68,7 +71,7 @@ def describe(kind: str, weights: list[np.ndarray], x: np.ndarray, v: np.ndarray)
 def slope(kind: str, weights: list[np.ndarray], x: np.ndarray) -> np.ndarray:
     """The gradient of f."""
     w = weights[0]
-    if kind == "cubes":
+    if kind in ("cubes", "one_row"):
         return 3 * w * x**2
     if kind == "quadratic":
         return (w + w.T) @ x / 2
@@ -81,10 +84,10 @@ def slope(kind: str, weights: list[np.ndarray], x: np.ndarray) -> np.ndarray:
 
 
 def hessian(kind: str, weights: list[np.ndarray], x: np.ndarray) -> np.ndarray:
-    """The Hessian of f; for the network by central differences of its gradient."""
+    """The Hessian of f by x.ravel(); for the network by differences of its gradient."""
     w = weights[0]
-    if kind == "cubes":
-        return np.diag(6 * w * x)
+    if kind in ("cubes", "one_row"):
+        return np.diag((6 * w * x).ravel())
     if kind == "quadratic":
         return (w + w.T) / 2
     if kind == "sine":
@@ -101,7 +104,7 @@ def ask_hvp(t: Tester, kind: str, weights: list, x: np.ndarray, v: np.ndarray, *
     requires_grad = options.get("requires_grad", False)
     given = options.get("given") or describe(kind, weights, x, v)
     if requires_grad:
-        given += "; x requires gradients"
+        given += "; x requires gradients and has a .grad already"
     got = ask(
         t, "product", kind, weights, x, v, requires_grad, given=given,
         without_graph=CONSTANT if kind == "linear" else NO_SECOND_GRAPH,
@@ -117,14 +120,21 @@ def ask_hvp(t: Tester, kind: str, weights: list, x: np.ndarray, v: np.ndarray, *
     return found
 
 
-def check_value(t: Tester, kind: str, n: int) -> None:
-    """Ask for one product and compare it."""
-    weights, x, v = case(t, kind, n)
+def product(kind: str, weights: list[np.ndarray], x: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """H @ v, in x's shape."""
+    return (hessian(kind, weights, x) @ v.ravel()).reshape(x.shape)
+
+
+def check_value(t: Tester, kind: str, *shape: int, along: float | None = None) -> None:
+    """Ask for one product and compare it; `along`: what all entries of v are."""
+    weights, x, v = case(t, kind, *shape)
+    v = v if along is None else np.full_like(v, along)
     found = ask_hvp(t, kind, weights, x, v)[0]
-    g, h = slope(kind, weights, x), hessian(kind, weights, x)
+    g, rows = slope(kind, weights, x), product(kind, weights, x, np.ones_like(x))
+    diagonal = np.diag(hessian(kind, weights, x)).reshape(x.shape)
     t.close(
         found,
-        h @ v,
+        product(kind, weights, x, v),
         what="H @ v",
         rtol=1e-6,
         mistakes=[
@@ -133,17 +143,17 @@ def check_value(t: Tester, kind: str, n: int) -> None:
             Mistake("slope_along_v", np.sum(g * v), "This is sum(g * v). Now differentiate it."),
             Mistake(
                 "without_v",
-                h.sum(axis=1),
+                rows,
                 "This is right for v = 1 everywhere. Where does v come in: before the second "
                 "backward pass, or not at all?",
             ),
             Mistake(
                 "late_v",
-                h.sum(axis=1) * v,
+                rows * v,
                 "v was multiplied after the second pass. It weighs g before it.",
             ),
-            Mistake("diagonal", np.diag(h) * v, "Only the diagonal of H was used."),
-            Mistake("no_second", np.zeros(n), "The second pass found no graph behind g."),
+            Mistake("diagonal", diagonal * v, "Only the diagonal of H was used."),
+            Mistake("no_second", 0 * v, "The second pass found no graph behind g."),
         ],
         attempt="Which number is differentiated in the second backward pass, and by what?",
     )
@@ -151,10 +161,14 @@ def check_value(t: Tester, kind: str, n: int) -> None:
 
 @hvp.check(points=2)
 def small_cases(t: Tester) -> None:
-    """It is right where H can be written down: cubes, a quadratic form, a sine."""
-    check_value(t, "cubes", 2)
+    """It is right where H can be written down, for x of any shape and f of one element."""
     check_value(t, "quadratic", 2)
     check_value(t, "sine", 3)
+    for shape in SHAPES:
+        check_value(t, "cubes", *shape)
+    check_value(t, "sine", 2, 2)
+    check_value(t, "one_row", 2)
+    check_value(t, "quadratic", 2, along=0.0)
 
 
 @hvp.check(points=2)
@@ -192,18 +206,6 @@ def linear(t: Tester) -> None:
     if found is None:
         t.fail("none", "H @ v = [0, 0]", "None", CONSTANT)
     t.close(found, np.zeros(2), what="H @ v", attempt=CONSTANT)
-    given = f"{describe('linear', weights, x, v)}; c requires gradients and has a .grad already"
-    got = ask(t, "product_beside_weights", weights[0], x, v, given=given, without_graph=CONSTANT)
-    found, before, after = entries(t, got, "found", "before", "after")
-    if found is None:
-        t.fail("none", "H @ v = [0, 0]", "None", CONSTANT)
-    t.close(found, np.zeros(2), what="H @ v", attempt=CONSTANT)
-    t.close(
-        after,
-        before,
-        what="c.grad",
-        attempt="x.backward() writes into every leaf it reaches. mg.gradients writes nowhere.",
-    )
 
 
 @hvp.check(points=2)
@@ -236,23 +238,37 @@ def exact_and_cheap(t: Tester) -> None:
             f"f called {show(forward)} times",
             "The graph of the first call serves both passes.",
         )
-    right = hessian("cubes", weights, x) @ v
+    right = product("cubes", weights, x, v)
     t.close(found, right, what="H @ v", attempt="Cheap it is. Is it right for many entries, too?")
 
 
 @hvp.check(points=1)
 def leaves_no_trace(t: Tester) -> None:
-    """x, its .grad and its .requires_grad are as before."""
+    """x, its .grad and its .requires_grad are as before, and so are the .grad of f's weights."""
+    say = "Work on a leaf of your own, x.detach(), and let the caller's x be."
     for requires_grad in (False, True):
         weights, x, v = case(t, "cubes", 2)
         found, _, _, after, grad, flag = ask_hvp(
             t, "cubes", weights, x, v, requires_grad=requires_grad
         )
-        say = "Work on a leaf of your own, x.detach(), and let the caller's x be."
         if flag is not requires_grad:
             t.fail("flag", f"x.requires_grad = {requires_grad}", f"it is {show(flag)} now", say)
-        if grad is not None:
-            t.fail("wrote_grad", "x.grad = None, as before", f"x.grad = {show(grad)}", say)
+        before = np.full(2, 2.0) if requires_grad else None
+        if show(grad) != show(before):
+            t.fail(
+                "wrote_grad", f"x.grad = {show(before)}, as before", f"x.grad = {show(grad)}", say
+            )
         t.close(after, x, what="x", attempt=say)
-        right = hessian("cubes", weights, x) @ v
+        right = product("cubes", weights, x, v)
         t.close(found, right, what="H @ v", attempt="Is it right where x requires gradients, too?")
+    for kind in ("linear", "cubes"):
+        weights, x, v = case(t, kind, 2)
+        given = f"{describe(kind, weights, x, v)}; c requires gradients and has a .grad already"
+        got = ask(t, "product_beside_weights", kind, weights[0], x, v, given=given,
+                  without_graph=CONSTANT if kind == "linear" else NO_SECOND_GRAPH)  # fmt: skip
+        found, before, after = entries(t, got, "found", "before", "after")
+        if found is None:
+            t.fail("none", f"H @ v = {show(product(kind, weights, x, v))}", "None", CONSTANT)
+        t.close(found, product(kind, weights, x, v), what="H @ v", attempt=CONSTANT)
+        writes = "x.backward() writes into every leaf it reaches. mg.gradients writes nowhere."
+        t.close(after, before, what="c.grad", attempt=writes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,14 @@ def right(kind: str, inner: np.ndarray, outer: np.ndarray, x: np.ndarray) -> flo
     return float(np.mean((norms - 1) ** 2))
 
 
+def weight_gradient(
+    kind: str, inner: np.ndarray, outer: np.ndarray, x: np.ndarray, which: int
+) -> np.ndarray:
+    """The gradient of the penalty with respect to W (0) or w (1)."""
+    penalty = partial(right, kind, x=x)
+    return numeric_gradient(penalty, (inner, outer), np.ones(()), which)
+
+
 def case(t: Tester, rows: int, d: int, hidden: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return W, w and x, rounded as they are shown."""
     inner = np.round(t.random.uniform(0.3, 1.2, (d, hidden)), 1)
@@ -53,7 +62,7 @@ def ask_penalty(
     t: Tester, kind: str, inner: np.ndarray, outer: np.ndarray, x: np.ndarray, flag: bool = False
 ) -> Any:
     """Call gradient_penalty; return what the driver saw."""
-    requires = "; x requires gradients" if flag else ""
+    requires = "; x requires gradients and has a .grad already" if flag else ""
     given = (
         f"gradient_penalty(critic, x), critic(x) = {kind}(x @ W) @ w, W = {spelled(inner)}, "
         f"w = {spelled(outer)}, x = {spelled(x)}{requires}"
@@ -64,16 +73,15 @@ def ask_penalty(
 OWN_LEAF = "Work on a leaf of your own, x.detach(), and use mg.gradients, which writes no .grad."
 
 
-def check_early(t: Tester, got: Any) -> None:
-    """Fail where a .grad was written before penalty.backward()."""
+def check_early(t: Tester, got: Any, before: np.ndarray | None = None) -> None:
+    """Fail where a .grad was written before penalty.backward(); `before` is what x.grad was."""
     (early,) = entries(t, got, "early")
-    names = ("W", "w", "x")
-    written = zip(names, t.pair(early, 3, "three .grad"), strict=True)
-    for name, one in written:
-        if one is not None:
+    was = zip("Wwx", (None, None, before), t.pair(early, 3, "three .grad"), strict=True)
+    for name, wanted, one in was:
+        if show(one) != show(wanted):
             t.fail(
                 "wrote_grad",
-                f"{name}.grad = None until penalty.backward() is called",
+                f"{name}.grad = {show(wanted)} until penalty.backward() is called",
                 f"{name}.grad = {show(one)} before it",
                 OWN_LEAF,
             )
@@ -152,9 +160,9 @@ def check_found(t: Tester, got: Any, inner: np.ndarray, outer: np.ndarray, x: np
 
 @gradient_penalty.check(points=2)
 def value(t: Tester) -> None:
-    """The penalty is right, for one row and for several."""
-    for rows in (2, 1, 3):
-        check_value(t, *case(t, rows, 2, 2))
+    """The penalty is right, for one row and for several, of any length."""
+    for rows, d in ((2, 2), (1, 2), (3, 2), (3, 1), (2, 4)):
+        check_value(t, *case(t, rows, d, 2))
 
 
 @gradient_penalty.check(points=3)
@@ -174,11 +182,8 @@ def trains(t: Tester) -> None:
                 "that, and which step afterwards forgets it?",
             )
         pair = t.pair(gradients, 2, "the gradients of W and w")
-        one = np.ones(())
         for which, name in enumerate(("W.grad", "w.grad")):
-            expected = numeric_gradient(
-                lambda a, b, x=x: right("tanh", a, b, x), (inner, outer), one, which
-            )
+            expected = weight_gradient("tanh", inner, outer, x, which)
             if pair[which] is None:
                 t.fail(
                     "no_graph",
@@ -213,9 +218,8 @@ def dead_rows(t: Tester) -> None:
         what="penalty",
         attempt="The first row's slope is 0: its norm is 0, and (0 - 1)**2 is 1.",
     )
-    for name, g in zip(
-        ("W.grad", "w.grad"), t.pair(gradients, 2, "the gradients of W and w"), strict=True
-    ):
+    pair = t.pair(gradients, 2, "the gradients of W and w")
+    for which, (name, g) in enumerate(zip(("W.grad", "w.grad"), pair, strict=True)):
         if not isinstance(g, np.ndarray) or not np.isfinite(g).all():
             t.fail(
                 "nan_at_zero",
@@ -223,6 +227,9 @@ def dead_rows(t: Tester) -> None:
                 f"{name} = {show(g)}",
                 "The slope of a root at 0 is inf, and inf * 0 is nan. Which operation avoids it?",
             )
+        say = "A row whose slope is 0 adds 1 to the sum, and nothing to the gradients."
+        expected = weight_gradient("relu", inner, outer, x, which)
+        t.close(g, expected, rtol=1e-5, atol=1e-6, what=name, attempt=say)
 
 
 @gradient_penalty.check(points=1)
@@ -232,10 +239,12 @@ def leaves_no_trace(t: Tester) -> None:
         inner, outer, x = case(t, 2, 2, 2)
         got = ask_penalty(t, "tanh", inner, outer, x, flag)
         check_found(t, got, inner, outer, x)
-        check_early(t, got)
+        before = np.full(x.shape, 2.0) if flag else None
+        check_early(t, got, before)
         after, grad, now = entries(t, got, "x", "grad", "requires_grad")
         if now is not flag:
             t.fail("flag", f"x.requires_grad = {flag}", f"it is {show(now)} now", OWN_LEAF)
-        if grad is not None:
-            t.fail("wrote_grad", "x.grad = None after penalty.backward()", show(grad), OWN_LEAF)
+        if show(grad) != show(before):
+            wanted = f"x.grad = {show(before)} after penalty.backward(), too"
+            t.fail("wrote_grad", wanted, f"x.grad = {show(grad)}", OWN_LEAF)
         t.close(after, x, what="x", attempt=OWN_LEAF)

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.l07_functions.common import DROPPED, ask, check_first, entries, spelled
+from minigrad.course.l07_functions.common import (
+    DROPPED,
+    ask,
+    check_first,
+    check_two_calls,
+    entries,
+    spelled,
+)
 from minigrad.course.l07_functions.lesson import lesson
 from minigrad.grader.message import show
+from minigrad.grader.samples import SHAPES
 from minigrad.grader.tester import Mistake, Tester
 
 straight_through = lesson.exercise(
@@ -31,6 +39,11 @@ def step(x: np.ndarray) -> np.ndarray:
     return np.where(x >= 0, 1.0, -1.0)
 
 
+def slope(x: np.ndarray, dy: np.ndarray) -> np.ndarray:
+    """The gradient that is made up."""
+    return dy * (np.abs(x) <= 1) + 0.0
+
+
 def random_x(t: Tester, n: int) -> np.ndarray:
     """Return entries on both sides of 0, within and beyond -1 to 1, in a random order."""
     inside, beyond = t.random.uniform(0.1, 0.9, n), t.random.uniform(1.1, 3, n)
@@ -47,28 +60,36 @@ def check(t: Tester, x: np.ndarray) -> None:
         t,
         x,
         dy,
-        step,
-        slope=lambda x, dy: dy * inside + 0.0,
+        step(x),
+        slope(x, dy),
         values=[
             Mistake("sign_of_zero", np.sign(x), "There is a 0 among the x, and x >= 0 holds."),
             Mistake("zero_one", (x >= 0) * 1.0, "The lower of the two values is -1."),
             Mistake("strict", np.where(x > 0, 1.0, -1.0), "Which value belongs to x = 0?"),
         ],
         gradients=[
-            (
+            Mistake(
                 "true_slope",
                 np.zeros_like(x),
                 "This is the slope that the step really has, and nothing would be learned. The "
                 "docstring asks for another.",
             ),
-            ("no_window", dy, "It passes everywhere. What about entries of x beyond -1 and 1?"),
-            ("edge", dy * (np.abs(x) < 1), "At x = -1 and x = 1, dy still passes."),
-            ("turned", dy * ~inside, "Where does dy pass: near 0, or far from it?"),
-            ("dropped_upstream", inside * 1.0, f"{DROPPED} {made_up}"),
-            ("one_side", dy * (x <= 1), "Does it stop dy on both sides: far above 0, far below?"),
-            ("one_side", dy * (x >= -1), "Does it stop dy on both sides: far above 0, far below?"),
-            ("output", dy * step(x), "The sign of y is no slope. Let dy pass as it is."),
-            ("clipped", np.clip(dy, -1, 1), "It is dy that was cut. The window is one for x."),
+            Mistake(
+                "no_window", dy, "It passes everywhere. What about entries of x beyond -1 and 1?"
+            ),
+            Mistake("edge", dy * (np.abs(x) < 1), "At x = -1 and x = 1, dy still passes."),
+            Mistake("turned", dy * ~inside, "Where does dy pass: near 0, or far from it?"),
+            Mistake("dropped_upstream", inside * 1.0, f"{DROPPED} {made_up}"),
+            Mistake(
+                "one_side", dy * (x <= 1), "Does it stop dy on both sides: far above 0, far below?"
+            ),
+            Mistake(
+                "one_side", dy * (x >= -1), "Does it stop dy on both sides: far above 0, far below?"
+            ),
+            Mistake("output", dy * step(x), "The sign of y is no slope. Let dy pass as it is."),
+            Mistake(
+                "clipped", np.clip(dy, -1, 1), "It is dy that was cut. The window is one for x."
+            ),
         ],
         attempt="Take one entry: is its x inside -1 <= x <= 1? So what passes, by the docstring?",
     )
@@ -76,9 +97,13 @@ def check(t: Tester, x: np.ndarray) -> None:
 
 @straight_through.check(points=2)
 def step_and_gradient(t: Tester) -> None:
-    """The step is right, and dy passes where -1 <= x <= 1."""
-    for n in (2, 2, 3):
-        check(t, random_x(t, n))
+    """The step is right for any shape, and dy passes where -1 <= x <= 1."""
+    check(t, random_x(t, 2))
+    for shape in SHAPES:
+        check(t, np.resize(random_x(t, 3), shape))
+    for x in (0.5, 1.5, -1.5):
+        check(t, np.array(x))
+    check_two_calls(t, np.array([0.5, 1.5]), np.array([-2.0, -0.2]), slope)
 
 
 @straight_through.check(points=1)
@@ -87,6 +112,7 @@ def at_the_edges(t: Tester) -> None:
     check(t, np.array([0.0, 0.5]))
     check(t, np.array([1.0, -0.5]))
     check(t, np.array([0.5, -1.0]))
+    check(t, np.array([-0.001, 1.001, -1.001, -0.0]))
     check(t, t.random.permutation([0.0, 1.0, -1.0, 1.5, -1.5]))
 
 

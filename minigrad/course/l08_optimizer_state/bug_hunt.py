@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.l08_optimizer_state.common import is_same, numbers
+from minigrad.course.l08_optimizer_state.common import is_same, listed, numbers
 from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.grader.compare import agree
 from minigrad.grader.message import show
@@ -78,46 +78,60 @@ def trained(values: dict, batches: list[dict], frozen: str, after: int) -> dict[
     return x
 
 
-def tune(t: Tester, values: dict, batches: list[dict], after: int, story: str) -> dict:
-    """Call fine_tune with the part `body` frozen after some steps."""
-    given = f"fine_tune of body.w = {show(values['body.w'], bare=True)} and head.w; {story}"
-    return t.drive("fine_tune", values, batches, "body", after, given=given)
+def tune(t: Tester, values: dict, batches: list[dict], prefix: str, after: int, story: str) -> dict:
+    """Call fine_tune with the part `prefix` frozen after some steps."""
+    given = f"fine_tune(model, batches, {prefix!r}, {after}) with {listed(values)}; {story}"
+    return t.drive("fine_tune", values, batches, prefix, after, given=given)
 
 
 @fine_tune.check(points=3)
 def repair(t: Tester) -> None:
     """What is frozen, or not reached in a step, stays bit for bit; the rest is trained."""
-    names = ("body.w", "head.w")
-    values = {name: numbers(t, 2) for name in names}
-    for after in (2, 0):
+    two, four = ("body.w", "head.w"), ("tail", "body.w", "head.w", "head.body")
+    cases = (
+        (two, "body", 2),
+        (two, "body", 0),
+        (two, "head", 2),
+        (four, "he", 3),
+        (four, "body", 1),
+    )
+    for names, prefix, after in cases:
+        values = {name: numbers(t, 2) for name in names}
         batches = [{name: numbers(t, 2) for name in names} for _ in range(5)]
-        expected = trained(values, batches, "body", after)
-        before = tune(t, values, batches[:after], after, f"{after} steps, nothing frozen")
-        got = tune(t, values, batches, after, f"5 steps, body is frozen after {after} of them")
-        if not is_same(got["body.w"], before["body.w"]):
+        batches[-1] = dict.fromkeys(names, np.zeros(2))
+        expected = trained(values, batches, prefix, after)
+        story = f"{after} steps, nothing frozen"
+        before = tune(t, values, batches[:after], prefix, after, story)
+        story = f"5 steps, {prefix} is frozen after {after} of them"
+        got = tune(t, values, batches, prefix, after, story)
+        for name in names:
+            if name.startswith(prefix) and not is_same(got[name], before[name]):
+                t.fail(
+                    "frozen_moved",
+                    f"{name} = {show(before[name], bare=True)}: its value when it was frozen",
+                    f"{name} = {show(got[name], bare=True)} after the last step",
+                    "What is in its grad when step_all comes to it? Print it after each function.",
+                )
+        check_trained(t, got, expected, values)
+    for left_out in two:
+        values = {name: numbers(t, 2) for name in two}
+        batches = [{name: numbers(t, 2) for name in two} for _ in range(4)]
+        for gradients in batches[2:]:
+            del gradients[left_out]
+        expected = trained(values, batches, "nothing", 4)
+        story = f"4 steps, nothing frozen; {left_out} is not reached in steps 3, 4"
+        got = tune(t, values, batches, "body", 4, story)
+        if not agree(got[left_out], expected[left_out], rtol=1e-9, atol=1e-12):
             t.fail(
-                "frozen_moved",
-                f"body.w = {show(before['body.w'], bare=True)}: its value when it was frozen",
-                f"body.w = {show(got['body.w'], bare=True)} after the last step",
-                "What is in its grad when step_all comes to it? Print it after each function.",
+                "unreached_moved",
+                f"{left_out} = {show(expected[left_out], bare=True)}: its value after step 2",
+                f"{left_out} = {show(got[left_out], bare=True)} after step 4",
+                "It is not frozen, and no gradient arrived. What does step_all find in its grad?",
             )
         check_trained(t, got, expected, values)
-    batches = [{"body.w": numbers(t, 2), "head.w": numbers(t, 2)} for _ in range(4)]
-    for gradients in batches[2:]:
-        del gradients["head.w"]
-    expected = trained(values, batches, "nothing", 4)
-    got = tune(
-        t, values, batches, 4, "4 steps, nothing frozen; head.w is not reached in steps 3, 4"
+    left = t.drive(
+        "forget", values, given="forget_gradients(model), the first grad None, the others ones"
     )
-    if not agree(got["head.w"], expected["head.w"], rtol=1e-9, atol=1e-12):
-        t.fail(
-            "unreached_moved",
-            f"head.w = {show(expected['head.w'], bare=True)}: its value after step 2",
-            f"head.w = {show(got['head.w'], bare=True)} after step 4",
-            "It is not frozen, and no gradient arrived. What does step_all find in its grad?",
-        )
-    check_trained(t, got, expected, values)
-    left = t.drive("forget", values, given="forget_gradients(model), each grad an array of ones")
     if not is_same(left, dict.fromkeys(left)):
         t.fail(
             "elsewhere",

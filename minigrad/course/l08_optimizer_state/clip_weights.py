@@ -6,8 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.l08_optimizer_state.common import is_same, listed, numbers
+from minigrad.course.l08_optimizer_state.common import (
+    is_same,
+    listed,
+    nothing_returned,
+    numbers,
+)
 from minigrad.course.l08_optimizer_state.lesson import lesson
+from minigrad.grader import samples
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
 
@@ -26,11 +32,16 @@ clip_weights_ = lesson.exercise(
 )
 
 
-def ask(t: Tester, values: dict[str, np.ndarray], low: float, high: float) -> dict[str, Any]:
-    """Call clip_weights_ on a model with these values."""
-    gradients = {name: 10 * array for name, array in values.items()}
+def check(t: Tester, values: dict[str, np.ndarray], low: float, high: float) -> dict[str, Any]:
+    """Call clip_weights_ and check the numbers; the last parameter is frozen, without gradient."""
+    *others, frozen = values
+    gradients = {name: 10 * values[name] for name in others}
     given = f"clip_weights_(model, {low:g}, {high:g}) with a model of {listed(values)}"
-    return t.drive("clip_weights", values, gradients, low, high, given=given)
+    if others:
+        given += f"; {frozen} is frozen"
+    got = t.drive("clip_weights", values, gradients, [frozen], low, high, given=given)
+    check_values(t, got, values, gradients, low, high)
+    return got
 
 
 def random_model(t: Tester) -> dict[str, np.ndarray]:
@@ -38,19 +49,27 @@ def random_model(t: Tester) -> dict[str, np.ndarray]:
     return {
         "w": np.array([-2.0, 2.0, 0.5]) + numbers(t, 3, largest=0.4),
         "b": np.array([2.5, -0.2]) + numbers(t, 2, largest=0.4),
+        "head": np.array([-3.0, 3.0]) + numbers(t, 2, largest=0.4),
     }
 
 
 @clip_weights_.check(points=1)
 def cut(t: Tester) -> None:
-    """It cuts the values of all parameters to the interval."""
-    values = random_model(t)
-    low, high = -round(float(t.random.uniform(0.6, 1.4)), 1), 1.0
-    check_values(t, ask(t, values, low, high), values, low, high)
+    """It cuts the values of all parameters to the interval, whatever their shape."""
+    for low, high in ((-0.7, 1.0), (-1.0, 0.6), (0.5, 0.5)):
+        check(t, random_model(t), low, high)
+    for x in samples.arrays(t.random):
+        returned = check(t, {"v": x, "w": x}, -1.0, 0.5)["returned"]
+    nothing_returned(t, returned)
 
 
 def check_values(
-    t: Tester, got: dict[str, Any], values: dict[str, np.ndarray], low: float, high: float
+    t: Tester,
+    got: dict[str, Any],
+    values: dict[str, np.ndarray],
+    gradients: dict[str, np.ndarray],
+    low: float,
+    high: float,
 ) -> None:
     """Check the numbers in the model afterwards."""
     if got["names"] != list(values):
@@ -71,6 +90,7 @@ def check_values(
         t.close(
             got["values"].get(name),
             np.clip(array, low, high),
+            rtol=1e-12,
             what=name,
             attempt="Which entries lie outside, and on which side?",
             mistakes=[
@@ -83,15 +103,16 @@ def check_values(
                 Mistake("one_side", np.minimum(array, high), "What about those below low?"),
                 Mistake(
                     "scaled",
-                    array * min(1.0, 1.0 / float(np.linalg.norm(array))),
+                    array / max(1.0, float(np.linalg.norm(array))),
                     "That makes all of them smaller. Asked for is a cut of those outside.",
                 ),
             ],
         )
-        if not is_same(got["grads"][name], 10 * array):
+        gradient = gradients.get(name)
+        if not is_same(got["grads"][name], gradient):
             t.fail(
                 "clipped_gradient",
-                f"{name}.grad = {show(10 * array, bare=True)}, as it was",
+                f"{name}.grad = {show(gradient, bare=True)}, as it was",
                 f"{name}.grad = {show(got['grads'][name], bare=True)}",
                 "Weights are to be cut here, gradients are another matter.",
             )
@@ -100,9 +121,7 @@ def check_values(
 @clip_weights_.check(points=3)
 def same_parameters(t: Tester) -> None:
     """The model holds the same Parameters, with the same ids, and the same arrays."""
-    values = random_model(t)
-    got = ask(t, values, -1.0, 1.0)
-    check_values(t, got, values, -1.0, 1.0)
+    got = check(t, random_model(t), -1.0, 1.0)
     if not got["same_objects"]:
         kept = "with the old id" if got["same_ids"] else "with another id"
         t.fail(

@@ -6,14 +6,30 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.grader import samples
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
 
 
 def numbers(t: Tester, *shape: int, largest: float = 3.0) -> np.ndarray:
-    """Return random numbers with one decimal, none of them 0."""
-    steps = t.random.integers(1, round(10 * largest) + 1, shape)
-    return steps * t.random.choice([-1, 1], shape) / 10
+    """Return short random numbers of both signs, none of them 0."""
+    return samples.numbers(t.random, shape, low=-largest, high=largest)
+
+
+def close_to(x: np.ndarray) -> dict[str, Any]:
+    """Return the tolerances for numbers that were computed in x's dtype."""
+    return {"rtol": samples.tolerance(x.dtype), "atol": samples.tolerance(x.dtype)}
+
+
+def nothing_returned(t: Tester, returned: Any) -> None:
+    """Fail where something else than None was returned."""
+    if returned is not None:
+        t.fail(
+            "returned",
+            "None: all results are in what was handed over",
+            show(returned),
+            "What is written in place need not be returned too: who would take it for a new one?",
+        )
 
 
 def listed(arrays: dict[str, Any]) -> str:

@@ -26,17 +26,14 @@ def described(error):
     return {"kinds": [kind.__name__ for kind in type(error).__mro__], "text": str(error)}
 
 
-def built(values, frozen=()):
+def built(values):
     """A model of Parameters from {name: array}."""
-    return {
-        name: Parameter(array.copy(), requires_grad=name not in frozen)
-        for name, array in values.items()
-    }
+    return {name: Parameter(array) for name, array in values.items()}
 
 
 def optimizer_of(mine, model, state):
-    """The learner's SGD over a model, with the state {name: {slot: array}} put in by hand."""
-    optimizer = mine.SGD(list(model.values()), learning_rate=0.1, momentum=0.9)
+    """The learner's SGD over a model, in another order, with {name: {slot: array}} as state."""
+    optimizer = mine.SGD(list(model.values())[::-1], learning_rate=0.1, momentum=0.9)
     optimizer.state = {model[name].id: plain(slots) for name, slots in state.items()}
     return optimizer
 
@@ -76,20 +73,31 @@ def update_raises(mine, algorithm, values, gradient, state, hyperparameters):
     return {"raised": None, "values": values}
 
 
-def steps(mine, values, frozen, rounds, hyperparameters):
-    """Make an SGD over a model and step it once for each {name: gradient}; a row for each step."""
-    model = built(values, frozen)
+def steps(mine, values, rounds):
+    """Make an SGD over a model and step it once for each round; a row for each step.
+
+    A round is {"gradients": {name: array}, "frozen": [name], "hyper": {name: number}}: what a
+    script sets before the step.
+    """
+    model = built(values)
     held = {name: p.values for name, p in model.items()}
-    optimizer = mine.SGD(list(model.values()), **hyperparameters)
+    for name in rounds[0]["frozen"]:
+        model[name].requires_grad = False
+    optimizer = mine.SGD(list(model.values()), **rounds[0]["hyper"])
     rows = []
-    for gradients in rounds:
+    for now in rounds:
         for name, p in model.items():
-            p.grad = gradients[name].copy() if name in gradients else None
+            gradient = now["gradients"].get(name)
+            p.grad = None if gradient is None else gradient.copy()
+            p.requires_grad = name not in now["frozen"]
+        for name, number in now["hyper"].items():
+            setattr(optimizer, name, number)
         grads = {name: p.grad for name, p in model.items()}
-        optimizer.step()
+        returned = optimizer.step()
         state, strangers = by_name(model, optimizer.state)
         rows.append(
             {
+                "returned": plain(returned),
                 "values": {name: plain(p.values) for name, p in model.items()},
                 "held": plain(held),
                 "grads": {name: plain(p.grad) for name, p in model.items()},
@@ -114,9 +122,11 @@ def clip_gradients(mine, gradients, max_norm, should_raise=False):
     return {"returned": returned, "raised": raised, "gradients": gradients, "list": plain(given)}
 
 
-def clip_weights(mine, values, gradients, low, high):
+def clip_weights(mine, values, gradients, frozen, low, high):
     """Call clip_weights_ on a model; what became of its Parameters and their arrays."""
     model = built(values)
+    for name in frozen:
+        model[name].requires_grad = False
     for name, gradient in gradients.items():
         model[name].grad = gradient.copy()
     before, held = dict(model), {name: p.values for name, p in model.items()}
@@ -134,22 +144,26 @@ def clip_weights(mine, values, gradients, low, high):
     }
 
 
-def save(mine, values, state):
+def save(mine, values, state, frozen):
     """Call state_dict; what it returned, and the same after the optimizer's arrays went on."""
     model = built(values)
     optimizer = optimizer_of(mine, model, state)
+    for name in frozen:
+        model[name].requires_grad = False
     saved = mine.state_dict(model, optimizer)
-    at_once = plain(saved)
+    at_once, kept = plain(saved), by_name(model, optimizer.state)[0]
     for slots in optimizer.state.values():
         for array in slots.values():
             array += 1.0
-    return {"saved": at_once, "later": plain(saved), "ids": {n: p.id for n, p in model.items()}}
+    ids = {name: p.id for name, p in model.items()}
+    return {"saved": at_once, "later": plain(saved), "ids": ids, "kept": kept}
 
 
 def load(mine, values, state, saved, should_raise=False):
     """Call load_state_dict; the state by name afterwards, and what was raised."""
     model = built(values)
     optimizer = optimizer_of(mine, model, state)
+    list(model.values())[-1].requires_grad = False
     before = plain(saved)
     try:
         returned, raised = mine.load_state_dict(model, optimizer, saved), None
@@ -177,7 +191,7 @@ def replace(mine, values, state, name, new_values, keep_state, should_raise=Fals
     model = built(values)
     optimizer = optimizer_of(mine, model, state)
     before, old = dict(model), model[name]
-    old.grad = np.ones_like(old.values)
+    old.grad = given_grad = np.ones_like(old.values)
     try:
         new, raised = mine.replace_parameter(model, optimizer, name, new_values, keep_state), None
     except caught(should_raise) as error:
@@ -198,6 +212,7 @@ def replace(mine, values, state, name, new_values, keep_state, should_raise=Fals
         "others_stay": all(model.get(n) is p for n, p in before.items() if n != name),
         "holds": [next((n for n, p in model.items() if p is one), "the old one") for one in held],
         "old_values": plain(old.values),
+        "old_has_grad": old.grad is given_grad and bool(np.all(given_grad == 1.0)),
         "old_id_in_state": isinstance(optimizer.state, dict) and old.id in optimizer.state,
         "state": found,
         "strangers": [key for key in strangers if key != str(old.id)],
@@ -212,9 +227,9 @@ def fine_tune(mine, values, batches, prefix, after):
 
 
 def forget(mine, values):
-    """Call forget_gradients on a model with gradients; the gradients afterwards."""
+    """Call forget_gradients on a model, the first without a gradient; the gradients afterwards."""
     model = built(values)
-    for p in model.values():
+    for p in list(model.values())[1:]:
         p.grad = np.ones_like(p.values)
     mine.forget_gradients(model)
     return {name: plain(p.grad) for name, p in model.items()}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 COLUMNS = ("the model\nuses", "step()\nlooks after", "state\nremembers")
-GOOD, GAP = "#e3f2fd", "#c62828"
+GOOD, GAP = "#e3f2fd", "C3"
 
 
 def draw_valley(axis: Any, steepness: float, path: np.ndarray, title: str) -> None:
@@ -16,9 +16,9 @@ def draw_valley(axis: Any, steepness: float, path: np.ndarray, title: str) -> No
     x, y = np.meshgrid(np.linspace(-11, 5, 90), np.linspace(-2.2, 2.2, 60))
     height = (x**2 + steepness * y**2) / 2
     axis.contour(x, y, height, levels=np.geomspace(0.5, 60, 9), colors="lightgray", linewidths=0.8)
-    axis.plot(*path.T, ".-", color="tab:blue", linewidth=1, markersize=4)
-    axis.plot(*path[0], "o", color="tab:orange", markersize=7)
-    axis.plot(0, 0, "*", color="tab:green", markersize=12)
+    axis.plot(*path.T, ".-", color="C0", linewidth=1, markersize=4)
+    axis.plot(*path[0], "o", color="C1", markersize=7)
+    axis.plot(0, 0, "*", color="C2", markersize=12)
     axis.set(xlabel="first weight", ylabel="second weight", xlim=(-11, 5), ylim=(-2.2, 2.2))
     axis.set_title(title, fontsize=10)
 
@@ -52,7 +52,7 @@ def draw_owners(
             box = {
                 "boxstyle": "round,pad=0.45",
                 "facecolor": "white" if gap else GOOD,
-                "edgecolor": GAP if gap else "tab:blue",
+                "edgecolor": GAP if gap else "C0",
                 "linestyle": "--" if gap else "-",
             }
             colour = GAP if gap else "black"
@@ -60,9 +60,15 @@ def draw_owners(
                 column, -row, text or "nothing", ha="center", va="center", fontsize=8,
                 color=colour, bbox=box,
             )  # fmt: skip
-        axis.plot([0, 2], [-row, -row], color="lightgray", zorder=0)
+        axis.plot([0, 2], [-row, -row], "-", color="lightgray", zorder=0)
     for column, text in enumerate(COLUMNS):
         axis.text(column, 0.75, text, ha="center", va="center", fontsize=9, color="gray")
-    axis.set(xlim=(-0.55, 2.65), ylim=(0.4 - max(len(ids), 2), 1.25), xticks=[], yticks=[])
+    axis.set(
+        xlim=(-0.55, 2.65),
+        ylim=(0.4 - max(len(ids), 2), 1.25),
+        xticks=[],
+        yticks=[],
+        frame_on=False,
+    )
     axis.set_xlabel("a row: one id, whoever holds it", fontsize=9)
     axis.set_title(title, fontsize=10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from minigrad.course.l08_optimizer_state.common import (
     value_error,
 )
 from minigrad.course.l08_optimizer_state.lesson import lesson
+from minigrad.course.l08_optimizer_state.saving import random_state
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
 
@@ -45,7 +47,8 @@ def ask(
 ) -> dict[str, Any]:
     """Call replace_parameter."""
     given = f"replace_parameter(model, optimizer, {name!r}, {show(new, bare=True)}, {keep}) with "
-    given += f"{listed(values)}; state {saved_text(state)}"
+    given += f"{listed(values)}; optimizer.parameters holding {', '.join(reversed(values))}; "
+    given += f"state {saved_text(state)}"
     return t.drive("replace", values, state, name, new, keep, should_raise, given=given)
 
 
@@ -72,7 +75,9 @@ def check_held(t: Tester, got: dict[str, Any], values: dict, name: str, new: np.
             f"{', '.join(map(str, got['names']))}",
             "Writing to a key that exists keeps its place in a dict.",
         )
-    t.close(got["values"], new, what=name, attempt="The new one has the values that were given.")
+    say = "The new one has the values that were given."
+    t.close(got["values"], new, what=name, attempt=say)
+    t.dtype(got["values"], new.dtype, say)
     if not got["id_is_new"]:
         t.fail(
             "old_id",
@@ -80,7 +85,7 @@ def check_held(t: Tester, got: dict[str, Any], values: dict, name: str, new: np.
             "a new Parameter with an old id",
             "Parameter(values) gives it an id. Why hand one over?",
         )
-    if got["holds"] != list(values):
+    if got["holds"] != list(values)[::-1]:
         key, attempt = "order", "Put it at the place of the old one."
         if "the old one" in got["holds"]:
             key = "orphan" if name not in got["holds"] else "both"
@@ -93,7 +98,7 @@ def check_held(t: Tester, got: dict[str, Any], values: dict, name: str, new: np.
             key, attempt = "not_held", "What is not in this list is never stepped."
         t.fail(
             key,
-            f"optimizer.parameters holding {', '.join(values)}, the new one for {name}",
+            f"optimizer.parameters holding {', '.join(reversed(values))}, the new one for {name}",
             f"holding {', '.join(got['holds'])}",
             attempt,
         )
@@ -104,6 +109,9 @@ def check_held(t: Tester, got: dict[str, Any], values: dict, name: str, new: np.
             show(got["old_values"], bare=True),
             "Two names for one array: into which one do you write?",
         )
+    if not got["old_has_grad"]:
+        say = "The old Parameter is as it was before, its gradient too."
+        t.fail("old_changed", "the old Parameter with its gradient", "another gradient", say)
     if not got["returned_it"]:
         if got["returned"] is None:
             t.none("the new Parameter")
@@ -159,56 +167,58 @@ def check_state(t: Tester, got: dict[str, Any], expected: dict, state: dict, nam
     t.fail(key, f"state {saved_text(expected)}", f"state {saved_text(found)}", attempt)
 
 
-def situation(t: Tester) -> tuple[dict, dict, str]:
-    """Return a model's values, state for two of its three parameters, and one that has some."""
-    values = {name: numbers(t, 2) for name in "abc"}
-    name = str(t.random.choice(list("ab")))
-    state = {n: {"momentum": t.random.standard_normal(2).round(2)} for n in (name, "c")}
-    return values, state, name
+def situations(t: Tester) -> Iterator[tuple[dict, dict, str]]:
+    """Yield a model's values, state for two of its three parameters, and one that has some."""
+    for name in "ab":
+        values = {name: numbers(t, 2) for name in "abc"}
+        yield values, random_state(t, {n: values[n] for n in (name, "c")}), name
 
 
 @replace_parameter.check(points=2)
 def with_state(t: Tester) -> None:
     """With keep_state, the new one takes the old one's place and its state."""
-    values, state, name = situation(t)
-    new = numbers(t, 2)
-    got = ask(t, values, state, name, new, True)
-    check_held(t, got, values, name, new)
-    check_state(t, got, state, state, name)
-    other = next(n for n in values if n not in state)
-    got = ask(t, values, state, other, new, True)
-    check_held(t, got, values, other, new)
-    check_state(t, got, state, state, other)
+    for values, state, name in situations(t):
+        other = next(n for n in values if n not in state)
+        for which in (name, other, "c"):
+            new = numbers(t, 2)
+            got = ask(t, values, state, which, new, True)
+            check_held(t, got, values, which, new)
+            check_state(t, got, state, state, which)
 
 
 @replace_parameter.check(points=1)
 def without_state(t: Tester) -> None:
-    """Without, the new one starts anew, in another shape if need be."""
-    values, state, name = situation(t)
-    rest = {n: slots for n, slots in state.items() if n != name}
-    for new in (numbers(t, 2), numbers(t, 3)):
-        got = ask(t, values, state, name, new, False)
-        check_held(t, got, values, name, new)
-        check_state(t, got, rest, state, name)
+    """Without, the new one starts anew, in another shape or dtype if need be."""
+    for values, state, name in situations(t):
+        rest = {n: slots for n, slots in state.items() if n != name}
+        for new in (numbers(t, 2), numbers(t, 3), numbers(t, 2, 3), numbers(t).astype(np.float32)):
+            got = ask(t, values, state, name, new, False)
+            check_held(t, got, values, name, new)
+            check_state(t, got, rest, state, name)
 
 
 @replace_parameter.check(points=1, only_with=("with_state", "without_state"))
 def state_that_does_not_fit(t: Tester) -> None:
-    """State of another shape raises ValueError, and nothing is changed."""
-    values, state, name = situation(t)
-    new = numbers(t, int(t.random.choice([1, 3])))
+    """With keep_state, values of another shape raise ValueError, and nothing is changed."""
+    for values, state, name in situations(t):
+        for shape in ((3,), (1,), (2, 1), (1, 2), ()):
+            refused(t, values, state, name, numbers(t, *shape))
+        refused(t, values, state, next(n for n in values if n not in state), numbers(t, 3))
+
+
+def refused(t: Tester, values: dict, state: dict, name: str, new: np.ndarray) -> None:
+    """Check that values which do not fit are refused, with keep_state."""
     got = ask(t, values, state, name, new, True, should_raise=True)
     if got["raised"] is None:
         t.fail(
             "accepted_shape",
-            f"a ValueError: momentum of shape (2,), values of shape {new.shape}",
+            f"a ValueError: {name} has the shape (2,), values have {new.shape}",
             "no error",
             "With keep_state, two shapes have to fit. When is the right time to look?",
         )
-    wanted = f"a ValueError: momentum of shape (2,), values of shape {new.shape}"
+    wanted = f"a ValueError: {name} has the shape (2,), values have {new.shape}"
     value_error(t, got["raised"], wanted)
-    untouched = got["is_old"] and got["holds"] == list(values)
-    if not untouched or not (got["old_id_in_state"] or is_same(got["state"], state)):
+    if not got["is_old"] or got["holds"] != list(values)[::-1]:
         t.fail(
             "half_done",
             "after the error, model and optimizer as they were",

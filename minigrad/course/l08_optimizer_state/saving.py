@@ -30,19 +30,41 @@ def random_values(t: Tester, names: str = "abc") -> dict[str, np.ndarray]:
     return {name: numbers(t, 2) for name in names}
 
 
-def random_state(t: Tester, names: str) -> dict[str, dict[str, np.ndarray]]:
-    """Return momentum for these names."""
-    return {name: {"momentum": t.random.standard_normal(2).round(3)} for name in names}
+def mixed_values(t: Tester) -> dict[str, np.ndarray]:
+    """Return a model's values of other shapes and dtypes."""
+    dtypes = {"a": (2, 3), "b": (), "c": (2,), "d": (1, 2)}
+    values = {name: numbers(t, *shape) for name, shape in dtypes.items()}
+    return values | {"c": values["c"].astype(np.float32)}
+
+
+def random_state(t: Tester, like: dict[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
+    """Return momentum for these values."""
+    return {
+        name: {"momentum": np.asarray(t.random.standard_normal(array.shape)).astype(array.dtype)}
+        for name, array in like.items()
+    }
 
 
 @state_dict.check(points=2)
 def saved_by_name(t: Tester) -> None:
     """It gives copies of the state, by name, for those that have some."""
     values = random_values(t)
-    state = random_state(t, "ca")
-    given = f"state_dict(model, optimizer): names a, b, c; state (by name): {saved_text(state)}"
-    got = t.drive("save", values, state, given=given)
-    found, wanted = got["saved"], {name: state[name] for name in "ac"}
+    check(t, values, random_state(t, {name: values[name] for name in "ca"}))
+    values = mixed_values(t)
+    state = random_state(t, {name: values[name] for name in "dabc"})
+    state["d"]["momentum"] *= 0
+    check(t, values, state, "b")
+    check(t, values, {})
+
+
+def check(t: Tester, values: dict, state: dict, frozen: str = "") -> None:
+    """Save the state of a model and compare it."""
+    given = f"state_dict(model, optimizer): names {', '.join(values)}"
+    given += f" ({frozen} is frozen)" if frozen else ""
+    given += f"; state (by name): {saved_text(state)}"
+    got = t.drive("save", values, state, list(frozen), given=given)
+    wanted = {name: state[name] for name in values if name in state}
+    found = got["saved"]
     if found is None:
         t.none(saved_text(wanted))
     if not isinstance(found, dict):
@@ -61,7 +83,7 @@ def saved_by_name(t: Tester) -> None:
         elif any(isinstance(name, int) for name in found):
             key = "by_place"
             attempt = "These keys are places in a list. What if the order is another tomorrow?"
-        elif set(found) == set("abc"):
+        elif set(found) == set(values) != set(wanted):
             key, attempt = "too_many", "A parameter without state is left out. Which one is it?"
         elif not all(isinstance(slots, dict) for slots in found.values()):
             key, attempt = "flat", "Per name a dict, {'momentum': array}: Adam keeps more than one."
@@ -79,4 +101,11 @@ def saved_by_name(t: Tester) -> None:
             f"{saved_text(wanted)}, also after the next step",
             f"{saved_text(got['later'])} after the next step",
             "The next step wrote into your checkpoint. Whose arrays are in it?",
+        )
+    if not is_same(got["kept"], state):
+        t.fail(
+            "state_lost",
+            f"optimizer.state as it was: {saved_text(state)}",
+            saved_text(got["kept"]),
+            "Training goes on after a checkpoint. Which line takes something away?",
         )

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from minigrad.course.l08_optimizer_state.common import is_same, listed, numbers
+from minigrad.course.l08_optimizer_state.common import (
+    close_to,
+    is_same,
+    listed,
+    nothing_returned,
+    numbers,
+    saved_text,
+)
 from minigrad.course.l08_optimizer_state.lesson import lesson
+from minigrad.course.l08_optimizer_state.update import right
+from minigrad.grader import samples
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
 
@@ -28,27 +38,47 @@ SGD = lesson.exercise(
 )
 
 
-def run(
-    t: Tester,
-    values: dict[str, np.ndarray],
-    rounds: list[dict[str, np.ndarray]],
-    hyperparameters: dict[str, float],
-    frozen: tuple[str, ...] = (),
-) -> list[dict[str, Any]]:
-    """Step a new SGD once for each dict of gradients; return what is seen after each step."""
-    texts = [
-        ", ".join(
-            f"{name}.grad = {show(g[name], bare=True) if name in g else None}" for name in values
-        )
-        for g in rounds[:2]
+Round = dict[str, Any]
+
+
+def a_round(
+    gradients: dict[str, np.ndarray],
+    frozen: str = "",
+    *,
+    rate: float = 0.1,
+    momentum: float = 0.5,
+    decay: float = 0.0,
+) -> Round:
+    """Return what is set before a step: gradients, names that are frozen, hyperparameters."""
+    hyper = {"learning_rate": rate, "momentum": momentum, "weight_decay": decay}
+    return {"gradients": gradients, "frozen": list(frozen), "hyper": hyper}
+
+
+def round_text(now: Round, first: Round, names: Iterable[str]) -> str:
+    """Return what a learner reads of a round."""
+    parts = [
+        f"{name}.grad = {show(now['gradients'].get(name), bare=True)}"
+        + (" (frozen)" if name in now["frozen"] else "")
+        for name in names
     ]
-    same = all(is_same(g, rounds[0]) for g in rounds)
-    steps = f"{len(rounds)} steps, each with {texts[0]}" if same else f"steps: {'; '.join(texts)}"
-    steps = f"a step with {texts[0]}" if len(rounds) == 1 else steps
-    cold = f" (frozen: {', '.join(frozen)})" if frozen else ""
-    numbers_text = ", ".join(f"{name}={value:g}" for name, value in hyperparameters.items())
-    given = f"SGD([{', '.join(values)}], {numbers_text}) with {listed(values)}{cold}; {steps}"
-    rows = t.drive("steps", values, list(frozen), rounds, hyperparameters, given=given)
+    parts += [
+        f"optimizer.{name} = {value:g}"
+        for name, value in now["hyper"].items()
+        if value != first["hyper"][name]
+    ]
+    return ", ".join(parts)
+
+
+def run(t: Tester, values: dict[str, np.ndarray], rounds: list[Round]) -> list[dict[str, Any]]:
+    """Step a new SGD once for each round; return what is seen after each step."""
+    texts = [round_text(now, rounds[0], values) for now in rounds]
+    steps = "; ".join(f"step {number}: {text}" for number, text in enumerate(texts, 1))
+    if len({*texts}) == 1:
+        steps = f"{len(rounds)} steps, each with {texts[0]}"
+    hyper = ", ".join(f"{name}={value:g}" for name, value in rounds[0]["hyper"].items())
+    given = f"SGD([{', '.join(values)}], {hyper}) with {listed(values)}; {steps}"
+    t.about = "SGD.step"
+    rows = t.drive("steps", values, rounds, given=given)
     for step, row in enumerate(rows, 1):
         for name, value in row["values"].items():
             if not isinstance(value, np.ndarray):
@@ -58,64 +88,99 @@ def run(
                     f"{name}.values = {show(value)}",
                     "sgd_update returns None and writes into p.values. What do you assign to it?",
                 )
+            gradient = rounds[step - 1]["gradients"].get(name)
+            if not is_same(row["grads"][name], gradient):
+                t.fail(
+                    "changed_gradient",
+                    f"{name}.grad after step {step} as it was: {show(gradient, bare=True)}",
+                    f"{name}.grad = {show(row['grads'][name], bare=True)}",
+                    "Someone may still want to look at the gradient. Who zeroes it, and when?",
+                )
+    return rows
+
+
+def expected(values: dict[str, np.ndarray], rounds: list[Round], kind: str = "") -> list[tuple]:
+    """Return (values, momentum) after each step, or what people get in their place."""
+    x, v, common, found = dict(values), {}, 0.0, []
+    for now in rounds:
+        h = (rounds[0] if kind == "fixed" else now)["hyper"]
+        for name, g in now["gradients"].items():
+            if name in now["frozen"] or (kind == "zero_skipped" and not g.any()):
+                continue
+            old = v.get(name, 0.0 * g) if kind != "shared" else common
+            arguments = (h["learning_rate"], h["momentum"], h["weight_decay"])
+            old = 0.0 * g if kind == "started_anew" else old
+            x[name], v[name] = right(x[name], old, g, *arguments)
+            common = v[name]
+        found.append((dict(values if kind == "standing" else x), dict(v)))
+    return found
+
+
+WRONG = {
+    "standing": "The parameter has not moved. Is sgd_update called, and with p.values?",
+    "started_anew": "Every step is as long as the first. What is left of state when it ends?",
+    "shared": "The momentum of one parameter has moved the other. How many are there?",
+    "fixed": "A number of the optimizer was changed before this step. When does step() look?",
+    "zero_skipped": "A gradient of zeros has arrived: momentum and weight decay still act.",
+}
+
+
+def check(t: Tester, values: dict[str, np.ndarray], rounds: list[Round]) -> list[dict[str, Any]]:
+    """Step a new SGD, compare the values after each step; return what is seen after each."""
+    rows, wanted = run(t, values, rounds), expected(values, rounds)
+    kinds = ["standing", "started_anew", "zero_skipped"]
+    kinds += ["shared"] * (len({array.shape for array in values.values()}) == 1 < len(values))
+    kinds += ["fixed"] * any(now["hyper"] != rounds[0]["hyper"] for now in rounds)
+    wrong = {kind: expected(values, rounds, kind) for kind in kinds}
+    for k, row in enumerate(rows):
+        for name, array in values.items():
+            t.close(
+                row["values"][name],
+                wanted[k][0][name],
+                **close_to(array),
+                what=f"{name} after step {k + 1}",
+                attempt="Is it one call of sgd_update a step, with its own state and all numbers?",
+                mistakes=[Mistake(kind, wrong[kind][k][0][name], WRONG[kind]) for kind in kinds],
+            )
     return rows
 
 
 @SGD.check(points=2)
 def trajectory(t: Tester) -> None:
-    """With a constant gradient, it follows the formula for any number of steps."""
+    """It follows the formula for any number of steps, also where the learning rate changes."""
     for momentum in (0.0, 0.5):
-        x, g, rate = numbers(t, 2), numbers(t, 2), 0.1
-        n = int(t.random.integers(3, 6))
-        hyperparameters = {"learning_rate": rate, "momentum": momentum}
-        rows = run(t, {"w": x}, [{"w": g}] * n, hyperparameters)
-        for k, row in enumerate(rows, 1):
-            # v after j steps is g (1 - m^j) / (1 - m), a geometric series
-            series = sum((1 - momentum**j) / (1 - momentum) for j in range(1, k + 1))
-            found = row["values"]["w"]
-            started_anew = "Every step is as long as the first. What is left of state when it ends?"
-            standing = "The parameter has not moved. Is sgd_update called, and with p.values?"
-            t.close(
-                found,
-                x - rate * g * series,
-                what=f"w after step {k}",
-                attempt="Is it one call of sgd_update a step, with the state of the step before?",
-                mistakes=[
-                    Mistake("standing", x, standing),
-                    Mistake("started_anew", x - k * rate * g, started_anew),
-                ],
-            )
+        x, g = numbers(t, 2), numbers(t, 2)
+        check(t, {"w": x}, [a_round({"w": g}, rate=0.2, momentum=momentum)] * 4)
+        later = a_round({"w": g}, rate=0.05, momentum=momentum)
+        check(t, {"w": x}, [a_round({"w": g}, momentum=momentum), later, later])
+        flat = [{"w": g}, {"w": np.zeros(2)}, {"w": g}]
+        check(t, {"w": x}, [a_round(one, momentum=momentum, decay=0.3) for one in flat])
+    for x in samples.arrays(t.random):
+        g = samples.numbers(t.random, x.shape, str(x.dtype))
+        check(t, {"w": x}, [a_round({"w": g})] * 2)
 
 
 @SGD.check(points=2)
 def own_state(t: Tester) -> None:
     """Each parameter has its own state, kept in the optimizer under its id."""
-    values = {"w": numbers(t, 2), "b": numbers(t, 2)}
-    rounds = [{name: numbers(t, 2) for name in values} for _ in range(2)]
-    rows = run(t, values, rounds, {"learning_rate": 0.1, "momentum": 0.5})
-    x, v = values, {name: np.zeros(2) for name in values}
-    shared_x, shared_v = {n: a.copy() for n, a in values.items()}, np.zeros(2)
-    for k, (row, gradients) in enumerate(zip(rows, rounds, strict=True), 1):
-        v = {name: 0.5 * v[name] + gradients[name] for name in values}
-        x = {name: x[name] - 0.1 * v[name] for name in values}
-        for name in values:
-            shared_v = 0.5 * shared_v + gradients[name]
-            shared_x[name] = shared_x[name] - 0.1 * shared_v
-        for name in values:
-            t.close(
-                row["values"][name],
-                x[name],
-                what=f"{name} after step {k}",
-                attempt="Whose momentum is in this step?",
-                mistakes=[
-                    Mistake(
-                        "shared",
-                        shared_x[name],
-                        "The momentum of one parameter has moved the other. How many are there?",
-                    )
-                ],
+    shapes = ({"w": (2,), "b": (2,)}, {"w": (2, 3), "b": (3,), "c": (), "e": (0,)})
+    for model in (shapes[0], *shapes):
+        values = {name: numbers(t, *shape) for name, shape in model.items()}
+        rounds = [
+            a_round({name: numbers(t, *shape) for name, shape in model.items()}) for _ in range(2)
+        ]
+        rows = check(t, values, rounds)
+        for step, (row, (_, v)) in enumerate(zip(rows, expected(values, rounds), strict=True), 1):
+            check_state(t, row, v, step)
+    rounds = [a_round({"w": numbers(t, 2)}, momentum=0.0)] * 2
+    for row in check(t, {"w": numbers(t, 2)}, rounds):
+        if not is_same(row["state"], {"w": {}}):
+            t.fail(
+                "state_grew",
+                "optimizer.state = {w.id: {}}: momentum is 0",
+                f"optimizer.state with {saved_text(row['state'])} by name",
+                "What is there to remember without momentum? And under which id is nothing?",
             )
-        check_state(t, row, v, k)
 
 
 def check_state(t: Tester, row: dict[str, Any], v: dict[str, np.ndarray], step: int) -> None:
@@ -153,72 +218,80 @@ def check_state(t: Tester, row: dict[str, Any], v: dict[str, np.ndarray], step: 
 @SGD.check(points=2)
 def left_alone(t: Tester) -> None:
     """What has no gradient, or is frozen, stays as it is and gets no state."""
-    hyperparameters = {"learning_rate": 0.1, "momentum": 0.5, "weight_decay": 0.5}
     values = {"w": numbers(t, 2), "b": numbers(t, 2)}
-    gradients = {name: -2 * array for name, array in values.items()}  # decay does not undo them
-    cases: list[tuple[str, tuple[str, ...], list[dict]]] = [
-        ("its grad is None", (), [{"w": gradients["w"]}] * 2),
-        ("it is frozen", ("b",), [gradients] * 2),
-    ]
+    g = {name: -2 * array for name, array in values.items()}  # decay does not undo them
     # The one that is left alone comes last, then first: a loop that ends there shows only then.
-    orders = [(*case, order) for case in cases for order in ("wb", "bw")]
-    for why, frozen, rounds, order in orders:
+    for order in ("wb", "bw"):
         in_order = {name: values[name] for name in order}
-        for row in run(t, in_order, rounds, hyperparameters, frozen):
-            found = row["values"]["b"]
-            if not is_same(found, values["b"]):
-                t.fail(
-                    "frozen_moved" if frozen else "none_moved",
-                    f"b = {show(values['b'], bare=True)}, as it was: {why}",
-                    f"b = {show(found, bare=True)}",
-                    "`requires_grad` says whether it may move, whatever grad is."
-                    if frozen
-                    else "No gradient is not a gradient of zeros: those decay, and coast.",
-                )
-            if is_same(row["values"]["w"], values["w"]):
-                t.fail(
-                    "all_stand",
-                    "w moved: it has a gradient",
-                    f"w = {show(values['w'], bare=True)}, as it was",
-                    "Does the loop end at the first parameter that is left alone?",
-                )
-            if not isinstance(row["state"], dict) or "b" in row["state"]:
-                t.fail(
-                    "state_too_early",
-                    f"no state for b: {why}",
-                    "state for b",
-                    "When is state made: before, or after asking whether p is updated at all?",
-                )
-    coasting(t, values, gradients, hyperparameters)
+        for why, left in (
+            ("its grad is None", a_round({"w": g["w"]}, decay=0.5)),
+            ("it is frozen", a_round(g, "b", decay=0.5)),
+        ):
+            never(t, in_order, [left] * 2, why)
+            for now in (a_round(g, decay=0.5), a_round({**g, "b": np.zeros(2)}, decay=0.5)):
+                coasting(t, in_order, [now, left, now], why)
+                coasting(t, in_order, [left, now, left], why)
 
 
-def coasting(t: Tester, values: dict, gradients: dict, hyperparameters: dict) -> None:
-    """Check a parameter that has momentum, and no gradient in the second step."""
-    rows = run(t, values, [gradients, {"w": gradients["w"]}], hyperparameters)
-    first, second = rows
-    if not is_same(second["values"]["b"], first["values"]["b"]):
+def left_as_it_was(t: Tester, before: np.ndarray, found: np.ndarray, why: str, when: str) -> None:
+    """Fail where b moved in a step that is none for it."""
+    if not is_same(found, before):
         t.fail(
-            "none_moved",
-            f"b = {show(first['values']['b'], bare=True)} after both: no gradient in step 2",
-            f"b = {show(second['values']['b'], bare=True)} after step 2",
-            "No gradient is not a gradient of zeros: those decay, and coast.",
+            "frozen_moved" if why == "it is frozen" else "none_moved",
+            f"b = {show(before, bare=True)} after {when}, as it was: {why}",
+            f"b = {show(found, bare=True)}",
+            "`requires_grad` says whether it may move, whatever grad is."
+            if why == "it is frozen"
+            else "No gradient is not a gradient of zeros: those decay, and coast.",
         )
-    if not is_same(second["state"].get("b"), first["state"].get("b")):
-        t.fail(
-            "state_lost",
-            "the state of b after step 2 as after step 1",
-            f"{second['state'].get('b')}",
-            "A parameter that is left alone keeps its state for the next time.",
-        )
+
+
+def never(t: Tester, values: dict, rounds: list[Round], why: str) -> None:
+    """Check a parameter b that is left alone from the first step on."""
+    for step, row in enumerate(run(t, values, rounds), 1):
+        left_as_it_was(t, values["b"], row["values"]["b"], why, f"step {step}")
+        if is_same(row["values"]["w"], values["w"]):
+            t.fail(
+                "all_stand",
+                "w moved: it has a gradient",
+                f"w = {show(values['w'], bare=True)}, as it was",
+                "Does the loop end at the first parameter that is left alone?",
+            )
+        if not isinstance(row["state"], dict) or "b" in row["state"]:
+            t.fail(
+                "state_too_early",
+                f"no state for b: {why}",
+                "state for b",
+                "When is state made: before, or after asking whether p is updated at all?",
+            )
+
+
+def coasting(t: Tester, values: dict, rounds: list[Round], why: str) -> None:
+    """Check a parameter b that is left alone in the second step, or in the others."""
+    rows = run(t, values, rounds)
+    for step, now in enumerate(rounds):
+        if "b" in now["gradients"] and "b" not in now["frozen"]:
+            continue
+        before = rows[step - 1] if step else {"values": values, "state": {}}
+        when = f"step {step + 1}"
+        left_as_it_was(t, before["values"]["b"], rows[step]["values"]["b"], why, when)
+        was, found = (one["state"].get("b") for one in (before, rows[step]))
+        if not is_same(found, was):
+            t.fail(
+                "state_lost",
+                f"the state of b after {when} as before: {saved_text({'b': was})}",
+                saved_text({"b": found}),
+                "A parameter that is left alone keeps its state for the next time.",
+            )
+    check(t, values, rounds)
 
 
 @SGD.check(points=1)
 def same_arrays(t: Tester) -> None:
     """The values stay in their arrays, gradients stay as they are, momentum has values' dtype."""
     x, g = numbers(t, 2), numbers(t, 2)
-    hyperparameters = {"learning_rate": 0.1, "momentum": 0.5, "weight_decay": 0.2}
-    rows = run(t, {"w": x}, [{"w": g}] * 2, hyperparameters)
-    for row in rows:
+    for row in check(t, {"w": x}, [a_round({"w": g}, decay=0.2)] * 2):
+        nothing_returned(t, row["returned"])
         if not is_same(row["grads"]["w"], g) or not row["same_grads"]:
             t.fail(
                 "changed_gradient",
@@ -234,7 +307,7 @@ def same_arrays(t: Tester) -> None:
                 "p.values = … puts another array there. Who else may hold the old one?",
             )
     small = {"w": x.astype(np.float32)}
-    row = run(t, small, [{"w": g.astype(np.float32)}], hyperparameters)[0]
+    row = run(t, small, [a_round({"w": g}, decay=0.2)])[0]  # a gradient of another dtype
     slots = row["state"].get("w") if isinstance(row["state"], dict) else None
     kept = slots.get("momentum") if isinstance(slots, dict) else slots
     if not isinstance(kept, np.ndarray) or kept.dtype != np.float32:

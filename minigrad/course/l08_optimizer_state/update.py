@@ -6,8 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from minigrad.course.l08_optimizer_state.common import listed, numbers
+from minigrad.course.l08_optimizer_state.common import (
+    close_to,
+    listed,
+    nothing_returned,
+    numbers,
+)
 from minigrad.course.l08_optimizer_state.lesson import lesson
+from minigrad.grader import samples
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
 
@@ -28,7 +34,8 @@ sgd_update = lesson.exercise(
 Rule = Callable[..., tuple[np.ndarray, np.ndarray]]
 
 
-def _right(x, v, g, rate, momentum, decay):
+def right(x, v, g, rate, momentum, decay):
+    """Return the new values and the new v."""
     v = momentum * v + g + decay * x
     return x - rate * v, v
 
@@ -106,15 +113,34 @@ WRONG: list[tuple[str, Rule, str]] = [
     ("grows", _grows, "With decay, values shrink. Yours grow: look at the sign."),
     ("not_times_values", _absolute, "A value that is twice as large decays twice as fast."),
 ]
+ZERO = "A gradient of zeros is a gradient: what do momentum and weight decay do then?"
 REBOUND = (
     "`values = …` gives the name to a new array. The caller holds the old one: write into that."
 )
 
 
-def check_updates(t: Tester, n_calls: int, momentum: float, decay: float) -> None:
-    """Call sgd_update some times in a row and check what it leaves behind each time."""
-    rate = float(t.random.choice([0.1, 0.2, 0.5]))
-    x, gradients = numbers(t, 2), [numbers(t, 2) for _ in range(n_calls)]
+def check_updates(
+    t: Tester,
+    x: np.ndarray,
+    momentum: float,
+    decay: float,
+    n_calls: int = 1,
+    *,
+    flat: bool = False,
+    rate: float | None = None,
+    largest: float = 2.0,
+) -> dict:
+    """Call sgd_update some times in a row, check what each leaves behind; return the last row.
+
+    With `flat`, the last gradient is 0.
+    """
+    rate = float(t.random.choice([0.15, 0.2, 0.5])) if rate is None else rate
+    dtype = str(x.dtype)
+    gradients = [
+        samples.numbers(t.random, x.shape, dtype, low=-largest, high=largest)
+        for _ in range(n_calls)
+    ]
+    gradients[-1][...] = 0 if flat else gradients[-1]
     hyperparameters = {
         "learning_rate": rate, "momentum": momentum, "nesterov": False, "weight_decay": decay,
     }  # fmt: skip
@@ -123,14 +149,14 @@ def check_updates(t: Tester, n_calls: int, momentum: float, decay: float) -> Non
     given = f"sgd_update, {n_calls} calls in a row: " if n_calls > 1 else "sgd_update: "
     given += listed({"values": x}) + ", "
     given += ", then ".join(f"gradient = {show(g, bare=True)}" for g in gradients)
-    given += f", state = {{{chr(39)}momentum{chr(39)}: [0, 0]}}" if momentum else ", state = {}"
+    given += ", state = {'momentum': zeros}" if momentum else ", state = {}"
     given += f", learning_rate {rate}, momentum {momentum:g}, weight_decay {decay:g}"
     rows = t.drive("update", "SGD", x, gradients, state, hyperparameters, given=given)
     wrong = [(x, v)] * len(WRONG)
     for call, (row, gradient) in enumerate(zip(rows, gradients, strict=True), 1):
         when = f" after call {call}" if n_calls > 1 else ""
         before, arguments = x, (rate, momentum, decay)
-        x, v = _right(x, v, gradient, *arguments)
+        x, v = right(x, v, gradient, *arguments)
         wrong = [
             rule(*pair, gradient, *arguments)
             for (_, rule, _), pair in zip(WRONG, wrong, strict=True)
@@ -139,14 +165,15 @@ def check_updates(t: Tester, n_calls: int, momentum: float, decay: float) -> Non
             returned = row["returned"]
             more = "" if returned is None else f", and {show(returned, bare=True)} was returned"
             t.fail(
-                "not_in_place",
+                "not_in_place" if gradient.any() else "zero_skipped",
                 f"values = {show(x, bare=True)}{when}",
                 f"values = {show(before, bare=True)}, as before{more}",
-                REBOUND,
+                REBOUND if gradient.any() else ZERO,
             )
         t.close(
             row["values"],
             x,
+            **close_to(x),
             what=f"values{when}",
             attempt="Compute d, v and the new values for one entry by hand, in this order.",
             mistakes=[
@@ -163,6 +190,7 @@ def check_updates(t: Tester, n_calls: int, momentum: float, decay: float) -> Non
             )
         undecayed = wrong[[key for key, _, _ in WRONG].index("decoupled")][1]
         check_state(t, row, v, undecayed, rate, momentum, when)
+    return rows[-1]
 
 
 def check_state(
@@ -194,6 +222,7 @@ def check_state(
     t.close(
         row["state"].get("momentum"),
         v,
+        **close_to(v),
         what=f"state['momentum']{when}",
         attempt="The values are right. What does the docstring say is kept in state?",
         mistakes=[
@@ -208,30 +237,42 @@ def check_state(
 
 @sgd_update.check(points=1)
 def one_step(t: Tester) -> None:
-    """Without momentum and decay, it walks against the gradient."""
-    for _ in range(2):
-        check_updates(t, 1, 0.0, 0.0)
+    """Without momentum and decay, it walks against the gradient, for values of any shape."""
+    for x in samples.arrays(t.random):
+        nothing_returned(t, check_updates(t, x, 0.0, 0.0)["returned"])
 
 
 @sgd_update.check(points=2)
 def with_momentum(t: Tester) -> None:
-    """With momentum, steps remember those before them."""
-    for momentum in t.random.permutation([0.5, 0.8]):
-        check_updates(t, 2, float(momentum), 0.0)
-        check_updates(t, 3, float(momentum), 0.0)
+    """With momentum, steps remember those before them, also where the gradient is 0."""
+    for momentum in (0.5, 0.8):
+        check_updates(t, numbers(t, 2), momentum, 0.0, 3)
+        check_updates(t, numbers(t, 2), momentum, 0.0, 3, flat=True)
+    for x in samples.arrays(t.random):
+        check_updates(t, x, 0.5, 0.0, 2)
+    check_updates(t, numbers(t, 2), 0.5, 0.0, 2, rate=0.0)  # a schedule may begin with it
+    check_updates(t, numbers(t, 2), 0.5, 0.0, 2, largest=300.0)
+    check_updates(t, numbers(t, 2), -0.5, 0.0, 2)
 
 
 @sgd_update.check(points=1)
 def with_decay(t: Tester) -> None:
-    """Weight decay is added to the gradient, before momentum."""
-    check_updates(t, 1, 0.0, 0.5)
-    check_updates(t, 2, 0.5, 0.4)
+    """Weight decay is added to the gradient, before momentum, also where the gradient is 0."""
+    for x in (numbers(t, 2), numbers(t, 2, 3)):
+        check_updates(t, x, 0.0, 0.5)
+        check_updates(t, x, 0.0, 0.5, flat=True)
+        check_updates(t, x, 0.5, 0.4, 2)
 
 
 @sgd_update.check(points=1, only_with=("one_step", "with_momentum", "with_decay"))
 def other_algorithms(t: Tester) -> None:
     """It refuses to be another algorithm, with a ValueError."""
-    algorithm = str(t.random.choice(["Adam", "AdamW", "RMSprop"]))
+    for algorithm in ("Adam", "AdamW", "RMSprop", "NAG", "SGDW", "sgd", ""):
+        refuses(t, algorithm)
+
+
+def refuses(t: Tester, algorithm: str) -> None:
+    """Check that sgd_update raises ValueError for this algorithm."""
     x, g = numbers(t, 2), numbers(t, 2)
     hyperparameters = {"learning_rate": 0.1, "momentum": 0.0, "weight_decay": 0.0}
     arguments = (x, g, {}, hyperparameters)
@@ -244,7 +285,7 @@ def other_algorithms(t: Tester) -> None:
             "did_not_raise",
             "a ValueError",
             "no error",
-            f"Plugged into {algorithm}, it would quietly train by another rule. Look at algorithm.",
+            f"Plugged into {algorithm!r}, it would quietly train by another rule. Look at that.",
         )
     if "ValueError" not in raised["kinds"]:
         t.fail(

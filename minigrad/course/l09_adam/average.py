@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from minigrad.course.l09_adam.lesson import lesson
-from minigrad.grader.compare import agree
-from minigrad.grader.tester import Mistake, Tester
+from minigrad.grader.samples import numbers, tolerance, views
+from minigrad.grader.tester import Tester
 
 corrected_average = lesson.exercise(
     "corrected_average",
@@ -26,27 +26,24 @@ corrected_average = lesson.exercise(
 )
 
 
-def averages(values: np.ndarray, beta: float, *, kind: str = "") -> np.ndarray:
+def averages(values, beta, *, kind=""):
     """Return the corrected averages, or what people compute in their place."""
     m, result = (float(values[0]) if kind == "from_first" else 0.0), []
     for t, value in enumerate(values, 1):
         old, new = (1 - beta, beta) if kind == "swapped" else (beta, 1 - beta)
         m = old * m + (1.0 if kind == "sum" else new) * value
-        with np.errstate(all="ignore"):
-            corrected = np.float64(m) / (1 - beta ** (t + {"late": 1, "early": -1}.get(kind, 0)))
-        if kind == "power":
-            corrected = m / (1 - beta) ** t
+        weight = 1 - beta ** (t + {"late": 1, "early": -1}.get(kind, 0))
+        if kind in ("power", "weights"):
+            weight = (1 - beta) ** (t if kind == "power" else 1)
         if kind in ("uncorrected", "from_first"):
-            corrected = m
-        if kind == "weights":
-            corrected = m / (1 - beta)
+            weight = 1.0
+        result.append(np.float64(m) / weight)
         if kind == "fed_back":
-            m = corrected
-        result.append(corrected)
+            m = result[-1]
     return np.array(result)
 
 
-WRONG = {
+for key, attempt in {
     "uncorrected": "It started at 0 and still leans there. What do the weights add up to?",
     "swapped": "beta is the share of what was there before. To which of the two do you give it?",
     "sum": "The weights of the old and of the new must add up to 1. Yours add up to more.",
@@ -56,34 +53,48 @@ WRONG = {
     "weights": "Divide by what all the weights so far add up to, which changes with t.",
     "fed_back": "The first is right. Does the corrected number go on into the next average?",
     "from_first": "m starts at 0, not at the first value; the correction makes up for it.",
-}
+}.items():
+    corrected_average.mistake(key, attempt)(partial(averages, kind=key))
+
+
+@corrected_average.mistake("plain_mean", "That is the mean of all so far: each counts the same.")
+def _(values, beta):
+    return np.cumsum(values) / np.arange(1, len(values) + 1)
+
+
+@corrected_average.mistake("last_only", "That is the last one. Asked for is one after each value.")
+def _(values, beta):
+    return averages(values, beta)[-1]
+
+
+@corrected_average.mistake("value")
+def _(values, beta):
+    result = values.copy()
+    result[:] = averages(values, beta)
+    return result
 
 
 def check_average(t: Tester, values: np.ndarray, beta: float) -> None:
     """Ask for the averages of some values and compare."""
-    mistakes: list[Any] = [
-        Mistake(kind, averages(values, beta, kind=kind), text) for kind, text in WRONG.items()
-    ]
-    right = averages(values, beta)
-    plain = np.cumsum(values) / np.arange(1, len(values) + 1)
-    mistakes += [
-        Mistake("plain_mean", plain, "That is the mean of all so far: each counts the same."),
-        Mistake("last_only", right[-1], "That is the last one. Asked for is one after each value."),
-    ]
-    t.close(
-        t.call("corrected_average", values, beta),
-        right,
-        mistakes=[one for one in mistakes if not agree(one.value, right, rtol=1e-4)],
+    t.compare(
+        averages(values, beta),
+        values,
+        beta,
+        rtol=tolerance(values.dtype) if values.dtype == np.float32 else 1e-9,
         attempt="Follow m on paper for the first two values; then correct each.",
     )
 
 
 @corrected_average.check(points=2)
 def random_values(t: Tester) -> None:
-    """It is right for random values."""
-    for n in (3, 2, 6):
-        beta = float(t.random.choice([0.9, 0.8, 0.7]))
-        check_average(t, np.round(t.random.uniform(0.5, 9, n), 1), beta)
+    """It is right for random values of both signs, few and many."""
+    for n, beta in ((3, 0.9), (2, 0.8), (6, 0.7), (1, 0.9), (40, 0.9)):
+        check_average(t, numbers(t.random, (n,), high=9.0), beta)
+    check_average(t, np.array([0.0, 2.5, 0.0, 0.0, -1.5]), 0.8)
+    for dtype in ("float32", "int64"):
+        check_average(t, numbers(t.random, (3,), dtype, high=9.0), 0.9)
+    for values in views(numbers(t.random, (3,))):
+        check_average(t, values, 0.9)
 
 
 @corrected_average.check(points=1, only_with=("random_values",))

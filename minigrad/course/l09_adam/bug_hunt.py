@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -56,14 +57,11 @@ def diagnosis(t: Tester) -> None:
         )
 
 
-def path_of(
-    p: np.ndarray, gradients: np.ndarray, rate: float, betas: tuple[float, float], kept: str
-) -> np.ndarray:
+def path_of(p, gradients, rate=0.1, betas=(0.9, 0.999), eps=1e-8, *, kept="", correct="both"):
     """Return where each step leads; the moments named in `kept` live on corrected."""
-    state: dict[str, Any] = {}
-    path = []
+    state, path = {}, []
     for g in gradients:
-        p, state = adam(p, g, state, rate, betas, 1e-8)
+        p, state = adam(p, g, state, rate, betas, eps, correct=correct)
         for name, beta in zip(("first", "second"), betas, strict=True):
             if name in kept:
                 state[f"{name}_moment"] = state[f"{name}_moment"] / (1 - beta ** state["step"])
@@ -72,6 +70,16 @@ def path_of(
 
 
 ONE_LEFT = "One of the two averages is as it should be now. And the other?"
+for key, kept, attempt in (
+    ("still_both", "first second", "Is the stage that you found really repaired?"),
+    ("still_first", "first", ONE_LEFT),
+    ("still_second", "second", ONE_LEFT),
+):
+    lean_adam.mistake(key, attempt)(partial(path_of, kept=kept))
+lean_adam.mistake(
+    "uncorrected",
+    "Nothing is corrected any more: compare the first step with the formula.",
+)(partial(path_of, correct="none"))
 
 
 @lean_adam.check(points=3)
@@ -84,50 +92,13 @@ def repair(t: Tester) -> None:
         rows = ", ".join(show(g, bare=True) for g in gradients[:3])
         t.given = f"lean_adam({show(p, bare=True)}, gradients, {rate}, {betas}) with {steps} rows "
         t.given += f"of gradients: {rows}{', …' if steps > 3 else ''}"
-        check_path(t, got, p, gradients, rate, betas)
+        right, attempt = path_of(p, gradients, rate, betas), "Follow s['m'] and s['v'] by hand."
+        if not isinstance(got, np.ndarray) or got.shape != right.shape:
+            t.close(got, right, attempt=attempt)
+        for i, row in enumerate(right):  # the first wrong one is shown
+            wrong = (replace(m, value=m.value[i]) for m in t.mistakes(p, gradients, rate, betas))
+            t.close(got[i], row, mistakes=wrong, what=f"after step {i + 1}", attempt=attempt)
     check_alone(t)
-
-
-def check_path(
-    t: Tester,
-    got: Any,
-    p: np.ndarray,
-    gradients: np.ndarray,
-    rate: float,
-    betas: tuple[float, float],
-) -> None:
-    """Compare the steps one by one, so that the first wrong one is shown."""
-    right = path_of(p, gradients, rate, betas, "")
-    wrong = {
-        key: (path_of(p, gradients, rate, betas, kept), text)
-        for key, kept, text in (
-            ("still_both", "first second", "Is the stage that you found really repaired?"),
-            ("still_first", "first", ONE_LEFT),
-            ("still_second", "second", ONE_LEFT),
-        )
-    }
-    wrong["uncorrected"] = (
-        uncorrected_path(p, gradients, rate, betas),
-        "Nothing is corrected any more: compare the first step with the formula.",
-    )
-    attempt = "Follow s['m'] and s['v'] by hand, step by step."
-    if not isinstance(got, np.ndarray) or got.shape != right.shape:
-        t.close(got, right, attempt=attempt)
-    for i, row in enumerate(right):
-        mistakes = [Mistake(key, path[i], text) for key, (path, text) in wrong.items()]
-        t.close(got[i], row, mistakes=mistakes, what=f"after step {i + 1}", attempt=attempt)
-
-
-def uncorrected_path(
-    p: np.ndarray, gradients: np.ndarray, rate: float, betas: tuple[float, float]
-) -> np.ndarray:
-    """Return where the steps lead without any correction."""
-    state: dict[str, Any] = {}
-    path = []
-    for g in gradients:
-        p, state = adam(p, g, state, rate, betas, 1e-8, correct="none")
-        path.append(p)
-    return np.array(path)
 
 
 def check_alone(t: Tester) -> None:

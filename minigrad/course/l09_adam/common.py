@@ -2,45 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from minigrad.grader import samples
 from minigrad.grader.message import show, show_call
+from minigrad.grader.samples import tolerance
 from minigrad.grader.tester import Tester
 
-# With (0.9, 0.99) an uncorrected first step has the right size by chance: not here.
-BETAS = ((0.9, 0.999), (0.8, 0.99), (0.7, 0.99))
-KEYS = ("first_moment", "second_moment", "step")
-
-
-def moments(g: np.ndarray, state: dict, betas: tuple[float, float], swapped: bool = False) -> tuple:
-    """Return both moments after a gradient, and the count of steps."""
-    t = state.get("step", 0) + 1
-    shares = (1 - betas[0], 1 - betas[1]) if swapped else betas
-    m = shares[0] * state.get("first_moment", np.zeros_like(g)) + (1 - shares[0]) * g
-    v = shares[1] * state.get("second_moment", np.zeros_like(g)) + (1 - shares[1]) * g * g
-    return m, v, t
+# With (0.9, 0.99) an uncorrected first step has the right size by chance, and (0.9, 0.999) are the
+# defaults: neither is here.
+BETAS = ((0.85, 0.995), (0.8, 0.99), (0.7, 0.95))
+DEFAULTS = (1e-3, (0.9, 0.999), 1e-8)  # of adam_step and its like
+KEYS: tuple[str, ...] = ("first_moment", "second_moment", "step")
 
 
 def adam(
-    p: np.ndarray,
-    g: np.ndarray,
-    state: dict,
-    learning_rate: float,
-    betas: tuple[float, float],
-    eps: float,
+    p,
+    g,
+    state,
+    learning_rate=1e-3,
+    betas=(0.9, 0.999),
+    eps=1e-8,
     *,
-    correct: str = "both",
-    eps_is: str = "outside",
-    t_off: int = 0,
-    sign: int = 1,
-    root: bool = True,
-    swapped: bool = False,
-    stale: bool = False,
-    power: bool = False,
-    square: str = "g * g",
-) -> tuple[np.ndarray, dict]:
+    correct="both",
+    eps_is="outside",
+    t_off=0,
+    sign=1,
+    root=True,
+    swapped=False,
+    stale=False,
+    power=False,
+    square="g * g",
+):
     """Return the parameter and its state after one step, right or wrong in a chosen way.
 
     correct: which moments are corrected: 'both', 'first', 'second' or 'none'.
@@ -49,54 +46,67 @@ def adam(
     power: the correction is (1 - beta) ** t.
     square: what the second moment averages, 'g * g', 'g' or '|g|'.
     """
-    m, v, t = moments(g, state, betas, swapped)
-    if square != "g * g":
-        new = np.abs(g) if square == "|g|" else g
-        v = betas[1] * state.get("second_moment", np.zeros_like(g)) + (1 - betas[1]) * new
-    first, second = m, v
-    if stale and state:
-        first, second = state["first_moment"], state["second_moment"]
-    weights = [1 - beta ** (t + t_off) for beta in betas]
-    if power:
-        weights = [(1 - beta) ** t for beta in betas]
-    scale = weights[1] if correct in ("both", "second") else 1.0
+    t = state.get("step", 0) + 1
+    old_m, old_v = (state.get(f"{name}_moment", 0 * p) for name in ("first", "second"))
+    beta1, beta2 = (1 - betas[0], 1 - betas[1]) if swapped else betas
+    m = beta1 * old_m + (1 - beta1) * g
+    v = beta2 * old_v + (1 - beta2) * {"g * g": g * g, "g": g, "|g|": np.abs(g)}[square]
+    first, second = (old_m, old_v) if stale else (m, v)
+    weights = [(1 - b) ** t if power else 1 - b ** max(t + t_off, 1) for b in betas]
     if correct in ("both", "first"):
         first = first / weights[0]
+    scale = weights[1] if correct in ("both", "second") else 1.0
     with np.errstate(all="ignore"):
+        below = np.sqrt(second / scale) if root else second / scale
         if eps_is == "inside":
             below = np.sqrt(second / scale + eps)
         elif eps_is == "before":
             below = (np.sqrt(second) + eps) / np.sqrt(scale)
-        else:
-            rooted = np.sqrt(second / scale) if root else second / scale
-            below = rooted + (0.0 if eps_is == "missing" else eps)
+        elif eps_is == "outside":
+            below = below + eps
         new_p = p - sign * learning_rate * first / below
     return new_p, {"first_moment": m, "second_moment": v, "step": t}
 
 
-def random_array(t: Tester, size: int = 2, low: float = 0.1, high: float = 2.0) -> np.ndarray:
+def pairs(t: Tester) -> Iterator[tuple[np.ndarray, ...]]:
+    """Yield p and g of every shape, dtype and layout, the plainest first."""
+    yield random_array(t), random_array(t)
+    yield from samples.alike(t.random, 2)
+
+
+def near(p: np.ndarray) -> dict[str, float]:
+    """Return the tolerances for a step that was computed in p's dtype."""
+    return {"rtol": tolerance(p.dtype), "atol": 1e-14 if p.dtype == np.float64 else 1e-5}
+
+
+def random_array(t: Tester, shape: tuple[int, ...] = (2,)) -> np.ndarray:
     """Return numbers of both signs, none near 0, rounded as they are shown."""
-    signs = t.random.permutation(np.resize([1.0, -1.0], size))
-    return np.round(t.random.uniform(low, high, size), 2) * signs
+    signs = np.resize(t.random.permutation([1.0, -1.0]), shape)
+    return np.asarray(np.round(t.random.uniform(0.1, 2.0, shape), 2) * signs)
 
 
-def random_state(t: Tester, size: int = 2, low: int = 2, high: int = 9) -> dict[str, Any]:
-    """Return a state as it could be after some steps."""
+def random_state(t: Tester, p: np.ndarray | None = None, step: int = 4) -> dict[str, Any]:
+    """Return a state as it could be after some steps of p, which has two numbers by default."""
+    p = np.zeros(2) if p is None else p
+    first, second = t.random.uniform(-0.9, 0.9, p.shape), t.random.uniform(0.2, 0.9, p.shape)
     return {
-        "first_moment": random_array(t, size, 0.1, 0.9),
-        "second_moment": np.round(t.random.uniform(0.2, 0.9, size), 2),
-        "step": int(t.random.integers(low, high)),
+        "first_moment": np.asarray(np.round(first, 2), p.dtype),
+        "second_moment": np.asarray(np.round(second, 2), p.dtype),
+        "step": step,
     }
 
 
-def with_defaults(p: np.ndarray, g: np.ndarray, state: dict) -> np.ndarray:
-    """Return the parameter after a step with the defaults of adam_step."""
-    return adam(p, g, state, 1e-3, (0.9, 0.999), 1e-8)[0]
+def random_hyper(t: Tester, eps: float = 1e-3) -> tuple[float, tuple[float, float], float]:
+    """Return a learning rate, betas and eps, none of them a default of adam_step."""
+    return float(t.random.choice([0.1, 0.05, 0.01])), BETAS[t.random.integers(len(BETAS))], eps
 
 
-def random_hyper(t: Tester) -> tuple[float, tuple[float, float], float]:
-    """Return a learning rate, betas and eps."""
-    return float(t.random.choice([0.1, 0.05, 0.01])), BETAS[t.random.integers(len(BETAS))], 1e-8
+def tiny_state(t: Tester) -> tuple[np.ndarray, dict[str, Any]]:
+    """Return a gradient of the size of eps and a state to it, which show each default."""
+    state = random_state(t)
+    state |= {"first_moment": 1e-8 * state["first_moment"]}
+    state |= {"second_moment": 1e-16 * state["second_moment"]}
+    return 1e-8 * random_array(t), state
 
 
 def one_step(t: Tester, name: str, *arguments: Any) -> tuple[Any, dict]:
@@ -117,6 +127,47 @@ def one_step(t: Tester, name: str, *arguments: Any) -> tuple[Any, dict]:
             )
     check_form(t, state, "new_state")
     return new_p, state
+
+
+def parts_of(answer: tuple, name: str = "") -> dict[str, Any]:
+    """Return the parts of one step, p and the entries of its state; of a model's: those of name."""
+    p, state = (answer[0][name], answer[1].get(name, {})) if name else answer
+    return {"p": p, **state}
+
+
+def compare_parts(
+    t: Tester,
+    answer: tuple,
+    right: tuple,
+    arguments: tuple,
+    attempts: dict[str, str],
+    name: str = "",
+) -> None:
+    """Compare those parts of a step for which `attempts` has a Try line."""
+    got, wanted = parts_of(answer, name), parts_of(right, name)
+    prefix = f"new_states[{name!r}]" if name else "new_state"
+    names = {"p": f"new_parameters[{name!r}]" if name else "new_p"}
+    for part in [part for part in attempts if part in wanted]:
+        is_step = part == "step"
+        t.close(
+            int(got[part]) if is_step else got[part],
+            wanted[part],
+            mistakes=(
+                replace(one, value=parts_of(one.value, name).get(part))
+                for one in t.mistakes(*arguments)
+            ),
+            what=names.get(part, f"{prefix}[{part!r}]"),
+            attempt=attempts[part],
+            key="step_count" if is_step else "value",
+            **({"rtol": 0, "atol": 0} if is_step else near(wanted["p"])),
+        )
+
+
+def check_step(t: Tester, right: tuple, *arguments: Any, attempts: dict[str, str]) -> tuple:
+    """Ask for one step, compare the parts named in `attempts`, and return it."""
+    answer = one_step(t, t.exercise.name, *arguments)
+    compare_parts(t, answer, right, arguments, attempts)
+    return answer
 
 
 def same(before: Any, after: Any) -> bool:

@@ -34,9 +34,12 @@ def step(mine, name, arguments):
 
 
 def step_all(mine, parameters, gradients, states, hyper):
-    """Call step_all; return its answer, and the dicts that it was given as they are then."""
-    learning_rate, betas, eps = hyper
-    answer = mine.step_all(parameters, gradients, states, learning_rate, tuple(betas), eps)
+    """Call step_all; return its answer, and the dicts that it was given as they are then.
+
+    `hyper` is [learning_rate, betas, eps], or [] for the defaults.
+    """
+    hyper = [tuple(one) if isinstance(one, list | tuple) else one for one in hyper]
+    answer = mine.step_all(parameters, gradients, states, *hyper)
     return {"answer": answer, "after": {"parameters": parameters, "states": states}}
 
 

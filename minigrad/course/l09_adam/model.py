@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from minigrad.course.l09_adam.common import (
+    KEYS,
     adam,
     check_form,
+    compare_parts,
     random_array,
     random_hyper,
+    random_state,
     same,
-    with_defaults,
+    tiny_state,
 )
 from minigrad.course.l09_adam.lesson import lesson
 from minigrad.grader.message import show
-from minigrad.grader.tester import Mistake, Tester
+from minigrad.grader.tester import Tester
 
 step_all = lesson.exercise(
     "step_all",
@@ -33,10 +36,54 @@ step_all = lesson.exercise(
         "and put its two results under this name into the two new dicts.",
     ),
 )
+ZERO = "A gradient of zeros is an answer: the slope is 0. Does the first moment become 0?"
 MISSING_NAME = "A parameter that makes no step is still part of the model."
-DEFAULTS = "This step has the defaults of adam_step. Which numbers were you given?"
-DEFAULT_BETAS = "This step has the default betas of adam_step. Which were you given?"
+NONE = "None means: not part of this loss. What may a step do to such a parameter?"
 SHARED = "How many steps has this very parameter made? Its moments know only those."
+
+
+def step_model(parameters, gradients, states, *hyper, kind=""):
+    """Return a model and its states after one step, or what people compute in their place."""
+    new_parameters, new_states = dict(parameters), {} if kind == "state_lost" else dict(states)
+    hyper = hyper[: {"defaults": 0, "default_betas": 1, "default_eps": 2}.get(kind, 3)]
+    for i, (name, p) in enumerate(parameters.items()):
+        g, state = gradients[name], states.get(name, {})
+        if g is None and kind == "none_is_zero":
+            g = np.zeros_like(p)
+        if kind == "in_order":
+            g = [*gradients.values()][i]
+        if kind == "value" and g is None:
+            break
+        if g is None or (kind == "zero_is_none" and not g.any()):
+            continue
+        if kind == "forgets":
+            state = {}
+        if kind == "mixed_states" and states:
+            state = [*states.values()][-1]
+        if kind == "shared_t" and states:
+            steps = max(one["step"] for one in states.values())
+            zeros = {"first_moment": 0 * p, "second_moment": 0 * p}
+            state = {**zeros, **state, "step": steps}
+        new_p, new_states[name] = adam(p, g, state, *hyper)
+        new_parameters[name] = p if kind == "not_moved" else new_p
+    return new_parameters, new_states
+
+
+for key, attempt in {
+    "forgets": "That is a first step. And its state?",
+    "not_moved": "It has a gradient and did not move.",
+    "defaults": "This step has the defaults of adam_step. Which numbers were you given?",
+    "default_betas": "This step has the default betas of adam_step. Which were you given?",
+    "default_eps": "This step has the default eps of adam_step. Which one were you given?",
+    "mixed_states": "Whose moments went into this step?",
+    "shared_t": SHARED,
+    "none_is_zero": NONE,
+    "zero_is_none": ZERO,
+    "state_lost": "",
+    "value": "",
+}.items():
+    step_all.mistake(key, attempt)(partial(step_model, kind=key))
+step_all.mistake("value")(partial(step_model, kind="in_order"))
 
 
 def state_after(t: Tester, steps: int) -> dict[str, Any]:
@@ -98,8 +145,10 @@ def given(parameters: dict, gradients: dict, states: dict, hyper: tuple) -> str:
         g = gradients[name]
         steps = f"{states[name]['step']} steps made" if name in states else "no step made"
         rows.append(f"{name} = {short(p)}, gradient {short(g)}, {steps}")
-    rate, betas, _ = hyper
-    return "; ".join(rows) + f"; learning_rate {rate:g}, betas {betas}"
+    if not hyper:
+        return "; ".join(rows) + "; no other arguments"
+    rate, betas, eps = hyper
+    return "; ".join(rows) + f"; learning_rate {rate:g}, betas {betas}, eps {eps:g}"
 
 
 def short(value: np.ndarray | None) -> str:
@@ -107,112 +156,64 @@ def short(value: np.ndarray | None) -> str:
     return "None" if value is None else show(value, bare=True)
 
 
-def check_name(
-    t: Tester, got: tuple, name: str, right: tuple, wrong: list, attempt: str, what: str = ""
+def check_model(
+    t: Tester, parameters: dict, gradients: dict, states: dict, *hyper: Any, attempt: str
 ) -> None:
-    """Compare one parameter and its state; `wrong` are mistakes in the value."""
-    t.close(
-        got[0][name],
-        right[0],
-        mistakes=wrong,
-        atol=1e-12,
-        what=f"new_parameters[{name!r}]{what}",
-        attempt=attempt,
-    )
-    state = got[1].get(name)
-    if state is None:
-        return
-    for key in ("first_moment", "second_moment"):
-        t.close(state[key], right[1][key], what=f"new_states[{name!r}][{key!r}]", attempt=attempt)
-    if int(state["step"]) != right[1]["step"]:
-        where = f"new_states[{name!r}]['step']"
-        t.fail(
-            "step_count",
-            f"{where} = {right[1]['step']}",
-            f"{where} = {int(state['step'])}",
-            attempt,
-        )
+    """Ask for one step and compare each parameter and its state."""
+    got = ask(t, parameters, gradients, states, hyper)
+    arguments = (parameters, gradients, states, *hyper)
+    right = step_model(*arguments)
+    attempts = dict.fromkeys(("p", *KEYS), attempt)
+    for name in parameters:
+        compare_parts(t, got, right, arguments, attempts, name)
 
 
 @step_all.check(points=1)
 def all_have_gradients(t: Tester) -> None:
-    """Each parameter makes its own step."""
-    names = ("w", "b")
-    parameters = {name: random_array(t) for name in names}
-    gradients = {name: random_array(t) for name in names}
-    states = {"w": state_after(t, 3), "b": state_after(t, 3)}
-    rate, _, eps = random_hyper(t)
-    hyper = (rate, (0.8, 0.99), eps)  # not the defaults of adam_step
-    got = ask(t, parameters, gradients, states, hyper)
-    for name, other in (("w", "b"), ("b", "w")):
-        p, g = parameters[name], gradients[name]
-        shared = adam(p, g, states[other], *hyper)[0]
-        fresh = adam(p, g, {}, *hyper)[0]
-        default = adam(p, g, states[name], rate, (0.9, 0.999), eps)[0]
-        mixed = "Whose moments went into this step?"
-        wrong = [
-            Mistake("mixed_states", shared, mixed),
-            Mistake("forgets", fresh, "That is a first step: its state was not handed on."),
-            Mistake("not_moved", p, "It has a gradient and did not move."),
-            Mistake("defaults", with_defaults(p, g, states[name]), DEFAULTS),
-            Mistake("default_betas", default, DEFAULT_BETAS),
-        ]
-        right = adam(p, g, states[name], *hyper)
-        check_name(t, got, name, right, wrong, "Each parameter goes with its own gradient, state.")
+    """Each parameter makes its own step, in whatever order the names come."""
+    two, three = {"w": (2,), "b": (2,)}, {"w": (2, 3), "b": (3,), "scale": ()}
+    for shapes, turned in ((two, False), (two, True), (three, False)):
+        parameters = {name: random_array(t, shape) for name, shape in shapes.items()}
+        order = list(parameters)[::-1] if turned else list(parameters)
+        gradients = {name: random_array(t, shapes[name]) for name in order}
+        states = {name: random_state(t, parameters[name], step=3) for name in order}
+        attempt = "Each parameter goes with its own gradient, state."
+        check_model(t, parameters, gradients, states, *random_hyper(t), attempt=attempt)
+    g, state = tiny_state(t)
+    attempt = "Look at the defaults in the signature: which of them did this step have?"
+    check_model(t, {"w": np.zeros(2)}, {"w": g}, {"w": state}, attempt=attempt)
 
 
 @step_all.check(points=2)
 def a_late_parameter(t: Tester) -> None:
     """A parameter that joins late begins with its own first step."""
     for steps in (20, 400):
-        parameters = {"w": random_array(t), "late": random_array(t)}
-        gradients = {"w": random_array(t), "late": random_array(t)}
+        parameters, gradients = ({"w": random_array(t), "late": random_array(t)} for _ in range(2))
         states = {"w": state_after(t, steps)}
-        hyper = random_hyper(t)
-        got = ask(t, parameters, gradients, states, hyper)
-        p, g = parameters["late"], gradients["late"]
-        zeros = {"first_moment": np.zeros(2), "second_moment": np.zeros(2)}
-        wrong = [
-            Mistake("shared_t", adam(p, g, {**zeros, "step": shared}, *hyper)[0], SHARED)
-            for shared in (steps, steps - 1)
-        ]
-        wrong += [
-            Mistake("mixed_states", adam(p, g, states["w"], *hyper)[0], "Whose moments are these?"),
-            Mistake("not_moved", p, "It has a gradient and did not move: is no state no step?"),
-        ]
-        right = adam(p, g, {}, *hyper)
-        check_name(t, got, "late", right, wrong, "How large is a first step, by the formula?")
-        check_name(t, got, "w", adam(parameters["w"], gradients["w"], states["w"], *hyper), [], "")
+        attempt = "How large is a first step, by the formula?"
+        check_model(t, parameters, gradients, states, *random_hyper(t), attempt=attempt)
 
 
-def one_special(t: Tester, make: Callable, key: str, text: str, *, is_step: bool) -> None:
-    """Check a model in which the gradient of 'frozen' is what `make` gives."""
-    parameters = {"w": random_array(t), "frozen": random_array(t)}
-    gradients = {"w": random_array(t), "frozen": make()}
-    states = {"w": state_after(t, 4), "frozen": state_after(t, 6)}
-    hyper = random_hyper(t)
-    got = ask(t, parameters, gradients, states, hyper)
-    p, state = parameters["frozen"], states["frozen"]
-    moved, stays = adam(p, np.zeros(2), state, *hyper), (p, state)
-    right, other = (moved, stays) if is_step else (stays, moved)
-    check_name(t, got, "frozen", right, [Mistake(key, other[0], text)], text)
-    check_name(t, got, "w", adam(parameters["w"], gradients["w"], states["w"], *hyper), [], text)
+def one_special(t: Tester, frozen: np.ndarray | None, attempt: str) -> None:
+    """Check a model in which the gradient of 'frozen' is None or zeros; it comes last, then first.
+
+    A loop that ends there shows only in the second case.
+    """
+    for names in (("w", "frozen"), ("frozen", "w", "b")):
+        parameters = {name: random_array(t) for name in names}
+        gradients = {name: random_array(t) for name in names} | {"frozen": frozen}
+        states = {name: state_after(t, 6 if name == "frozen" else 4) for name in names}
+        for known in (states, {name: states[name] for name in names if name != "frozen"}, {}):
+            check_model(t, parameters, gradients, known, *random_hyper(t), attempt=attempt)
 
 
 @step_all.check(points=2)
 def no_gradient(t: Tester) -> None:
     """With gradient None, value, moments and count stay; a state that is not there is not made."""
-    text = "None means: not part of this loss. What may a step do to such a parameter?"
-    one_special(t, lambda: None, "none_is_zero", text, is_step=False)
-    parameters = {"w": random_array(t), "frozen": random_array(t)}
-    hyper = random_hyper(t)
-    gradients = {"w": random_array(t), "frozen": None}
-    got = ask(t, parameters, gradients, {}, hyper)
-    check_name(t, got, "frozen", (parameters["frozen"], {}), [], text)
+    one_special(t, None, NONE)
 
 
 @step_all.check(points=1)
 def a_gradient_of_zeros(t: Tester) -> None:
     """With a gradient of zeros a parameter still moves: its average is not zero."""
-    text = "A gradient of zeros is an answer: the slope is 0. Does the first moment become 0?"
-    one_special(t, lambda: np.zeros(2), "zero_is_none", text, is_step=True)
+    one_special(t, np.zeros(2), ZERO)

@@ -11,7 +11,7 @@ import numpy as np
 
 from minigrad.simt.watch.orders import BarrierMoment, run_in_some_order
 
-BLOCKS = ("#3b6fd4", "#e0812c", "#3f9a5f", "#8a5cc2")
+BLOCKS = ("C0", "C1", "C2", "C4")
 IDLE = "#d5d9e0"
 WARP = 32
 
@@ -29,7 +29,7 @@ def draw_grid(axis: Any, n: int, threads: int) -> None:
                   color="white" if i < n else "black")  # fmt: skip
         if i < n:
             axis.add_patch(Rectangle((i, -1.5), 0.92, 0.9, facecolor="white", edgecolor=colour))
-            axis.plot([i + 0.46] * 2, [-0.6, 0], color=colour, linewidth=1)
+            axis.plot([i + 0.46] * 2, [-0.6, 0], "-", color=colour, linewidth=1)
     for block in range(blocks):
         axis.text((block + 0.5) * threads, 1.2, f"block {block}", ha="center", fontsize=9)
     axis.set(xlim=(-0.3, blocks * threads), ylim=(-1.7, 1.8))
@@ -93,7 +93,7 @@ def draw_orders(axis: Any, results: Sequence[float], right: float, title: str) -
     good = np.isclose(results, right, rtol=1e-4)
     numbers = np.arange(len(results))
     values = np.asarray(results)
-    axis.plot(numbers[good], values[good], "o", color="#3f9a5f", markersize=3)
-    axis.plot(numbers[~good], values[~good], "x", color="crimson", markersize=5)
+    axis.plot(numbers[good], values[good], "o", color="C2", markersize=3)
+    axis.plot(numbers[~good], values[~good], "x", color="C3", markersize=5)
     axis.axhline(right, color="black", linewidth=0.8, linestyle="--")
     axis.set_title(f"{title}: right in {int(good.sum())} of {len(results)}", fontsize=9)

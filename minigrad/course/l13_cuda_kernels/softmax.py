@@ -72,9 +72,14 @@ def long_rows(t: Tester) -> None:
 
 @k_softmax_row.check(points=2)
 def far_from_zero(t: Tester) -> None:
-    """Rows of large and of very negative numbers: no overflow, and no 0 / 0."""
+    """Rows of large, of very negative and of very different numbers: no overflow, no 0 / 0."""
     for level in (400, -400):
         ask(t, floats(t, 2, 50) + np.float32(level))
+    # exp of a difference to any but the largest overflows, whichever thread has found that one
+    columns = (0, 1, 2, 3, 63, 64, 127, THREADS + 1)
+    x = floats(t, len(columns), THREADS + 2)
+    x[np.arange(len(columns)), columns] = 120
+    ask(t, x)
 
 
 @k_softmax_row.check(points=2)

@@ -8,8 +8,8 @@ from typing import Any
 from minigrad.course.l14_compile.costs import Groups, bytes_moved, peak_bytes, plan
 from minigrad.course.objects import Op, Program
 
-COLOURS = {"matmul": "#3b6fd4", "transpose": "#8aa9e6", "sum": "#c98a1b", "elementwise": "#7fb77e"}
-KINDS = {"input": "#b8bec8", "temporary": "#e0812c", "output": "#3b6fd4"}
+COLOURS = {"matmul": "C0", "transpose": "#8aa9e6", "sum": "#c98a1b", "elementwise": "#7fb77e"}
+KINDS = {"input": "#b8bec8", "temporary": "C1", "output": "C0"}
 DONATED = "#5f97c9"
 KIB = 1024
 
@@ -77,7 +77,7 @@ def draw_plan(
                 hatch="//" if block.over else None,
             )
         )  # fmt: skip
-    axis.axhline(peak / KIB, color="crimson", linestyle="--", linewidth=1)
+    axis.axhline(peak / KIB, color="C3", linestyle="--", linewidth=1)
     axis.set(xlim=(-0.04 * n, n), ylim=(0, 1.06 * max(top, peak) / KIB))
     axis.set(xlabel="kernel", ylabel="memory, KiB")
     kernels = f"{n} kernels, {bytes_moved(program, groups) / KIB:,.0f} KiB moved"

@@ -29,6 +29,9 @@ def unpacked(found):
     """Return a Program as lists, {"kind": …} for anything else."""
     if not isinstance(found, Program):
         return {"kind": "None" if found is None else type(found).__name__}
+    for part in ("ops", "inputs", "outputs"):
+        if not isinstance(getattr(found, part), tuple | list):
+            return {"kind": f"Program whose {part} are a {type(getattr(found, part)).__name__}"}
     return {
         "ops": [plain(op) for op in found.ops],
         "inputs": list(found.inputs),

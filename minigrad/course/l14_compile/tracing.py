@@ -9,7 +9,7 @@ from minigrad.course.l14_compile.machine import run
 from minigrad.course.l14_compile.programs import Draft, arrays_for, packed, shown, unpack
 from minigrad.course.objects import Op, Program
 from minigrad.grader.compare import agree
-from minigrad.grader.message import show
+from minigrad.grader.message import counted, show
 from minigrad.grader.tester import Tester
 from minigrad.grader.wire import Other
 
@@ -43,7 +43,7 @@ def ask(t: Tester, program: Program, as_tuple: bool = True) -> None:
         t.fail("type", "a Program", f"a {found['kind']}", "Which class of minigrad.course.objects?")
     if found["n_calls"] != 1:
         attempt = "A function is run once, to be written down. The program is what is run again."
-        t.fail("calls", "one call of f", f"{found['n_calls']} calls", attempt)
+        t.fail("calls", "one call of f", counted(found["n_calls"], "call"), attempt)
     if not found["same_inputs"]:
         attempt = "`inputs` belongs to the caller. Whose dict do you write shapes into?"
         t.fail("changed_input", "`inputs` as it was", "more names in `inputs`", attempt)
@@ -109,7 +109,7 @@ def check_rest(t: Tester, program: Program, ops: list[Op], found: dict) -> None:
 
 def two(t: Tester) -> tuple[tuple[int, int], tuple[int, int]]:
     """Return two random shapes that can be multiplied as matrices."""
-    n, m, k = (int(i) for i in t.random.choice(range(2, 7), 3, replace=False))
+    n, m, k = (int(i) for i in t.fixed.choice(range(2, 7), 3, replace=False))
     return (n, m), (m, k)
 
 
@@ -127,7 +127,7 @@ def writes_down(t: Tester) -> None:
 @trace.check(points=1)
 def numbers(t: Tester) -> None:
     """Plain numbers stand in the Op as they are, on either side."""
-    n = round(float(t.random.uniform(2, 5)), 1)
+    n = round(float(t.fixed.uniform(2, 5)), 1)
     draft = Draft(x=two(t)[0])
     less = draft.op("sub", n, draft.op("mul", "x", "x"))
     ask(t, draft.returns(draft.op("div", less, n + 1)))
@@ -147,7 +147,7 @@ def several_results(t: Tester) -> None:
 def branches(t: Tester) -> None:
     """`if` on a traced value raises TracedBranchError, with the name of the value."""
     for how in ("if x > 0", "if not x", "x and 2 * x"):
-        name = str(t.random.choice(["x", "loss", "reward", "step"]))
+        name = str(t.fixed.choice(["x", "loss", "reward", "step"]))
         named = how.replace("x", name)
         given = f"trace(f, {{{name!r}: (2, 3)}}), where f has `{named}`"
         found = t.drive("branch", name, how, given=given)

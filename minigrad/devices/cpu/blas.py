@@ -157,7 +157,8 @@ def matmul(a, b, out, bias=None, contiguous=None, accumulate=False):
         start = "out" if accumulate else "zero" if bias is None else bias
         own_matmul(a, b, out, contiguous, start)
         return
-    function = gemm(out.dtype.name)
+    dtype = out.dtype
+    function = gemm(dtype.name)
     if function is None or not out.size or not a.shape[-1]:
         _with_numpy(a, b, out, bias, accumulate)  # also an empty sum: zeros or no change
         return
@@ -166,8 +167,10 @@ def matmul(a, b, out, bias=None, contiguous=None, accumulate=False):
         _piecewise(a, b, out, bias, contiguous, accumulate)
         return
     numbers, inner, offsets = how
-    size = out.dtype.itemsize
-    a_at, b_at, c_at = a.address, b.address, out.address
+    size = dtype.itemsize
+    a_at = a.buffer.address + size * a.offset
+    b_at = b.buffer.address + size * b.offset
+    c_at = out.buffer.address + size * out.offset
     row = -1 if accumulate else 0 if bias is None else bias.address
     for i, j, k in offsets:
         function(a_at + size * i, b_at + size * j, c_at + size * k, *numbers, row, *inner)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from minigrad.array.array import Array, fork, ndarray
+from minigrad.array.array import Array, fork, fresh, ndarray
 from minigrad.array.dtypes import int64
 from minigrad.array.layout import size_of
 from minigrad.devices import backend, loader
@@ -28,7 +28,7 @@ class Cpu(Programs, StructuralKernels, DirectConvolution):
     @uninterrupted
     def empty(self, shape, dtype):
         size = size_of(shape)
-        return Array(self.pool.take(size * dtype.itemsize), shape, dtype)
+        return fresh(self.pool.take(size * dtype.itemsize), shape, dtype, size)
 
     def matmul(self, a, b, out, bias=None, accumulate=False):
         if out.dtype.is_float:
@@ -74,8 +74,11 @@ class Cpu(Programs, StructuralKernels, DirectConvolution):
         out.is_flat = False  # fast paths of ops do not check is_foreign
         return out
 
-    def all_within(self, x, low, high):
-        """Whether every element of an integer Array is in [low, high]."""
+    def all_within(self, x, low, high, wanted=None):
+        """Whether every element of an integer Array is in [low, high].
+
+        wanted: what a compiled step says where one is not.
+        """
         if x.dtype is not int64 or not x.is_contiguous:
             x = self.convert(x, int64)
         return loader.source_kernel("checks", "first_outside_i8")(x.address, x.size, low, high) < 0

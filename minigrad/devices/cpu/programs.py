@@ -7,14 +7,13 @@ from minigrad.array.layout import collapse, expand_strides, size_of
 from minigrad.devices import loader
 from minigrad.devices.cpu.binding import by_stride, kind_of, remember, sides_of, stride_class
 from minigrad.devices.table import Device
-from minigrad.devices.threads import threads
+from minigrad.devices.threads import SPLIT, threads
 from minigrad.formulas.codegen import elementwise_text
 from minigrad.formulas.expression import IDENTITY
 from minigrad.formulas.reduce_codegen import reduce_text
 from minigrad.formulas.row_codegen import rows_text
 from minigrad.formulas.sums import BLOCK, DENSE
 
-SPLIT = 1 << 17  # elements from which a kernel is split into one range per thread
 BLOCKS, FEWEST = 8, 8  # blocks of rows that threads share, and the least rows of a block
 
 
@@ -74,15 +73,22 @@ class Programs(Device):
         bound = program.layouts.get(key)
         if bound is None:
             bound = self._bind_elementwise(program, key, operands, outputs[0].shape, in_place)
-        bound.run([x.address if isinstance(x, Array) else x for x in operands])
+        bound.run(
+            [
+                x.buffer.address + x.offset * x.dtype.itemsize if isinstance(x, Array) else x
+                for x in operands
+            ]
+        )
         entries = program.entry_in_place if in_place else program.entry
+        if len(operands) == 3 and type(operands[1]) is float and not in_place:
+            entries = program.entry_number
         if entries[outputs[0].dtype.index] is None:
             self._keep_entry(program, operands, entries, in_place)
 
     def _keep_entry(self, program, operands, entries, in_place):
         """Keeps the flat kernel of one dtype for callers that check the layout themselves."""
         dtype = operands[-1].dtype
-        kinds = tuple([dtype] * len(operands))
+        kinds = (dtype, "f", dtype) if entries is program.entry_number else (dtype,) * len(operands)
         found = program.kernels.get((kinds, 0, None, in_place))
         if found is not None:
             entries[dtype.index] = found

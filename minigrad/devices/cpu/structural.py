@@ -57,6 +57,17 @@ class StructuralKernels(Device):
         calls = [(*places, at, rows, a, b) for at, (a, b) in zip(own, cuts, strict=True)]
         threads.run(source_kernel("add_f4", "add_f4"), calls)
 
+    def join(self, parts, out, axis):
+        dtype = out.dtype
+        if out.size > SPLIT or any(x.dtype is not dtype or not x.is_contiguous for x in parts):
+            super().join(parts, out, axis)
+            return
+        outer, each = size_of(out.shape[:axis]), size_of(out.shape[axis + 1 :])
+        table = np.array([(x.address, x.shape[axis] * each) for x in parts])
+        function = source_kernel("gather", "join", MOVED[dtype.itemsize])
+        row = out.shape[axis] * each
+        function(table.ctypes.data, len(parts), out.address, outer, row)
+
     def put(self, source, index, out):
         function = source_kernel("gather", "put", MOVED[out.dtype.itemsize])
         self._to_targets(function, source, index, out)
@@ -103,7 +114,18 @@ class StructuralKernels(Device):
         threads.run(function, calls)
 
     def argsort(self, x, out):
-        ndarray(out)[...] = np.argsort(ndarray(x), kind="stable")
+        ndarray(out)[...] = np.argsort(ndarray(x), axis=-1, kind="stable")
+
+    def solve(self, a, b, out, factors, rest):
+        (count, m, n), k = a.shape, b.shape[2]
+        places = [x.address for x in (a, b, out, factors, rest)]
+        calls = [(*places, m, n, k, p, q) for p, q in ranges(count, factors.size * min(m, n))]
+        threads.run(source_kernel("linalg", "solve"), calls)
+
+    def cholesky(self, a, out):
+        count, n, _ = a.shape
+        calls = [(a.address, out.address, n, p, q) for p, q in ranges(count, a.size * n)]
+        threads.run(source_kernel("linalg", "cholesky"), calls)
 
     def random(self, array, kind, seed, counter, low=0, high=0):
         function = source_kernel("random", f"random_{kind}", CODE[array.dtype.name])

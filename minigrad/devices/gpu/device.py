@@ -102,8 +102,11 @@ class Gpu(GpuPrograms, Matmul, Convolution, StructuralKernels, Updates):
 
     # -- what the kernels do ---------------------------------------------------------------------
 
-    def all_within(self, x, low, high):
-        """Whether every element of an integer Array is in [low, high]."""
+    def all_within(self, x, low, high, wanted=None):
+        """Whether every element of an integer Array is in [low, high].
+
+        wanted: what a compiled step says where one is not.
+        """
         if not x.size:
             return True
         out, axes = self.empty((), bool_), tuple(range(len(x.shape)))

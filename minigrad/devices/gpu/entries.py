@@ -6,14 +6,17 @@ import functools
 from minigrad.devices import loader
 from minigrad.devices.gpu.kernel import gpu_kernel
 from minigrad.devices.loader import CODE as CODE
+from minigrad.parsing import tree_of
 
-USES = {"gpu_indexing": ("gpu_rows",), "gpu_windows": ("gpu_rows",)}  # files that a file needs
+USES = {  # files that a file needs
+    "gpu_indexing": ("gpu_rows",), "gpu_windows": ("gpu_rows",), "gpu_linalg": ("factors",),
+}  # fmt: skip
 
 
 @functools.cache
 def _parameters(file):
     """{function: names of its parameters} of a file in `source/`."""
-    tree = ast.parse(loader.source(file))
+    tree = tree_of(loader.source(file))
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     return {f.name: [a.arg for a in f.args.args] for f in functions}
 

@@ -178,6 +178,33 @@ class StructuralKernels(GpuTable):
             operands = (values, places, out, pieces, int(is_max))
             self.launch(kernel, sequences, THREADS, operands)
 
+    def argsort(self, x, out):
+        rows, n = x.shape
+        width = 1 << (n - 1).bit_length()
+        order = self.empty((rows, width), int64)
+        kernel = entry("gpu_sort", "begin", CODE[x.dtype.name], "i8* i8 i8")
+        self.launch(kernel, blocks_of(order.size, THREADS), THREADS, (order, order.size, width))
+        kernel = entry("gpu_sort", "sort_step", CODE[x.dtype.name], "T* i8*" + " i8" * 5)
+        blocks, run = blocks_of(rows * width // 2, THREADS), 1
+        while run < width:
+            run, distance = run * 2, run
+            while distance:
+                operands = (x, order, rows, n, width, run, distance)
+                self.launch(kernel, blocks, THREADS, operands)
+                distance //= 2
+        self.copy(order.view(out.shape, (width, 1)), out)
+
+    def solve(self, a, b, out, factors, rest):
+        (count, m, n), k = a.shape, b.shape[2]
+        kernel = entry("gpu_linalg", "solve", "f8", "T* T* T* T* T*" + " i8" * 4)
+        operands = (a, b, out, factors, rest, count, m, n, k)
+        self.launch(kernel, blocks_of(count, 32), 32, operands)
+
+    def cholesky(self, a, out):
+        count, n, _ = a.shape
+        kernel = entry("gpu_linalg", "cholesky", "f8", "T* T* i8 i8")
+        self.launch(kernel, blocks_of(count, 32), 32, (a, out, count, n))
+
     def nonzero(self, x):
         n = x.size
         if not n:

@@ -1,16 +1,17 @@
-"""The order of the elements of a flat x."""
+"""The order of the elements of each row of x (rows, n)."""
 
 # pyright: reportUndefinedVariable=false
 
 
 @lazy("void(i8,i8,i8,i8,i8,i8)")
-def argsort_f8(x_at, out_at, other_at, n, start, stop):
-    """out = the places of x (n,) in ascending order, by a stable merge sort.
+def argsort_T(x_at, out_at, other_at, n, start, stop):
+    """out = for rows start to stop - 1 the places of their elements in ascending order, NaN last.
 
-    other: memory for n places. The thread whose range is not empty does all the work.
+    A stable merge sort; other: memory for as many places as out.
     """
-    x, out, other = f8_at(x_at), i8_at(out_at), i8_at(other_at)
-    if start < stop:
+    for row in range(start, stop):
+        x, out = T_at(x_at + row * n * SIZE), i8_at(out_at + row * n * 8)
+        other = i8_at(other_at + row * n * 8)
         for i in range(n):
             out[i] = i
         width = 1
@@ -20,7 +21,11 @@ def argsort_f8(x_at, out_at, other_at, n, start, stop):
                 middle, high = min(low + width, n), min(low + 2 * width, n)
                 i, j = low, middle
                 for k in range(low, high):
-                    if j >= high or (i < middle and x[out[i]] <= x[out[j]]):
+                    takes_left = j >= high
+                    if i < middle and not takes_left:
+                        a, b = x[out[i]], x[out[j]]
+                        takes_left = a <= b or b != b
+                    if takes_left:
                         other[k] = out[i]
                         i += 1
                     else:

@@ -1,4 +1,4 @@
-"""Rows that are picked, added to and overwritten by index.
+"""Rows that are picked, added to and overwritten by index; rows that are joined.
 
 x is (outer, n, r), the picked rows (outer, m, r), the index (m,) int64 within 0 to n - 1; all in
 C order. T: the integer of an element's size for copies, its type for sums and indices.
@@ -50,6 +50,18 @@ def add_T(source_at, index_at, out_at, outer, n, m, r, start, stop):
                 for j in range(r):
                     place = (o * n + k) * r + j
                     out[place] = T(out[place] + source[(o * m + i) * r + j])
+
+
+@lazy("void(i8,i8,i8,i8,i8)")
+def join_T(table_at, parts, out_at, outer, row):
+    """out[o] = part[o] of all parts, one after another; table: address, elements of a part[o]."""
+    table, out, start = i8_at(table_at), T_at(out_at), 0
+    for k in range(parts):
+        part, n = T_at(table[2 * k]), table[2 * k + 1]
+        for o in range(outer):
+            for j in range(n):
+                out[o * row + start + j] = part[o * n + j]
+        start += n
 
 
 @lazy("i8(i8,i8,i8,i8)")

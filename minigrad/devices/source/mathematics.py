@@ -23,6 +23,8 @@ if SIZE == 4:
     LEAST_EXPM1, MOST_TANH, MOST_ERF = T(-18.0), T(10.0), T(4.0)  # tanh, erf: 1 from 9.02, 3.92 on
     SMALL, LARGE = T(1e-8), T(1e9)  # x is expm1(x) and log1p(x); 1 + x loses nothing that matters
     SMALL_SINE, MOST_SINE = T(1e-4), T(1e6)
+    WHOLE = T(8388608.0)  # 2^23, from which on floats are integers
+    EIGHTH, EIGHTH_REST = T(0.7853981852531433), T(-2.1855694143368964e-08)  # pi/4 in two parts
 else:
     INT, WORD, BITS, BIAS = I8, U8, I8(52), I8(1023)
     ROUND, ROUND_BITS = T(6755399441055744.0), I8(0x4338000000000000)
@@ -33,6 +35,8 @@ else:
     LEAST_EXPM1, MOST_TANH, MOST_ERF = T(-40.0), T(20.0), T(6.0)  # 19.07, 5.93
     SMALL, LARGE = T(1e-17), T(1e18)
     SMALL_SINE, MOST_SINE = T(1e-9), T(1e14)
+    WHOLE = T(4503599627370496.0)
+    EIGHTH, EIGHTH_REST = T(0.7853981633974483), T(3.061616997868383e-17)
 SIGN, SIGN_PLACE = INT(-(2 ** (8 * SIZE - 1))), INT(8 * SIZE - 1)
 REST = INT(2 ** (8 * SIZE - 1) - 1)  # all bits but the sign
 ONE_BITS = WORD(int(BIAS) << int(BITS))
@@ -198,6 +202,18 @@ def log1p_T(x):
     return x if abs(x) < SMALL else y
 
 
+@exact_jit
+def log2_T(x):
+    """Logarithm to base 2, exact for powers of 2: -inf at 0, NaN below."""
+    tiny = x < NORMAL
+    n, f = log_parts_T(x * SCALE if tiny else x)
+    n = INT(n - SCALED) if tiny else n
+    y = T(n) + log_sum_T(INT(0), f) * T(1.4426950408889634)
+    y = y if x < T(math.inf) else x
+    y = T(-math.inf) if x == T(0.0) else y
+    return T(math.nan) if x < T(0.0) else y
+
+
 # ---- the error function --------------------------------------------------------------------------
 
 
@@ -291,3 +307,82 @@ def cos_T(x):
     """Cosine; NaN where |x| exceeds 10^6 (10^14)."""
     n, r = quarter_turns_T(x)
     return sine_in_quarter_T(INT(n + INT(1)), r) if abs(x) <= MOST_SINE else T(math.nan)
+
+
+# ---- the angle of a point ------------------------------------------------------------------------
+
+
+@exact_jit
+def atan2_T(y, x):
+    """The angle of the point (x, y), from -pi to pi; of (0, 0) 0 or pi, by the sign of x.
+
+    In the eighth of a turn above the x-axis it is arctan(low / high), and in that eighth's upper
+    half pi/4 + arctan((low - high) / (low + high)).
+    """
+    a, b = abs(y), abs(x)
+    low, high = (b, a) if a > b else (a, b)
+    scale = T(0.25) if high > T(1e30) else T(1.0)  # the sum must not overflow
+    low, high = low * scale, high * scale
+    steep = low > high * T(0.41421356)  # the tangent of a sixteenth of a turn
+    top, bottom = (low - high, low + high) if steep else (low, high)
+    t = T(0.0) if low == high else top / bottom  # both 0, or both infinite
+    z = t * t
+    if SIZE == 4:
+        p = T(-0.3333295) + z * (T(0.19977722) + z * (T(-0.13877691) + z * T(0.08053503)))
+    else:
+        p = T(0.03806049035931833) + z * T(-0.017902743369774817)
+        p = T(0.05847854594787024) + z * (T(-0.05039145722471445) + z * p)
+        p = T(0.07692059828985516) + z * (T(-0.06663099420057866) + z * p)
+        p = T(0.11111110782905426) + z * (T(-0.09090897738108378) + z * p)
+        p = T(0.19999999999953613) + z * (T(-0.14285714280190132) + z * p)
+        p = T(-0.333333333333332) + z * p
+    eighth = steep or (low == high and high > T(0.0))
+    angle = t + t * z * p
+    angle = EIGHTH + (EIGHTH_REST + angle) if eighth else angle
+    angle = T(2.0) * EIGHTH - (angle - T(2.0) * EIGHTH_REST) if a > b else angle
+    is_left = T(x).view(INT) < INT(0)
+    angle = T(4.0) * EIGHTH - (angle - T(4.0) * EIGHTH_REST) if is_left else angle
+    return y + x if y != y or x != x else signed_as_T(angle, y)
+
+
+# ---- whole quotients and what they leave ---------------------------------------------------------
+
+
+@exact_jit
+def left_over_T(a, b):
+    """What whole multiples of b leave of a, without rounding and with the sign of a: C's fmod.
+
+    Long division: takes away b, times the power of 2 that brings it next to what is left. Of two
+    numbers within a factor of 2 the difference is exact.
+    """
+    r, d = abs(a), abs(b)
+    if not r < T(math.inf) or not d > T(0.0):
+        return T(math.nan)
+    while r >= d:
+        n = INT((T(r).view(INT) >> BITS) - (T(d).view(INT) >> BITS))
+        half = INT(n >> INT(1))
+        t = d * power_of_two_T(half) * power_of_two_T(INT(n - half))
+        if t > r:
+            t *= T(0.5)
+        while r - t >= t:  # a subnormal b has leading zeros
+            t += t
+        r -= t
+    return signed_as_T(r, a)
+
+
+@exact_jit
+def remainder_T(a, b):
+    """a - b floor(a / b) without rounding: what is left over, moved to b's side of 0."""
+    r = left_over_T(a, b)
+    return r + b if r != T(0.0) and (r < T(0.0)) != (b < T(0.0)) else r
+
+
+@exact_jit
+def floor_divide_T(a, b):
+    """floor(a / b) of the exact quotient; a / b for b = 0."""
+    r = left_over_T(a, b)
+    q = (a - r) / b
+    q = q - T(1.0) if r != T(0.0) and (r < T(0.0)) != (b < T(0.0)) else q
+    size = abs(q)  # an integer but for rounding
+    whole = signed_as_T((size + WHOLE) - WHOLE if size < WHOLE else size, q)
+    return a / b if b == T(0.0) else whole

@@ -1,4 +1,4 @@
-"""Powers of integers, by squaring.
+"""Powers of integers, by squaring, and their whole quotients.
 
 Powers of floats are left to math.pow: e^(y ln x) as accurate as that, so that 3.0 ** 2 is 9, needs
 ln x in twice the precision, and was then hardly faster.
@@ -8,7 +8,7 @@ ln x in twice the precision, and was then hardly faster.
 
 
 @exact_jit
-def ipow_i8(base, exponent):
+def pow_i8(base, exponent):
     """The power modulo 2^64; with a negative exponent the quotient 1 / base^|exponent|, cut to 0.
 
     That quotient is 1 for a base of 1, 1 or -1 for a base of -1, and 0 for every other, 0 included.
@@ -26,3 +26,23 @@ def ipow_i8(base, exponent):
         base *= base
         exponent >>= I8(1)
     return result
+
+
+@exact_jit
+def floor_divide_i8(a, b):
+    """floor(a / b); 0 for b = 0, which callers refuse, and -a modulo 2^64 for b = -1."""
+    if b == I8(0):
+        return I8(0)
+    if b == I8(-1):  # processors refuse -2^63 / -1
+        return -a
+    size, other = (U8(-a) if a < I8(0) else U8(a)), (U8(-b) if b < I8(0) else U8(b))
+    whole = size // other
+    if (a < I8(0)) == (b < I8(0)):
+        return I8(whole)
+    return -I8(whole) - (I8(1) if size != whole * other else I8(0))
+
+
+@exact_jit
+def remainder_i8(a, b):
+    """a - b floor(a / b), between 0 and b; 0 for b = 0."""
+    return a - b * floor_divide_i8(a, b) if b != I8(0) else I8(0)

@@ -72,12 +72,17 @@ class Calls(LanguagePart):
 
     def _plain(self, node, function):
         """A function of values alone."""
-        parts = self._arguments(node)
+        parts, site = self._arguments(node), self.source.site(node)
         self._check_number(node, function, 0)
-        if len(parts) == 1:
-            (only,) = parts
-            return lambda f, m: function(only(f, m))
-        return lambda f, m: function(*[part(f, m) for part in parts])
+
+        def counted(f, m):
+            result = function(*[part(f, m) for part in parts])
+            counts = f.wave.counts
+            if counts is not None and result.__class__ is np.ndarray and result.dtype.char == "d":
+                counts.double(site, m)
+            return result
+
+        return counted
 
     def _context(self, node, function, wanted):
         """A function that needs the frame, the mask and the site."""

@@ -5,6 +5,7 @@ import functools
 import linecache
 
 from minigrad.errors import NotInCudaError, describe_line
+from minigrad.parsing import tree_of
 from minigrad.simt.watch.memory import Site
 
 
@@ -12,7 +13,7 @@ from minigrad.simt.watch.memory import Site
 def _definitions(text):
     """All functions of a file: (name, first line, decorators included) -> the tree."""
     found = {}
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree_of(text)):
         if isinstance(node, ast.FunctionDef):
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             found[node.name, first] = node

@@ -6,6 +6,7 @@ import textwrap
 from types import FunctionType
 
 from minigrad.errors import KernelError, describe_line
+from minigrad.parsing import tree_of
 
 BARRIERS = {"syncthreads": "block", "syncwarp": "warp"}
 
@@ -91,7 +92,7 @@ def generator_function(function, language, made):
     """
     function = inspect.unwrap(getattr(function, "py_func", function))
     lines, first = inspect.getsourcelines(function)
-    [tree] = ast.parse(textwrap.dedent("".join(lines))).body
+    [tree] = tree_of(textwrap.dedent("".join(lines))).body
     assert isinstance(tree, ast.FunctionDef)
     ast.increment_lineno(tree, first - 1)
     for node in ast.walk(tree):

@@ -20,9 +20,9 @@ Every kernel of the `cuda` device is compiled for GPUs of compute capability 8.0
 (`sm_90`) whenever the tests run, without a GPU, where the compiler is installed: {count} kernels.
 Tests hold that none spills registers to memory, that the largest block it is launched with fits
 into a multiprocessor, and that none of float32 has an instruction on float64 (`.f64` in the PTX),
-which most GPUs execute 32 or 64 times slower. Besides rows named float64 or f8 and casts, one
-kernel of each step of Adam has some: it counts the steps and computes the two factors of a
-parameter, once a step, and touches no element of one.
+which most GPUs execute 32 or 64 times slower. Besides rows named float64 or f8, casts and linear
+algebra, which computes in float64, one kernel of each step of Adam has some: it counts the steps
+and computes the two factors of a parameter, once a step, and touches no element of one.
 Compiled by
 {versions}.
 

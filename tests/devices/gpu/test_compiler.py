@@ -99,7 +99,7 @@ def test_what_has_no_atomic_is_refused():
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_elementary_functions_are_device_functions(dtype):
-    names = ("exp", "expm1", "tanh", "sigmoid", "log", "log1p", "erf", "sin", "cos")
+    names = ("exp", "expm1", "tanh", "sigmoid", "log", "log1p", "log2", "erf", "sin", "cos")
     total = " + ".join(f"{name}_{dtype}(x[i])" for name in names)
     cubin = cubin_of(f"    out[i] = {total}\n", f"{dtype}* {dtype}* i8", loader.MATHEMATICS)
     assert cubin.spills == 0

@@ -183,9 +183,9 @@ def test_numbers_keep_their_kinds():
 
 
 FUNCTIONS = {
-    "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "sin": np.sin,
-    "cos": np.cos, "tanh": np.tanh, "sqrt": np.sqrt, "abs": np.abs, "neg": np.negative,
-    "floor": np.floor, "ceil": np.ceil, "round": np.rint,
+    "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "log2": np.log2,
+    "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "sqrt": np.sqrt, "abs": np.abs,
+    "neg": np.negative,     "floor": np.floor, "ceil": np.ceil, "round": np.rint,
     "sigmoid": lambda v: 1 / (1 + np.exp(-v)),
 }  # fmt: skip
 POINTS = np.array([-0.0, 0.0, 0.3, -0.3, 0.5, 1.5, 2.5, -2.5, 0.7, -0.7, 7.0, -7.9, 3e9, np.inf])
@@ -199,7 +199,7 @@ def test_functions(name, dtype):
         np.append(POINTS, [-3e9, -np.inf, np.nan]) if name in ("floor", "ceil", "round") else []
     )
     a = np.concatenate([rng.normal(size=50) * 3, points]).astype(dtype)
-    if name in ("log", "sqrt"):
+    if name in ("log", "log2", "sqrt"):
         a = abs(a)
     if name == "log1p":
         a = abs(a) - dtype_of(dtype)(0.9)

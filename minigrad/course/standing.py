@@ -1,4 +1,7 @@
-"""How far a learner is: what each exercise earned with its present code."""
+"""How far a learner is: what each exercise earned.
+
+An exercise keeps its points when the code around it changes; `up_to_date` grades it again first.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 
 from minigrad.course.parts import PARTS
 from minigrad.grader import progress
+from minigrad.grader.again import grade_again
 from minigrad.grader.folder import (
     CourseError,
     CourseFolder,
@@ -20,10 +24,18 @@ from minigrad.grader.spec import Exercise, Lesson
 
 @dataclass(frozen=True)
 class Standing:
-    """An exercise: `entry` is its progress, `is_current` whether its code is as it was graded."""
+    """How one exercise stands.
+
+    Attributes:
+        entry: what was remembered of it.
+        is_there: whether its file can be read.
+        is_current: whether its code is as it was graded.
+        ran_the_engine: whether the learner's own has run in the engine.
+    """
 
     exercise: Exercise
     entry: dict[str, Any]
+    is_there: bool
     is_current: bool
     ran_the_engine: bool
 
@@ -34,12 +46,12 @@ class Standing:
 
     @property
     def points(self) -> int:
-        """What it earned, 0 once its code has changed."""
-        return self.entry.get("points", 0) if self.is_current else 0
+        """What it earned when it was graded last, 0 without a file."""
+        return self.entry.get("points", 0) if self.is_there else 0
 
     @property
     def is_solved(self) -> bool:
-        """Whether every check passed on the present code."""
+        """Whether every check passed."""
         return self.points == self.exercise.points
 
     @property
@@ -51,6 +63,12 @@ class Standing:
     def is_lit(self) -> bool:
         """Whether it is solved and ran in the engine."""
         return self.ran_the_engine and self.is_solved
+
+
+def up_to_date(folder: CourseFolder) -> Iterator[tuple[Lesson, list[Standing]]]:
+    """Yield what `standings` does, after grading what may have lost or gained its points."""
+    grade_again(folder, known_stems())
+    yield from standings(folder)
 
 
 def standings(folder: CourseFolder) -> Iterator[tuple[Lesson, list[Standing]]]:
@@ -65,8 +83,24 @@ def standings(folder: CourseFolder) -> Iterator[tuple[Lesson, list[Standing]]]:
             now = submission.fingerprint(exercise) if submission and entry else None
             current = progress.is_current(entry, now)
             lit = exercise.id in remembered["engine"]
-            found.append(Standing(exercise, entry, current, lit))
+            found.append(Standing(exercise, entry, submission is not None, current, lit))
         yield lesson, found
+
+
+def first_unsolved(folder: CourseFolder, stem: str | None = None) -> tuple[Lesson, Standing] | None:
+    """Return the next exercise that is not solved, None if all are.
+
+    Without a stem the search begins at the lesson that was graded last, goes on to the end of the
+    course, and then from its beginning.
+    """
+    lessons = [one for one in standings(folder) if stem is None or one[0].stem == stem]
+    graded = [max(one.entry.get("when", "") for one in found) for _, found in lessons]
+    begin = graded.index(max(graded)) if graded else 0
+    for lesson, found in lessons[begin:] + lessons[:begin]:
+        for standing in found:
+            if not standing.is_solved:
+                return lesson, standing
+    return None
 
 
 def submission_of(folder: CourseFolder, stem: str) -> Submission | None:

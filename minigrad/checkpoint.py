@@ -1,0 +1,324 @@
+"""Checkpoints: a training run in one file, written whole or not at all.
+
+The file is in the safetensors format (https://github.com/huggingface/safetensors): arrays by name,
+and JSON beside them, so that reading it runs no code. What belongs to a part that is called `model`
+stands under its own names, as in a file of weights alone, which other libraries write and read;
+everything else stands under `part/name`.
+"""
+
+import contextlib
+import json
+import os
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from minigrad.arguments import flag, shown
+from minigrad.array.dtypes import BY_NUMPY
+from minigrad.devices.backend import values
+from minigrad.errors import ArgumentTypeError, DTypeError, MinigradError, StateError
+from minigrad.hints import ADVICE, teaching
+from minigrad.memory.interrupts import uninterrupted
+from minigrad.nn import state as model_state
+from minigrad.nn.module import Module
+from minigrad.ops.creation import Generator, get_rng_state, set_rng_state, variable
+from minigrad.optim import saving as optimizer_state
+from minigrad.optim import schedules as schedule_state
+from minigrad.optim.optimizer import Optimizer
+from minigrad.optim.schedules import Schedule
+from minigrad.seams import seams
+from minigrad.tape.variable import Variable
+
+FORMAT = 1  # raised when files are written that older versions would misread
+MAIN = "model"  # the part whose values stand under their own names
+KEY = "minigrad"  # of our JSON among the file's metadata
+
+
+@teaching
+def save(path, /, *, rng=True, **parts):
+    """Writes parts of a training run into one file; `load` restores them.
+
+    The file is replaced when the new one is complete: whenever the process is killed, the old one
+    or the new one is there, whole.
+
+    Args:
+        path: where to; by custom it ends in .safetensors.
+        rng: whether the state of the default random generator is saved, too.
+        parts: modules, optimizers, schedules and Generators; Variables and arrays; numbers, texts,
+            and lists and dicts of these.
+
+    Raises:
+        ArgumentTypeError: a part of another type.
+        DTypeError: an array of a dtype that minigrad does not have.
+
+    >>> import minigrad as mg, pathlib, tempfile
+    >>> model = mg.nn.Linear(3, 2)
+    >>> optimizer = mg.optim.Adam(model, learning_rate=1e-3)
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.safetensors"
+    >>> mg.save(path, model=model, optimizer=optimizer, step=10)
+    >>> mg.load(path, model=model, optimizer=optimizer)["step"]
+    10
+    """
+    seams.effects.refuse("save: a compiled step writes no files", "call it outside the step")
+    path, rng = _path("save", path), flag("save", "rng", rng)
+    if not parts:
+        raise ArgumentTypeError("save: wanted the parts to save, by name", "none", ADVICE["save"])
+    arrays, described = {}, {}
+    for name, part in parts.items():
+        found, described[name] = _described(name, part)
+        arrays |= {_key(name, inner): array for inner, array in found.items()}
+    notes = {"format": FORMAT, "parts": described}
+    if rng:
+        notes["rng"] = list(get_rng_state())
+    _write(path, arrays, {KEY: _as_json(notes)})
+
+
+def _path(where, path):
+    if isinstance(path, (str, os.PathLike)):
+        return Path(path)
+    raise ArgumentTypeError(f"{where}: wanted a path", shown(path), ADVICE["save"])
+
+
+def _key(part, name):
+    return name if part == MAIN else f"{part}/{name}" if name else part
+
+
+def _described(name, part):
+    """({name: ndarray}, JSON) of a part."""
+    if isinstance(part, Module):
+        return {key: _array(x) for key, x in part.state_dict().items()}, {"kind": "module"}
+    if isinstance(part, Optimizer):
+        saved = part.state_dict()
+        arrays = {
+            f"{key}/{slot}": _array(x)
+            for key, slots in saved["state"].items()
+            for slot, x in slots.items()
+        }
+        saved["state"] = {key: list(slots) for key, slots in saved["state"].items()}
+        return arrays, {"kind": "optimizer", "state": saved}
+    if isinstance(part, Schedule):
+        return {}, {"kind": "schedule", "state": part.state_dict()}
+    if isinstance(part, Generator):
+        return {}, {"kind": "generator", "state": [part.seed, part.counter]}
+    if isinstance(part, (Variable, np.ndarray)):
+        return {"": _array(part, name)}, {"kind": "array"}
+    try:
+        _as_json(part)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(
+            f"save: wanted a module, optimizer, schedule, Generator, array or value as {name}",
+            f"{type(part).__name__}",
+            f"save its numbers: {name}={{'key': value, ...}}",
+        ) from None
+    return {}, {"kind": "value", "state": part}
+
+
+def _as_json(tree):
+    return json.dumps(tree, default=_number)
+
+
+def _number(x):
+    """A NumPy scalar as a Python number, for JSON."""
+    if isinstance(x, np.generic):
+        return x.item()
+    raise TypeError
+
+
+def _array(x, name="array"):
+    """An ndarray in C order: safetensors writes the memory of others as it lies."""
+    found = values(x.array) if isinstance(x, Variable) else x
+    if found.dtype not in BY_NUMPY:
+        known = ", ".join(map(str, BY_NUMPY.values()))
+        raise DTypeError(f"save: wanted {name} of one of {known}", f"{found.dtype}")
+    return np.require(found, requirements="C")
+
+
+def _safetensors():
+    try:
+        import safetensors.numpy
+    except ImportError:
+        raise MinigradError(
+            "checkpoints: wanted the package safetensors",
+            "it is not installed",
+            "pip install 'minigrad[checkpoint]'",
+        ) from None
+    return safetensors
+
+
+def _write(path, arrays, notes):
+    """Writes beside the file, then puts the new file in its place."""
+    safetensors = _safetensors()
+    try:
+        handle, name = tempfile.mkstemp(".tmp", f".{path.name}.", path.parent)
+    except OSError as error:
+        raise _refused("save", path, error) from None
+    os.close(handle)
+    try:
+        safetensors.numpy.save_file(arrays, name, notes)
+        with open(name, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except (OSError, safetensors.SafetensorError) as error:
+        raise _refused("save", path, error) from None
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+def _refused(what, path, error):
+    found = getattr(error, "strerror", None) or str(error)
+    return StateError(f"{what}: wanted a file at {path}", found, "nothing was changed")
+
+
+@teaching
+def load(path, /, *, strict=True, rng=True, **parts):
+    """Restores the parts of a training run that `save` wrote, all of them or none.
+
+    Args:
+        path: a file of `save`, or any safetensors file of weights: then it has one part, `model`.
+        strict: whether the names of modules must be the same; else what fits by name is loaded.
+        rng: whether the default random generator continues where it was, if parts are restored.
+        parts: the modules, optimizers, schedules and Generators to restore, by the names that they
+            were saved under. State goes by the names of parameters, never by their places.
+
+    Returns:
+        {part: value}: plain values as they were, arrays as Variables. Of the parts that were not
+        given the state_dict, of a Generator (seed, counter).
+
+    Raises:
+        StateError: no checkpoint, a damaged one, one of a newer version, or one that does not fit:
+            all reasons in one error, and nothing was changed.
+    """
+    seams.effects.refuse("load: a compiled step reads no files", "call it outside the step")
+    path, strict = _path("load", path), flag("load", "strict", strict)
+    rng = flag("load", "rng", rng)
+    found, notes = _read(path)
+    absent = [name for name in parts if name not in found]
+    if absent:
+        raise StateError(
+            f"load: wanted {', '.join(absent)} in {path}", f"it has {', '.join(found) or 'nothing'}"
+        )
+    writes, problems = [], []
+    for name, part in parts.items():
+        try:
+            writes.append(_prepared(name, part, found.pop(name), notes.get(name), strict))
+        except (StateError, ArgumentTypeError) as error:
+            problems.append(error)
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise StateError(
+            f"load: {path} does not fit; nothing was changed",
+            " | ".join(f"{error.wanted}: {error.got}" for error in problems),
+            problems[0].fix,
+        )
+    _run([*writes, lambda: _continue(notes)] if rng and parts else writes)
+    return found
+
+
+@uninterrupted
+def _run(writes):
+    for write in writes:
+        write()
+
+
+def _continue(notes):
+    if notes.get("") is not None:
+        set_rng_state(tuple(notes[""]))
+
+
+def _prepared(name, part, state, kind, strict):
+    """Checks the state of one part; returns the function that writes it."""
+    kinds = {Module: "module", Optimizer: "optimizer", Schedule: "schedule", Generator: "generator"}
+    wanted = next((kinds[k] for k in kinds if isinstance(part, k)), None)
+    if wanted is None:
+        raise ArgumentTypeError(
+            f"load: wanted a module, optimizer, schedule or Generator as {name}",
+            f"{type(part).__name__}",
+            f"leave it out: load returns the saved value under {name!r}",
+        )
+    if wanted != kind:
+        raise StateError(f"load: {name} was wanted as a {wanted}", f"it was saved as a {kind}")
+    if wanted == "module":
+        return model_state.prepared(part, state, strict)[0]
+    if wanted == "optimizer":
+        write, result = optimizer_state.prepared(part, state)
+        if result.stale:
+            left = f"load: left out what {name} updates nothing under: {', '.join(result.stale)}"
+            warnings.warn(left, stacklevel=4)
+        return write
+    if wanted == "schedule":
+        return schedule_state.prepared(part, state)
+    return lambda: vars(part).update(seed=state[0], counter=state[1])
+
+
+def _read(path):
+    """({part: its state}, {part: its kind, "": the state of the random generator})."""
+    safetensors = _safetensors()
+    try:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - no dict
+            notes = (file.metadata() or {}).get(KEY)
+    except FileNotFoundError:
+        raise StateError(f"load: wanted a checkpoint at {path}", "there is no such file") from None
+    except (OSError, safetensors.SafetensorError, ValueError) as error:
+        raise StateError(
+            f"load: wanted a checkpoint at {path}",
+            f"no complete safetensors file: {error}",
+            "was it cut short, or written by something else (a pickle is not read)?",
+        ) from None
+    arrays = {key: _variable(path, key, array) for key, array in arrays.items()}
+    if notes is None:  # a file of weights
+        return {MAIN: arrays}, {MAIN: "module"}
+    try:
+        notes = json.loads(notes)
+        version, described = notes["format"], notes["parts"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise StateError(f"load: {path} has damaged notes", f"{error!r}") from None
+    if version > FORMAT:
+        raise StateError(
+            f"load: wanted a file of format {FORMAT} or older, which this minigrad reads",
+            f"{path} has format {version}",
+            "a newer minigrad wrote it: pip install --upgrade minigrad",
+        )
+    found = {name: _state(name, one, arrays, described) for name, one in described.items()}
+    return found, {name: one["kind"] for name, one in described.items()} | {"": notes.get("rng")}
+
+
+def _variable(path, key, array):
+    if array.dtype not in BY_NUMPY:
+        raise StateError(
+            f"load: wanted one of {', '.join(map(str, BY_NUMPY.values()))} in {path}",
+            f"{key} is {array.dtype}",
+            "convert it where the file was written",
+        )
+    return variable(array)
+
+
+def _state(name, one, arrays, described):
+    """What `load` returns for a part that is not given: the form that its state_dict has."""
+    kind = one["kind"]
+    if kind == "array":
+        return arrays[name]
+    if kind == "module":
+        mine = {key: x for key, x in arrays.items() if _part_of(key, described) == name}
+        return mine if name == MAIN else {key[len(name) + 1 :]: x for key, x in mine.items()}
+    if kind == "optimizer":
+        state = {
+            key: {slot: arrays[_key(name, f"{key}/{slot}")] for slot in slots}
+            for key, slots in one["state"]["state"].items()
+        }
+        groups = [
+            {key: tuple(x) if isinstance(x, list) and key != "names" else x for key, x in g.items()}
+            for g in one["state"]["groups"]
+        ]  # JSON has no tuples
+        return {**one["state"], "state": state, "groups": groups}
+    return tuple(one["state"]) if kind == "generator" else one["state"]
+
+
+def _part_of(key, described):
+    """The part that a value of the file belongs to."""
+    first = key.partition("/")[0]
+    return first if first in described and first != MAIN else MAIN

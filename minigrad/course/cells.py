@@ -1,0 +1,64 @@
+"""What a notebook's cell says when it cannot run yet: one line, in place of a traceback.
+
+A cell that needs an exercise which is still a stub says which. A cell that needs a name which a
+cell above was to make, and did not, says so, too. All other errors are shown in full.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from symtable import symtable
+from types import TracebackType
+from typing import Any
+
+from minigrad.grader.folder import UnsolvedError, known_stems, load_lesson
+
+lost: set[str] = set()  # the names that cells were to make when an error ended them
+
+
+def explain_in_notebooks() -> None:
+    """Let the notebook that this runs in, if it does, explain cells that cannot run yet."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    if shell is not None and shell.custom_exceptions == ():
+        shell.set_custom_exc((NotImplementedError, NameError), _show)
+        shell.events.register("post_run_cell", _remember)
+
+
+def _show(
+    shell: Any, kind: type, error: Any, trace: TracebackType, tb_offset: int | None = None
+) -> None:
+    """Show an error as IPython does, or in one line if it says only that something is missing."""
+    why = _what_is_missing(error, trace)
+    if why:
+        error._render_traceback_ = lambda: [why]
+    shell.showtraceback((kind, error, trace), tb_offset=tb_offset, running_compiled_code=True)
+
+
+def _what_is_missing(error: BaseException, trace: TracebackType) -> str | None:
+    if isinstance(error, NameError):
+        if error.name in lost:
+            return f"This cell needs {error.name}, which a cell above makes once it has run."
+        return None
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    path, function = Path(code.co_filename), code.co_qualname.partition(".")[0]
+    if path.parent.name == "exercises" and path.stem in known_stems():
+        exercise = load_lesson(path.stem).exercises.get(function)
+        return str(UnsolvedError(exercise.id)) if exercise else None
+    return None
+
+
+def _remember(result: Any) -> None:
+    """Remember which names a cell with an error was to make, and forget those that one made."""
+    try:
+        symbols = symtable(result.info.raw_cell, "cell", "exec").get_symbols()
+    except (SyntaxError, ValueError):
+        return
+    names = {one.get_name() for one in symbols if one.is_assigned() or one.is_imported()}
+    if result.success:
+        lost.difference_update(names)
+    else:
+        lost.update(names)

@@ -1,0 +1,117 @@
+"""The page that `minigrad lab` opens: a tile for each lesson, the learner's parts, what is next."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+
+from minigrad.course.notebook import INDEX
+from minigrad.course.percent import notebook_text
+from minigrad.course.standing import Standing, first_unsolved, standings, up_to_date
+from minigrad.grader.card import BORDER, PASSED, QUIET
+from minigrad.grader.folder import CourseFolder, find_folder
+from minigrad.grader.spec import Exercise, Lesson
+
+SOURCE = """\
+# %% [markdown]
+# # minigrad
+#
+# A lesson is a notebook; what you write stands in its exercise file, and the minutes are those of
+# its exercises. The cell below brings the numbers up to date: click it, then Shift+Enter.
+
+# %%
+from minigrad.course import overview
+
+overview()
+"""
+NEXT = "var(--jp-brand-color1, #1976d2)"
+
+
+class Overview:
+    """What `overview` returns: tiles in a notebook, a table elsewhere."""
+
+    def __init__(
+        self, lessons: list[tuple[Lesson, list[Standing]]], following: Exercise | None
+    ) -> None:
+        self.lessons = lessons
+        self.following = following
+
+    def __repr__(self) -> str:
+        rows = [
+            f"{lesson.number}  {lesson.title:<44} {_numbers(lesson, found)}"
+            for lesson, found in self.lessons
+        ]
+        names = ", ".join(part.exercise.id for part in self._parts() if part.is_lit) or "none yet"
+        return "\n".join([*rows, f"Your parts of the engine: {names}", self._next()])
+
+    def _repr_html_(self) -> str:
+        tiles = "".join(self._tile(lesson, found) for lesson, found in self.lessons)
+        parts = self._parts()
+        n_lit = sum(part.is_lit for part in parts)
+        names = " &nbsp; ".join(
+            f'<span style="color:{PASSED if part.is_lit else QUIET}">'
+            f"{'■' if part.is_lit else '□'} {escape(part.exercise.id)}</span>"
+            for part in parts
+        )
+        return (
+            f'<div style="max-width:80em"><div><b>{escape(self._next())}</b></div>'
+            '<div style="display:grid;grid-template-columns:repeat(auto-fill,minmax(20em,1fr));'
+            f'gap:8px;margin:8px 0">{tiles}</div>'
+            f"<div><b>Your engine: {n_lit} of {len(parts)} parts are yours</b> "
+            "(■ yours runs, □ not yet)</div>"
+            f'<div style="line-height:1.8">{names}</div></div>'
+        )
+
+    def _tile(self, lesson: Lesson, found: list[Standing]) -> str:
+        is_next = self.following is not None and self.following.lesson is lesson
+        edge = NEXT if is_next else PASSED if all(one.is_solved for one in found) else BORDER
+        note = f'<span style="color:{NEXT}">you are here</span>' if is_next else "&nbsp;"
+        return (
+            f'<div style="padding:8px 12px;border:1px solid {BORDER};border-left:5px solid {edge}">'
+            f'<a href="{lesson.stem}.ipynb"><b>{lesson.number}</b> {escape(lesson.title)}</a>'
+            f'<br><span style="color:{QUIET}">{_numbers(lesson, found)}</span>'
+            f'<br><a href="../exercises/{lesson.stem}.py">exercises</a> {note}</div>'
+        )
+
+    def _parts(self) -> list[Standing]:
+        return [one for _, found in self.lessons for one in found if one.is_part]
+
+    def _next(self) -> str:
+        if self.following is None:
+            return "Everything is solved."
+        one = self.following
+        return f"Next: {one.id}, about {one.minutes} min, in lesson {one.lesson.number}"
+
+
+def _numbers(lesson: Lesson, found: list[Standing]) -> str:
+    points = sum(one.points for one in found)
+    minutes = sum(one.exercise.minutes for one in found if not one.is_solved)
+    left = f"about {minutes} min left" if minutes else "solved"
+    return f"{points} of {lesson.points} points, {left}"
+
+
+def overview() -> Overview:
+    """Return all lessons with their points and minutes, what is next, and the learner's parts."""
+    folder = find_folder()
+    return _overview(folder, list(up_to_date(folder)))
+
+
+def _overview(folder: CourseFolder, found: list[tuple[Lesson, list[Standing]]]) -> Overview:
+    following = first_unsolved(folder)
+    return Overview(found, following[1].exercise if following else None)
+
+
+def page(folder: CourseFolder) -> str:
+    """Return the overview as a notebook that has run already, with the points of this moment."""
+    notebook = json.loads(notebook_text(SOURCE, INDEX))
+    now = _overview(folder, list(standings(folder)))
+    cell = notebook["cells"][-1]
+    cell["metadata"]["jupyter"] = {"source_hidden": True}
+    cell["outputs"] = [
+        {
+            "output_type": "display_data",
+            "metadata": {},
+            "data": {"text/html": now._repr_html_(), "text/plain": repr(now)},
+        }
+    ]
+    return json.dumps(notebook, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

@@ -1,0 +1,45 @@
+"""The order of the elements of each row, by bitonic sorting: the same comparisons for any data.
+
+K. E. Batcher, "Sorting networks and their applications" (1968). A row's places, and further ones up
+to a power of two, are sorted in runs of 2, 4, 8, ... places that go up and down in turn; a step
+compares places that lie `distance` apart. T is the element type.
+"""
+
+# pyright: reportUndefinedVariable=false
+
+
+@exact_jit
+def comes_first(x, start, n, p, q):
+    """Whether place p of a row comes before place q: by value, NaN last, equal values by place."""
+    if p >= n or q >= n:  # places beyond the row come last
+        return p < q
+    a, b = x[start + p], x[start + q]
+    if a == b or (a != a and b != b):
+        return p < q
+    return a < b or b != b
+
+
+@exact_jit
+def begin(order, count, width):
+    """order (rows, width) of `count` elements = the places of each row, as they come."""
+    for i in range(cuda.grid(1), count, cuda.gridsize(1)):
+        order[i] = i % width
+
+
+@exact_jit
+def sort_step(x, order, rows, n, width, run, distance):
+    """One step, which sorts each pair of places at a distance of order (rows, width).
+
+    x (rows, n); run: the length of the sorted runs that the step works towards.
+    """
+    half = width // 2
+    for k in range(cuda.grid(1), rows * half, cuda.gridsize(1)):
+        row = k // half
+        pair = k - row * half
+        i = pair + pair // distance * distance  # the first of the pair
+        at = row * width + i
+        p, q = order[at], order[at + distance]
+        goes_up = i // run % 2 == 0
+        if comes_first(x, row * n, n, q, p) == goes_up:
+            order[at] = q
+            order[at + distance] = p

@@ -1,0 +1,63 @@
+"""Grades again, in silence, what an edit elsewhere in its file has put in doubt.
+
+Points belong to code. Whoever adds an import or mends a helper has changed the code of all its
+users; nobody should be sent back to them for that. They keep their points, and are graded again
+when somebody looks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+from minigrad.grader import progress
+from minigrad.grader.folder import CourseError, CourseFolder, load_lesson
+from minigrad.grader.launcher import GraderError, Server
+from minigrad.grader.result import Result
+from minigrad.grader.run import Submission, grade_exercise, new_seed
+
+
+def grade_again(
+    folder: CourseFolder, stems: Iterable[str], server: Server | None = None
+) -> list[str]:
+    """Grade the exercises that had points for other code than the present one; remember the result.
+
+    A file that does not load is left for later: its exercises keep their points.
+
+    Args:
+        folder: the learner's course.
+        stems: the lessons to look at.
+        server: where workers come from; None: one for this call.
+
+    Returns:
+        The ids of exercises that had full marks and have lost them.
+    """
+    lost: list[str] = []
+    entries = progress.load(folder.state)["exercises"]
+    with contextlib.ExitStack() as opened:
+        for stem in stems:
+            lesson = load_lesson(stem)
+            had = [
+                (exercise, entries[exercise.id])
+                for exercise in lesson.exercises.values()
+                if entries.get(exercise.id, {}).get("points")
+            ]
+            try:
+                submission = Submission.read(folder.exercise_file(stem)) if had else None
+            except (CourseError, OSError):
+                continue
+            for exercise, entry in had:
+                assert submission is not None
+                if progress.is_current(entry, submission.fingerprint(exercise)):
+                    continue
+                server = server or opened.enter_context(Server())
+                try:
+                    graded = grade_exercise(server, exercise, submission, new_seed())
+                    progress.record(folder.state, Result(0, [graded]))
+                except (GraderError, OSError):
+                    return lost
+                if not graded.loaded:
+                    break
+                if entry["points"] == exercise.points and not graded.passed:
+                    lost.append(exercise.id)
+    return lost

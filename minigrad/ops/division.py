@@ -1,0 +1,61 @@
+"""Whole quotients and what they leave, as Python and NumPy have them: rounded down."""
+
+from minigrad.array.array import Array
+from minigrad.array.dtypes import bool_
+from minigrad.devices.backend import device_of
+from minigrad.formulas import expression as e
+from minigrad.formulas.expression import Program, symbol
+from minigrad.ops.base import Elementwise
+from minigrad.ops.operands import demand
+
+NOT_ZERO = Program(["b"], [e.not_equal(symbol("b"), 0)])
+
+
+class Quotient(Elementwise, abstract=True):
+    """An op of a quotient that stays an int for ints, which cannot be divided by 0."""
+
+    domains = ((-4.0, 4.0), (0.5, 2.0))
+    takes_bool = False
+
+    @classmethod
+    def forward(cls, *operands):
+        """The output Array; refuses a 0 to divide ints by."""
+        device = device_of(next(x for x in operands if isinstance(x, Array)))
+        if not cls.result_dtype(operands).is_float:
+            b = operands[1]
+            flags = device.empty(b.shape if isinstance(b, Array) else (), bool_)
+            device.elementwise(NOT_ZERO, (b,), (flags,))
+            demand(
+                flags,
+                f"{cls.name}: wanted ints other than 0 to divide ints by",
+                "0",
+                "convert first: x.to('float32') // 0 is infinite, % 0 is NaN",
+            )
+        return super().forward(*operands)
+
+
+class FloorDivide(Quotient):
+    """a // b: the exact quotient rounded down, broadcast.  (...), (...) -> (...).
+
+    Ints stay ints, and 0 among them to divide by raises ArgumentError. The gradients are 0.
+    """
+
+    def formula(a, b):
+        return e.floor_divide(a, b)
+
+    def gradient(dy, a, b):
+        return e.zero_of(dy), e.zero_of(dy)
+
+
+class Remainder(Quotient):
+    """a % b = a - b (a // b), with the sign of b, broadcast.  (...), (...) -> (...).
+
+    Floats are not rounded on the way. Ints stay ints, and 0 among them to divide by raises
+    ArgumentError. Where a // b jumps the gradients are those of either side.
+    """
+
+    def formula(a, b):
+        return e.remainder(a, b)
+
+    def gradient(dy, a, b):
+        return dy, -dy * e.floor_divide(a, b)

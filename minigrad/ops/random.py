@@ -1,0 +1,55 @@
+"""Drawing from distributions that are given by Variables."""
+
+from minigrad.array.dtypes import float32, float64
+from minigrad.array.layout import normalize_axis
+from minigrad.formulas import expression as e
+from minigrad.formulas.expression import call
+from minigrad.hints import missing, teaching
+from minigrad.ops import creation
+from minigrad.ops.operands import as_variable, demand
+
+__all__ = ["categorical"]
+
+
+@teaching
+def categorical(logits, shape=(), axis=-1, generator=None):
+    """Draws classes with the probabilities softmax(logits).  (..., k, ...) -> (*shape, ..., ...).
+
+    The class is the place of the largest logit plus noise -log(-log(u)), with u uniform (Gumbel
+    1954). Of probabilities p the logits are mg.log(p), which need not add up to 1. No gradient.
+
+    Args:
+        logits: a Variable; -inf for a class that is never drawn.
+        shape: of independent draws for each row of logits; () for a single one.
+        axis: along which the k classes lie.
+        generator: an mg.Generator; None for the default generator (mg.manual_seed).
+
+    Returns:
+        int64 from 0 to k - 1.
+
+    Raises:
+        ArgumentError: a row with NaN, with inf, or with no class of a probability above 0.
+        ShapeError: there is no such axis.
+
+    >>> import minigrad as mg
+    >>> logits = mg.log(mg.variable([0.0, 1.0]))
+    >>> mg.random.categorical(logits).item(), mg.random.categorical(logits, (3,)).tolist()
+    (1, [1, 1, 1])
+    """
+    x, shape = as_variable(logits, "categorical").detach(), creation.sizes_of("categorical", shape)
+    axis = normalize_axis("categorical", axis, x.ndim)
+    x = call("permute", x, [*(d for d in range(x.ndim) if d != axis), axis])
+    x = x if x.dtype.is_float else x.to(float32)
+    best = call("max", x, -1, False)
+    demand(
+        call("isfinite", best).array,
+        "categorical: wanted in each row a finite logit, and neither NaN nor inf",
+        x.describe(),
+        "-inf is for a class that is never drawn; mg.log(p) are the logits of probabilities p",
+    )
+    u = creation.rand((*shape, *x.shape), float64, generator, x.device)
+    return call("argmax", x.to(float64) - e.log(-e.log(u)), -1, False)
+
+
+def __getattr__(name):
+    raise missing("mg.random", name, "mg.random has no", known=__all__)

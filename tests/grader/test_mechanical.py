@@ -1,0 +1,68 @@
+"""Mechanical mutants: what the operators make, and that the page of them is of these solutions."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from minigrad.course.mechanical import broken
+from minigrad.course.prove import equivalents, made, main, page
+from minigrad.grader.folder import known_stems
+
+ROOT = Path(__file__).parents[2]
+SOLUTION = '''import numpy as np
+
+
+def given(x):
+    return x + 1
+
+
+def norm(x, eps=1e-8):
+    """Return the norm of x."""
+    ### BEGIN SOLUTION
+    total = 0.0
+    for row in x:
+        if row is not None:
+            total += np.sum(row**2, axis=0)
+    return np.sqrt(total + eps)
+    ### END SOLUTION
+'''
+
+
+def test_each_mutant_differs_at_one_place_of_what_the_learner_writes():
+    found = list(broken(SOLUTION, ["norm"]))
+    assert len({one.source for one in found}) == len(found) > 15
+    assert {one.exercise for one in found} == {"norm"}
+    assert all("return x + 1" in one.source for one in found)
+    changes = {one.change for one in found}
+    assert len(changes) == len(found)
+    assert {
+        "np.sum(row ** 2, axis=0) -> np.sum(row ** 2)",
+        "eps -> 1e-08",
+        "row is not None -> np.any(row)",
+        "for row in x: -> for row in list(x)[1:]:",
+        "total += np.sum(row ** 2, axis=0) -> pass",
+    } <= changes
+
+
+def test_the_page_is_of_these_solutions():
+    text = (ROOT / "docs" / "generated" / "mutants.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d\d\.\w+) \| (\d+) \| (\d+) \| (\d+) \|$", text, flags=re.MULTILINE)
+    known = Counter(name for name, _ in equivalents(ROOT))
+    mutants = Counter(
+        f"{stem[:2]}.{one.exercise}" for stem in known_stems() for one in made(ROOT, stem)
+    )
+    assert {name: int(n) for name, n, _, _ in rows} == mutants
+    assert {name: int(n) for name, _, _, n in rows if int(n)} == known
+    assert all(int(n) == int(killed) + int(same) for _, n, killed, same in rows)
+    table = text[text.index("| exercise |") : text.index("\n\n## Equivalent")].splitlines()
+    assert text == page(ROOT, table)
+
+
+def test_a_survivor_is_told(tmp_path, capsys):
+    (tmp_path / "solutions").mkdir()
+    text = (ROOT / "solutions" / "00_start.py").read_text(encoding="utf-8")
+    (tmp_path / "solutions" / "00_start.py").write_text(text, encoding="utf-8")
+    (tmp_path / "tests" / "mutants").mkdir(parents=True)
+    (tmp_path / "tests" / "mutants" / "equivalent.toml").write_text("", encoding="utf-8")
+    assert main(["--mechanical", "--root", str(tmp_path), "00"]) == 1
+    assert "00.slope: SURVIVED: another constant: 1e-05 -> 2e-05" in capsys.readouterr().out

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 import ast
+import gc
+import os
+import sys
 import threading
+import time
 
-PARSING = threading.Lock()
+_parsing = threading.Lock()
+if hasattr(os, "register_at_fork"):  # a child of a fork must not find the lock held
+    os.register_at_fork(
+        before=_parsing.acquire,
+        after_in_parent=_parsing.release,
+        after_in_child=_parsing.release,
+    )
+
+PATIENCE = 1.0  # seconds
+PARSERS = {("ast.py", "parse"), ("compilerop.py", "ast_parse")}  # Python's and IPython's
 
 
 def tree_of(source: str, name: str = "<unknown>") -> ast.Module:
@@ -13,14 +26,39 @@ def tree_of(source: str, name: str = "<unknown>") -> ast.Module:
 
     Python before 3.11.8 and 3.12.2 counts the depth of all trees in the making in one number, and
     raises SystemError where two threads make one (python/cpython issue 106905). A lesson's card
-    parses what is saved while a cell runs. A parser that does not wait for this lock, such as
-    IPython's, can still come in between; then a second try succeeds.
+    parses what is saved while a cell runs. Another thread gets its turn in the middle of a tree
+    only when the garbage collector runs there and calls Python; so it does not run here.
 
     Raises:
         SyntaxError: as Python says.
     """
-    with PARSING:
+    with _parsing:
+        was_enabled = gc.isenabled()
         try:
+            gc.disable()
+            _wait_for_other_parsers()
             return ast.parse(source, name)
-        except SystemError:
-            return ast.parse(source, name)
+        finally:
+            if was_enabled:
+                gc.enable()
+
+
+def _wait_for_other_parsers() -> None:
+    """Wait until no other thread stands still in the middle of a tree, or patience ends."""
+    until = time.monotonic() + PATIENCE
+    while any(map(_is_parsing, _other_threads())) and time.monotonic() < until:
+        time.sleep(0.001)
+
+
+def _other_threads():
+    here = threading.get_ident()
+    return [frame for thread, frame in sys._current_frames().items() if thread != here]
+
+
+def _is_parsing(frame) -> bool:
+    while frame is not None:
+        code = frame.f_code
+        if (os.path.basename(code.co_filename), code.co_name) in PARSERS:
+            return True
+        frame = frame.f_back
+    return False

@@ -22,7 +22,8 @@ from typing import Any
 from minigrad.grader import guard
 
 OBJECTS = "minigrad.course.objects"
-MACHINE, ERRORS, LANGUAGE = "minigrad.simt", "minigrad.errors", "minigrad.cuda"
+MACHINE, LANGUAGE = "minigrad.simt", "minigrad.cuda"
+BELOW_MACHINE = ("errors", "parsing")  # what the machine imports of minigrad's own
 CLOSED_WITH_ENGINE = ("minigrad.course", "minigrad.grader", "minigrad.cli")
 
 
@@ -72,7 +73,8 @@ class Gate:
         if name == LANGUAGE:
             return importlib.util.spec_from_loader(name, KernelLanguage())
         place = os.path.join(self.package, *name.split(".")[1:])
-        if name != ERRORS and name != MACHINE and not name.startswith(f"{MACHINE}."):
+        below = [f"minigrad.{module}" for module in BELOW_MACHINE]
+        if name not in below and name != MACHINE and not name.startswith(f"{MACHINE}."):
             return None
         if os.path.isfile(f"{place}.py"):
             return importlib.util.spec_from_file_location(name, f"{place}.py")
@@ -105,7 +107,8 @@ def jit(function: Any = None, *, device: bool = False, **_: Any) -> Any:
 
 def opened_files(package: str) -> list[str]:
     """Return the files of minigrad that a plain exercise may open."""
-    found = [os.path.join(package, *name) for name in (("course", "objects.py"), ("errors.py",))]
+    found = [os.path.join(package, "course", "objects.py")]
+    found += [os.path.join(package, f"{module}.py") for module in BELOW_MACHINE]
     for folder, _, names in os.walk(os.path.join(package, "simt")):
         found += [os.path.join(folder, name) for name in names]
     return found

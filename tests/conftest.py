@@ -1,8 +1,12 @@
-"""What every test run reports, the order of the files, and which tests are quick.
+"""What every test run reports, the order of the files, and which tests run.
 
-Reported: how many kernels it needed, as each costs about 150 ms when cold.
+Reported: how many kernels it needed, as each costs about 150 ms when cold, and the slowest files.
+
+    --turn K        of the tests that take turns (`tests/tiers.py`), those whose turn K is: 0 to 9
+    --not-again     leaves out what the last run of the quick tests here has shown
 """
 
+import collections
 import gc
 import sys
 
@@ -26,6 +30,16 @@ LONGEST = (  # these take a minute or more: begun first, so that no process is l
     "grader/test_attacks.py",
     "simt/test_machine_random.py",
 )
+PASSED = "minigrad/passed"  # in pytest's cache: the quick tests that passed when last run
+MANY = 10  # files
+LONG = 60.0  # seconds that tests took together
+
+
+def pytest_addoption(parser):
+    """Adds the two options."""
+    group = parser.getgroup("minigrad")
+    group.addoption("--turn", type=int, metavar="K", help="of what takes turns, turn K of ten")
+    group.addoption("--not-again", action="store_true", help="leave out quick tests that passed")
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -37,10 +51,22 @@ def pytest_ignore_collect(collection_path, config):
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
-def pytest_collection_modifyitems(items):
-    """Marks the quick tests; puts those of the longest files first."""
+def pytest_collection_modifyitems(items, config):
+    """Marks tests by `tiers`, takes out what is not to run, puts the longest files first."""
     for item in tiers.quick(items):
         item.add_marker("quick")
+    for item in items:
+        if tiers.is_timed(item.nodeid):
+            item.add_marker("timed")
+    kept = items
+    if config.option.turn is not None:
+        kept = tiers.in_turn(kept, config.option.turn)
+    if config.option.not_again:
+        passed = {n for n in config.cache.get(PASSED, ()) if not tiers.needs_compiler(n)}
+        kept = [x for x in kept if x.nodeid not in passed]
+    chosen = set(kept)
+    config.hook.pytest_deselected(items=[x for x in items if x not in chosen])
+    items[:] = kept
     places = {f"tests/{name}": k for k, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 
@@ -58,10 +84,22 @@ def pytest_runtest_setup(item):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """One line about the kernels, if the engine was used at all."""
+    """A line about the kernels, if the engine was used at all; the slowest files of a long run."""
     loader = sys.modules.get("minigrad.devices.loader")
     if loader is not None and loader.loaded:
         terminalreporter.write_line(f"kernels loaded: {len(loader.loaded)}")
+    seconds, passed = collections.Counter(), []
+    for report in [x for found in terminalreporter.stats.values() for x in found]:
+        if isinstance(report, pytest.TestReport):
+            seconds[report.nodeid.partition("::")[0]] += report.duration
+            if report.when == "call" and report.passed:
+                passed.append(report.nodeid)
+    if seconds.total() > LONG:
+        terminalreporter.section("slowest files")
+        for path, taken in seconds.most_common(MANY):
+            terminalreporter.write_line(f"{taken:6.0f} s  {path}")
+    if config.option.markexpr == "quick":
+        config.cache.set(PASSED, passed)
 
 
 def pytest_unconfigure(config):

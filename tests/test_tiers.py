@@ -1,6 +1,7 @@
-"""The quick tests are chosen by names that exist: a file or function that is renamed is noticed."""
+"""Tests are chosen by names that exist: a file or function that is renamed is noticed."""
 
 import ast
+import collections
 import pathlib
 
 import pytest
@@ -10,8 +11,8 @@ from tests import tiers
 TESTS = pathlib.Path(__file__).parent
 
 
-@pytest.mark.parametrize("path", tiers.EVERY)
-def test_every_file_folder_or_function_with_quick_tests_exists(path):
+@pytest.mark.parametrize("path", [*tiers.EVERY, *sorted(tiers.TIMED | tiers.TURNS)])
+def test_every_file_folder_or_function_that_is_named_exists(path):
     file, _, function = path.partition("::")
     assert (TESTS / file).exists()
     assert not function or f"def {function}" in (TESTS / file).read_text(encoding="utf-8")
@@ -24,3 +25,16 @@ def test_functions_that_are_left_out_exist_in_files_with_quick_tests():
             tree = ast.parse(path.read_text(encoding="utf-8"))
             found |= {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
     assert found >= tiers.LONG
+
+
+Item = collections.namedtuple("Item", ["nodeid"])
+
+
+def test_ten_turns_run_every_test_and_what_takes_turns_once():
+    names = [f"tests/test_dtypes.py::test_a[{k}]" for k in range(7)]
+    in_turns = [f"tests/ops/test_devices.py::test_{f}[{k}]" for f in "abc" for k in range(25)]
+    in_turns += ["tests/browser/test_learner.py::test_alone"]
+    turns = [tiers.in_turn([Item(n) for n in names + in_turns], k) for k in range(10, 20)]
+    count = collections.Counter(item.nodeid for turn in turns for item in turn)
+    assert count == dict.fromkeys(names, 10) | dict.fromkeys(in_turns, 1)
+    assert all(len(names) + 6 <= len(turn) <= len(names) + 10 for turn in turns)

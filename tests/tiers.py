@@ -1,11 +1,18 @@
-"""Which tests are quick: a broad sample that a newcomer waits for three minutes at most.
+"""Which tests are quick, which depend on time, and which take turns.
 
-Of each test function of a file, every so many-th case is quick, the first one always; files that
-are not named here have none, nor have functions in LONG. `python3 start.py test` runs these,
-`--all` runs everything.
+Quick: a broad sample that a newcomer waits for three minutes at most. Of each test function of a
+file, every so many-th case is quick, the first one always; files that are not named here have none,
+nor have functions in LONG. `python3 start.py test` runs these, `--all` runs everything.
+
+TIMED: files whose tests wait for other processes, for timers or for a browser. One that fails
+beside others is run again by `.ci/run`, alone; no other test ever is.
+
+TURNS: tests of tables that multiply (operations, dtypes, devices, layouts, seeds). `.ci/run` runs a
+tenth of their cases, the next tenth with the next commit; ten commits see all.
 """
 
 import collections
+import zlib
 
 EVERY = {  # file, folder or function of tests/: every how many-th case
     "autograd/test_aliases.py": 60, "autograd/test_debug.py": 12, "autograd/test_functional.py": 2,
@@ -97,6 +104,28 @@ LONG = {  # functions of those files that compile for many seconds what no other
     "test_matmul_without_blas_symbols_takes_numpy",
 }
 
+TIMED = {
+    "browser/test_learner.py", "cli/test_watch.py", "compiler/test_compiled_threads.py",
+    "compiler/test_equality_failures.py", "compiler/test_gpu_interrupts.py",
+    "compiler/test_interrupts.py", "compiler/test_machine.py", "devices/test_loader.py",
+    "devices/test_store.py", "devices/test_threads.py", "devices/test_threads_together.py",
+    "grader/test_attacks.py", "grader/test_hostile_folder.py", "grader/test_live.py",
+    "grader/test_watch.py", "memory/test_interrupts.py", "test_checkpoint.py", "test_forks.py",
+    "test_start_chroot.py",
+}  # fmt: skip
+
+N_TURNS = 10
+TURNS = {  # files and functions
+    "browser/test_learner.py", "compiler/test_convolutions.py", "compiler/test_equality.py",
+    "compiler/test_equality_dtypes.py", "compiler/test_equality_random.py",
+    "compiler/test_equality_values.py", "compiler/test_ops.py", "compiler/test_resumed.py",
+    "devices/gpu/test_device_training.py", "devices/gpu/test_texts_compile.py",
+    "ops/test_devices.py", "simt/test_machine_random.py", "test_random_programs.py",
+}  # fmt: skip
+
+# Folders and files that test other things where the compiler for GPUs is installed.
+COMPILER = ("tests/cuda/", "tests/devices/gpu/", "tests/compiler/test_gpu")
+
 
 def share_of(path):
     """Every how many-th case of a file is quick; None for none."""
@@ -115,3 +144,32 @@ def quick(items):
             chosen.append(item)
         seen[function] += 1
     return chosen
+
+
+def is_timed(nodeid):
+    """Whether a test depends on time."""
+    return _file(nodeid) in TIMED
+
+
+def in_turn(items, turn):
+    """Those of pytest's items that run in a turn: all but nine tenths of what takes turns."""
+    seen, chosen = collections.Counter(), []
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        name = function.removeprefix("tests/")
+        if TURNS.isdisjoint({name, name.partition("::")[0]}):
+            chosen.append(item)
+            continue
+        if (zlib.crc32(name.encode()) + seen[name]) % N_TURNS == turn % N_TURNS:
+            chosen.append(item)
+        seen[name] += 1
+    return chosen
+
+
+def needs_compiler(nodeid):
+    """Whether a test may do something else where the compiler for GPUs is installed."""
+    return nodeid.startswith(COMPILER)
+
+
+def _file(nodeid):
+    return nodeid.partition("::")[0].removeprefix("tests/")

@@ -47,6 +47,7 @@ class Lab:
         self.course, self.stem, self.shots, self.size = course, stem, shots, size
         self.notebook = course / place / f"{stem}.ipynb"
         self.errors: list[str] = []
+        self.executed = 0  # cells that this kernel has executed
 
     def __enter__(self) -> Lab:
         from playwright.sync_api import sync_playwright
@@ -127,14 +128,25 @@ class Lab:
         """Click Run All Cells, wait for the end, save; return the saved notebook's cells."""
         self.page.click(".lm-MenuBar-itemLabel:text-is('Run')")
         self.page.click(".lm-Menu-itemLabel:text-is('Run All Cells')")
-        self.page.wait_for_timeout(500)
-        self._wait_until_idle(2.0)
+        end = time.monotonic() + 300
+        while True:
+            self.page.wait_for_timeout(500)
+            self._wait_until_idle(2.0)
+            cells = self._saved()
+            counts = [c["execution_count"] or 0 for c in cells if "execution_count" in c]
+            if min(counts) > self.executed:
+                self.executed = max(counts)
+                return cells
+            assert time.monotonic() < end, f"not every cell has run: {counts}"
+
+    def _saved(self) -> list[dict]:
+        """Save the notebook; return its cells."""
         before = self.notebook.stat().st_mtime_ns
-        self.page.keyboard.press("Control+s")
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while self.notebook.stat().st_mtime_ns == before:
             assert time.monotonic() < end, "the notebook was not saved"
-            self.page.wait_for_timeout(100)
+            self.page.keyboard.press("Control+s")
+            self.page.wait_for_timeout(500)
         self.page.wait_for_timeout(500)
         return json.loads(self.notebook.read_text(encoding="utf-8"))["cells"]
 
@@ -142,6 +154,7 @@ class Lab:
         """Restart the kernel and open the page again, as on another day."""
         for session in self._api("api/sessions"):
             self._api(f"api/kernels/{session['kernel']['id']}/restart", {})
+        self.executed = 0
         self.page.reload()
         self.page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=90_000)
         self.page.wait_for_timeout(9000)

@@ -7,6 +7,15 @@ import numpy as np
 from minigrad.formulas.expression import COMPARISONS, LOGIC
 
 
+def _larger(a, b):
+    """The larger, as kernels choose it: NaN wins, and of equal ones the first, also of 0 and -0."""
+    return np.where((a >= b) | (a != a), a, b)
+
+
+def _smaller(a, b):
+    return np.where((a <= b) | (a != a), a, b)
+
+
 def stored(value, dtype):
     """A value as elements of a dtype, as kernels store it."""
     return value != 0 if dtype == np.bool_ else value.astype(dtype)
@@ -16,7 +25,7 @@ FUNCTIONS = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
     "abs": np.abs, "floor": np.floor, "ceil": np.ceil, "round": np.rint, "sqrt": np.sqrt,
     "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "sin": np.sin,
-    "cos": np.cos, "tanh": np.tanh, "maximum": np.maximum, "minimum": np.minimum,
+    "cos": np.cos, "tanh": np.tanh, "maximum": _larger, "minimum": _smaller,
     "less": np.less, "less_equal": np.less_equal, "greater": np.greater,
     "greater_equal": np.greater_equal, "equal": np.equal, "not_equal": np.not_equal,
     "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_not": np.logical_not,
@@ -38,7 +47,8 @@ class Formula:
 
     def __call__(self, e):
         if e not in self.done:
-            self.done[e] = np.broadcast_to(self.value(e), self.shape)
+            # in C order, whatever the operands' layout: NumPy's sums and its `exp` round by it
+            self.done[e] = np.broadcast_to(self.value(e), self.shape).copy()
         return self.done[e]
 
     def as_kind(self, x, kind):

@@ -150,7 +150,7 @@ class Step:
 
     def matmul(self):
         a, b, out = *self.inputs, self.outputs[0]
-        product = np.matmul(a, b)
+        product = np.matmul(a.copy(), b.copy())  # in C order: BLAS rounds by the layout
         if not self.attributes["accumulate"]:
             out[...] = product
             return

@@ -18,11 +18,17 @@ def outcome(recording, data, dead=()):
 
 
 def same(before, after):
-    """Whether two outcomes agree to the last bit, NaN for NaN."""
-    for a, b in zip(before, after, strict=True):
-        if a.dtype != b.dtype or not np.array_equal(a, b, equal_nan=a.dtype.kind == "f"):
-            return False
-    return True
+    """Whether two outcomes agree to the last bit, NaN for NaN, -0 for -0."""
+    pairs = zip(before, after, strict=True)
+    return all(a.dtype == b.dtype and not differing(a, b).any() for a, b in pairs)
+
+
+def differing(a, b):
+    """At which elements two arrays of one dtype differ."""
+    if a.dtype.kind != "f":
+        return a != b
+    both_nan = (a != a) & (b != b)
+    return ((a != b) | (np.signbit(a) != np.signbit(b))) & ~both_nan
 
 
 def becomes(apply, sketch, text, results=(), **more):

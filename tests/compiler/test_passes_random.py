@@ -1,97 +1,112 @@
-"""All passes on random recordings: results and memory stay what they are."""
+"""All passes on compositions and on random recordings: results and memory stay what they are.
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+Each pass of ORDER must change one of them at least: what never fires has not been tested.
+"""
 
-from minigrad.array.layout import size_of
-from minigrad.compiler.passes import simplify
+from collections import Counter
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+
+from minigrad.compiler import passes
 from minigrad.compiler.passes.printing import show
-from minigrad.compiler.program.program import CAPTURED, Ref
-from minigrad.formulas.expression import IDENTITY, Program, maximum
-from tests.compiler import random_recordings
-from tests.compiler.outcomes import outcome, same
-from tests.compiler.random_recordings import A, B
+from tests.compiler.compositions import COMPOSITIONS, SUMS
+from tests.compiler.outcomes import differing, outcome, same
+from tests.compiler.pass_recordings import composed, recordings
 
 
-class Builder(random_recordings.Builder):
-    """Adds what passes look for: copies, fills, the same again, slices of a captured buffer."""
-
-    def __init__(self, draw):
-        super().__init__(draw)
-        shape = self.shapes[0]
-        self.source(CAPTURED, (3, *shape))
-        flat = self.refs.pop()
-        for k in range(3):
-            part = flat._replace(shape=shape, strides=flat.strides[1:], offset=k * size_of(shape))
-            self.refs += [part, part]  # drawn twice as often
-            if draw(st.booleans()):
-                self.copy(self.pick(shape), part)  # a gradient
-
-    def step(self):
-        """One random instruction."""
-        kind = self.draw(st.integers(0, 9))
-        if kind == 0:
-            x = self.pick()
-            if isinstance(x, Ref):
-                self.copy(x, self.new(x.shape))
-        elif kind == 1:
-            x = self.pick()
-            others = [r for r in self.refs if r.shape == x.shape] if isinstance(x, Ref) else []
-            others = [r for r in others if r.value is not x.value and 0 not in r.strides]
-            others = [r for r in others if r.dtype is x.dtype]
-            if others:
-                self.copy(x, self.draw(st.sampled_from(others)))
-        elif kind == 2:
-            x = self.pick()
-            number = self.draw(st.sampled_from([0.0, 1.0, -1.0, 2, 0.1, 3.0, -0.0]))
-            out = x if isinstance(x, Ref) and self.draw(st.booleans()) else None
-            if out is None or 0 not in out.strides:
-                self.copy(number, out or self.new(self.draw(st.sampled_from(self.shapes))))
-        elif kind == 3 and self.instructions:
-            self.again(self.draw(st.sampled_from(self.instructions)))
-        elif kind == 4:
-            shape = self.draw(st.sampled_from(self.shapes))
-            op = self.draw(st.sampled_from([A * B, A + B, A - B, A / B, maximum(A, B)]))
-            number = self.draw(st.sampled_from([1.0, 0.0, -0.0, 1, 2.0]))
-            inputs = self.draw(st.permutations([number, self.pick(shape)]))
-            self.add("elementwise", inputs, [self.new(shape)], program=Program(["a", "b"], [op]))
-        else:
-            super().step()
-
-    def copy(self, x, out):
-        """out = x."""
-        self.add("elementwise", [x], [out], program=IDENTITY)
-
-    def again(self, i):
-        """The same instruction with outputs of its own."""
-        outs = [self.new(r.shape, r.dtype) for r in i.outputs]
-        self.add(i.op, i.inputs, outs, **i.attributes)
+def keep_the_meaning(recording, data, dead=()):
+    """Asserts that the passes keep what a recording means; the names of those that changed it."""
+    before = [*recording.instructions], [*recording.results]
+    after, steps = passes.simplify(recording, dead)
+    assert before == (recording.instructions, recording.results), "a pass changed its argument"
+    if not same(meaning(recording, data, dead), meaning(after, data, dead)):
+        raise AssertionError(first_wrong(recording, data, dead))
+    return [name for name, _, _ in steps]
 
 
-@st.composite
-def recordings(draw, most=25):
-    """(recording, {Value: contents}, dead slices of captured memory)."""
-    builder = Builder(draw)
-    for _ in range(draw(st.integers(1, most))):
-        builder.step()
-    dead = []
-    *others, (flat, _) = builder.captured
-    size = flat.value.size // 3
-    dead += [(flat.value, k * size, size) for k in range(3) if draw(st.booleans())]
-    for ref, _ in others:
-        if draw(st.booleans()):
-            size = ref.value.size
-            low = 0 if draw(st.booleans()) else draw(st.integers(0, size - 1))
-            more = size - low if draw(st.booleans()) else draw(st.integers(1, size - low))
-            dead.append((ref.value, low, more))
-    return builder.recording(), dict(builder.data), dead
+def meaning(recording, data, dead):
+    """What a recording does to memory, but for what is undefined after it."""
+    donated = [(value, 0, value.size) for value in recording.donated]
+    return outcome(recording, data, [*dead, *donated])
 
 
-@settings(max_examples=300, deadline=None)
+def first_wrong(recording, data, dead):
+    """Says which pass was the first that changed what a recording means, and how."""
+    wanted = meaning(recording, data, dead)
+    for _ in range(passes.MOST_ROUNDS):
+        for apply in passes.ORDER:
+            after = apply(recording, dead) if apply in passes.TAKE_SLICES else apply(recording)
+            got = meaning(after, data, dead)
+            if not same(wanted, got):
+                return (
+                    f"{apply.__name__} changed what a recording means: {_difference(wanted, got)}"
+                    f"\n\nbefore:\n{show(recording)}\n\nafter:\n{show(after)}"
+                )
+            recording = after
+    return "the passes together changed what a recording means, but no pass alone did"
+
+
+def _difference(wanted, got):
+    """The first element that differs."""
+    for k, (a, b) in enumerate(zip(wanted, got, strict=True)):
+        if a.dtype != b.dtype:
+            return f"array {k} is {b.dtype}, not {a.dtype}"
+        places = np.argwhere(differing(a, b))
+        if len(places):
+            where = tuple(places[0])
+            return f"array {k} at {list(map(int, where))} is {b[where]}, not {a[where]}"
+    return "nothing"
+
+
+def keep_the_meaning_of(compositions, special=True):
+    """`keep_the_meaning` of many compositions; of a failure, the first alone that shows it."""
+    try:
+        return keep_the_meaning(*composed(compositions, special))
+    except AssertionError as error:
+        whole = error  # its listing has thousands of lines
+    for one in compositions:
+        keep_the_meaning(*composed([one], special))
+    raise whole
+
+
+def all_fired(fired):
+    """Asserts that each pass of ORDER is among the names of those that changed something."""
+    names = dict.fromkeys(apply.__name__ for apply in passes.ORDER)
+    never = [name for name in names if name not in fired]
+    assert not never, (
+        f"{' and '.join(never)} changed none of the recordings, so nothing here has tested it: add "
+        "what it looks for to tests/compiler/compositions.py, or to the Builder in "
+        "tests/compiler/pass_recordings.py"
+    )
+
+
+def test_compositions_and_recordings_mean_the_same_and_reach_every_pass():
+    fired = Counter()
+    for kind, compositions in COMPOSITIONS.items():
+        fired.update(keep_the_meaning_of(compositions))
+        if kind in SUMS:
+            fired.update(keep_the_meaning_of(compositions, special=False))
+
+    @settings(
+        max_examples=120,
+        deadline=None,
+        derandomize=True,  # so that a pass is not reached by luck
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @given(recordings())
+    def check(made):
+        fired.update(keep_the_meaning(*made))
+
+    check()
+    all_fired(fired)
+
+
+@settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(recordings())
 def test_random_recordings_mean_the_same(made):
-    recording, data, dead = made
-    before = show(recording)
-    after, _ = simplify(recording, dead)
-    assert show(recording) == before
-    assert same(outcome(recording, data, dead), outcome(after, data, dead)), show(after)
+    keep_the_meaning(*made)

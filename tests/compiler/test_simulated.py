@@ -13,7 +13,7 @@ from minigrad.compiler.fuse import epilogue, loop, recompute, skinny
 from minigrad.compiler.passes import simplify
 from minigrad.compiler.passes.printing import show
 from minigrad.compiler.program.program import CAPTURED, Ref
-from tests.compiler import random_recordings, test_passes_random
+from tests.compiler import pass_recordings, random_recordings
 from tests.compiler.interpreter import execute
 from tests.compiler.simulated import Simulation, is_fused
 
@@ -81,7 +81,7 @@ def made(draw):
     """(recording, contents of memory, dead slices, threads, seed)."""
     which, dead = draw(st.integers(0, 3)), ()
     if which == 0:
-        recording, data, dead = draw(test_passes_random.recordings())
+        recording, data, dead = draw(pass_recordings.recordings(plain=True))
     elif which == 1:
         recording, data = draw(random_recordings.recordings())
     else:

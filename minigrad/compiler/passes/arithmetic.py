@@ -158,11 +158,11 @@ def reduced(x, how, count, real):
     if how in ("max", "min"):
         return x
     if how == "prod":
-        return x if x in (0, 1) else None
+        return x if x in (0, 1) and not np.signbit(x) else None
     number = float(x)
     if not number.is_integer() or abs(number) * count > EXACT_SUM:
         return None
     if how == "mean":
-        return real(x)
+        return real(x) + 0  # sums begin as 0: of -0 they are 0
     kind = "f" if kind_of(x) == "f" else "i"
-    return _converted(x, kind, real) * _converted(count, kind, real)
+    return _converted(x, kind, real) * _converted(count, kind, real) + 0

@@ -20,13 +20,7 @@ import minigrad as mg
 from minigrad import nn, optim
 from minigrad.data import batches
 from minigrad.errors import ArgumentTypeError, DTypeError, MinigradError, StateError
-
-OPTIMIZERS = {
-    "SGD": lambda model: optim.SGD(model, learning_rate=0.1, momentum=0.9, nesterov=True),
-    "Adam": lambda model: optim.Adam(model, learning_rate=0.01, betas=(0.8, 0.99)),
-    "AdamW": lambda model: optim.AdamW(model, learning_rate=0.01, weight_decay=0.1),
-    "RMSprop": lambda model: optim.RMSprop(model, learning_rate=0.01),
-}
+from tests.optim.reference import FEW
 
 
 def network(dropout=0.2):
@@ -41,7 +35,7 @@ class Run:
     def __init__(self, optimizer="Adam", seed=0, is_compiled=False):
         mg.manual_seed(seed)
         self.model = network()
-        self.optimizer = OPTIMIZERS[optimizer](self.model)
+        self.optimizer = FEW[optimizer].make(self.model)
         self.schedule = optim.WarmupCosine(self.optimizer, warmup=3, steps=20)
         random = np.random.default_rng(1)
         self.x = random.standard_normal((24, 6)).astype(np.float32)
@@ -75,7 +69,7 @@ class Run:
 
 
 @pytest.mark.parametrize("is_compiled", [False, True], ids=["eager", "compiled"])
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", FEW)
 def test_resumed_run_equals_the_uninterrupted_one_bit_for_bit(name, is_compiled, tmp_path):
     path = tmp_path / "run.safetensors"
     whole = Run(name, is_compiled=is_compiled).epochs(0, 4)

@@ -14,7 +14,7 @@ from minigrad.compiler.program.program import Ref
 from minigrad.compiler.trace.capture import capture
 from tests.compiler.interpreter import execute, memory_of
 from tests.compiler.outcomes import becomes, same, stays
-from tests.compiler.test_steps import CASES, Training
+from tests.compiler.test_steps import STEPS, Training
 
 
 class TestLocalise:
@@ -274,9 +274,9 @@ class TestSimplify:
         assert seconds[1] < 10 * max(seconds[0], 0.01)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", STEPS)
 def test_steps_that_train_mean_the_same(name):
-    case = Training(*CASES[name])
+    case = Training(*STEPS[name])
     case.step(*case.data)
     captured = capture(case.step, case.data)
     after, _ = simplify(captured.recording, captured.idle)

@@ -8,25 +8,17 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn, optim
-
-OPTIMIZERS = {
-    "SGD": lambda m: optim.SGD(m, learning_rate=0.05),
-    "momentum": lambda m: optim.SGD(m, learning_rate=0.05, momentum=0.9),
-    "Adam": lambda m: optim.Adam(m, learning_rate=0.01),
-    "AdamW": lambda m: optim.AdamW(m, learning_rate=0.01),
-    "RMSprop": lambda m: optim.RMSprop(m, learning_rate=0.01),
-    "Adagrad": lambda m: optim.Adagrad(m, learning_rate=0.1, rate_decay=0.1),
-}
+from tests.optim.reference import FEW
 
 
 class Run:
     """A model, its optimizer and its step. order: 'last' or 'first', where gradients are zeroed."""
 
-    def __init__(self, make, order="last", kind="step"):
+    def __init__(self, name, order="last", kind="step"):
         model = self.model = nn.Sequential(
             nn.Linear(12, 24), nn.BatchNorm1d(24), nn.ReLU(), nn.Dropout(0.2), nn.Linear(24, 5)
         )
-        optimizer = self.optimizer = make(model)
+        optimizer = self.optimizer = FEW[name].make(model)
         self.schedule = optim.ExponentialDecay(optimizer, 0.9)
 
         def step(x, y):
@@ -76,16 +68,16 @@ class Run:
         return {name: np.asarray(a).tobytes() for name, a in arrays.items()}
 
 
-@pytest.mark.parametrize("name", list(OPTIMIZERS))
+@pytest.mark.parametrize("name", FEW)
 @pytest.mark.parametrize(("order", "kind"), [("last", "step"), ("first", "step"), ("", "outside")])
 def test_a_resumed_run_is_the_same_bit_for_bit(name, order, kind):
     mg.manual_seed(0)
-    run = Run(OPTIMIZERS[name], order, kind)
+    run = Run(name, order, kind)
     run.train(0, 5)
     saved = run.save()
     wanted = run.train(5, 12), run.bits(), mg.get_rng_state()
 
     mg.manual_seed(1)
-    again = Run(OPTIMIZERS[name], order, kind)
+    again = Run(name, order, kind)
     again.load(saved)
     assert (again.train(5, 12), again.bits(), mg.get_rng_state()) == wanted

@@ -9,6 +9,7 @@ from minigrad.compiler.trace.capture import capture
 from minigrad.devices.cpu.device import cpu
 from minigrad.ops.creation import generator
 from tests.compiler.replay import replay
+from tests.optim.reference import CASES, FEW
 
 
 class Language(nn.Module):
@@ -61,22 +62,11 @@ def sgd(model):
     return optim.SGD(model, learning_rate=0.1)
 
 
-OPTIMIZERS = {
-    "SGD": sgd,
-    "momentum": lambda m: optim.SGD(m, learning_rate=0.05, momentum=0.9, weight_decay=0.01),
-    "Nesterov": lambda m: optim.SGD(m, learning_rate=0.05, momentum=0.9, nesterov=True),
-    "Adam": lambda m: optim.Adam(m, learning_rate=0.01, weight_decay=0.1),
-    "AdamW": lambda m: optim.AdamW(m, learning_rate=0.01, weight_decay=0.1),
-    "RMSprop": lambda m: optim.RMSprop(m, learning_rate=0.01, weight_decay=0.01),
-    "Adagrad": lambda m: optim.Adagrad(m, learning_rate=0.1, rate_decay=0.1),
-    "Lion": lambda m: optim.Lion(m, learning_rate=0.001, weight_decay=0.1),
-    "centred": lambda m: optim.RMSprop(m, learning_rate=0.01, momentum=0.9, centered=True),
-}
-CASES = {
-    **{name: (mlp, rows, make) for name, make in OPTIMIZERS.items()},
+STEPS = {
+    **{str(row): (mlp, rows, row.make) for row in CASES},
     "dropout": (dropping, rows, sgd),
     "batch norm": (normed, rows, sgd),
-    "CNN": (cnn, images, OPTIMIZERS["momentum"]),
+    "CNN": (cnn, images, FEW["momentum"].make),
     # a key's bias has no gradient but rounding, which Adam with its usual eps makes large
     "transformer": (Language, sentences, lambda m: optim.AdamW(m, 0.01, eps=1e-2)),
 }
@@ -124,10 +114,10 @@ def same(a, b, error):
         np.testing.assert_allclose(a[name], b[name], error, error, err_msg=name)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", STEPS)
 @pytest.mark.parametrize(("dtype", "error"), [("float32", 2e-5), ("float64", 1e-12)])
 def test_a_recorded_step_does_what_eager_does(name, dtype, error):
-    eager, recorded = Training(*CASES[name], dtype), Training(*CASES[name], dtype)
+    eager, recorded = Training(*STEPS[name], dtype), Training(*STEPS[name], dtype)
     start = generator.counter
     for _ in range(3):
         loss = eager.step(*eager.data)
@@ -143,9 +133,9 @@ def test_a_recorded_step_does_what_eager_does(name, dtype, error):
     assert eager.versions() == recorded.versions()
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", STEPS)
 def test_a_capture_changes_nothing_and_computes_nothing(name, monkeypatch):
-    case = Training(*CASES[name])
+    case = Training(*STEPS[name])
     case.step(*case.data)
     before, versions = case.arrays(), case.versions()
     counter, takes = generator.counter, cpu.pool.takes

@@ -9,6 +9,7 @@ import minigrad as mg
 from minigrad import nn, optim
 from minigrad.tape.backward import commit
 from tests.interrupts import Scenario
+from tests.optim.reference import FEW
 
 SCENARIOS = {}
 
@@ -264,12 +265,8 @@ def _optimizer(name, make):
     SCENARIOS[name] = made
 
 
-_optimizer("sgd", lambda p: optim.SGD(p, 0.1))
-_optimizer("momentum", lambda p: optim.SGD(p, 0.1, momentum=0.9, nesterov=True))
-_optimizer("adam", lambda p: optim.Adam(p, 0.1))
-_optimizer("adamw", lambda p: optim.AdamW(p, 0.1))
-_optimizer("rmsprop", lambda p: optim.RMSprop(p, 0.1))
-_optimizer("adagrad", lambda p: optim.Adagrad(p, 0.1))
+for _name, _row in FEW.items():
+    _optimizer(_name.lower(), _row.make)
 
 
 @scenario

@@ -26,6 +26,7 @@ from tests.cuda.kernels import halve
 from tests.ops import numeric
 from tests.ops.cells import call, draw, public_ops, samples
 from tests.ops.test_gradients import DIFFERENTIABLE, problem
+from tests.optim.reference import FEW
 
 ROOT = pathlib.Path(mg.__file__).parent
 
@@ -315,13 +316,6 @@ def test_modules_that_change():
     check(scenario)
 
 
-OPTIMIZERS = {
-    "sgd": lambda p: optim.SGD(p, 0.1, momentum=0.9, nesterov=True),
-    "adam": lambda p: optim.Adam(p, 0.1),
-    "adamw": lambda p: optim.AdamW(p, 0.1),
-    "rmsprop": lambda p: optim.RMSprop(p, 0.1),
-    "adagrad": lambda p: optim.Adagrad(p, 0.1),
-}
 SCHEDULES = [
     lambda o: optim.CosineDecay(o, 10),
     lambda o: optim.StepDecay(o, 2),
@@ -331,14 +325,14 @@ SCHEDULES = [
 ]
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", FEW)
 def test_optimizers_schedules_and_clipping(name):
     def scenario():
         for schedule in SCHEDULES:
             model = network()
             groups = [{"parameters": model[0]}, {"parameters": model[2], "learning_rate": 0.5}]
             for given in (model, list(model.parameters()), groups):
-                optimizer = OPTIMIZERS[name](given)
+                optimizer = FEW[name].make(given)
                 rate = schedule(optimizer)
                 loss_of(model).backward()
                 optim.clip_grad_norm_(model, 1.0)

@@ -1,6 +1,14 @@
-"""The formulas of the optimizers in plain NumPy, one parameter at a time."""
+"""The table of optimizers that tests take their cases from, with the formulas in plain NumPy.
+
+A formula gets one parameter, its gradient, a dict for what it keeps, and hyperparameters.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
+
+import minigrad as mg
 
 
 def sgd(p, g, s, rate, momentum=0.0, nesterov=False, weight_decay=0.0):
@@ -54,22 +62,40 @@ def lion(p, g, s, rate, betas=(0.9, 0.99), weight_decay=0.0):
     return p * (1 - rate * weight_decay) - rate * np.sign(betas[0] * m + (1 - betas[0]) * g)
 
 
-CASES = [
-    ("SGD", sgd, {}),
-    ("SGD", sgd, {"weight_decay": 0.1}),
-    ("SGD", sgd, {"momentum": 0.9}),
-    ("SGD", sgd, {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
-    ("Adam", adam, {}),
-    ("Adam", adam, {"betas": (0.5, 0.9), "eps": 1e-3, "weight_decay": 0.1}),
-    ("AdamW", adamw, {}),
-    ("AdamW", adamw, {"betas": (0.8, 0.99), "weight_decay": 0.3}),
-    ("RMSprop", rmsprop, {}),
-    ("RMSprop", rmsprop, {"alpha": 0.9, "eps": 1e-4, "weight_decay": 0.1}),
-    ("RMSprop", rmsprop, {"momentum": 0.9}),
-    ("RMSprop", rmsprop, {"centered": True}),
-    ("RMSprop", rmsprop, {"centered": True, "momentum": 0.5}),
-    ("Adagrad", adagrad, {}),
-    ("Adagrad", adagrad, {"rate_decay": 0.1, "weight_decay": 0.1, "eps": 1e-3}),
-    ("Lion", lion, {}),
-    ("Lion", lion, {"betas": (0.5, 0.8), "weight_decay": 0.1}),
+class Row(NamedTuple):
+    """An optimizer of mg.optim, its formula, and hyperparameters besides the learning rate."""
+
+    kind: str
+    formula: Callable
+    options: dict
+
+    def __str__(self):
+        return f"{self.kind}-{'-'.join(self.options) or 'plain'}"
+
+    def make(self, parameters, learning_rate=0.01):
+        """The optimizer, for a Module, Parameters or groups."""
+        return getattr(mg.optim, self.kind)(parameters, learning_rate, **self.options)
+
+
+CASES = [  # the last row of an optimizer has all that its formula has
+    Row("SGD", sgd, {}),
+    Row("SGD", sgd, {"weight_decay": 0.1}),
+    Row("SGD", sgd, {"momentum": 0.9}),
+    Row("SGD", sgd, {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    Row("Adam", adam, {}),
+    Row("Adam", adam, {"betas": (0.5, 0.9), "eps": 1e-3, "weight_decay": 0.1}),
+    Row("AdamW", adamw, {}),
+    Row("AdamW", adamw, {"betas": (0.8, 0.99), "weight_decay": 0.3}),
+    Row("RMSprop", rmsprop, {}),
+    Row("RMSprop", rmsprop, {"alpha": 0.9, "eps": 1e-4, "weight_decay": 0.1}),
+    Row("RMSprop", rmsprop, {"momentum": 0.9}),
+    Row("RMSprop", rmsprop, {"centered": True}),
+    Row("RMSprop", rmsprop, {"centered": True, "momentum": 0.5, "weight_decay": 0.1, "eps": 1e-3}),
+    Row("Adagrad", adagrad, {}),
+    Row("Adagrad", adagrad, {"rate_decay": 0.1, "weight_decay": 0.1, "eps": 1e-3}),
+    Row("Lion", lion, {}),
+    Row("Lion", lion, {"betas": (0.5, 0.8), "weight_decay": 0.1}),
 ]
+# For tests that take long: the last row of each, and SGD that keeps nothing.
+FEW = {row.kind: row for row in CASES}
+FEW |= {"momentum": FEW["SGD"], "SGD": CASES[0]}

@@ -8,15 +8,10 @@ import pytest
 
 import minigrad as mg
 from minigrad import errors, nn, optim
+from tests.optim.reference import FEW
 
 KINDS = {
-    "SGD": lambda p: optim.SGD(p, 0.1),
-    "momentum": lambda p: optim.SGD(p, 0.1, momentum=0.9),
-    "Adam": lambda p: optim.Adam(p, 0.05),
-    "AdamW": lambda p: optim.AdamW(p, 0.05),
-    "RMSprop": lambda p: optim.RMSprop(p, 0.01, momentum=0.5, centered=True),
-    "Adagrad": lambda p: optim.Adagrad(p, 0.1, rate_decay=0.1),
-    "Lion": lambda p: optim.Lion(p, 0.01),
+    **{name: row.make for name, row in FEW.items()},
     "groups": lambda p: optim.Adam(
         [{"parameters": p[0], "learning_rate": 0.1}, {"parameters": p[1], "betas": (0.5, 0.6)}]
     ),
@@ -87,8 +82,9 @@ def test_the_copy_has_numbers_of_its_own():
     assert copied.groups[0].learning_rate == 0.1
 
 
-def test_a_compiled_step_over_copies_trains_them():
-    model, optimizer = made("Adam")
+@pytest.mark.parametrize("kind", FEW)
+def test_a_compiled_step_over_copies_trains_them(kind):
+    model, optimizer = made(kind)
     train(model, optimizer, 2)
     other, copied = copy.deepcopy((model, optimizer))
 
@@ -135,3 +131,60 @@ def test_pickle_and_shallow_copies_say_what_to_do(what):
         pickle.dumps(target)
     with pytest.raises(errors.ArgumentTypeError, match="deepcopy"):
         copy.copy(optimizer)
+
+
+def test_a_manager_is_copied_with_its_parameters():
+    model, called = nn.Linear(3, 2), []
+    manager = mg.GradManager(model.parameters(), lambda p, g: called.append(p), True)
+    other, copied = copy.deepcopy((model, manager))
+    assert [*map(id, copied.attached)] == [*map(id, other.parameters())]
+    assert copied.keep_empty_grad is True
+    with copied:
+        copied.backward(other(X).sum())
+    assert {*map(id, called)} == {*map(id, other.parameters())}
+    assert all(p.grad is not None for p in other.parameters())
+    assert all(p.grad is None for p in model.parameters())
+    with manager:
+        manager.backward(model(X).sum())
+        with pytest.raises(errors.GradientError, match="outside"):
+            copy.deepcopy(manager)
+    assert copy.deepcopy(mg.GradManager()).attached == []
+
+
+def test_a_schedule_is_copied_with_its_optimizer():
+    _, optimizer = made("Adam")
+    schedule = optim.StepDecay(optimizer, 1, 0.5)
+    schedule.step()
+    copied = copy.deepcopy(schedule)
+    copied.step()
+    assert copied.optimizer.learning_rate == 0.5 * optimizer.learning_rate
+
+
+def test_state_is_copied_as_values():
+    model, optimizer = made("Adam")
+    train(model, optimizer, 1)
+    p = model[0].weight
+    kept = copy.deepcopy(optimizer.state)
+    before = optimizer.state[p.id]["first_moment"].numpy().copy()
+    train(model, optimizer, 1)
+    np.testing.assert_array_equal(kept[p.id]["first_moment"].numpy(), before)
+    with pytest.raises(errors.ArgumentTypeError, match="pickle"):
+        pickle.dumps(optimizer.state)
+
+
+def test_a_device_is_copied_and_pickled_by_its_name():
+    device = mg.device("simt")
+    for each in (copy.copy(device), copy.deepcopy([device])[0], pickle.loads(pickle.dumps(device))):
+        with each:
+            assert mg.zeros((1,)).device == "simt"
+
+
+@pytest.mark.parametrize("take", [copy.copy, pickle.dumps])
+def test_what_refers_to_others_says_how_to_copy_it(take):
+    _, optimizer = made("Adam")
+    schedule = optim.StepDecay(optimizer, 1)
+    for thing in (mg.GradManager(), optimizer, schedule, optimizer.groups[0]):
+        with pytest.raises(errors.ArgumentTypeError, match=r"deepcopy|state_dict"):
+            take(thing)
+    with pytest.raises(errors.ArgumentTypeError, match="deepcopy"):
+        copy.deepcopy(optimizer.groups[0])

@@ -1,8 +1,6 @@
 """The places where other code does an optimizer's work."""
 
-import importlib.util
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,10 +8,6 @@ import pytest
 import minigrad as mg
 from minigrad import errors, nn
 from minigrad.seams import seams
-
-_spec = importlib.util.spec_from_file_location("reference", Path(__file__).parent / "reference.py")
-reference = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(reference)
 
 
 @pytest.fixture

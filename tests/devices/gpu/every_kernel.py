@@ -18,15 +18,12 @@ from minigrad.array.array import Array
 from minigrad.devices import backend
 from minigrad.ops.base import Elementwise
 from tests.ops.cells import DTYPE_NAMES, RANDOM, REDUCTIONS, call, draw, public_ops, reason, samples
+from tests.optim.reference import FEW
 
 ANY_DTYPE = (  # ops whose kernels are written by hand, for every dtype
     "matmul", "linear", "take", "take_adjoint", "setitem", "cumsum", "argmax", "conv2d", "unfold",
     "fold", "largest", "concatenate",
 )  # fmt: skip
-STEPS = {
-    "SGD": ("SGD", {}), "momentum": ("SGD", {"momentum": 0.9}), "Adam": ("Adam", {}),
-    "RMSprop": ("RMSprop", {}), "Adagrad": ("Adagrad", {}), "Lion": ("Lion", {}),
-}  # fmt: skip
 
 
 class Used:
@@ -149,11 +146,10 @@ def _others(found):
             found.label = f"indexing by a mask {dtype}"
             x = mg.ones((4, 3), dtype=dtype)
             _ = x[x > 0]
-        for kind, dtype in itertools.product(STEPS, ("float32", "float64")):
+        for kind, dtype in itertools.product(FEW, ("float32", "float64")):
             found.label = f"step of {kind}" + (f" {dtype}" if dtype == "float64" else "")
-            rule, options = STEPS[kind]
             weight = mg.nn.Parameter(mg.ones((5, 4), dtype=dtype))
-            optimizer = getattr(mg.optim, rule)([weight], 0.1, **options)
+            optimizer = FEW[kind].make([weight])
             (weight * weight).sum().backward()
             mg.optim.clip_grad_norm_([weight], 0.5)
             optimizer.step()

@@ -5,17 +5,9 @@ import pytest
 
 import minigrad as mg
 from minigrad.devices.backend import device_named
+from tests.optim.reference import FEW
 
 DEVICE = "simt"
-OPTIMIZERS = {
-    "sgd": lambda m: mg.optim.SGD(m, 0.1, momentum=0.9, nesterov=True, weight_decay=1e-3),
-    "plain sgd": lambda m: mg.optim.SGD(m, 0.1),
-    "adam": lambda m: mg.optim.Adam(m, 0.01, weight_decay=1e-3),
-    "adamw": lambda m: mg.optim.AdamW(m, 0.01),
-    "adagrad": lambda m: mg.optim.Adagrad(m, 0.1, rate_decay=0.1, weight_decay=0.01),
-    "lion": lambda m: mg.optim.Lion(m, 0.001, weight_decay=0.1),
-    "rmsprop": lambda m: mg.optim.RMSprop(m, 0.01, momentum=0.5, centered=True, eps=1e-3),
-}
 
 
 @pytest.fixture(autouse=True)
@@ -61,9 +53,9 @@ def close(a, b):
     np.testing.assert_allclose(b, a, rtol=2e-4, atol=2e-5 * max(0.1, np.abs(a).max(initial=0.0)))
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("name", FEW)
 def test_steps_of_the_digits_model_equal_those_of_the_cpu(name):
-    make = OPTIMIZERS[name]
+    make = FEW[name].make
     losses, norms, model, optimizer = trained("cpu", make)
     there_losses, there_norms, there, its = trained(DEVICE, make)
     np.testing.assert_allclose(there_losses, losses, rtol=1e-5)
@@ -172,9 +164,10 @@ def test_model_with_parts_on_two_devices_trains_in_one_optimizer():
 
 
 def test_state_dicts_go_from_device_to_device():
-    _, _, model, optimizer = trained(DEVICE, OPTIMIZERS["adam"], steps=1)
+    make = FEW["Adam"].make
+    _, _, model, optimizer = trained(DEVICE, make, steps=1)
     fresh = digits_model()
-    again = mg.optim.Adam(fresh, 0.01, weight_decay=1e-3)
+    again = make(fresh)
     fresh.load_state_dict(model.state_dict())
     again.load_state_dict(optimizer.state_dict())
     for one in (fresh, model):

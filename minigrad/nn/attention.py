@@ -51,7 +51,7 @@ class MultiHeadAttention(Module):
         Args:
             mask: bools that broadcast to (batch, heads, n, m), True where attention is allowed (in
                 PyTorch's layer, unlike its function, True means not allowed); or floats that are
-                added to the scores.
+                added to the scores, of which -inf hides a key. A query that sees no key gets zeros.
         """
         query = check.variable("MultiHeadAttention", query, self.query.weight)
         key = query if key is None else key

@@ -26,13 +26,23 @@ from minigrad.ops.structural_plan import StructuralPlan
 from minigrad.seams import seams
 from minigrad.tape.variable import Variable
 
-FAR = -1e30  # a masked score: its exponential is 0, and unlike -inf it cannot lead to NaN
 CAUSAL = "causal"
 
-_x, _scale, _other, _p = map(symbol, ("x", "scale", "other", "p"))
+
+def _masked(x, scale, other, far):
+    """Scores that a mask of bools keeps, and `far` where it hides a key."""
+    return e.where(other, x * scale, far)
+
+
+def _shifted(x, scale, other, far):
+    """Scores with a mask of floats added, of which -inf hides a key."""
+    return e.where(e.equal(other, -math.inf), far, x * scale + other)
+
+
+_NAMES = ("x", "scale", "other", "far")
+_x, _scale, _p = map(symbol, ("x", "scale", "p"))
 SOFTMAX = Program(["x", "scale"], [SoftmaxRow.formula(_x * _scale)])
-MASKED = Program(["x", "scale", "other"], [e.where(_other, _x * _scale, FAR)])
-SHIFTED = Program(["x", "scale", "other"], [_x * _scale + _other])
+MASKED, SHIFTED = (Program(_NAMES, [f(*map(symbol, _NAMES))]) for f in (_masked, _shifted))
 # the gradient of the scores: x is the gradient of the probabilities p
 SCORES = Program(["x", "p", "scale"], [_scale * _p * (_x - e.row_sum(_x * _p))])
 
@@ -42,6 +52,11 @@ def lower_triangle(rows, columns, device):
     """The causal mask, True where a query may see a key: an Array of bools on a named device."""
     with seams.effects.paused():  # the result is cached, so a trace must not record it
         return device_named(device).from_numpy(np.tri(rows, columns, dtype=bool), bool_)
+
+
+def _far(scores):
+    """A masked score: its exponential is 0, and unlike -inf it cannot lead to NaN."""
+    return float(np.finfo(scores.dtype.name).min)
 
 
 def probabilities(q, k, scale, mask):
@@ -58,7 +73,7 @@ def probabilities(q, k, scale, mask):
         mask = lower_triangle(*scores.shape[-2:], scores.device)
     if mask is not None:
         program = MASKED if mask.dtype.kind == "b" else SHIFTED
-        device.elementwise(program, (scores, scale, mask), (scores,))
+        device.elementwise(program, (scores, scale, mask, _far(scores)), (scores,))
         scale = 1.0
     device.rows(SOFTMAX, ("store",), (scores, scale), (scores,), scores.shape)
     return scores
@@ -66,15 +81,14 @@ def probabilities(q, k, scale, mask):
 
 def weights(q, k, scale, mask):
     """The probabilities of Variables, by differentiable ops."""
-    scores = call("matmul", q, swap_last(k)) * scale
+    scores = call("matmul", q, swap_last(k))
+    if mask is None:
+        return SoftmaxRow.apply(scores * scale)
     if isinstance(mask, str):
         mask = lower_triangle(*scores.shape[-2:], scores.device)
-    if mask is None:
-        return SoftmaxRow.apply(scores)
-    other = Variable(mask)
-    if mask.dtype.kind == "b":
-        return SoftmaxRow.apply(call("where", other, scores, FAR))
-    return SoftmaxRow.apply(scores + other)
+    other = mask if isinstance(mask, Variable) else Variable(mask)
+    fitted = _masked if other.dtype.kind == "b" else _shifted
+    return SoftmaxRow.apply(fitted(scores, scale, other, _far(scores)))
 
 
 def score_gradient(dy, q, k, v, scale, mask):
@@ -154,8 +168,8 @@ def scaled_dot_product_attention(q, k, v, mask=None, is_causal=False):
         q: queries.
         k: keys.
         v: values.
-        mask: broadcasts to (..., m, n). Bool: True where a query may see a key; a query that sees
-            no key gets zeros. Float: added to the scores.
+        mask: broadcasts to (..., m, n). Bool: True where a query may see a key. Float: added to
+            the scores; -inf hides a key. A query that sees no key gets zeros.
         is_causal: query i sees only keys 0 to i. Excludes a mask.
     """
     q, k, v = variables("attention", q, k, v)
@@ -176,17 +190,22 @@ def scaled_dot_product_attention(q, k, v, mask=None, is_causal=False):
         return Attention.apply(q, k, v, scale, CAUSAL if is_causal else None)
     mask = variables("attention", q, mask)[1]
     check_operands("attention", (q, k, v, mask))
+    if not mask.ndim:
+        mask = call("reshape", mask, (1,))
     if mask.dtype.is_float:
-        if mask.requires_grad:  # a learned bias: only the composition of ops has its gradient
-            scores = call("matmul", q, swap_last(k)) * scale + mask.to(q.dtype)
-            return call("matmul", SoftmaxRow.apply(scores), v)
-        return Attention.apply(q, k, v, scale, _fitting(mask.to(q.dtype), q, k))
-    if mask.dtype.kind != "b":
+        mask = mask.to(q.dtype)
+        sees = call("not_equal", mask, -math.inf)
+    elif mask.dtype.kind == "b":
+        sees = mask
+    else:
         raise DTypeError(
             "scaled_dot_product_attention: wanted a mask of bools or floats", mask.describe()
         )
-    sees = call("any", mask, -1, True)
-    return call("where", sees, Attention.apply(q, k, v, scale, _fitting(mask, q, k)), 0.0)
+    if mask.requires_grad:  # a learned bias: only the composition of ops has its gradient
+        y = call("matmul", weights(q, k, scale, mask), v)
+    else:
+        y = Attention.apply(q, k, v, scale, _fitting(mask, q, k))
+    return call("where", call("any", sees, -1, True), y, 0.0)
 
 
 def _fitting(mask, q, k) -> Array:

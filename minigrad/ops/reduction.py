@@ -1,6 +1,6 @@
 """Reductions along axes, with the names and rules of NumPy."""
 
-from minigrad.array.dtypes import bool_, float32, int64
+from minigrad.array.dtypes import bool_, float32, float64, int64
 from minigrad.array.layout import expand_strides, normalize_axes, size_of
 from minigrad.devices.backend import device_of
 from minigrad.errors import ShapeError
@@ -68,6 +68,15 @@ def not_empty(name, shape, axis):
         )
 
 
+def of_ints(op, x, axis, keepdims):
+    """The float32 result of a reduction of ints or bools, computed in float64.
+
+    float32 would round each int before it is added, and squares of ints would overflow.
+    """
+    device = device_of(x)
+    return device.convert(op.forward(device.convert(x, float64), axis, keepdims), float32)
+
+
 class Sum(Structural):
     """Sum over axes; int64 for ints and bools.  (...), axis -> (...) without the axes."""
 
@@ -87,7 +96,9 @@ class Mean(Structural):
     samples = SHAPES
 
     def forward(x, axis=None, keepdims=False):
-        return reduced("mean", "mean", x, axis, keepdims, x.dtype if x.dtype.is_float else float32)
+        if not x.dtype.is_float:
+            return of_ints(Mean, x, axis, keepdims)
+        return reduced("mean", "mean", x, axis, keepdims, x.dtype)
 
     gradients = (
         lambda dy, x_shape, axis, keepdims: spread(
@@ -177,9 +188,10 @@ class Var(Structural):
     samples = [((3, 4),), ((2, 3, 4),), ((1,),)]
 
     def forward(x, axis=None, keepdims=False):
-        dtype = x.dtype if x.dtype.is_float else float32
-        mean = reduced("var", "mean", x, axis, True, dtype)
-        return reduced("var", "mean", x, axis, keepdims, dtype, SQUARED_DEVIATION, (mean,))
+        if not x.dtype.is_float:
+            return of_ints(Var, x, axis, keepdims)
+        mean = reduced("var", "mean", x, axis, True, x.dtype)
+        return reduced("var", "mean", x, axis, keepdims, x.dtype, SQUARED_DEVIATION, (mean,))
 
     gradients = (
         lambda dy, x, x_shape, axis, keepdims: (
@@ -198,10 +210,11 @@ class Norm(Structural):
     samples = [((3, 4),), ((2, 3, 4),), ((1,),)]
 
     def forward(x, axis=None, keepdims=False):
-        dtype = x.dtype if x.dtype.is_float else float32
-        squares = reduced("norm", "sum", x, axis, keepdims, dtype, SQUARE)
+        if not x.dtype.is_float:
+            return of_ints(Norm, x, axis, keepdims)
+        squares = reduced("norm", "sum", x, axis, keepdims, x.dtype, SQUARE)
         device = device_of(x)
-        out = device.empty(squares.shape, dtype)
+        out = device.empty(squares.shape, x.dtype)
         device.elementwise(ROOT, (squares,), (out,))
         return out
 

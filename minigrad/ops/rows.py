@@ -4,6 +4,7 @@ from minigrad.formulas import expression as e
 from minigrad.formulas.expression import where
 from minigrad.ops.base import RowWise
 
+INFINITY = float("inf")
 ROWS = [((3, 4),), ((2, 3, 5),), ((6,),), ((2, 1),)]
 
 
@@ -36,12 +37,12 @@ class LogSoftmaxRow(RowWise):
 class LogSumExpRow(RowWise):
     """log sum exp along the last axis, without overflow.  (..., n) -> (..., 1).
 
-    The gradients of a row of only -inf are 0.
+    The gradients of a row of only -inf are 0, and so are those of finite elements beside inf.
     """
 
     samples = [((3, 4),), ((2, 3, 4),), ((5,),), ((2, 1),)]
     keeps_row = False
-    of_empty_row = -float("inf")
+    of_empty_row = -INFINITY
 
     def formula(x):
         m = e.row_max(x)
@@ -50,9 +51,9 @@ class LogSumExpRow(RowWise):
 
     def gradient(dy, x):  # exp(x - y) would inherit the rounding error of y
         m = e.row_max(x)
-        exponential = e.exp(x - where(e.equal(m - m, 0.0), m, 0.0))
-        total = e.row_sum(exponential)
-        return dy * exponential * (1.0 / where(e.equal(total, 0.0), 1.0, total))
+        exponential = e.exp(x - where(e.equal(m, -INFINITY), 0.0, m))  # beside inf: exp(-inf) = 0
+        total = where(e.equal(m - m, 0.0), e.row_sum(exponential), 1.0)
+        return dy * exponential * (1.0 / total)
 
 
 class CrossEntropyRow(RowWise):

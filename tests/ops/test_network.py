@@ -157,13 +157,77 @@ def test_attention_with_masks_equals_its_formula():
     np.testing.assert_allclose(run(*inputs, is_causal=True).numpy(), causal, rtol=1e-10)
 
 
-def test_attention_of_a_query_that_sees_nothing_is_zero_with_finite_gradients():
-    q = mg.ones((2, 3), requires_grad=True)
-    mask = np.array([[True, False], [False, False]])
-    y = mg.scaled_dot_product_attention(q, mg.ones((2, 3)), mg.ones((2, 3)), mask=mask)
-    assert y.tolist() == [[1.0] * 3, [0.0] * 3]
-    y.sum().backward()
-    assert np.isfinite(q.grad.numpy()).all()
+SEES = np.array([[True, False, True], [False, False, False]])  # query 1 sees no key
+BIAS = np.where(SEES, 0.0, -np.inf)
+
+
+def attended(attend, mask, dtype, device="cpu", q=None):
+    """The result, and the gradients of q, k and v."""
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((n, 4)).astype(dtype) for n in (2, 3, 3)]
+    arrays[0] = arrays[0] if q is None else q.astype(dtype)
+    leaves = [mg.variable(a, requires_grad=True, device=device) for a in arrays]
+    y = attend(*leaves, mask)
+    (y * y).sum().backward()
+    return [g.to("cpu").numpy() for g in (y.detach(), *(x.grad for x in leaves))]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "device"), [("float32", "cpu"), ("float64", "cpu"), ("float32", "simt")]
+)
+def test_attention_of_a_query_that_sees_no_key_is_zero_for_every_kind_of_mask(dtype, device):
+    attend = mg.scaled_dot_product_attention
+    want = attended(attend, mg.variable(SEES, device=device), dtype, device)
+    assert not want[0][1].any()
+    assert all(np.isfinite(g).all() for g in want)
+    for learned in (False, True):
+        mask = mg.variable(BIAS.astype(dtype), requires_grad=learned, device=device)
+        for step in (attend, mg.compile(attend)) if device == "cpu" else (attend,):
+            for g, w in zip(attended(step, mask, dtype, device), want, strict=True):
+                np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6)
+        if learned:
+            assert not mask.grad.to("cpu").numpy()[~SEES].any()
+
+
+@pytest.mark.parametrize("mask", [SEES, BIAS])
+def test_second_derivatives_of_attention_where_a_query_sees_no_key(mask):
+    rng = np.random.default_rng(0)
+    leaves = [mg.variable(rng.standard_normal((n, 4)), requires_grad=True) for n in (2, 3, 3)]
+    mask = mg.variable(mask)
+    assert mg.debug.gradgradcheck(
+        lambda q, k, v: mg.scaled_dot_product_attention(q, k, v, mask), leaves
+    )
+
+
+@pytest.mark.parametrize("mask", [SEES, BIAS])
+def test_what_a_query_that_sees_no_key_holds_does_not_affect_the_rest(mask):
+    q = np.array([[1.0, -1.0, 0.5, 2.0], [np.nan, np.inf, 1.0, 0.0]])
+    attend, mask = mg.scaled_dot_product_attention, mg.variable(mask)
+    y, _, _, got = attended(attend, mask, "float64", q=q)
+    want = attended(attend, mask, "float64", q=np.where(np.isfinite(q), q, 0.0))
+    np.testing.assert_array_equal(y, want[0])
+    np.testing.assert_array_equal(got, want[3])
+    assert np.isfinite(got).all()
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("float32", 1e31), ("float64", 1e300)])
+def test_attention_hides_keys_however_low_the_visible_scores_are(dtype, size):
+    q, k = mg.variable([[1.0]], dtype=dtype), mg.variable([[-size], [1.0]], dtype=dtype)
+    v = mg.variable([[1.0], [2.0]], dtype=dtype)
+    for mask in ([[True, False]], [[0.0, -np.inf]]):
+        assert mg.scaled_dot_product_attention(q, k, v, mask).tolist() == [[1.0]]
+
+
+def test_attention_takes_a_mask_without_axes():
+    q, k, v = mg.randn((2, 3)), mg.randn((4, 3)), mg.randn((4, 2))
+    plain = mg.scaled_dot_product_attention(q, k, v)
+    for mask in (True, 0.0):
+        np.testing.assert_allclose(
+            mg.scaled_dot_product_attention(q, k, v, mg.variable(mask)), plain, rtol=1e-5
+        )
+    for mask in (False, -np.inf):
+        hidden = mg.scaled_dot_product_attention(q, k, v, mg.variable(mask))
+        assert hidden.tolist() == [[0.0] * 2] * 2
 
 
 def test_conv2d_side_by_side_equals_one_range(monkeypatch):

@@ -61,6 +61,20 @@ def test_the_simulated_gpu_keeps_the_digits(name):
         check(name, mg.variable(X, requires_grad=True))
 
 
+@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize(("dtype", "big"), [("float32", 89.0), ("float64", 710.0)])
+def test_the_gradient_of_logsumexp_beside_inf_is_0(device, dtype, big):
+    rows = np.array([[np.inf, big, 1.0], [-np.inf, big, -np.inf], [-np.inf] * 3], dtype)
+    x = mg.variable(rows, requires_grad=True, device=device)
+
+    def gradient(x):
+        return mg.gradients(mg.logsumexp(x, axis=1).sum(), x)
+
+    want = [[np.nan, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0] * 3]  # exp(x - logsumexp), 0 of only -inf
+    for step in (gradient, mg.compile(gradient)) if device == "cpu" else (gradient,):
+        np.testing.assert_array_equal(step(x).to("cpu").numpy(), want)
+
+
 def test_a_saturated_binary_loss_is_its_limit():
     x = mg.variable([np.inf, np.inf, -np.inf, -np.inf, 1e4, -1e4])
     t = mg.variable([1.0, 0.0, 0.0, 1.0, 0.999, 0.001])

@@ -214,3 +214,33 @@ def test_the_number_of_threads_changes_no_eager_sum(monkeypatch):
     for found in several[1:]:
         for a, b in zip(several[0], found, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+INTS = {
+    "int64": [[4_000_000_000, 3_000_000_000], [2**63 - 1, -(2**63)], [16777217, -16777216]],
+    "int32": [[2**31 - 1, -(2**31)], [16777217, -16777216], [2**31 - 1, 2**31 - 1]],
+    "uint8": [[255, 254], [255, 255], [0, 1]],
+    "bool": [[True, False], [True, True], [False, False]],
+}
+OF_INTS = {  # name: (function, the same in float64)
+    "mean": (lambda x: mg.mean(x, 1), lambda x: x.mean(1)),
+    "var": (lambda x: mg.var(x, 1, ddof=0), lambda x: x.var(1)),
+    "std": (lambda x: mg.std(x, 1, ddof=1), lambda x: x.std(1, ddof=1)),
+    "norm": (lambda x: mg.norm(x, axis=1), lambda x: np.linalg.norm(x, axis=1)),
+}
+
+
+@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("dtype", INTS)
+def test_reductions_of_ints_to_floats_are_the_nearest_to_the_exact(dtype, device):
+    array = np.array(INTS[dtype], dtype)
+    x = mg.variable(array, device=device)
+    for name, (function, exact) in OF_INTS.items():
+        want = exact(array.astype(np.float64)).astype(np.float32)
+        for step in (function, mg.compile(function)) if device == "cpu" else (function,):
+            got = step(x).to("cpu")
+            assert got.dtype == mg.float32
+            np.testing.assert_allclose(
+                got.numpy(), want, 3e-7 if name == "std" else 0, 0, True, name
+            )
+    assert mg.mean(x, None, True).shape == (1, 1)

@@ -5,7 +5,9 @@
     python3 start.py lab --no-browser    for servers: print the address instead
     python3 start.py test                the quick tests: a few minutes
     python3 start.py test --all          all tests, and the compiler that some need
-    python3 start.py test [pytest's arguments]
+    python3 start.py test -x -k shape    the quick tests with arguments of pytest
+    python3 start.py test tests/nn       the files, folders or tests that are named, whole;
+                                         with --all, that compiler is installed for them, too
     python3 start.py setup               only set up
     python3 start.py check 00            the same as minigrad check 00; so are next, watch, hint,
                                          status, reset and all other commands of minigrad
@@ -38,10 +40,10 @@ SPARE_HOME = os.path.join(ROOT, ".minigrad", "home")
 EXTRAS = ["lab", "test"]
 COMPILER = "cuda"  # what the tests of CUDA kernels compile with: 280 MB, and not for lessons
 
-# minigrad's own commands, passed through
-TOOLS = (
-    "next", "check", "watch", "hint", "status", "reset", "start", "update", "book", "release",
-    "grade", "doctor",
+# Options of pytest whose next word is no test to run, even where a file or folder has that name
+VALUED = (
+    "-c", "-k", "-m", "-o", "-p", "-W", "--basetemp", "--confcutdir", "--config-file", "--deselect",
+    "--ignore", "--ignore-glob", "--junit-xml", "--junitxml", "--log-file", "--rootdir",
 )  # fmt: skip
 ACTIVATE = r".venv\Scripts\activate" if os.name == "nt" else "source .venv/bin/activate"
 
@@ -84,7 +86,7 @@ def main(arguments):
     rest = arguments[1:]
     if command.startswith("-") and command not in ("-h", "--help"):
         command, rest = "lab", arguments
-    if command not in ("lab", "test", "setup") + TOOLS:
+    if command not in ["lab", "test", "setup"] + commands():
         print(__doc__.strip())
         return 0 if command in ("-h", "--help", "help") else 2
     if command == "lab":
@@ -95,11 +97,41 @@ def main(arguments):
     if command == "setup":
         return 0
     if command == "test":
-        chosen = [x for x in rest if x != "--all"] or ([] if is_all else ["-m", "quick"])
-        return hand_over(["-m", "pytest"] + side_by_side() + chosen, environment)
+        return hand_over(["-m", "pytest"] + side_by_side() + selection(rest), environment)
     if command == "lab":
         tell("To type minigrad and pytest in a terminal here: " + ACTIVATE)
     return hand_over(["-m", "minigrad.cli.main", command] + rest, environment)
+
+
+def commands():
+    """The commands of minigrad, read from its source: it cannot be imported before the set-up.
+
+    A word that is none of them is thus refused before the minutes that a first set-up takes.
+    """
+    source = read(os.path.join(ROOT, "minigrad", "cli", "main.py")) or ""
+    return re.findall(r'\badd\(\s*"(\w+)"', source)
+
+
+def selection(arguments):
+    """Pytest's arguments for these of `start.py test`: the quick tests unless they choose others.
+
+    A `-m` among them chooses by itself, as pytest takes the last one.
+    """
+    chosen = [x for x in arguments if x != "--all"]
+    if len(chosen) < len(arguments) or names_tests(chosen):
+        return chosen
+    return ["-m", "quick"] + chosen
+
+
+def names_tests(arguments):
+    """Whether one of pytest's arguments is a file, a folder or a test in a file."""
+    before = [""] + list(arguments)
+    return any(
+        not x.startswith("-")
+        and last not in VALUED
+        and os.path.exists(os.path.join(ROOT, x.split("::")[0]))
+        for last, x in zip(before, arguments)  # noqa: B905 (Python 2.7 has no strict)
+    )
 
 
 def side_by_side():

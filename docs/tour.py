@@ -1,8 +1,8 @@
 # %% [markdown]
 # # One training step, file by file
 #
-# Generated from [tour.py](tour.py) by `python -m tests.tour.page`; a test fails when it is
-# not fresh. `python docs/tour.py` runs all of its code.
+# Generated from [tour.py](tour.py) by `python -m tests.pages`; a test fails when it is not
+# fresh. `python docs/tour.py` runs all of its code.
 #
 # minigrad has many files, and 22 of them tell the whole story of a training step. Together they
 # hold less than 5,000 lines. This page visits them in the order in which to read them. Each stop
@@ -200,7 +200,7 @@ print(elementwise_text(gradient, [float32] * 3, rank=0, inner=None)[0])
 
 # %%
 h = model.enter(x)
-print(h.node.op, "|", h.is_leaf, h.requires_grad, h.grad)
+print(h.node.op, "|", h.is_leaf, h.requires_grad)
 weight = model.enter.weight
 print(weight.node, "|", weight.is_leaf, weight.requires_grad, weight.grad)
 

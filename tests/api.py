@@ -314,8 +314,8 @@ def page_text(page):
     title, about, _ = API[page]
     parts = [f"# {title}", NOTE, about]
     if page == "cuda":
-        words = ", ".join(f"`{path}`" for path in language.PATHS)
-        parts += [markdown(mg.cuda.__doc__), textwrap.fill(f"Kernels may use {words}.", 100)]
+        words = ",\n".join(f"`{path}`" for path in language.PATHS)
+        parts += [markdown(mg.cuda.__doc__), f"Kernels may use\n{words}."]
     home = said = None
     for entry in entries(page):
         if entry.home != home:
@@ -336,7 +336,7 @@ def index_text():
         parts += [
             f"## [{title}]({page}.md)",
             about.partition("\n\n")[0],
-            textwrap.fill(", ".join(names), 100),
+            ",\n".join(names),  # a line each, so that a new one changes no other
         ]
     return "\n\n".join(parts) + "\n"
 

@@ -1,5 +1,6 @@
 """The generated pages of docs/ are what is generated."""
 
+import difflib
 import inspect
 
 import pytest
@@ -54,6 +55,36 @@ def test_command_writes_what_is_stale_and_nothing_else(tmp_path, monkeypatch, ca
     assert pages.main(["--check", "attacks"]) == 0
     said = ["docs/generated/attacks.md is not fresh", "docs/generated/attacks.md is written"]
     assert capsys.readouterr().out.splitlines() == said
+
+
+def test_command_writes_pictures_that_are_stale_or_missing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(pages, "DOCS", tmp_path)
+    assert pages.main(["tour"]) == 0
+    assert pages.main(["--check", "tour"]) == 0
+    picture = tmp_path / "pictures" / "tour" / "pool.svg"
+    fresh = picture.read_bytes()
+    picture.write_bytes(b"another")
+    assert pages.main(["--check", "tour"]) == 1
+    picture.unlink()
+    assert pages.main(["tour"]) == 0
+    assert picture.read_bytes() == fresh
+    said = ["docs/tour.md is written", "docs/tour.md is not fresh", "docs/tour.md is written"]
+    assert capsys.readouterr().out.splitlines() == said
+
+
+def test_a_picture_shows_the_same_with_other_last_digits():
+    assert pages.shows_the_same(b"<text>= 0.710656", b"<text>= 0.710657")
+    assert not pages.shows_the_same(b"<text>= 0.710656", b"<text>= 0.711656")
+    assert not pages.shows_the_same(b'x="18.1"', b'x="18.2"')
+
+
+def test_a_new_name_is_one_line_of_the_index(monkeypatch):
+    before, entries = api.text("README"), api.entries
+    new = api.Entry("mg.nn.Middle", api.Entry, "minigrad.nn.middle")
+    more = {"nn": [*entries("nn"), new]}
+    monkeypatch.setattr(api, "entries", lambda page: more.get(page, entries(page)))
+    changed = difflib.ndiff(before.splitlines(), api.text("README").splitlines())
+    assert [line for line in changed if line[0] in "+-"] == ["+ [Middle](nn.md#middle),"]
 
 
 def test_a_hole_that_nothing_fills_is_an_error():

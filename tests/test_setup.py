@@ -18,10 +18,12 @@ from pathlib import Path
 import pytest
 
 from minigrad.cli.main import make_parser
+from minigrad.devices.gpu import compiler
 from minigrad.grader.folder import known_stems
+from tests.devices.gpu.needs import compiler_is_needed
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ["start.py", "pyproject.toml", "constraints.txt"]
+SOURCES = ["start.py", "pyproject.toml", "constraints.txt", "minigrad/cli/main.py"]
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the simulations are shell scripts")
 
@@ -32,7 +34,8 @@ def project(tmp_path):
     folder = tmp_path / "Übungen für später" / "minigrad"
     folder.mkdir(parents=True)
     for name in SOURCES:
-        shutil.copy(ROOT / name, folder)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, folder / name)
     (tmp_path / "commands").mkdir()
     (tmp_path / "home").mkdir()
     return folder
@@ -303,6 +306,17 @@ def test_start_takes_the_compiler_for_gpus_for_the_tests_alone(
     assert count_installs(installed) == 1 + is_taken
 
 
+def test_start_installs_the_compiler_as_skipped_tests_say_it_does(installed, monkeypatch):
+    monkeypatch.delenv("MINIGRAD_CUBINS", raising=False)
+    monkeypatch.setattr(compiler, "missing", lambda: "numba-cuda")
+    with pytest.raises(pytest.skip.Exception) as skipped:
+        compiler_is_needed()
+    said = re.search(r"`python3 start\.py ([^`]+)` installs it on Linux", skipped.value.msg)
+    before = "import platform; platform.machine = lambda: 'x86_64'; sys.platform = 'linux'"
+    start(installed, *said[1].split(), before=before)
+    assert ".[lab,test,cuda] " in (installed / "installs").read_text().splitlines()[-1]
+
+
 def test_start_keeps_the_compiler_for_gpus_when_requirements_change(installed):
     stamp = installed / ".venv" / "minigrad-stamp"
     stamp.write_text(stamp.read_text().replace("lab,test", "lab,test,cuda"))
@@ -353,6 +367,9 @@ def test_start_with_a_broken_environment_makes_it_again(installed):
 # What is started
 
 
+PYTEST = f"-m pytest {' '.join(load_start().side_by_side())}"
+
+
 @pytest.mark.parametrize(
     ("arguments", "started"),
     [
@@ -362,12 +379,9 @@ def test_start_with_a_broken_environment_makes_it_again(installed):
         (["lab", "--no-browser"], "-m minigrad.cli.main lab --no-browser"),
         (["lab", "--port", "9000"], "-m minigrad.cli.main lab --port 9000"),
         (["--no-browser"], "-m minigrad.cli.main lab --no-browser"),
-        (["test"], f"-m pytest {' '.join(load_start().side_by_side())} -m quick"),
-        (["test", "--all"], f"-m pytest {' '.join(load_start().side_by_side())}"),
-        (
-            ["test", "-k", "two words"],
-            f"-m pytest {' '.join(load_start().side_by_side())} -k two words",
-        ),
+        (["test"], f"{PYTEST} -m quick"),
+        (["test", "--all"], PYTEST),
+        (["test", "-k", "two words"], f"{PYTEST} -m quick -k two words"),
         (["check", "00", "--json"], "-m minigrad.cli.main check 00 --json"),
         (["hint", "00.slope.2"], "-m minigrad.cli.main hint 00.slope.2"),
         (["status"], "-m minigrad.cli.main status"),
@@ -387,6 +401,41 @@ def test_start_runs_what_was_asked_for_and_passes_its_status_on(installed, argum
     assert run.stderr == (said if "main lab" in started else "")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["-x"], ["-k", "tests"], ["-x", "--lf", "-n", "3"], ["--ignore", "tests/nn"],
+     ["-k", "tests", "-v"], ["--junitxml=start.py"], ["-c", "pyproject.toml"]],
+)  # fmt: skip
+def test_start_adds_arguments_of_pytest_to_the_quick_tests(arguments):
+    assert load_start().selection(arguments) == ["-m", "quick", *arguments]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["tests/nn"], ["-x", "tests/test_setup.py"], ["tests/test_data.py::test_of[a-b]", "-x"],
+     ["-k", "tests", "tests"]],
+)  # fmt: skip
+def test_start_runs_the_tests_that_are_named_whole(arguments):
+    assert load_start().selection(arguments) == arguments
+
+
+def test_start_runs_all_tests_that_the_arguments_leave():
+    assert load_start().selection(["--all"]) == []
+    assert load_start().selection(["-x", "--all", "-k", "nn"]) == ["-x", "-k", "nn"]
+
+
+def test_pytest_takes_the_last_of_several_marks(tmp_path):
+    arguments = load_start().selection(["-m", "mine"])
+    assert arguments == ["-m", "quick", "-m", "mine"]
+    plain = "import pytest\n@pytest.mark.{0}\ndef test_{0}(): pass\n"
+    (tmp_path / "test_marks.py").write_text(plain.format("quick") + plain.format("mine"))
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  quick\n  mine\n")
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "test_mine PASSED" in done.stdout
+    assert "1 passed, 1 deselected" in done.stdout
+
+
 @pytest.mark.parametrize("arguments", [["lab", "--bogus"], ["--bogus"], ["lab", "--port", "x"]])
 def test_start_checks_arguments_before_it_installs(project, arguments):
     run = start(project, *arguments)
@@ -403,13 +452,14 @@ def test_start_takes_for_the_lab_what_minigrad_takes():
 
 def test_start_passes_on_every_command_of_minigrad():
     actions = [action for action in make_parser()._actions if action.choices]
-    assert {*actions[0].choices} == {*load_start().TOOLS, "lab"}
+    assert [*actions[0].choices] == load_start().commands()
 
 
 def test_start_with_an_unknown_word_shows_its_help(project):
     run = start(project, "tset")
     assert run.returncode == 2
     assert "python3 start.py test" in run.stdout
+    assert not (project / ".venv").exists()  # a typo costs no set-up
     assert start(project, "--help").returncode == 0
 
 

@@ -10,8 +10,9 @@ from minigrad.errors import DTypeError
 class DType:
     """An element type: its name, NumPy dtype, size in bytes, kind and index in tables.
 
-    kind: 'f' floating point, 'i' integer (signed or not), 'b' truth value. Half types can be added
-    as further rows: kernels look up how to load and store a row; no other code lists the types.
+    kind: 'f' floating point, 'i' integer (signed or not), 'b' truth value. DTYPES has a row for
+    each. A new row alone is not enough: other files say what holds of single types by name, such as
+    `formulas/emitter.py` how kernels load and store them. `grep -rn uint8 minigrad` finds these.
     """
 
     __slots__ = ("index", "is_float", "itemsize", "kind", "name", "numpy")

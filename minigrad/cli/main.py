@@ -66,6 +66,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"minigrad {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
 
+    # start.py reads the names of the commands from these calls: each has its name in quotes
     def add(name: str, help_text: str, run, more: str = "") -> argparse.ArgumentParser:
         description = f"{help_text[0].upper()}{help_text[1:]}. {more}".strip()
         command = commands.add_parser(name, help=help_text, description=description)

@@ -1,12 +1,18 @@
-"""docs/tour.md: `python -m tests.tour.page` writes it and its pictures.
+"""docs/tour.md and its pictures; `python -m tests.pages tour` writes them.
 
 The source is docs/tour.py, a script: prose in comments, code between them. The page has both, and
 after each piece of code what it prints.
 """
 
 import contextlib
+import functools
+import importlib.util
 import io
+import pathlib
 import re
+import subprocess
+import sys
+import tempfile
 
 from minigrad.course.percent import parse
 from tests.tour import path, pictures
@@ -15,21 +21,41 @@ SOURCE = path.ROOT / "docs" / "tour.py"
 PATH = path.ROOT / "docs" / "tour.md"
 PICTURES = path.ROOT / "docs" / "pictures" / "tour"
 PICTURE = re.compile(r"\]\((pictures/tour/[^)]*)\)")
-BY_MINIGRAD = (".svg",)
-ALL = (".svg", ".png")  # the latter by matplotlib: other versions of it write other bytes
+DRAWN = (".svg", ".png") if importlib.util.find_spec("matplotlib") else (".svg",)
 
 
-def text(folder, forms=BY_MINIGRAD):
-    """The page; its pictures, those of some forms, are written below a folder.
+def text():
+    """The text of the page."""
+    return _made()[PATH.name].decode()
 
-    To be called once a process, since the page shows memory as it is when a process begins.
+
+def drawn():
+    """{path below docs/: bytes} of the pictures; those in PNG only where matplotlib is there."""
+    return {name: content for name, content in _made().items() if name != PATH.name}
+
+
+@functools.cache
+def _made():
+    """The page and its pictures, {path below docs/: bytes}.
+
+    They are made in a process of their own: the page shows memory as it is when one begins.
     """
+    with tempfile.TemporaryDirectory() as name:
+        command = [sys.executable, "-m", "tests.tour.page", name]
+        subprocess.run(command, cwd=path.ROOT, check=True)
+        folder = pathlib.Path(name)
+        files = [file for file in folder.rglob("*") if file.is_file()]
+        return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+
+
+def write(folder):
+    """Writes the page and its pictures into a folder; to be called once a process."""
     source, tour, parts = SOURCE.read_text(encoding="utf-8"), {"__name__": "__main__"}, []
     for cell in parse(source, SOURCE.name):
         if cell.kind == "markdown":
             parts.append(cell.text)
             for name in PICTURE.findall(cell.text):
-                if name.endswith(forms):
+                if name.endswith(DRAWN):
                     pictures.draw(folder / name, tour)
             continue
         before = source[: source.index(f"\n{cell.text}\n") + 1].count("\n")
@@ -39,8 +65,9 @@ def text(folder, forms=BY_MINIGRAD):
         parts.append(f"```python\n{cell.text}\n```")
         if printed.getvalue():
             parts.append(f"```text\n{printed.getvalue().rstrip()}\n```")
-    return "\n\n".join(parts) + "\n"
+    page = "\n\n".join(parts) + "\n"
+    (folder / PATH.name).write_text(page, encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":
-    PATH.write_text(text(PATH.parent, ALL), encoding="utf-8", newline="\n")
+    write(pathlib.Path(sys.argv[1]))

@@ -252,6 +252,6 @@ def draw(file, tour):
     drawn = globals()[file.stem](tour)
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.suffix == ".svg":
-        file.write_text(drawn, encoding="utf-8")
+        file.write_text(drawn, encoding="utf-8", newline="\n")
     else:
         drawn.savefig(file, dpi=100, metadata={"Software": None})

@@ -18,7 +18,8 @@ def compiler_is_needed():
     if os.environ.get("MINIGRAD_CUBINS") == "required":
         raise RuntimeError(f"CUDA kernels cannot be compiled: {absent} is not installed")
     pytest.skip(
-        f"CUDA kernels are not compiled: {absent} is not installed (python3 start.py test installs "
-        "it on Linux on x86-64; else pip install 'minigrad[cuda]')",
+        f"CUDA kernels are not compiled: {absent} is not installed (`python3 start.py test --all` "
+        "installs it on Linux on x86-64; on Windows and other processors: pip install -e '.[cuda]' "
+        "in the environment; there is none for macOS)",
         allow_module_level=True,
     )

@@ -6,6 +6,7 @@ check accepts a bool as a number or a number as a bool.
 """
 
 import math
+from collections.abc import Iterator, MappingView, Reversible, Set
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy as np
 from minigrad.errors import ArgumentError, ArgumentTypeError
 
 BOOLS = (bool, np.bool_)
+_SETS = (Set, type(iter(set())))
+_ORDERED = (MappingView, Reversible)  # views of a dict, and sets that keep an order
 
 
 class RunTimeNumber:
@@ -115,7 +118,8 @@ def number(
         ]
         if len(limits) < 2 and high is not None:
             limits.append("finite")
-        raise ArgumentError(f"{where}: wanted {name} {' and '.join(limits)}", shown(value))
+        wanted = " and ".join(limits) or "other than NaN"
+        raise ArgumentError(f"{where}: wanted {name} {wanted}", shown(value))
     return found
 
 
@@ -144,6 +148,32 @@ def label(where, value, name="name"):
     if value is None or isinstance(value, str):
         return value
     raise ArgumentTypeError(f"{where}: wanted a text for {name}", shown(value))
+
+
+def several(where, wanted, given: Any, fix, or_none=False) -> list:
+    """What an iterable gives, in its order; a set has none, and a used-up iterator gives nothing.
+
+    wanted: the kind of the items, in words; fix: how to write a call that is right; or_none: accept
+    an empty list or tuple, for which somebody has decided; an iterator that gives nothing is still
+    refused, since whoever wrote it expected items.
+    """
+    if isinstance(given, _SETS) and not isinstance(given, _ORDERED):
+        raise ArgumentTypeError(
+            f"{where}: wanted {wanted} in an order",
+            f"a {type(given).__name__}, whose order is another one in each run",
+            fix,
+        )
+    try:
+        items = iter(given)
+    except TypeError:
+        raise ArgumentTypeError(f"{where}: wanted {wanted}", shown(given), fix) from None
+    found = list(items)
+    is_iterator = isinstance(given, Iterator)
+    if not found and (is_iterator or not or_none):
+        kind = type(given).__name__
+        got = f"a {kind} that gives nothing: is it used up?" if is_iterator else f"an empty {kind}"
+        raise ArgumentError(f"{where}: wanted {wanted}", got, fix)
+    return found
 
 
 def instance(where, name, value: Any, kind, wanted, fix=None) -> Any:

@@ -212,6 +212,15 @@ ADVICE = {
         "`with mg.no_grad():` around lines, or `@mg.no_grad()` above a function; x.detach() is x "
         "without its graph",
     ),
+    **{
+        name.partition(".")[2]: f"`with mg.{name}():` around lines, or `@mg.{name}()` above a "
+        "function"
+        for name in (
+            "debug.detect_anomaly",
+            "debug.record_grad_function",
+            "memory.copy_on_saved_write",
+        )
+    },
     **dict.fromkeys(
         ("step", "zero_grad"),
         "loss.backward(), optimizer.step(), optimizer.zero_grad(), in this order",

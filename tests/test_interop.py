@@ -567,3 +567,32 @@ def test_an_array_on_the_left_of_an_operator_is_the_variables_operand():
     assert (np.float64(2.0) ** x).tolist() == [2.0, 4.0]
     (a * x).sum().backward()
     assert x.grad.tolist() == [3.0, 1.0]
+
+
+HIDDEN = np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False])
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda: mg.variable(HIDDEN),
+        lambda: mg.variable([HIDDEN, HIDDEN]),
+        lambda: mg.variable([1.0, np.ma.masked]),
+        lambda: mg.from_numpy(HIDDEN),
+        lambda: mg.from_dlpack(HIDDEN),
+        lambda: mg.nn.Parameter(HIDDEN),
+        lambda: mg.zeros((3,)) + HIDDEN,
+        lambda: mg.exp(HIDDEN),
+        lambda: mg.zeros((3,)).copy_(HIDDEN),
+        lambda: mg.zeros((3,)).fill_(np.ma.masked),
+        lambda: mg.zeros((3,))[np.ma.array([0, 1], mask=[False, True])],
+    ],
+)
+def test_an_array_with_masked_elements_is_refused(take):
+    with pytest.raises(ArgumentTypeError, match=r"x\.filled\(0\.0\)"):
+        take()
+
+
+def test_a_masked_array_that_hides_nothing_is_an_array():
+    assert mg.variable(np.ma.array([1.0, 2.0])).tolist() == [1.0, 2.0]
+    assert mg.variable(HIDDEN.filled(0.0)).tolist() == [1.0, 0.0, 3.0]

@@ -1,5 +1,6 @@
 """What newcomers try first: it works as in NumPy and PyTorch, or the error says how it is here."""
 
+import math
 from operator import attrgetter
 
 import numpy as np
@@ -76,6 +77,19 @@ WRONG_NUMBERS = [
     ("or_of_bools_and_ints", lambda: (ints() > 1) | 4, DTypeError),
     ("not_of_ints", lambda: ~ints(), DTypeError),
     ("and_of_floats", lambda: mg.ones((2,)) & mg.ones((2,)), DTypeError),
+    ("xor_of_ints", lambda: ints() ^ ints(), DTypeError),
+    ("xor_of_a_reflected_int", lambda: 2 ^ ints(), DTypeError),
+    ("a_size_beyond_int64", lambda: mg.zeros((2**64, 0)), OutOfMemoryError),
+    ("a_size_beyond_floats", lambda: mg.zeros((10**400,)), OutOfMemoryError),
+    ("reshape_to_a_size_beyond_int64", lambda: mg.zeros((0,)).reshape(2**64, 0), OutOfMemoryError),
+    ("expand_beyond_addresses", lambda: mg.ones((1,)).expand(2**40, 2**40), OutOfMemoryError),
+    ("repeat_without_end", lambda: mg.repeat(ints(), [2**60] * 3), OutOfMemoryError),
+    ("repeat_once_without_end", lambda: mg.repeat(ints(), 2**70), OutOfMemoryError),
+    ("split_without_end", lambda: mg.split(ints(), sections=2**70), ShapeError),
+    ("one_hot_of_very_many", lambda: mg.one_hot([0], 2**50), OutOfMemoryError),
+    ("index_of_a_ragged_list", lambda: ints()[[1, [0, 1]]], ArgumentTypeError),
+    ("donate_an_array", lambda: mg.compile(mg.exp, donate=np.array(1.0)), ArgumentTypeError),
+    ("exp_of_a_module", lambda: mg.exp(mg), ArgumentTypeError),
     ("index_write_of_an_int_too_large", lambda: ints("uint8").__setitem__(0, 300), DTypeError),
     ("index_write_of_a_negative_int", lambda: ints("uint8").__setitem__(0, -1), DTypeError),
     ("index_write_of_nan", lambda: ints().__setitem__(0, float("nan")), DTypeError),
@@ -135,6 +149,35 @@ def test_truth_values_take_and_or_not():
     assert (a & True).tolist() == (True & a).tolist() == a.tolist()
     assert (a & np.array([False] * 3)).tolist() == [False] * 3
     assert (a | [False, False, True]).tolist() == [True] * 3
+    assert (a ^ b).tolist() == [False, True, False]
+    assert (a ^ True).tolist() == (True ^ a).tolist() == (np.array([True] * 3) ^ a).tolist()
+
+
+def test_functions_of_python_round_and_cut():
+    x = mg.variable([1.5, -2.5, 2.75])
+    assert round(x).tolist() == x.round().tolist() == [2.0, -2.0, 3.0]
+    assert math.trunc(x[2]) == 2
+
+
+def test_diagonals_far_outside_are_taken():
+    x = mg.ones((2, 3))
+    for far in (2**70, 10**400):
+        assert mg.tril(x, far).tolist() == mg.triu(x, -far).tolist() == x.tolist()
+        assert not mg.tril(x, -far).any()
+        assert not mg.triu(x, far).any()
+    for k in range(-4, 6):
+        assert mg.tril(x, k).tolist() == np.tril(np.ones((2, 3)), k).tolist()
+        assert mg.triu(x, k).tolist() == np.triu(np.ones((2, 3)), k).tolist()
+
+
+def test_what_has_an_array_of_another_library_is_data():
+    class Series:
+        array = np.ones(2)
+
+        def __array__(self, dtype=None, copy=None):
+            return np.zeros(2)
+
+    assert mg.exp(Series()).tolist() == [1.0, 1.0]
 
 
 # -- calls -----------------------------------------------------------------------------------------
@@ -148,6 +191,28 @@ class NoBackward(mg.Function):
     @staticmethod
     def forward(ctx, x):
         return x * 2.0
+
+
+class WithoutCtx(mg.Function):
+    @staticmethod
+    def forward(x):
+        return x * 2.0
+
+
+class BackwardWithoutCtx(mg.Function):
+    @staticmethod
+    def forward(ctx, x, k=1.0):
+        return x * k
+
+    @staticmethod
+    def backward(dy):
+        return dy
+
+
+def method_of_objects():
+    class OfObjects(mg.Function):
+        def forward(self, ctx, x):
+            return x
 
 
 class NoForward(mg.Function):
@@ -191,6 +256,19 @@ CALLS = [
         "method backward",
     ),
     ("function_without_forward", lambda x: NoForward.apply(x), "method forward"),
+    ("function_without_ctx", lambda x: WithoutCtx.apply(x), "def forward(ctx, x)"),
+    (
+        "function_whose_backward_lacks_ctx",
+        lambda x: BackwardWithoutCtx.apply(x.requires_grad_()).sum().backward(),
+        "def backward(ctx, *dys)",
+    ),
+    ("function_that_is_not_static", lambda x: method_of_objects(), "@staticmethod, def forward"),
+    ("function_by_name", lambda x: BackwardWithoutCtx.apply(x, k=3), "apply(x, 3)"),
+    ("function_object_by_name", lambda x: BackwardWithoutCtx()(x, k=3), "apply(x, 3)"),
+    ("function_made_of_an_operand", lambda x: WithoutCtx(x), "WithoutCtx()(x)"),
+    ("round_to_digits", lambda x: round(x, 1), "mg.round(x * 100) / 100"),
+    ("bits_to_the_left", lambda x: x << 1, "a * 2**n"),
+    ("bits_to_the_right", lambda x: 1 >> x, "a // 2**n"),
     ("picture_of_a_number", lambda x: mg.viz.memory(3), "mg.memory.timeline()"),
     ("where_of_a_condition", lambda x: mg.where(x > 0), "3 operands, c, a, b"),
     ("maximum_of_one", lambda x: mg.maximum(x), "2 operands, a, b"),

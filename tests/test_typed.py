@@ -37,7 +37,7 @@ CALLS = {  # as people type it: (call, what the advice has to show)
     "x.size(0)": (lambda: X.size(0), "x.shape[0]"),
     "x.size()": (lambda: X.size(), "x.shape"),
     "y[0] += 1 of a result": (moved, "x[i] = x[i] + y"),
-    "y[0] += 1 of a leaf": (lambda: added_to(LEAF), "x[i] = x[i] + y"),
+    "y[0] += 1 of a leaf": (lambda: added_to(LEAF), "write inside `with mg.no_grad():`"),
     "nn.Linear(4)": (lambda: nn.Linear(4), "Linear(inputs, outputs, bias=True"),
     "nn.Linear()": (lambda: nn.Linear(), "Linear(inputs, outputs"),
     "nn.Linear(1, 2, True, 'float32', 5)": (

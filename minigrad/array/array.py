@@ -5,6 +5,8 @@ versions. Every other Array over the same memory is a **View**, which refers to 
 `clone()` makes a second Storage over the same Buffer (copy-on-write); `refcount` counts them.
 """
 
+from weakref import ref
+
 import numpy as np
 
 from minigrad.array.layout import contiguous_strides, is_contiguous, size_of
@@ -78,6 +80,12 @@ class Array:
         return self.is_flat or is_contiguous(self.shape, self.strides)
 
     @property
+    def is_broadcast(self):
+        """Whether one element of the memory stands at several places, along an axis of stride 0."""
+        pairs = zip(self.shape, self.strides, strict=True)
+        return self.size > 0 and any(n > 1 and s == 0 for n, s in pairs)
+
+    @property
     def is_foreign(self):
         """Whether foreign code may write the memory unnoticed."""
         return self.buffer.is_foreign
@@ -122,24 +130,22 @@ class View(Array):
 
     __slots__ = ("base", "made_at")
 
-    @uninterrupted
     def __init__(self, array, shape, strides, offset):
-        base = array.storage
-        try:
-            base.views += 1
-        except AttributeError:  # the first view
-            base.views = 1
-        self.base, self.made_at = base, None
+        self.base, self.made_at = array.storage, None
         self.shape, self.strides, self.offset, self.dtype = shape, strides, offset, array.dtype
         self.size = size_of(shape)
         self.is_flat = False  # never the fast path: the base may have been written since
 
-    @uninterrupted
     def __del__(self):
+        """Nothing: the memory belongs to the base."""
+
+    def shown_by(self, variable):
+        """Notes weakly that a Variable shows this view; the base has all of them in `views`."""
         try:
-            self.base.views -= 1  # the memory belongs to the base
-        except AttributeError:  # Ctrl-C, as in Array
-            return
+            shown = self.base.views
+        except AttributeError:  # the first
+            shown = self.base.views = set()
+        shown.add(ref(variable, shown.discard))
 
     @property
     def storage(self):

@@ -3,10 +3,11 @@
 import math
 
 from minigrad.arguments import whole
-from minigrad.errors import ShapeError
+from minigrad.errors import OutOfMemoryError, ShapeError
 from minigrad.hints import NO_AXIS
 
 MAX_RANK = 8
+MAX_SIZE = 2**60  # elements: any of them has an address that int64 holds
 
 
 size_of = math.prod  # the number of elements of a shape
@@ -23,6 +24,7 @@ def contiguous_strides(shape):
     """
     found = _strides.get(shape)
     if found is None:
+        check_size(shape)
         strides, step = [], 1
         for n in reversed(shape):
             strides.append(step)
@@ -69,6 +71,15 @@ def expand_strides(shape, strides, target):
     return (0,) * pad + tuple(
         0 if n == 1 and t != 1 else s for n, s, t in zip(shape, strides, target[pad:], strict=True)
     )
+
+
+def check_size(shape):
+    """Raises if elements of a shape would have no addresses, or if it had without its zeros."""
+    if size_of(n or 1 for n in shape) >= MAX_SIZE:
+        raise OutOfMemoryError(
+            "wanted a shape of fewer than 2**60 elements, where a size of 0 counts as 1",
+            "sizes of " + ", ".join(f"{n}" if n < 2**70 else "far more" for n in shape),
+        )
 
 
 def check_rank(name, rank):

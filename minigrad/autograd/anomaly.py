@@ -7,13 +7,13 @@ import numpy as np
 from minigrad.autograd.records import arrays_of
 from minigrad.devices.backend import values as values_of
 from minigrad.errors import NonFiniteError, user_line
-from minigrad.memory.interrupts import uninterrupted
+from minigrad.memory.blocks import Block
 from minigrad.tape import modes
 from minigrad.tape.modes import state
 from minigrad.tape.variable import Variable
 
 
-class detect_anomaly:
+class detect_anomaly(Block):
     """Raises NonFiniteError at the first non-finite value that an operation or its backward makes.
 
     Every result is checked, so the block is slow. Leaves may have infinities, such as a mask of
@@ -31,15 +31,13 @@ class detect_anomaly:
     ...
     """
 
-    @uninterrupted
-    def __enter__(self):
+    def _begin(self):
         state.observers = (*state.observers, _check_backward)
         state.op_observers = (*state.op_observers, _check_forward)
         modes.watch(+1)
-        return self
+        return {}
 
-    @uninterrupted
-    def __exit__(self, *error):
+    def _end(self, before, is_error):
         modes.watch(-1)
         observers, op_observers = list(state.observers), list(state.op_observers)
         observers.remove(_check_backward)

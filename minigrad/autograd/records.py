@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minigrad.devices.backend import values
-from minigrad.memory.interrupts import uninterrupted
+from minigrad.memory.blocks import Block
 from minigrad.tape.function_plan import Pack
 from minigrad.tape.modes import state
 from minigrad.tape.node import Node
@@ -62,7 +62,7 @@ class Record(NamedTuple):
     targets: tuple
 
 
-class record_grad_function:
+class record_grad_function(Block):
     """Records every node of this thread's backward passes inside the block.
 
     Outside the block there is no overhead. Read `.records`, print the object, or export it.
@@ -78,15 +78,16 @@ class record_grad_function:
     def __init__(self):
         self.records, self._leaves = [], {}
 
-    @uninterrupted
-    def __enter__(self):
-        state.observers = (*state.observers, self._observe)
-        return self
+    def _begin(self):
+        is_inner = self._observe in state.observers
+        if not is_inner:
+            state.observers = (*state.observers, self._observe)
+        return {"is_inner": is_inner}
 
-    @uninterrupted
-    def __exit__(self, *error):
-        state.observers = tuple(o for o in state.observers if o != self._observe)
-        self._leaves = {}  # holds no Variables after the block
+    def _end(self, before, is_error):
+        if not before["is_inner"]:
+            state.observers = tuple(o for o in state.observers if o != self._observe)
+            self._leaves = {}  # holds no Variables after the block
 
     def _observe(self, node, dy, gradients, seconds):
         edges = node.edges

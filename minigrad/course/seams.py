@@ -18,7 +18,7 @@ from minigrad.course.seam_parts import (
 )
 from minigrad.course.seam_storage import CopyOnWrite
 from minigrad.errors import SeamError
-from minigrad.memory.interrupts import uninterrupted
+from minigrad.memory.blocks import Block
 from minigrad.ops.base import Elementwise, RowWise
 from minigrad.ops.table import registry  # the table fills it
 from minigrad.seams import seams
@@ -97,7 +97,7 @@ SEAMS: dict[str, tuple[str, Callable]] = {
 }
 
 
-class use:
+class use(Block):
     """Runs the engine with a learner's functions for some of its parts, in this thread.
 
     It works in eager mode, on the CPU (kernels: on simt and cuda), to first order; blocks nest. The
@@ -134,6 +134,8 @@ class use:
     [200.0]
     """
 
+    _setting = "parts"
+
     def __init__(self, **parts):
         if not parts:
             raise SeamError("mg.use: wanted at least one part", "none", f"one of {_names()}")
@@ -146,18 +148,14 @@ class use:
             field, adapt = SEAMS[name]
             self._parts[field] = adapt(name, part)
         self.launches = getattr(self._parts.get("row_kernel"), "launches", {})
-        self._before = []
 
-    @uninterrupted
-    def __enter__(self):
-        self._before.append(seams.replace(**self._parts))
+    def _begin(self):
         modes.watch(+1)  # takes every op off the fast path, which has no seams
-        return self
+        return seams.replace(**self._parts)
 
-    @uninterrupted
-    def __exit__(self, *error):
+    def _end(self, before, is_error):
         modes.watch(-1)
-        seams.replace(**self._before.pop())
+        seams.replace(**before)
 
 
 def _names():

@@ -4,12 +4,12 @@ This layer knows only pools and buffers. The graph registers a `probe`, which re
 operation and the live nodes.
 """
 
-import contextlib
 import itertools
 from typing import NamedTuple
 
 from minigrad.arguments import whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, MinigradError
+from minigrad.memory.blocks import Block
 from minigrad.memory.buffer import Bin, blocks
 from minigrad.memory.interrupts import uninterrupted
 
@@ -213,7 +213,7 @@ class Event(NamedTuple):
     device: str
 
 
-class timeline:
+class timeline(Block):
     """Records every alloc and free inside the block, in order, with the responsible op.
 
     >>> import minigrad as mg
@@ -225,18 +225,25 @@ class timeline:
 
     def __init__(self, device="cpu"):
         self.device, self.events = pool_of(device).device, []
-
-    @uninterrupted
-    def __enter__(self):
-        watch(pool_of(self.device), self._record)
-        probe.watch(+1)
+        self._entered = 0
         self._names, self._numbers = {}, itertools.count()
-        return self
 
-    @uninterrupted
-    def __exit__(self, *error):
+    def _begin(self):
+        self._count(+1, watch, 1)
+        probe.watch(+1)
+        return {}
+
+    def _end(self, before, is_error):
         probe.watch(-1)
-        unwatch(pool_of(self.device), self._record)
+        self._count(-1, unwatch, 0)
+
+    def _count(self, delta, change, at):
+        """Watches while any thread is inside, however often: each event is recorded once."""
+        pool = pool_of(self.device)
+        with pool.lock:
+            self._entered += delta
+            if self._entered == at:
+                change(pool, self._record)
 
     def _record(self, kind, buffer):
         pool = buffer.pool
@@ -271,7 +278,7 @@ class MemoryGrowthError(MinigradError, AssertionError):
     """After a block there are more graph nodes or bytes than before it."""
 
 
-class assert_no_growth(contextlib.ContextDecorator):
+class assert_no_growth(Block):
     """Raises MemoryGrowthError if new graph nodes or more bytes remain after the block.
 
     The error names op, line and bytes of the oldest surviving nodes. The garbage collector does not
@@ -282,23 +289,23 @@ class assert_no_growth(contextlib.ContextDecorator):
         nbytes: the number of additional bytes in use allowed.
     """
 
+    _is_in_parts = False
+
     def __init__(self, nodes=0, nbytes=0, device="cpu"):
         self.nodes = whole("assert_no_growth", "nodes", nodes, 0)
         self.nbytes = whole("assert_no_growth", "nbytes", nbytes, 0)
         self.device = pool_of(device).device
 
-    @uninterrupted
-    def __enter__(self):
-        self._before = probe.live_nodes()
-        self._known = {id(n) for n in self._before}
-        self._bytes = pool_of(self.device).current_bytes
-        return self
+    def _begin(self):
+        nodes = probe.live_nodes()  # kept: a new node has none of their ids
+        return {"nodes": nodes, "bytes": pool_of(self.device).current_bytes}
 
-    def __exit__(self, kind, error, trace):
-        if kind is not None:
-            return False
-        new = [n for n in probe.live_nodes() if id(n) not in self._known]
-        grown = pool_of(self.device).current_bytes - self._bytes
+    def _end(self, before, is_error):
+        if is_error:
+            return
+        known = {id(n) for n in before["nodes"]}
+        new = [n for n in probe.live_nodes() if id(n) not in known]
+        grown = pool_of(self.device).current_bytes - before["bytes"]
         if len(new) > self.nodes or grown > self.nbytes:
             oldest = [("survivor", text) for text in probe.describe_nodes(new[:5])]
             raise MemoryGrowthError(
@@ -309,10 +316,9 @@ class assert_no_growth(contextlib.ContextDecorator):
                 "call backward(), or use no_grad()",
                 details=oldest,
             )
-        return False
 
 
-class copy_on_saved_write(contextlib.ContextDecorator):
+class copy_on_saved_write(Block):
     """Values saved inside the block survive in-place writes, because the writer gets a copy.
 
     A write to a saved value then does not raise, and gradients use the value as it was saved. Nodes
@@ -330,17 +336,15 @@ class copy_on_saved_write(contextlib.ContextDecorator):
     [6.0]
     """
 
-    @uninterrupted
-    def __enter__(self):
+    def _begin(self):
         probe.save_copies(+1)
-        return self
+        return {}
 
-    @uninterrupted
-    def __exit__(self, *error):
+    def _end(self, before, is_error):
         probe.save_copies(-1)
 
 
-class poison(contextlib.ContextDecorator):
+class poison(Block):
     """Fills freed buffers with 0xFF inside the block, which makes use after free visible.
 
     A float read from freed memory is then NaN, a signed integer -1.
@@ -349,13 +353,11 @@ class poison(contextlib.ContextDecorator):
     def __init__(self, device="cpu"):
         self.device = pool_of(device).device
 
-    @uninterrupted
-    def __enter__(self):
+    def _begin(self):
         watch(pool_of(self.device), _fill)
-        return self
+        return {}
 
-    @uninterrupted
-    def __exit__(self, *error):
+    def _end(self, before, is_error):
         unwatch(pool_of(self.device), _fill)
 
 

@@ -64,7 +64,7 @@ def prepared(module, state, strict=True):
     for name, found in given.items():
         known = wanted[name]
         for said, value in found:
-            value = value if isinstance(value, Variable) else constant(value, said)
+            value = value if isinstance(value, Variable) else constant(value, said, known)
             before = values.setdefault(name, value)
             if value.shape != known.shape:
                 problems.append(f"{said}: shape {value.shape}, the model has {known.shape}")

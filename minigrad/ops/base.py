@@ -14,9 +14,10 @@ from minigrad.ops.plan import ElementwisePlan, RowPlan
 from minigrad.ops.structural_plan import StructuralPlan
 from minigrad.ops.watching import announced
 from minigrad.seams import seams
-from minigrad.tape.function import Function, protected
+from minigrad.tape.function import Function
 from minigrad.tape.modes import SLOW, SPAN, note, state
 from minigrad.tape.node import Node
+from minigrad.tape.saved import protected
 from minigrad.tape.variable import Variable
 
 registry = {}  # every op by its name

@@ -7,11 +7,19 @@ import numpy as np
 from minigrad.arguments import Count, instance, is_run_number, label, number, shown, whole
 from minigrad.array.dtypes import as_dtype, float32, float64, int64
 from minigrad.devices.backend import device_named, device_of, host, moved
-from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfMemoryError
+from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError
 from minigrad.hints import teaching
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.devices import placed
-from minigrad.ops.operands import as_float, check_storable, from_data, of_run, storable
+from minigrad.ops.operands import (
+    as_float,
+    check_storable,
+    from_data,
+    made,
+    of_run,
+    refuse_masked,
+    storable,
+)
 from minigrad.ops.shape import shape_of
 from minigrad.ops.watching import announce, named
 from minigrad.seams import seams
@@ -95,6 +103,7 @@ def from_numpy(array, requires_grad=False, name=None):
     """
     if not isinstance(array, np.ndarray):
         raise ArgumentTypeError("from_numpy: wanted an ndarray", f"{type(array).__name__}")
+    refuse_masked("from_numpy", array)
     dtype = as_dtype(array.dtype)
     device = host()
     if array.flags.c_contiguous and array.flags.writeable and array.dtype.isnative:
@@ -121,6 +130,7 @@ def from_dlpack(data):
         )
     if _is_cuda(data):
         return Variable(device_named("cuda").adopt_view(data))
+    refuse_masked("from_dlpack", data)
     return from_numpy(_by_dlpack(data))
 
 
@@ -244,14 +254,6 @@ def _like(name, x):
     return instance(name, "x", x, Variable, "a Variable")
 
 
-def _made(name, make):
-    """The result of make(), or the error for more elements than fit into memory."""
-    try:
-        return make()
-    except (ValueError, OverflowError, MemoryError) as error:
-        raise OutOfMemoryError(f"{name}: wanted fewer elements", f"{error}") from None
-
-
 @named
 def arange(start, stop=None, step=1, dtype=None, device=None):
     """start, start + step, ... up to but not including stop, like Python's range.  -> (n,)."""
@@ -267,7 +269,7 @@ def arange(start, stop=None, step=1, dtype=None, device=None):
         raise ArgumentError("arange: wanted a step other than 0", f"{step}")
     if not all(math.isfinite(value) for value in (start, stop, step)):
         raise ArgumentError("arange: wanted finite numbers", f"{start}, {stop}, {step}")
-    values = _made("arange", lambda: np.arange(start, stop, step))
+    values = made("arange", lambda: np.arange(start, stop, step))
     if values.dtype.kind not in "fi":
         raise DTypeError("arange: wanted ints that int64 holds", f"{start}, {stop}"[:60])
     if dtype is None:
@@ -283,7 +285,7 @@ def linspace(start, stop, count, dtype=float32, device=None):
     start, stop = number("linspace", "start", start), number("linspace", "stop", stop)
     dtype = float32 if dtype is None else dtype
     count = count_of("linspace", count)
-    values = _made("linspace", lambda: np.linspace(start, stop, count))
+    values = made("linspace", lambda: np.linspace(start, stop, count))
     return Variable(placed(device).from_numpy(values, as_dtype(dtype)))
 
 
@@ -291,7 +293,7 @@ def linspace(start, stop, count, dtype=float32, device=None):
 def eye(n, dtype=float32, device=None):
     """The identity matrix.  -> (n, n)."""
     n, dtype = count_of("eye", n), float32 if dtype is None else dtype
-    values = _made("eye", lambda: np.eye(n))
+    values = made("eye", lambda: np.eye(n))
     return Variable(placed(device).from_numpy(values, as_dtype(dtype)))
 
 

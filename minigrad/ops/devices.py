@@ -1,7 +1,5 @@
 """Devices of Variables: the default device of a thread, and moves between devices."""
 
-import contextlib
-
 from minigrad.array.dtypes import DTYPES, DType, find_dtype
 from minigrad.devices import backend
 from minigrad.devices.backend import (
@@ -13,8 +11,8 @@ from minigrad.devices.backend import (
 )
 from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError
 from minigrad.formulas.expression import call
-from minigrad.hints import teaching, teaching_class
-from minigrad.memory.interrupts import uninterrupted
+from minigrad.hints import teaching
+from minigrad.memory.blocks import Block
 from minigrad.ops.base import Structural
 from minigrad.ops.shape import Cast
 from minigrad.seams import seams
@@ -163,11 +161,11 @@ def _refuse_trace():
     )
 
 
-@teaching_class
-class device(contextlib.ContextDecorator):
+class device(Block):
     """`with mg.device("simt"):` sets the default device of this thread inside the block.
 
-    Like `set_default_device`, but restores the previous device. Also a decorator of functions.
+    Like `set_default_device`, but restores the previous device. Also a decorator of functions and
+    generators.
 
     >>> import minigrad as mg
     >>> with mg.device("simt"):
@@ -176,11 +174,10 @@ class device(contextlib.ContextDecorator):
     ('simt', 'simt', 'cpu')
     """
 
-    def __init__(self, name):
-        self._device, self._before = _named(name), []
+    _setting = "device"
 
-    def _recreate_cm(self):
-        return device(self._device.name)  # one per call: threads may call concurrently
+    def __init__(self, name):
+        self._device = _named(name)
 
     @property
     def name(self):
@@ -190,13 +187,14 @@ class device(contextlib.ContextDecorator):
     def __repr__(self):
         return f"mg.device({self.name!r})"
 
-    @uninterrupted
-    def __enter__(self):
+    def __reduce__(self):
+        return device, (self.name,)  # for copies: the device itself is one for all
+
+    def _begin(self):
         _refuse_trace()
         is_usual = self._device.name == "cpu"
-        self._before.append(backend.set_default(None if is_usual else self._device))
-        return self
+        return {"default": backend.set_default(None if is_usual else self._device)}
 
-    @uninterrupted
-    def __exit__(self, *error):
-        backend.set_default(self._before.pop())
+    def _end(self, before, is_error):
+        for found in before.values():  # none if a block that began later restores it
+            backend.set_default(found)

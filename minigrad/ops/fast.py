@@ -49,25 +49,27 @@ def operator(op, is_reflected=False):
     return method
 
 
-def logical_operator(op, sign, is_reflected=False):
-    """&, | or ~ of truth values; integers are refused because minigrad has no bitwise ops."""
+def logical_operator(op, sign, fix, is_reflected=False):
+    """&, |, ^ or ~ of truth values; integers are refused because minigrad has no bitwise ops."""
     method = operator(op, is_reflected) if op.inputs[1:] else op.apply
 
     def checked(*operands):
         for x in operands:
             dtype = x.dtype if isinstance(x, Variable) else np.asarray(x).dtype
             if dtype.kind in "iuf":
-                raise DTypeError(
-                    f"{sign}: wanted truth values",
-                    f"{dtype}",
-                    f"compare first, (a > 0) {sign} (b > 0), or mg.{op.name}, "
-                    "where a number counts as x != 0"
-                    if op.inputs[1:]
-                    else f"compare first: ~(a > 0), or mg.{op.name}(a)",
-                )
+                raise DTypeError(f"{sign}: wanted truth values", f"{dtype}", fix)
         return method(*operands)
 
     return checked
+
+
+def refused_operator(wanted, fix):
+    """An operator that Variables do not have."""
+
+    def method(*operands):
+        raise ArgumentTypeError(wanted, ", ".join(f"{x!r:.60}" for x in operands), fix)
+
+    return method
 
 
 def make_binary(op):
@@ -231,12 +233,13 @@ def make_unary(op):
             raise _misfit(op, f"{(a, more)!r:.60}")
         try:
             x = a.array
-        except AttributeError:  # numbers and data
+            dtype = x.dtype
+            entry = entries[dtype.index]
+        except AttributeError:  # numbers and data; another library's may have an array, too
             if a is MISSING:
                 raise _misfit(op, "nothing") from None
             return apply(a)
-        path, dtype = state.path, x.dtype
-        entry = entries[dtype.index]
+        path = state.path
         if (
             path == SLOW or not x.is_flat or entry is None or not dtype.is_float
             or x.size >= SPLIT

@@ -13,8 +13,8 @@ from minigrad.array.layout import (
 from minigrad.errors import ArgumentTypeError, DTypeError, ShapeError
 from minigrad.formulas.expression import call
 from minigrad.ops.indexing import Slice, Take, TakeAdjoint
-from minigrad.ops.joining import concatenate, part
-from minigrad.ops.operands import as_variable, constant, operand, storable, variables
+from minigrad.ops.joining import apart, concatenate, part
+from minigrad.ops.operands import as_variable, constant, made, operand, storable, variables
 from minigrad.ops.places import wrapped
 from minigrad.tape.variable import Variable
 
@@ -49,7 +49,7 @@ def one_hot(index, classes, dtype=float32):
     index, dtype = as_variable(index, "one_hot"), float32 if dtype is None else as_dtype(dtype)
     classes = whole("one_hot", "classes", classes, 1)
     index = wrapped("one_hot", index, classes, negative=False)
-    columns = constant(np.arange(classes), near=index)
+    columns = constant(made("one_hot", lambda: np.arange(classes)), near=index)
     return call("equal", call("unsqueeze", index, -1), columns).to(dtype)
 
 
@@ -190,7 +190,8 @@ def roll(x, shift, axis=None):
     >>> mg.roll(mg.arange(5), 2).tolist()
     [3, 4, 0, 1, 2]
     """
-    x, shape = as_variable(x, "roll"), None
+    given = x = as_variable(x, "roll")
+    shape = None
     if axis is None:
         x, shape, axis = call("reshape", x, (x.size,)), x.shape, 0
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
@@ -204,7 +205,7 @@ def roll(x, shift, axis=None):
         n = x.shape[d]
         cut = n - whole("roll", "shift", k) % max(1, n)
         x = concatenate([part(x, d, cut, n - cut), part(x, d, 0, cut)], d)
-    return x if shape is None else call("reshape", x, shape)
+    return apart(x if shape is None else call("reshape", x, shape), given)
 
 
 def flip(x, axis=None):
@@ -221,6 +222,7 @@ def triangle(name, x, diagonal, lower):
     if x.ndim < 2:
         raise ShapeError(f"{name}: wanted at least two axes", f"{x.shape}")
     rows, columns = x.shape[-2:]
+    diagonal = max(-rows, min(diagonal, columns + 1))  # further out are zeros or all of x, too
     keep = np.tri(rows, columns, diagonal if lower else diagonal - 1, dtype=bool)
     zero = 0.0 if x.dtype.is_float else 0
     return call("where", constant(keep if lower else ~keep, near=x), x, zero)

@@ -1,7 +1,5 @@
 """In-place writes: x += y, x.copy_(y), x[i] = y. Each is a new node over the same Storage."""
 
-import gc
-
 from minigrad.array.array import Array, View
 from minigrad.array.layout import broadcast_shapes
 from minigrad.devices.backend import device_of
@@ -15,7 +13,7 @@ from minigrad.ops.operands import check_operands, fitting_numbers, operand, stor
 from minigrad.ops.watching import announce
 from minigrad.seams import seams
 from minigrad.tape.modes import SLOW, state
-from minigrad.tape.node import user_place
+from minigrad.tape.node import Node, user_place
 from minigrad.tape.probe import run_as
 from minigrad.tape.variable import Variable
 
@@ -115,9 +113,7 @@ def before_write(operands, saved):
 
 def writable(array, name):
     """Raises for a broadcast view: a write to one element would show at several places."""
-    if array.size and any(
-        n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True)
-    ):
+    if array.is_broadcast:
         raise InPlaceError(
             f"{name}: wanted memory of its own for every element",
             f"a broadcast view {array.shape} with strides {array.strides}",
@@ -131,29 +127,38 @@ def check_recorded(op, x, name, operands=()):
     Views among the operands are allowed, because they are read before the write.
     """
     form = OUT_OF_PLACE.get(op.name, "x = ...")
-    fix = f"write out of place: {form}"
     if type(x.array) is View:
         place = form.replace("x", "x[i]")
         raise InPlaceError(
             f"{name}: a write to a view cannot be recorded: its base would not know",
             x.describe(),
-            f"{fix}; instead of x[i] += y, {place}, which writes to x itself",
+            "write inside `with mg.no_grad():`, or out of place: the base is a leaf"
+            if _shows_leaf(x)
+            else f"{place.replace('...', 'y')} in one line, which writes to x itself, or {form} "
+            "out of place",
         )
     storage = x.array.storage
-    if not getattr(storage, "views", 0):
-        return
     read = [o.array for o in operands]
-    for view in gc.get_referrers(storage):  # slow, but only while a view lives
+    for shown in tuple(getattr(storage, "views", ())):
+        view = getattr(shown(), "array", None)  # None: its Variable has died
         if (
             type(view) is View
+            and view.storage is storage  # the Variable may have got another Array since
             and not any(view is a for a in read)
-            and any(issubclass(type(o), Variable) for o in gc.get_referrers(view))
         ):
             raise InPlaceError(
                 f"{name}: a view of this Variable is alive and would not know",
                 x.describe(),
-                fix + ", or make the view after the write",
+                f"write out of place: {form}, or make the view after the write",
             )
+
+
+def _shows_leaf(x):
+    """Whether a view is of a leaf that requires gradients, or a view of such a view."""
+    node = x.node
+    while type(node) is Node and getattr(getattr(node.plan, "op", None), "is_view", False):
+        node = node.edges[0]
+    return isinstance(node, Variable)
 
 
 def _method(op):

@@ -7,18 +7,28 @@ import numpy as np
 
 from minigrad.arguments import shown, whole
 from minigrad.array.dtypes import promote
-from minigrad.array.layout import check_rank, normalize_axis
+from minigrad.array.layout import check_rank, check_size, normalize_axis
 from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from minigrad.formulas.expression import call
 from minigrad.hints import ADVICE
 from minigrad.ops.base import Operation, Structural
 from minigrad.ops.indexing import Slice, Take
-from minigrad.ops.operands import as_variable, check_operands, constant, storable, variables
+from minigrad.ops.operands import (
+    as_variable,
+    check_operands,
+    constant,
+    made,
+    storable,
+    variables,
+)
+from minigrad.ops.shape import Clone
 from minigrad.ops.watching import announced
 from minigrad.tape.modes import SLOW, state
 from minigrad.tape.node import Node, Plan
 from minigrad.tape.variable import Variable, filled
+
+MOST_EMPTY = 2**20  # parts that split makes beyond one for each element
 
 
 class Concatenate(Operation):
@@ -204,8 +214,13 @@ def split(x, *, sections=None, sizes=None, axis=0):
         cuts = [slice(None, i).indices(n)[1] for i in cuts]
     else:
         count = whole("split", "sections", sections, 1)
-        parts = [n // count + (k < n % count) for k in range(count)]
-        cuts = [sum(parts[:k]) for k in range(1, count)]
+        if count > n + MOST_EMPTY:
+            raise ShapeError(
+                f"split: wanted at most {n + MOST_EMPTY} sections of an axis of size {n}",
+                shown(sections),
+                "mg.split(x, sizes=1) for parts of one element",
+            )
+        cuts = [k * (n // count) + min(k, n % count) for k in range(1, count)]
     bounds = zip([0, *cuts], [*cuts, n], strict=True)
     return [part(x, axis, a, max(0, b - a)) for a, b in bounds]
 
@@ -283,16 +298,21 @@ def pad(x, widths, value=0.0):
     return Pad.apply(x, widths, value)
 
 
+def apart(y, x):
+    """y, cloned if it shows the memory of x: for functions whose result is always a copy."""
+    return Clone.apply(y) if y.array.storage is x.array.storage else y
+
+
 def repeat(x, repeats, *, axis=None):
     """Repeats each element, like np.repeat: repeats is an int, or a list with one per element.
 
-    axis None takes the flattened x.  (a, n, b), 3, axis=1 -> (a, 3n, b).
+    axis None takes the flattened x. The result is a copy.  (a, n, b), 3, axis=1 -> (a, 3n, b).
 
     >>> import minigrad as mg
     >>> mg.repeat(mg.variable([1, 2]), 2).tolist()
     [1, 1, 2, 2]
     """
-    x = as_variable(x, "repeat")
+    given = x = as_variable(x, "repeat")
     if axis is None:
         x, axis = call("reshape", x, (x.size,)), 0
     axis = normalize_axis("repeat", axis, x.ndim)
@@ -306,13 +326,15 @@ def repeat(x, repeats, *, axis=None):
     if isinstance(counts, list):
         if len(counts) != n:
             raise ShapeError(f"repeat: wanted {n} counts, one per element", f"{len(counts)}")
-        places = [i for i, k in enumerate(counts) for _ in range(k)]
-        return Take.apply(x, constant(np.asarray(places, np.int64), near=x), axis)
+        check_size((sum(counts),))
+        places = made("repeat", lambda: np.repeat(np.arange(n), np.asarray(counts, np.int64)))
+        return Take.apply(x, constant(places, near=x), axis)
     shape = x.shape
     check_rank("repeat", x.ndim + 1)
     wide = call("unsqueeze", x, axis + 1)
     wide = call("expand", wide, (*shape[: axis + 1], counts, *shape[axis + 1 :]))
-    return call("reshape", wide, (*shape[:axis], n * counts, *shape[axis + 1 :]))
+    wide = call("reshape", wide, (*shape[:axis], n * counts, *shape[axis + 1 :]))
+    return apart(wide, given)
 
 
 functions = (concatenate, stack, split, pad, repeat)

@@ -17,6 +17,7 @@ from minigrad.errors import (
     GradientError,
     InPlaceError,
     MinigradError,
+    OutOfMemoryError,
 )
 from minigrad.tape.modes import state
 from minigrad.tape.variable import Variable
@@ -47,6 +48,14 @@ def constant(value, name="data", near=None):
     return Variable(device.from_numpy(data, dtype))
 
 
+def made(name, make):
+    """The ndarray that make() gives, or the error for more elements than fit into memory."""
+    try:
+        return make()
+    except (ValueError, OverflowError, MemoryError) as error:
+        raise OutOfMemoryError(f"{name}: wanted fewer elements", f"{error}") from None
+
+
 INTS = int, Count
 OF_RANKS = bool_, int64, float32  # of Python's bools, ints and floats
 RANK_OF_KIND = {"b": 0, "i": 1, "u": 1, "f": 2}
@@ -64,6 +73,7 @@ def from_data(name, data):
         return np.asarray(data), float32, True
     if kind is np.ndarray or isinstance(data, np.generic):
         return (found := np.asarray(data)), _dtype_of(name, found), False
+    refuse_masked(name, data)
     strong, rank = [], -1
     if kind in (list, tuple):
         strong, rank = _decisive(name, data)
@@ -94,6 +104,16 @@ def from_data(name, data):
     elif rank == 1 and dtype is bool_:
         dtype = int64
     return found, dtype, False
+
+
+def refuse_masked(name, data):
+    """Raises for an array of np.ma with masked elements: a Variable would show what is hidden."""
+    if np.ma.is_masked(data):
+        raise ArgumentTypeError(
+            f"{name}: wanted an array without masked elements, as a Variable has no mask",
+            f"{data!r:.60}",
+            "x.filled(0.0) gives them a value, x.compressed() leaves them out",
+        )
 
 
 def _is_array(data):
@@ -150,6 +170,8 @@ def _decisive(name, data):
                     _refuse_graph(name, x)
                     strong.add(x.dtype)
             elif hasattr(kind, "__array__"):
+                for x in items:
+                    refuse_masked(name, x)
                 strong.update(_dtype_of(name, np.asarray(x)) for x in items)
         level = below
     return strong, 2 if rank < 0 and not strong else rank
@@ -240,6 +262,7 @@ def operand(value, name, others=()):
         isinstance(value, (np.generic, np.ndarray))
         and not value.ndim
         and value.dtype.kind in "fiub"
+        and not np.ma.is_masked(value)
     ):
         return value.item()
     return constant(value, name, first_variable(others))

@@ -14,7 +14,7 @@ from minigrad.array.layout import broadcast_shapes, check_rank, contiguous_strid
 from minigrad.devices.backend import device_of, values
 from minigrad.errors import ArgumentError, ArgumentTypeError, BoundsError, ShapeError
 from minigrad.formulas.expression import Program, call, symbol
-from minigrad.ops.operands import check_operands
+from minigrad.ops.operands import check_operands, refuse_masked
 from minigrad.seams import seams
 from minigrad.tape.probe import check_as
 from minigrad.tape.variable import Variable, filled
@@ -167,7 +167,13 @@ def _from_python(item):
     is_list = isinstance(item, (list, tuple))
     if is_list and seams.effects.is_tracing and any(isinstance(x, Variable) for x in _leaves(item)):
         return _stacked(item)
-    data = np.asarray(item)
+    refuse_masked("index", item)
+    try:
+        data = np.asarray(item)
+    except (ValueError, OverflowError) as error:
+        raise ArgumentTypeError(
+            "index: wanted ints or bools, in lists of equal lengths", f"{error}"
+        ) from None
     if not data.size and not isinstance(item, (np.ndarray, np.generic)):
         data = data.astype(np.int64)  # an empty list
     if data.dtype.kind not in "iub":

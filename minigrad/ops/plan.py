@@ -12,7 +12,8 @@ from minigrad.formulas.expression import IDENTITY, Expression, Program, call, ev
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.seams import seams
 from minigrad.tape.node import Plan
-from minigrad.tape.variable import Variable, saved_variable
+from minigrad.tape.saved import saved_variable
+from minigrad.tape.variable import Variable
 
 _new = object.__new__
 

@@ -5,7 +5,7 @@ from minigrad.array.layout import normalize_axes, normalize_axis
 from minigrad.devices.backend import device_of
 from minigrad.formulas.expression import call
 from minigrad.ops.base import Structural
-from minigrad.ops.joining import concatenate, part
+from minigrad.ops.joining import apart, concatenate, part
 from minigrad.ops.operands import as_variable
 from minigrad.ops.reduction import SHAPES, count, not_empty, reduced, spread
 from minigrad.tape.variable import Variable, filled
@@ -38,7 +38,7 @@ def cumprod(x, axis=None):
     >>> mg.cumprod(mg.variable([2.0, 3.0, 4.0])).tolist()
     [2.0, 6.0, 24.0]
     """
-    x = as_variable(x, "cumprod")
+    given = x = as_variable(x, "cumprod")
     x = x if x.dtype.is_float else x.to(int64)
     if axis is None:
         x, axis = call("reshape", x, (x.size,)), 0
@@ -47,7 +47,7 @@ def cumprod(x, axis=None):
     while distance < n:
         rest = part(x, axis, distance, n - distance) * part(x, axis, 0, n - distance)
         x, distance = concatenate([part(x, axis, 0, distance), rest], axis), distance * 2
-    return x
+    return apart(x, given)
 
 
 class Prod(Structural):

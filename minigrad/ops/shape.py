@@ -8,6 +8,7 @@ from minigrad.array.layout import (
     MAX_RANK,
     broadcast_shapes,
     check_rank,
+    check_size,
     contiguous_strides,
     expand_strides,
     normalize_axes,
@@ -112,6 +113,7 @@ class Expand(Structural):
         if len(shape) < len(x.shape) or broadcast_shapes("expand", x.shape, shape) != shape:
             raise ShapeError(f"expand: wanted a shape to which {x.shape} broadcasts", f"{shape}")
         check_rank("expand", len(shape))
+        check_size(shape)
         return x.view(shape, expand_strides(x.shape, x.strides, shape))
 
     gradients = (lambda dy, x_shape: call("sum_to", dy, x_shape),)

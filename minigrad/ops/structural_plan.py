@@ -6,7 +6,8 @@ from minigrad.formulas.expression import call
 from minigrad.ops.plan import sum_to
 from minigrad.seams import seams
 from minigrad.tape.node import Node, Plan
-from minigrad.tape.variable import Variable, saved_variable
+from minigrad.tape.saved import saved_variable
+from minigrad.tape.variable import Variable
 
 
 class StructuralPlan(Plan):

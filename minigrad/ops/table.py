@@ -1,6 +1,9 @@
 """Maps op classes to their public names: Variable's operators and methods, and `mg.<op>`.
 
-There is one table for each. Nothing is computed here.
+`functions` has what `mg` offers, `FLOWS` what formulas and gradients call by name, `METHODS` names
+the functions that are methods of Variables, too, and `_install` makes the operators. Most functions
+are made from their class. One that takes its arguments in another way, such as `softmax` or `std`,
+is written here, of operations: the kernels are theirs.
 """
 
 import inspect
@@ -44,6 +47,7 @@ from minigrad.ops.fast import (
     make_reflected,
     make_unary,
     operator,
+    refused_operator,
 )
 from minigrad.ops.operands import InferenceVariable, as_variable, constant, operand, variables
 from minigrad.tape import backward
@@ -332,6 +336,16 @@ def clone(self):
     return shape.Clone.apply(self)
 
 
+def _rounded(self, digits=None):
+    if digits is None:
+        return functions["round"](self)
+    raise ArgumentTypeError(
+        "round: wanted round(x), to whole numbers",
+        f"round(x, {digits!r:.20})",
+        "mg.round(x * 100) / 100 for two digits",
+    )
+
+
 def _install():
     Variable.bind = lambda self, name, args: FLOWS[name](*args)
     for name in METHODS:
@@ -352,10 +366,19 @@ def _install():
             commutes = method in ("add", "mul")
             reflected = make_reflected(op) if commutes else operator(op, is_reflected=True)
             setattr(Variable, f"__r{method}__", reflected)
-    logic = {"and": ("&", comparison.LogicalAnd), "or": ("|", comparison.LogicalOr)}
-    for method, (sign, op) in logic.items():
-        setattr(Variable, f"__{method}__", logical_operator(op, sign))
-        setattr(Variable, f"__r{method}__", logical_operator(op, sign, is_reflected=True))
+    logic = {
+        "and": ("&", comparison.LogicalAnd, "mg.logical_and, where a number counts as x != 0"),
+        "or": ("|", comparison.LogicalOr, "mg.logical_or, where a number counts as x != 0"),
+        "xor": ("^", comparison.NotEqual, "a ** b for a power"),
+    }
+    for method, (sign, op, other) in logic.items():
+        fix = f"compare first, (a > 0) {sign} (b > 0), or {other}"
+        setattr(Variable, f"__{method}__", logical_operator(op, sign, fix))
+        setattr(Variable, f"__r{method}__", logical_operator(op, sign, fix, is_reflected=True))
+    for method, sign, form in (("lshift", "<<", "a * 2**n"), ("rshift", ">>", "a // 2**n")):
+        refused = refused_operator(f"{sign}: there are no operations on bits", f"{form} of ints")
+        setattr(Variable, f"__{method}__", refused)
+        setattr(Variable, f"__r{method}__", refused)
     for name in ("exp", "log", "tanh", "sigmoid", "relu", "sqrt", "square", "sin", "cos", "neg"):
         quick = functions[name] = FLOWS[name] = make_unary(registry[name])
         setattr(Variable, name, quick)
@@ -368,7 +391,9 @@ def _install():
     Variable.__pos__ = lambda self: clone(self) if self.dtype.kind != "b" else self.to("int64")
     Variable.__divmod__ = lambda self, other: (self // other, self % other)
     Variable.__rdivmod__ = lambda self, other: (other // self, other % self)
-    Variable.__invert__ = logical_operator(comparison.LogicalNot, "~")
+    fix = "compare first: ~(a > 0), or mg.logical_not(a)"
+    Variable.__invert__ = logical_operator(comparison.LogicalNot, "~", fix)
+    Variable.__round__ = _rounded
     Variable.__matmul__ = matmul
     Variable.__rmatmul__ = lambda self, other: matmul(other, self)
     Variable.__getitem__ = indexing.get_item

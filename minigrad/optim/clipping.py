@@ -10,7 +10,7 @@ from array import array as integers
 
 import numpy as np
 
-from minigrad.arguments import flag, number
+from minigrad.arguments import flag, number, several
 from minigrad.array.array import Array
 from minigrad.array.dtypes import float32, float64
 from minigrad.devices.backend import default_device, device_named, device_of, values
@@ -142,12 +142,8 @@ def _listed(name, parameters):
         return list(parameters.parameters())
     if isinstance(parameters, Variable):
         return [parameters]
-    try:
-        found = list(parameters)
-    except TypeError:
-        raise ArgumentTypeError(
-            f"{name}: wanted a Module or Parameters", f"{type(parameters).__name__}"
-        ) from None
+    fix = "give it the model, or list(model.parameters()); a generator can be used only once"
+    found = several(name, "a Module or Parameters", parameters, fix)
     for p in found:
         if not isinstance(p, Variable):
             raise ArgumentTypeError(

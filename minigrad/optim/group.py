@@ -3,6 +3,7 @@
 import weakref
 from typing import Any
 
+from minigrad.arguments import several
 from minigrad.array.array import Array, ndarray
 from minigrad.array.dtypes import float64
 from minigrad.devices.backend import host
@@ -14,6 +15,9 @@ from minigrad.nn import Module, Parameter
 from minigrad.seams import seams
 from minigrad.tape.variable import Variable
 from minigrad.tape.writes import written
+
+WANTED = "a Module, Parameters, or a list of dicts"
+FIX = "give it the model, or list(model.parameters()); a generator can be used only once"
 
 
 class Group:
@@ -127,6 +131,12 @@ class Group:
         """{symbol: number} of the hyperparameters, for formulas.update."""
         return flat(self.as_dict())
 
+    def __reduce_ex__(self, protocol):
+        raise ArgumentTypeError(
+            "copy, pickle: a group is a part of its optimizer",
+            fix="copy.deepcopy(optimizer) copies its groups; group.as_dict() has the numbers",
+        )
+
     def __repr__(self):
         shown = ", ".join(f"{name}={value}" for name, value in self.as_dict().items())
         return f"Group({len(self.parameters)} parameters, {shown})"
@@ -137,13 +147,7 @@ def split(name, given):
     given = _unwrapped(given)
     if isinstance(given, (Module, Parameter)):
         return [([given], {})]
-    given = _listed(name, given)
-    if not given:
-        raise ArgumentError(
-            f"{name}: wanted parameters to update",
-            "an empty list",
-            "give it the model, or list(model.parameters()); a generator can be used only once",
-        )
+    given = several(name, WANTED, given, FIX)
     if not any(isinstance(item, dict) for item in given):
         return [([_source(name, item) for item in given], {})]
     groups = []
@@ -158,7 +162,8 @@ def split(name, given):
         parameters = _unwrapped(item.get("parameters", item.get("params")))
         if isinstance(parameters, (Module, Parameter)):
             parameters = [parameters]
-        sources = [_source(name, p) for p in _listed(name, parameters)]
+        listed = several(name, WANTED, parameters, FIX, or_none=True)
+        sources = [_source(name, p) for p in listed]
         groups.append((sources, own))
     return groups
 
@@ -167,17 +172,6 @@ def _unwrapped(given):
     """The Module inside a compiled one; any other argument unchanged."""
     inside = getattr(given, "__wrapped__", None)
     return inside if isinstance(inside, Module) else given
-
-
-def _listed(name, given):
-    try:
-        return list(given)
-    except TypeError:
-        raise ArgumentTypeError(
-            f"{name}: wanted a Module, Parameters, or a list of dicts",
-            f"{type(given).__name__}",
-            "give it the model itself, or list(model.parameters())",
-        ) from None
 
 
 def _source(name, item):

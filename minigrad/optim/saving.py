@@ -4,10 +4,11 @@ import functools
 import warnings
 from typing import NamedTuple
 
+from minigrad.arguments import shown
 from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentTypeError, StateError
 from minigrad.memory.interrupts import uninterrupted
-from minigrad.ops.operands import constant
+from minigrad.ops.operands import constant, from_data
 from minigrad.tape.modes import no_grad
 from minigrad.tape.variable import Variable
 from minigrad.tape.writes import written
@@ -61,8 +62,9 @@ def prepared(optimizer, saved):
         raise StateError(
             f"{kind}.load_state_dict: this is the state of another algorithm", saved["algorithm"]
         )
+    _check_form(kind, saved)
     values = {
-        name: {k: v if isinstance(v, Variable) else constant(v, k) for k, v in kept.items()}
+        name: {k: _read(f"{name}.{k}", v) for k, v in kept.items()}
         for name, kept in saved["state"].items()
     }
     by_name = dict(optimizer.named_parameters())
@@ -84,6 +86,32 @@ def prepared(optimizer, saved):
     stale = sorted(known - set(by_name))
     write = functools.partial(_take, optimizer, chosen, by_name, values)
     return write, LoadedState([name for name in by_name if name not in values], stale)
+
+
+def _check_form(kind, saved):
+    """Raises unless what was saved has the form of a state_dict; JSON's lists may be its tuples."""
+    groups, state = saved["groups"], saved["state"]
+    found = None
+    if not isinstance(groups, (list, tuple)) or not all(
+        isinstance(g, dict)
+        and isinstance(g.get("names"), (list, tuple))
+        and all(isinstance(name, str) for name in g["names"])
+        for g in groups
+    ):
+        found = f"groups {shown(groups)}"
+    elif not isinstance(state, dict) or not all(isinstance(v, dict) for v in state.values()):
+        found = f"state {shown(state)}"
+    if found:
+        raise StateError(
+            f"{kind}.load_state_dict: wanted what optimizer.state_dict() returns: groups, a list "
+            "of dicts with names, and state, {name: {slot: array}}",
+            found,
+        )
+
+
+def _read(name, value):
+    """A saved value as a Variable; lists and numbers, which JSON keeps, in full precision."""
+    return value if isinstance(value, Variable) else constant(from_data(name, value)[0], name)
 
 
 def _problems(name, parameter, values, slots, has_step):
@@ -135,6 +163,14 @@ def _groups(optimizer, saved):
                 f"{', '.join(names[:6])}",
                 "group the parameters as they were",
             )
-        own = {k: v for k, v in saved[homes.pop()].items() if k != "names"} if homes else {}
+        own = saved[homes.pop()] if homes else {}
+        unknown = [k for k in own if k != "names" and k not in optimizer.defaults]
+        if unknown:
+            raise StateError(
+                f"{optimizer.algorithm}.load_state_dict: wanted hyperparameters among "
+                f"{', '.join(optimizer.defaults)}",
+                ", ".join(map(str, unknown)),
+            )
+        own = {k: optimizer.checked(k, v) for k, v in own.items() if k != "names"}
         chosen.append((group, own))
     return chosen

@@ -15,7 +15,7 @@ import itertools
 import math
 import weakref
 
-from minigrad.arguments import choice, instance, number, whole
+from minigrad.arguments import choice, instance, number, shown, whole
 from minigrad.arguments import function as checked_function
 from minigrad.errors import ArgumentError, ArgumentTypeError, StateError
 from minigrad.hints import refuse_misfit, refuse_unknown_arguments
@@ -188,9 +188,19 @@ class Schedule:
         self._take(saved)
         self._apply(self._chain(), self.t)
 
+    def _read(self, saved):
+        """{attribute: value} of a saved state, checked."""
+        where, peaks = f"{type(self).__name__}.load_state_dict", saved["peaks"]
+        if not isinstance(peaks, (list, tuple)):
+            raise ArgumentTypeError(f"{where}: wanted a list of numbers for peaks", shown(peaks))
+        return {
+            "t": whole(where, "t", saved["t"], 0),
+            "peaks": [number(where, "peaks", peak, 0.0) for peak in peaks],
+        }
+
     def _take(self, saved):
         """Sets the numbers of a checked state."""
-        self.t, self.peaks = int(saved["t"]), list(saved["peaks"])
+        vars(self).update(self._read(saved))
 
     def __deepcopy__(self, memo):
         out = memo[id(self)] = object.__new__(type(self))
@@ -198,6 +208,13 @@ class Schedule:
             out.__dict__[name] = copy.deepcopy(value, memo)
         out._enlist()
         return out
+
+    def __reduce_ex__(self, protocol):
+        raise ArgumentTypeError(
+            f"pickle, copy.copy: a {type(self).__name__} sets the rates of one optimizer",
+            fix="save schedule.state_dict(), plain numbers, and load it into one made anew; or "
+            "copy.deepcopy((model, optimizer, schedule))",
+        )
 
     def __repr__(self):
         return f"{type(self).__name__}(t={self.t}, learning_rate={self.optimizer.learning_rate})"
@@ -216,17 +233,21 @@ def _check_saved(schedule, saved):
         is_other = isinstance(saved, dict) and saved.get("schedule") != kind
         got = saved.get("schedule") if is_other else f"{type(saved).__name__} {saved!r:.60}"
         raise StateError(f"{kind}.load_state_dict: wanted the state of a {kind}", f"{got}")
-    if len(saved["peaks"]) != len(schedule.optimizer.groups):
+    count = len(schedule._read(saved)["peaks"])
+    if count != len(schedule.optimizer.groups):
         raise StateError(
-            f"{kind}.load_state_dict: wanted {len(schedule.optimizer.groups)} groups",
-            f"{len(saved['peaks'])}",
+            f"{kind}.load_state_dict: wanted {len(schedule.optimizer.groups)} groups", f"{count}"
         )
     before = saved.get("before", ())
+    if not isinstance(before, (list, tuple)) or not all(isinstance(its, dict) for its in before):
+        raise ArgumentTypeError(
+            f"{kind}.load_state_dict: wanted a list of states for before", shown(before)
+        )
     if len(before) != len(schedule._before):
         raise StateError(
             f"{kind}.load_state_dict: wanted the state of one that was made after "
             f"{len(schedule._before)} other schedules of its optimizer",
-            f"{len(before)}: {', '.join(its['schedule'] for its in before) or 'none'}",
+            f"{len(before)}: {', '.join(str(its.get('schedule')) for its in before) or 'none'}",
             "make the schedules as they were made when the state was saved",
         )
     for earlier, its in zip(schedule._before, before, strict=True):
@@ -385,9 +406,14 @@ class ReduceOnPlateau(Schedule):
         mine = {"best": self.best, "waited": self.waited, "scale": self.scale}
         return {**super().state_dict(), **mine}
 
-    def _take(self, saved):
-        super()._take(saved)
-        self.best, self.waited, self.scale = saved["best"], saved["waited"], saved["scale"]
+    def _read(self, saved):
+        where, best = "ReduceOnPlateau.load_state_dict", saved["best"]
+        return {
+            **super()._read(saved),
+            "best": best if best is None else number(where, "best", best, high=None),
+            "waited": whole(where, "waited", saved["waited"], 0),
+            "scale": number(where, "scale", saved["scale"], 0.0),
+        }
 
 
 class Sequence(Schedule):

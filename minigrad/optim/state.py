@@ -51,6 +51,9 @@ class ParameterState(dict):
             device.copy(self.counters, out.counters)
         return out
 
+    def __reduce_ex__(self, protocol):
+        return dict, (dict(self),)  # for copies: the values, without the block that kernels read
+
     def take(self, values):
         """Copies the values with known names: Variables of the same shape, on any device."""
         for name, value in values.items():

@@ -3,80 +3,14 @@
 from typing import Any
 
 from minigrad.arguments import function
-from minigrad.devices.backend import device_of
-from minigrad.errors import ArgumentTypeError, GradientError
+from minigrad.array.array import View
 from minigrad.seams import seams
+from minigrad.tape import promises
+from minigrad.tape.context import Context
 from minigrad.tape.function_plan import FunctionPlan, SelectPlan
 from minigrad.tape.modes import no_grad, state
 from minigrad.tape.node import Node
 from minigrad.tape.variable import Variable
-
-
-class Context:
-    """Carries values from forward to backward.
-
-    `save_for_backward` keeps Variables; other attributes are free for numbers and flags.
-    """
-
-    def __init__(self, name, needs_input_grad):
-        self.name = name
-        self.needs_input_grad = needs_input_grad
-        self.materializes = True
-        self.has_left_graph = False
-        self._to_save, self._saved = [], None
-        self._dirty, self._non_differentiable = (), ()
-
-    def __setattr__(self, attribute, value):
-        if isinstance(value, Variable):
-            raise ArgumentTypeError(
-                f"ctx.{attribute} = Variable: an output kept on ctx would keep the graph alive "
-                "in a circle, and no write to it would be noticed",
-                value.describe(),
-                f"ctx.save_for_backward({attribute}), and ctx.saved in backward",
-            )
-        object.__setattr__(self, attribute, value)
-
-    def save_for_backward(self, *values):
-        """Keeps Variables (or None) for backward: inputs, outputs or intermediates.
-
-        Raises:
-            ArgumentTypeError: something else; numbers are kept as attributes, `ctx.n = n`.
-        """
-        for v in values:
-            if v is not None and not isinstance(v, Variable):
-                raise ArgumentTypeError(
-                    "save_for_backward: wanted Variables",
-                    f"{type(v).__name__}",
-                    "keep numbers as attributes: ctx.n = n",
-                )
-        self.__dict__["_to_save"] = [
-            (None, None, None) if v is None else (v, protected(v.array), v.array.version)
-            for v in values
-        ]
-
-    @property
-    def saved(self):
-        """The saved Variables, in backward, as a list in the order of `save_for_backward`.
-
-        Raises GradientError anywhere else.
-        """
-        if self._saved is None:
-            raise GradientError(f"{self.name}: ctx.saved exists in backward only")
-        return self._saved
-
-    saved_tensors = saved
-
-    def mark_dirty(self, *inputs):
-        """Declares that forward wrote in place to these inputs, which it also returns."""
-        self.__dict__["_dirty"] = inputs
-
-    def mark_non_differentiable(self, *outputs):
-        """Declares that these outputs take no gradient."""
-        self.__dict__["_non_differentiable"] = outputs
-
-    def set_materialize_grads(self, value):
-        """Sets whether missing upstream gradients arrive as zeros (the default) or as None."""
-        self.materializes = bool(value)
 
 
 class Function:
@@ -109,42 +43,48 @@ class Function:
     forward: Any
     backward: Any
 
-    def __call__(self, *args):
-        return type(self).apply(*args)
+    def __init_subclass__(cls, **more):
+        super().__init_subclass__(**more)
+        promises.check_class(cls)
+
+    def __init__(self, *args):
+        if args:
+            promises.refuse_arguments(type(self).__name__, args)
+
+    def __call__(self, *args, **named):
+        return type(self).apply(*args, **named)
 
     @classmethod
-    def apply(cls, *args):
-        """Runs forward, and records the call if an argument requires gradients."""
-        _check_method(cls, "forward", "(ctx, ...)")
+    def apply(cls, *args, **named):
+        """Runs forward, and records the call if an argument requires gradients.
+
+        Arguments have no names here: backward returns one gradient for each, in their order.
+        """
+        if named:
+            promises.refuse_names(cls.__name__, named)
+        promises.check_method(cls, "forward", "(ctx, ...)")
         needs = tuple([isinstance(a, Variable) and a._requires_grad for a in args])
         ctx = Context(cls.__name__, needs)
         began = [a.array.version if isinstance(a, Variable) else None for a in args]
-        with no_grad():
-            result = seams.effects.function_forward(cls, ctx, args)
+        try:
+            with no_grad():
+                result = seams.effects.function_forward(cls, ctx, args)
+        except TypeError:
+            promises.refuse_call(cls, "forward", (ctx, *args))
+            raise
         outputs = result if isinstance(result, tuple) else (result,)
-        for y in outputs:
-            if not isinstance(y, Variable):
-                raise ArgumentTypeError(
-                    f"{cls.__name__}.forward: wanted a Variable or a tuple of Variables",
-                    f"{type(y).__name__}",
-                    "wrap it: mg.variable(...)",
-                )
+        promises.check_outputs(cls.__name__, outputs)
+        written = [
+            a for a, v in zip(args, began, strict=True) if v is not None and a.array.version != v
+        ]
         if state.notes is not None:
-            state.notes.add(cls, ctx, args, outputs, isinstance(result, tuple))
+            state.notes.add(cls, ctx, args, outputs, isinstance(result, tuple), bool(written))
         if not state.recording or not any(needs):
             return result
-        _check_method(cls, "backward", "(ctx, *dys)")
+        promises.check_method(cls, "backward", "(ctx, *dys)")
+        promises.check_writes(cls.__name__, ctx._dirty, args, outputs, written)
         recorded = _record(cls, ctx, args, outputs, began)
         return recorded if isinstance(result, tuple) else recorded[0]
-
-
-def _check_method(cls, name, arguments):
-    if not hasattr(cls, name):
-        raise ArgumentTypeError(
-            f"{cls.__name__}: wanted a static method {name}",
-            f"a Function without {name}",
-            f"@staticmethod, def {name}{arguments}: ...",
-        )
 
 
 def once_differentiable(backward):
@@ -153,17 +93,8 @@ def once_differentiable(backward):
     return backward
 
 
-def protected(array):
-    """The Array to save: itself, or a copy if untracked or permitted writes may change it."""
-    if array.buffer.is_foreign:
-        return device_of(array).convert(array, array.dtype)
-    return device_of(array).share(array) if state.saving_copies else array
-
-
 def _record(cls, ctx, args, outputs, began):
     """Output Variables with their nodes; began: the versions of the arguments before forward."""
-    for x in ctx._dirty:
-        x.write_check(f"{cls.__name__} (mark_dirty)")
     kept, versions, roles = [], [], []
     for v, array, version in ctx._to_save:
         role, k = _role(v, args, outputs, ctx._dirty)
@@ -182,7 +113,7 @@ def _record(cls, ctx, args, outputs, began):
     )
     node = Node(plan, edges, tuple(kept), tuple(versions), None, ())
     single = len(outputs) == 1
-    results = []
+    results, held = [], {a.array.storage for a in args if isinstance(a, Variable)}
     for k, y in enumerate(outputs):
         is_float = y.dtype.is_float
         if any(y is z for z in ctx._non_differentiable) or not is_float:
@@ -194,7 +125,13 @@ def _record(cls, ctx, args, outputs, began):
             y.node, y._requires_grad = mine, True
             results.append(y)
         else:
-            results.append(Variable(y.array, mine, True))
+            array = y.array
+            if array.storage in held:  # two Variables show it: as a view, no write goes unnoticed
+                array = array.view(array.shape, array.strides)
+            if type(array) is View:
+                array.made_at = array.version
+            results.append(Variable(array, mine, True))
+        held.add(y.array.storage)
     ctx.__dict__["_dirty"] = ctx.__dict__["_non_differentiable"] = ()
     for span in state.spans:
         for y in results:

@@ -6,9 +6,11 @@ from minigrad.array.array import Array
 from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentTypeError, DeviceError, DTypeError, GradientError, ShapeError
 from minigrad.seams import seams
+from minigrad.tape import promises
 from minigrad.tape.modes import state
 from minigrad.tape.node import Node, Plan
-from minigrad.tape.variable import Variable, filled, saved_variable
+from minigrad.tape.saved import saved_variable
+from minigrad.tape.variable import Variable, filled
 from minigrad.tape.versions import entrusted, lent
 
 
@@ -136,6 +138,9 @@ class FunctionPlan(Plan):
         object.__setattr__(ctx, "_saved", saved)
         try:
             grads = self.cls.backward(ctx, *dys)
+        except TypeError:
+            promises.refuse_call(self.cls, "backward", (ctx, *dys))
+            raise
         finally:
             object.__setattr__(ctx, "_saved", None)
         grads = grads if isinstance(grads, tuple) else (grads,)

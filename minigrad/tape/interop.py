@@ -57,7 +57,7 @@ def numpy(x, writable=False):
             "x.to('cpu').numpy(), with x.detach() before it if it requires gradients",
         )
     if writable:
-        if any(n > 1 and s == 0 for n, s in zip(array.shape, array.strides, strict=True)):
+        if array.is_broadcast:
             raise InPlaceError(
                 "numpy(writable=True): wanted memory of its own for every element",
                 f"a broadcast view {array.shape} with strides {array.strides}",

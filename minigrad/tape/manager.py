@@ -1,9 +1,9 @@
 """GradManager: which parameters are differentiated, and when (after MegEngine's)."""
 
+import copy
 import weakref
-from collections.abc import Iterable
 
-from minigrad.arguments import flag
+from minigrad.arguments import flag, several
 from minigrad.devices.backend import device_of
 from minigrad.errors import (
     ArgumentTypeError,
@@ -57,7 +57,7 @@ class GradManager:
     an inner span belong to the outer span as well.
 
     Args:
-        parameters: passed to `attach`.
+        parameters: passed to `attach`; by default nothing is attached yet.
         callbacks: passed to `attach`.
         keep_empty_grad: whether attached parameters that a loss does not reach get zeros (True) or
             keep None. An optimizer skips None; with momentum it moves parameters that have zeros.
@@ -71,13 +71,14 @@ class GradManager:
     [6.0]
     """
 
-    def __init__(self, parameters=(), callbacks=(), keep_empty_grad=False):
+    def __init__(self, parameters=None, callbacks=(), keep_empty_grad=False):
         seams.effects.own(self)
         self._keep_empty_grad = flag("GradManager", "keep_empty_grad", keep_empty_grad)
         self._attached = {}  # id(parameter) -> (parameter, [callbacks])
         self._groups = {}
         self._span = None
-        self.attach(parameters, callbacks)
+        if parameters is not None or callbacks != ():
+            self.attach(() if parameters is None else parameters, callbacks)
 
     @property
     def keep_empty_grad(self):
@@ -102,7 +103,7 @@ class GradManager:
         Plain leaves start to require gradients; a frozen Parameter stays frozen and is skipped.
 
         Args:
-            parameters: a Variable or several.
+            parameters: a Variable or several in an order: no set, and no iterator that is used up.
             callbacks: functions (parameter, grad) -> grad or None. Each backward calls them for
                 every reached parameter with the gradient of this pass, before adding it to `.grad`.
                 A callback with `whole_group = True` is called once per group: (group, flat).
@@ -113,10 +114,10 @@ class GradManager:
         """
         parameters = [parameters] if isinstance(parameters, Variable) else parameters
         callbacks = [callbacks] if callable(callbacks) else callbacks
-        for what, given in (("parameters", parameters), ("callbacks", callbacks)):
-            if not isinstance(given, Iterable):
-                raise ArgumentTypeError(f"attach: wanted several {what}", f"{given!r:.60}")
-        parameters, callbacks = list(parameters), list(callbacks)
+        fix = "list(model.parameters()); a generator can be used only once"
+        parameters = several("attach", "a Variable or several parameters", parameters, fix)
+        fix = "callbacks=[f, g]; they are called in this order"
+        callbacks = several("attach", "several callbacks", callbacks, fix, or_none=True)
         for f in callbacks:
             if not callable(f):
                 raise ArgumentTypeError("attach: wanted functions as callbacks", f"{f!r:.60}")
@@ -132,6 +133,27 @@ class GradManager:
             mine += [f for f in callbacks if f not in mine]
         join([p for p in parameters if p.requires_grad], self._groups)
         return self
+
+    def __deepcopy__(self, memo):
+        """A manager of copies of its parameters: copy.deepcopy((model, manager)) copies both."""
+        if self._span is not None:
+            raise GradientError(
+                "copy.deepcopy: this GradManager is recording", fix="copy it outside `with gm:`"
+            )
+        out = memo[id(self)] = type(self)(keep_empty_grad=self._keep_empty_grad)
+        copies = copy.deepcopy(self.attached, memo)
+        if copies:
+            out.attach(copies)
+        for (_, callbacks), p in zip(self._attached.values(), copies, strict=True):
+            out.attach(p, copy.deepcopy(callbacks, memo))
+        return out
+
+    def __reduce_ex__(self, protocol):
+        raise ArgumentTypeError(
+            "pickle, copy.copy: a GradManager refers to parameters and buffers of the engine",
+            fix="make it anew: mg.GradManager(list(model.parameters())); or copy.deepcopy((model, "
+            "manager))",
+        )
 
     def _check(self, p):
         if not isinstance(p, Variable):

@@ -5,13 +5,12 @@ SPAN also adds the node to the open spans, SLOW means that inference or an obser
 a debugger, a seam) has to see every op.
 """
 
-import functools
-import inspect
 import threading
 from typing import Any
 
-from minigrad.hints import teaching, teaching_class
-from minigrad.memory.interrupts import ready, uninterrupted
+from minigrad.hints import teaching
+from minigrad.memory.blocks import Block
+from minigrad.memory.interrupts import uninterrupted
 
 RECORD, NO_GRAD, SLOW, SPAN = 0, 1, 2, 3
 
@@ -62,60 +61,23 @@ def watch(delta):
     state.update()
 
 
-@teaching_class
-class Mode:
+class Mode(Block):
     """A mode as a `with` block or a decorator (also of generators); restores the previous mode."""
+
+    _setting = "mode"
 
     def _set(self):
         raise NotImplementedError
 
-    def __init__(self):
-        self._stack = []
-
-    @uninterrupted
-    def __enter__(self):
-        ready()
-        self._stack.append((state.recording, state.is_inference))
+    def _begin(self):
+        before = {"recording": state.recording, "is_inference": state.is_inference}
         self._set()
         state.update()
-        return self
+        return before
 
-    @uninterrupted
-    def __exit__(self, *error):
-        state.recording, state.is_inference = self._stack.pop()
+    def _end(self, before, is_error):
+        vars(state).update(before)
         state.update()
-
-    def __call__(self, function):
-        kind = type(self)
-        if inspect.isgeneratorfunction(function):
-
-            @functools.wraps(function)
-            def generator(*args, **kwargs):
-                running = function(*args, **kwargs)
-                value = None
-                while True:
-                    try:
-                        with kind():
-                            value = running.send(value)
-                    except StopIteration as stop:
-                        return stop.value
-                    try:
-                        value = yield value
-                    except GeneratorExit:
-                        running.close()
-                        raise
-                    except BaseException as error:
-                        with kind():
-                            value = running.throw(error)
-
-            return generator
-
-        @functools.wraps(function)
-        def wrapper(*args, **kwargs):
-            with kind():
-                return function(*args, **kwargs)
-
-        return wrapper
 
 
 class no_grad(Mode):

@@ -3,12 +3,13 @@
 Operators and methods that compute are installed by `minigrad.ops` from its table.
 """
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from minigrad.arguments import Count
-from minigrad.array.array import Array
+from minigrad.array.array import Array, View
 from minigrad.devices.backend import device_of, values
 from minigrad.errors import (
     ArgumentTypeError,
@@ -25,7 +26,7 @@ from minigrad.tape import hooks as gradient_hooks
 from minigrad.tape import interop
 from minigrad.tape.interop import FUNCTIONS
 from minigrad.tape.modes import state
-from minigrad.tape.node import Node, place_line
+from minigrad.tape.node import place_line
 
 
 class Variable(Flows):
@@ -55,6 +56,8 @@ class Variable(Flows):
         self.array, self.node, self._requires_grad = array, node, requires_grad
         self._grad = self.group = self.hooks = self.post_hooks = None
         self.name = name
+        if type(array) is View:
+            array.shown_by(self)
 
     def __getattr__(self, attribute: str) -> Any:
         # ops leave unset the attributes that start as None: fewer stores per op
@@ -111,6 +114,8 @@ class Variable(Flows):
 
     def __int__(self):
         return int(self.item())
+
+    __trunc__ = __int__
 
     def __copy__(self):
         return self.clone()  # matplotlib copies the data that it plots
@@ -172,8 +177,18 @@ class Variable(Flows):
 
     @property
     def grad(self):
-        """The accumulated gradient of a leaf, or None. Assignment checks and copies a value."""
+        """The accumulated gradient of a leaf, or None. Assignment checks and copies a value.
+
+        backward() sets it on leaves alone: reading it elsewhere warns, once per place.
+        """
         seams.effects.grad(self)
+        if self.node is not None and self._grad is None:
+            warnings.warn(
+                f".grad of a Variable that is no leaf is None: backward() sets it on leaves alone, "
+                f"and {self.node.op} made this one; mg.gradients(loss, [x]) gives the gradient of "
+                "a result, x.register_hook(f) shows it",
+                stacklevel=2,
+            )
         return self._grad
 
     @grad.setter
@@ -253,15 +268,3 @@ def filled(near, value, shape=None, dtype=None):
     out = device.empty(near.shape if shape is None else shape, dtype or near.dtype)
     device.fill(out, value)
     return out
-
-
-def saved_variable(node, k, value):
-    """A saved value as the Variable that it was, input k or (k < 0) the output, with its edge."""
-    if not isinstance(value, Array):
-        return value
-    if k < 0:
-        return Variable(value, node, True)
-    edge = node.edges[k]
-    if edge is None:
-        return Variable(value)
-    return Variable(value, edge, True) if type(edge) is Node else edge

@@ -64,11 +64,14 @@ def lent(g):
 
 
 def _twin(array):
-    """An Array with the same values, copied at the first write to either."""
+    """An Array with the same values, copied at the first write to either.
+
+    One that is broadcast is copied now: only a copy has an element to write at each place.
+    """
     base, device = array.storage, device_of(array)
     if array is base:
         return device.share(array)
-    if base.buffer.pins or base.is_foreign or 2 * array.nbytes < base.nbytes:
+    if base.buffer.pins or base.is_foreign or array.is_broadcast or 2 * array.nbytes < base.nbytes:
         return device.convert(array, array.dtype)
     return device.share(base).view(array.shape, array.strides, array.offset)
 

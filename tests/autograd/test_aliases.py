@@ -176,6 +176,139 @@ def test_a_dirty_argument_that_is_saved_after_the_write_is_the_output_to_every_o
     np.testing.assert_allclose(second.numpy(), 4.0 * np.exp(2.0 * x.detach().numpy()), 1e-12)
 
 
+def triple_of(forward):
+    """A Function of this forward, with the gradient of 3 x for its first argument."""
+
+    def backward(ctx, *dys):
+        return dys[0] * 3.0, *[None] * (len(ctx.needs_input_grad) - 1)
+
+    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    return type("Triple", (mg.Function,), methods)
+
+
+def unmarked(ctx, x):
+    return x.mul_(3.0)
+
+
+def unmarked_and_not_returned(ctx, x):
+    return x.mul_(3.0) * 1.0
+
+
+def through_a_view(ctx, x):
+    x[0].mul_(3.0)
+    return x
+
+
+def through_a_detached_alias(ctx, x):
+    x.detach()[1:].fill_(3.0)
+    return x[1:]
+
+
+def marked_and_not_returned(ctx, x):
+    ctx.mark_dirty(x)
+    return x.mul_(3.0) * 1.0
+
+
+def marked_under_another_name(ctx, x):
+    y = x.detach().mul_(3.0)
+    ctx.mark_dirty(y)
+    return y
+
+
+BROKEN = [
+    unmarked,
+    unmarked_and_not_returned,
+    through_a_view,
+    through_a_detached_alias,
+    marked_and_not_returned,
+    marked_under_another_name,
+]
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+@pytest.mark.parametrize("forward", BROKEN)
+def test_a_forward_whose_writes_autograd_cannot_record_raises(forward, is_compiled):
+    function = triple_of(forward)
+
+    def step(a):
+        h = a * 1.0
+        function.apply(h)
+        return mg.gradients(h.sum(), [a])
+
+    wanted = errors.ArgumentTypeError if "name" in forward.__name__ else errors.InPlaceError
+    with pytest.raises(wanted, match="Triple") as caught:
+        (mg.compile(step) if is_compiled else step)(leaf())
+    if wanted is errors.InPlaceError:
+        assert "written at: test_aliases.py" in str(caught.value)
+
+
+def test_a_forward_that_writes_to_a_leaf_or_to_a_view_raises():
+    function = triple_of(unmarked)
+    with pytest.raises(errors.InPlaceError, match="Triple"):
+        function.apply(leaf())
+
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(3.0)
+
+    h = leaf() * 1.0
+    with pytest.raises(errors.InPlaceError, match="base would not know"):
+        triple_of(forward).apply(h[0])
+
+
+def test_a_forward_may_write_to_what_takes_no_gradient_and_is_not_returned():
+    def forward(ctx, x, mean):
+        mean.copy_(x.mean(axis=0))
+        return x * 3.0
+
+    x, mean = leaf(), mg.zeros((3,), dtype="float64")
+    for step in (triple_of(forward).apply, mg.compile(triple_of(forward).apply)):
+        assert mg.gradients(step(x, mean.zero_()).sum(), [x])[0].tolist() == [[3.0] * 3] * 3
+        assert mean.tolist() == x.detach().mean(axis=0).tolist()
+    with mg.no_grad():
+        assert triple_of(unmarked).apply(x).tolist() == x.tolist()
+
+
+def test_a_compiled_step_does_not_lose_what_a_forward_writes_with_numbers():
+    def forward(ctx, x, count):
+        count.add_(float(x.numpy().size))
+        return x * 3.0
+
+    x, count = leaf(), mg.zeros(())
+    step = mg.compile(triple_of(forward).apply)
+    step(x, count)  # eager
+    with pytest.raises(errors.TraceError, match="writes to its input"):
+        step(x, count)
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda ctx, x: x,
+        lambda ctx, x: x.detach(),
+        lambda ctx, x: x.T,
+        lambda ctx, x: (y := x * 3.0, y),
+        lambda ctx, x: (y := x * 3.0, y[0]),
+    ],
+)
+def test_memory_that_two_variables_of_a_function_show_is_not_written_unnoticed(forward):
+    x = leaf()
+    h = x * 1.0
+    found = triple_of(forward).apply(h)
+    first, second = found if isinstance(found, tuple) else (h, found)
+    (g,) = mg.gradients(
+        found[0].sum() if isinstance(found, tuple) else found.sum(), [x], retain_graph=True
+    )
+    assert g.numpy().max() == 3.0
+    for y in (first, second):
+        with pytest.raises(errors.InPlaceError, match="view"):
+            y.mul_(2.0)
+    with mg.no_grad():
+        first.mul_(2.0)
+    with pytest.raises(errors.InPlaceError, match="recorded before its base was written"):
+        _ = second * 2.0
+
+
 def test_copies_on_saved_writes_hold_within_a_function_too():
     with mg.memory.copy_on_saved_write():
         x = leaf()

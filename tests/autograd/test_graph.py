@@ -3,6 +3,7 @@
 import gc
 import itertools
 import threading
+import warnings
 import weakref
 
 import numpy as np
@@ -483,3 +484,19 @@ def test_leaves_of_one_gradient_get_one_each_and_not_the_upstream_one(create_gra
     with mg.no_grad():
         a.grad.mul_(10.0)
     assert (a.grad.tolist(), b.grad.tolist(), dy.tolist()) == ([60.0, 80.0], [6.0, 8.0], [3.0, 4.0])
+
+
+def test_reading_grad_of_no_leaf_says_why_it_is_none():
+    x = leaf([1.0, 2.0])
+    y = x * 2.0
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            assert y.grad is None
+    assert [str(w.message).split(":")[0] for w in found] == [
+        ".grad of a Variable that is no leaf is None"
+    ]
+    assert found[0].filename == __file__
+    assert leaf([1.0]).grad is None  # silently

@@ -192,7 +192,27 @@ def test_a_view_of_a_constant_is_refused_when_its_base_starts_to_need_gradients(
     assert w.grad.tolist() == [1.0, 2.0]
 
 
-def test_recorded_writes_do_not_search_the_heap_when_no_view_lives(monkeypatch):
+@pytest.mark.parametrize(
+    ("write", "advice"),
+    [
+        (lambda x: x[1:].mul_(2.0), r"try: x\[i\] = x\[i\] \* y in one line"),
+        (lambda x: x[1].add_(2.0), r"try: x\[i\] = x\[i\] \+ y in one line"),
+        (lambda x: x[1:].fill_(2.0), r"try: x\[i\] = y in one line"),
+    ],
+)
+def test_a_recorded_write_to_a_view_names_what_works(write, advice):
+    w = leaf([3.0, 4.0])
+    x = w * 1.0
+    with pytest.raises(errors.InPlaceError, match=advice):
+        write(x)
+    with pytest.raises(errors.InPlaceError, match="the base is a leaf"):
+        write(w)
+    x[1:] = x[1:] * 2.0  # the advice
+    x.sum().backward()
+    assert w.grad.tolist() == [1.0, 2.0]
+
+
+def test_recorded_writes_do_not_search_the_heap(monkeypatch):
     monkeypatch.setattr(gc, "get_referrers", lambda *objects: pytest.fail("searched"))
     w = leaf([3.0, 4.0])
     total = w * 1.0
@@ -200,8 +220,21 @@ def test_recorded_writes_do_not_search_the_heap_when_no_view_lives(monkeypatch):
         view = total.reshape(2, 1)
         del view
         total += w
+    total += total[:]
+    total[1:] = total[:-1]
     total.sum().backward()
-    assert w.grad.tolist() == [4.0, 4.0]
+    assert w.grad.tolist() == [16.0, 0.0]
+
+
+def test_only_variables_that_live_count_as_views():
+    h = leaf([3.0, 4.0]) * 1.0
+    views = [h[0], h[1:].detach(), h.reshape(2, 1)]
+    while views:
+        with pytest.raises(errors.InPlaceError, match="a view of this Variable is alive"):
+            h.mul_(2.0)
+        views.pop()
+    h.mul_(2.0)
+    assert not h.array.views
 
 
 def test_a_write_to_its_own_transpose_is_copied_first():

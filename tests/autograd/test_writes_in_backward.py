@@ -234,6 +234,19 @@ def test_a_gradient_that_two_share_is_written_for_one_alone(way, is_first, show)
     assert b.grad.tolist() == [[1.0, 2.0], [4.0, 5.0]]
 
 
+@pytest.mark.parametrize("way", [hooked, TimesTen.apply])
+def test_a_broadcast_gradient_is_written_too(way):
+    a, b = leaf([1.0, 2.0], [3.0, 4.0]), leaf([1.0, 2.0], [3.0, 4.0])
+
+    def first_alone(g):
+        g[0, 0] = 7.0
+
+    b.register_hook(first_alone)
+    (way(a * 1.0) + b).sum().backward()  # each gradient is one number at four places
+    assert a.grad.tolist() == [[10.0, 10.0], [10.0, 10.0]]
+    assert b.grad.tolist() == [[7.0, 1.0], [1.0, 1.0]]
+
+
 def test_the_upstream_gradient_of_the_caller_is_not_written():
     a, dy = leaf(1.0, 2.0), mg.variable(np.array([1.0, 2.0]))
     hooked(a).backward(dy)

@@ -163,6 +163,71 @@ def test_copy_on_saved_write_holds_for_outputs_views_and_functions():
     np.testing.assert_allclose(x.grad.numpy(), np.exp(v) + 2 * v + 3 * v**2)
 
 
+class Cube(mg.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy * 3.0 * ctx.saved[0] * ctx.saved[0]
+
+
+def by_no_grad(w):
+    with mg.no_grad():
+        w.fill_(5.0)
+
+
+def by_a_step(w):
+    w.grad = mg.ones_like(w)
+    mg.optim.SGD([w], learning_rate=7.0).step()
+
+
+def by_an_alias(w):
+    w.detach().mul_(3.0)
+
+
+@pytest.mark.parametrize("write", [by_no_grad, by_a_step, by_an_alias])
+@pytest.mark.parametrize("cube", [lambda w: w * w * w, lambda w: w @ w @ w, Cube.apply])
+def test_gradients_of_every_order_are_those_of_the_saved_values(cube, write):
+    w = mg.nn.Parameter(np.array([[2.0]]))
+    with mg.memory.copy_on_saved_write():
+        g = cube(w)
+    write(w)
+    for wanted in (12.0, 12.0, 6.0):
+        (g,) = mg.gradients(g.sum(), [w], create_graph=True)
+        assert g.item() == wanted
+
+
+def test_a_compiled_step_differentiates_saved_values_to_every_order():
+    @mg.compile
+    def step(x):
+        with mg.memory.copy_on_saved_write():
+            y = x * x * x
+            by_no_grad(x)
+        (first,) = mg.gradients(y.sum(), [x], create_graph=True)
+        return first, mg.gradients(first.sum(), [x])[0]
+
+    for _ in range(2):
+        x = mg.variable([2.0], requires_grad=True)
+        assert [g.item() for g in step(x)] == [12.0, 12.0]
+
+
+def test_copies_of_a_leaf_that_are_saved_without_it_hold_to_every_order():
+    x = mg.variable([2.0], requires_grad=True)
+    y = x.detach()
+    y /= x  # 2 / x, and x shows the quotient from now on
+    z = mg.from_numpy(values := np.array([2.0]))
+    z.requires_grad = True
+    cube = z * z * z
+    values[0] = 7.0
+    for g, leaf, wanted in ((y, x, (-0.5, 0.5)), (cube, z, (12.0, 12.0))):
+        for order in wanted:
+            (g,) = mg.gradients(g.sum(), [leaf], create_graph=True)
+            assert g.item() == order
+
+
 def test_without_it_the_same_program_raises():
     x = mg.variable([1.0, 2.0], requires_grad=True)
     y = x.exp()

@@ -1,5 +1,7 @@
 """state_dict and load_state_dict."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -165,3 +167,14 @@ def test_a_module_that_is_there_twice_loads_under_both_names():
     both = values | {name.replace("0.", "2."): v for name, v in values.items()}
     assert model.load_state_dict(both) == ([], [])
     assert shared.weight.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_lists_that_json_made_are_read_in_full_precision():
+    model, other = (nn.Linear(3, 2, dtype="float64") for _ in range(2))
+    state = {name: json.loads(json.dumps(x.tolist())) for name, x in model.state_dict().items()}
+    other.load_state_dict(state)
+    for p, q in zip(model.parameters(), other.parameters(), strict=True):
+        np.testing.assert_array_equal(p.numpy(), q.numpy())
+    for wrong in ("text", None, {"0": 1.0}, [[1.0], [1.0, 2.0]]):
+        with pytest.raises(errors.MinigradError, match="bias"):
+            other.load_state_dict({**state, "bias": wrong})

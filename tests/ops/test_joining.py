@@ -127,6 +127,42 @@ def test_max_shares_the_gradient_of_ties_and_norm_has_none_at_0():
     assert z.grad.tolist() == [0.0, 0.0, 0.0]
 
 
+COPIES = {  # at sizes where a view of x would show the same numbers
+    "repeat once": ((3,), lambda x: mg.repeat(x, 1)),
+    "repeat once along an axis": ((2, 1), lambda x: mg.repeat(x, 1, axis=0)),
+    "repeat an axis of one": ((2, 1), lambda x: mg.repeat(x, 3, axis=1)),
+    "repeat by a list": ((2,), lambda x: mg.repeat(x, [1, 1])),
+    "concatenate": ((3,), lambda x: mg.concatenate([x])),
+    "stack": ((3,), lambda x: mg.stack([x])),
+    "pad": ((3,), lambda x: mg.pad(x, 0)),
+    "roll": ((3,), lambda x: mg.roll(x, 0)),
+    "roll no axis": ((3,), lambda x: mg.roll(x, (), ())),
+    "index": ((1,), lambda x: x[[0]]),
+    "mask": ((1,), lambda x: x[mg.variable([True])]),
+    "where": ((3,), lambda x: mg.where(True, x, x)),
+    "sort": ((1,), lambda x: mg.sort(x)),
+    "topk": ((1,), lambda x: mg.topk(x, 1)[0]),
+    "cumsum": ((1,), lambda x: mg.cumsum(x, 0)),
+    "cumprod": ((1,), lambda x: mg.cumprod(x, 0)),
+    "cumprod along an axis of one": ((3, 1), lambda x: mg.cumprod(x, 1)),
+    "sum": ((3, 1), lambda x: x.sum(axis=1)),
+    "tril": ((1, 1), lambda x: mg.tril(x)),
+    "clip": ((3,), lambda x: mg.clip(x, -9.0, 9.0)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+@pytest.mark.parametrize("name", COPIES)
+def test_a_function_that_copies_in_numpy_copies_at_every_size(name, dtype):
+    shape, function = COPIES[name]
+    x = mg.ones(shape, dtype=dtype)
+    y = function(x)
+    y.fill_(2)
+    assert x.numpy().min() == x.numpy().max() == 1
+    x.fill_(3)
+    assert y.numpy().min() == y.numpy().max() == 2
+
+
 def test_argmax_takes_the_first_of_equals_and_the_first_nan():
     assert mg.argmax(mg.variable([1.0, 3.0, 3.0])).item() == 1
     assert mg.argmin(mg.variable([1.0, float("nan"), 0.0, float("nan")])).item() == 1

@@ -122,15 +122,18 @@ def test_parameters_are_clipped_and_stay_the_same_ones():
     assert all(p.is_leaf and p.requires_grad for p in model.parameters())
 
 
+P = nn.Parameter([1.0])
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
-        (lambda: mg.optim.clip_grad_norm_([], -1.0), errors.ArgumentError, "at least 0"),
-        (lambda: mg.optim.clip_grad_norm_([], "1"), errors.ArgumentTypeError, "a number"),
+        (lambda: mg.optim.clip_grad_norm_(P, -1.0), errors.ArgumentError, "at least 0"),
+        (lambda: mg.optim.clip_grad_norm_(P, "1"), errors.ArgumentTypeError, "a number"),
         (lambda: mg.optim.clip_grad_norm_(3, 1.0), errors.ArgumentTypeError, "a Module"),
         (lambda: mg.optim.clip_grad_norm_([1.0], 1.0), errors.ArgumentTypeError, "float among"),
-        (lambda: mg.optim.clip_grad_value_([], math.nan), errors.ArgumentError, "at least 0"),
-        (lambda: mg.optim.clip_params_([], 1.0, -1.0), errors.ArgumentError, "low <= high"),
+        (lambda: mg.optim.clip_grad_value_(P, math.nan), errors.ArgumentError, "at least 0"),
+        (lambda: mg.optim.clip_params_(P, 1.0, -1.0), errors.ArgumentError, "low <= high"),
     ],
 )
 def test_bad_arguments_raise(call, kind, message):

@@ -1,5 +1,6 @@
 """Schedules against their formulas."""
 
+import json
 import math
 
 import pytest
@@ -116,6 +117,10 @@ def test_training_with_a_schedule_steps_by_its_rates():
         (lambda: schedules.CosineDecay(optimizer(1.0), 5, -1.0), errors.ArgumentError, "minimum"),
         (lambda: schedules.WarmupCosine(optimizer(1.0), 5, 5), errors.ArgumentError, "warmup <"),
         (
+            lambda: schedules.ReduceOnPlateau(optimizer(1.0)).step(math.nan),
+            errors.ArgumentError, "other than NaN",
+        ),
+        (
             lambda: schedules.ReduceOnPlateau(optimizer(1.0), mode="x"),
             errors.ArgumentError, "'max'",
         ),
@@ -188,3 +193,46 @@ def test_group_that_outlives_its_optimizer_says_so():
     kept = optimizer(0.5)
     kept.groups[0].learning_rate = 0.25
     assert kept.learning_rate == 0.25
+
+
+MADE = {
+    "StepDecay": lambda o: schedules.StepDecay(o, 2, 0.5),
+    "WarmupCosine": lambda o: schedules.WarmupCosine(o, 2, 8),
+    "ReduceOnPlateau": lambda o: schedules.ReduceOnPlateau(o, 0.5, 0),
+    "Sequence": lambda o: schedules.Sequence(
+        o, [schedules.LinearWarmup(o, 2), schedules.StepDecay(o, 2, 0.5)], [2]
+    ),
+    "a chain": lambda o: [schedules.LinearWarmup(o, 2), schedules.StepDecay(o, 2, 0.5)][1],
+}
+
+
+def stepped(schedule, count):
+    for _ in range(count):
+        schedule.step(*[1.0] * isinstance(schedule, schedules.ReduceOnPlateau))
+    return schedule.optimizer.learning_rate
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_state_that_went_through_json_continues(name):
+    schedule, again = (MADE[name](optimizer(0.5)) for _ in range(2))
+    stepped(schedule, 3)
+    again.load_state_dict(json.loads(json.dumps(schedule.state_dict())))
+    assert again.optimizer.learning_rate == schedule.optimizer.learning_rate
+    assert stepped(again, 3) == stepped(schedule, 3)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"t": "3"}, {"t": None}, {"t": -1}, {"peaks": 0.5}, {"peaks": ["0.5"]}, {"peaks": [None]},
+        {"peaks": []}, {"before": 3}, {"before": ["a"]}, {"best": "1"}, {"waited": 0.5},
+        {"scale": None},
+    ],
+)  # fmt: skip
+def test_a_state_of_another_form_is_refused(parts):
+    schedule = MADE["ReduceOnPlateau"](optimizer(0.5))
+    stepped(schedule, 2)
+    before = schedule.state_dict()
+    with pytest.raises(errors.MinigradError, match=r"ReduceOnPlateau\.load_state_dict"):
+        schedule.load_state_dict({**before, **parts})
+    assert schedule.state_dict() == before

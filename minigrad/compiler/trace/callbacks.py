@@ -24,7 +24,7 @@ from minigrad.errors import (
     ShapeError,
     TraceError,
 )
-from minigrad.tape.function import Context
+from minigrad.tape.context import Context
 from minigrad.tape.function_plan import FunctionPlan
 from minigrad.tape.modes import no_grad
 from minigrad.tape.variable import Variable, written_line
@@ -51,7 +51,7 @@ class Notes:
     def __init__(self):
         self.found = {}
 
-    def add(self, cls, ctx, args, outputs, is_tuple):
+    def add(self, cls, ctx, args, outputs, is_tuple, is_written):
         results = tuple(
             NotedResult(
                 y.shape,
@@ -60,7 +60,7 @@ class Notes:
             )
             for y in outputs
         )
-        is_dirty = bool(ctx._dirty)
+        is_dirty = is_written or bool(ctx._dirty)
         self.found[_call_key(cls, args)] = results, is_tuple, ctx.materializes, is_dirty
 
     def of(self, cls, args):
@@ -169,7 +169,8 @@ class ForwardCall(Callback):
         with no_grad():
             result = self.cls.forward(ctx, *arguments)
         results = result if isinstance(result, tuple) else (result,)
-        self._check(results, ctx)
+        is_written = any(isinstance(x, Variable) and x.array.version for x in arguments)
+        self._check(results, is_written or ctx._dirty)
         kept, versions = [], []
         for v, array, version in ctx._to_save:
             kept.append(array)
@@ -181,7 +182,7 @@ class ForwardCall(Callback):
         self.contexts.found[self.number] = ctx, kept, versions
         return results
 
-    def _check(self, results, ctx):
+    def _check(self, results, is_dirty):
         for y in results:
             if not isinstance(y, Variable):
                 raise ArgumentTypeError(
@@ -197,8 +198,8 @@ class ForwardCall(Callback):
                 raise ShapeError(f"{what} shape {want.shape} of output {k}", f"{y.shape}", PADDED)
             if y.dtype is not want.dtype:
                 raise DTypeError(f"{what} {want.dtype} of output {k}", f"{y.dtype}", PADDED)
-        if ctx._dirty:
-            raise TraceError(f"{self.name}: mark_dirty in a compiled step", fix=DIRTY)
+        if is_dirty:
+            raise TraceError(f"{self.name}: a write to an input in a compiled step", fix=DIRTY)
 
 
 PADDED = "the shapes of a program are fixed: pad to one size, or call the Function outside the step"

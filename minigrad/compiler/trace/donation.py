@@ -6,8 +6,6 @@ clone is another Storage over the same Buffer and stays valid: a Buffer that oth
 is copied before it is handed over.
 """
 
-from collections.abc import Iterable
-
 from minigrad.array.array import Array, fresh, moves
 from minigrad.array.layout import contiguous_strides
 from minigrad.errors import ArgumentError, ArgumentTypeError, DonatedError
@@ -239,8 +237,10 @@ def unused_error(unused, results, why=""):
 
 def checked(donate, step):
     """Positions and names to donate, as a tuple; raises if the function has no such argument."""
-    is_one = isinstance(donate, str) or not isinstance(donate, Iterable)
-    donate = (donate,) if is_one else tuple(donate)
+    try:
+        donate = (donate,) if isinstance(donate, str) else tuple(donate)
+    except TypeError:  # one position, or nothing that could be one
+        donate = (donate,)
     for which in donate:
         if isinstance(which, bool) or not isinstance(which, (int, str)):
             raise ArgumentTypeError("donate: wanted positions or names", f"{which!r:.60}")

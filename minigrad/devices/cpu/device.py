@@ -4,7 +4,7 @@ import numpy as np
 
 from minigrad.array.array import Array, fork, fresh, ndarray
 from minigrad.array.dtypes import int64
-from minigrad.array.layout import size_of
+from minigrad.array.layout import MAX_SIZE, check_size, size_of
 from minigrad.devices import backend, loader
 from minigrad.devices.cpu import blas
 from minigrad.devices.cpu.direct import DirectConvolution
@@ -28,6 +28,8 @@ class Cpu(Programs, StructuralKernels, DirectConvolution):
     @uninterrupted
     def empty(self, shape, dtype):
         size = size_of(shape)
+        if size >= MAX_SIZE:
+            check_size(shape)
         return fresh(self.pool.take(size * dtype.itemsize), shape, dtype, size)
 
     def matmul(self, a, b, out, bias=None, accumulate=False):

@@ -4,7 +4,7 @@ import numpy as np
 
 from minigrad.array.array import Array, View, fork
 from minigrad.array.dtypes import bool_
-from minigrad.array.layout import size_of
+from minigrad.array.layout import MAX_SIZE, check_size, size_of
 from minigrad.devices.gpu.elementwise.programs import GpuPrograms
 from minigrad.devices.gpu.product.convolution import Convolution
 from minigrad.devices.gpu.product.matmul import Matmul
@@ -32,7 +32,10 @@ class Gpu(GpuPrograms, Matmul, Convolution, StructuralKernels, Updates):
 
     @uninterrupted
     def empty(self, shape, dtype):
-        out = Array(self.pool.take(size_of(shape) * dtype.itemsize), shape, dtype)
+        size = size_of(shape)
+        if size >= MAX_SIZE:
+            check_size(shape)
+        out = Array(self.pool.take(size * dtype.itemsize), shape, dtype)
         out.is_flat = False
         return out
 

@@ -1,0 +1,76 @@
+"""Context: what the forward of a custom Function hands to its backward."""
+
+from minigrad.errors import ArgumentTypeError, GradientError
+from minigrad.tape.saved import protected
+from minigrad.tape.variable import Variable
+
+
+class Context:
+    """Carries values from forward to backward.
+
+    `save_for_backward` keeps Variables; other attributes are free for numbers and flags.
+    """
+
+    def __init__(self, name, needs_input_grad):
+        self.name = name
+        self.needs_input_grad = needs_input_grad
+        self.materializes = True
+        self.has_left_graph = False
+        self._to_save, self._saved = [], None
+        self._dirty, self._non_differentiable = (), ()
+
+    def __setattr__(self, attribute, value):
+        if isinstance(value, Variable):
+            raise ArgumentTypeError(
+                f"ctx.{attribute} = Variable: an output kept on ctx would keep the graph alive "
+                "in a circle, and no write to it would be noticed",
+                value.describe(),
+                f"ctx.save_for_backward({attribute}), and ctx.saved in backward",
+            )
+        object.__setattr__(self, attribute, value)
+
+    def save_for_backward(self, *values):
+        """Keeps Variables (or None) for backward: inputs, outputs or intermediates.
+
+        Raises:
+            ArgumentTypeError: something else; numbers are kept as attributes, `ctx.n = n`.
+        """
+        for v in values:
+            if v is not None and not isinstance(v, Variable):
+                raise ArgumentTypeError(
+                    "save_for_backward: wanted Variables",
+                    f"{type(v).__name__}",
+                    "keep numbers as attributes: ctx.n = n",
+                )
+        self.__dict__["_to_save"] = [
+            (None, None, None) if v is None else (v, protected(v.array), v.array.version)
+            for v in values
+        ]
+
+    @property
+    def saved(self):
+        """The saved Variables, in backward, as a list in the order of `save_for_backward`.
+
+        Raises GradientError anywhere else.
+        """
+        if self._saved is None:
+            raise GradientError(f"{self.name}: ctx.saved exists in backward only")
+        return self._saved
+
+    saved_tensors = saved
+
+    def mark_dirty(self, *inputs):
+        """Declares that forward wrote in place to these inputs, which it also returns.
+
+        A recorded call raises InPlaceError if forward writes to an input that takes a gradient, or
+        that it returns, without this; and if an input declared here is not returned.
+        """
+        self.__dict__["_dirty"] = inputs
+
+    def mark_non_differentiable(self, *outputs):
+        """Declares that these outputs take no gradient."""
+        self.__dict__["_non_differentiable"] = outputs
+
+    def set_materialize_grads(self, value):
+        """Sets whether missing upstream gradients arrive as zeros (the default) or as None."""
+        self.materializes = bool(value)

@@ -1,0 +1,115 @@
+"""What a custom Function promises, and the errors where one breaks it."""
+
+import inspect
+
+from minigrad.arguments import shown
+from minigrad.array.array import View
+from minigrad.errors import ArgumentTypeError, InPlaceError
+from minigrad.tape.variable import Variable, written_line
+
+
+def check_class(cls):
+    """Raises ArgumentTypeError if forward or backward is written as a method of an object."""
+    for name in ("forward", "backward"):
+        code = getattr(vars(cls).get(name), "__code__", None)
+        if code is not None and code.co_varnames[:2] == ("self", "ctx"):
+            raise ArgumentTypeError(
+                f"{cls.__name__}: wanted a static method {name}",
+                f"def {name}(self, ctx, ...)",
+                f"@staticmethod, def {name}(ctx, ...): ...",
+            )
+
+
+def refuse_arguments(name, args):
+    """Raises ArgumentTypeError for `MyFunction(x)`."""
+    raise ArgumentTypeError(
+        f"{name}: making the Function takes no arguments",
+        f"{len(args)}",
+        f"{name}.apply(x) calls it, as {name}()(x) does",
+    )
+
+
+def refuse_names(name, named):
+    """Raises ArgumentTypeError for arguments by name."""
+    raise ArgumentTypeError(
+        f"{name}.apply: wanted arguments without names, as backward returns one gradient for "
+        "each, in their order",
+        f"{', '.join(named)} by name",
+        f"{name}.apply(x, {next(iter(named.values()))!r:.40})",
+    )
+
+
+def check_method(cls, name, arguments):
+    """Raises ArgumentTypeError for a Function without forward, or without backward."""
+    if not hasattr(cls, name):
+        raise ArgumentTypeError(
+            f"{cls.__name__}: wanted a static method {name}",
+            f"a Function without {name}",
+            f"@staticmethod, def {name}{arguments}: ...",
+        )
+
+
+def refuse_call(cls, name, arguments):
+    """Raises ArgumentTypeError if a Function's forward or backward does not take the arguments."""
+    signature = inspect.signature(getattr(cls, name))
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        names = ["ctx", *("xyz"[: len(arguments) - 1] if name == "forward" else ["*dys"])]
+        raise ArgumentTypeError(
+            f"{cls.__name__}.{name}: wanted a static method that takes ctx and "
+            f"{len(arguments) - 1} more",
+            f"def {name}{signature}: {error}",
+            f"@staticmethod, def {name}({', '.join(names)}): ...",
+        ) from None
+
+
+def check_outputs(name, outputs):
+    """Raises ArgumentTypeError if forward returned something else than Variables."""
+    for y in outputs:
+        if not isinstance(y, Variable):
+            raise ArgumentTypeError(
+                f"{name}.forward: wanted a Variable or a tuple of Variables",
+                f"{type(y).__name__}",
+                "wrap it: mg.variable(...)",
+            )
+
+
+def check_writes(name, dirty, args, outputs, written):
+    """Raises if autograd cannot record what forward wrote to its arguments.
+
+    dirty: what mark_dirty was given; written: the arguments that changed.
+    """
+    for x in dirty:
+        if not any(x is a for a in args):
+            raise ArgumentTypeError(
+                f"{name} (mark_dirty): wanted arguments of forward",
+                shown(x),
+                "mark the argument itself, not a copy or a view of it",
+            )
+        x.write_check(f"{name} (mark_dirty)")
+        if type(x.array) is View:
+            raise InPlaceError(
+                f"{name} (mark_dirty): a write to a view cannot be recorded: its base would not "
+                "know",
+                x.describe(),
+                f"{name}.apply(x.clone())",
+            )
+        if not any(x is y for y in outputs):
+            raise InPlaceError(
+                f"{name} (mark_dirty): wanted forward to return what it wrote to",
+                x.describe(),
+                "return the argument itself, or write to a copy: x = x.clone()",
+                details=[("written at", written_line(x.array))],
+            )
+    marked = {x.array.storage for x in dirty}
+    returned = {y.array.storage for y in outputs}
+    for x in written:
+        storage = x.array.storage
+        if storage not in marked and (x._requires_grad or storage in returned):
+            raise InPlaceError(
+                f"{name}.forward wrote in place to its argument, and autograd was not told",
+                x.describe(),
+                "write to a copy, x = x.clone(); or call ctx.mark_dirty(x) and return x",
+                details=[("written at", written_line(x.array))],
+            )

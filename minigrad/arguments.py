@@ -150,12 +150,10 @@ def label(where, value, name="name"):
     raise ArgumentTypeError(f"{where}: wanted a text for {name}", shown(value))
 
 
-def several(where, wanted, given: Any, fix, or_none=False) -> list:
-    """What an iterable gives, in its order; a set has none, and a used-up iterator gives nothing.
+def in_order(where, wanted, given: Any, fix) -> list:
+    """What an iterable gives, in its order, which a set has not.
 
-    wanted: the kind of the items, in words; fix: how to write a call that is right; or_none: accept
-    an empty list or tuple, for which somebody has decided; an iterator that gives nothing is still
-    refused, since whoever wrote it expected items.
+    wanted: the kind of the items, in words; fix: how to write a call that is right.
     """
     if isinstance(given, _SETS) and not isinstance(given, _ORDERED):
         raise ArgumentTypeError(
@@ -167,7 +165,16 @@ def several(where, wanted, given: Any, fix, or_none=False) -> list:
         items = iter(given)
     except TypeError:
         raise ArgumentTypeError(f"{where}: wanted {wanted}", shown(given), fix) from None
-    found = list(items)
+    return list(items)
+
+
+def several(where, wanted, given: Any, fix, or_none=False) -> list:
+    """What an iterable gives, as `in_order`, which is not nothing: an iterator may be used up.
+
+    or_none: accept an empty list or tuple, for which somebody has decided; an iterator that gives
+    nothing is still refused.
+    """
+    found = in_order(where, wanted, given, fix)
     is_iterator = isinstance(given, Iterator)
     if not found and (is_iterator or not or_none):
         kind = type(given).__name__

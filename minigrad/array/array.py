@@ -136,8 +136,8 @@ class View(Array):
         self.size = size_of(shape)
         self.is_flat = False  # never the fast path: the base may have been written since
 
-    def __del__(self):
-        """Nothing: the memory belongs to the base."""
+    # Nothing, as the memory belongs to the base; and in C, where no Ctrl-C can come in and be lost.
+    __del__ = object.__sizeof__
 
     def shown_by(self, variable):
         """Notes weakly that a Variable shows this view; the base has all of them in `views`."""

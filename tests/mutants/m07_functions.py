@@ -186,7 +186,7 @@ MUTANTS = [
     ),
     Mutant(
         "LogSumExp",
-        "changed_input",
+        "engine",
         log_sum_exp(
             (
                 "m = mg.max(x, axis=axis, keepdims=True)",

@@ -65,7 +65,8 @@ def microbatch_step(w, batches, mean_gradient, learning_rate):
             least one each.
         mean_gradient: function (w, x, y) -> array of w's shape, the
             gradient of the mean loss over the rows of x and y alone. Call
-            it once for each batch, always with the w that was given.
+            it once for each batch, always with the w that was given, and
+            do not write to what it returns.
         learning_rate: float.
 
     Returns:

@@ -18,11 +18,12 @@ def mul_backward(dy, a, b):
 
     Args:
         dy: array, the gradient with respect to y.
-        a, b: arrays of dy's shape, the two factors.
+        a, b: arrays of dy's shape, the two factors. Zeros occur, and both
+            may be one and the same array: da and db stay two gradients.
 
     Returns:
         (da, db): the gradients with respect to a and to b, of the same
-        shape.
+        shape, in memory that no later call writes to.
     """
     ### BEGIN SOLUTION
     return dy * b, dy * a
@@ -34,7 +35,7 @@ def tanh_backward(dy, y):
 
     Args:
         dy: array, the gradient with respect to y.
-        y: array, tanh(x).
+        y: array, tanh(x); far from 0 it is 1.0 or -1.0.
 
     Returns:
         dx: array, the gradient with respect to x.
@@ -66,7 +67,8 @@ def chain(fs, dfs, x):
     """Differentiate a chain: x goes into fs[0], its value into fs[1], ...
 
     Args:
-        fs: list of 1 to 12 functions of one number.
+        fs: list of 1 to 12 functions of one number; the same one may stand
+            in it several times.
         dfs: list of their derivatives, in the same order.
         x: float, what goes into fs[0].
 

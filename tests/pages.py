@@ -34,6 +34,7 @@ MAKERS |= {
     "generated/special_values.md": "tests.ops.special",
     "compile.md": "tests.compiler.compile_page",
     "simt.md": "tests.simt.page",
+    "evidence.md": "tests.readers.evidence",
     "teaching.md": "tests.cli.plans",
     "tour.md": "tests.tour.page",
 }

@@ -120,7 +120,8 @@ TURNS = {  # files and functions
     "compiler/test_equality_dtypes.py", "compiler/test_equality_random.py",
     "compiler/test_equality_values.py", "compiler/test_ops.py", "compiler/test_resumed.py",
     "devices/gpu/test_device_training.py", "devices/gpu/test_texts_compile.py",
-    "ops/test_devices.py", "simt/test_machine_random.py", "test_random_programs.py",
+    "ops/test_devices.py", "readers/test_readers.py", "simt/test_machine_random.py",
+    "test_random_programs.py",
 }  # fmt: skip
 
 # Folders and files that test other things where the compiler for GPUs is installed.

@@ -5,6 +5,7 @@ versions. Every other Array over the same memory is a **View**, which refers to 
 `clone()` makes a second Storage over the same Buffer (copy-on-write); `refcount` counts them.
 """
 
+from typing import Any
 from weakref import ref
 
 import numpy as np
@@ -137,7 +138,7 @@ class View(Array):
         self.is_flat = False  # never the fast path: the base may have been written since
 
     # Nothing, as the memory belongs to the base; and in C, where no Ctrl-C can come in and be lost.
-    __del__ = object.__sizeof__
+    __del__: Any = object.__sizeof__
 
     def shown_by(self, variable):
         """Notes weakly that a Variable shows this view; the base has all of them in `views`."""

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-
 from minigrad.grader.folder import driver_of
 from minigrad.grader.formula import Formula
 from minigrad.grader.result import ExerciseResult
@@ -30,11 +28,12 @@ class LiveRunner:
         self.file = getattr(code, "co_filename", "<this session>")
         self.line = getattr(code, "co_firstlineno", 0)
         self.globals = getattr(plain, "__globals__", {})
+        self.earlier: Any = None  # what the last call returned
 
     def call(self, name: str, arguments: list, *, drive: bool = False) -> dict:
         """Return what a worker would reply. Other names come from the function's globals."""
-        arguments = as_if_sent(arguments)
-        formulas = leaves(arguments, Formula)
+        arguments, earlier = as_if_sent(arguments), None
+        formulas = list({id(one): one for one in leaves(arguments, Formula)}.values())
         mine = SimpleNamespace(**{**self.globals, self.exercise.name: self.function})
         try:
             if drive:
@@ -46,11 +45,13 @@ class LiveRunner:
                 raise NameError(f"{name} is not defined beside {self.exercise.name}")
             else:
                 value = getattr(mine, name)(*arguments)
+                earlier, self.earlier = self.earlier, value
         except (Exception, SystemExit) as error:
             return {"raised": describe(error, self.file)}
         return {
             "ok": as_if_received(value),
-            "arrays_after": leaves(arguments, np.ndarray),
+            "arguments_after": as_if_received(arguments),
+            "earlier": as_if_received(earlier),
             "evaluated_at": [formula.evaluated_at for formula in formulas],
             "n_calls": [formula.n_calls for formula in formulas],
         }

@@ -113,7 +113,7 @@ class WorkerRunner:
             return {"raised": checked_raised(content["raised"]), "answers_used": used}
         well_formed = (
             "ok" in content
-            and isinstance(content.get("arrays_after"), list)
+            and isinstance(content.get("arguments_after"), list)
             and isinstance(content.get("evaluated_at"), list)
             and isinstance(content.get("n_calls"), list)
         )

@@ -17,7 +17,7 @@ from minigrad.grader.formula import Formula
 from minigrad.grader.message import Failed, Message, digits_to_tell, show, show_call
 from minigrad.grader.spec import Exercise
 from minigrad.grader.translate import explain_raised
-from minigrad.grader.wire import Other, leaves
+from minigrad.grader.wire import Other, changed, leaves
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,8 @@ class Tester:
     def call(self, name: str, *arguments: Any) -> Any:
         """Call the learner's function and return its result.
 
-        Fails the check if it raises, or writes into an array that it was given.
+        Fails the check if it raises, or writes into what it was given, or into the arrays that it
+        returned from the call before.
         """
         self.given = show_call(name, list(arguments))
         floats = [*leaves(arguments, np.ndarray), *leaves(arguments, np.floating)]
@@ -123,7 +124,7 @@ class Tester:
         reply = self._ask(name, list(arguments))
         if "raised" in reply:
             self._explain(reply["raised"])
-        self._unchanged(list(arguments), reply["arrays_after"])
+        self._unchanged(list(arguments), reply)
         self._asked = (name, list(arguments), reply["ok"])
         return reply["ok"]
 
@@ -202,18 +203,21 @@ class Tester:
         self.n_calls = reply.get("n_calls", [])
         return reply
 
-    def _unchanged(self, arguments: list, after: list) -> None:
-        before = leaves(arguments, np.ndarray)
-        same = len(before) == len(after) and all(
-            isinstance(b, np.ndarray) and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
-            for a, b in zip(before, after, strict=True)
-        )
-        if not same:
+    def _unchanged(self, arguments: list, reply: dict) -> None:
+        if changed(arguments, reply["arguments_after"]):
             self.fail(
                 "changed_input",
                 "arguments that are left as they were",
-                "an argument was written to",
-                "Make a new array instead of working in place: the caller still needs its own.",
+                "an array, a list or a dict among them was written to",
+                "Make a new one instead of working in place: the caller still needs its own.",
+            )
+        _, _, earlier = self._asked
+        if reply.get("earlier") is not None and changed(earlier, reply["earlier"]):
+            self.fail(
+                "changed_result",
+                "results that stay as they were returned",
+                "this call wrote into what the call before it had returned",
+                "Who owns the memory that you return? Make a new array in each call.",
             )
 
     def mistakes(self, *arguments: Any) -> Iterator[Mistake]:

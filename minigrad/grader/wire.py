@@ -43,6 +43,7 @@ class _Packer:
         self.trusted = trusted
         self.blobs: list[bytes] = []
         self._items = 0
+        self._sent: dict[int, int] = {}  # id of an array or formula -> its number
 
     def pack(self, value: Any, depth: int = 0) -> Any:
         self._items += 1
@@ -50,6 +51,10 @@ class _Packer:
             return {"other": type(value).__name__, "text": "nested too deep, or too long, to send"}
         if value is None or value is True or value is False:
             return value
+        if self.trusted and isinstance(value, np.ndarray | Formula):
+            if id(value) in self._sent:
+                return {"again": self._sent[id(value)]}
+            self._sent[id(value)] = len(self._sent)
         if isinstance(value, np.generic | np.ndarray):
             return self._pack_array(value)
         if type(value) is int:
@@ -58,8 +63,8 @@ class _Packer:
             return value
         if type(value) is list:
             return [self.pack(item, depth + 1) for item in value]
-        if type(value) is tuple:
-            return {"tuple": [self.pack(item, depth + 1) for item in value]}
+        if isinstance(value, tuple):  # a named one, too
+            return {"tuple": [self.pack(item, depth + 1) for item in tuple.__iter__(value)]}
         if type(value) is dict:
             pairs = [
                 [self.pack(key, depth + 1), self.pack(item, depth + 1)]
@@ -105,6 +110,7 @@ class _Unpacker:
         self.trusted = trusted
         self.position = 0
         self.formulas: list[Formula] = []
+        self._received: list[Any] = []  # arrays and formulas, by number
 
     def unpack(self, tree: Any, depth: int = 0) -> Any:
         if depth > 2 * MAX_DEPTH:
@@ -115,8 +121,11 @@ class _Unpacker:
             return [self.unpack(item, depth + 1) for item in tree]
         if not isinstance(tree, dict):
             raise GarbledError("unknown kind of value")
+        if "again" in tree and self.trusted:
+            return self._received[tree["again"]]
         if "array" in tree:
-            return self._unpack_array(tree)
+            self._received.append(self._unpack_array(tree))
+            return self._received[-1]
         if "tuple" in tree:
             return tuple(self.unpack(item, depth + 1) for item in tree["tuple"])
         if "dict" in tree:
@@ -126,6 +135,7 @@ class _Unpacker:
             }
         if "formula" in tree and self.trusted:
             self.formulas.append(Formula(str(tree["formula"])))
+            self._received.append(self.formulas[-1])
             return self.formulas[-1]
         if "other" in tree:
             return Other(str(tree["other"])[:80], str(tree.get("text", ""))[:200])
@@ -167,7 +177,8 @@ def laid_out(values: np.ndarray, steps: list[int]) -> np.ndarray:
 def encode(value: Any, *, trusted: bool = False) -> bytes:
     """Return `value` as one frame; what cannot be sent arrives as `Other`.
 
-    A `trusted` frame also holds formulas, and arrays with their strides.
+    A `trusted` frame also holds formulas, and arrays with their strides; an array or formula that
+    stands in several places arrives as one object.
     """
     packer = _Packer(trusted)
     text = json.dumps(packer.pack(value)).encode()
@@ -218,15 +229,25 @@ def leaves(value: Any, kind: type) -> list[Any]:
 
 def as_if_sent(value: Any) -> Any:
     """Return the value as the other side would get it: arrays and formulas are new objects."""
-    if isinstance(value, np.ndarray):
-        return laid_out(value, [step // value.itemsize for step in value.strides])
-    if isinstance(value, Formula):
-        return Formula(value.text)
-    if isinstance(value, list | tuple):
-        return type(value)(as_if_sent(item) for item in value)
-    if isinstance(value, dict):
-        return {key: as_if_sent(item) for key, item in value.items()}
-    return value
+    frame = encode(value, trusted=True)
+    n_text, _ = HEADER.unpack_from(frame)
+    text, blob = frame[HEADER.size : HEADER.size + n_text], frame[HEADER.size + n_text :]
+    return decode(text, blob, trusted=True)
+
+
+def changed(before: Any, after: Any) -> bool:
+    """Whether arrays, or the lengths of lists, tuples and dicts, differ between two values."""
+    if isinstance(before, np.ndarray):
+        is_same = isinstance(after, np.ndarray) and np.array_equal(
+            before, after, equal_nan=before.dtype.kind in "fc"
+        )
+        return not is_same
+    if isinstance(before, dict) and isinstance(after, dict):
+        before, after = list(before.values()), list(after.values())
+    if isinstance(before, list | tuple):
+        is_long = isinstance(after, list | tuple) and len(before) == len(after)
+        return not is_long or any(map(changed, before, after))
+    return False
 
 
 class Channel:

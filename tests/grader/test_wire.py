@@ -1,3 +1,4 @@
+import collections
 import json
 import os
 
@@ -14,7 +15,9 @@ from minigrad.grader.wire import (
     Channel,
     GarbledError,
     Other,
+    as_if_received,
     as_if_sent,
+    changed,
     decode,
     encode,
     leaves,
@@ -191,3 +194,36 @@ def test_strides_of_an_answer_are_ignored():
     frame = {"array": 8, "dtype": "<f8", "shape": [1], "scalar": False, "steps": [10**12]}
     got = decode(json.dumps(frame).encode(), np.ones(1).tobytes())
     assert got.tolist() == [1.0]
+
+
+Point = collections.namedtuple("Point", "x y")
+
+
+def test_a_named_tuple_arrives_as_a_tuple():
+    assert as_if_received(Point(1, 2.5)) == (1, 2.5)
+
+
+def test_one_object_in_several_places_arrives_as_one():
+    x, f = np.arange(3.0), Formula("x + 1")
+    got = round_trip([x, x, (f, [f]), x.copy()], trusted=True)
+    assert got[0] is got[1]
+    assert got[2][0] is got[2][1][0]
+    assert got[3] is not got[0]
+    apart = round_trip([x, x])  # a learner's process decides nothing about objects here
+    assert apart[0] is not apart[1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_changed"),
+    [
+        ([np.ones(2), [1, 2]], [np.ones(2), [1, 2]], False),
+        ([np.ones(2), [1, 2]], [np.zeros(2), [1, 2]], True),
+        ([[1, 2], 3.0], [[1], 3.0], True),
+        ({"a": np.array([np.nan])}, {"a": np.array([np.nan])}, False),
+        ({"a": 1}, {"a": 1, "b": 2}, True),
+        ([np.ones(2)], [None], True),
+        ((1, Formula("x")), [1, Other("Formula", "x")], False),
+    ],
+)
+def test_changes_are_those_of_arrays_and_of_lengths(before, after, is_changed):
+    assert changed(before, after) is is_changed

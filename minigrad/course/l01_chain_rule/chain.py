@@ -164,11 +164,28 @@ def two_functions(t: Tester) -> None:
         check_chain(t, 2)
 
 
-@chain.check(points=2)
+@chain.check(points=1)
 def any_length(t: Tester) -> None:
     """It is right for chains of 1 to 12 functions."""
     for n in (1, 12, *t.random.integers(3, 12, 3)):
         check_chain(t, int(n))
+
+
+@chain.check(points=1, only_with=("any_length",))
+def the_same_twice(t: Tester) -> None:
+    """It is right where one function stands in the chain several times, and where slopes are 0."""
+    bend, falling = ("1.5*x - x**2", "1.5 - 2*x"), ("cos(x)", "-sin(x)")
+    for (text, slope), n, x in ((bend, 3, 0.25), (falling, 2, 0.5), (bend, 2, 0.75)):
+        f, df = t.formula(text), t.formula(slope)
+        fs, dfs = [f] * n, [df] * n
+        t.compare(
+            chain_derivative(dfs, values_along(fs, x)),
+            fs,
+            dfs,
+            x,
+            atol=1e-12,
+            attempt="One and the same function may come again, with another number going in.",
+        )
 
 
 @chain.check(points=1)

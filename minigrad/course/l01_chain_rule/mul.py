@@ -7,7 +7,7 @@ import numpy as np
 from minigrad.course.l01_chain_rule.common import BY_DIFFERENCES, DROPPED, DTYPES, MULTIPLIED
 from minigrad.course.l01_chain_rule.lesson import lesson
 from minigrad.grader.gradients import check_gradients
-from minigrad.grader.samples import alike
+from minigrad.grader.samples import alike, numbers
 from minigrad.grader.tester import Tester
 
 mul_backward = lesson.exercise(
@@ -98,8 +98,17 @@ def with_dy_of_one(t: Tester) -> None:
         check_mul(t, np.ones_like(a), a, b)
 
 
-@mul_backward.check(points=2)
+@mul_backward.check(points=1)
 def with_any_dy(t: Tester) -> None:
     """It is right for any dy, of any shape."""
     for dy, a, b in alike(t.random, 3, dtypes=DTYPES):
         check_mul(t, dy, a, b)
+
+
+@mul_backward.check(points=1, only_with=("with_any_dy",))
+def zeros_and_squares(t: Tester) -> None:
+    """It is right where factors are 0, and where both factors are one array."""
+    dy, x = numbers(t.random, (4,)), numbers(t.random, (4,))
+    with_zeros = x * [0.0, 1.0, 0.0, 1.0]
+    check_mul(t, dy, with_zeros, with_zeros[::-1])
+    check_mul(t, dy, x, x)

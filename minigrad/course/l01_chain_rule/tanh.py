@@ -92,8 +92,9 @@ def _(dy, y):
 
 @tanh_backward.check(points=3)
 def from_the_output(t: Tester) -> None:
-    """It is right for any x, of any shape, given only tanh(x)."""
-    for dy, x in alike(t.random, 2, dtypes=DTYPES):
+    """It is right for any x, of any shape, given only tanh(x), far from 0 as well."""
+    far = np.array([1000.0, 2.0, 3.0]), np.array([20.0, -20.0, 4.0])  # tanh(20.0) is 1.0
+    for dy, x in (*alike(t.random, 2, dtypes=DTYPES), far):
         y = np.tanh(x)
         got = t.call("tanh_backward", dy, y)
         check_gradients(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minigrad.course.l02_graph.common import Graph, by_node, first_met, random_graph
+from minigrad.course.l02_graph.common import Graph, by_node, first_met, random_graph, twice
 from minigrad.course.l02_graph.lesson import lesson
 from minigrad.grader.compare import agree
 from minigrad.grader.message import counted
@@ -89,7 +89,7 @@ def check_backward(t: Tester, graph: Graph) -> None:
     """Compare the gradient of every node with differences of the forward pass."""
     given = f"backward({graph.name(graph.top)}) of {graph.formulas()}"
     found = t.drive("gradients", graph.ops, graph.places(), graph.saved(), graph.top, given=given)
-    got = by_node(t, graph, found, "the gradient")
+    got, again = twice(t, graph, found, "the gradient")
     said = [
         (key, say)
         for key, grads, say in wrong_walks(graph)
@@ -106,6 +106,15 @@ def check_backward(t: Tester, graph: Graph) -> None:
             attempt="Change this node a little: by how much does the root change, on all ways?",
             mistakes=[Mistake(key, got[node], say) for key, say in said],
             what=f"gradient of {graph.name(node)}",
+        )
+        t.close(
+            again[node],
+            graph.slope(node),
+            rtol=1e-6,
+            atol=1e-7,
+            attempt="The first call was right. What of it is still there when the second begins?",
+            what=f"gradient of {graph.name(node)}, when called again",
+            key="kept",
         )
 
 
@@ -139,6 +148,7 @@ def with_sharing(t: Tester) -> None:
         Graph(["leaf", "mul", "add"], [[], [3.0, 0], [1, 0]], {0: a}),
         Graph(["leaf", "mul", "add", "mul"], [[], [0, 0], [1, 1], [5.0, 2]], {0: a}),
         Graph(["leaf", "mul", "add", "mul"], [[], [0, 0], [3.0, 1], [1, 2]], {0: a}),
+        Graph(["leaf", "tanh", "mul", "add"], [[], [0], [1, 0.0], [2, 2]], {0: a}),  # zeros arrive
     ):
         check_backward(t, graph)
     for n in sorted(int(n) for n in t.fixed.integers(3, 12, 100)):

@@ -170,6 +170,13 @@ def _number(t: Tester) -> float:
     return float(np.round(t.random.choice([-1, 1]) * t.random.uniform(0.3, 2), 1))
 
 
+def twice(t: Tester, graph: Graph, answer: object, what: str) -> list[dict[int, Any]]:
+    """Return what two calls gave per place, as `by_node` does."""
+    if not isinstance(answer, dict) or not {"found", "again"} <= answer.keys():
+        return [by_node(t, graph, answer, what)] * 2
+    return [by_node(t, graph, answer[call], what) for call in ("found", "again")]
+
+
 def by_node(t: Tester, graph: Graph, found: object, what: str) -> dict[int, Any]:
     """Return what a dict gives per place; fail where it is no dict, or has not all the nodes."""
     expected = f"a dict with {what} of each of {len(graph.reachable())} nodes"

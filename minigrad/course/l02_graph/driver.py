@@ -88,9 +88,10 @@ def long_order(mine, name, n):
 
 
 def gradients(mine, ops, inputs, saved, root):
-    """Return what backward gives, by place."""
+    """Return what backward gives, by place, and what it gives when it is called again."""
     nodes = build(ops, inputs, saved)
-    return by_place(mine.backward(nodes[root]), nodes)
+    found = by_place(mine.backward(nodes[root]), nodes)
+    return {"found": found, "again": by_place(mine.backward(nodes[root]), nodes)}
 
 
 def rule_calls(mine, n):
@@ -114,9 +115,10 @@ def rule_calls(mine, n):
 
 
 def visits(mine, ops, inputs, root, algorithm):
-    """Return what count_visits gives, by place."""
+    """Return what count_visits gives, by place, and what it gives when it is called again."""
     nodes = build(ops, inputs)
-    return by_place(mine.count_visits(nodes[root], algorithm), nodes)
+    found = by_place(mine.count_visits(nodes[root], algorithm), nodes)
+    return {"found": found, "again": by_place(mine.count_visits(nodes[root], algorithm), nodes)}
 
 
 def looks(mine, n):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.l02_graph.common import Graph, by_node, given_graph, random_graph
+from minigrad.course.l02_graph.common import Graph, given_graph, random_graph, twice
 from minigrad.course.l02_graph.lesson import lesson
 from minigrad.grader.tester import Tester
 
@@ -73,8 +73,15 @@ def check_visits(t: Tester, graph: Graph, algorithm: str, right: dict[int, int],
     """Compare the number of visits of every node."""
     given = f'count_visits({graph.name(graph.top)}, "{algorithm}") of {text or graph.shape()}'
     found = t.drive("visits", graph.ops, graph.places(), graph.top, algorithm, given=given)
-    got = by_node(t, graph, found, "the visits")
+    got, again = twice(t, graph, found, "the visits")
     if _agree(got, right):
+        if not _agree(again, right):
+            t.fail(
+                "kept",
+                "the same visits when it is called again",
+                "others",
+                "The first call was right. What of it is still there when the second begins?",
+            )
         return
     wrong = next(k for k in graph.reachable()[::-1] if not _agree(got, {k: right[k]}))
     expected = f"{right[wrong]} {'visit' if right[wrong] == 1 else 'visits'} of {graph.name(wrong)}"
@@ -128,6 +135,10 @@ def without_walking(t: Tester) -> None:
         )
     graph = ladder(200)
     check_visits(t, graph, "naive", naive(graph), text.format(200) + " (a is the leaf)")
+    inputs = [[], *([k + again, k] for k in range(0, 80, 2) for again in (0, 1))]
+    graph = Graph(["leaf"] + ["add"] * 80, list(inputs), {0: 1.0})
+    text = "y = leaf, and 40 times t = y + y, y = t + y"
+    check_visits(t, graph, "naive", naive(graph), text)  # 3 ** 40, which no float64 is
 
 
 @count_visits.check(points=1, only_with=("naive_walk", "sorted_walk"))

@@ -166,13 +166,20 @@ def check_step(t: Tester, rows: list[int], of_x: Shape, of_y: Shape = ()) -> Non
         f"microbatch_step({show(w, bare=True)}, [{shown}], mean_gradient, {rate}), "
         f"mean_gradient that of {loss}"
     )
-    new, w_after, shared, calls = t.drive("microbatches", w, batches, rate, given=given)
+    new, w_after, shared, calls, is_written = t.drive("microbatches", w, batches, rate, given=given)
     if not np.array_equal(w_after, w) or shared:
         t.fail(
             "changed_input",
             f"w left as it was, {show(w)}, and a new array returned",
             f"w = {show(w_after)}",
             "w -= … writes into the caller's array. Make a new one.",
+        )
+    if is_written:
+        t.fail(
+            "changed_input",
+            "what mean_gradient returned left as it was",
+            "one of its arrays was written to",
+            "g *= … writes into an array that may be the caller's. Make a new one.",
         )
     x, y = (np.concatenate(parts) for parts in zip(*batches, strict=True))
     right = w - rate * slope(w, x, y)

@@ -99,7 +99,7 @@ def _(g, shape):
 def check_sum(t: Tester, g: np.ndarray, shape: Shape) -> None:
     """Ask for the gradient of an operand that was stretched to g's shape."""
     is_small = g.size <= 12 and g.flags.c_contiguous  # enough to be shown as a whole
-    t.compare(
+    got = t.compare(
         summed(g, shape),
         g,
         shape,
@@ -107,6 +107,13 @@ def check_sum(t: Tester, g: np.ndarray, shape: Shape) -> None:
         rtol=tolerance(g.dtype),
         attempt="Stretch a small operand by hand: in which places of g does its first entry stand?",
     )
+    if type(got) in (int, float):
+        t.fail(
+            "type",
+            f"an array of shape {shape}",
+            f"{got!r:.20}, a Python {type(got).__name__}",
+            "A number of Python's has neither shape nor dtype. What does g.sum() give?",
+        )
 
 
 @unbroadcast.check(points=1)

@@ -57,6 +57,13 @@ def check_box(t: Tester, facts: dict) -> None:
     if not facts["new_box"]:
         also = "; its node was changed" if "node" in changed else ""
         t.fail("same_box", "a new Box", f"the given Box itself{also}", INPLACE)
+    if facts["kept"]:
+        t.fail(
+            "kept",
+            "a new Box in each call, and a node of its own where it has one",
+            "a Box, or a node, that another call had given already",
+            "What outlives a call in your code: a default argument, a global, an attribute?",
+        )
     if changed:
         t.fail("source", "the given Box as it was", f"its {changed[0]} was changed", INPLACE)
 

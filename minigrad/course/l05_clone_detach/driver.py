@@ -38,14 +38,21 @@ def apart(mine, name, values, version, history):
     node = node_of(history)
     before = values.copy(), parts(node)
     box = Box(storage, node)
+    other = getattr(mine, name)(Box(Storage(np.zeros(2)), Node("leaf")))
+    of_other = identity(other)
+    can_be_written = values.flags.writeable
     made = getattr(mine, name)(box)
     same = {
+        "array, which nobody can write to any more,": values.flags.writeable == can_be_written,
         "storage": box.storage is storage and storage.data is values,
         "node": box.node is node and parts(node) == before[1],
         "array": np.array_equal(values, before[0]),
         "version": storage.version == version,
     }
     facts: dict = {"changed": [part for part in same if not same[part]]}
+    facts["kept"] = other is made or identity(other) != of_other
+    if not facts["kept"]:
+        facts["kept"] = getattr(mine, name)(box) is made
     if not isinstance(made, Box):
         return {**facts, "made": made, "type": type(made).__name__}
     facts["new_box"] = made is not box
@@ -128,6 +135,7 @@ def cow(mine, values, steps):
     Returns:
         A list: after each step the values that every buffer shows, and which memory by number.
     """
+    _unrelated = mine.CowBuffer(np.array(values))  # shows other memory, so it owns none of this
     buffers = {"a": mine.CowBuffer(values)}
     kept, reads, places = [], [], [address(values)]
     report = []

@@ -11,8 +11,13 @@ import gc
 import sys
 
 import pytest
+from hypothesis.internal.conjecture.providers import Constants, HypothesisProvider
 
 from tests import tiers
+
+# Hypothesis draws the constants of all modules loaded so far now and then, so that a derandomized
+# test would see other values in each process, by the tests that ran there before.
+HypothesisProvider._local_constants = Constants()
 
 LAST_FILE = pytest.StashKey()
 LONGEST = (  # these take a minute or more: begun first, so that no process is left alone with one

@@ -81,7 +81,7 @@ def made(draw):
     """(recording, contents of memory, dead slices, threads, seed)."""
     which, dead = draw(st.integers(0, 3)), ()
     if which == 0:
-        recording, data, dead = draw(pass_recordings.recordings(plain=True))
+        recording, data, dead = draw(pass_recordings.recordings(most=25, plain=True))
     elif which == 1:
         recording, data = draw(random_recordings.recordings())
     else:

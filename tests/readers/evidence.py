@@ -1,0 +1,66 @@
+"""docs/evidence.md: which answers of readers the checks graded right.
+
+`answers.json` holds answers of readers who had read the lessons and the stubs, and seen neither
+checks nor known mistakes: wrong ones that break a promise, and right ones written oddly.
+"""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+from minigrad.course.mutants import grade_source
+from minigrad.course.prove import solution_of
+from minigrad.grader.folder import find_stem
+from tests.pages import NOTE
+
+ROOT = Path(__file__).parents[2]
+ANSWERS = json.loads((Path(__file__).parent / "answers.json").read_text(encoding="utf-8"))
+SEED = 11
+HEAD = """# Evidence: what the checks catch
+
+{note}
+
+Readers wrote these answers from the lessons and the stubs alone, without a look at checks or at
+known mistakes. These readers were language models asked to err as learners do; what people write
+may fare otherwise. A *wrong* answer breaks something that a docstring or a lesson promises; most do
+so for a few inputs only. A *right* one is unusual and breaks nothing. *At first* is how the checks
+graded them at the first try. Since then the checks have been mended, and
+`tests/readers/test_readers.py` holds that each of the answers is graded right now. So the table's
+last column is no estimate of how a new reader's answers fare: that takes new readers.
+
+Measured with seed {seed}, each answer in the place of the solution's own function.
+`tests/readers/answers.json` has the answers. More can be added there; `graded_right_at_first` says
+whether the checks of that day caught a wrong answer, or gave a right one full marks.
+
+| exercise | wrong | caught at first | right | full marks at first | graded right now |
+|---|---:|---:|---:|---:|---:|
+"""
+
+
+def source_of(answer):
+    """The solution's file with one answer in it."""
+    stem = find_stem(answer["exercise"].partition(".")[0])
+    return stem, "\n".join([solution_of(ROOT, stem), "", *answer["code"], ""])
+
+
+def is_graded_right(server, answer):
+    """Whether a wrong answer gets less than full marks, or a right one gets them."""
+    stem, source = source_of(answer)
+    name = answer["exercise"].partition(".")[2]
+    return grade_source(server, stem, name, source, SEED).passed == (answer["kind"] == "right")
+
+
+def text():
+    """The whole page."""
+    counts: dict[str, Counter] = {}
+    for answer in ANSWERS:
+        found = counts.setdefault(answer["exercise"], Counter())
+        found[answer["kind"]] += 1
+        found[answer["kind"], "first"] += answer["graded_right_at_first"]
+    counts["**together**"] = sum(counts.values(), Counter())
+    rows = [
+        f"| {name} | {n['wrong']} | {n['wrong', 'first']} | {n['right']} | {n['right', 'first']} |"
+        f" {n['wrong'] + n['right']} |"
+        for name, n in counts.items()
+    ]
+    return HEAD.format(note=NOTE, seed=SEED) + "\n".join(rows) + "\n"

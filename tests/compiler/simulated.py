@@ -12,7 +12,7 @@ from minigrad.compiler.fuse.fuse import fuse
 from minigrad.compiler.fuse.inplace import Sharing, rooted
 from minigrad.compiler.fuse.loop import Loop
 from minigrad.compiler.program.domain import rows_of
-from minigrad.compiler.program.items import MatMul
+from minigrad.compiler.program.items import MatMul, touch
 from minigrad.compiler.program.traffic import lives_of
 from tests.compiler.formulas import Formula, stored
 from tests.compiler.interpreter import Step, view
@@ -103,6 +103,8 @@ class Simulation:
         if call.kernel is None:
             Step(i, self.memory, 0, 0).run()
             return
+        writes = [rooted(r, self.owner) for r in item.epilogue.writes]
+        assert not touch(writes, (a, b)), "an epilogue overwrites what its product reads"
         for begin in range(0, out.shape[0], BLOCK):
             end = min(begin + BLOCK, out.shape[0])
             some = _some_rows(a, begin, end), b

@@ -273,3 +273,19 @@ def test_bias_and_activation_are_an_epilogue_of_the_product(monkeypatch, n_threa
     for _ in range(2):
         for a, b in zip(run.once(), f(x), strict=True):
             np.testing.assert_allclose(a, b.detach().numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_an_epilogue_does_not_write_over_what_the_next_block_multiplies(monkeypatch, n_threads):
+    monkeypatch.setattr("minigrad.compiler.cpu.schedule.SHARED", 0)
+    monkeypatch.setattr("minigrad.compiler.fuse.epilogue.BLOCK", 64 * 128)
+    x, w = variable(128, 128), variable(128, 128)
+
+    def f(x):
+        r = mg.tanh(x)
+        return (r + w @ r) @ w
+
+    run = Run(capture(f, (x,)).recording, (x,), n_threads=n_threads)
+    assert "def tile0" in run.plan.text
+    assert any("block by block" in why for _, _, why in run.plan.refused)
+    np.testing.assert_allclose(run.once()[0], f(x).numpy(), rtol=1e-3, atol=1e-3)

@@ -1,7 +1,6 @@
 """Random recordings, fused, ordered and laid out in memory, run by NumPy: they mean the same."""
 
 import random
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from minigrad.compiler.cpu import schedule
 from minigrad.compiler.fuse import epilogue, loop, recompute, skinny
 from minigrad.compiler.passes import simplify
 from minigrad.compiler.passes.printing import show
+from minigrad.compiler.passes.sketch import Sketch
 from minigrad.compiler.program.program import CAPTURED, Ref
 from tests.compiler import pass_recordings, random_recordings
 from tests.compiler.interpreter import execute
@@ -95,6 +95,8 @@ def made(draw):
         recording.results = list(dict.fromkeys(values))
     if draw(st.booleans()):
         recording, _ = simplify(recording, dead)
+    if draw(st.booleans()):
+        recording.donated = frozenset(recording.arguments)
     return recording, data, dead, draw(st.integers(1, 2)), draw(st.integers(0, 99))
 
 
@@ -110,37 +112,90 @@ def no_size_is_too_small(monkeypatch):
             monkeypatch.setattr(module, name, 0)
 
 
-@pytest.mark.parametrize("is_skinny", [False, True])
-@pytest.mark.parametrize("arrays", [5, 28])
-def test_random_plans_mean_what_their_recordings_mean(
-    no_size_is_too_small, monkeypatch, is_skinny, arrays
-):
-    monkeypatch.setattr(loop, "MOST_ARRAYS", arrays)
-    monkeypatch.setattr(skinny, "WORTH", 0 if is_skinny else 1 << 30)
-    seen = Counter()
+@pytest.fixture(params=[5, 28])
+def arrays(request, monkeypatch):
+    """Loops of few arrays, which many values pass through memory between, or of as many as fit."""
+    monkeypatch.setattr(loop, "MOST_ARRAYS", request.param)
 
-    @settings(SETTINGS)
+
+@pytest.fixture(params=[False, True])
+def skinny_products(request, monkeypatch):
+    """Products with a small side are BLAS's, or formulas."""
+    monkeypatch.setattr(skinny, "WORTH", 0 if request.param else 1 << 30)
+
+
+def simulated(recording, data, dead, n_threads, seed):
+    """The plan of a recording, having done what the interpreter does."""
+    memory = {v: x.copy() for v, x in data.items()}
+    mine = {v: x.copy() for v, x in data.items()}
+    plan = Simulation(recording, mine, n_threads, random.Random(seed))
+    got = plan.run()
+    with np.errstate(all="ignore"):
+        wanted = execute(recording, memory)
+    for value, offset, size in dead:
+        memory[value][offset : offset + size] = mine[value][offset : offset + size] = 0
+    kept = [v for v in data if v not in recording.donated]
+    outside = [mine[v] for v in kept], [memory[v] for v in kept]
+    for a, b in zip([*got, *outside[0]], [*wanted, *outside[1]], strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-4)
+    return plan
+
+
+@pytest.mark.usefixtures("no_size_is_too_small", "arrays", "skinny_products")
+def test_random_plans_mean_what_their_recordings_mean():
+    @SETTINGS
     @given(made())
     def check(case):
-        recording, data, dead, n_threads, seed = case
-        note(show(recording))
-        memory = {v: x.copy() for v, x in data.items()}
-        mine = {v: x.copy() for v, x in data.items()}
-        plan = Simulation(recording, mine, n_threads, random.Random(seed))
-        got = plan.run()
-        with np.errstate(all="ignore"):
-            wanted = execute(recording, memory)
-        for value, offset, size in dead:
-            memory[value][offset : offset + size] = mine[value][offset : offset + size] = 0
-        outside = [mine[v] for v in data], [memory[v] for v in data]
-        for a, b in zip([*got, *outside[0]], [*wanted, *outside[1]], strict=True):
-            np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-4)
-        seen["fused"] += is_fused(plan)
-        seen["threads"] += plan.threads > 1
-        seen["taken over"] += bool(plan.owner)
-        seen["late"] += any(c.kind == "finish" for region in plan.regions for c in region)
-        seen["epilogue"] += any(getattr(x, "epilogue", None) is not None for x in plan.items)
+        note(show(case[0]))
+        simulated(*case)
 
     check()
-    wanted = {"fused", "threads", "taken over", "late"} | (set() if is_skinny else {"epilogue"})
-    assert wanted <= {name for name, n in seen.items() if n}, seen
+
+
+def fused(s, x, w):
+    """Two formulas in one Loop."""
+    return s.exp(s.add(x, w))
+
+
+def taken_over(s, x, w):
+    """tanh writes over the product."""
+    return s.matmul(s.tanh(s.matmul(x, w)), w)
+
+
+def donated(s, x, w):
+    """A result in the memory of x."""
+    return s.mul(x, w)
+
+
+def late(s, x, w):
+    """A sum to which each thread adds its part."""
+    return s.reduce("sum", s.mul(x, w), (0, 1))
+
+
+def followed(s, x, w):
+    """A product with an epilogue."""
+    return s.tanh(s.matmul(x, w))
+
+
+REACHED = {  # what the random plans above are to have tried, and whether a plan has it
+    fused: is_fused,
+    taken_over: lambda plan: any(v.is_temporary for v in plan.owner.values()),
+    donated: lambda plan: any(not v.is_temporary for v in plan.owner.values()),
+    late: lambda plan: any(c.kind == "finish" for region in plan.regions for c in region),
+    followed: lambda plan: any(getattr(x, "epilogue", None) is not None for x in plan.items),
+}
+
+
+@pytest.mark.usefixtures("no_size_is_too_small", "arrays", "skinny_products")
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("make", REACHED)
+def test_what_random_plans_are_to_reach_is_there(make, n_threads):
+    s, shape = Sketch(), (20, 20)
+    x, w = s.argument(shape), s.captured("w", shape)
+    recording = s.recording(make(s, x, w))
+    recording.donated = frozenset([x.value])
+    rng = np.random.default_rng(0)
+    data = {r.value: rng.standard_normal(r.size).astype("f4") for r in (x, w)}
+    plan = simulated(recording, data, (), n_threads, 0)
+    assert plan.threads == n_threads
+    assert REACHED[make](plan) or (make is late and n_threads == 1)

@@ -162,6 +162,24 @@ class TestEpilogues:
         s.add(s.matmul(*operands), target, out=target)
         agree(s.recording())
 
+    @pytest.mark.parametrize("form", ["new", "in place", "both"])
+    @pytest.mark.parametrize("operands", ["rw", "wr", "rr", "tw", "wt", "wx"])
+    def test_what_a_product_reads_is_not_taken_over_block_by_block(self, operands, form):
+        s = Sketch()
+        x, w = s.argument((2 * N, 2 * N)), s.captured("w", (2 * N, 2 * N))
+        r = s.tanh(x)
+        found = {"r": r, "w": w, "t": transposed(r), "x": x}
+        h = s.matmul(*map(found.__getitem__, operands))
+        results = [h]
+        if form == "in place":
+            s.add(h, r, out=h)
+        else:
+            results = [s.add(r, h), *([s.sub(r, h)] if form == "both" else [])]
+        plan = agree(s.recording(*(s.matmul(y, w) for y in results)))
+        assert any(getattr(i, "epilogue", None) is not None for i in plan.items)
+        assert operands == "wx" or r.value not in plan.owner.values()
+        assert form == "in place" or plan.owner, "what can be taken over is"
+
     def test_an_epilogue_reads_rows_of_its_own_block_alone(self):
         s = Sketch()
         x, w = s.argument((2 * N, 2 * N)), s.captured("w", (2 * N, 2 * N))

@@ -4,6 +4,7 @@ Temporaries do so inside the arena; a result takes over a donated argument.
 """
 
 from minigrad.compiler.fuse.loop import Loop
+from minigrad.compiler.program.items import MatMul
 from minigrad.compiler.program.program import Ref
 
 MASKED = (  # LLVM would turn `where` over its own operand into a store under a mask
@@ -18,7 +19,8 @@ class Sharing:
     taken: {result number: donated argument}.
 
     A Loop may overwrite what it reads if it does so element for element, and if nothing reads the
-    old value afterwards.
+    old value afterwards. As an epilogue it runs between blocks of its product, which reads its
+    operands in each of them, and whose result is written before the Loop loads anything.
     """
 
     refuses_masks = True
@@ -43,11 +45,13 @@ class Sharing:
                 self._donate(k, r)
 
     def _share(self, t, item):
-        gone = set()
+        gone, loaded = set(), {value for value, _, _ in item.loads}
         for o in item.outputs:
             if o.mode != "store" or not o.value.is_temporary or o.value in self.kept:
                 continue
             if self.first[o.value] != t or o.value in self.owner:
+                continue
+            if o.value in loaded:  # the product's result: it is there already
                 continue
             for value, offset, strides in item.loads:
                 if not value.is_temporary or value in self.kept or value in gone:
@@ -69,6 +73,9 @@ class Sharing:
             return ""
         if self.last[value] != t:
             return "it is read later"
+        around = self.items[t]
+        if type(around) is MatMul and value in (around.a.value, around.b.value):
+            return "the product reads it block by block while it would be written"
         if (offset, strides) != (o.offset, o.strides):
             return "it is read at another place than it would be written"
         if sum(v is value for v, _, _ in item.loads) > 1:

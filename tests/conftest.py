@@ -4,6 +4,7 @@ Reported: how many kernels it needed, as each costs about 150 ms when cold, and 
 
     --turn K        of the tests that take turns (`tests/tiers.py`), those whose turn K is: 0 to 9
     --not-again     leaves out what the last run of the quick tests here has shown
+    --facts A,B     the tests of these facts alone (`tests/facts.py`)
 """
 
 import collections
@@ -13,7 +14,7 @@ import sys
 import pytest
 from hypothesis.internal.conjecture.providers import Constants, HypothesisProvider
 
-from tests import tiers
+from tests import facts, tiers
 
 # Hypothesis draws the constants of all modules loaded so far now and then, so that a derandomized
 # test would see other values in each process, by the tests that ran there before.
@@ -32,6 +33,8 @@ LONGEST = (  # these take a minute or more: begun first, so that no process is l
     "ops/test_devices.py",
     "devices/gpu/test_device_training.py",
     "grader/test_checks.py",
+    "grader/test_mechanical.py",
+    "grader/test_silly_answers.py",
     "grader/test_attacks.py",
     "simt/test_machine_random.py",
 )
@@ -41,9 +44,10 @@ LONG = 60.0  # seconds that tests took together
 
 
 def pytest_addoption(parser):
-    """Adds the two options."""
+    """Adds the options."""
     group = parser.getgroup("minigrad")
     group.addoption("--turn", type=int, metavar="K", help="of what takes turns, turn K of ten")
+    group.addoption("--facts", metavar="NAMES", help="the tests of these facts alone")
     group.addoption("--not-again", action="store_true", help="leave out quick tests that passed")
 
 
@@ -66,6 +70,9 @@ def pytest_collection_modifyitems(items, config):
     kept = items
     if config.option.turn is not None:
         kept = tiers.in_turn(kept, config.option.turn)
+    if config.option.facts is not None:
+        names = set(config.option.facts.split(","))
+        kept = [x for x in kept if facts.fact_of(x.nodeid) in names]
     if config.option.not_again:
         passed = {n for n in config.cache.get(PASSED, ()) if not tiers.needs_compiler(n)}
         kept = [x for x in kept if x.nodeid not in passed]
@@ -105,6 +112,12 @@ def pytest_terminal_summary(terminalreporter, config):
             terminalreporter.write_line(f"{taken:6.0f} s  {path}")
     if config.option.markexpr == "quick":
         config.cache.set(PASSED, passed)
+    if config.option.turn is not None:
+        unknown = [fact for fact in facts.all_facts() if not facts.is_known(fact)]
+        terminalreporter.section("facts that are not known, of which all tests ran")
+        some = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
+        terminalreporter.write_line(f"{len(unknown)}: {some}")
+        terminalreporter.write_line("`python -m tests.facts` proves them")
 
 
 def pytest_unconfigure(config):

@@ -8,11 +8,14 @@ TIMED: files whose tests wait for other processes, for timers or for a browser. 
 beside others is run again by `.ci/run`, alone; no other test ever is.
 
 TURNS: tests of tables that multiply (operations, dtypes, devices, layouts, seeds). `.ci/run` runs a
-tenth of their cases, the next tenth with the next commit; ten commits see all.
+tenth of their cases, the next tenth with the next commit; ten commits see all. So it does with the
+tests of every fact that is known (`tests/facts.py`).
 """
 
 import collections
 import zlib
+
+from tests import facts
 
 EVERY = {  # file, folder or function of tests/: every how many-th case
     "autograd/test_aliases.py": 60, "autograd/test_debug.py": 12, "autograd/test_functional.py": 2,
@@ -123,6 +126,7 @@ TURNS = {  # files and functions
     "ops/test_devices.py", "readers/test_readers.py", "simt/test_machine_random.py",
     "test_random_programs.py",
 }  # fmt: skip
+TOGETHER = {"test_lessons.py"}  # all cases of a lesson in one turn: they run its notebook once
 
 # Folders and files that test other things where the compiler for GPUs is installed.
 COMPILER = ("tests/cuda/", "tests/devices/gpu/", "tests/compiler/test_gpu")
@@ -152,16 +156,21 @@ def is_timed(nodeid):
     return _file(nodeid) in TIMED
 
 
-def in_turn(items, turn):
+def in_turn(items, turn, is_known=facts.is_known):
     """Those of pytest's items that run in a turn: all but nine tenths of what takes turns."""
     seen, chosen = collections.Counter(), []
     for item in items:
         function = item.nodeid.partition("[")[0]
         name = function.removeprefix("tests/")
-        if TURNS.isdisjoint({name, name.partition("::")[0]}):
+        file = name.partition("::")[0]
+        fact = facts.fact_of(item.nodeid)
+        if TURNS.isdisjoint({name, file}) and not (fact and is_known(fact)):
             chosen.append(item)
             continue
-        if (zlib.crc32(name.encode()) + seen[name]) % N_TURNS == turn % N_TURNS:
+        place = zlib.crc32(name.encode()) + seen[name]
+        if fact and file in TOGETHER:
+            place = int(fact.rpartition(" ")[2])  # the number of the lesson
+        if place % N_TURNS == turn % N_TURNS:
             chosen.append(item)
         seen[name] += 1
     return chosen

@@ -1,69 +1,37 @@
-"""Proves that the checks can fail: `python -m minigrad.course.prove [--seeds N] [LESSON ...]`.
+"""Proves that the checks can fail: `python -m minigrad.course.prove [NAME ...]`.
 
-For each exercise and seed: the stub must get no points, every mutant must fail with the message
-meant for it, and the solution must get full marks. Prints a table; exit code 1 if one survives.
-
-With --mechanical the mutants are made by operators on the solutions (`course.mechanical`). Each
-must fail, or stand in `tests/mutants/equivalent.toml` with the reason why it is no mistake.
---tenth K takes every tenth of them; --write writes `docs/generated/mutants.md`.
+A name is a lesson, such as 04, or an exercise, such as 04.unbroadcast; without one, all are proved.
+By mistakes: the stub must get no points, the solution full marks, and each wrong solution that
+people really write (`course.mutants`) the message meant for it, with each seed. By mechanical
+mutants: each change that operators make of the solution (`course.mechanical`) must fail, or stand
+in `tests/mutants/equivalent.toml` with the reason why it is no mistake. Prints a table of each;
+exit code 1 if one survives.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import multiprocessing.util
+import os
 import sys
 import tomllib
-import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from minigrad.course.mechanical import Broken, broken
-from minigrad.course.mutants import grade_source, message_key, run_mutants, survives
+from minigrad.course.mutants import grade_source, load_mutants, message_key, survives
 from minigrad.course.stubs import cut
 from minigrad.grader.folder import find_stem, known_stems, load_lesson
-from minigrad.grader.launcher import GraderError, Server
+from minigrad.grader.launcher import GraderError, Server, shared_server
 
 MISSED = "(survived)"  # no message has this key
 SEED = 11
-
-
-def prove_lesson(server: Server, root: Path, stem: str, seeds: range) -> tuple[list[str], int]:
-    """Return the lines of the table for one lesson, and how many things went wrong."""
-    solution = solution_of(root, stem)
-    stub = cut(solution, f"solutions/{stem}.py")
-    names = list(load_lesson(stem).exercises)
-    counts = {name: Counter() for name in names}
-    wrong: list[str] = []
-    for seed in seeds:
-        for name in names:
-            if grade_source(server, stem, name, stub, seed).points:
-                wrong.append(f"  the stub of {name} gets points (seed {seed})")
-            if not grade_source(server, stem, name, solution, seed).passed:
-                wrong.append(f"  the solution of {name} fails (seed {seed})")
-        for mutant, result in run_mutants(server, root, stem, seed):
-            key = message_key(result)
-            if key == mutant.key:
-                counts[mutant.exercise][key] += 1
-            else:
-                wrong.append(
-                    f"  a mutant of {mutant.exercise}, meant for {mutant.key}, "
-                    f"gets {key or 'full marks'} (seed {seed})"
-                )
-                counts[mutant.exercise][MISSED] += 1
-    lines = []
-    for name, keys in counts.items():
-        total = keys.total() // len(seeds)
-        killed = (keys.total() - keys[MISSED]) // len(seeds)
-        by = ", ".join(
-            f"{key} {n // len(seeds)}" if n > len(seeds) else key
-            for key, n in sorted(keys.items())
-            if key != MISSED
-        )
-        lines.append(f"{stem[:2]}.{name:<26}{total:>8}{killed:>8}  {by}")
-    return lines + wrong, len(wrong)
+PROOFS = ("mistakes", "mechanical")
+MANY = 6  # mechanical mutants that a process takes at once
 
 
 def solution_of(root: Path, stem: str) -> str:
@@ -71,15 +39,64 @@ def solution_of(root: Path, stem: str) -> str:
     return (root / "solutions" / f"{stem}.py").read_text(encoding="utf-8")
 
 
+def asked_for(names: list[str]) -> dict[str, list[str]]:
+    """Return {stem: its exercises} for names such as 04 and 04.unbroadcast, or for all."""
+    found: dict[str, list[str]] = {}
+    for name in names or known_stems():
+        lesson, _, exercise = name.partition(".")
+        stem = find_stem(lesson)
+        known = list(load_lesson(stem).exercises)
+        if exercise and exercise not in known:
+            sys.exit(f"Lesson {lesson} has no exercise {exercise!r}; it has {', '.join(known)}.")
+        found[stem] = [*found.get(stem, []), *([exercise] if exercise else known)]
+    return found
+
+
+# ---- mistakes that people make --------------------------------------------------------------
+
+
+def verdicts(server: Server, root: Path, stem: str, name: str, seed: int) -> Iterator[list[str]]:
+    """Yield [exercise, key of the message, what is wrong] for each mistake; wrong ones alone else.
+
+    The stub and the solution are told only if they are graded wrong.
+    """
+    label, solution = f"{stem[:2]}.{name}", solution_of(root, stem)
+    if grade_source(server, stem, name, cut(solution, f"solutions/{stem}.py"), seed).points:
+        yield [label, "", f"the stub gets points (seed {seed})"]
+    if not grade_source(server, stem, name, solution, seed).passed:
+        yield [label, "", f"the solution fails (seed {seed})"]
+    for mutant in load_mutants(root, stem):
+        if mutant.exercise == name:
+            source = f"{solution}\n\n{mutant.code.strip()}\n"
+            key = message_key(grade_source(server, stem, name, source, seed))
+            said = f"a mutant meant for {mutant.key} gets {key or 'full marks'} (seed {seed})"
+            yield [label, mutant.key, ""] if key == mutant.key else [label, MISSED, said]
+
+
+def table_of_mistakes(rows: list[list[str]], n_seeds: int) -> tuple[list[str], list[str]]:
+    """Return the lines of a table, and what is wrong."""
+    counts: dict[str, Counter[str]] = {}
+    for label, key, _ in rows:
+        counts.setdefault(label, Counter()).update([key] if key else [])
+    lines = []
+    for label, keys in counts.items():
+        total = keys.total() // n_seeds
+        killed = (keys.total() - keys[MISSED]) // n_seeds
+        by = ", ".join(
+            f"{key} {n // n_seeds}" if n > n_seeds else key
+            for key, n in sorted(keys.items())
+            if key != MISSED
+        )
+        lines.append(f"{label:<29}{total:>8}{killed:>8}  {by}")
+    return lines, [f"  {label}: {said}" for label, _, said in rows if said]
+
+
 # ---- mechanical mutants ---------------------------------------------------------------------
 
 
-def made(root: Path, stem: str, tenth: int | None = None) -> Iterator[Broken]:
-    """Yield the mechanical mutants of a lesson, or those of one tenth."""
-    for one in broken(solution_of(root, stem), list(load_lesson(stem).exercises)):
-        number = zlib.crc32(f"{one.exercise} {one.operator} {one.change}".encode())
-        if tenth is None or number % 10 == tenth:
-            yield one
+def made(root: Path, stem: str, names: list[str]) -> list[Broken]:
+    """Return the mechanical mutants of a lesson's exercises."""
+    return list(broken(solution_of(root, stem), names))
 
 
 def equivalents(root: Path) -> dict[tuple[str, str], str]:
@@ -93,38 +110,28 @@ def equivalents(root: Path) -> dict[tuple[str, str], str]:
     }
 
 
-def survivors(root: Path, tenth: int | None, stem: str) -> list[str]:
-    """Return a line for each mutant of a lesson: name, operator, change and verdict, by tabs."""
+def survivors(server: Server, root: Path, stem: str, mutants: list[Broken]) -> Iterator[list[str]]:
+    """Yield [exercise, operator, change, verdict] for each mutant; a bad verdict in capitals."""
     known = equivalents(root)
-    lines = []
-    with Server() as server:
-        for one in made(root, stem, tenth):
-            name = f"{stem[:2]}.{one.exercise}"
-            is_known = (name, one.change) in known
-            try:
-                lives = survives(server, stem, one.exercise, one.source, SEED)
-            except GraderError as error:
-                verdict = f"BROKE THE CHECK: {error}".upper()
-            else:
-                verdict = ("equivalent" if is_known else "SURVIVED") if lives else "killed"
-                if is_known and not lives:
-                    verdict = "NOT EQUIVALENT"
-            lines.append("\t".join((name, one.operator, one.change, verdict)))
-    return lines
+    for one in mutants:
+        name = f"{stem[:2]}.{one.exercise}"
+        is_known = (name, one.change) in known
+        try:
+            lives = survives(server, stem, one.exercise, one.source, SEED)
+        except GraderError as error:
+            verdict = f"BROKE THE CHECK: {error}".upper()
+        else:
+            verdict = ("equivalent" if is_known else "SURVIVED") if lives else "killed"
+            if is_known and not lives:
+                verdict = "NOT EQUIVALENT"
+        yield [name, one.operator, one.change, verdict]
 
 
-def prove_mechanical(root: Path, stems: list[str], tenth: int | None) -> tuple[list[str], int]:
-    """Return the table of the mechanical mutants, and how many things are wrong."""
-    with ProcessPoolExecutor(2) as pool:
-        rows = [
-            line.split("\t")
-            for lines in pool.map(functools.partial(survivors, root, tenth), stems)
-            for line in lines
-        ]
+def table_of_mechanical(rows: list[list[str]]) -> tuple[list[str], list[str]]:
+    """Return the lines of a table, and what is wrong."""
     counts: dict[str, Counter[str]] = {}
     for name, _, _, verdict in rows:
         counts.setdefault(name, Counter())[verdict] += 1
-    wrong = [row for row in rows if row[3].isupper()]
     table = ["| exercise | mutants | killed | equivalent |", "|---|---:|---:|---:|"]
     for name, found in counts.items():
         entries = (name, found.total(), found["killed"], found["equivalent"])
@@ -132,8 +139,8 @@ def prove_mechanical(root: Path, stems: list[str], tenth: int | None) -> tuple[l
     total = sum(counts.values(), Counter())
     sums = (total.total(), total["killed"], total["equivalent"])
     table.append("| **together** | " + " | ".join(f"**{n}**" for n in sums) + " |")
-    said = [f"  {name}: {verdict}: {what}: {change}" for name, what, change, verdict in wrong]
-    return [*table, *said], len(wrong)
+    wrong = [f"  {name}: {v}: {what}: {change}" for name, what, change, v in rows if v.isupper()]
+    return table, wrong
 
 
 def page(root: Path, table: list[str]) -> str:
@@ -143,7 +150,7 @@ def page(root: Path, table: list[str]) -> str:
         "Each solution was broken at one place after another (`minigrad/course/mechanical.py`),\n"
         "and graded. *Killed*: a check refused it. *Equivalent*: it breaks nothing that the\n"
         "docstring promises, for the reason below. None survived.\n"
-        "`python -m minigrad.course.prove --mechanical --write` makes this page.\n"
+        "`python -m minigrad.course.prove --by mechanical --write` makes this page.\n"
     )
     reasons: dict[tuple[str, str], list[str]] = {}
     for (name, change), reason in equivalents(root).items():
@@ -154,37 +161,69 @@ def page(root: Path, table: list[str]) -> str:
     return "\n".join([head, *table, "", "## Equivalent, and why", "", *listed]) + "\n"
 
 
+# ---- side by side ---------------------------------------------------------------------------
+
+
+def begin() -> None:
+    """Have a process of the pool close its server: handlers of `atexit` do not run there."""
+    multiprocessing.util.Finalize(None, shared_server().close, exitpriority=0)
+
+
+def by_mistakes(root: Path, work: tuple[str, str, int]) -> list[list[str]]:
+    """Return the verdicts of an exercise and a seed."""
+    return list(verdicts(shared_server(), root, *work))
+
+
+def by_mutants(root: Path, work: tuple[str, list[Broken]]) -> list[list[str]]:
+    """Return the verdicts of some mechanical mutants of a lesson."""
+    return list(survivors(shared_server(), root, *work))
+
+
+def side_by_side(
+    pool: ProcessPoolExecutor, do: Callable[[Path, Any], list[list[str]]], root: Path, works: list
+) -> list[list[str]]:
+    """Return the rows of all works in their order."""
+    return [row for rows in pool.map(functools.partial(do, root), works) for row in rows]
+
+
 def main(arguments: list[str] | None = None) -> int:
-    """Print the table; return the exit code."""
+    """Print the tables; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m minigrad.course.prove",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("lessons", nargs="*", help="such as 00 (default: all)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="such as 00, or 00.slope")
     parser.add_argument("--seeds", type=int, default=2, help="how many seeds (default: 2)")
     parser.add_argument("--root", type=Path, default=Path.cwd(), help="the repository's folder")
-    parser.add_argument("--mechanical", action="store_true", help="mutants made by operators")
-    parser.add_argument("--tenth", type=int, help="only this tenth of them, 0 to 9")
+    parser.add_argument("--by", choices=PROOFS, help="by one of the two alone")
     parser.add_argument("--write", action="store_true", help="write docs/generated/mutants.md")
     options = parser.parse_args(arguments)
-    stems = [find_stem(name) for name in options.lessons] or known_stems()
-    failures = 0
-    if options.mechanical:
-        lines, failures = prove_mechanical(options.root, stems, options.tenth)
-        sys.stdout.write("\n".join(lines) + "\n")
-        if options.write and not failures:
-            target = options.root / "docs" / "generated" / "mutants.md"
-            target.write_text(page(options.root, lines), encoding="utf-8")
-    else:
-        sys.stdout.write(f"{'function':<29}{'mutants':>8}{'killed':>8}  by the message\n")
-        with Server() as server:
-            for stem in stems:
-                lines, n_wrong = prove_lesson(server, options.root, stem, range(options.seeds))
-                failures += n_wrong
-                sys.stdout.write("\n".join(lines) + "\n")
-    sys.stdout.write(f"{failures} survived\n" if failures else "none survived\n")
-    return 1 if failures else 0
+    asked, root = asked_for(options.names), options.root
+    wrong: list[str] = []
+    with ProcessPoolExecutor(os.cpu_count(), initializer=begin) as pool:
+        if options.by != "mechanical":
+            sys.stdout.write(f"{'function':<29}{'mutants':>8}{'killed':>8}  by the message\n")
+            for stem, names in asked.items():
+                works = [(stem, name, SEED + k) for name in names for k in range(options.seeds)]
+                rows = side_by_side(pool, by_mistakes, root, works)
+                lines, survived = table_of_mistakes(rows, options.seeds)
+                sys.stdout.write("\n".join(lines + survived) + "\n")
+                sys.stdout.flush()
+                wrong += survived
+        if options.by != "mistakes":
+            shares = []
+            for stem, names in asked.items():
+                some = made(root, stem, names)
+                shares += [(stem, some[k : k + MANY]) for k in range(0, len(some), MANY)]
+            lines, survived = table_of_mechanical(side_by_side(pool, by_mutants, root, shares))
+            sys.stdout.write("\n".join(lines + survived) + "\n")
+            wrong += survived
+            if options.write and not survived:
+                target = root / "docs" / "generated" / "mutants.md"
+                target.write_text(page(root, lines), encoding="utf-8")
+    sys.stdout.write(f"{len(wrong)} survived\n" if wrong else "none survived\n")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -1,14 +1,19 @@
 """Mechanical mutants: what the operators make, and that the page of them is of these solutions."""
 
+import functools
 import re
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from minigrad.course.mechanical import broken
-from minigrad.course.prove import equivalents, made, main, page
-from minigrad.grader.folder import known_stems
+from minigrad.course.prove import equivalents, made, main, page, survivors
+from minigrad.grader.folder import known_stems, load_lesson
 
 ROOT = Path(__file__).parents[2]
+EXERCISES = [(stem, name) for stem in known_stems() for name in load_lesson(stem).exercises]
+SHARES = 10
 SOLUTION = '''import numpy as np
 
 
@@ -49,7 +54,9 @@ def test_the_page_is_of_these_solutions():
     rows = re.findall(r"^\| (\d\d\.\w+) \| (\d+) \| (\d+) \| (\d+) \|$", text, flags=re.MULTILINE)
     known = Counter(name for name, _ in equivalents(ROOT))
     mutants = Counter(
-        f"{stem[:2]}.{one.exercise}" for stem in known_stems() for one in made(ROOT, stem)
+        f"{stem[:2]}.{one.exercise}"
+        for stem in known_stems()
+        for one in made(ROOT, stem, list(load_lesson(stem).exercises))
     )
     assert {name: int(n) for name, n, _, _ in rows} == mutants
     assert {name: int(n) for name, _, _, n in rows if int(n)} == known
@@ -64,5 +71,17 @@ def test_a_survivor_is_told(tmp_path, capsys):
     (tmp_path / "solutions" / "00_start.py").write_text(text, encoding="utf-8")
     (tmp_path / "tests" / "mutants").mkdir(parents=True)
     (tmp_path / "tests" / "mutants" / "equivalent.toml").write_text("", encoding="utf-8")
-    assert main(["--mechanical", "--root", str(tmp_path), "00"]) == 1
+    assert main(["--by", "mechanical", "--root", str(tmp_path), "00"]) == 1
     assert "00.slope: SURVIVED: another constant: 1e-05 -> 2e-05" in capsys.readouterr().out
+
+
+@functools.cache
+def mutants_of(stem, name):
+    return made(ROOT, stem, [name])
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize(("stem", "name"), EXERCISES)
+def test_every_mechanical_mutant_is_killed_or_known_to_be_none(stem, name, share, server):
+    found = survivors(server, ROOT, stem, mutants_of(stem, name)[share::SHARES])
+    assert [one for one in found if one[3].isupper()] == []

@@ -1,0 +1,226 @@
+"""Facts about texts: what passed once, and passes while the texts that it depends on are the same.
+
+A fact is what the tests of one file say, such as `compiler/test_ops.py`, or what they say of one
+lesson: `grader/test_checks.py 04`. Its key is the hash of the texts that it depends on: the file's
+own, all that it imports in turn, the data beside it, the lesson's texts; the engine is one of them
+as a whole, where the file or the lesson imports it themselves. `facts.json` has the keys
+with which facts were proved whole. Of a fact whose key stands there, `.ci/run` runs a tenth of the
+tests, the next tenth with the next commit; of any other fact all. Quick tests run in any case.
+
+    python -m tests.facts             proves the facts that are not known, writes down their keys
+    python -m tests.facts 04 simt     those with one of these words in their name
+    python -m tests.facts --check     proves nothing, and names those that are not known
+"""
+
+import argparse
+import ast
+import collections
+import functools
+import hashlib
+import json
+import os
+import pathlib
+import re
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+KNOWN = ROOT / "tests" / "facts.json"
+TEXTS = {".css", ".js", ".json", ".md", ".mplstyle", ".npz", ".py", ".toml", ".txt", ".xml"}
+ALWAYS = ("pyproject.toml", "constraints.txt", "tests/conftest.py")  # what every fact depends on
+APART = ("course", "grader", "cli")  # what of minigrad/ the engine does not know
+
+FILES = {  # files and folders below tests/ whose tests are facts, a fact a file
+    "autograd", "compiler", "cuda", "devices", "formulas", "memory", "nn", "ops", "optim", "simt",
+    "grader/test_attacks.py", "grader/test_hostile_folder.py", "grader/test_wire.py",
+    "test_argument_types.py", "test_one_meaning.py", "test_random_programs.py",
+}  # fmt: skip
+LESSONS = {  # files with a fact for each lesson, and what it depends on besides CHECKED
+    "grader/test_checks.py": ("tests/mutants/m{}_*",),
+    "grader/test_mechanical.py": ("tests/mutants/equivalent.toml",),
+    "grader/test_silly_answers.py": (),
+    "readers/test_readers.py": (),
+    "test_lessons.py": ("lessons/source/{}_*",),
+}
+CHECKED = ("solutions/{}_*", "minigrad/course/l{}_*")
+
+
+def fact_of(nodeid):
+    """The name of the fact that a test belongs to, or None."""
+    path, _, case = nodeid.removeprefix("tests/").partition("::")
+    if path in LESSONS:
+        lesson = re.search(r"\[(?:[^\]]*-)?(\d\d)[._]", case)
+        return f"{path} {lesson[1]}" if lesson else None
+    return path if not FILES.isdisjoint({path, path.partition("/")[0]}) else None
+
+
+@functools.cache
+def key_of(fact):
+    """The hash of the texts that a fact depends on."""
+    return _hash(texts_of(fact))
+
+
+def texts_of(fact):
+    """The paths of the texts that a fact depends on, without what every fact depends on."""
+    path, _, lesson = fact.partition(" ")
+    file = ROOT / "tests" / path
+    own = {file} | (_data_in(file.parent) if "/" in path else set())
+    for pattern in (*CHECKED, *LESSONS[path]) if lesson else ():
+        for found in ROOT.glob(pattern.format(lesson)):
+            own |= _below(found) if found.is_dir() else {found}
+    needed = _closure(frozenset(own))
+    if path.startswith("grader/") and not lesson:  # they load these lessons by name
+        folders = ("minigrad/grader", "minigrad/course/l00_start", "minigrad/course/l07_functions")
+        needed = needed.union(*(_below(ROOT / folder) for folder in folders))
+    uses_engine = any(_engine().intersection(_files_of(n)) for p in own for n in _imports(p))
+    return needed | _engine() if uses_engine else needed
+
+
+def is_known(fact, known=None):
+    """Whether a fact was proved with the texts as they are."""
+    return (_known() if known is None else known).get(fact) == key_of(fact)
+
+
+@functools.cache
+def _known():
+    return json.loads(KNOWN.read_text(encoding="utf-8")) if KNOWN.exists() else {}
+
+
+@functools.cache
+def _closure(first):
+    """These files and all of minigrad and tests that they import, in functions, too."""
+    found, todo = set(first), list(first)
+    while todo:
+        path = todo.pop()
+        more = {p for name in _imports(path) for p in _files_of(name)} - found - _engine()
+        found |= more
+        todo += more
+    return found
+
+
+@functools.cache
+def _imports(path):
+    """Names of modules, or of what is in them, that a Python file imports."""
+    names = set()
+    if path.suffix == ".py":
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names |= {one.name for one in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names |= {node.module} | {f"{node.module}.{one.name}" for one in node.names}
+    return {name for name in names if name.partition(".")[0] in ("minigrad", "tests")}
+
+
+@functools.cache
+def _files_of(name):
+    """The file of a module, if the name is one."""
+    base = ROOT.joinpath(*name.split("."))
+    return [p for p in (base.with_suffix(".py"), base / "__init__.py") if p.exists()]
+
+
+@functools.cache
+def _engine():
+    folder = ROOT / "minigrad"
+    inside = [p for p in folder.iterdir() if p.is_dir() and p.name not in APART]
+    return frozenset(folder.glob("*.py")).union(*map(_below, inside))
+
+
+@functools.cache
+def _below(folder):
+    """The texts below a folder."""
+    return {p for p in folder.rglob("*") if p.suffix in TEXTS and "__pycache__" not in p.parts}
+
+
+def _data_in(folder):
+    """What tests read beside them: all texts of their folder that are no tests themselves."""
+    return {p for p in _below(folder) if not p.name.startswith("test_")}
+
+
+@functools.cache
+def _line(path):
+    """A path and the hash of its text, whatever ends its lines."""
+    text = path.read_bytes().replace(b"\r\n", b"\n")
+    return f"{path.relative_to(ROOT).as_posix()} {hashlib.sha256(text).hexdigest()}"
+
+
+def _hash(paths):
+    lines = sorted({_line(p) for p in paths} | {_line(ROOT / name) for name in ALWAYS})
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+# ---- the command ------------------------------------------------------------------------------
+
+
+class Recorder:
+    """A plugin that notes for each fact whether all of its tests passed."""
+
+    def __init__(self):
+        self.outcomes = collections.defaultdict(set)
+
+    def pytest_runtest_logreport(self, report):
+        """Notes an outcome; `report.skipped` counts as neither."""
+        self.outcomes[fact_of(report.nodeid)].add(report.outcome)
+
+
+def all_facts():
+    """The names of all facts."""
+    found = []
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        name = path.relative_to(ROOT / "tests").as_posix()
+        if name in LESSONS:
+            lessons = sorted(p.name[:2] for p in (ROOT / "solutions").glob("[0-9][0-9]_*.py"))
+            found += [f"{name} {lesson}" for lesson in lessons]
+        elif fact_of(f"tests/{name}::"):
+            found.append(name)
+    return found
+
+
+def write(known):
+    """Write down keys, those alone of facts that there are."""
+    lines = [
+        f" {json.dumps(name)}: {json.dumps(known[name])}" for name in all_facts() if name in known
+    ]
+    KNOWN.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def main(arguments=None):
+    """Prove what is not known; return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.facts",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("words", nargs="*", metavar="WORD", help="such as 04 or simt")
+    parser.add_argument("--check", action="store_true", help="only name what is not known")
+    options = parser.parse_args(arguments)
+    asked = [f for f in all_facts() if not options.words or any(w in f for w in options.words)]
+    stale = [fact for fact in asked if not is_known(fact)]
+    if options.check or not stale:
+        sys.stdout.write("".join(f"{x}\n" for x in stale) or f"All {len(asked)} are known.\n")
+        return 1 if stale else 0
+    keys = {fact: key_of(fact) for fact in stale}
+    recorder = Recorder()
+    files = sorted({f"tests/{fact.partition(' ')[0]}" for fact in stale})
+    status = pytest.main(
+        [*files, "--facts", ",".join(stale), "-q", "-n", str((os.cpu_count() or 1) + 1),
+         "--dist", "loadfile", "--no-loadscope-reorder"],
+        plugins=[recorder],
+    )  # fmt: skip
+    if status not in (0, 1):
+        return int(status)
+    proved = {f: keys[f] for f in stale if "failed" not in recorder.outcomes[f]}
+    changed = [f for f in proved if _hash_now(f) != keys[f]]  # while the tests ran
+    write(_known() | {f: key for f, key in proved.items() if f not in changed})
+    sys.stdout.write(f"{len(proved) - len(changed)} facts are known now.\n")
+    return int(status) or bool(changed)
+
+
+def _hash_now(fact):
+    for cached in (_line, _imports, _closure, _below, _engine, key_of):
+        cached.cache_clear()
+    return key_of(fact)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""Facts are known while their texts are the same, and no longer; what is not known runs whole."""
+
+import collections
+
+import pytest
+
+from tests import facts, tiers
+
+Item = collections.namedtuple("Item", ["nodeid"])
+CHECKS = "grader/test_checks.py"
+
+
+@pytest.fixture
+def keys_after(monkeypatch):
+    """A function that gives the keys of facts, with this text changed if one is named."""
+
+    def keys(names, changed=None):
+        facts.key_of.cache_clear()
+        line = facts._line.__wrapped__
+        monkeypatch.setattr(
+            facts, "_line", lambda path: line(path) + "x" * (path == facts.ROOT / str(changed))
+        )
+        found = {name: facts.key_of(name) for name in names}
+        monkeypatch.undo()
+        facts.key_of.cache_clear()
+        return found
+
+    return keys
+
+
+@pytest.mark.parametrize(
+    ("changed", "stale"),
+    [
+        ("solutions/05_clone_detach.py", {f"{CHECKS} 05", "test_lessons.py 05"}),
+        ("minigrad/course/l05_clone_detach/detaching.py", {f"{CHECKS} 05", "test_lessons.py 05"}),
+        ("lessons/source/05_clone_detach.py", {"test_lessons.py 05"}),
+        ("tests/mutants/m05_clone_detach.py", {f"{CHECKS} 05"}),
+        (
+            "minigrad/grader/tester.py",
+            {f"{CHECKS} 05", f"{CHECKS} 07", "test_lessons.py 05", "grader/test_wire.py"},
+        ),
+        (
+            "minigrad/simt/__init__.py",
+            {
+                f"{CHECKS} 07",
+                "test_lessons.py 05",
+                "compiler/test_plan.py",
+                "ops/test_values.py",
+                "simt/test_races.py",
+            },
+        ),
+        ("tests/simt/brute.py", {"simt/test_races.py"}),
+        ("tests/ops/oracles.py", {"ops/test_values.py"}),
+        ("README.md", set()),
+    ],
+)
+def test_a_changed_text_makes_stale_what_depends_on_it_alone(changed, stale, keys_after):
+    names = [f"{CHECKS} 05", f"{CHECKS} 07", "test_lessons.py 05", "grader/test_wire.py",
+             "compiler/test_plan.py", "ops/test_values.py", "simt/test_races.py"]  # fmt: skip
+    before, after = keys_after(names), keys_after(names, changed)
+    assert (facts.ROOT / changed).exists()
+    assert {name for name in names if before[name] != after[name]} == stale
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "fact"),
+    [
+        ("tests/grader/test_checks.py::test_solution[00_start-slope-11]", f"{CHECKS} 00"),
+        ("tests/grader/test_checks.py::test_solution[11-13_cuda-k_warp]", f"{CHECKS} 13"),
+        ("tests/grader/test_checks.py::test_seed_decides_the_inputs", None),
+        (
+            "tests/readers/test_readers.py::test_a[04.mean-wrong]",
+            "readers/test_readers.py 04",
+        ),
+        ("tests/simt/test_races.py::test_a[3]", "simt/test_races.py"),
+        ("tests/test_docs.py::test_a", None),
+    ],
+)
+def test_a_test_belongs_to_the_fact_of_its_file_or_of_its_lesson(nodeid, fact):
+    assert facts.fact_of(nodeid) == fact
+
+
+def test_what_is_not_known_runs_whole_and_what_is_known_once_in_ten_turns():
+    names = [f"tests/{CHECKS}::test_f[0{k % 3}_a-{k}]" for k in range(30)]
+    items = [Item(name) for name in names]
+    for k in range(tiers.N_TURNS):
+        assert tiers.in_turn(items, k, lambda fact: False) == items
+    half = [tiers.in_turn(items, k, lambda fact: fact.endswith(" 01")) for k in range(10)]
+    count = collections.Counter(item.nodeid for turn in half for item in turn)
+    assert count == {name: 1 if "[01" in name else 10 for name in names}
+
+
+def test_all_that_is_asked_of_a_lesson_runs_in_one_turn():
+    items = [Item(f"tests/test_lessons.py::test_{f}[{k:02}_a]") for f in "abc" for k in range(18)]
+    turns = [tiers.in_turn(items, k, lambda fact: True) for k in range(10)]
+    for k, turn in enumerate(turns):
+        assert {facts.fact_of(item.nodeid)[-1] for item in turn} == {str(k)}
+        assert len(turn) == (6 if k < 8 else 3)
+
+
+def test_every_key_is_of_a_fact_that_there_is():
+    assert facts._known().keys() <= set(facts.all_facts())
+
+
+@pytest.mark.parametrize(
+    ("outcome", "is_changed", "is_known"),
+    [("passed", False, True), ("failed", False, False), ("passed", True, False)],
+)
+def test_what_is_written_down_passed_whole_with_the_texts_as_they_are(
+    outcome, is_changed, is_known, tmp_path, monkeypatch, capsys
+):
+    fact = f"{CHECKS} 05"
+    known = tmp_path / "facts.json"
+    monkeypatch.setattr(facts, "KNOWN", known)
+    facts._known.cache_clear()
+
+    def run(arguments, plugins):
+        report = collections.namedtuple("Report", ["nodeid", "outcome"])
+        for end in ("passed", outcome, "passed"):
+            plugins[0].pytest_runtest_logreport(report(f"tests/{CHECKS}::test_f[05_c]", end))
+        if is_changed:
+            monkeypatch.setattr(facts, "_hash_now", lambda fact: "another")
+        return int(outcome == "failed")
+
+    monkeypatch.setattr(facts.pytest, "main", run)
+    assert facts.main([fact]) == (not is_known)
+    assert facts.is_known(fact, facts.json.loads(known.read_text())) is is_known
+    facts._known.cache_clear()
+    assert f"{int(is_known)} facts are known now." in capsys.readouterr().out

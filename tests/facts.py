@@ -31,10 +31,18 @@ TEXTS = {".css", ".js", ".json", ".md", ".mplstyle", ".npz", ".py", ".toml", ".t
 ALWAYS = ("pyproject.toml", "constraints.txt", "tests/conftest.py")  # what every fact depends on
 APART = ("course", "grader", "cli")  # what of minigrad/ the engine does not know
 
-FILES = {  # files and folders below tests/ whose tests are facts, a fact a file
-    "autograd", "compiler", "cuda", "devices", "formulas", "memory", "nn", "ops", "optim", "simt",
-    "grader/test_attacks.py", "grader/test_hostile_folder.py", "grader/test_wire.py",
-    "test_argument_types.py", "test_one_meaning.py", "test_random_programs.py",
+FILES = {  # files and folders below tests/ with a fact for each file, and what it reads by name
+    **dict.fromkeys(
+        ("autograd", "compiler", "cuda", "devices", "formulas", "memory", "nn", "ops", "optim",
+         "simt", "test_argument_types.py", "test_one_meaning.py", "test_random_programs.py"),
+        (),
+    ),
+    **dict.fromkeys(
+        ("grader/test_attacks.py", "grader/test_hostile_folder.py", "grader/test_wire.py"),
+        ("minigrad/grader", "minigrad/course/l00_start", "minigrad/course/l07_functions"),
+    ),
+    "cli": ("minigrad", "start.py", "exercises", "lessons/source", "solutions"),
+    "test_benchmark_workloads.py": ("minigrad", "benchmarks"),
 }  # fmt: skip
 LESSONS = {  # files with a fact for each lesson, and what it depends on besides CHECKED
     "grader/test_checks.py": ("tests/mutants/m{}_*",),
@@ -52,7 +60,12 @@ def fact_of(nodeid):
     if path in LESSONS:
         lesson = re.search(r"\[(?:[^\]]*-)?(\d\d)[._]", case)
         return f"{path} {lesson[1]}" if lesson else None
-    return path if not FILES.isdisjoint({path, path.partition("/")[0]}) else None
+    return path if _listed(path) else None
+
+
+def _listed(path):
+    """The name in FILES of a file of tests, or None."""
+    return next((name for name in (path, path.partition("/")[0]) if name in FILES), None)
 
 
 @functools.cache
@@ -66,13 +79,11 @@ def texts_of(fact):
     path, _, lesson = fact.partition(" ")
     file = ROOT / "tests" / path
     own = {file} | (_data_in(file.parent) if "/" in path else set())
-    for pattern in (*CHECKED, *LESSONS[path]) if lesson else ():
-        for found in ROOT.glob(pattern.format(lesson)):
-            own |= _below(found) if found.is_dir() else {found}
-    needed = _closure(frozenset(own))
-    if path.startswith("grader/") and not lesson:  # they load these lessons by name
-        folders = ("minigrad/grader", "minigrad/course/l00_start", "minigrad/course/l07_functions")
-        needed = needed.union(*(_below(ROOT / folder) for folder in folders))
+    if lesson:
+        found = [p for x in (*CHECKED, *LESSONS[path]) for p in ROOT.glob(x.format(lesson))]
+        own = own.union(*map(_below, found))
+    named = [] if lesson else [ROOT / name for name in FILES[_listed(path)]]
+    needed = _closure(frozenset(own)).union(*map(_below, named))
     uses_engine = any(_engine().intersection(_files_of(n)) for p in own for n in _imports(p))
     return needed | _engine() if uses_engine else needed
 
@@ -127,9 +138,10 @@ def _engine():
 
 
 @functools.cache
-def _below(folder):
-    """The texts below a folder."""
-    return {p for p in folder.rglob("*") if p.suffix in TEXTS and "__pycache__" not in p.parts}
+def _below(path):
+    """The texts below a folder, or a file itself."""
+    found = path.rglob("*") if path.is_dir() else [path]
+    return {p for p in found if p.suffix in TEXTS and "__pycache__" not in p.parts}
 
 
 def _data_in(folder):

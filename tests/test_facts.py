@@ -28,38 +28,35 @@ def keys_after(monkeypatch):
     return keys
 
 
+LESSON = "test_lessons.py 05"
+ENGINE = {"compiler/test_plan.py", "ops/test_values.py", "simt/test_races.py"}
+FACTS = {f"{CHECKS} 05", f"{CHECKS} 07", LESSON, "grader/test_wire.py", "cli/test_lab.py"} | ENGINE
+GRADED = FACTS - ENGINE
+
+
 @pytest.mark.parametrize(
     ("changed", "stale"),
     [
-        ("solutions/05_clone_detach.py", {f"{CHECKS} 05", "test_lessons.py 05"}),
-        ("minigrad/course/l05_clone_detach/detaching.py", {f"{CHECKS} 05", "test_lessons.py 05"}),
-        ("lessons/source/05_clone_detach.py", {"test_lessons.py 05"}),
+        ("solutions/05_clone_detach.py", {f"{CHECKS} 05", LESSON, "cli/test_lab.py"}),
+        (
+            "minigrad/course/l05_clone_detach/detaching.py",
+            {f"{CHECKS} 05", LESSON, "cli/test_lab.py"},
+        ),
+        ("lessons/source/05_clone_detach.py", {LESSON, "cli/test_lab.py"}),
         ("tests/mutants/m05_clone_detach.py", {f"{CHECKS} 05"}),
-        (
-            "minigrad/grader/tester.py",
-            {f"{CHECKS} 05", f"{CHECKS} 07", "test_lessons.py 05", "grader/test_wire.py"},
-        ),
-        (
-            "minigrad/simt/__init__.py",
-            {
-                f"{CHECKS} 07",
-                "test_lessons.py 05",
-                "compiler/test_plan.py",
-                "ops/test_values.py",
-                "simt/test_races.py",
-            },
-        ),
+        ("minigrad/grader/tester.py", GRADED),
+        ("minigrad/simt/__init__.py", FACTS - {f"{CHECKS} 05", "grader/test_wire.py"}),
         ("tests/simt/brute.py", {"simt/test_races.py"}),
         ("tests/ops/oracles.py", {"ops/test_values.py"}),
+        ("start.py", {"cli/test_lab.py"}),
+        ("pyproject.toml", FACTS),
         ("README.md", set()),
     ],
 )
 def test_a_changed_text_makes_stale_what_depends_on_it_alone(changed, stale, keys_after):
-    names = [f"{CHECKS} 05", f"{CHECKS} 07", "test_lessons.py 05", "grader/test_wire.py",
-             "compiler/test_plan.py", "ops/test_values.py", "simt/test_races.py"]  # fmt: skip
-    before, after = keys_after(names), keys_after(names, changed)
+    before, after = keys_after(FACTS), keys_after(FACTS, changed)
     assert (facts.ROOT / changed).exists()
-    assert {name for name in names if before[name] != after[name]} == stale
+    assert {name for name in FACTS if before[name] != after[name]} == stale
 
 
 @pytest.mark.parametrize(

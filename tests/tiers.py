@@ -74,7 +74,7 @@ EVERY = {  # file, folder or function of tests/: every how many-th case
     "devices/gpu/test_cublas.py": 2, "devices/gpu/test_driver.py": 3,
     "devices/gpu/test_exchange.py": 2, "devices/gpu/test_random.py": 4,
     "devices/gpu/test_runtime.py": 2, "devices/gpu/test_state.py": 2,
-    "devices/gpu/test_sums.py": 2, "devices/gpu/test_transfer.py": 2,
+    "devices/gpu/test_transfer.py": 2,
     "devices/gpu/test_windows.py": 4, "grader/test_fingerprint.py": 2,
     "optim/test_chained_schedules.py": 2, "optim/test_copies.py": 2, "optim/test_names.py": 1,
     "simt/test_machine_advice.py": 4, "simt/test_machine_blocks.py": 2,
@@ -82,7 +82,7 @@ EVERY = {  # file, folder or function of tests/: every how many-th case
     "simt/test_machine_loops.py": 4, "viz/test_memory_picture.py": 2,
 }  # fmt: skip
 
-LONG = {  # functions of those files that compile for many seconds what no other quick test needs
+LONG = {  # functions of those files that take many seconds, most to compile what no other needs
     "test_children_go_on_whatever_other_threads_do",
     "test_in_place_programs_are_refused_or_right",
     "test_every_cell_of_the_table_is_a_number_or_an_error_that_says_so",
@@ -105,6 +105,12 @@ LONG = {  # functions of those files that compile for many seconds what no other
     "test_updates_come_as_early_as_they_may_so_gradients_do_not_live_together",
     "test_writes_beside_what_is_read_and_over_it",
     "test_matmul_without_blas_symbols_takes_numpy",
+    "test_spoilt_answers_get_no_full_points",
+    "test_cells_of_an_unsolved_lesson_run_or_say_in_one_line_what_to_solve",
+    "test_a_gradient_kernel_that_writes_to_what_it_was_given_is_refused",
+    "test_command_writes_pictures_that_are_stale_or_missing",
+    "test_exact_to_two_axes",
+    "test_float32_kernels_contain_no_float64_and_are_vectorised",
 }
 
 TIMED = {

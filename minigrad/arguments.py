@@ -52,11 +52,13 @@ def real(number: Any) -> float:
 
 def shown(value):
     """A value for a message: the beginning of its repr, and its type."""
-    if (
-        isinstance(value, int) and value.bit_length() > 200
-    ):  # Python refuses to print very long ints
+    kind = type(value).__name__
+    if isinstance(value, int) and value.bit_length() > 200:
         return f"an int of {value.bit_length()} bits"
-    return f"{value!r:.60} of type {type(value).__name__}"
+    try:
+        return f"{value!r:.60} of type {kind}"
+    except ValueError:  # Python prints no int of more than 4,300 digits
+        return f"a {kind} with an int that is too long to print"
 
 
 def flag(where, name, value, fix=None):
@@ -162,6 +164,8 @@ def in_order(where, wanted, given: Any, fix) -> list:
             fix,
         )
     try:
+        if isinstance(given, (str, bytes, range)):  # letters and numbers are never wanted
+            raise TypeError
         items = iter(given)
     except TypeError:
         raise ArgumentTypeError(f"{where}: wanted {wanted}", shown(given), fix) from None

@@ -31,9 +31,11 @@ from minigrad.optim.schedules import Schedule
 from minigrad.seams import seams
 from minigrad.tape.variable import Variable
 
-FORMAT = 1  # raised when files are written that older versions would misread
+FORMAT = 2  # raised when files are written that older versions would misread: 2 has tuples
 MAIN = "model"  # the part whose values stand under their own names
 KEY = "minigrad"  # of our JSON among the file's metadata
+DEEPEST = 100  # lists in lists: what contains itself ends there, too
+LONGEST = 10_000  # bits of an int: JSON has its decimal digits, of which Python reads 4,300
 
 
 @teaching
@@ -46,11 +48,13 @@ def save(path, /, *, rng=True, **parts):
     Args:
         path: where to; by custom it ends in .safetensors.
         rng: whether the state of the default random generator is saved, too.
-        parts: modules, optimizers, schedules and Generators; Variables and arrays; numbers, texts,
-            and lists and dicts of these.
+        parts: modules, optimizers, schedules and Generators; Variables and arrays; None, numbers,
+            texts, and lists, tuples and dicts of these, which come back equal to what was saved:
+            a NumPy scalar as Python's number, an object of a subclass as one of the plain type.
 
     Raises:
-        ArgumentTypeError: a part of another type.
+        ArgumentTypeError: a part of another type, or a value that contains one: the error names its
+            place, such as config['rates'][2].
         DTypeError: an array of a dtype that minigrad does not have.
 
     >>> import minigrad as mg, pathlib, tempfile
@@ -72,7 +76,7 @@ def save(path, /, *, rng=True, **parts):
     notes = {"format": FORMAT, "parts": described}
     if rng:
         notes["rng"] = list(get_rng_state())
-    _write(path, arrays, {KEY: _as_json(notes)})
+    _write(path, arrays, {KEY: json.dumps(notes)})
 
 
 def _path(where, path):
@@ -97,33 +101,63 @@ def _described(name, part):
             for slot, x in slots.items()
         }
         saved["state"] = {key: list(slots) for key, slots in saved["state"].items()}
-        return arrays, {"kind": "optimizer", "state": saved}
+        return arrays, {"kind": "optimizer", "state": _encoded(saved, name)}
     if isinstance(part, Schedule):
-        return {}, {"kind": "schedule", "state": part.state_dict()}
+        return {}, {"kind": "schedule", "state": _encoded(part.state_dict(), name)}
     if isinstance(part, Generator):
         return {}, {"kind": "generator", "state": [part.seed, part.counter]}
     if isinstance(part, (Variable, np.ndarray)):
         return {"": _array(part, name)}, {"kind": "array"}
-    try:
-        _as_json(part)
-    except (TypeError, ValueError):
-        raise ArgumentTypeError(
-            f"save: wanted a module, optimizer, schedule, Generator, array or value as {name}",
-            f"{type(part).__name__}",
-            f"save its numbers: {name}={{'key': value, ...}}",
-        ) from None
-    return {}, {"kind": "value", "state": part}
+    return {}, {"kind": "value", "state": _encoded(part, name)}
 
 
-def _as_json(tree):
-    return json.dumps(tree, default=_number)
-
-
-def _number(x):
-    """A NumPy scalar as a Python number, for JSON."""
+def _encoded(x, name, place=()):
+    """A value as JSON. A dict with the key "" stands for what JSON lacks: see `_decoded`."""
     if isinstance(x, np.generic):
-        return x.item()
-    raise TypeError
+        x = x.item()
+    if x is None or isinstance(x, (float, str)):
+        return x
+    if isinstance(x, int) and x.bit_length() < LONGEST:
+        return x
+    if isinstance(x, (list, tuple)) and len(place) < DEEPEST:
+        found = [_encoded(y, name, (*place, k)) for k, y in enumerate(x)]
+        return found if isinstance(x, list) else {"": "tuple", "of": found}
+    if isinstance(x, dict) and len(place) < DEEPEST:
+        keys = [_encoded(k, name, (*place, k)) for k in x]
+        found = [_encoded(y, name, (*place, k)) for k, y in x.items()]
+        if all(isinstance(k, str) and k for k in keys):
+            return dict(zip(keys, found, strict=True))
+        return {"": "dict", "of": list(zip(keys, found, strict=True))}
+    raise _no_value(x, name, place)
+
+
+def _decoded(found):
+    """The tuple or dict that `_encoded` wrote as a dict with the key ""."""
+    match found:
+        case {"": "tuple", "of": values}:
+            return tuple(values)
+        case {"": "dict", "of": pairs}:
+            return dict(pairs)
+    return found
+
+
+def _no_value(x, name, place):
+    if not place:
+        return ArgumentTypeError(
+            f"save: wanted a module, optimizer, schedule, Generator, array or value as {name}",
+            shown(x),
+            f"save its numbers: {name}={{'key': value, ...}}",
+        )
+    where = f"{name}{''.join(f'[{k!r:.40}]' for k in place[:3])}{'...' * (len(place) > 3)}"
+    if len(place) == DEEPEST:
+        return ArgumentTypeError(
+            f"save: wanted lists and dicts at most {DEEPEST} deep", f"more in {where}"
+        )
+    return ArgumentTypeError(
+        f"save: wanted None, a number, text, list, tuple or dict as {where}",
+        shown(x),
+        "modules and arrays are parts of their own: mg.save(path, model=model, x=x)",
+    )
 
 
 def _array(x, name="array"):
@@ -273,7 +307,7 @@ def _read(path):
     if notes is None:  # a file of weights
         return {MAIN: arrays}, {MAIN: "module"}
     try:
-        notes = json.loads(notes)
+        notes = json.loads(notes, object_hook=_decoded)
         version, described = notes["format"], notes["parts"]
     except (ValueError, KeyError, TypeError) as error:
         raise StateError(f"load: {path} has damaged notes", f"{error!r}") from None
@@ -313,7 +347,7 @@ def _state(name, one, arrays, described):
         groups = [
             {key: tuple(x) if isinstance(x, list) and key != "names" else x for key, x in g.items()}
             for g in one["state"]["groups"]
-        ]  # JSON has no tuples
+        ]  # format 1 had lists for tuples
         return {**one["state"], "state": state, "groups": groups}
     return tuple(one["state"]) if kind == "generator" else one["state"]
 

@@ -150,6 +150,7 @@ _LEFT_OUT = {
     "set_to_none": "leave it out: zero_grad() always sets .grad to None",
     "set_grads_to_none": "leave it out: zero_grad() always sets .grad to None",
 }
+_NUMBAS = "leave it out: minigrad chooses Numba's options"
 _FROZEN = "leave it out: strings are compared by value, and numbers until they change"
 
 ARGUMENTS = {  # {place: {keyword elsewhere: keyword here, keyword with value, or what to do}}
@@ -201,6 +202,15 @@ ARGUMENTS = {  # {place: {keyword elsewhere: keyword here, keyword with value, o
         "static_argnums": _FROZEN, "static_argnames": _FROZEN,
         "donate_argnums": "donate", "donate_argnames": "donate",
     },
+    "kernel": dict.fromkeys(  # of Numba
+        [
+            "boundscheck", "cache", "debug", "error_model", "fast_compile", "fastmath",
+            "forceinline", "forceobj", "inline", "launch_bounds", "lineinfo", "link", "locals",
+            "looplift", "lto", "max_registers", "nogil", "nopython", "opt", "parallel", "signature",
+            "target",
+        ],
+        _NUMBAS,
+    ),
 }  # fmt: skip
 
 # {function: what to write}, for a call whose arguments do not fit

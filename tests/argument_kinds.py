@@ -13,36 +13,62 @@ import numpy as np
 import minigrad as mg
 from minigrad import nn, optim
 
-NONSENSE = [object(), "nonsense", 1j, {"a": 1}, {1, 2}, print, math, [object()]]
-NAN = float("nan")
+NAN, HUGE = float("nan"), 10**400  # no float is as large
 
 
-def no_strings(values):
-    return [v for v in values if not isinstance(v, str)]
+def used_up():
+    """An iterator that gives nothing any more."""
+    return iter(())
+
+
+NONSENSE = [
+    object(), "nonsense", b"x", 1j, {"a": 1}, {1, 2}, print, math, [object()], used_up(),
+    np.array([1, [2, 3]], object),
+]  # fmt: skip
+RAGGED = [1, [2, 3]]
 
 
 WRONG = {
-    "operand": [*NONSENSE, ["a"], np.array(["a"])],
-    "axis": [*NONSENSE, 1.5, True, (0, 1), [0], np.True_],
-    "axes": [*NONSENSE, 1.5, True, (0, 1.5), (0, True), ("a",), np.True_],
-    "flag": [*NONSENSE, 0, 1, 1.0, "no", "", [True], ()],
-    "int": [*NONSENSE, 1.5, True, "3", [1, 2, 3], (), np.True_],
-    "ints": [*NONSENSE, 1.5, True, "3", (1, 1.5), (1, True)],
-    "number": [*NONSENSE, True, NAN, [1.0, 2.0], "0.1", np.True_],
-    "any number": [*NONSENSE, [1.0, 2.0], "0.1"],
-    "share": [*NONSENSE, True, NAN, -0.1, 1.5, "0.1", (), float("inf")],
-    "shape": [*NONSENSE, 2.5, (2, 1.5), True, (2, True), (-3,), "23", [[2]]],
-    "dtype": [*NONSENSE, 3, 1.5, True, "float8", (), []],
-    "device": [*NONSENSE, 3, True, ()],
-    "choice": [*NONSENSE, 3, True, ()],
-    "function": [object(), "nonsense", 1j, {"a": 1}, math, 3, 1.5, True],
-    "name": [object(), 1j, {"a": 1}, print, 3, True, ()],
-    "object": [*NONSENSE, 3, 1.5, True],
-    "objects": [*NONSENSE, 3, 1.5, True, [3], ["a"]],
-    "list": [*NONSENSE, 3, 1.5, True],
-    "dict": [object(), "nonsense", 1j, {1, 2}, print, 3, True, [3]],
+    "operand": [*NONSENSE, ["a"], np.array(["a"]), RAGGED, [2**70], [HUGE], [None], range(2**62)],
+    "axis": [*NONSENSE, 1.5, True, (0, 1), [0], np.True_, NAN, RAGGED],
+    "axes": [*NONSENSE, 1.5, True, (0, 1.5), (0, True), ("a",), np.True_, -99, 2**70, HUGE, RAGGED],
+    "flag": [*NONSENSE, 0, 1, 1.0, "no", "", [True], (), NAN, 2**70, HUGE, RAGGED],
+    "int": [*NONSENSE, 1.5, True, "3", [1, 2, 3], (), np.True_, NAN, RAGGED],
+    "ints": [*NONSENSE, 1.5, True, "3", (1, 1.5), (1, True), NAN, (NAN,), RAGGED],
+    "number": [*NONSENSE, True, NAN, [1.0, 2.0], "0.1", np.True_, RAGGED],
+    "any number": [*NONSENSE, [1.0, 2.0], "0.1", HUGE, RAGGED],
+    "share": [*NONSENSE, True, NAN, -0.1, 1.5, "0.1", (), float("inf"), -(2**70), HUGE, RAGGED],
+    "shape": [
+        *NONSENSE, 2.5, (2, 1.5), True, (2, True), (-3,), "23", [[2]], NAN, (NAN,), 2**40, 2**70,
+        (HUGE,), (None,), RAGGED, -99,
+    ],
+    "dtype": [*NONSENSE, 3, 1.5, True, "float8", (), [], NAN, -1, 2**70, HUGE, RAGGED],
+    "device": [*NONSENSE, 3, True, (), NAN, -1, HUGE, RAGGED, np.zeros((2, 3))],
+    "choice": [*NONSENSE, 3, True, (), NAN, -1, HUGE, RAGGED, np.zeros((2, 3))],
+    "function": [
+        object(), "nonsense", 1j, {"a": 1}, math, 3, 1.5, True, NAN, HUGE, RAGGED, used_up(),
+    ],
+    "name": [object(), 1j, {"a": 1}, print, 3, True, (), NAN, HUGE, RAGGED, used_up()],
+    "object": [*NONSENSE, 3, 1.5, True, NAN, -1, HUGE, RAGGED],
+    "objects": [*NONSENSE, 3, 1.5, True, [3], ["a"], "", NAN, -1, HUGE, RAGGED, range(2**62)],
+    "list": [*NONSENSE, 3, 1.5, True, NAN, -1, HUGE, RAGGED],
+    "dict": [
+        object(), "nonsense", 1j, {1, 2}, print, 3, True, [3], "", NAN, -1, HUGE, RAGGED, used_up(),
+    ],
     "anything": [],
-}
+}  # fmt: skip
+EXTREME = [
+    2**70,
+    -(2**70),
+    HUGE,
+    -HUGE,
+    2**63,
+    -1,
+    -99,
+    1e300,
+    math.inf,
+]  # some are right somewhere
+NUMERIC = ("axis", "int", "ints", "number", "any number")
 
 
 def grid(*shape, dtype="float32"):
@@ -506,6 +532,8 @@ for _label, _said in MORE.items():
 ALLOWED = {
     ("mg.normalize", "axis"): "None is for all axes",
     ("mg.stack", "xs"): "a list of numbers is a list of constants",
+    ("mg.compile", "donate"): "positions may come from an iterator, and there may be none",
+    ("data.batches", "arrays"): "an array of objects has rows, too",
     ("mg.GradManager", "callbacks"): "print can be called",
     ("GradManager.attach", "callbacks"): "print can be called",
     ("Module.register_buffer", "name"): "a name",
@@ -518,6 +546,8 @@ ALLOWED = {
 }
 TAKEN = {  # which wrong values these are
     ("mg.stack", "xs"): [[3]],
+    ("mg.compile", "donate"): [v for v in NONSENSE if hasattr(v, "__next__")],
+    ("data.batches", "arrays"): [v for v in NONSENSE if isinstance(v, np.ndarray)],
     **{key: [print] for key in ALLOWED if key[1] == "callbacks"},
     **{key: ["nonsense"] for key in ALLOWED if key[1] == "name"},
     **{key: [1.5] for key in ALLOWED if key[1] == "momentum"},

@@ -4,7 +4,9 @@ The functions are found from the modules and their parameters by inspect.signatu
 takes is said in tests/argument_kinds.py; one that is said nowhere fails here.
 """
 
+import contextlib
 import inspect
+import operator
 import types
 
 import numpy as np
@@ -44,6 +46,7 @@ CALLS = {  # layers by what they are called with
     "nn.TransformerBlock": (lambda: nn.TransformerBlock(4, 2), lambda: kinds.grid(1, 3, 4)),
     "nn.Sequential": (lambda: nn.Sequential(nn.ReLU()), kinds.x34),
 }
+IMAGE = mg.zeros((1, 1, 4, 4))
 NO_LAYERS = {"nn.Module", "nn.ModuleList", "nn.ModuleDict", "nn.Parameter", "nn.Buffer"}
 
 
@@ -165,7 +168,11 @@ def wrong_values(label, p):
     allowed = kinds.TAKEN.get((label, p.name), ())
     if valid is not None and valid() is None:
         allowed = [*allowed, None]
-    return [v for v in values if not any(v is a or (type(v) is list and v == a) for a in allowed)]
+    return [
+        v
+        for v in values
+        if not any(v is a or (type(v) is type(a) is list and v == a) for a in allowed)
+    ]
 
 
 CASES = [
@@ -188,20 +195,74 @@ def test_the_valid_call_of_the_table_works(label):
             call(label, (p.name, described(label, p.name)[1]()))
 
 
-@pytest.mark.parametrize(("label", "name"), CASES)
-def test_wrong_types_raise_an_error_of_minigrad(label, name):
-    p = next(p for p in parameters_of(label) if p.name == name)
-    silent = []
-    for value in wrong_values(label, p):
+def answers(label, name, values):
+    """What came of calls with these values of a parameter, but for errors of minigrad."""
+    found = []
+    for value in values:
         try:
             call(label, (name, value))
         except mg.errors.MinigradError:
             continue
         except Exception as error:
-            silent.append(f"{value!r:.40} gave {type(error).__name__}: {error!s:.100}")
+            found.append(f"{value!r:.40} gave {type(error).__name__}: {error!s:.100}")
         else:
-            silent.append(f"{value!r:.40} was taken")
+            found.append(f"{value!r:.40} was taken")
+    return found
+
+
+@pytest.mark.parametrize(("label", "name"), CASES)
+def test_wrong_types_raise_an_error_of_minigrad(label, name):
+    p = next(p for p in parameters_of(label) if p.name == name)
+    silent = answers(label, name, wrong_values(label, p))
     assert not silent, "\n".join([f"{label}({name}=...):", *silent])
+
+
+@pytest.mark.parametrize(
+    ("label", "name"), [case for case in CASES if described(*case)[0] in kinds.NUMERIC]
+)
+def test_extreme_numbers_are_taken_or_an_error_of_minigrad(label, name):
+    bare = [text for text in answers(label, name, kinds.EXTREME) if not text.endswith("was taken")]
+    assert not bare, "\n".join([f"{label}({name}=...):", *bare])
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda x: x[:: kinds.HUGE] + x[:: -(2**62)],
+        lambda x: x[kinds.HUGE :],
+        lambda x: x[kinds.HUGE],
+        lambda x: x[[2**70]],
+        lambda x: x[kinds.RAGGED],
+        lambda x: x[iter(())],
+        lambda x: x[kinds.NAN],
+        lambda x: operator.setitem(x, 0, kinds.RAGGED),
+        lambda x: operator.setitem(x, kinds.HUGE, 1.0),
+        lambda x: operator.setitem(x, slice(None, None, kinds.HUGE), 1.0),
+        lambda x: mg.set_rng_state((0, 2**70)),
+        lambda x: mg.set_rng_state((0, -1)),
+        lambda x: nn.ModuleList(iter(())),
+        lambda x: nn.ModuleDict(iter(())),
+        lambda x: nn.ModuleList(""),
+        lambda x: mg.GradManager(callbacks=np.zeros(2)),
+        lambda x: mg.debug.gradcheck(mg.exp, [x], directions=2**40),
+        *(
+            lambda x, use=use, n=n: use(x, n)
+            for n in (2**70, kinds.HUGE, -kinds.HUGE)
+            for use in (
+                operator.add, operator.mod, operator.lt, operator.eq, operator.matmul,
+                lambda x, n: n - x, lambda x, n: n // x, lambda x, n: x.to("int64") + n,
+                mg.full_like, lambda x, n: mg.full_like(mg.zeros(2, dtype="int32"), n),
+                lambda x, n: x.fill_(n), lambda x, n: mg.pad(x, 1, n),
+                lambda x, n: mg.where(x > 0, n, x),
+                lambda x, n: x.clone().add_(n), lambda x, n: nn.Conv2d(1, 1, 2, padding=n)(IMAGE),
+                lambda x, n: nn.MaxPool2d(2, stride=n)(IMAGE), lambda x, n: nn.Softmax(n)(x),
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_extremes_in_operators_and_layers_are_taken_or_an_error_of_minigrad(use):
+    with contextlib.suppress(mg.errors.MinigradError):
+        use(mg.variable([1.0, 2.0, 3.0]))
 
 
 def test_every_exception_names_something_public():

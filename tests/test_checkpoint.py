@@ -10,6 +10,8 @@ import subprocess
 import sys
 import time
 import warnings
+from collections import OrderedDict
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -162,6 +164,83 @@ def test_arrays_of_every_dtype_shape_and_layout_come_back(tmp_path, dtype, shape
         np.testing.assert_array_equal(found[name].numpy(), values)
 
 
+class Named(NamedTuple):
+    a: int
+    b: list
+
+
+def same(a, b):
+    """Whether two values are of the same types, and equal, all through; nan equals nan."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return same([*a.items()], [*b.items()])
+    return a == b or a != a
+
+
+KEYS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.tuples(inner, inner),
+    max_leaves=3,
+)
+TREES = st.recursive(
+    KEYS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(KEYS | st.sampled_from(["", "of"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(TREES)
+def test_values_come_back_with_the_types_of_all_that_is_in_them(tmp_path, value):
+    mg.save(tmp_path / "x", value=value)
+    assert same(mg.load(tmp_path / "x")["value"], value)
+
+
+def test_what_comes_back_as_a_plain_type(tmp_path):
+    given = {"n": np.int64(3), "x": np.float32(0.5), "b": np.bool_(True), "t": Named(1, [2])}
+    mg.save(tmp_path / "x", found=OrderedDict(given), size=mg.ones((2, 3)).size)
+    found = mg.load(tmp_path / "x")
+    assert same(found, {"found": {"n": 3, "x": 0.5, "b": True, "t": (1, [2])}, "size": 6})
+
+
+def nested(deep):
+    value = []
+    for _ in range(deep):
+        value = [value]
+    return value
+
+
+ITSELF = {"a": []}
+ITSELF["a"].append(ITSELF)
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        ({"a": [1, {2, 3}]}, "thing['a'][1]"),
+        ({"a": (0, b"x")}, "thing['a'][1]"),
+        ({3: {"x": mg.ones((2,))}}, "thing[3]['x']"),
+        ([np.zeros(2)], "thing[0]"),
+        ([1j], "thing[0]"),
+        ({frozenset(): 1}, "thing[frozenset()]"),
+        ([10**5000], "thing[0]"),
+        (nested(2000), "thing[0][0][0]..."),
+        (ITSELF, "thing['a'][0]['a']..."),
+    ],
+)
+def test_value_that_cannot_come_back_is_refused_with_its_place(value, place, tmp_path):
+    with pytest.raises(ArgumentTypeError, match=re.escape(place)):
+        mg.save(tmp_path / "x", thing=value)
+    assert not (tmp_path / "x").exists()
+
+
 def test_special_values_keep_their_bits(tmp_path):
     bits = np.array([0x7FC00001, 0x7F800000, 0x80000000, 1], np.uint32).view(np.float32)
     mg.save(tmp_path / "x", x=bits)
@@ -276,8 +355,8 @@ def test_files_that_are_not_there_or_cannot_be_written(tmp_path):
 
 def test_newer_format_is_refused(saved):
     data = saved.read_bytes()
-    assert data.count(b'{\\"format\\": 1,') == 1
-    saved.write_bytes(data.replace(b'{\\"format\\": 1,', b'{\\"format\\": 9,'))
+    assert data.count(b'{\\"format\\": 2,') == 1
+    saved.write_bytes(data.replace(b'{\\"format\\": 2,', b'{\\"format\\": 9,'))
     refused(saved, "has format 9", model=None)
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import operator
 import pickle
 
 import numpy as np
@@ -586,6 +587,22 @@ HIDDEN = np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False])
         lambda: mg.zeros((3,)).copy_(HIDDEN),
         lambda: mg.zeros((3,)).fill_(np.ma.masked),
         lambda: mg.zeros((3,))[np.ma.array([0, 1], mask=[False, True])],
+        *(
+            lambda calculate=calculate: calculate(HIDDEN, mg.ones((3,)))
+            for calculate in (
+                operator.add,
+                operator.sub,
+                operator.mul,
+                operator.truediv,
+                operator.floordiv,
+                operator.mod,
+                operator.pow,
+                operator.matmul,
+                divmod,
+                np.add,
+            )
+        ),
+        lambda: np.ma.masked + mg.ones((3,)),
     ],
 )
 def test_an_array_with_masked_elements_is_refused(take):
@@ -596,3 +613,25 @@ def test_an_array_with_masked_elements_is_refused(take):
 def test_a_masked_array_that_hides_nothing_is_an_array():
     assert mg.variable(np.ma.array([1.0, 2.0])).tolist() == [1.0, 2.0]
     assert mg.variable(HIDDEN.filled(0.0)).tolist() == [1.0, 0.0, 3.0]
+    shown, x = np.ma.array([1.0, 2.0]), mg.variable([3.0, 4.0], "float64", requires_grad=True)
+    (shown * x + x / shown).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.5]
+    shared = mg.from_numpy(shown)
+    shared += 1.0
+    assert shown.tolist() == [2.0, 3.0]
+
+
+def test_what_numpy_computes_of_masked_arrays_takes_values_but_no_graph():
+    x = mg.variable([1.0, 5.0, 2.0])
+    for compute in (operator.eq, operator.lt, operator.iadd, np.ma.add):
+        found = compute(HIDDEN.copy(), x)
+        assert isinstance(found, np.ma.MaskedArray)
+        assert found.mask.tolist() == [False, True, False]
+        with pytest.raises(GradientError, match="NumPy cannot carry a graph"):
+            compute(HIDDEN.copy(), x.clone().requires_grad_())
+
+
+def test_numpy_takes_a_dtype():
+    for dtype in (mg.float32, mg.uint8, mg.bool_):
+        assert np.zeros(1, dtype).dtype == np.dtype(dtype.name)
+        assert np.dtype(dtype.name) == dtype

@@ -23,6 +23,11 @@ class DType:
         self.kind = "i" if self.numpy.kind == "u" else self.numpy.kind
         self.is_float = self.kind == "f"
 
+    @property
+    def dtype(self):
+        """The NumPy dtype; under this name NumPy looks for it: np.zeros(3, x.dtype)."""
+        return self.numpy
+
     def __repr__(self):
         return self.name
 

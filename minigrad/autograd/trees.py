@@ -29,7 +29,10 @@ def is_input(leaf):
     if isinstance(leaf, Variable):
         return leaf.dtype.is_float
     if isinstance(leaf, (list, tuple)):
-        return bool(leaf) and np.asarray(leaf).dtype.kind == "f"
+        try:
+            return bool(leaf) and np.asarray(leaf).dtype.kind == "f"
+        except ValueError:  # lists of different lengths
+            return False
     return isinstance(leaf, (float, np.floating)) or (
         isinstance(leaf, np.ndarray) and leaf.dtype.kind == "f"
     )

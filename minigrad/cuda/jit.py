@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import simt
+from minigrad.arguments import flag
 from minigrad.array.array import ndarray
 from minigrad.cuda import arguments, compiled
 from minigrad.devices import backend
@@ -21,6 +22,7 @@ from minigrad.errors import (
     SimulationError,
     describe_line,
 )
+from minigrad.hints import refuse_unknown_arguments, teaching
 from minigrad.seams import seams
 from minigrad.simt.launch import BLOCK_LIMITS, THREAD_LIMITS, THREADS, extents
 
@@ -153,12 +155,7 @@ def _product(value):
     return math.prod(int(n) for n in parts)
 
 
-_FOR_NUMBA = {
-    "debug", "lineinfo", "opt", "fastmath", "cache", "link", "inline", "forceinline", "lto",
-    "max_registers", "launch_bounds", "fast_compile", "boundscheck",
-}  # fmt: skip
-
-
+@teaching
 def jit(function=None, *, device=False, watch=True, **options):
     """Makes a Python function a CUDA kernel: `@mg.cuda.jit`, or `@mg.cuda.jit(device=True)`.
 
@@ -175,13 +172,9 @@ def jit(function=None, *, device=False, watch=True, **options):
     A kernel records nothing: the docstring of `mg.cuda` shows a `mg.Function` that launches one
     kernel in forward, on `x.detach()`, and another one in backward.
     """
-    if options:
-        known = [name for name in options if name in _FOR_NUMBA]
-        raise ArgumentTypeError(
-            "jit: wanted device= or watch=",
-            ", ".join(options),
-            "leave it out: minigrad chooses Numba's options" if known else None,
-        )
+    refuse_unknown_arguments("jit", ("device", "watch"), options, "kernel")
+    device = flag("jit", "device", device, "a launch runs where its arrays are")
+    watch = flag("jit", "watch", watch)
     if function is None:
         return functools.partial(jit, device=device, watch=watch)
     if isinstance(function, Kernel):

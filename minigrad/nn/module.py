@@ -121,6 +121,7 @@ class Module(Registry):
     @uninterrupted
     def requires_grad_(self, value=True):
         """Freezes (False) or unfreezes all parameters. Returns self."""
+        value = flag("requires_grad_", "value", value)
         for p in self.parameters():
             p.requires_grad = value
         return self

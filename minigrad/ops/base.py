@@ -2,9 +2,10 @@
 
 import inspect
 import itertools
+import sys
 
 from minigrad.array.array import Array, View
-from minigrad.array.dtypes import bool_, float32, int64, promote
+from minigrad.array.dtypes import bool_, float32, float64, int64, promote
 from minigrad.array.layout import broadcast_shapes, check_rank
 from minigrad.devices.backend import device_of
 from minigrad.errors import ShapeError
@@ -41,7 +42,7 @@ class Operation(Function):
         super().__init_subclass__(**kwargs)
         if abstract:
             return
-        if not cls.__doc__ or "->" not in cls.__doc__:
+        if "->" not in (cls.__doc__ or "") and sys.flags.optimize < 2:  # -OO has no docstrings
             raise TypeError(
                 f"op {cls.__name__}: wanted a docstring that gives shapes: (...) -> (...)"
             )
@@ -215,6 +216,14 @@ class RowWise(Elementwise, abstract=True):
     def prepare(cls):
         super().prepare()
         cls.plan_type = RowPlan
+
+    @classmethod
+    def run(cls, args, variables):
+        """forward and record. Rows of ints are computed in float64: their squares may overflow."""
+        x = args[0]
+        if x.dtype.is_float:
+            return super().run(args, variables)
+        return cls.apply(x.to(float64), *args[1:]).to(float32)
 
     @classmethod
     def forward(cls, *operands):

@@ -121,11 +121,12 @@ def allclose(a, b, relative=1e-5, absolute=1e-8, equal_nan=False):
     """
     a, b = variables("allclose", a, b)
     check_operands("allclose", (a, b))
-    relative = number("allclose", "relative", relative, 0.0)
-    absolute = number("allclose", "absolute", absolute, 0.0)
+    relative = np.float64(number("allclose", "relative", relative, 0.0))  # float32 may not hold it
+    absolute = np.float64(number("allclose", "absolute", absolute, 0.0))
     equal_nan = flag("allclose", "equal_nan", equal_nan)
     try:
-        found = np.allclose(values(a.array), values(b.array), relative, absolute, equal_nan)
+        with np.errstate(over="ignore"):
+            found = np.allclose(values(a.array), values(b.array), relative, absolute, equal_nan)
     except ValueError:
         raise ShapeError(
             "allclose: wanted shapes that broadcast", f"{a.shape} and {b.shape}"

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from minigrad.arguments import Count, instance, is_run_number, label, number, shown, whole
+from minigrad.arguments import Count, instance, is_run_number, label, number, real, shown, whole
 from minigrad.array.dtypes import as_dtype, float32, float64, int64
 from minigrad.devices.backend import device_named, device_of, host, moved
-from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError
+from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfMemoryError
 from minigrad.hints import teaching
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.devices import placed
@@ -104,6 +104,7 @@ def from_numpy(array, requires_grad=False, name=None):
     if not isinstance(array, np.ndarray):
         raise ArgumentTypeError("from_numpy: wanted an ndarray", f"{type(array).__name__}")
     refuse_masked("from_numpy", array)
+    array = np.asarray(array)  # np.matrix and np.ma reshape in their own ways
     dtype = as_dtype(array.dtype)
     device = host()
     if array.flags.c_contiguous and array.flags.writeable and array.dtype.isnative:
@@ -166,7 +167,10 @@ def sizes_of(name, shape):
 
 def count_of(name, n):
     """A number of elements."""
-    return whole(name, "the number of elements", n, 0)
+    n = whole(name, "the number of elements", n, 0)
+    if n >= 2**60:
+        raise OutOfMemoryError(f"{name}: wanted fewer elements", shown(n))
+    return n
 
 
 def _refuse_sizes(name, shape, dtype, value=None):
@@ -203,7 +207,7 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     if not is_run_number(value):
         _refuse_fractions("full", np.asarray(value), as_dtype(dtype))
     array = place.empty(shape, as_dtype(dtype))
-    place.fill(array, value)
+    place.fill(array, real(value) if array.dtype.is_float else value)
     out = _leaf("full", array, requires_grad, name)
     return announce("full", out) if state.path == SLOW else out
 
@@ -284,6 +288,8 @@ def linspace(start, stop, count, dtype=float32, device=None):
     """count evenly spaced numbers from start to stop, both included.  -> (count,)."""
     start, stop = number("linspace", "start", start), number("linspace", "stop", stop)
     dtype = float32 if dtype is None else dtype
+    for end in (start, stop):
+        storable("linspace", end, as_dtype(dtype))
     count = count_of("linspace", count)
     values = made("linspace", lambda: np.linspace(start, stop, count))
     return Variable(placed(device).from_numpy(values, as_dtype(dtype)))
@@ -366,6 +372,8 @@ def set_rng_state(saved):
     if not is_pair:
         raise ArgumentTypeError("set_rng_state: wanted what get_rng_state() gave", f"{saved!r:.60}")
     seed, counter = (whole("set_rng_state", "saved", n) for n in saved)
+    if not 0 <= counter < 2**63:
+        raise ArgumentError("set_rng_state: wanted what get_rng_state() gave", shown(saved))
     generator.manual_seed(seed)
     generator.counter = counter
 

@@ -7,6 +7,8 @@ import textwrap
 
 import numpy as np
 
+from minigrad.arguments import function as function_given
+from minigrad.arguments import shown
 from minigrad.array.array import ndarray
 from minigrad.devices.backend import device_of
 from minigrad.devices.numba_errors import explained
@@ -19,6 +21,7 @@ from minigrad.errors import (
     ShapeError,
     describe_line,
 )
+from minigrad.hints import refuse_unknown_arguments, teaching
 from minigrad.ops.operands import constant, first_variable
 from minigrad.parsing import tree_of
 from minigrad.seams import seams
@@ -34,8 +37,9 @@ class Kernel:
 
     def __init__(self, function, shape=None):
         self.function, self.shape = function, shape
-        self.inputs = tuple(inspect.signature(function).parameters)[:-1]
-        if not self.inputs:
+        parameters = inspect.signature(function).parameters.values()
+        self.inputs = tuple(p.name for p in parameters)[:-1]
+        if not self.inputs or any(p.kind > p.POSITIONAL_OR_KEYWORD for p in parameters):
             raise ArgumentError(
                 f"kernel {function.__name__}: wanted inputs and then an output to write to",
                 f"def {function.__name__}{inspect.signature(function)}",
@@ -45,11 +49,13 @@ class Kernel:
         functools.update_wrapper(self, function)
         self.apply = _function_of(self).apply
 
+    @teaching
     def gradient(self, function):
         """Decorates the kernel of the gradient: (dy, the inputs, then an array per input to fill).
 
         All arrays have the shapes of the forward kernel. Numbers take no gradient.
         """
+        _python_function(f"the gradient of {self.__name__}", function)
         wanted = 1 + 2 * len(self.inputs)
         got = len(inspect.signature(function).parameters)
         if got != wanted:
@@ -61,12 +67,12 @@ class Kernel:
         self._gradient = function
         return function
 
-    def __call__(self, *inputs):
-        if len(inputs) != len(self.inputs):
+    def __call__(self, *inputs, **named):
+        if named or len(inputs) != len(self.inputs):
             raise ArgumentTypeError(
-                f"kernel {self.__name__}: wanted {len(self.inputs)} inputs, "
+                f"kernel {self.__name__}: wanted {len(self.inputs)} inputs by place, "
                 f"({', '.join(self.inputs)})",
-                f"{len(inputs)}",
+                ", ".join([f"{len(inputs)}", *(f"{name}=" for name in named)]),
                 "the output is made for you",
             )
         near, plain = first_variable(inputs), (Variable, int, float)
@@ -116,6 +122,16 @@ class Kernel:
         seams.effects.refuse(
             f"kernel {self.__name__}: machine code from Numba cannot be part of a compiled step",
             "call it outside the step, or write it with functions of minigrad",
+        )
+
+
+def _python_function(where, function):
+    """Raises if this is not what Numba compiles."""
+    if not inspect.isfunction(function):
+        raise ArgumentTypeError(
+            f"{where}: wanted a Python function",
+            shown(function),
+            "write it with def; types are found at the call",
         )
 
 
@@ -229,7 +245,8 @@ def call(dispatcher, arguments, function):
         raise explained(error, function, types, fix) from None
 
 
-def kernel(function=None, *, shape=None):
+@teaching
+def kernel(function=None, *, shape=None, **options):
     """Makes an operation from a function over arrays: compiled by Numba, differentiable on request.
 
     The function receives NumPy arrays in C order (and numbers), and fills the last one, the output.
@@ -253,8 +270,10 @@ def kernel(function=None, *, shape=None):
     >>> x.grad.tolist()
     [3.0, 12.0]
     """
+    refuse_unknown_arguments("kernel", ("shape",), options, "kernel")
+    if shape is not None:
+        function_given("kernel", "shape", shape, "shape=lambda x: (x[0],), of the inputs' shapes")
     if function is None:
         return functools.partial(kernel, shape=shape)
-    if not inspect.isfunction(function):
-        raise ArgumentTypeError("kernel: wanted a Python function", f"{type(function).__name__}")
+    _python_function("kernel", function)
     return Kernel(function, shape)

@@ -105,7 +105,8 @@ def placed(device):
         wanted = chosen_default() if device is None else device
         if wanted != usual.name:
             seams.effects.made_on(_named(wanted).name)
-    return usual if device is None or device == usual.name else _named(device)
+    is_usual = device is None or (isinstance(device, str) and device == usual.name)
+    return usual if is_usual else _named(device)
 
 
 def _named(device):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from minigrad.arguments import whole
-from minigrad.array.dtypes import as_dtype, float32
+from minigrad.array.dtypes import as_dtype, float32, int64
 from minigrad.array.layout import (
     broadcast_shapes,
     contiguous_strides,
@@ -48,6 +48,7 @@ def one_hot(index, classes, dtype=float32):
     """
     index, dtype = as_variable(index, "one_hot"), float32 if dtype is None else as_dtype(dtype)
     classes = whole("one_hot", "classes", classes, 1)
+    storable("one_hot", classes, int64)
     index = wrapped("one_hot", index, classes, negative=False)
     columns = constant(made("one_hot", lambda: np.arange(classes)), near=index)
     return call("equal", call("unsqueeze", index, -1), columns).to(dtype)
@@ -92,7 +93,8 @@ def scatter_add(x, index, source, axis):
     """x plus the elements of source, each added where gather would read: the adjoint of gather.
 
     y[index[i, j], j] = x[index[i, j], j] + source[i, j] for axis 0, like torch.scatter_add;
-    repeated indices add up.  (...), (...) ints, the shape of the index, axis -> the shape of x.
+    repeated indices add up.  (...), (...) ints, the shape of the index, axis -> (...), the shape
+    and dtype of x.
 
     >>> import minigrad as mg
     >>> mg.scatter_add(mg.zeros((3,)), [0, 2, 2], mg.variable([1.0, 2.0, 3.0]), axis=0).tolist()
@@ -107,7 +109,13 @@ def scatter_add(x, index, source, axis):
     if source.dtype is not x.dtype:
         raise DTypeError(f"scatter_add: wanted a source of {x.dtype}", f"{source.dtype}")
     places = _flat_index("scatter_add", x, index, axis)
-    return x + call("reshape", TakeAdjoint.apply(source, places, (x.size,), 0), x.shape)
+    added = TakeAdjoint.apply(source, places, (x.size,), 0)
+    return _with_added(x, call("reshape", added, x.shape))
+
+
+def _with_added(x, added):
+    """x plus what was added up, of x's dtype: of bools whether any is True."""
+    return call("logical_or", x, added) if x.dtype.kind == "b" else x + added
 
 
 def index_add(x, index, source, axis):
@@ -135,8 +143,7 @@ def index_add(x, index, source, axis):
     if source.dtype is not x.dtype:
         raise DTypeError(f"index_add: wanted a source of {x.dtype}", f"{source.dtype}")
     places = wrapped("index_add", index, x.shape[axis], f"along axis {axis} of shape {x.shape}")
-    added = TakeAdjoint.apply(source, places, x.shape, axis)
-    return call("logical_or", x, added) if x.dtype.kind == "b" else x + added
+    return _with_added(x, TakeAdjoint.apply(source, places, x.shape, axis))
 
 
 def masked_fill(x, mask, value):

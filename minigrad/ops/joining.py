@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from minigrad.arguments import shown, whole
+from minigrad.arguments import real, shown, whole
 from minigrad.array.dtypes import promote
 from minigrad.array.layout import check_rank, check_size, normalize_axis
 from minigrad.devices.backend import device_of
@@ -295,7 +295,7 @@ def pad(x, widths, value=0.0):
             raise DTypeError(f"pad: wanted a value that {x.dtype} can hold", f"{value}")
         value = int(value)
     storable("pad", value, x.dtype)
-    return Pad.apply(x, widths, value)
+    return Pad.apply(x, widths, real(value) if x.dtype.is_float else value)
 
 
 def apart(y, x):

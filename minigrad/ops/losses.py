@@ -6,6 +6,7 @@ The mean cross entropy of class indices, the usual loss of classifiers, is one o
 import numpy as np
 
 from minigrad.arguments import choice, number, real, share, whole
+from minigrad.array.dtypes import float32, float64
 from minigrad.array.layout import normalize_axis
 from minigrad.devices.backend import device_of
 from minigrad.devices.backend import values as values_of
@@ -119,13 +120,12 @@ class CrossEntropy(Structural):
 
 def reduce_loss(loss, reduction):
     """'mean', 'sum' or 'none' of a loss per element."""
+    reduction = choice("loss", "reduction", reduction, ("mean", "sum", "none"))
     if reduction == "mean":
         return Mean.apply(loss, None, False)
     if reduction == "sum":
         return Sum.apply(loss, None, False)
-    if reduction == "none":
-        return loss
-    return choice("loss", "reduction", reduction, ("mean", "sum", "none"))
+    return loss
 
 
 def _same_shape(name, x, target):
@@ -139,23 +139,29 @@ def _same_shape(name, x, target):
     return x, target
 
 
+def _compared(name, of_elements, x, target, reduction, *numbers):
+    """A loss per element, reduced. That of ints is computed in float64: differences may wrap."""
+    x, target = _same_shape(name, x, target)
+    if x.dtype.is_float or target.dtype.is_float:
+        return reduce_loss(of_elements(x, target, *numbers), reduction)
+    loss = of_elements(x.to(float64), target.to(float64), *numbers)
+    return reduce_loss(loss, reduction).to(float32)
+
+
 def mse(x, target, reduction="mean"):
-    """Mean squared error.  (...), (...) -> ()."""
-    x, target = _same_shape("mse", x, target)
-    return reduce_loss(call("square", x - target), reduction)
+    """Mean squared error; float32 for ints.  (...), (...) -> ()."""
+    return _compared("mse", lambda x, t: call("square", x - t), x, target, reduction)
 
 
 def bce_with_logits(x, target, reduction="mean"):
     """Binary cross entropy of logits, targets in [0, 1].  (...), (...) -> ()."""
-    x, target = _same_shape("bce_with_logits", x, target)
-    return reduce_loss(BceWithLogits.apply(x, target), reduction)
+    return _compared("bce_with_logits", BceWithLogits.apply, x, target, reduction)
 
 
 def huber(x, target, delta=1.0, reduction="mean"):
     """Huber loss: quadratic near 0, linear beyond delta.  (...), (...) -> ()."""
-    x, target = _same_shape("huber", x, target)
     delta = number("huber", "delta", delta, above=0.0)
-    return reduce_loss(HuberElement.apply(x, target, delta), reduction)
+    return _compared("huber", HuberElement.apply, x, target, reduction, delta)
 
 
 def cross_entropy(
@@ -180,8 +186,7 @@ def cross_entropy(
     logits, labels = variables("cross_entropy", logits, labels)
     if not logits.dtype.is_float or not logits.ndim:
         raise DTypeError("cross_entropy: wanted float logits (..., k)", logits.describe())
-    if label_smoothing != 0.0:
-        label_smoothing = share("cross_entropy", "label_smoothing", label_smoothing)
+    label_smoothing = share("cross_entropy", "label_smoothing", label_smoothing)
     choice("cross_entropy", "reduction", reduction, ("mean", "sum", "none"))
     if ignore_index is not None:
         ignore_index = whole("cross_entropy", "ignore_index", ignore_index)

@@ -81,6 +81,8 @@ def from_data(name, data):
         found = np.asarray(data)
     except MinigradError:
         raise
+    except MemoryError:
+        raise OutOfMemoryError(f"{name}: wanted fewer elements", f"{data!r:.60}") from None
     except (ValueError, TypeError, OverflowError, RuntimeError) as error:
         raise ArgumentTypeError(
             f"{name}: wanted numbers, nested lists of equal lengths, or an array", f"{error}"
@@ -326,7 +328,8 @@ def storable(name, number, dtype):
         is_run_time = is_run_number(number) and isinstance(number, int)
         if is_run_time and low <= number <= high:  # checked again at each run
             return
-        if not (math.isfinite(number) and low <= int(number) <= high):
+        is_whole = isinstance(number, int) or math.isfinite(number)  # of 10**400 no float exists
+        if not (is_whole and low <= int(number) <= high):
             shown = number if abs(number) < 2**70 or number != number else "one far larger"
             raise DTypeError(
                 f"{name}: wanted a number from {low} to {high}, which {dtype} holds", f"{shown}"

@@ -238,7 +238,8 @@ def _sliced(item, n):
         raise ArgumentTypeError("index: wanted ints or None in a slice", f"{item}") from None
     except ValueError:
         raise ArgumentError("index: wanted a slice with a step other than 0", f"{item}") from None
-    return start, step, len(range(start, stop, step))
+    count = len(range(start, stop, step))
+    return start, step if count > 1 else 1, count  # a step that is never made may be huge
 
 
 def _range(n):

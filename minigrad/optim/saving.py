@@ -9,6 +9,7 @@ from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentTypeError, StateError
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.operands import constant, from_data
+from minigrad.optim.state import ParameterState
 from minigrad.tape.modes import no_grad
 from minigrad.tape.variable import Variable
 from minigrad.tape.writes import written
@@ -58,9 +59,11 @@ def prepared(optimizer, saved):
             f"{kind}.load_state_dict: wanted what optimizer.state_dict() returns",
             f"{type(saved).__name__}",
         )
-    if saved["algorithm"] != kind:
+    its = saved["algorithm"]
+    if not isinstance(its, str) or its != kind:
         raise StateError(
-            f"{kind}.load_state_dict: this is the state of another algorithm", saved["algorithm"]
+            f"{kind}.load_state_dict: this is the state of another algorithm",
+            its if isinstance(its, str) else shown(its),
         )
     _check_form(kind, saved)
     values = {
@@ -69,13 +72,14 @@ def prepared(optimizer, saved):
     }
     by_name = dict(optimizer.named_parameters())
     chosen = _groups(optimizer, saved["groups"])
-    found = []
+    found, fitting = [], []
     for group, hyperparameters in chosen:
         update = optimizer.update_of({**group.as_dict(), **hyperparameters})
         members = {p.id for p in group.parameters}
         for name, p in by_name.items():
             if name in values and p.id in members:
                 found += _problems(name, p, values[name], update.slots, update.counts_steps)
+                fitting += [(p, update, values[name])] if update.has_state else []
     if found:
         raise StateError(
             f"{kind}.load_state_dict: the state does not fit; nothing was written",
@@ -84,7 +88,8 @@ def prepared(optimizer, saved):
         )
     known = {n for g in saved["groups"] for n in g["names"]} | set(values)
     stale = sorted(known - set(by_name))
-    write = functools.partial(_take, optimizer, chosen, by_name, values)
+    states = {p.id: _made(p, update, its) for p, update, its in fitting}
+    write = functools.partial(_take, optimizer, chosen, states)
     return write, LoadedState([name for name in by_name if name not in values], stale)
 
 
@@ -99,7 +104,10 @@ def _check_form(kind, saved):
         for g in groups
     ):
         found = f"groups {shown(groups)}"
-    elif not isinstance(state, dict) or not all(isinstance(v, dict) for v in state.values()):
+    elif not isinstance(state, dict) or not all(
+        isinstance(kept, dict) and all(isinstance(key, str) for key in (name, *kept))
+        for name, kept in state.items()
+    ):
         found = f"state {shown(state)}"
     if found:
         raise StateError(
@@ -126,26 +134,34 @@ def _problems(name, parameter, values, slots, has_step):
             found.append(f"{where} is unexpected: other hyperparameters?")
         elif values[key].shape != wanted[key]:
             found.append(f"{where} has shape {values[key].shape}, wanted {wanted[key]}")
+        elif key == "step" and not _is_count(values[key].item()):
+            found.append(f"{where} is {values[key].item()}, wanted a number of steps")
     return sorted(found)
 
 
+def _is_count(x):
+    return 0 <= x < 2**53 and x == int(x)
+
+
+def _made(parameter, update, values):
+    """The state of a parameter with saved values; made before anything is written: it may fail."""
+    state = ParameterState(parameter, update.slots, update.counts_steps)
+    with no_grad():
+        state.take(values)
+    return state
+
+
 @uninterrupted
-def _take(optimizer, chosen, by_name, values):
-    """Writes everything or nothing."""
+def _take(optimizer, chosen, states):
+    """Writes everything: all checks are made."""
     for group, hyperparameters in chosen:
         for name, value in hyperparameters.items():
             setattr(group, name, value)
     optimizer._scheduled = [group.learning_rate for group in optimizer.groups]
     written(optimizer, f"{optimizer.algorithm}.load_state_dict")
     optimizer.state.clear()
+    optimizer.state.update(states)
     optimizer.forget_plan()
-    group_of = {p.id: group for group in optimizer.groups for p in group.parameters}
-    with no_grad():
-        for name, p in by_name.items():
-            if name in values:
-                state = optimizer.state_for(p, group_of[p.id])
-                if state is not None:
-                    state.take(values[name])
 
 
 def _groups(optimizer, saved):

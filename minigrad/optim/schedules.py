@@ -135,10 +135,7 @@ class Schedule:
     @uninterrupted
     def _apply(self, chain, t):
         """Sets the rates of a chain in which this schedule is at step t."""
-        rates = list(chain[0].peaks)
-        for schedule in chain:
-            at = t if schedule is self else schedule.t
-            rates = [schedule.rate(at, peak) for peak in rates]
+        rates = self._rates(chain, t)
         if t > self.t and not any(rates) and not any(chain[0].peaks):
             raise StateError(
                 f"{type(self).__name__}.step: the learning rate was 0 when it was made, and "
@@ -146,6 +143,21 @@ class Schedule:
                 fix="set optimizer.learning_rate = ... before the schedule is made",
             )
         self._set(rates)
+
+    def _rates(self, chain, t):
+        """The rates of a chain in which this schedule is at step t, checked."""
+        rates = list(chain[0].peaks)
+        for schedule in chain:
+            at = t if schedule is self else schedule.t
+            rates = [schedule._rate(at, peak) for peak in rates]
+        return rates
+
+    def _rate(self, t, peak):
+        try:
+            rate = self.rate(t, peak)
+        except OverflowError:  # of a power or a quotient; products are inf
+            rate = math.inf
+        return self.optimizer.checked("learning_rate", rate)
 
     @uninterrupted
     def _let_go(self, some):
@@ -155,13 +167,12 @@ class Schedule:
             rates = list(chain[0].peaks)
             for schedule in chain:
                 if schedule not in some:
-                    rates = [schedule.rate(schedule.t, peak) for peak in rates]
+                    rates = [schedule._rate(schedule.t, peak) for peak in rates]
             self._set(rates)
 
     @uninterrupted
     def _set(self, rates):
         optimizer = self.optimizer
-        rates = [optimizer.checked("learning_rate", rate) for rate in rates]
         for group, rate in zip(optimizer.groups, rates, strict=True):
             group.learning_rate = rate
         optimizer._scheduled = rates
@@ -177,24 +188,40 @@ class Schedule:
     @uninterrupted
     def load_state_dict(self, saved):
         """Continues from a saved state and sets the learning rates."""
-        _check_saved(self, saved)
-        self._continue(saved)
+        prepared(self, saved)()
 
     @uninterrupted
     def _continue(self, saved):
         """The same of a checked state."""
+        self._take_all(saved)
+        self._apply(self._chain(), self.t)
+
+    @uninterrupted
+    def _try(self, saved):
+        """Raises if a checked state leads to rates that are refused; sets nothing."""
+        former = [(schedule, dict(vars(schedule))) for schedule in (*self._before, self)]
+        try:
+            self._take_all(saved)
+            self._rates(self._chain(), self.t)
+        finally:
+            for schedule, attributes in former:
+                vars(schedule).update(attributes)
+
+    def _take_all(self, saved):
         for schedule, its in zip(self._before, saved.get("before", ()), strict=True):
             schedule._take(its)
         self._take(saved)
-        self._apply(self._chain(), self.t)
 
     def _read(self, saved):
         """{attribute: value} of a saved state, checked."""
         where, peaks = f"{type(self).__name__}.load_state_dict", saved["peaks"]
         if not isinstance(peaks, (list, tuple)):
             raise ArgumentTypeError(f"{where}: wanted a list of numbers for peaks", shown(peaks))
+        t = whole(where, "t", saved["t"], 0)
+        if t.bit_length() > 63:
+            raise ArgumentError(f"{where}: wanted a number of steps for t", shown(t))
         return {
-            "t": whole(where, "t", saved["t"], 0),
+            "t": t,
             "peaks": [number(where, "peaks", peak, 0.0) for peak in peaks],
         }
 
@@ -223,16 +250,17 @@ class Schedule:
 def prepared(schedule, saved):
     """The function that writes a state into a schedule, after all checks."""
     _check_saved(schedule, saved)
+    schedule._try(saved)
     return functools.partial(schedule._continue, saved)
 
 
 def _check_saved(schedule, saved):
     kind = type(schedule).__name__
     wanted = schedule.state_dict().keys() - {"before"}
-    if not isinstance(saved, dict) or saved.get("schedule") != kind or not wanted <= saved.keys():
-        is_other = isinstance(saved, dict) and saved.get("schedule") != kind
-        got = saved.get("schedule") if is_other else f"{type(saved).__name__} {saved!r:.60}"
-        raise StateError(f"{kind}.load_state_dict: wanted the state of a {kind}", f"{got}")
+    its = saved.get("schedule") if isinstance(saved, dict) else None
+    if not isinstance(its, str) or its != kind or not wanted <= saved.keys():
+        got = its if isinstance(its, str) and its != kind else shown(saved)
+        raise StateError(f"{kind}.load_state_dict: wanted the state of a {kind}", got)
     count = len(schedule._read(saved)["peaks"])
     if count != len(schedule.optimizer.groups):
         raise StateError(

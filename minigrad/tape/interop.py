@@ -117,6 +117,17 @@ def array_ufunc(x, ufunc, method, *inputs, **more):
     )
 
 
+class ArrayUfunc:
+    """`array_ufunc`, which NumPy finds in the class; on a Variable it is None.
+
+    np.ma alone asks the object: None has `masked + x` call x's reflected operator at once, while
+    NumPy's functions for masked arrays know no graph.
+    """
+
+    def __get__(self, x, kind=None):
+        return array_ufunc if x is None else None
+
+
 def array_function(x, function, types, args, kwargs):
     """Runs a function of NumPy on the values; raises if a Variable requires gradients."""
     name = function.__name__

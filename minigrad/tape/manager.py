@@ -77,7 +77,7 @@ class GradManager:
         self._attached = {}  # id(parameter) -> (parameter, [callbacks])
         self._groups = {}
         self._span = None
-        if parameters is not None or callbacks != ():
+        if parameters is not None or not isinstance(callbacks, tuple) or callbacks:
             self.attach(() if parameters is None else parameters, callbacks)
 
     @property

@@ -97,7 +97,7 @@ class Variable(Flows):
     numpy, item, tolist = interop.numpy, interop.item, interop.tolist
     __array_priority__ = 1000
     __array__ = interop.as_ndarray
-    __array_ufunc__ = interop.array_ufunc
+    __array_ufunc__ = interop.ArrayUfunc()
     __array_function__ = interop.array_function
     __dlpack__ = interop.dlpack
     __dlpack_device__ = interop.dlpack_device

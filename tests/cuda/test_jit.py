@@ -216,6 +216,13 @@ REFUSED = [
     (lambda x: halve[1, 32](mg.variable(x), x), DeviceError, r"on the CPU[\s\S]*x\.to\('simt'\)"),
     (lambda x: cuda.jit("void(float32[:])"), ArgumentTypeError, "leave the types out"),
     (lambda x: cuda.jit(fastmath=True), ArgumentTypeError, "leave it out"),
+    (lambda x: cuda.jit(fastmath=True)(len), ArgumentTypeError, "leave it out"),
+    (lambda x: cuda.jit(halve.py_func, parallel=True), ArgumentTypeError, "leave it out"),
+    (lambda x: cuda.jit(shared=3), ArgumentTypeError, "it takes device, watch"),
+    (lambda x: cuda.jit(device="simt"), ArgumentTypeError, "True or False for device"),
+    (lambda x: cuda.jit(watch=3), ArgumentTypeError, "True or False for watch"),
+    (lambda x: cuda.jit(halve.py_func, True), ArgumentTypeError, r"wanted jit\(function=None, \*"),
+    (lambda x: cuda.jit()(halve.py_func, True), ArgumentTypeError, r"wanted jit\(function=None"),
     (lambda x: cuda.jit(halve), ArgumentTypeError, "already"),
 ]  # fmt: skip
 

@@ -85,6 +85,32 @@ def test_second_order_through_a_kernel_raises():
         y.sum().backward()
 
 
+def copied(x, out):
+    out[:] = x
+
+
+@pytest.mark.parametrize(
+    ("use", "match"),
+    [
+        (lambda: mg.kernel(fastmath=True), "leave it out: minigrad chooses Numba's options"),
+        (lambda: mg.kernel(copied, nopython=True), "leave it out"),
+        (lambda: mg.kernel(device="cpu"), r"no argument device[\s\S]*it takes shape"),
+        (lambda: mg.kernel(copied, lambda x: x), r"wanted kernel\(function=None, \*, shape=None"),
+        (lambda: mg.kernel()(copied, 3), r"wanted kernel\(function=None"),
+        (lambda: mg.kernel(shape=(3,)), "wanted a function for shape"),
+        (lambda: mg.kernel("void(f4[:], f4[:])"), "types are found at the call"),
+        (lambda: mg.kernel()(mg.kernel(copied)), "wanted a Python function"),
+        (lambda: mg.kernel(copied).gradient(None), "gradient of copied: wanted a Python function"),
+        (lambda: mg.kernel(copied).gradient(), r"wanted gradient\(function\)"),
+        (lambda: mg.kernel(copied).gradient(copied, cache=True), r"wanted gradient\(function\)"),
+        (lambda: mg.kernel(copied)(x=mg.ones((2,))), r"by place, \(x\)[\s\S]*x="),
+    ],
+)
+def test_a_decorator_that_is_used_otherwise_says_the_form_that_works(use, match):
+    with pytest.raises(ArgumentTypeError, match=match):
+        use()
+
+
 def test_kernel_checks_what_it_gets():
     square = make_scaled_square()
     with pytest.raises(ArgumentTypeError, match="2 inputs"):
@@ -95,6 +121,8 @@ def test_kernel_checks_what_it_gets():
         mg.kernel(3)
     with pytest.raises(ArgumentError, match="output to write"):
         mg.kernel(lambda out: None)
+    with pytest.raises(ArgumentError, match="output to write"):
+        mg.kernel(lambda x, *, out: None)
     with pytest.raises(ArgumentError, match="5 arguments"):
         square.gradient(lambda dy, x: None)
     with pytest.raises(ShapeError, match="tuple"):

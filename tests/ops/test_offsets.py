@@ -75,6 +75,31 @@ def test_the_gradient_of_logsumexp_beside_inf_is_0(device, dtype, big):
         np.testing.assert_array_equal(step(x).to("cpu").numpy(), want)
 
 
+@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_derivatives_of_logsumexp_beside_infinities_are_those_of_its_limit(device, dtype):
+    inf, nan = np.inf, np.nan
+    p = 1.0 / (1.0 + np.e)  # softmax of (1, 2)
+    cases = {  # a row: logsumexp, its gradient, the gradient of (1, 2, 3) * that
+        (inf, 1.0, 2.0): (inf, [nan, 0.0, 0.0], [nan, 0.0, 0.0]),
+        (inf, -inf, 1.0): (inf, [nan, 0.0, 0.0], [nan, 0.0, 0.0]),
+        (inf, inf, 1.0): (inf, [nan, nan, 0.0], [nan, nan, 0.0]),
+        (-inf, 1.0, 2.0): (2.0 - np.log(1 - p), [0.0, p, 1 - p], [0.0, p * (p - 1), p * (1 - p)]),
+        (-inf, -inf, 3.0): (3.0, [0.0, 0.0, 1.0], [0.0] * 3),
+        (-inf, -inf, -inf): (-inf, [0.0] * 3, [0.0] * 3),
+        (nan, inf, -inf): (nan, [nan] * 3, [nan] * 3),
+        (1e38, -1e38, 0.0): (1e38, [1.0, 0.0, 0.0], [0.0] * 3),
+    }
+    x = mg.variable(np.array(list(cases), dtype), device=device)
+    weights = mg.variable(np.array([1.0, 2.0, 3.0], dtype), device=device)
+    first = mg.grad(lambda x: mg.logsumexp(x, axis=1).sum())
+    second = mg.grad(lambda x: (first(x) * weights).sum())
+    for k, order in enumerate((lambda x: mg.logsumexp(x, axis=1), first, second)):
+        want = np.array([row[k] for row in cases.values()], dtype)
+        for step in (order, mg.compile(order)):
+            np.testing.assert_allclose(step(x).to("cpu").numpy(), want, 3e-6, 1e-7)
+
+
 def test_a_saturated_binary_loss_is_its_limit():
     x = mg.variable([np.inf, np.inf, -np.inf, -np.inf, 1e4, -1e4])
     t = mg.variable([1.0, 0.0, 0.0, 1.0, 0.999, 0.001])

@@ -227,12 +227,37 @@ OF_INTS = {  # name: (function, the same in float64)
     "var": (lambda x: mg.var(x, 1, ddof=0), lambda x: x.var(1)),
     "std": (lambda x: mg.std(x, 1, ddof=1), lambda x: x.std(1, ddof=1)),
     "norm": (lambda x: mg.norm(x, axis=1), lambda x: np.linalg.norm(x, axis=1)),
+    "softmax": (mg.softmax, lambda x: np.exp(_log_softmax(x))),
+    "log_softmax": (mg.log_softmax, lambda x: _log_softmax(x)),
+    "logsumexp": (lambda x: mg.logsumexp(x, axis=1), lambda x: np.logaddexp(*x.T)),
+    "layer_norm": (
+        lambda x: mg.layer_norm(x, mg.ones((2,)).to(x.device), mg.zeros((2,)).to(x.device)),
+        lambda x: (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5),
+    ),
+    "rms_norm": (
+        lambda x: mg.rms_norm(x, mg.ones((2,)).to(x.device)),
+        lambda x: x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-5),
+    ),
+    "mse": (lambda x: mg.mse(x, mg.flip(x, 1)), lambda x: ((x - x[:, ::-1]) ** 2).mean()),
+    "huber": (
+        lambda x: mg.huber(x, mg.flip(x, 1), reduction="none"),
+        lambda x: _huber(np.abs(x - x[:, ::-1])),
+    ),
 }
+EXACT = ("mean", "var", "norm", "mse")
+
+
+def _log_softmax(x):
+    return x - np.logaddexp(*x.T)[:, None]
+
+
+def _huber(d):
+    return np.where(d <= 1.0, 0.5 * d * d, d - 0.5)
 
 
 @pytest.mark.parametrize("device", ["cpu", "simt"])
 @pytest.mark.parametrize("dtype", INTS)
-def test_reductions_of_ints_to_floats_are_the_nearest_to_the_exact(dtype, device):
+def test_what_of_ints_becomes_floats_is_computed_in_float64(dtype, device):
     array = np.array(INTS[dtype], dtype)
     x = mg.variable(array, device=device)
     for name, (function, exact) in OF_INTS.items():
@@ -241,6 +266,91 @@ def test_reductions_of_ints_to_floats_are_the_nearest_to_the_exact(dtype, device
             got = step(x).to("cpu")
             assert got.dtype == mg.float32
             np.testing.assert_allclose(
-                got.numpy(), want, 3e-7 if name == "std" else 0, 0, True, name
+                got.numpy(), want, 0 if name in EXACT else 3e-7, 0, True, name
             )
     assert mg.mean(x, None, True).shape == (1, 1)
+
+
+def test_gradients_beside_rows_of_ints_are_computed_in_float64():
+    x, w = mg.variable([[2**62, 2**31, -(2**62)]]), mg.ones((3,), requires_grad=True)
+    gradient = mg.grad(lambda w: mg.rms_norm(x, w).sum())
+    want = x.numpy()[0] / np.sqrt((x.numpy().astype(float) ** 2).mean())
+    for step in (gradient, mg.compile(gradient)):
+        np.testing.assert_allclose(step(w).numpy(), want, 1e-6)
+
+
+LIMITS = {
+    "int64": [[2**63 - 1, -(2**63), 3], [2**62, 2**62, 2**33], [-(2**63), -(2**63), -1]],
+    "int32": [[2**31 - 1, -(2**31), 3], [2**31 - 1, 2**31 - 1, 2**31 - 1], [65536, 65536, 1]],
+    "uint8": [[255, 255, 255], [1, 2, 0], [128, 2, 1]],
+    "bool": [[True, True, False], [True, True, True], [False, False, False]],
+}
+OVER_AXES = {  # name: (function, the same in NumPy); int64
+    "sum": (mg.sum, np.sum),
+    "prod": (lambda x: mg.prod(x, axis=1), lambda x: x.prod(1)),
+    "cumsum": (lambda x: mg.cumsum(x, 1), lambda x: x.cumsum(1)),
+    "cumprod": (lambda x: mg.cumprod(x, 0), lambda x: x.cumprod(0)),
+}
+WRAPPED = {  # of the operands' dtype, but int64 of bools
+    "matmul": (lambda x: x @ x, lambda x: x @ x),
+    "batches": (lambda x: mg.stack([x, x]) @ x, lambda x: np.stack([x, x]) @ x),
+    "vectors": (lambda x: x[0] @ x[1], lambda x: x[0] @ x[1]),
+    "linear": (lambda x: mg.linear(x, x), lambda x: x @ x.T),
+    "outer": (lambda x: mg.outer(x[0], x[1]), lambda x: np.outer(x[0], x[1])),
+    "cube": (lambda x: x**3, lambda x: x**3),
+}
+
+
+@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("dtype", LIMITS)
+def test_ints_wrap_as_those_of_numpy(dtype, device):
+    array = np.array(LIMITS[dtype], dtype)
+    x, wide = mg.variable(array, device=device), array.astype("int64")
+    for name, (function, same) in {**OVER_AXES, **WRAPPED}.items():
+        want = same(wide)
+        if name in WRAPPED and dtype != "bool":
+            want = want.astype(dtype)
+        for step in (function, mg.compile(function)) if device == "cpu" else (function,):
+            got = step(x).to("cpu").numpy()
+            assert got.dtype == want.dtype, name
+            np.testing.assert_array_equal(got, want, name)
+
+
+@pytest.mark.parametrize("dtype", LIMITS)
+def test_what_is_added_by_index_has_the_dtype_of_x(dtype):
+    array = np.array(LIMITS[dtype], dtype)
+    x, want = mg.variable(array), array.copy()
+    np.add.at(want, [0, 0], array[1:])
+    index = mg.zeros((2, 3), dtype="int64")
+    for got in (
+        mg.scatter_add(x, index, x[1:], axis=0),
+        mg.index_add(x, index=[0, 0], source=x[1:], axis=0),
+    ):
+        assert got.dtype == x.dtype
+        np.testing.assert_array_equal(got.numpy(), want)
+
+
+@pytest.mark.parametrize("device", ["cpu", "simt"])
+@pytest.mark.parametrize("r", [1.2e-19, 1e-20, 1e-21, 1e-22, 1.0, 5e17])
+def test_squares_of_small_and_large_numbers_are_as_exact_as_said(r, device):
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], 1_000)
+    array = (signs * r).astype(np.float32)
+    x, m = mg.variable(array, device=device), float(abs(array[0]))
+    bound = max(3e-5, 4e-46 / r**2)  # that of docs/numerics.md
+    for step in (mg.norm, mg.compile(mg.norm)):
+        assert step(x).item() == pytest.approx(m * 1_000**0.5, bound, 0.0)
+        assert (m * step(x / m)).item() == pytest.approx(m * 1_000**0.5, 3e-6, 0.0)
+    exact = array.astype(np.float64)
+    assert mg.std(x, ddof=0).item() == pytest.approx(exact.std(), bound, 0.0)
+
+
+def test_a_power_has_an_exponent_of_its_dtype():
+    x = np.array([np.finfo(np.float32).tiny, 1e-20, 0.3, 7.0, 1e30], np.float32)
+    for b in (1 / 3, 0.1, 0.7):
+        rounded = x.astype(np.float64) ** float(np.float32(b))
+        exact = x.astype(np.float64) ** b
+        for step in (lambda x, b=b: x**b, mg.compile(lambda x, b=b: x**b)):
+            got = step(mg.variable(x)).numpy()
+            np.testing.assert_allclose(got, rounded, 2.0**-23)
+            off = 2.0**-23 + abs(b * np.log(x)) * 2.0**-25
+            assert (abs(got - exact) <= off * exact).all()

@@ -1,6 +1,8 @@
 """state_dict and load_state_dict of optimizers."""
 
+import contextlib
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -235,16 +237,55 @@ def changed(**parts):
         {"state": {"a": {"first_moment": "text"}}},
         {"state": {"a": {"first_moment": None}}},
         {"state": {"a": {"first_moment": [[1.0], [1.0, 2.0]]}}},
+        {"state": {None: {}}},
+        {"state": {"a": {3: 1.0}}},
         {"algorithm": None},
+        {"algorithm": np.zeros(2)},
     ],
 )
 def test_a_state_of_another_form_is_refused_and_nothing_written(parts):
     optimizer, saved = changed(**parts)
-    before = optimizer.state_dict()
-    with pytest.raises(errors.MinigradError):
+    with unwritten(optimizer), pytest.raises(errors.MinigradError):
         optimizer.load_state_dict(saved)
+
+
+@contextlib.contextmanager
+def unwritten(optimizer):
+    """Asserts that the state is the same afterwards."""
+    before = optimizer.state_dict()
+    yield
     after = optimizer.state_dict()
     assert after["groups"] == before["groups"]
+    assert after["state"].keys() == before["state"].keys()
     for name, slots in before["state"].items():
         for slot, value in slots.items():
             np.testing.assert_array_equal(after["state"][name][slot].numpy(), value.numpy())
+
+
+@pytest.mark.parametrize("step", [-1, 2.5, float("nan"), float("inf"), 2**70, [1.0], None, "1"])
+def test_a_wrong_number_of_steps_in_the_last_entry_is_refused_and_nothing_written(step):
+    optimizer, saved = changed()
+    name = list(saved["state"])[-1]
+    saved["state"][name]["step"] = step
+    with unwritten(optimizer), pytest.raises(errors.MinigradError):
+        optimizer.load_state_dict(saved)
+
+
+def test_when_memory_is_short_nothing_is_written():
+    model: Any = Named()
+    model.wide = nn.Parameter(np.ones(1 << 20, "f4"))
+    optimizer = mg.optim.Adam(model)
+    saved = optimizer.state_dict()
+    saved["state"] = {
+        name: {**dict.fromkeys(("first_moment", "second_moment"), p.numpy()), "step": 3}
+        for name, p in model.named_parameters()
+    }
+    mg.memory.empty_cache()
+    mg.memory.set_limit(mg.memory.stats()["reserved_bytes"] + (1 << 20))
+    try:
+        with unwritten(optimizer), pytest.raises(errors.MinigradError, match="limit"):
+            optimizer.load_state_dict(saved)
+    finally:
+        mg.memory.set_limit(None)
+    optimizer.load_state_dict(saved)
+    assert optimizer.state_dict()["state"]["wide"]["step"].item() == 3

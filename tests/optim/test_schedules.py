@@ -3,6 +3,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 import minigrad as mg
@@ -226,7 +227,7 @@ def test_a_state_that_went_through_json_continues(name):
     [
         {"t": "3"}, {"t": None}, {"t": -1}, {"peaks": 0.5}, {"peaks": ["0.5"]}, {"peaks": [None]},
         {"peaks": []}, {"before": 3}, {"before": ["a"]}, {"best": "1"}, {"waited": 0.5},
-        {"scale": None},
+        {"scale": None}, {"t": 10**400}, {"schedule": np.zeros(2)},
     ],
 )  # fmt: skip
 def test_a_state_of_another_form_is_refused(parts):
@@ -236,3 +237,17 @@ def test_a_state_of_another_form_is_refused(parts):
     with pytest.raises(errors.MinigradError, match=r"ReduceOnPlateau\.load_state_dict"):
         schedule.load_state_dict({**before, **parts})
     assert schedule.state_dict() == before
+
+
+@pytest.mark.parametrize(
+    "factor", [lambda t: 2.0**t, lambda t: -t, lambda t: 1e200 ** min(t, 2), lambda t: None]
+)
+def test_a_state_whose_rates_are_refused_sets_nothing(factor):
+    adam = optimizer(0.5)
+    first = schedules.StepDecay(adam, 2, 0.5)
+    last = schedules.LambdaSchedule(adam, lambda t: factor(t) if t else 1.0)
+    before, rate = last.state_dict(), adam.learning_rate
+    saved = {**before, "t": 5000, "before": [{**first.state_dict(), "t": 1}]}
+    with pytest.raises(errors.MinigradError):
+        last.load_state_dict(saved)
+    assert (last.state_dict(), adam.learning_rate, first.t) == (before, rate, 0)

@@ -3,8 +3,8 @@
 import itertools
 from typing import NamedTuple
 
-from minigrad.arguments import whole
-from minigrad.errors import ArgumentTypeError, ShapeError
+from minigrad.arguments import shown, whole
+from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
 
 
 class Window(NamedTuple):
@@ -34,6 +34,8 @@ def pair(name, what, value, least):
     if len(values) != 2:
         raise ArgumentTypeError(f"{name}: wanted an int or two for {what}", f"{value!r:.60}")
     a, b = (whole(name, what, v, least) for v in values)
+    if max(a, b) >= 2**62:  # kernels compute with int64
+        raise ArgumentError(f"{name}: wanted {what} below 2^62", shown(max(a, b)))
     return a, b
 
 

@@ -19,14 +19,20 @@ finds it up to date and is quick. On Windows: py start.py
 # This file keeps to syntax that every Python 3, and 2.7, can read, so that an old Python gets as
 # far as its one line of advice: no f-strings, no annotations.
 
+import sys
+
+# Python looks for modules beside this file first, and a learner's own random.py or copy.py is there
+if __name__ == "__main__" and not getattr(sys.flags, "safe_path", False):
+    sys.path.pop(0)
+
 import errno
 import hashlib
 import io
 import os
 import platform
 import re
+import shutil
 import subprocess
-import sys
 import tempfile
 import time
 
@@ -34,11 +40,15 @@ OLDEST, NEWEST = (3, 11), (3, 14)
 ROOT = os.path.dirname(os.path.abspath(__file__))
 VENV = os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(VENV, *(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
+PLACE = os.path.realpath(VENV)  # .venv can be a link to another disk
+BEFORE = PLACE + "-before"  # an environment that another is to take the place of
 STAMP = os.path.join(VENV, "minigrad-stamp")
 LOG = os.path.join(VENV, "minigrad-setup.log")
 SPARE_HOME = os.path.join(ROOT, ".minigrad", "home")
 EXTRAS = ["lab", "test"]
 COMPILER = "cuda"  # what the tests of CUDA kernels compile with: 280 MB, and not for lessons
+
+MODULE = ["-P", "-m"]  # -P: a learner's own random.py here must not hide Python's
 
 # Options of pytest whose next word is no test to run, even where a file or folder has that name
 VALUED = (
@@ -87,7 +97,7 @@ def main(arguments):
     if command.startswith("-") and command not in ("-h", "--help"):
         command, rest = "lab", arguments
     if command not in ["lab", "test", "setup"] + commands():
-        print(__doc__.strip())
+        print((__doc__ or "The top of start.py says what it takes.").strip())
         return 0 if command in ("-h", "--help", "help") else 2
     if command == "lab":
         check_lab_arguments(rest)  # before the minutes that a first set-up takes
@@ -97,10 +107,10 @@ def main(arguments):
     if command == "setup":
         return 0
     if command == "test":
-        return hand_over(["-m", "pytest"] + side_by_side() + selection(rest), environment)
+        return hand_over(MODULE + ["pytest"] + side_by_side() + selection(rest), environment)
     if command == "lab":
         tell("To type minigrad and pytest in a terminal here: " + ACTIVATE)
-    return hand_over(["-m", "minigrad.cli.main", command] + rest, environment)
+    return hand_over(MODULE + ["minigrad.cli.main", command] + rest, environment)
 
 
 def commands():
@@ -230,27 +240,33 @@ def set_up(environment, extras):
     try:
         stamp = (read(STAMP) or "").splitlines()
         there = stamp[3].split(",") if len(stamp) > 3 else []
-        if stamp[:3] == fingerprint().splitlines() and set(extras) <= set(there):
+        if stamp[:2] == fingerprint() and not has_moved() and set(extras) <= set(there):
             return
         started = time.time()
         installers = find_installers()
-        make_venv(installers, environment)
         wanted = extras + [name for name in there if name == COMPILER and name not in extras]
-        install(installers, environment, ",".join(wanted))
-        with io.open(STAMP, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(fingerprint() + ",".join(wanted) + "\n")
+        try:
+            make_venv(installers, environment)
+            install(installers, environment, ",".join(wanted))
+            place = os.fsencode(ROOT).decode("utf-8", "surrogateescape")  # in every locale
+            with io.open(STAMP, "w", encoding="utf-8", errors="surrogateescape") as file:
+                file.write("\n".join(fingerprint() + [place, ",".join(wanted), ""]))
+        except BaseException:
+            bring_back()
+            raise
+        shutil.rmtree(BEFORE, ignore_errors=True)
         tell("Set up in {0:.0f} seconds.".format(time.time() - started))
     except OSError as error:
         explain("errno {0} {1}".format(error.errno, error.strerror), "The set-up failed")
 
 
 def fingerprint():
-    """What an environment depends on, as text: a changed one is installed again."""
+    """What an environment depends on, as lines: a changed one is installed again."""
     digest = hashlib.sha256()
     for name in ("pyproject.toml", "constraints.txt"):
         with open(os.path.join(ROOT, name), "rb") as file:
             digest.update(file.read())
-    return "{0}\n{1}\n{2}\n".format(digest.hexdigest(), venv_version(), ROOT)
+    return [digest.hexdigest(), venv_version()]
 
 
 def venv_version():
@@ -265,7 +281,6 @@ def venv_version():
 def find_installers():
     """The ways to install on this machine, best first; stop with one line if there is none."""
     import importlib.util
-    import shutil
 
     installers = []
     if shutil.which("uv"):
@@ -300,11 +315,12 @@ def make_venv(installers, environment):
     is_kept = OLDEST <= version <= NEWEST and os.path.exists(os.path.join(VENV, "pyvenv.cfg"))
     if is_kept and not has_moved():
         return
+    put_aside()
     tell("Making the environment .venv with Python " + sys.version.split()[0])
     base = getattr(sys, "_base_executable", None) or sys.executable
-    command = [base, "-m", "venv", "--clear"]
-    ways = [command + [VENV]] if "ensurepip" in installers else []
-    for way in ways + [command + ["--without-pip", VENV]]:
+    command = [base] + MODULE + ["venv", "--clear"]
+    ways = [command + [PLACE]] if "ensurepip" in installers else []
+    for way in ways + [command + ["--without-pip", PLACE]]:
         output = ""
         try:
             subprocess.check_output(way, stderr=subprocess.STDOUT, cwd=ROOT, env=environment)
@@ -315,9 +331,36 @@ def make_venv(installers, environment):
 
 
 def has_moved():
-    """Whether .venv was made for another place: its scripts then point at nothing."""
+    """Whether .venv was made for another place: its scripts then point at nothing.
+
+    A folder can have several names: by links, mounts, and letters that a locale does not know.
+    """
     stamp = read(STAMP)
-    return stamp is not None and stamp.splitlines()[2:3] != [ROOT]
+    made_for = b"\n".join((stamp or "").encode("utf-8", "surrogateescape").splitlines()[2:3])
+    try:
+        return stamp is not None and not os.path.samefile(made_for, ROOT)
+    except (OSError, ValueError):
+        return True
+
+
+def put_aside():
+    """Make room for another environment; this one comes back unless the other works."""
+    if os.path.lexists(VENV) and not os.path.isdir(VENV):
+        sys.exit(VENV + " is no folder: rename it, then run this again. The environment goes there")
+    if os.path.exists(STAMP):  # complete, so what an interrupted set-up left counts no more
+        shutil.rmtree(BEFORE, ignore_errors=True)
+    if not os.path.exists(BEFORE) and os.path.isdir(PLACE) and os.listdir(PLACE):
+        os.rename(PLACE, BEFORE)
+        os.mkdir(PLACE)
+
+
+def bring_back():
+    """Undo a set-up that failed, but for its log."""
+    if os.path.isdir(BEFORE) and not os.path.exists(STAMP):
+        if os.path.exists(LOG):
+            shutil.copy(LOG, BEFORE)
+        shutil.rmtree(PLACE, ignore_errors=True)
+        os.rename(BEFORE, PLACE)
 
 
 def install(installers, environment, extras):
@@ -327,10 +370,10 @@ def install(installers, environment, extras):
     for installer in installers:
         if installer == "uv":
             command = ["uv", "pip", "install", "--compile-bytecode", "--python", PYTHON]
-        elif succeeds([PYTHON, "-m", "pip", "--version"], environment):
-            command = [PYTHON, "-m", "pip", "install"]
+        elif succeeds([PYTHON] + MODULE + ["pip", "--version"], environment):
+            command = [PYTHON] + MODULE + ["pip", "install"]
         else:
-            command = [sys.executable, "-m", "pip", "--python", PYTHON, "install"]
+            command = [sys.executable] + MODULE + ["pip", "--python", PYTHON, "install"]
         tell("Installing packages with {0}".format("uv" if installer == "uv" else "pip"))
         status, output = run_with_progress(command + wanted, environment)
         if status == 0:
@@ -381,7 +424,8 @@ def explain(output, what_failed):
         sys.exit(PIP_MISSING + pip_package())
     errors = [line for line in output.splitlines() if "error" in line.lower()]
     last = (errors or output.strip().splitlines() or ["no message"])[-1].strip()
-    sys.exit("{0}: {1} (all of it: {2})".format(what_failed, last, os.path.relpath(LOG, ROOT)))
+    log = " (all of it: {0})".format(os.path.relpath(LOG, ROOT)) if os.path.exists(LOG) else ""
+    sys.exit("{0}: {1}{2}".format(what_failed, last, log))
 
 
 def hand_over(arguments, environment):

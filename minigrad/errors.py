@@ -275,7 +275,7 @@ class EndlessLoopError(SimulationError):
 
 
 class NotInCudaError(SimulationError, KernelError):
-    """A construct that Numba's CUDA target does not compile, named with its line."""
+    """A construct that Numba's CUDA target or the simulator does not compile, with its line."""
 
 
 class GpuError(MinigradError, RuntimeError):

@@ -364,29 +364,91 @@ def test_start_with_a_broken_environment_makes_it_again(installed):
     assert subprocess.run([python, "-c", ""], check=False).returncode == 0
 
 
+def test_start_in_a_folder_with_another_name_finds_its_environment(installed):
+    other = installed.parent.with_name("other")
+    other.symlink_to(installed.parent)
+    run = start(other / installed.name, "setup")
+    assert (run.returncode, run.stderr, count_installs(installed)) == (0, "", 1)
+
+
+def test_start_in_a_locale_without_umlauts_finds_its_environment(installed):
+    ascii_alone = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    for variables in (ascii_alone, {}):
+        (installed / ".venv" / "minigrad-stamp").unlink()
+        for used in (variables, ascii_alone, {}):
+            run = start(installed, "setup", **used)
+            assert "Making the environment" not in run.stderr
+    assert (run.stderr, count_installs(installed)) == ("", 3)
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_start_keeps_an_environment_until_another_works(installed, is_link):
+    moved = installed.with_name("elsewhere")
+    installed.rename(moved)
+    venv = moved / ".venv"
+    if is_link:
+        venv.rename(moved / "other disk")
+        venv.symlink_to(moved / "other disk")
+    (venv / "mine").touch()
+    for _ in range(2):
+        add_command(moved, "uv", "echo 'error: the moon is in the way' >&2; exit 2")
+        run = start(moved, "setup", before="importlib.util.find_spec = lambda name: None")
+        assert advice(run).endswith("(all of it: .venv/minigrad-setup.log)")
+        assert (venv / "minigrad-setup.log").read_text().count("the moon") == 1
+        assert (venv / "mine").exists()
+    add_command(moved, "uv", "exit 0")
+    run = start(moved, "setup", before="importlib.util.find_spec = lambda name: None")
+    assert (run.returncode, (venv / "mine").exists(), venv.is_symlink()) == (0, False, is_link)
+    assert not list(moved.rglob("*-before"))
+
+
+def test_start_when_a_file_is_in_the_environments_place_says_so(project):
+    (project / ".venv").write_text("the name of an environment elsewhere")
+    add_command(project, "uv", "exit 0")
+    run = start(project, "setup")
+    assert ".venv is no folder: rename it, then run this again." in advice(run)
+
+
+@pytest.mark.parametrize("name", ["random", "copy", "types", "tempfile", "pip", "minigrad"])
+def test_start_looks_for_no_module_among_the_learners_own_files(installed, name):
+    (installed / f"{name}.py").write_text("raise SystemExit('a file of the learner')")
+    (installed / ".venv" / "minigrad-stamp").unlink()
+    path = str(installed.parent.parent / "commands")
+    for command in (["setup"], ["check", "00"]):  # the second ends in the environment's Python
+        run = subprocess.run(
+            [sys.executable, installed / "start.py", *command], env={"PATH": path},
+            cwd=installed, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert "a file of the learner" not in run.stderr
+    assert run.stderr.endswith(
+        "while finding module specification for 'minigrad.cli.main' "
+        "(ModuleNotFoundError: No module named 'minigrad')\n"
+    ), run.stderr
+
+
 # What is started
 
 
-PYTEST = f"-m pytest {' '.join(load_start().side_by_side())}"
+PYTEST = f"-P -m pytest {' '.join(load_start().side_by_side())}"
 
 
 @pytest.mark.parametrize(
     ("arguments", "started"),
     [
-        ([], "-m minigrad.cli.main lab"),
-        (["lab"], "-m minigrad.cli.main lab"),
-        (["lab", "02"], "-m minigrad.cli.main lab 02"),
-        (["lab", "--no-browser"], "-m minigrad.cli.main lab --no-browser"),
-        (["lab", "--port", "9000"], "-m minigrad.cli.main lab --port 9000"),
-        (["--no-browser"], "-m minigrad.cli.main lab --no-browser"),
+        ([], "-P -m minigrad.cli.main lab"),
+        (["lab"], "-P -m minigrad.cli.main lab"),
+        (["lab", "02"], "-P -m minigrad.cli.main lab 02"),
+        (["lab", "--no-browser"], "-P -m minigrad.cli.main lab --no-browser"),
+        (["lab", "--port", "9000"], "-P -m minigrad.cli.main lab --port 9000"),
+        (["--no-browser"], "-P -m minigrad.cli.main lab --no-browser"),
         (["test"], f"{PYTEST} -m quick"),
         (["test", "--all"], PYTEST),
         (["test", "-k", "two words"], f"{PYTEST} -m quick -k two words"),
-        (["check", "00", "--json"], "-m minigrad.cli.main check 00 --json"),
-        (["hint", "00.slope.2"], "-m minigrad.cli.main hint 00.slope.2"),
-        (["status"], "-m minigrad.cli.main status"),
-        (["reset", "00"], "-m minigrad.cli.main reset 00"),
-        (["doctor"], "-m minigrad.cli.main doctor"),
+        (["check", "00", "--json"], "-P -m minigrad.cli.main check 00 --json"),
+        (["hint", "00.slope.2"], "-P -m minigrad.cli.main hint 00.slope.2"),
+        (["status"], "-P -m minigrad.cli.main status"),
+        (["reset", "00"], "-P -m minigrad.cli.main reset 00"),
+        (["doctor"], "-P -m minigrad.cli.main doctor"),
     ],
 )
 def test_start_runs_what_was_asked_for_and_passes_its_status_on(installed, arguments, started):

@@ -7,17 +7,21 @@ import tempfile
 import time
 from pathlib import Path
 
-from minigrad.cli.ranges import stems_in
+from minigrad.cli.ranges import SEVERAL, stems_in
 from minigrad.course import book
 from minigrad.course.executing import execute, needed_packages
 from minigrad.course.source import Source, installed
 from minigrad.grader.atomic import write_atomically
 from minigrad.grader.folder import CourseError, find_folder, known_stems
+from minigrad.grader.message import counted
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the lessons and write the book; return 1 if a cell raised an error."""
     needed_packages()
+    if SEVERAL.fullmatch(options.folder):
+        how = f"`minigrad book FOLDER --lessons {options.folder}`"
+        raise CourseError(f"{options.folder} names lessons, not the folder to write: {how}")
     target = Path(options.folder).expanduser().resolve()
     refuse_if_foreign(target)
     source = installed()
@@ -48,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
             path.unlink()
     for name in set(book.SCRIPTS) - files.keys():  # of an earlier site
         (target / name).unlink(missing_ok=True)
-    print(f"Wrote {len(pages)} lessons; open {target / 'index.html'}")
+    print(f"Wrote {counted(len(pages), 'lesson')}; open {target / 'index.html'}")
     return 1 if n_errors else 0
 
 

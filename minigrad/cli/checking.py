@@ -11,11 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from minigrad.cli.following import brief
+from minigrad.cli.ranges import spelled_out
 from minigrad.course.hints import next_hint
 from minigrad.grader import progress
 from minigrad.grader.again import grade_again
 from minigrad.grader.atomic import write_atomically
-from minigrad.grader.folder import CourseError, CourseFolder, find_exercises, find_folder
+from minigrad.grader.folder import (
+    CourseError,
+    CourseFolder,
+    find_exercises,
+    find_folder,
+    known_stems,
+)
 from minigrad.grader.launcher import Server
 from minigrad.grader.report import text
 from minigrad.grader.result import Result
@@ -33,7 +40,8 @@ def check(options: argparse.Namespace) -> int:
     stems: list[str] = []
     unsaved = False
     with Server() as server:
-        for what in folder.stems() if options.what in ([], ["all"]) else options.what:
+        is_all = options.what in ([], ["all"])
+        for what in folder.stems() if is_all else spelled_out(options.what, known_stems()):
             lesson, exercises = find_exercises(what)
             path = folder.exercise_file(lesson.stem)
             names = [exercise.name for exercise in exercises]

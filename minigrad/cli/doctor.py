@@ -7,9 +7,11 @@ import importlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,10 @@ from minigrad.devices.loader import cache_folder
 from minigrad.grader import progress
 from minigrad.grader.folder import CourseError, CourseFolder, find_folder, known_stems
 from minigrad.grader.launcher import THREADS, GraderError, Server, can_fork
+from minigrad.grader.message import counted
 from minigrad.grader.sandbox import Ended, Worker
 
+PLACES = ("lessons", "work", "exercises")  # of a course, where notebooks and programs start
 ENOUGH_BYTES = 200_000_000
 
 
@@ -129,7 +133,28 @@ def course() -> Finding:
         remedy = f"minigrad reset {missing[0][:2]}" if is_clone else "minigrad update"
         names = ", ".join(stem[:2] for stem in missing)
         return Finding(False, f"the course in {folder.root} lacks lessons {names}", remedy)
-    return Finding(True, f"the course in {folder.root}, {len(folder.stems())} lessons")
+    return Finding(True, f"the course in {folder.root}, {counted(len(folder.stems()), 'lesson')}")
+
+
+def hidden() -> Finding | None:
+    """Whether a file of the learner's hides a module: where a program starts is searched first.
+
+    None without such a file, or without a course.
+    """
+    try:
+        root = find_folder().root
+    except CourseError:
+        return None
+    for folder in dict.fromkeys([Path.cwd(), root, *(root / name for name in PLACES)]):
+        elsewhere = [path for path in sys.path if Path(path).resolve() != folder]
+        for path in sorted([*folder.glob("*.py"), *folder.glob("*/__init__.py")]):
+            file = path.parent if path.name == "__init__.py" else path
+            is_python = file.stem in sys.stdlib_module_names
+            if is_python or PathFinder.find_spec(file.stem, elsewhere):
+                owner = "Python's own" if is_python else "the installed"
+                what = f"{file} hides {owner} {file.stem} from what is started beside it"
+                return Finding(False, what, f"rename {file.name}")
+    return None
 
 
 def memory_of_points() -> Finding | None:
@@ -192,6 +217,7 @@ CHECKS: tuple[tuple[str, Callable[[], Finding | None]], ...] = (
     ("machine", kernel_cache),
     ("machine", engine),
     ("course", course),
+    ("course", hidden),
     ("course", memory_of_points),
     ("course", grading),
 )

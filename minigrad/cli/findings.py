@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 import platform
@@ -36,6 +37,18 @@ def setup_command(extra: str = "lab") -> str:
     if SHIPPED.is_dir():
         return f'pip install --upgrade "minigrad[{extra}]"'
     return "python3 start.py setup"
+
+
+def numpy_fault() -> str:
+    """Return why NumPy does not import and what to do, "" if it does. Every command needs it."""
+    try:
+        importlib.import_module("numpy")
+    except Exception as error:  # whatever a broken installation raises
+        said = str(error).rpartition("Original error was:")[2].strip()  # after a page of NumPy's
+        why = f"{type(error).__name__}: {said}".splitlines()[0]
+        remedy = f"{setup_command()}, in a fresh environment if that fails"
+        return f"NO  numpy does not import: {why}\n      do: {remedy}"
+    return ""
 
 
 def python_version() -> Finding:

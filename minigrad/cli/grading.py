@@ -17,8 +17,10 @@ from minigrad.grader.folder import CourseError, known_stems, load_lesson
 from minigrad.grader.launcher import Server
 from minigrad.grader.report import Style
 from minigrad.grader.result import Result
-from minigrad.grader.run import grade, new_seed
+from minigrad.grader.run import ENDED, grade, new_seed
 from minigrad.grader.views import gradescope
+
+STOPPED = {*ENDED, "import", "imports_minigrad", "input"}  # keys: no answer came, wrong or right
 
 
 def run(options: argparse.Namespace) -> int:
@@ -64,12 +66,34 @@ def grade_one(handed: Handed, book: Gradebook, server: Server) -> tuple[Row, Ser
             continue
         try:
             row.results[stem] = grade(server, load_lesson(stem), path, seed=book.seed)
+            row.notes += reasons(f"{stem}.py", row.results[stem])
         except Exception as error:  # the other submissions are graded all the same
             row.fault = f"{stem}: {type(error).__name__}: {error}"
             server.close()
             server = Server()
     row.seconds = time.monotonic() - started
     return row, server
+
+
+def reasons(file: str, result: Result) -> list[str]:
+    """Return why exercises of a file gave no answers, a reason each, as opposed to wrong ones."""
+    failed = [(one, one.first_message) for one in result.exercises if one.first_message]
+    found: dict[str, list[str]] = {}
+    for exercise, message in failed:
+        name = exercise.id.partition(".")[2]
+        line = re.search(r":(\d+)", message.where.partition("\n")[0])
+        said = message.got.partition("\n")[0]
+        if line and f"line {line[1]} " not in said:
+            said += f" (line {line[1]})"
+        if not exercise.loaded:
+            found.setdefault(f"{file} does not load: {said}", [])
+        elif message.key == "missing":
+            found.setdefault(f"{file} does not define ", []).append(name)
+        elif message.key in STOPPED:
+            found.setdefault(f"{exercise.id}: {said}", [])
+    if len(failed) == len(result.exercises) and all(one.is_untouched for one, _ in failed):
+        found[f"{file} is as it came"] = []
+    return [why + ", ".join(names) for why, names in found.items()]
 
 
 def write(book: Gradebook, options: argparse.Namespace, *, of_many: bool) -> None:

@@ -174,6 +174,7 @@ def command(root: Path, state: Path, port: int, token: str) -> list[str]:
     """Return JupyterLab's command line."""
     line = [
         sys.executable,
+        "-P",  # else a learner's own random.py in the current folder would hide Python's
         "-m",
         "jupyterlab",
         "--no-browser",
@@ -184,7 +185,9 @@ def command(root: Path, state: Path, port: int, token: str) -> list[str]:
         f"--LabApp.workspaces_dir={state / 'lab' / 'workspaces'}",
         f"--LabApp.app_settings_dir={state / 'lab' / 'settings'}",
         f"--LabApp.extra_labextensions_path={EXTENSIONS}",
+        "--ServerApp.answer_yes=True",  # Ctrl-C reaches it as well, and it would ask
         "--log-level=WARN",
+        "--LabApp.log_level=WARN",  # the level above is the server's alone
     ]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         line.append("--allow-root")

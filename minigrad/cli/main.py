@@ -15,6 +15,12 @@ from difflib import get_close_matches
 from typing import NoReturn
 
 from minigrad import __version__
+from minigrad.cli.findings import numpy_fault
+
+if fault := numpy_fault():  # before the commands are imported, doctor among them
+    print(fault, file=sys.stderr)
+    sys.exit(3)
+
 from minigrad.cli import (
     book,
     checking,
@@ -29,6 +35,7 @@ from minigrad.cli import (
     update,
     watch,
 )
+from minigrad.cli.ranges import SEVERAL
 from minigrad.grader.folder import CourseError
 from minigrad.grader.launcher import GraderError
 
@@ -84,7 +91,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     more = "Only what is saved counts. The points are remembered."
     command = add("check", "grade the saved exercise files", checking.check, more)
-    command.add_argument("what", nargs="*", help="such as 00, 00.hello, a file, or all (default)")
+    command.add_argument("what", nargs="*", help="such as 00, 00-02, 00.hello, or all (default)")
     command.add_argument("--seed", type=int, help="the seed that an earlier run printed")
     command.add_argument("--json", action="store_true", help="print the result as JSON")
     command.add_argument("--full", action="store_true", help="show tracebacks in full")
@@ -168,7 +175,11 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     parser = make_parser()
-    options = parser.parse_args(arguments)
+    options, others = parser.parse_known_args(arguments)
+    if others:
+        is_lesson = hasattr(options, "lessons") and SEVERAL.fullmatch(others[0])
+        how = f"; lessons are chosen by --lessons {others[0]}" if is_lesson else ""
+        parser.error(f"unrecognized arguments: {' '.join(others)}{how}")
     if options.command is None:
         parser.print_help(sys.stderr)
         return USAGE

@@ -6,7 +6,17 @@ import re
 
 from minigrad.grader.folder import CourseError
 
+SEVERAL = re.compile(r"\d{1,2}([-,]\d{1,2})*")
 PART = re.compile(r"(\d{1,2})(?:-(\d{1,2}))?")
+
+
+def spelled_out(names: list[str], stems: list[str]) -> list[str]:
+    """Return names of lessons and exercises with those such as `02-05` replaced by their stems."""
+    found = []
+    for name in names:
+        is_several = SEVERAL.fullmatch(name) and not name.isdigit()
+        found += stems_in(name, stems) if is_several else [name]
+    return found
 
 
 def stems_in(text: str | None, stems: list[str]) -> list[str]:

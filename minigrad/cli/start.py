@@ -12,6 +12,7 @@ from minigrad import __version__
 from minigrad.course.source import installed, is_checkout
 from minigrad.grader.atomic import is_leftover, place
 from minigrad.grader.folder import CourseError, CourseFolder
+from minigrad.grader.message import counted
 
 README = """\
 # Your minigrad course
@@ -64,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"The course is in {root} already, unchanged.")
     else:
         n_lessons = sum(name.startswith("lessons/") for name in files)
-        print(f"Wrote {n_lessons} lessons and their exercises into {root}")
+        print(f"Wrote {counted(n_lessons, 'lesson')} with exercises into {root}")
     print(f"Go on with\n  cd {options.folder}\n  minigrad lab")
     return 0
 

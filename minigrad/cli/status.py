@@ -6,7 +6,7 @@ import argparse
 import shutil
 
 from minigrad.cli.following import brief
-from minigrad.course.standing import Standing, up_to_date
+from minigrad.course.standing import Standing, duration, up_to_date
 from minigrad.grader.folder import find_folder
 from minigrad.grader.report import Style
 from minigrad.grader.spec import Exercise
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
             print(row(standing, style))
     total, of = sum(one.points for one in every), sum(one.exercise.points for one in every)
     left = sum(one.exercise.minutes for one in every if not one.is_solved)
-    minutes = f"; what is left takes about {left} min" if left else ""
+    minutes = f"; what is left takes about {duration(left)}" if left else ""
     print(f"{total} of {of} points{minutes}")
     print(brief(folder))
     return 0

@@ -12,6 +12,7 @@ from minigrad.grader.folder import CourseError, known_stems
 
 FLAT = re.compile(r"(?s)(?P<who>.+?)[_-](?P<stem>\d\d_[a-z0-9_]+?)(?:[-_ ]?\(?\d+\)?)?\.py")
 AGAIN = re.compile(r"(?P<stem>\d\d_[a-z0-9_]+?)[-_ ]?\(?\d+\)?\.py")  # 02_graph (1).py
+PACKED = (".zip", ".gz", ".tgz", ".bz2", ".xz", ".tar", ".7z", ".rar")
 FOREIGN = {"minigrad", "solutions", "tests", "node_modules", "__MACOSX", "__pycache__"}
 LARGEST = 1_000_000  # bytes
 DEEPEST = 5  # folders below a submission
@@ -41,17 +42,24 @@ def find_submissions(folder: Path) -> list[Handed]:
     ):
         return [search(folder, printable(folder.resolve().name))]
     found: dict[str, Handed] = {}
+    flat: dict[tuple[str, str], list[Path]] = {}
+    alike: list[tuple[str, str]] = []
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.name in FOREIGN:
             continue
         if path.is_dir():
             found[path.name] = search(path, path.name)
         elif (match := FLAT.fullmatch(path.name)) and match["stem"] in known_stems():
-            handed = found.setdefault(match["who"], Handed(match["who"]))
-            add(handed, match["stem"], path, folder)
-        elif path.suffix in (".zip", ".gz", ".tar", ".7z", ".rar", ".ipynb"):
-            what = "a notebook, not exercises" if path.suffix == ".ipynb" else "packed: unpack it"
-            found[path.name] = Handed(path.name, notes=[what])
+            flat.setdefault((match["who"], match["stem"]), []).append(path)
+        elif path.name.lower().endswith((*PACKED, ".ipynb")):
+            found[path.name] = Handed(path.name, notes=[no_exercises(path.name)])
+        elif stem := named_alike(path.name):
+            who = path.name[: path.name.lower().index(stem)].rstrip("_- ") or path.name
+            alike.append((who, not_graded(path, stem)))
+    for (who, stem), paths in flat.items():
+        choose(found.setdefault(who, Handed(who)), stem, paths, folder)
+    for who, note in alike:
+        found.setdefault(who, Handed(who)).notes.append(note)
     if not found:
         raise CourseError(
             f"{folder} holds no submissions: neither folders nor files named somebody_NN_slug.py"
@@ -67,11 +75,28 @@ def printable(name: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+def named_alike(file: str) -> str:
+    """Return the stem of the exercise file that a text may be meant as, "" if it is none's."""
+    file = file.lower()
+    if not re.search(r"\.(pyw?|txt)\b", file):
+        return ""
+    return next((stem for stem in known_stems() if stem in file), "")
+
+
+def no_exercises(file: str) -> str:
+    """Return what a notebook or an archive is."""
+    return "packed: unpack it" if file.lower().endswith(PACKED) else "a notebook, not exercises"
+
+
+def not_graded(path: Path, stem: str) -> str:
+    """Return a note on a file whose name is not quite that of an exercise file."""
+    return f"{printable(path.name)} is not graded: only {stem}.py would be"
+
+
 def search(folder: Path, name: str) -> Handed:
     """Return a submission with the exercise files in its folder; of duplicates, the outermost."""
     handed = Handed(name)
     candidates: dict[str, list[Path]] = {}
-    again: dict[str, list[Path]] = {}
     known = set(known_stems())
 
     def unsearched(error: OSError) -> None:
@@ -90,19 +115,31 @@ def search(folder: Path, name: str) -> Handed:
                 if file.endswith(".py") and file[:-3] in known:
                     candidates.setdefault(file[:-3], []).append(here / file)
                 elif (match := AGAIN.fullmatch(file)) and match["stem"] in known:
-                    again.setdefault(match["stem"], []).append(here / file)
+                    candidates.setdefault(match["stem"], []).append(here / file)
+                elif file.lower().endswith(PACKED if depth else (*PACKED, ".ipynb")):
+                    handed.notes.append(f"{printable(file)} is {no_exercises(file)}")
+                elif stem := named_alike(file):
+                    handed.notes.append(not_graded(here / file, stem))
     except OSError as error:
         unsearched(error)
-    for stem, paths in again.items():
-        if stem not in candidates:  # a platform or a browser numbered it
-            candidates[stem] = [max(paths, key=lambda path: (path.lstat().st_mtime, path.name))]
-            handed.notes.append(f"graded {candidates[stem][0].name}")
     for stem, paths in sorted(candidates.items()):
-        paths.sort(key=lambda path: (path.parent.name != "exercises", len(path.parts)))
-        add(handed, stem, paths[0], folder)
-        if len(paths) > 1:
-            handed.notes.append(f"{stem}.py is there {len(paths)} times; graded the outermost")
+        choose(handed, stem, paths, folder)
     return handed
+
+
+def choose(handed: Handed, stem: str, paths: list[Path], folder: Path) -> None:
+    """Add one of the files for the same exercises: the outermost; else, of numbered, the newest."""
+    plain = [path for path in paths if path.name.endswith(f"{stem}.py")]
+    plain.sort(key=lambda path: (path.parent.name != "exercises", len(path.parts)))
+    numbered = [path for path in paths if path not in plain]  # by a platform or a browser
+    numbered.sort(key=lambda path: (path.lstat().st_mtime, path.name), reverse=True)
+    first, *others = plain[:1] + numbered
+    add(handed, stem, first, folder)
+    if len(plain) > 1:
+        handed.notes.append(f"{stem}.py is there {len(plain)} times; graded the outermost")
+    if numbered:
+        left = ", ".join(printable(path.name) for path in others)
+        handed.notes.append(f"graded {printable(first.name)}" + (f", not {left}" if left else ""))
 
 
 def add(handed: Handed, stem: str, path: Path, folder: Path) -> None:

@@ -7,7 +7,13 @@ from html import escape
 
 from minigrad.course.notebook import INDEX
 from minigrad.course.percent import notebook_text
-from minigrad.course.standing import Standing, first_unsolved, standings, up_to_date
+from minigrad.course.standing import (
+    Standing,
+    duration,
+    first_unsolved,
+    standings,
+    up_to_date,
+)
 from minigrad.grader.card import BORDER, PASSED, QUIET
 from minigrad.grader.folder import CourseFolder, find_folder
 from minigrad.grader.spec import Exercise, Lesson
@@ -86,7 +92,7 @@ class Overview:
 def _numbers(lesson: Lesson, found: list[Standing]) -> str:
     points = sum(one.points for one in found)
     minutes = sum(one.exercise.minutes for one in found if not one.is_solved)
-    left = f"about {minutes} min left" if minutes else "solved"
+    left = f"about {duration(minutes)} left" if minutes else "solved"
     return f"{points} of {lesson.points} points, {left}"
 
 

@@ -22,6 +22,15 @@ from minigrad.grader.run import Submission
 from minigrad.grader.spec import Exercise, Lesson
 
 
+def duration(minutes: int) -> str:
+    """Return a time in words.
+
+    >>> duration(165), duration(1014)
+    ('165 min', '17 hours')
+    """
+    return f"{minutes} min" if minutes < 240 else f"{minutes / 60:.0f} hours"
+
+
 @dataclass(frozen=True)
 class Standing:
     """How one exercise stands.

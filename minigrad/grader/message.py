@@ -116,14 +116,30 @@ def show(value: Any, digits: int = 6, *, bare: bool = False) -> str:
     return repr(value)[:120]
 
 
+def show_typed(value: Any) -> str:
+    """Return a value, and of which type it is.
+
+    >>> show_typed(3), show_typed("a")
+    ('3, an int', "'a', a str")
+    """
+    if isinstance(value, Other):
+        return show(value)
+    name = type(value).__name__
+    return f"{show(value)}, {'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
 def digits_to_tell(got: Any, expected: Any) -> int:
     """Return the fewest digits, 6 or more, with which two numbers or arrays are shown differently.
 
+    It is 6, too, where they differ in what is not shown of them.
+
     >>> digits_to_tell(100.0, 100.00001), digits_to_tell(1.0, 2.0)
     (9, 6)
+    >>> digits_to_tell(np.arange(99.0), np.r_[0:98.0, 0.0])
+    6
     """
     shown = (digits for digits in (6, 9, 12) if show(got, digits) != show(expected, digits))
-    return next(shown, 17)
+    return next(shown, 6 if "…" in show(got) else 17)
 
 
 def counted(n: int, noun: str) -> str:

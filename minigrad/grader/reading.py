@@ -13,7 +13,14 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class UnreadableError(ValueError):
-    """Bytes that Python could not decode either; the text says why."""
+    """Bytes that Python could not decode either; the text says why.
+
+    `line` is the number of the line at fault, `shown` its text; 0 and "" where no line is.
+    """
+
+    def __init__(self, why: str, line: int = 0, shown: str = "") -> None:
+        super().__init__(f"Python cannot read this file: {why}")
+        self.line, self.shown = line, shown
 
 
 def read_source(path: Path) -> str:
@@ -23,30 +30,40 @@ def read_source(path: Path) -> str:
     is dropped, and lines may end in "\r\n" and "\r".
 
     Raises:
-        UnreadableError: the bytes are not in that encoding, or it does not exist.
+        UnreadableError: the bytes are not in that encoding, it does not exist, or one is null.
     """
     content = path.read_bytes()
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
         text = content.decode(encoding)
     except (SyntaxError, ValueError, LookupError) as error:
-        why = _why(content, error)
-        raise UnreadableError(f"Python cannot read this file: {why}") from None
+        raise _unreadable(content, error) from None
+    if "\0" in text:
+        raise _at(content, content.index(b"\0"), "a null byte, as UTF-16 does")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _why(content: bytes, error: Exception) -> str:
+def _unreadable(content: bytes, error: Exception) -> UnreadableError:
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return "it begins as UTF-16 does; save it as UTF-8"
+        return UnreadableError("it begins as UTF-16 does; save it as UTF-8")
     if "missing encoding" in str(error):  # all that Python says about the first two lines
         try:
             content.decode("utf-8")
         except UnicodeDecodeError as undecoded:
             error = undecoded
     if isinstance(error, UnicodeDecodeError):
-        line = 1 + content.count(b"\n", 0, error.start)
-        return f"line {line} holds a byte that is not {error.encoding}"
-    return str(error)
+        return _at(content, error.start, f"a byte that is not {error.encoding}")
+    return UnreadableError(str(error))
+
+
+def _at(content: bytes, start: int, what: str) -> UnreadableError:
+    """Return the error of a line that holds something at this byte of a file."""
+    before, text = (
+        part.replace(b"\r\n", b"\n").replace(b"\r", b"\n") for part in (content[:start], content)
+    )
+    line = 1 + before.count(b"\n")
+    shown = text.split(b"\n")[line - 1].decode("utf-8", "replace").strip()
+    return UnreadableError(f"line {line} holds {what}", line, shown)
 
 
 def parse(source: str) -> ast.Module | None:

@@ -28,6 +28,7 @@ MAX_RESTARTS = 2
 N_SURVEYED = 2  # with so many seeds a mistake is looked for in all answers
 # Variables that locate the cache of the kernels that the user's own processes compiled.
 HOMES = ("MINIGRAD_CACHE", "HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE")
+SAVE_AS_UTF8 = "Save the file as UTF-8; editors have the encoding in a menu, or beside Save."
 # For each way in which a worker ends, or gives no answer, the Try line.
 ENDED = {
     "time": "What makes each loop end? And how does its work grow with the input?",
@@ -52,20 +53,20 @@ class Submission:
     # By an exercise's `needs`: the message of a file that did not load in time. The next exercise
     # would wait as long for the same.
     endless: dict[str, Message] = field(default_factory=dict)
+    unreadable: UnreadableError | None = None
 
     @classmethod
     def read(cls, path: Path) -> Submission:
         """Read the file."""
         try:
-            source = read_source(path)
+            return cls(path, read_source(path))
         except UnreadableError as error:
-            source = f"raise SyntaxError({str(error)!r})\n"
-        return cls(path, source)
+            return cls(path, f"raise SyntaxError({str(error)!r})\n", unreadable=error)
 
     @property
     def shown(self) -> str:
         """The file's folder and name, as messages show them."""
-        return f"{self.path.parent.name}/{self.path.name}"
+        return f"{self.path.absolute().parent.resolve().name}/{self.path.name}"
 
     def fingerprint(self, exercise: Exercise) -> str:
         """Return the fingerprint that a grade of this exercise is remembered with."""
@@ -246,6 +247,9 @@ def _load(runner: WorkerRunner, exercise: Exercise) -> Message | None:
     if exercise.needs in endless:
         return endless[exercise.needs]
     given = f"loading {shown}"
+    if fault := runner.submission.unreadable:
+        where = f"{shown}:{fault.line}\n  {fault.shown[:200]}" if fault.line else shown
+        return Message("encoding", given, "a file that loads", str(fault), where, SAVE_AS_UTF8)
     try:
         loaded = runner.start().loaded
         if "raised" in loaded:

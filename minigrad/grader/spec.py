@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -98,9 +99,10 @@ class Exercise:
 
         def decorate(run: Run) -> Run:
             summary = (inspect.getdoc(run) or "").partition("\n")[0]
-            if not summary:
+            if not summary and sys.flags.optimize < 2:  # python -OO leaves docstrings out
                 raise ValueError(f"the check {run.__name__} needs a docstring")
             name = run.__name__.strip("_")
+            summary = summary or name.replace("_", " ")
             self.checks.append(Check(name, points, summary, run, only_with))
             return run
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from minigrad.grader.compare import HUGE, agree, comparable, first, type_name, worst
 from minigrad.grader.formula import Formula
-from minigrad.grader.message import Failed, Message, digits_to_tell, show, show_call
+from minigrad.grader.message import Failed, Message, digits_to_tell, show, show_call, show_typed
 from minigrad.grader.spec import Exercise
 from minigrad.grader.translate import explain_raised
 from minigrad.grader.wire import Other, changed, leaves
@@ -197,7 +197,7 @@ class Tester:
                 "answer_used",
                 f"your own {self.exercise.name}",
                 f"a call of {used[0]}",
-                "That name is closed here: it is what this exercise asks you to write.",
+                "That name is closed here: the exercise asks for a solution without it.",
             )
         self.evaluated_at = reply.get("evaluated_at", [])
         self.n_calls = reply.get("n_calls", [])
@@ -292,7 +292,7 @@ class Tester:
             self.fail(
                 "type",
                 expected_text,
-                f"{prefix}{show(got)}, a {type_name(got)}",
+                f"{prefix}{show_typed(got)}",
                 f"Return {'an array' if np.ndim(expected) else 'a number'}.",
             )
         if type(got) is int and abs(got) >= HUGE:
@@ -313,7 +313,9 @@ class Tester:
             differs = self._difference(got, expected, attempt, rtol, atol, prefix, key)
             if self._is_right_alone(got, expected, rtol, atol):
                 raise Failed(replace(differs, key="kept", attempt=KEPT))
-            said = replace(differs, expected=expected_text, got=prefix + show(got))
+            digits = digits_to_tell(got, expected)
+            wanted, text = (prefix + show(value, digits) for value in (expected, got))
+            said = replace(differs, expected=wanted, got=text)
             raise Failed(differs, [replace(said, key=m.key, attempt=m.attempt) for m in made])
 
     def _is_right_alone(self, got: Any, expected: Any, rtol: float, atol: float) -> bool:

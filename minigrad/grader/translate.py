@@ -35,7 +35,14 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
     if missing := "ImportError" in kinds and re.match(r"No module named '([^']*)'", text):
         attempt = "An exercise is graded with Python, NumPy and Numba alone: write it without "
         return "import", f"{missing[1]} cannot be imported ({said})", f"{attempt}{missing[1]}."
-    if "EOFError" in kinds and "input()" in text:
+    if kind == "BdbQuit" or ("EOFError" in kinds and text.startswith("breakpoint()")):
+        said = "a debugger cannot be used here: nobody can type into a graded process"
+        return (
+            "input",
+            said,
+            "Take it out. A debugger works in a notebook, where you call the function yourself.",
+        )
+    if "EOFError" in kinds and ("nobody can type" in text or "EOF when reading" in text):
         return "input", said, "Nobody can type while it is graded: all input is in arguments."
     if "SystemExit" in kinds:
         return "exit", "SystemExit: the code asked Python to stop", "Return instead of exiting."

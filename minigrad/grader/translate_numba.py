@@ -27,7 +27,7 @@ def in_words(numba_type: str) -> str:
         return f"a {match[1]} array of {match[2]} dimension{'s' * (match[2] != '1')}"
     text = re.sub(r"Literal\[str\]\(.*?\)|unicode_type", "a text", text)
     text = re.sub(r"Literal\[(\w+)\]\((.*?)\)", r"the \1 \2", text)
-    text = re.sub(r"reflected list\(.*\)", "a list", text)
+    text = re.sub(r"(reflected list|LiteralList)\(.*\)", "a list", text)
     return {"none": "None", "boolean": "a bool", "int64": "an int", "float64": "a float"}.get(
         text, text
     )
@@ -101,6 +101,11 @@ ROWS: tuple[tuple[str, Callable[[re.Match], str], str], ...] = (
         r"got an unexpected keyword argument '(\w+)'",
         _fixed("compiled code does not take the argument {} here"),
         "Not all of NumPy's arguments are there: write that part with loops or indexing.",
+    ),
+    (
+        r"function literal_list_banned_(\w+) ",  # Numba's own name for what it refuses
+        _fixed("compiled code changes no list of values of different types: .{}()"),
+        "Give all values of a list one type, such as float; or fill an array.",
     ),
     (
         r"No implementation of function Function\(<[\w-]+(?: function)? '?(\w+)'?.*?\) found for "

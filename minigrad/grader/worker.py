@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import getpass
 import io
 import linecache
 import os
@@ -16,6 +17,8 @@ import sys
 import time
 import traceback
 import types
+from collections.abc import Callable
+from typing import Any
 
 from minigrad.grader import gate
 from minigrad.grader import limits as limits_module
@@ -61,8 +64,11 @@ def _load(source: str, path: str) -> tuple[types.ModuleType, dict]:
     sys.modules[MODULE_NAME] = exercise
     lines = [f"{line}\n" for line in source.split("\n")]  # a form feed ends none, as in Python
     linecache.cache[path] = (len(source), None, lines, path)
-    # input() would wait for ever, so it raises.
-    builtins.input = _no_input
+    _write(source, path)
+    # These would wait for ever, so they raise.
+    builtins.input = _refused("input")
+    sys.breakpointhook = _refused("breakpoint")
+    getpass.getpass = _refused("getpass")
     try:
         # dont_inherit: the annotations import of this file must not hold for the learner's.
         code = compile(source, path, "exec", dont_inherit=True)
@@ -80,6 +86,19 @@ def _load(source: str, path: str) -> tuple[types.ModuleType, dict]:
     return exercise, {"ok": {"lines": functions, "names": names}}
 
 
+def _write(source: str, path: str) -> None:
+    """Put the file where its name says, below the current folder: Numba's `cache=True` asks for it.
+
+    What the file reads of itself, or writes beside itself, is there as well.
+    """
+    if os.path.isabs(path) or os.path.normpath(path).startswith(os.pardir):
+        return  # the folder is the worker's, and nothing else is
+    with contextlib.suppress(OSError, ValueError):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            file.write(source)
+
+
 def _load_driver(driver: dict | None) -> types.ModuleType | None:
     """Load the lesson's driver, which runs beside the learner's code (`Tester.drive`)."""
     if driver is None:
@@ -89,8 +108,11 @@ def _load_driver(driver: dict | None) -> types.ModuleType | None:
     return module
 
 
-def _no_input(prompt: object = "") -> str:
-    raise EOFError("input() cannot be used here: nobody can type into a graded process")
+def _refused(name: str) -> Callable[..., Any]:
+    def refused(*_: object, **__: object) -> str:
+        raise EOFError(f"{name}() cannot be used here: nobody can type into a graded process")
+
+    return refused
 
 
 _earlier: dict = {}  # what the last call of the learner's function returned

@@ -105,7 +105,7 @@ class _Buffers:
         """A NumPy array as a kernel sees it."""
         if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
             raise ArgumentTypeError(
-                f"the argument {name} has elements that a kernel has no type for",
+                f"the argument {name} has elements that the simulator has no type for",
                 got=f"{array.dtype}",
                 fix="use bools, integers or floats of at most 8 bytes",
             )

@@ -1,5 +1,9 @@
 """What `check` says besides the results: once what is one thing, and at once what takes long."""
 
+import json
+import subprocess
+import sys
+
 import pytest
 
 from minigrad.cli import checking
@@ -20,6 +24,39 @@ def write(learner):
 def checked(capsys, what="00"):
     main(["check", what])
     return capsys.readouterr()
+
+
+@pytest.mark.parametrize("what", [["00-01"], ["00,01"], ["0-1"], ["00", "01"]])
+def test_lessons_can_be_named_as_a_range(learner, what, capsys):
+    main(["update"])  # brings lesson 01
+    main(["check", *what, "--json"])
+    out = capsys.readouterr().out
+    graded = [one["id"] for one in json.loads(out[out.index("{") :])["exercises"]]
+    assert {name[:2] for name in graded} == {"00", "01"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["check", "00-99x"], "there is no lesson '00-99x'"),
+        (["check", "55-66"], "there is no lesson 55-66"),
+        (["book", "pages", "00"], "lessons are chosen by --lessons 00"),
+        (["grade", "class", "00-02"], "lessons are chosen by --lessons 00-02"),
+        (["book", "00"], "`minigrad book FOLDER --lessons 00`"),
+    ],
+)
+def test_lessons_in_the_wrong_place_are_told_where_they_go(learner, arguments, said, capsys):
+    with pytest.raises(SystemExit, match="2"):  # as argparse ends by itself
+        sys.exit(main(arguments))
+    assert said in capsys.readouterr().err
+    assert not (learner / "00").exists()
+
+
+def test_python_without_docstrings_grades_all_the_same(learner):
+    command = [sys.executable, "-OO", "-m", "minigrad.cli.main", "check", "00"]
+    run = subprocess.run(command, cwd=learner, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (1, "")
+    assert "1 of 12 points" in run.stdout
 
 
 def test_syntax_error_is_told_once_a_file(write, capsys):

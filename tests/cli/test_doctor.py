@@ -3,6 +3,7 @@
 import importlib.metadata
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -44,6 +45,18 @@ def test_missing_lesson_names_its_remedy(learner, capsys):
     assert remedy == "do: minigrad update"
     assert main(["update"]) == 0
     assert (learner / "exercises" / "01_chain_rule.py").is_file()
+
+
+@pytest.mark.parametrize("place", ["random.py", "lessons/numpy.py", "types/__init__.py"])
+def test_file_that_hides_a_module_is_named(learner, place):
+    assert doctor.hidden() is None
+    path = learner / place
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("x = 1\n")
+    finding = doctor.hidden()
+    name = place.removesuffix("/__init__.py").rpartition("/")[2]
+    assert (finding.fine, finding.remedy) == (False, f"rename {name}")
+    assert f"/{name} hides " in finding.what
 
 
 def test_missing_package_names_the_command(learner, monkeypatch, capsys):
@@ -94,6 +107,19 @@ def test_engine_that_does_not_import_is_reported(monkeypatch):
     finding = doctor.engine()
     assert not finding.fine
     assert "does not run" in finding.what
+
+
+@pytest.mark.parametrize("command", ["doctor", "check"])
+def test_numpy_that_does_not_import_is_two_lines(tmp_path, command):
+    page = "PLEASE READ THIS\\n\\nOriginal error was: DLL load failed: no module\\n"
+    (tmp_path / "numpy.py").write_text(f"raise ImportError('\\n{page}')")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    line = [sys.executable, "-m", "minigrad.cli.main", command]
+    run = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 3
+    said, remedy = run.stderr.splitlines()
+    assert said == "NO  numpy does not import: ImportError: DLL load failed: no module"
+    assert remedy.strip().startswith("do: python3 start.py setup")
 
 
 def test_grader_that_does_not_start_is_reported(monkeypatch):

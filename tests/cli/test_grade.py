@@ -82,6 +82,39 @@ def test_every_submission_is_a_row_whatever_it_is(handed_in, tmp_path, capsys):
     assert out.splitlines()[0].split() == ["submission", "00", "points", "of"]
 
 
+def changed(old, new):
+    assert old in SOLUTION
+    return SOLUTION.replace(old, new).encode()
+
+
+HELLO = '    return "hello, gradients"'
+NO_ANSWERS = {
+    "empty": (b"", "00_start.py does not define hello, central_difference, slope"),
+    "renamed": (changed("def slope", "def slop"), "00_start.py does not define slope"),
+    "unparsed": (b"def f()\n    pass\n", "does not load: SyntaxError: expected ':' (line 1)"),
+    "latin_1": (SOLUTION.encode() + b"# gr\xfc\xdfe\n", "holds a byte that is not utf-8"),
+    "torch": (b"import torch\n", "does not load: torch cannot be imported (ModuleNotFound"),
+    "torch_inside": (changed(HELLO, f"    import torch\n{HELLO}"), "00.hello: torch cannot be"),
+    "exits": (b"x = 1\nraise SystemExit\n", "does not load: SystemExit: the code asked Python to "
+              "stop (line 2)"),
+    "exits_inside": (changed(HELLO, f"    exit()\n{HELLO}"), "00.hello: SystemExit: "),
+    "ends": (b"import os\nos._exit(3)\n", "does not load: the process ended itself with exit"),
+    "never_ends": (changed(HELLO, "    while True:\n        pass"), "00.hello: no answer within"),
+}  # fmt: skip
+
+
+def test_the_row_of_a_file_that_gives_no_answers_says_why(tmp_path, monkeypatch):
+    for who, (content, _) in NO_ANSWERS.items():
+        path = tmp_path / "class" / who / "00_start.py"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(content)
+    assert main(["grade", str(tmp_path / "class"), "--csv", str(tmp_path / "grades.csv")]) == 1
+    found = rows(tmp_path)
+    for who, (_, why) in NO_ANSWERS.items():
+        assert why in found[who]["notes"]
+        assert found[who]["notes"].count(";") == 0
+
+
 def test_full_marks_of_all_is_exit_0_and_json_stands_alone(handed_in, capsys):
     for path in handed_in.iterdir():
         if path.name != "anna":
@@ -178,7 +211,40 @@ def test_file_that_a_platform_numbered_is_graded_and_it_is_said(tmp_path):
         os.utime(path, (1000 + number, 1000 + number))
     (handed,) = find_submissions(tmp_path / "all")
     assert handed.files["00_start"].name == "00_start (2).py"
-    assert handed.notes == ["graded 00_start (2).py"]
+    assert handed.notes == ["graded 00_start (2).py, not 00_start-1.py"]
+
+
+ALIKE = {  # what one student hands in, and what the row says of it
+    ("00_start.py.txt",): "00_start.py.txt is not graded: only 00_start.py would be",
+    ("00_start.PY",): "00_start.PY is not graded: only 00_start.py would be",
+    ("00_START.py",): "00_START.py is not graded: only 00_start.py would be",
+    ("00_start - Kopie.py",): "00_start - Kopie.py is not graded: only 00_start.py would be",
+    ("00_start.py", "00_start (1).py"): "graded 00_start.py, not 00_start (1).py",
+    ("00_start_3.py",): "graded 00_start_3.py",
+}
+IN_FOLDERS = ALIKE | {
+    ("work.zip",): "work.zip is packed: unpack it",
+    ("00_start.py", "sub/Work.TAR.GZ"): "Work.TAR.GZ is packed: unpack it",
+    ("00_start.ipynb",): "00_start.ipynb is a notebook, not exercises",
+    ("exercises/00_start.py", "lessons/00_start.ipynb", "README.md"): "",
+}
+
+
+@pytest.mark.parametrize(
+    ("names", "note", "form"),
+    [(*row, "anna/{}") for row in IN_FOLDERS.items()]
+    + [(*row, "anna_{}") for row in ALIKE.items()],
+)
+def test_no_file_that_looks_like_an_exercise_is_passed_over_in_silence(tmp_path, names, note, form):
+    for name in names:
+        path = tmp_path / form.format(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    (handed,) = find_submissions(tmp_path)
+    assert handed.name == "anna"
+    assert "; ".join(handed.notes).replace("anna_", "") == note
+    is_graded = "graded 00" in note or any(name.endswith("00_start.py") for name in names)
+    assert bool(handed.files) == is_graded
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")

@@ -2,11 +2,12 @@
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from minigrad.cli.lab import lay_out
+from minigrad.cli.lab import command, lay_out
 from minigrad.grader.folder import CourseFolder
 
 pytest.importorskip("nbformat")
@@ -23,6 +24,17 @@ def clone(tmp_path, monkeypatch):
         shutil.copy(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return CourseFolder(tmp_path)
+
+
+def test_lab_looks_for_no_module_among_the_learners_own_files(tmp_path):
+    (tmp_path / "jupyterlab.py").write_text("raise SystemExit('a file of the learner')")
+    line = command(tmp_path, tmp_path, 8888, "token")
+    assert "--ServerApp.answer_yes=True" in line  # Ctrl-C ends it at once
+    line = line[: line.index("jupyterlab") + 1]
+    run = subprocess.run(
+        [*line, "--version"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stderr) == (0, "")
 
 
 def run_first_cell(path):

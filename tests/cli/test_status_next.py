@@ -8,7 +8,7 @@ import pytest
 
 from minigrad.cli import status
 from minigrad.cli.main import main, make_parser
-from minigrad.course.standing import standings
+from minigrad.course.standing import duration, standings
 from minigrad.grader import progress
 from minigrad.grader.reading import line_of
 from minigrad.grader.report import Style
@@ -158,7 +158,12 @@ def _folder(root):
     return CourseFolder(root)
 
 
-def test_status_says_how_long_the_rest_takes_and_what_is_next(learner, capsys):
+def test_long_times_are_told_in_hours():
+    assert [duration(n) for n in (2, 165, 240, 1014)] == ["2 min", "165 min", "4 hours", "17 hours"]
+
+
+def test_status_says_how_long_the_rest_takes_and_what_is_next(learner, monkeypatch, capsys):
+    monkeypatch.setattr(status, "duration", "{} min".format)
     main(["status"])
     before = capsys.readouterr().out
     assert "next: 00.hello, about 2 min (exercises/00_start.py:" in before

@@ -89,6 +89,54 @@ def test_seed_decides_the_inputs(server):
     assert len(given) == 4
 
 
+BACKWARD = """
+def backward(root):
+    grads = {root: 1.0}
+
+    def go(node):
+        if node.op == "leaf":
+            return
+        for one, dy in zip(node.inputs, RULES[node.op](grads[node], *node.saved)):
+            if one is not None:
+                grads[one] = grads.get(one, 0.0) + dy
+                go(one)
+
+    go(root)
+    return grads
+"""
+
+
+@pytest.mark.parametrize(
+    ("lesson", "name", "source"),
+    [
+        ("02_graph", "backward", BACKWARD),
+        ("02_graph", "topo_order", "def topo_order(root):\n    return (x for x in [root])\n"),
+        ("03_cycles", "find_cycle", "def find_cycle(root):\n    return [root, root]\n"),
+        ("03_cycles", "assert_dag", "def assert_dag(root):\n    raise ValueError\n"),
+    ],
+)
+def test_no_check_praises_what_another_refuses(lesson, name, source, server):
+    text = solution(lesson) + "\n\n" + source
+    outcomes = grade_source(server, lesson, name, text, 3).checks
+    said = [one.message.attempt for one in outcomes if one.message]
+    assert len(said) > 1
+    assert not [one for one in said if "right" in one]
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ("object()", "an object of type object"),
+        ("3", "3, an int"),
+        ("b'hello'", "an object of type bytes"),
+    ],
+)
+def test_value_of_a_wrong_type_is_told_in_words(returned, said, server):
+    source = f"def hello():\n    return {returned}\n"
+    message = grade_source(server, "00_start", "hello", source, 3).first_failure.message
+    assert message.got.endswith(said)
+
+
 def test_partial_solution_gets_partial_credit(server):
     text = solution("01_chain_rule") + "\n\ndef mul_backward(dy, a, b):\n    return b, a\n"
     result = grade_source(server, "01_chain_rule", "mul_backward", text, 3)
@@ -121,6 +169,9 @@ def test_diagnosis_in_a_wrong_form_is_told_about_the_form(stem, name, change, at
         ("import minigrad.nn", "imports_minigrad", "engine is closed"),
         ("import torch", "import", "without torch"),
         ("return float(input('slope? '))", "input", "Nobody can type"),
+        ("import getpass; return getpass.getpass()", "input", "Nobody can type"),
+        ("breakpoint()", "input", "Take it out"),
+        ("import pdb; pdb.set_trace(); return 1", "input", "Take it out"),
     ],
 )
 def test_what_is_missing_while_grading_is_said_in_words(body, key, words, server):

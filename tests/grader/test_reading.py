@@ -56,6 +56,10 @@ RIGHT = {
     "600 branches": (SOLUTION + ELIFS).encode(),
     "other letters": (SOLUTION + 'größe, имя, 变量 = "ß", "я", "量"\n').encode(),
     "lines continued": (SOLUTION + "A = 1 + \\\n    2\n").encode(),
+    "what reads itself": (SOLUTION + "open(__file__, encoding='utf-8').read()\n").encode(),
+    "compiled code to be kept": (
+        SOLUTION + "from numba import njit\n@njit(cache=True)\ndef g(x):\n    return x\n\ng(1)\n"
+    ).encode(),
     "a page of comments": (SOLUTION + "# \n" * 5000).encode(),
 }
 WRONG = {
@@ -71,15 +75,20 @@ WRONG = {
     "an import that fails": ("import numpyy\n", "ModuleNotFoundError"),
     "an import too late": ("from __future__ import annotations\n", "SyntaxError"),
     "tabs and blanks": ("def f():\n\tx = 1\n        return x\n", "TabError"),
-    "a null byte at the end": ("\0", "null bytes"),
+    "a null byte at the end": ("\0", "null byte"),
     "5,000 terms": (f"TOTAL = {' + '.join(['1.5'] * 5000)}\n", "RecursionError"),
 }
 NO_TEXT = {
-    "latin-1 without a cookie": (b"# \xe9t\xe9\n", "line 1 holds a byte that is not utf-8"),
-    "an encoding that is none": (b"# coding: klingon\n", "klingon"),
-    "two encodings": (b"\xef\xbb\xbf# coding: latin-1\n", "encoding problem"),
-    "UTF-16": (SOLUTION.encode("utf-16"), "save it as UTF-8"),
-}
+    "latin-1 without a cookie": (
+        b"# \xe9t\xe9\n", "line 1 holds a byte that is not utf-8", ":1\n  # \ufffdt\ufffd"),
+    "latin-1 further down": (
+        b"# a\r\n# b\r\rx = 1  # \xe9\r\n", "line 4 holds", ":4\n  x = 1  # \ufffd"),
+    "an encoding that is none": (b"# coding: klingon\n", "klingon", ""),
+    "two encodings": (b"\xef\xbb\xbf# coding: latin-1\n", "encoding problem", ""),
+    "UTF-16": (SOLUTION.encode("utf-16"), "save it as UTF-8", ""),
+    "UTF-16 without its mark": (
+        "x = 1\n".encode("utf-16-le"), "line 1 holds a null byte", ":1\n  x"),
+}  # fmt: skip
 
 
 def graded(server, folder, content):
@@ -132,11 +141,16 @@ def test_what_python_alone_refuses_gets_nothing_and_the_error(what, server, tmp_
 
 @pytest.mark.parametrize("what", NO_TEXT)
 def test_what_is_no_text_gets_nothing_and_the_reason(what, server, tmp_path):
-    content, why = NO_TEXT[what]
+    content, why, where = NO_TEXT[what]
     path, result = graded(server, tmp_path, content)
     assert not python_runs(path)
     assert result.points == 0
-    assert why in result.exercises[0].first_failure.message.got
+    message = result.exercises[0].first_failure.message
+    assert why in message.got
+    assert message.where.startswith("exercises/00_start.py" + where)
+    assert "raise" not in message.where
+    assert "Save the file as UTF-8" in message.attempt
+    assert not result.exercises[0].loaded
     with pytest.raises(UnreadableError, match="Python cannot read this file"):
         read_source(path)
 

@@ -30,6 +30,8 @@ NUMBA = {
     "format": ("return len(f'{x:.2f}') * 1.0", "Numba does not compile this: format spec", ""),
     "stored exception": ("try:\n        return 1 / x\n    except ZeroDivisionError as e:\n"
                          "        return 0.0", "Numba does not compile this: Exception object", ""),
+    "mixed list": ("y = [1, 'a']\n    y.append(x)\n    return y[0]",
+                   "changes no list of values of different types: .append()", "y.append(x)"),
     "del": ("y = x\n    del y\n    return x", "does not compile del", "del y"),
     "mixed dict": ("return {'a': x, 'b': 'c'}", "returns what Python cannot take", ""),
 }  # fmt: skip

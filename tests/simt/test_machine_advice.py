@@ -26,6 +26,46 @@ def slip(body, cuda=mg.cuda, x=None, out=None, n=3):
     return caught.value
 
 
+@pytest.mark.parametrize("value", ["'3'", "None", "(1, 2)", "x", "cuda.threadIdx"])
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        ("int({})", "int"),
+        ("math.sqrt({})", "math.sqrt"),
+        ("max(1, {})", "max"),
+        ("round({})", "round"),
+        ("math.ldexp(1.0, {})", "math.ldexp"),
+        ("cuda.popc({})", "cuda.popc"),
+        ("cuda.fma({}, 1.0, 1.0)", "cuda.fma"),
+        ("-{}", "the operator of -{}"),
+    ],
+)
+def test_what_is_no_number_is_told_in_the_words_of_kernels(call, name, value):
+    said = str(slip(f"    x[0] = {call.format(value)}"))
+    assert f"{name.format(value)} takes numbers, not " in said
+    assert "attribute" not in said
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("    x[0].count = 1", "no fields of records in the simulator"),
+        ("    x[0].count += 1", "no fields of records in the simulator"),
+        ("    j = x[0].count", "has no .count in the simulator"),
+        ("    f = lambda a: a", "lambda cannot be used in the simulator"),
+        ("    j = x is out", "`is` compares with None alone in the simulator"),
+        ("    j = max(*(1, 2))", "cannot be used in calls in the simulator"),
+        ("    x[0] = 3j", "3j cannot be used in the simulator"),
+        ("    x.fill(0)", ".fill() cannot be called in the simulator"),
+        ("    slips(x, out, n)", "calls itself, which Numba compiles for CUDA and minigrad does"),
+        ("    a = cuda.local.array(n, np.int32)", "take the largest size that can be needed"),
+        ("    a = cuda.shared.array(n, np.int32)", "is dynamic shared memory"),
+    ],
+)
+def test_what_the_simulator_alone_lacks_is_called_so(body, words):
+    assert words in str(slip(body))
+
+
 @pytest.mark.parametrize("cuda", [mg.cuda, language], ids=["mg.cuda", "language"])
 @pytest.mark.parametrize(
     ("body", "words"),

@@ -79,9 +79,16 @@ def test_ranges_of_unsigned_numbers():
     assert out.tolist() == [60, 24, 14, 0]
 
 
-def test_a_range_takes_integers():
+def test_a_range_takes_the_whole_part_of_a_float_as_in_numba():
+    out = np.zeros(4, np.int64)
+    run("for k in range(0.9, math.ceil(i / 2) + 0.7, 1.9):\n    a[i] += 1 + k", out)
+    assert out.tolist() == [0, 1, 1, 3]
+
+
+@pytest.mark.parametrize("bound", ["None", "(1, 2)", "cuda.threadIdx", "i > 2"])
+def test_a_range_takes_numbers(bound):
     with pytest.raises(SimulationError, match="a bound of a range must be an integer"):
-        run("for k in range(i / 2):\n    pass")
+        run(f"for k in range({bound}):\n    pass")
 
 
 def test_enumerate_and_zip_over_ranges_of_each_threads_own_length():

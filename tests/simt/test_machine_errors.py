@@ -38,7 +38,7 @@ def run(body, blocks=2, threads=4, helpers="", **names):
         ("    try:\n        x[i] = 1\n    finally:\n        pass", "`try`"),
         ("    with cuda:\n        pass", "`with`"),
         ("    import os", "`import`"),
-        ("    def f():\n        pass", "`def` cannot be used in a CUDA kernel"),
+        ("    def f():\n        pass", "`def` cannot be used in the simulator"),
         ("    global K\n    K = 1", "`global`"),
         ("    del x", "`del`"),
         ("    yield 3", "generator"),

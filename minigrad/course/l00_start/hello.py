@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from minigrad.course.l00_start.lesson import lesson
-from minigrad.grader.message import show
-from minigrad.grader.tester import Tester
+from minigrad.grader.message import show, show_typed
+from minigrad.grader.tester import KEPT, Tester
 
 hello = lesson.exercise(
     "hello",
@@ -22,7 +22,7 @@ GREETING = "hello, gradients"
 
 @hello.check(points=1)
 def text(t: Tester) -> None:
-    """It returns the greeting, exactly."""
+    """It returns the greeting, exactly, each time."""
     got = t.call("hello")
     if got is None:
         t.none(show(GREETING))
@@ -30,10 +30,14 @@ def text(t: Tester) -> None:
         t.fail(
             "type",
             f"{show(GREETING)}, a str",
-            f"{show(got)}, a {type(got).__name__}",
+            show_typed(got),
             "Return a text in quotes.",
         )
     if got == GREETING:
+        again = [t.call("hello") for _ in range(2)]
+        for got in again:
+            if got != GREETING:
+                t.fail("kept", show(GREETING), f"{show(got)}, when called again", KEPT)
         return
     if got.strip() == GREETING:
         t.fail("spaces", show(GREETING), show(got), "Is there a blank or a line end too many?")

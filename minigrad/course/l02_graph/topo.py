@@ -160,7 +160,12 @@ def check_long(t: Tester, answer: dict, n: int, root_first: bool) -> None:
     found = answer["found"]
     if not isinstance(found, list) or len(found) != n + 1:
         got = f"{len(found):,} nodes" if isinstance(found, list) else show(found)
-        t.fail("length", f"{n + 1:,} nodes", got, "It is right for small graphs. What is large?")
+        t.fail(
+            "length",
+            f"a list of {n + 1:,} nodes",
+            got,
+            "What is large here, and what does it change?",
+        )
     if any((a < b) == root_first for a, b in pairwise(found)):
         t.fail(
             "early",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minigrad.course.l03_cycles.common import Web, check_path, random_web
-from minigrad.course.l03_cycles.finding import NONE, SOME, check_looks
+from minigrad.course.l03_cycles.finding import CHAIN, CHANGED, NONE, RING, SOME, WIDE, check_looks
 from minigrad.course.l03_cycles.lesson import lesson
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
@@ -21,12 +21,19 @@ assert_dag = lesson.exercise(
 )
 
 
-def check_assert(t: Tester, graph: Web, *, cyclic: bool) -> None:
-    """Ask assert_dag about one graph."""
+def check_assert(t: Tester, graph: Web, *, cyclic: bool, before: Web | None = None) -> None:
+    """Ask assert_dag about one graph; `before`: asked first, of the same nodes."""
     lines = [f"model.py:{k + 3}" for k in range(len(graph.ops))]
     given = f"assert_dag({graph.name(graph.root)}) of {graph.shape()}"
-    answer = t.drive("asserted", graph.ops, graph.inputs, graph.root, lines, given=given)
+    if before:
+        given += f"; the call before, on the same nodes, was for {before.shape()}"
+    first = before and before.inputs
+    arguments = (graph.ops, graph.inputs, graph.root, lines, True, first)
+    answer = t.drive("asserted", *arguments, given=given)
     raised = answer["raised"]
+    if before and (raised is not None) != cyclic:
+        wanted = "a GraphCycleError" if cyclic else "no error"
+        t.fail("kept", wanted, f"{raised['kinds'][0]}" if raised else "no error", CHANGED)
     if not cyclic:
         if raised is not None:
             got = f"{raised['kinds'][0]}: {raised['text']}"
@@ -42,6 +49,8 @@ def check_assert(t: Tester, graph: Web, *, cyclic: bool) -> None:
     wanted = f"a GraphCycleError with a path such as {graph.path(example)}"
     if raised is None:
         say = "An assertion does not answer with a value. What must it do when it fails?"
+        if answer["returned"] is None:
+            say = "Follow the inputs from the root by hand. Which node do you come back to?"
         t.fail("did_not_raise", wanted, "no error", say)
     if not raised["is_it"]:
         kind = raised["kinds"][0]
@@ -62,6 +71,9 @@ def check_assert(t: Tester, graph: Web, *, cyclic: bool) -> None:
             show(raised["text"]),
             "The class GraphCycleError makes its text from the path. Was it changed?",
         )
+    if answer["printed"]:
+        say = "Whoever catches the error decides who reads it. What else than raise does it do?"
+        t.fail("printed", "nothing but the error", f"printed: {show(answer['printed'])}", say)
 
 
 @assert_dag.check(points=1)
@@ -71,6 +83,7 @@ def raises(t: Tester) -> None:
         check_assert(t, graph, cyclic=True)
     for n in sorted(int(n) for n in t.fixed.integers(3, 11, 20)):
         check_assert(t, random_web(t, n, cyclic=True), cyclic=True)
+    check_assert(t, RING, cyclic=True, before=CHAIN)
 
 
 @assert_dag.check(points=1)
@@ -81,6 +94,7 @@ def does_not_raise(t: Tester) -> None:
         check_assert(t, graph, cyclic=False)
     for n in sorted(int(n) for n in t.fixed.integers(3, 11, 20)):
         check_assert(t, random_web(t, n, cyclic=False), cyclic=False)
+    check_assert(t, CHAIN, cyclic=False, before=RING)
 
 
 @assert_dag.check(points=1)
@@ -89,16 +103,20 @@ def each_edge(t: Tester) -> None:
     for how, n, back in (
         ("assert_counted", 10, None),
         ("assert_counted", 10, 1),
+        ("assert_wide", 40, None),
         ("assert_long", 50_000, None),
     ):
         given = f"assert_dag(y) after y = leaf, and {n:,} times y = y + y"
         if back is not None:
             given += "; then the first y gets the last one as its input"
+        if how == "assert_wide":
+            given += WIDE
         answer = t.drive(how, n, back, given=given)
         raised = answer["raised"]
         kind = "no error" if raised is None else f"{raised['kinds'][0]}: {raised['text'][:80]}"
         if (raised is not None) != (back is not None) or (raised and not raised["is_it"]):
             wanted = "no error" if back is None else "a GraphCycleError"
-            t.fail("deep", wanted, kind, "It is right for small graphs. What is large here?")
+            t.fail("deep", wanted, kind, "What is large here, and who cannot cope with it?")
         edges = 2 * n if back is None else 2 * (n - back) + 1
+        edges += (n + 1) * (how == "assert_wide")
         check_looks(t, answer["looks"], edges, "How often is the whole graph searched?")

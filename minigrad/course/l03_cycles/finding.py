@@ -43,10 +43,18 @@ SOME = (
 )
 
 
-def ask(t: Tester, graph: Web) -> Any:
-    """Return what find_cycle gives for a graph."""
+# The same three nodes, without a cycle and with one: a graph changes from call to call.
+CHAIN, RING = web("leaf tanh exp", [], [0], [1]), web("leaf tanh exp", [2], [0], [1])
+CHANGED = "The graph is another one since the last call. What of that call do you still go by?"
+
+
+def ask(t: Tester, graph: Web, before: Web | None = None) -> Any:
+    """Return what find_cycle gives for a graph; `before`: asked first, of the same nodes."""
     given = f"find_cycle({graph.name(graph.root)}) of {graph.shape()}"
-    answer = t.drive("find", graph.ops, graph.inputs, graph.root, given=given)
+    if before:
+        given += f"; the call before, on the same nodes, was for {before.shape()}"
+    first = before and before.inputs
+    answer = t.drive("find", graph.ops, graph.inputs, graph.root, first, given=given)
     if isinstance(answer, dict) and not answer["unchanged"]:
         t.fail("changed", "nodes left as they were", "another op or other inputs", "Look only.")
     return answer["found"] if isinstance(answer, dict) else answer
@@ -91,6 +99,8 @@ def no_cycle(t: Tester) -> None:
     for n in sorted(int(n) for n in t.fixed.integers(3, 11, 60)):
         check_none(t, random_web(t, n, cyclic=False))
     check_some(t, SOME[1])  # so that always saying None is worth nothing
+    if (found := ask(t, CHAIN, before=RING)) is not None:
+        t.fail("kept", "None: no node depends on itself", show(found), CHANGED)
 
 
 @find_cycle.check(points=2)
@@ -100,6 +110,10 @@ def some_cycle(t: Tester) -> None:
         check_some(t, graph)
     for n in sorted(int(n) for n in t.fixed.integers(3, 11, 60)):
         check_some(t, random_web(t, n, cyclic=True))
+    found = ask(t, RING, before=CHAIN)
+    if found is None:
+        t.fail("kept", f"a cycle: {RING.path(RING.cycle() or [])}", "None", CHANGED)
+    check_path(t, RING, found)
 
 
 @find_cycle.check(points=1)
@@ -108,6 +122,7 @@ def deep_and_wide(t: Tester) -> None:
     for how, n, back in (
         ("find_counted", 12, None),
         ("find_counted", 300, 200),
+        ("find_wide", 40, None),
         ("find_long", 5_000, None),  # too deep for recursion, and short enough for slow searches
         ("find_compared", 300, None),
         ("find_long", 50_000, None),
@@ -116,29 +131,35 @@ def deep_and_wide(t: Tester) -> None:
         given = f"find_cycle(y) after y = leaf, and {n:,} times y = y + y"
         if back is not None:
             given += f"; then the input of node {back:,} becomes the last node"
+        if how == "find_wide":
+            given += WIDE
         answer = t.drive(how, n, back, given=given)
         found = answer["found"]
-        check_looks(t, answer["looks"], 2 * n if back is None else 2 * (n - back) + 1)
+        edges = 2 * n if back is None else 2 * (n - back) + 1
+        check_looks(t, answer["looks"], edges + (n + 1) * (how == "find_wide"))
         most = 40 * n  # a list of all nodes is compared with n * n / 2 times, one of a few is not
         if answer.get("compared", 0) > most:
             say = "`in` compares with the entries of a list one by one. What answers at once?"
             wanted = f"at most {most:,} comparisons of one node with another"
             t.fail("slow_in", wanted, f"{answer['compared']:,} comparisons", say)
         if back is None and found is not None:
-            t.fail("false_alarm", "None", show(found)[:80], "It is right for small graphs.")
+            say = "No way leads from a node back to itself here. What does yours take for one?"
+            t.fail("false_alarm", "None", show(found)[:80], say)
         if back is None:
             continue
         if not isinstance(found, list):
-            t.fail("overlooked", "the cycle", show(found), "It is right for small graphs.")
+            say = "The way from the last node back to itself is long. Where does yours leave it?"
+            t.fail("overlooked", "the cycle", show(found), say)
         ring = [back, *range(n, back - 1, -1)]
         start = found.index(back) if back in found else 0
         turned = [*found[start:], *found[1 : start + 1]] if start else found
         if turned != ring:
-            say = "It is right for short cycles. Which step forgets the way?"
+            say = "A cycle goes from node to node, each once. Which step forgets the way?"
             got = f"{len(found):,} entries"
             t.fail("value", f"the cycle, a list of {len(ring):,} entries", got, say)
 
 
+WIDE = "; then y = sum of all of these, from the leaf on"
 AGAIN = "A node that is finished once need not be searched again. Does yours remember it?"
 
 

@@ -124,7 +124,7 @@ def _attribute(value, name, site, called):
         return getattr(value, name)
     raise fault(
         NotInCudaError,
-        f"{describe(value)} has no .{name} in a kernel",
+        f"{describe(value)} has no .{name} in the simulator",
         site,
         fix="arrays have .shape, .size, .ndim, .strides and .T",
     )

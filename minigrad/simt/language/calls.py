@@ -12,7 +12,7 @@ from minigrad.simt.language.names import MISSING, as_dtype, constant, device_fun
 from minigrad.simt.language.part import LanguagePart
 from minigrad.simt.machine.arrays import ArrayView
 from minigrad.simt.machine.local import LocalArray
-from minigrad.simt.machine.masks import NUMBERS, Misuse, describe
+from minigrad.simt.machine.masks import NUMBERS, Misuse, describe, on_numbers
 from minigrad.simt.watch.memory import Site
 
 
@@ -30,7 +30,9 @@ class Calls(LanguagePart):
         """A call; wanted: whether its result is used."""
         for argument in (*node.args, *node.keywords):
             if isinstance(argument, ast.Starred) or getattr(argument, "arg", "") is None:
-                raise self.source.refuse(node, "`*` and `**` cannot be used in a kernel's calls")
+                raise self.source.refuse(
+                    node, "`*` and `**` cannot be used in calls in the simulator"
+                )
         found = self.scope.static(node.func)
         if found is MISSING:
             return self._method(node)
@@ -74,9 +76,10 @@ class Calls(LanguagePart):
         """A function of values alone."""
         parts, site = self._arguments(node), self.source.site(node)
         self._check_number(node, function, 0)
+        name = ast.unparse(node.func)
 
         def counted(f, m):
-            result = function(*[part(f, m) for part in parts])
+            result = on_numbers(name, function, [part(f, m) for part in parts])
             counts = f.wave.counts
             if counts is not None and result.__class__ is np.ndarray and result.dtype.char == "d":
                 counts.double(site, m)
@@ -88,7 +91,13 @@ class Calls(LanguagePart):
         """A function that needs the frame, the mask and the site."""
         parts, call = self._arguments(node), CallExpression(self.source.site(node), wanted)
         self._check_number(node, function, 3)
-        return lambda f, m: function(call, f, m, *[part(f, m) for part in parts])
+        name = ast.unparse(node.func)
+
+        def run(f, m):
+            values = [part(f, m) for part in parts]
+            return on_numbers(name, lambda *some: function(call, f, m, *some), values)
+
+        return run
 
     def _check_number(self, node, function, own):
         """Refuses a wrong number of arguments; own: the number that the machine adds itself."""
@@ -150,7 +159,7 @@ class Calls(LanguagePart):
             self.expression(root)  # refuses an undefined name as such
         raise self.source.refuse(
             node,
-            f".{name}() cannot be called in a CUDA kernel",
+            f".{name}() cannot be called in the simulator",
             fix="write the loop over elements, or use math.* and cuda.*",
         )
 
@@ -258,8 +267,7 @@ class Calls(LanguagePart):
                 node,
                 f"the shape of a cuda.{path} must be known when the kernel is compiled, in whole"
                 " numbers",
-                fix="use literals or global names of numbers; a size known at launch alone is"
-                " dynamic shared memory: shape 0, and kernel[blocks, threads, 0, bytes]",
+                fix=f"use literals or global names of numbers; {SIZES[path]}",
             )
         for part in getattr(given["shape"], "elts", [given["shape"]]):
             if any(isinstance(n, ast.Name) for n in ast.walk(part)) and not _is_name(part):
@@ -281,6 +289,13 @@ class Calls(LanguagePart):
 
 
 # ---- the arrays that a kernel declares ----------------------------------------------------------
+
+
+SIZES = {  # what to do about a size that is known at launch alone
+    "shared.array": "a size known at launch alone is dynamic shared memory: shape 0, and"
+    " kernel[blocks, threads, 0, bytes]",
+    "local.array": "of a local array, take the largest size that can be needed",
+}
 
 
 def _local_array(wave, sizes, dtype, site, mask):

@@ -12,7 +12,7 @@ from minigrad.simt.language.names import MISSING, as_dtype, constant, is_pythons
 from minigrad.simt.language.part import LanguagePart
 from minigrad.simt.machine.faults import no_zero
 from minigrad.simt.machine.frame import decide
-from minigrad.simt.machine.masks import DEAD, Misuse, merge, split
+from minigrad.simt.machine.masks import DEAD, Misuse, merge, on_numbers, split
 from minigrad.simt.machine.promotion import BINARY, UNARY, truth
 
 
@@ -26,10 +26,11 @@ class Expressions(LanguagePart):
             return lambda f, m: value
         method = getattr(self, f"on_{type(node).__name__}", None)
         if method is None:
+            kind = type(node).__name__
+            where = "the simulator" if kind == "Lambda" else "a CUDA kernel"
             raise self.source.refuse(
                 node,
-                f"{_NAMES.get(type(node).__name__, type(node).__name__)} cannot be used in a"
-                " CUDA kernel",
+                f"{_NAMES.get(kind, kind)} cannot be used in {where}",
                 fix="kernels compute with numbers, tuples and elements of arrays",
             )
         return method(node)
@@ -59,8 +60,9 @@ class Expressions(LanguagePart):
     def _literal(self, node):
         value = None if node.value is None else constant(node.value)
         if value is None and node.value is not None:
+            where = "the simulator" if isinstance(node.value, complex) else "a CUDA kernel"
             raise self.source.refuse(
-                node, f"{node.value!r} cannot be used in a CUDA kernel", fix="use numbers"
+                node, f"{node.value!r} cannot be used in {where}", fix="use numbers"
             )
         return value
 
@@ -149,7 +151,8 @@ class Expressions(LanguagePart):
 
     def on_UnaryOp(self, node):
         operand, function = self.expression(node.operand), UNARY[type(node.op).__name__]
-        return lambda f, m: function(operand(f, m))
+        name = f"the operator of {ast.unparse(node)}"
+        return lambda f, m: on_numbers(name, function, [operand(f, m)])
 
     def on_BoolOp(self, node):
         parts = [self.expression(part) for part in node.values]
@@ -201,7 +204,7 @@ class Expressions(LanguagePart):
         name = type(op).__name__
         if name in ("Is", "IsNot"):
             if not (isinstance(right, ast.Constant) and right.value is None):
-                raise self.source.refuse(node, "`is` compares with None alone in a kernel")
+                raise self.source.refuse(node, "`is` compares with None alone in the simulator")
             wanted = name == "Is"
             return lambda a, b: np.bool_((a is None) == wanted)
         if name in ("In", "NotIn"):

@@ -67,17 +67,14 @@ def extremum(ufunc):
             (values,) = values
         if len(values) < 2:
             raise Misuse("min and max take two numbers or more")
-        out = values[0]
-        for value in values[1:]:
-            out = ufunc(out, value)
-        return out
+        return functools.reduce(_of_numbers(ufunc), values)
 
     return run
 
 
 def _round(x, digits=None):
     if digits is None:
-        return np.rint(x).astype(np.int64)
+        return _of_numbers(np.rint)(x).astype(np.int64)
     scale = 10.0 ** float(digits)
     return (np.rint(floating(x) * F8.type(scale)) / F8.type(scale)).astype(floating(x).dtype)
 
@@ -119,9 +116,8 @@ def _of_numbers(ufunc):
     """A function of numbers only, although NumPy would apply it to tuples, too."""
 
     def run(*values):
-        for value in values:
-            if not isinstance(value, NUMBERS):
-                raise Misuse(f"{describe(value)} is no number, which {ufunc.__name__} takes")
+        if not all(isinstance(value, NUMBERS) for value in values):
+            raise TypeError  # the call tells which of its arguments that is: masks.on_numbers
         return ufunc(*values)
 
     run.nin = ufunc.nin
@@ -189,7 +185,7 @@ def refusal(found, name):
     if isinstance(found, np.ufunc):
         return f"Numba has no {name} for CUDA", fix
     if not inspect.isfunction(found):
-        return f"{name} cannot be called in a CUDA kernel", fix
+        return f"{name} cannot be called in minigrad's kernels", fix
     if is_ours(found.__code__.co_filename):
         fix = "use cuda.syncthreads" if found.__name__ == "synchronize" else fix
         return f"{name} is called outside of kernels, which compute with numbers", fix

@@ -15,7 +15,7 @@ from minigrad.errors import SimulationError
 from minigrad.simt.language.part import LanguagePart
 from minigrad.simt.machine.arrays import ArrayView, whole
 from minigrad.simt.machine.faults import fault, offender
-from minigrad.simt.machine.masks import DEAD, Misuse, describe, split, union
+from minigrad.simt.machine.masks import DEAD, NUMBERS, Misuse, describe, split, union
 from minigrad.simt.machine.promotion import BINARY
 
 
@@ -103,6 +103,12 @@ def _together(makers):
     return make
 
 
+def _whole_part(part):
+    """A bound as Numba takes it: of a float, such as that of math.ceil, the whole part."""
+    is_float = isinstance(part, NUMBERS) and part.dtype.kind == "f"
+    return part.astype(np.int64) if is_float else part
+
+
 def _range_dtype(parts):
     """int32 where all bounds are, uint64 where they are unsigned, else int64."""
     small = all(p.dtype.kind == "i" and p.dtype.itemsize <= 4 for p in parts)
@@ -112,6 +118,7 @@ def _range_dtype(parts):
 
 
 def _range(f, m, parts, site):
+    parts = [_whole_part(part) for part in parts]
     for part in parts:
         whole(part, site, "a bound of a range")
     dtype = _range_dtype(parts)

@@ -63,10 +63,12 @@ class Source:
         return Site(self.file, line, column, text, self.name)
 
     def refuse(self, node, what, fix=None):
-        """The error of a construct that Numba does not compile."""
+        """The error of a construct that Numba, or the simulator alone, does not compile."""
         return NotInCudaError(what, where=self.site(node).where, fix=fix)
 
     def recursion(self, node, function):
         """The error of a function that calls itself, also through others."""
-        what = f"{function.__name__} calls itself, which a CUDA kernel cannot do in Numba"
+        what = (
+            f"{function.__name__} calls itself, which Numba compiles for CUDA and minigrad does not"
+        )
         return self.refuse(node, what, fix="write it as a loop")

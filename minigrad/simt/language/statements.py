@@ -42,10 +42,11 @@ class Statements(LanguagePart):
         """One statement."""
         method = getattr(self, f"do_{type(node).__name__}", None)
         if method is None:
+            kind = type(node).__name__
+            where = "the simulator" if kind in ("FunctionDef", "Match") else "a CUDA kernel"
             raise self.source.refuse(
                 node,
-                f"`{_KEYWORDS.get(type(node).__name__, type(node).__name__.lower())}` cannot be"
-                " used in a CUDA kernel",
+                f"`{_KEYWORDS.get(kind, kind.lower())}` cannot be used in {where}",
                 fix="kernels have assignments, if, while, for, break, continue, return and calls",
             )
         return method(node)
@@ -108,7 +109,7 @@ class Statements(LanguagePart):
                 _writable(base(f, m), name).store(index(f, m), v, f.wave.lanes, m, site)
 
             return put
-        raise self.source.refuse(node, "only variables and elements of arrays can be assigned to")
+        raise self.source.refuse(node, ASSIGNED)
 
     def do_AugAssign(self, node):
         value, operate = self.expression(node.value), self.operation(node.op, node)
@@ -123,9 +124,7 @@ class Statements(LanguagePart):
 
             return step
         if not isinstance(node.target, ast.Subscript):
-            raise self.source.refuse(
-                node, "only variables and elements of arrays can be assigned to"
-            )
+            raise self.source.refuse(node, ASSIGNED)
         base, index = self.expression(node.target.value), self.index(node.target.slice)
         site, name = self.source.site(node.target), ast.unparse(node.target.value)
 
@@ -212,6 +211,10 @@ class Statements(LanguagePart):
         return step
 
 
+ASSIGNED = (
+    "only variables and elements of arrays can be assigned to, and no fields of records in the"
+    " simulator"
+)
 _KEYWORDS = {  # of the classes of ast that have other names than their keywords
     "ClassDef": "class", "FunctionDef": "def", "Delete": "del", "ImportFrom": "import",
 }  # fmt: skip

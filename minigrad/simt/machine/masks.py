@@ -22,6 +22,17 @@ class Misuse(Exception):
         self.fix = fix
 
 
+def on_numbers(name, function, values):
+    """What a function that takes numbers gives for these values; Misuse names one that is none."""
+    try:
+        return function(*values)
+    except (TypeError, AttributeError):
+        others = [value for value in values if not isinstance(value, NUMBERS)]
+        if not others:
+            raise
+        raise Misuse(f"{name} takes numbers, not {describe(others[-1])}") from None
+
+
 class _Unset:
     """The value of a local variable before its first assignment."""
 

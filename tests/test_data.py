@@ -64,6 +64,22 @@ def test_stratified_split_loses_and_doubles_no_row(labels, held_out, seed):
     assert (label_array[x_held_out] == y_held_out).all()
 
 
+@pytest.mark.parametrize("labels", [[np.nan, 1.0], ["cat", "dog"], [False, True], [7, -7]])
+def test_stratified_split_takes_labels_of_any_kind(labels):
+    training, held_out = stratified_split(np.arange(40), np.repeat(labels, 20), 0.3)
+    assert np.bincount(training[0] // 20).tolist() == [14, 14]
+    assert np.bincount(held_out[0] // 20).tolist() == [6, 6]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [np.eye(4, dtype=int), np.zeros((4, 1)), np.zeros((4, 0)), np.array([None, None, 1, 1])],
+)
+def test_stratified_split_refuses_labels_that_are_no_column_of_classes(labels):
+    with pytest.raises(errors.ArgumentTypeError, match=r"wanted labels \(n,\)"):
+        stratified_split(np.arange(4), labels, 0.5)
+
+
 def test_stratified_split_depends_on_the_seed_alone():
     rows, labels = np.arange(100), np.arange(100) % 4
     held_out = [stratified_split(rows, labels, seed=seed)[1][0].tolist() for seed in (1, 1, 2)]

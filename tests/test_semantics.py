@@ -696,6 +696,16 @@ def test_item_32_an_output_on_ctx_is_refused_and_saved_outputs_do_not_leak():
     with pytest.raises(errors.ArgumentTypeError, match="save_for_backward"):
         Kept.apply(leaf([1.0]))
 
+    class Hidden(mg.Function):
+        @staticmethod
+        def forward(ctx, x, wrap):
+            ctx.kept = wrap(x.exp())
+            return x * 2.0
+
+    for wrap in (lambda y: [y], lambda y: (1, {"y": (y,)})):
+        with pytest.raises(errors.ArgumentTypeError, match="with a Variable"):
+            Hidden.apply(leaf([1.0]), wrap)
+
     class Saved(mg.Function):
         @staticmethod
         def forward(ctx, x):
@@ -766,7 +776,29 @@ def test_item_33_second_derivatives_through_what_has_none_raise_on_every_route()
         def backward(ctx, dy):
             return dy * mg.variable(2.0 * ctx.saved[0].numpy())
 
-    for function in (Once.apply, Intermediate.apply, Left.apply):
+    def hidden(keep, known):
+        class Hidden(mg.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.s = keep(x.sin())
+                return mg.variable(known(ctx.s)) ** 2.0
+
+            @staticmethod
+            def backward(ctx, dy):
+                s = mg.variable(known(ctx.s))
+                return dy * 2.0 * s * (1.0 - s * s).sqrt()
+
+        return lambda x: Hidden.apply(x * x)
+
+    functions = [
+        Once.apply,
+        Intermediate.apply,
+        Left.apply,
+        hidden(lambda s: s.numpy().copy(), lambda s: s),
+        hidden(lambda s: {"kept": [s.numpy()]}, lambda s: s["kept"][0]),
+        hidden(lambda s: (s.numpy()[0],), list),
+    ]
+    for function in functions:
         x = leaf([1.0])
         function(x).backward()
         assert x.grad is not None
@@ -776,6 +808,26 @@ def test_item_33_second_derivatives_through_what_has_none_raise_on_every_route()
     for route in second_order(Once.apply, mg.variable([1.0], dtype="float64")):
         with pytest.raises(errors.GradientError, match="second derivative"):
             route()
+
+
+def test_item_33_constants_on_ctx_do_not_keep_it_from_being_differentiated_twice():
+    class Scaled(mg.Function):
+        @staticmethod
+        def forward(ctx, x, scale):
+            ctx.scale, ctx.order, ctx.power = scale, np.argsort(x.numpy()), 3.0
+            ctx.save_for_backward(x)
+            return mg.variable(scale * x.numpy() ** ctx.power)
+
+        @staticmethod
+        def backward(ctx, dy):
+            return dy * mg.variable(ctx.scale) * ctx.power * ctx.saved[0] ** (ctx.power - 1.0), None
+
+    def scaled(x):
+        return Scaled.apply(x, np.array([2.0], "f4")).sum()
+
+    for route in second_order(scaled):
+        route()
+    assert mg.hessian(scaled)([1.0]).tolist() == [[12.0]]
 
 
 def test_item_34_grad_manager_attaches_records_goes_back_and_releases():

@@ -16,11 +16,12 @@ def stratified_split(
 ) -> tuple[Pair, Pair]:
     """Split at random, keeping the share of each class: (training pair), (held-out pair).
 
-    Shapes: inputs (n, ...), labels (n,) of any integers. Of a class with c members,
+    Shapes: inputs (n, ...), labels (n,) of any integers, or strings. Of a class with c members,
     ``round(c * held_out)`` are held out. Both parts are in random order. The same seed yields
     the same split; the returned arrays are copies.
 
     Raises:
+        ArgumentTypeError: inputs or labels are no ndarray with rows, or labels are not (n,).
         ArgumentError: the lengths differ, or held_out is not strictly between 0 and 1.
 
     >>> inputs, labels = np.arange(10), np.array([0, 1] * 5)
@@ -29,11 +30,18 @@ def stratified_split(
     (8, [0, 1])
     """
     inputs, labels = _pair("stratified_split", inputs, labels)
+    if labels.ndim > 1 or labels.dtype == object:
+        raise ArgumentTypeError(
+            "stratified_split: wanted labels (n,), an integer or a string for each input",
+            f"an ndarray {labels.shape} of {labels.dtype}",
+            "labels.argmax(axis=1) for one-hot rows, labels.ravel() for a column",
+        )
     held_out = number("stratified_split", "held_out", held_out, above=0.0, below=1.0)
     rng = np.random.default_rng(whole("stratified_split", "seed", seed, 0))
     is_held_out = np.zeros(len(labels), dtype=bool)
-    for label in np.unique(labels):
-        members = np.flatnonzero(labels == label)
+    classes = np.unique(labels, return_inverse=True)[1]  # NaN is a class, too
+    for k in range(classes.max(initial=-1) + 1):
+        members = np.flatnonzero(classes == k)
         chosen = rng.permutation(members)[: round(len(members) * held_out)]
         is_held_out[chosen] = True
     training = rng.permutation(np.flatnonzero(~is_held_out))

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from minigrad.arguments import Count, is_run_number, real
+from minigrad.arguments import Count, RunTimeNumber, is_run_number, real
 from minigrad.array.array import View
 from minigrad.array.dtypes import BY_NUMPY, as_dtype, bool_, float32, float64, int64, promote
 from minigrad.devices.backend import default_device, device_of
@@ -87,7 +87,8 @@ def from_data(name, data):
         raise ArgumentTypeError(
             f"{name}: wanted numbers, nested lists of equal lengths, or an array", f"{error}"
         ) from None
-    if found.dtype.kind not in "fiub" or (rank == 1 and found.dtype.kind == "f"):
+    is_too_large = rank == 1 and found.dtype.kind == "f" and not any(d.is_float for d in strong)
+    if found.dtype.kind not in "fiub" or is_too_large:
         raise ArgumentTypeError(
             f"{name}: wanted a Variable or numbers, ints among them that int64 holds",
             f"{kind.__name__} {data!r:.60}",
@@ -165,7 +166,9 @@ def _decisive(name, data):
                 rank = max(rank, 0 if kind is bool else 1 if issubclass(kind, int) else 2)
                 continue
             items = [x for x in level if type(x) is kind]
-            if issubclass(kind, (list, tuple, range)):
+            if issubclass(kind, RunTimeNumber):
+                below += [x.__class__() for x in items]  # counts as what it stands for
+            elif issubclass(kind, (list, tuple, range)):
                 below += itertools.chain.from_iterable(items)
             elif issubclass(kind, Variable):
                 for x in items:
@@ -278,8 +281,10 @@ def fitting_numbers(name, operands, dtype):
     if dtype.is_float:
         return [as_float(name, x) if type(x) in INTS else x for x in operands]
     low, high = limits(dtype if dtype.kind == "i" else int64)
+    may_wrap = -low < 2**63  # int64 holds every int that a compiled step receives
     for x in operands:
-        if type(x) in INTS and not low <= x <= high:
+        is_int = type(x) in INTS or (may_wrap and is_run_number(x) and isinstance(x, int))
+        if is_int and not low <= x <= high:
             raise DTypeError(
                 f"{name}: wanted ints from {low} to {high}, which {dtype} holds"
                 if dtype.kind == "i"

@@ -1,6 +1,7 @@
 """Context: what the forward of a custom Function hands to its backward."""
 
 from minigrad.errors import ArgumentTypeError, GradientError
+from minigrad.tape.promises import held_by
 from minigrad.tape.saved import protected
 from minigrad.tape.variable import Variable
 
@@ -8,8 +9,12 @@ from minigrad.tape.variable import Variable
 class Context:
     """Carries values from forward to backward.
 
-    `save_for_backward` keeps Variables; other attributes are free for numbers and flags.
+    `save_for_backward` keeps Variables; other attributes are free for numbers and flags, which
+    count as constants. A second derivative raises if they hold arrays of floats that are no
+    arguments of forward.
     """
+
+    own = frozenset()  # the names of the attributes that every Context has
 
     def __init__(self, name, needs_input_grad):
         self.name = name
@@ -18,14 +23,19 @@ class Context:
         self.has_left_graph = False
         self._to_save, self._saved = [], None
         self._dirty, self._non_differentiable = (), ()
+        self._hidden = None  # the attribute that `promises.hidden_intermediate` found
 
     def __setattr__(self, attribute, value):
-        if isinstance(value, Variable):
+        found = next((v for v in held_by(value) if isinstance(v, Variable)), None)
+        if found is not None:
+            kind, name = f"a {type(value).__name__} with a Variable", "..."
+            if found is value:
+                kind, name = "Variable", attribute
             raise ArgumentTypeError(
-                f"ctx.{attribute} = Variable: an output kept on ctx would keep the graph alive "
+                f"ctx.{attribute} = {kind}: an output kept on ctx would keep the graph alive "
                 "in a circle, and no write to it would be noticed",
-                value.describe(),
-                f"ctx.save_for_backward({attribute}), and ctx.saved in backward",
+                found.describe(),
+                f"ctx.save_for_backward({name}), and ctx.saved in backward",
             )
         object.__setattr__(self, attribute, value)
 
@@ -74,3 +84,6 @@ class Context:
     def set_materialize_grads(self, value):
         """Sets whether missing upstream gradients arrive as zeros (the default) or as None."""
         self.materializes = bool(value)
+
+
+Context.own = frozenset(vars(Context("", ())))

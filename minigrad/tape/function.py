@@ -106,6 +106,7 @@ def _record(cls, ctx, args, outputs, began):
         versions.append(version)
         roles.append((role, k))
     ctx.__dict__["_to_save"] = []
+    ctx.__dict__["_hidden"] = promises.hidden_intermediate(ctx, args)
     wanted = [(a.shape, a.dtype, a.device) if isinstance(a, Variable) else None for a in args]
     plan = FunctionPlan(cls, ctx, roles, wanted, [(y.shape, y.dtype) for y in outputs])
     edges = tuple(

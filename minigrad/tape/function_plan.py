@@ -98,15 +98,26 @@ class FunctionPlan(Plan):
             state.context = before
         results = [self._checked(k, g) for k, g in enumerate(grads)]
         once = getattr(self.cls.backward, "is_differentiable_once", False)
-        if once or self.ctx.has_left_graph:
-            why = "is marked once_differentiable" if once else "left the graph (numpy, item)"
+        fix = "write backward with mg operations on its Variables"
+        why = ""
+        if once:
+            why = "is marked once_differentiable"
+        elif self.ctx.has_left_graph:
+            why = "left the graph (numpy, item)"
+        elif self.ctx._hidden is not None:
+            why = f"may use ctx.{self.ctx._hidden}, whose own gradient is not known"
+            fix = (
+                "compute it in backward, of an input or an output in ctx.saved; pass a constant as "
+                "an argument of forward"
+            )
+        if why:
             results = [
                 None
                 if g is None
                 else poisoned(
                     g.array,
                     f"{self.name}: a second derivative through a backward that {why}",
-                    "write backward with mg operations on its Variables",
+                    fix,
                     (*node.edges, *_makers(dy)),
                 )
                 for g in results

@@ -2,10 +2,40 @@
 
 import inspect
 
+import numpy as np
+
 from minigrad.arguments import shown
 from minigrad.array.array import View
 from minigrad.errors import ArgumentTypeError, InPlaceError
 from minigrad.tape.variable import Variable, written_line
+
+
+def held_by(value):
+    """A value, and what tuples, lists and dicts in it hold, at any depth."""
+    found, stack = {}, [value]
+    while stack:
+        x = stack.pop()
+        if id(x) not in found:  # a list may hold itself
+            found[id(x)] = x
+            if isinstance(x, (tuple, list)):
+                stack += x
+            elif isinstance(x, dict):
+                stack += x.values()
+    return found.values()
+
+
+def hidden_intermediate(ctx, args):
+    """The name of an attribute of ctx that holds floats in arrays, and is no argument; or None.
+
+    forward may have computed them of its arguments, so their own gradient is not known.
+    """
+    given = {id(a) for a in args}
+    for name, value in vars(ctx).items():
+        for x in () if name in ctx.own else held_by(value):
+            is_array = isinstance(x, (Variable, np.ndarray, np.generic))
+            if is_array and x.dtype.kind in "fc" and id(x) not in given:
+                return name
+    return None
 
 
 def check_class(cls):

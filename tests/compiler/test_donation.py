@@ -7,6 +7,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn
+from minigrad.compiler.trace.structure import variables_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, DonatedError, TraceError
 
 pytestmark = pytest.mark.usefixtures("interpreted_plans")
@@ -113,6 +114,39 @@ def test_written_in_place_and_returned():
         y = step(x)
         assert y is not x
         assert (y.data_ptr(), y.tolist()) == (address, [2.0, 4.0, 6.0])
+        with pytest.raises(DonatedError):
+            x.tolist()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda s: (s * 2.0, s),
+        lambda s: (s, s * 2.0, s.detach(), s),
+        lambda s: {"new": s + 1.0, "old": [s]},
+        lambda s: (s.mul_(2.0), s * 2.0),
+        lambda s: (s, s[1:] * 2.0, s.reshape(3, 1) + 1.0),
+    ],
+)
+def test_returned_as_it_is_it_is_not_written_over(f):
+    step = mg.compile(f, donate=0)
+    for _ in range(4):
+        x, wanted = three(), map(mg.Variable.tolist, variables_of(f(three())))
+        assert [y.tolist() for y in variables_of(step(x))] == list(wanted)
+        with pytest.raises(DonatedError):
+            x.tolist()
+
+
+@pytest.mark.parametrize("f", [lambda w, s: w * s, lambda w, s: ((w * s).sum(), s * 2.0)])
+def test_backward_keeps_what_was_donated(f):
+    w = mg.variable([3.0, 4.0, 5.0], requires_grad=True)
+    step = mg.compile(lambda s: f(w, s), donate=0)
+    for _ in range(4):
+        x, w.grad = three(), None
+        first, *more = variables_of(step(x))
+        first.sum().backward()
+        assert w.grad.tolist() == [1.0, 2.0, 3.0]
+        assert [y.tolist() for y in more] == [[2.0, 4.0, 6.0]] * len(more)
         with pytest.raises(DonatedError):
             x.tolist()
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad.errors import RetraceWarning, TraceError
+from minigrad.errors import DTypeError, RetraceWarning, TraceError
 
 pytestmark = pytest.mark.usefixtures("interpreted_plans")
 FLOATS = [0.5, 0.25, 0.125, 0.3, 0.7, 0.9]
@@ -180,6 +180,47 @@ def test_division_by_zero_raises_as_eager_does():
     with pytest.raises(ZeroDivisionError):
         step(x, 0.0)
     assert step(x, 8.0).item() == 0.125
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, t: x + t,
+        lambda x, t: t - x,
+        lambda x, t: x // t,
+        lambda x, t: x * (t + t - t),
+        lambda x, t: x.clip(0, t),
+        lambda x, t: mg.where(x > 1, x, t),
+        lambda x, t: x.clone().add_(t),
+    ],
+)
+@pytest.mark.parametrize(("dtype", "outside"), [("int32", 2**31), ("uint8", 256), ("uint8", -1)])
+def test_an_int_that_the_other_side_cannot_hold_raises_as_eager_does(f, dtype, outside):
+    step, x = mg.compile(f), mg.variable([1, 2], dtype=dtype)
+    for t in (1, 2, 3):
+        assert step(x, t).tolist() == f(x, t).tolist()
+    for act in (f, step, step):
+        with pytest.raises(DTypeError, match="wanted ints from"):
+            act(x, outside)
+    assert step(x, 4).tolist() == f(x, 4).tolist()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, t: mg.variable([t, 2 * t]),
+        lambda x, t: mg.add(x, [t, t + t]),
+        lambda x, t: mg.variable([[t, 1], (2, t)]),
+        lambda x, t: mg.arange(0, 2, t),
+        lambda x, t: mg.stack([x, mg.variable([t, 1])]),
+    ],
+)
+@pytest.mark.parametrize("kind", [float, int, np.float32, np.float64, np.int32])
+def test_in_a_list_it_has_the_dtype_of_the_number(f, kind):
+    step, x = mg.compile(f), mg.variable([1.0, 2.0])
+    for t in map(kind, (1, 2, 3)):
+        got, want = step(x, t), f(x, t)
+        assert (got.dtype, got.tolist()) == (want.dtype, want.tolist())
 
 
 def test_number_that_is_kept_is_compared_by_value():

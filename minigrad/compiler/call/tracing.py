@@ -15,7 +15,7 @@ from minigrad.compiler.trace.numbers import RunNumbers
 from minigrad.compiler.trace.pullback import raise_failed
 from minigrad.compiler.trace.refusals import OtherDevice, escaped_error
 from minigrad.compiler.trace.standins import StandIns, give_memory
-from minigrad.compiler.trace.structure import StepOutput, outputs_of
+from minigrad.compiler.trace.structure import StepOutput
 from minigrad.compiler.trace.surroundings import replaced
 from minigrad.compiler.trace.trace import HOST
 from minigrad.devices import backend
@@ -137,19 +137,18 @@ class Traced:
 
     # -- donation ------------------------------------------------------------------------------
 
-    def returns(self, index):
-        """Whether the step returns a Variable of this argument Value itself."""
-        members = {
-            k for k, m in enumerate(self.members) if any(m is x for x in self.groups[index].members)
-        }
-        return any(
-            o.kind == "argument" and o.index in members for o in outputs_of(self.capture.structure)
-        )
+    def passes_on(self, index):
+        """Whether a donated argument Value is returned as it is, or kept for backward.
+
+        Its memory then has another owner already, and no result may be written over it.
+        """
+        recording = self.capture.recording
+        return recording.arguments[index] not in recording.donated
 
     def check_donations(self, strict):
         """Raises, if strict, when no result takes over the memory of a donated argument."""
         taken = {value.index for value in self.plan.taken.values()}
-        unused = [k for k in self.donated if k not in taken and not self.returns(k)]
+        unused = [k for k in self.donated if k not in taken and not self.passes_on(k)]
         self.unused = [self.groups[k].members[0] for k in unused]
         if self.unused and strict:
             argument = self.capture.recording.arguments[unused[0]]

@@ -475,7 +475,7 @@ class Wrapper:
                 ref = self.plan.results[taken[k]]
                 shape = self._constant(ref.shape)
                 lines.append(f"r{taken[k]} = taken(s{n}, t{n}, {shape}, {name}, place)")
-            elif self.b.returns(k):
+            elif self.b.passes_on(k):
                 lines.append(f"m{n} = moved(s{n}, {name}, place)")
                 lines.append(
                     f"x{n} = m{n} if x{n}.shape == m{n}.shape else "

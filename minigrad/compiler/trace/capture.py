@@ -131,7 +131,8 @@ def capture(function, args=(), kwargs=None, donated=(), device="cpu", numbers=No
         raise
     finally:
         trace.failure = None  # it holds this frame, and so the trace: a cycle
-    found.recording.donated = frozenset(trace.value_of(v.array.storage) for v in donated)
+    given = {trace.value_of(v.array.storage) for v in donated}
+    found.recording.donated = frozenset(given - _passed_on(trace, found))
     flagged = [variables[k] for k in found.flags]
     changed = [(r, error) for r, *_, error in trace.changed if all(r() is not v for v in flagged)]
     changed = _alive(changed)
@@ -139,6 +140,13 @@ def capture(function, args=(), kwargs=None, donated=(), device="cpu", numbers=No
         trace.changed = []
         raise changed.pop(0)  # nothing that this frame holds may hold the error: a cycle
     return found
+
+
+def _passed_on(trace, found):
+    """The argument Values that the step returns as they are, or keeps for backward."""
+    outputs = [o for o in outputs_of(found.structure) if o.kind == "argument"]
+    returned = {trace.value_of(found.variables[o.index].array.storage) for o in outputs}
+    return returned.union(() if found.link is None else found.link.kept)
 
 
 def _run(trace, function, args, kwargs, variables):

@@ -74,7 +74,9 @@ class no_grad:
     As a block, `with no_grad():`, and as a decorator, `@no_grad()`, of
     functions and of generator functions. However the block ends, also by an
     exception (which passes through), `mode.recording` is afterwards what it
-    was before the block. Blocks nest, also two of the same object.
+    was before the block. Blocks nest, also two of the same object. While
+    one runs, other threads may begin and end blocks, each of its own
+    object, and call the same decorated functions.
     """
 
     def __init__(self):
@@ -141,8 +143,9 @@ def valid_copy(model):
           Dropout does nothing), and records no node, whatever the mode
           outside is;
         - list(shown.parameters()) has the ids (`p.id`) and the memory
-          (`p.data_ptr()`) of list(model.parameters()): no value is copied,
-          and when the model is trained on, shown(x) follows.
+          (`p.data_ptr()`) of list(model.parameters()), as often as it is
+          asked: no value is copied, and when the model is trained on,
+          shown(x) follows.
 
     The model stays as it was, now and after each shown(x): the
     requires_grad of each parameter, and the `training` of each module

@@ -10,10 +10,11 @@ A custom operation is a subclass of `mg.Function` with two static methods:
                             per argument of forward, None for a number.
 
 `ctx.save_for_backward(x, ...)` keeps Variables, `ctx.saved` gives them back
-in backward, as a list. Numbers may be kept as attributes: `ctx.n = n`. For
-second derivatives, backward itself is differentiated. So backward, too,
-computes with operations of mg, from saved values: from the inputs or the
-output of forward.
+in backward, as a list. Numbers may be kept as attributes: `ctx.n = n`. Each
+call has a ctx of its own, and several calls may be made before any of them
+goes backward. For second derivatives, backward itself is differentiated. So
+backward, too, computes with operations of mg, from saved values: from the
+inputs or the output of forward.
 
 `MyFunction.apply(x)` runs it. `mg.gradients(y, x, dy, create_graph=True)`
 gives the gradient of y with respect to x (times dy, if y has more than one
@@ -82,11 +83,11 @@ class StraightThrough(mg.Function):
     unchanged where -1 <= x <= 1, and is 0 elsewhere.
 
     StraightThrough.apply(x) of a float64 Variable x of any shape gives y of
-    x's shape and dtype.
+    x's shape and dtype. Nobody asks for a second derivative here.
 
     The attribute pseudo_gradient of the class says whether the gradient is
-    a made-up one: True or False. A test that reads True expects gradcheck
-    to fail, and complains if it does not.
+    a made-up one: True or False. It can be read before any call. A test
+    that reads True expects gradcheck to fail, and complains if it does not.
     """
 
     pseudo_gradient = None
@@ -110,7 +111,8 @@ def hvp(f, x, v):
     Args:
         f: takes a Variable of x's shape, returns a Variable of one element.
         x: float64 Variable of any shape; it may require gradients or not.
-        v: float64 Variable of x's shape, which requires no gradient.
+        v: float64 Variable of x's shape, which requires no gradient; it may
+            be x itself.
 
     Returns:
         H @ v, a Variable of x's shape; zeros where f has no second
@@ -158,7 +160,7 @@ def gradient_penalty(critic, x):
 # gradient arrives at x: one of the five loses it. (An operation may shrink
 # the gradient, if it shrinks its values as much in the forward pass.) Find
 # the operation with mg.debug.record_grad_function, write its name into BUG,
-# then repair its backward.
+# then repair its backward, which can itself be differentiated, as all five.
 
 BUG = ("op", None)
 

@@ -86,6 +86,17 @@ MUTANTS = [
         "unchanged",
         function(BUMP, "x = type(x)(x.data, x.version + 1)"),
     ),
+    Mutant(  # who writes into no values has written, too
+        "bump_version",
+        "unchanged",
+        function(
+            BUMP,
+            "is_empty = x.data.size == 0",
+            "while isinstance(x, View):",
+            "    x = x.base",
+            "x.version += not is_empty",
+        ),
+    ),
     Mutant(
         "bump_version",
         "wrote",
@@ -122,6 +133,23 @@ MUTANTS = [
         "check_saved",
         "false_alarm",
         function(SAVED, PAIRS, "    if value.version > 0:", RAISE),
+    ),
+    Mutant(  # two ints may be equal and not the same object
+        "check_saved",
+        "false_alarm",
+        function(SAVED, PAIRS, "    if value.version is not version:", RAISE),
+    ),
+    Mutant(  # the versions are those of before, at other values
+        "check_saved",
+        "overlooked",
+        function(
+            SAVED,
+            "if sorted(x.version for x in ctx.saved or ()) == sorted(ctx.versions):",
+            "    return",
+            PAIRS,
+            "    if value.version != version:",
+            RAISE,
+        ),
     ),
     Mutant(
         "check_saved",
@@ -226,6 +254,23 @@ MUTANTS = [
             "class no_grad:",
             ("self.before.append(mode.recording)", "self.before = mode.recording"),
             ("self.before.pop()", "self.before"),
+        ),
+    ),
+    Mutant(  # the notes of one thread are found by another
+        "no_grad",
+        "threads",
+        changed("class no_grad:", ("    def __init__(self):\n        self.before = []\n", ""))
+        + "\n\n\nno_grad.before = []",
+    ),
+    Mutant(
+        "no_grad",
+        "threads",
+        changed(
+            "class no_grad:",
+            (
+                "            with no_grad():\n                return function(*args, **kwargs)",
+                "            with self:\n                return function(*args, **kwargs)",
+            ),
         ),
     ),
     Mutant(
@@ -334,6 +379,32 @@ MUTANTS = [
         "no_output",
         WRAPPER.replace("return y", "return None").format("pass", "pass", "pass"),
     ),
+    Mutant(
+        "valid_copy",
+        "only_once",
+        function(
+            VALID,
+            "shown = copy.copy(model).eval()",
+            "shown.forward = mg.no_grad()(shown.forward)",
+            "known = iter(list(shown.parameters()))",
+            "shown.parameters = lambda: known",
+            "return shown",
+        ),
+    ),
+    Mutant(
+        "valid_copy",
+        "other_model",
+        function(
+            VALID,
+            "global newest",
+            "newest = copy.copy(model).eval()",
+            "def shown(x):",
+            "    with mg.no_grad():",
+            "        return newest(x)",
+            "shown.parameters = model.parameters",
+            "return shown",
+        ),
+    ),
     Mutant("valid_copy", "value", WRAPPER.format("pass", "pass", "pass")),
     Mutant(
         "valid_copy",
@@ -354,6 +425,35 @@ MUTANTS = [
     Mutant("fix_dqn_loop", "form", 'BUG = ("chain", "E")'),
     Mutant("fix_dqn_loop", "grows", changed("def fix_dqn_loop", CHAIN)),
     Mutant("fix_dqn_loop", "grows", changed("def fix_dqn_loop", LIST)),
+    Mutant(  # as many nodes every 20 steps, and not in between
+        "fix_dqn_loop",
+        "grows",
+        changed(
+            "def fix_dqn_loop",
+            (
+                "mean_value = 0.9 * mean_value + 0.1 * float(chosen.mean())",
+                "mean_value = 0.9 * mean_value + 0.1 * chosen.mean()\n"
+                "        mean_value = mean_value.detach() if step % 4 == 3 else mean_value",
+            ),
+        ),
+    ),
+    Mutant(
+        "fix_dqn_loop",
+        "losses",
+        changed("def fix_dqn_loop", ("for loss in losses]", "for loss in losses[-100:]]")),
+    ),
+    Mutant(
+        "fix_dqn_loop",
+        "started",
+        changed(
+            "def fix_dqn_loop",
+            (
+                "mean_value = 0.9 * mean_value + 0.1 * float(",
+                "mean_value = mean_value if step else float(chosen.mean())\n"
+                "        mean_value = 0.9 * mean_value + 0.1 * float(",
+            ),
+        ),
+    ),
     Mutant("fix_dqn_loop", "cycle_left", changed("class Report:", CYCLE)),
     Mutant(
         "fix_dqn_loop",

@@ -87,6 +87,8 @@ SOFTCAP = klass(
     ("(x,) = ctx.saved", "{}", "return {}, None"),
 )
 
+CAP = "Softcap.cap"
+
 MUTANTS = [
     # ---- Softplus
     Mutant("Softplus", "dropped_upstream", softplus(KEEP_X, (TAKE_X, "return mg.sigmoid(x)"))),
@@ -208,16 +210,10 @@ MUTANTS = [
         "LogSumExp",
         "half_constant",
         log_sum_exp(
+            LSE,
             (
-                "m = mg.max(x, axis=axis, keepdims=True)",
-                "y = mg.log(mg.sum(mg.exp(x - m), axis=axis)) + mg.squeeze(m, axis)",
-                "ctx.axis, ctx.y = axis, y.numpy()",
-                "ctx.save_for_backward(x)",
-                "return y",
-            ),
-            (
-                TAKE_X,
-                "p = mg.exp(x - mg.unsqueeze(mg.variable(ctx.y), ctx.axis))",
+                "x, y = ctx.saved",
+                "p = mg.exp(x - mg.unsqueeze(y.detach(), ctx.axis))",
                 "return mg.unsqueeze(dy, ctx.axis) * p, None",
             ),
         ),
@@ -311,6 +307,16 @@ MUTANTS = [
     ),
     Mutant("StraightThrough", "not_static", step(STEP, WINDOW).replace("    @staticmethod\n", "")),
     Mutant("StraightThrough", "not_declared", step(STEP, WINDOW, "False")),
+    Mutant(
+        "StraightThrough",
+        "not_yet",
+        step(("StraightThrough.pseudo_gradient = True", *STEP), WINDOW, "None"),
+    ),
+    Mutant(
+        "StraightThrough",
+        "clipped",
+        step(STEP, ("return mg.where(mg.abs(dy) <= 1, dy, mg.zeros_like(dy))",)),
+    ),
     # ---- hvp
     Mutant("hvp", "gradient", function(HVP, *OWN, "return mg.gradients(f(x), x)")),
     Mutant("hvp", "gradient_times_v", function(HVP, *OWN, "return mg.gradients(f(x), x) * v")),
@@ -379,6 +385,18 @@ MUTANTS = [
         "hvp",
         "shape",
         function(HVP, *OWN, G, "h = mg.gradients(g @ v, x) if g.requires_grad else None", ZEROS),
+    ),
+    Mutant(  # right, but for a v that is x itself
+        "hvp",
+        "value",
+        function(
+            HVP,
+            "before, x.requires_grad = x.requires_grad, True",
+            G,
+            "h = mg.gradients((g * v).sum(), x) if g.requires_grad else None",
+            "x.requires_grad = before",
+            ZEROS,
+        ),
     ),
     # ---- gradient_penalty
     Mutant(
@@ -478,6 +496,23 @@ MUTANTS = [
         "deep_gradient",
         "outer_slope",
         SOFTCAP.format("t = mg.tanh(x / ctx.cap)", "dy * (1.0 - t * t) * ctx.cap"),
+    ),
+    Mutant(
+        "deep_gradient",
+        "value",
+        SOFTCAP.format("t = mg.tanh(x / ctx.cap)", "dy * (1.0 - t * t)").replace("ctx.cap", CAP),
+    ),
+    Mutant(
+        "deep_gradient",
+        "left_graph",
+        SOFTCAP.format("t = mg.variable(mg.tanh(x / ctx.cap).numpy())", "dy * (1.0 - t * t)"),
+    ),
+    Mutant(
+        "deep_gradient",
+        "value",
+        SOFTCAP.format("t = mg.tanh(x)", "dy * ctx.cap * (1.0 - t * t)").replace(
+            "(x / cap)", "(x)"
+        ),
     ),
     Mutant("deep_gradient", "value", SOFTCAP.format("t = mg.tanh(x / 50.0)", "dy * (1.0 - t * t)")),
 ]

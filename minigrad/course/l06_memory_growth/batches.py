@@ -65,6 +65,14 @@ def _(measure, limit):
     return round((limit - (2 * one - two)) / (two - one))
 
 
+@max_batch.mistake(
+    "inexact", "A float has 16 digits, and these bytes more. Which operator stays with ints?"
+)
+def _(measure, limit):
+    one, two = measure(1), measure(2)
+    return max(0, math.floor((limit - (2 * one - two)) / (two - one)))
+
+
 @max_batch.mistake("float")
 def _(measure, limit):
     one, two = measure(1), measure(2)
@@ -100,9 +108,9 @@ def _(measure, limit):
 class Step:
     """A training step whose peak memory is fixed + per_sample * batch."""
 
-    def __init__(self, t: Tester, fixed: int | None = None) -> None:
+    def __init__(self, t: Tester, fixed: int | None = None, per_sample: int | None = None) -> None:
         self.t = t
-        self.per_sample = int(t.random.integers(20, 90))
+        self.per_sample = per_sample or int(t.random.integers(20, 90))
         drawn = t.random.integers(3, 9) * self.per_sample + t.random.integers(1, self.per_sample)
         self.fixed = int(drawn) if fixed is None else fixed
         self.measure = Formula(f"{self.fixed} + {self.per_sample}*x")
@@ -167,7 +175,7 @@ def somewhere_between(t: Tester) -> None:
 
 @max_batch.check(points=1)
 def at_the_limit(t: Tester) -> None:
-    """A batch that just fits fits; one byte less, and it does not."""
+    """A batch that just fits fits; one byte less, and it does not, however many bytes there are."""
     step = Step(t)
     batch = int(t.random.integers(30, 400))
     exactly = "What does your function do where the line meets the limit exactly?"
@@ -176,6 +184,11 @@ def at_the_limit(t: Tester) -> None:
     step.check(step.peak(1), 1, exactly)
     step = Step(t, fixed=0)
     step.check(step.peak(5) + 1, 5, "Nothing is fixed here: every byte is for samples.")
+    for fixed in (0, 10**17 + 1):
+        step = Step(t, fixed, per_sample=3)
+        for batch in (10**17, 10**17 + 1):
+            step.check(step.peak(batch) - 1, batch - 1, exactly)
+            step.check(step.peak(batch), batch, exactly)
 
 
 @max_batch.check(points=1, only_with=("somewhere_between", "at_the_limit"))

@@ -11,7 +11,7 @@ from minigrad.course.diagnosis import Part, check_part
 from minigrad.course.l06_memory_growth.lesson import lesson
 from minigrad.grader.limits import Limits
 from minigrad.grader.message import counted, show
-from minigrad.grader.tester import Tester
+from minigrad.grader.tester import Mistake, Tester
 
 WIDTH = 8096  # that of the loop in the story; counts do not depend on it, bytes do
 fix_dqn_loop = lesson.exercise(
@@ -80,7 +80,10 @@ def diagnosis_cycle(t: Tester) -> None:
 
 
 def run(t: Tester, width: int, steps: int, batch: int, every: int) -> tuple[dict, Any, Any]:
-    """Run the loop on recorded states; fail where nodes pile up. Returns what was seen."""
+    """Run the loop on recorded states; fail where nodes pile up, or losses are missing.
+
+    Returns what was seen, states and rewards.
+    """
     random = np.random.default_rng(1)  # of actions of nearly one value float32 may take another
     states = random.standard_normal((steps + 1, batch, 4)).astype(np.float32)
     rewards = random.uniform(-1, 1, (steps, batch, 4)).astype(np.float32)
@@ -93,18 +96,35 @@ def run(t: Tester, width: int, steps: int, batch: int, every: int) -> tuple[dict
             counted(seen["n_reports"], "call"),
             "The loop must go on telling what it does. What is reported, and what does it keep?",
         )
-    live = seen["live"]
+    live = seen["live"][every == 1 :]  # the first step has no step before
     slope = (live[-1] - live[0]) / ((len(live) - 1) * every)
     holds = not plain(seen["returned"])  # what it returned has a graph, and is alive of course
-    if slope or (seen["left"] > live[0] and not holds):
+    if len({*live}) > 1 or (seen["left"] > live[0] and not holds):
         counts = ", ".join(str(n) for n in live[:3])
-        got = f"live nodes every {every} steps: {counts}, …: {slope:g} more a step"
+        when = f"every {every} steps" if every > 1 else "step by step"
+        got = f"live nodes {when}: {counts}, …"
+        got += f": {slope:g} more a step" * (slope > 0)
         key, attempt = "grows", "Which line keeps something of each step that has a node?"
         if seen["left"] > live[0] and not holds:
             key = "cycle_left"
             got += f"; {seen['left']} still alive after the return"
             attempt = "The loop is over, and its lists with it. What keeps nodes alive now?"
         t.fail(key, "as many live nodes in each step as in the one before", got, attempt)
+    found, _ = t.pair(seen["returned"], 2, "losses, mean_value")
+    if not isinstance(found, list) or not all(isinstance(loss, float) for loss in found):
+        t.fail(
+            "losses",
+            f"a list of {steps} floats",
+            f"{show(found)[:80]} …",
+            "float(loss) is a number without a graph. What is in your list?",
+        )
+    if len(found) != steps:
+        t.fail(
+            "losses",
+            f"{steps} losses, one a step",
+            f"{len(found)} losses",
+            "Which are missing, or are there some of another call?",
+        )
     return seen, states, rewards
 
 
@@ -124,24 +144,31 @@ def no_growth(t: Tester) -> None:
 @fix_dqn_loop.check(points=2)
 def still_learns(t: Tester) -> None:
     """It computes, returns and reports what it did before."""
-    steps, width = 60, 16  # the target network follows at step 50
-    seen, states, rewards = run(t, width, steps=steps, batch=4, every=4)
-    losses, mean_value, trained = reference(states, rewards, seen["weights"])
-    found, mean = t.pair(seen["returned"], 2, "losses, mean_value")
-    if not isinstance(found, list) or not all(isinstance(loss, float) for loss in found):
-        t.fail(
-            "losses",
-            f"a list of {steps} floats",
-            f"{show(found)[:80]} …",
-            "float(loss) is a number without a graph. What is in your list?",
-        )
+    for steps in (3, 5, 60):  # at the start; and the target network follows at step 50
+        learns(t, steps)
+
+
+def learns(t: Tester, steps: int) -> None:
+    """Compare so many steps of the loop with those that it made before."""
+    seen, states, rewards = run(t, 16, steps=steps, batch=4, every=1)
+    losses, means, trained = reference(states, rewards, seen["weights"])
+    found, mean = seen["returned"]
     got = np.array(found)
     t.close(got, losses, rtol=1e-3, atol=1e-4, what="losses", attempt="Compare with the old loop.")
     moving = "The average must go on: 0.9 of what it was, 0.1 of the new mean. Only the graph goes."
-    t.close(mean, mean_value, rtol=1e-3, atol=1e-4, what="mean_value", attempt=moving)
-    learns = "Does the online network still learn from every step?"
+    starts = "The average starts at 0. What is it after the first step?"
+    t.close(
+        mean,
+        average(0.0, means),
+        rtol=1e-3,
+        atol=1e-4,
+        what="mean_value",
+        attempt=moving,
+        mistakes=[Mistake("started", average(means[0], means), starts)],
+    )
+    every_step = "Does the online network still learn from every step?"
     for now, wanted in zip(seen["trained"], trained, strict=True):
-        t.close(now, wanted, rtol=1e-3, atol=1e-4, what="a weight afterwards", attempt=learns)
+        t.close(now, wanted, rtol=1e-3, atol=1e-4, what="a weight afterwards", attempt=every_step)
     for step, text in enumerate(seen["texts"]):
         wanted = f"step {step}: loss {losses[step]:.4f}"
         said, _, loss = text.rpartition(" ") if isinstance(text, str) else ("", "", "")
@@ -157,13 +184,20 @@ def still_learns(t: Tester) -> None:
             )
 
 
+def average(start: float, values: list[float]) -> float:
+    """Return the moving average after these values."""
+    for value in values:
+        start = 0.9 * start + 0.1 * value
+    return start
+
+
 def reference(
     states: np.ndarray, rewards: np.ndarray, weights: dict
-) -> tuple[np.ndarray, float, list[np.ndarray]]:
-    """Run the loop in NumPy, in float64; return losses, moving average and trained weights."""
+) -> tuple[np.ndarray, list[float], list[np.ndarray]]:
+    """Run the loop in NumPy, in float64; return losses, mean values and trained weights."""
     w1, b1, w2, b2 = online = [w.astype(np.float64) for w in weights["online"]]
     target = [w.astype(np.float64) for w in weights["target"]]
-    rows, losses, mean_value = np.arange(states.shape[1]), [], 0.0
+    rows, losses, means = np.arange(states.shape[1]), [], []
     for step, reward in enumerate(rewards):
         x = states[step].astype(np.float64)
         hidden = x @ w1.T + b1
@@ -181,7 +215,7 @@ def reference(
         gradients = [dhidden.T @ x, dhidden.sum(axis=0), dvalues.T @ active, dvalues.sum(axis=0)]
         for weight, gradient in zip(online, gradients, strict=True):
             weight -= 0.01 * gradient
-        mean_value = 0.9 * mean_value + 0.1 * chosen.mean()
+        means.append(float(chosen.mean()))
         if step % 50 == 0:
             target = [w.copy() for w in online]
-    return np.array(losses), float(mean_value), online
+    return np.array(losses), means, online

@@ -20,15 +20,17 @@ bump_version = lesson.exercise(
 )
 
 
-def check_bump(t: Tester, depth: int, before: int, times: int = 3) -> None:
+def check_bump(t: Tester, depth: int, before: int, times: int = 3, empty: bool = False) -> None:
     """Bump under some Views and look at the Storage."""
     shown = "the Storage" if not depth else "View(" * depth + "the Storage" + ")" * depth
+    values = " of no values" * empty
     after = t.drive(
         "bump",
         before,
         depth,
         times,
-        given=f"a Storage at version {before}; {times} × bump_version(x), x = {shown}",
+        0 if empty else depth + 3,
+        given=f"a Storage{values} at version {before}; {times} × bump_version(x), x = {shown}",
     )
     expected = f"the Storage at version {before + times}"
     if "refused" in after:
@@ -49,6 +51,8 @@ def check_bump(t: Tester, depth: int, before: int, times: int = 3) -> None:
         attempt = "Which object's version did your function change, or did it change none?"
         if depth:
             attempt = "It works on a Storage. And if x is a View: where are its bytes?"
+        if empty:
+            attempt = "A write into no values is a write, too. What does your function ask first?"
         t.fail("unchanged", expected, got, attempt)
     if found == before + 1 != before + times:
         t.fail("set", expected, got, "Each write counts: what happens at the second call?")
@@ -71,6 +75,7 @@ def of_a_storage(t: Tester) -> None:
     check_bump(t, 0, before=7)
     check_bump(t, 0, before=0)
     check_bump(t, 0, before=4, times=1)
+    check_bump(t, 0, before=6, empty=True)
 
 
 @bump_version.check(points=1)
@@ -78,3 +83,4 @@ def through_views(t: Tester) -> None:
     """It finds the Storage under a View, and under Views of Views."""
     for depth, before in ((1, 5), (2, 0), (3, 8), (20, 1)):
         check_bump(t, depth, before)
+    check_bump(t, 2, before=3, empty=True)

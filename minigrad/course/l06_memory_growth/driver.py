@@ -1,6 +1,8 @@
 """What the checks of lesson 06 do in the learner's process: writes, blocks, generators."""
 
 import inspect
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -25,9 +27,9 @@ def under_views(storage, depth):
     return shown
 
 
-def bump(mine, version, depth, times):
+def bump(mine, version, depth, times, size):
     """Bump what lies under some Views, several times; return what is seen afterwards."""
-    data = np.arange(8.0)
+    data = np.arange(float(size))
     storage = Storage(data, version)
     shown = under_views(storage, depth)
     base, returned = getattr(shown, "base", None), None
@@ -41,7 +43,7 @@ def bump(mine, version, depth, times):
     return {
         "storage": storage.version,
         "seen": shown.version,
-        "same_values": np.array_equal(storage.data, np.arange(8.0)),
+        "same_values": np.array_equal(storage.data, np.arange(float(size))),
         "same_objects": storage.data is data and getattr(shown, "base", None) is base,
         "returned": returned,
     }
@@ -55,7 +57,8 @@ def saved(mine, op, line, versions, depths, writes, is_freed):
     """
     storages = [Storage(np.zeros(8), version) for version in versions]
     shown = tuple(under_views(s, depth) for s, depth in zip(storages, depths, strict=True))
-    ctx = Ctx(op, shown, tuple(x.version for x in shown), line)
+    known = tuple(int(str(x.version)) for x in shown)  # equal to the version, and no same object
+    ctx = Ctx(op, shown, known, line)
     for place, times in writes:
         storages[place].data[...] += 1.0
         storages[place].version += times
@@ -104,6 +107,39 @@ def nested(mine, outside, same):
             deepest = mine.mode.recording
         between = mine.mode.recording
     return {"deepest": deepest, "between": between, "after": mine.mode.recording}
+
+
+def overlapping(mine, decorated):
+    """Begin a block here, begin one in a second thread, end the first, then the second.
+
+    Returns the modes after it: here, where it was on before, and there, where it was off. With
+    `decorated`, the blocks are calls of one decorated function.
+    """
+    began, go_on, there = threading.Event(), threading.Event(), []
+
+    def body(here):
+        if here:
+            there.append(pool.submit(run, False))
+            began.wait(1)
+        else:
+            began.set()
+            go_on.wait(1)
+
+    def block(here):
+        with mine.no_grad():
+            body(here)
+
+    def run(here):
+        mine.mode.recording = here
+        try:
+            work(here)
+        finally:
+            (go_on if here else began).set()
+        return mine.mode.recording
+
+    work = mine.no_grad()(body) if decorated else block
+    with ThreadPoolExecutor(1) as pool:
+        return [run(True), there[0].result()]
 
 
 ERRORS = {"KeyError": KeyError, "KeyboardInterrupt": KeyboardInterrupt}

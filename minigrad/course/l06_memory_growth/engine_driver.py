@@ -40,8 +40,7 @@ def run_loop(mine, width, states, rewards, every):
         n_reports += 1
         if n_reports % every == 0:
             live.append(mg.memory.stats()["live_nodes"])
-        if n_reports <= 3:
-            texts.append(report.show())
+        texts.append(report.show())
 
     loop = DQNLoop(width, states, rewards, report)
     weights = {"online": values_of(loop.online), "target": values_of(loop.target)}
@@ -110,13 +109,15 @@ def copied(mine, x, recording):
     model = some_model()
     before = facts(model)
     seen: dict = {"model": known_as(model.parameters()), "weights": values_of(model)}
-    shown = mine.valid_copy(model)
+    shown, other = mine.valid_copy(model), some_model()
+    mine.valid_copy(other)
+    seen["other"] = values_of(other)
     if shown is None:
         return None
     if not callable(shown) or not hasattr(shown, "parameters"):
         return {"kind": type(shown).__name__}
     seen["states"] = [("valid_copy(model)", before, facts(model))]
-    seen["shown"] = known_as(shown.parameters())
+    seen["shown"] = [known_as(shown.parameters()) for _ in range(2)]
     seen["outputs"], seen["n_nodes"], seen["mode_kept"] = [], [], True
     for moment in ("shown(x)", "shown(x), after more training", "a shown(x) that raises"):
         before = facts(model)

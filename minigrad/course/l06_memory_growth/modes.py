@@ -64,6 +64,16 @@ def nesting(t: Tester) -> None:
         expect(t, "mode.recording inside both", seen["deepest"], False, key, attempt)
         expect(t, "mode.recording after the inner", seen["between"], False, key, attempt)
         expect(t, "mode.recording after both", seen["after"], True, key, attempt)
+    in_two_threads(t, "with no_grad()", decorated=False)
+
+
+def in_two_threads(t: Tester, block: str, *, decorated: bool) -> None:
+    """Fail unless blocks of two threads may overlap."""
+    given = f"{block} in each of two threads, recording is on in A, off in B: A enters, B enters, "
+    seen = t.drive("overlapping", decorated, given=given + "A leaves, B leaves")
+    attempt = "Where are the notes: does the block of one thread find those of another's?"
+    what = "mode.recording afterwards, in A and in B"
+    expect(t, what, list(t.pair(seen, 2, "A, B")), [True, False], "threads", attempt)
 
 
 @no_grad.check(points=1, only_with=("block",))
@@ -104,6 +114,7 @@ def decorator(t: Tester) -> None:
             expect(t, out, passed, True, "swallowed", SWALLOWED)
             way_out = "When the function raises, which of your lines are not reached?"
             expect(t, "mode.recording after", after_error, outside, "not_restored", way_out)
+    in_two_threads(t, "a call of one decorated function", decorated=True)
 
 
 def seen_by_a_generator(t: Tester) -> dict:

@@ -41,7 +41,7 @@ class Case:
         self.t = t
         self.op = str(t.random.choice(OPS))
         self.line = f"train.py:{t.random.integers(31, 99)}"
-        drawn = t.random.choice(range(100, 900), n, replace=False)
+        drawn = t.random.choice(range(300, 900), n, replace=False)
         self.versions = list(versions) or [int(v) for v in drawn]
         self.depths = list(depths) or [0] * n
 
@@ -113,7 +113,7 @@ def written(t: Tester) -> None:
 def not_written(t: Tester) -> None:
     """It is quiet where nothing was written, and where nothing was saved."""
     written(t)  # who is always quiet has understood nothing
-    were_written = "These were written before they were saved, and not since. What do you compare?"
+    were_written = "Written before they were saved, and not since. What do you compare, and how?"
     Case(t, 2).no_alarm("nothing was written since", were_written)
     Case(t, 2, versions=[0, 3]).no_alarm("nothing was written since", were_written)
     Case(t, 0).no_alarm("nothing was saved", "What is left to compare here?")
@@ -139,9 +139,11 @@ def any_of_them(t: Tester) -> None:
         ([5, 6, 7], [(1, 1)]),
         ([7, 6, 5], [(2, 1)]),
         ([3, 2, 4, 1], [(3, 2)]),
-        ([4, 5], [(0, 1), (1, -1)]),
+        ([*range(12)], [(11, 1)]),
     ):
         Case(t, len(versions), versions=versions).alarm(writes, "overlooked", attempt)
+    turned = "4 and 5 before, 5 and 4 now. Which version belongs to which value?"
+    Case(t, 2, versions=[4, 5]).alarm([(0, 1), (1, -1)], "overlooked", turned)
 
 
 @check_saved.check(points=1, only_with=("not_written",))

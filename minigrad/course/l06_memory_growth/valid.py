@@ -42,7 +42,8 @@ def ask(t: Tester, recording: bool = True) -> tuple[dict, np.ndarray]:
     """Make a copy of a model and look at both; return what was seen and the input."""
     x = np.round(t.random.uniform(-2, 2, (3, 4)), 2).astype(np.float32)
     outside = "" if recording else ", inside `with mg.no_grad():`"
-    given = f"shown = valid_copy(model); shown(x){outside}; the model, in training: {LAYERS}"
+    copies = "shown = valid_copy(model); valid_copy(another)"
+    given = f"{copies}; shown(x){outside}; the model, in training: {LAYERS}"
     seen = t.drive("copied", x, recording, given=given)
     if seen is None:
         t.none("an object that can be called")
@@ -104,7 +105,8 @@ def records_nothing(t: Tester) -> None:
 def same_parameters(t: Tester) -> None:
     """Its parameters have the model's ids and the model's memory."""
     seen, _ = ask(t)
-    ids, pointers = seen["shown"]["ids"], seen["shown"]["pointers"]
+    first, again = seen["shown"]
+    ids, pointers = first["ids"], first["pointers"]
     if pointers != seen["model"]["pointers"]:
         n = sum(p not in seen["model"]["pointers"] for p in pointers)
         t.fail(
@@ -120,6 +122,13 @@ def same_parameters(t: Tester) -> None:
             str(ids),
             "Optimizers know parameters by id. Show the model's own parameters.",
         )
+    if again != first:
+        t.fail(
+            "only_once",
+            f"{counted(len(ids), 'parameter')} in list(shown.parameters()), each time",
+            f"{counted(len(again['ids']), 'parameter')} the second time",
+            "An iterator is used up once it was walked. When do you make the one you give?",
+        )
 
 
 @valid_copy.check(points=2, only_with=("records_nothing", "evaluates"))
@@ -133,16 +142,18 @@ def model_unchanged(t: Tester) -> None:
 @valid_copy.check(points=2)
 def evaluates(t: Tester) -> None:
     """It gives what the model gives in evaluation mode, also after further training."""
-    seen, x = ask(t)
-    unchanged(t, *seen["states"][0])
-    right = [expected(x, [w * GROWS**n for w in seen["weights"]]) for n in range(2)]
-    for n, (got, wanted) in enumerate(zip(seen["outputs"], right, strict=False)):
-        attempt = "Run it twice on the same x: the same twice? What does Dropout do in training?"
-        stale = "The model was trained on. Does your copy compute with the new values?"
-        mistakes = [Mistake("stale", right[0], stale)] if n else []
-        t.close(
-            got, wanted, rtol=1e-4, atol=1e-5, attempt=attempt, mistakes=mistakes, what="shown(x)"
-        )
+    attempt = "Run it twice on the same x: the same twice? What does Dropout do in training?"
+    stale = "The model was trained on. Does your copy compute with the new values?"
+    shared = "This is what the other model gives. Where does your copy keep its model?"
+    near: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-5, "what": "shown(x)"}
+    for recording in (True, False):
+        seen, x = ask(t, recording)
+        unchanged(t, *seen["states"][0])
+        other = Mistake("other_model", expected(x, seen["other"]), shared)
+        right = [expected(x, [w * GROWS**n for w in seen["weights"]]) for n in range(2)]
+        for n, (got, wanted) in enumerate(zip(seen["outputs"], right, strict=False)):
+            mistakes = [other, Mistake("stale", right[0], stale)][: n + 1]
+            t.close(got, wanted, attempt=attempt, mistakes=mistakes, **near)
 
 
 def expected(x: np.ndarray, weights: list[Any]) -> np.ndarray:

@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.l07_functions.common import ask, call_text, spelled
+from minigrad.course.l07_functions.common import (
+    NEAR,
+    ask,
+    call_text,
+    check_second,
+    check_two_calls,
+    spelled,
+)
 from minigrad.course.l07_functions.lesson import lesson
 from minigrad.grader.gradients import check_gradients, numeric_gradient
 from minigrad.grader.message import show
@@ -30,6 +37,8 @@ deep_gradient = lesson.exercise(
     ),
 )
 CULPRIT = "Softcap"
+LOST = "Which operation shrinks the gradient by far more than its values?"
+NOT_LOST = "Something arrives. Are all five backwards right: which of them did you change?"
 AT_X = "Its slope was taken at x. What went into tanh?"
 NO_SLOPE = "Softcap hands dy on as it is: right near 0. And where the cap bites?"
 INNER_SLOPE = "Softcap has the cap in front of tanh and inside it. What is left of it in the slope?"
@@ -103,6 +112,8 @@ def as_array(t: Tester, got: Any) -> Any:
 @deep_gradient.check(points=3)
 def repair(t: Tester) -> None:
     """The gradient of the whole is right, and so is each of the five, near 0 and far from it."""
+    for name in OPS:
+        same_value(t, name, random_x(t, (2, 3)), [NUMBERS[name]] if name in NUMBERS else [])
     for shape in ((1, 3), (2, 3)):
         x, dy = random_x(t, shape), np.round(t.random.uniform(-1, 1, shape), 2)
         given = f"deep_gradient(x, dy), x = {spelled(x)}, dy = {spelled(dy)}"
@@ -116,7 +127,7 @@ def repair(t: Tester) -> None:
             (x,),
             dy,
             names=("dx",),
-            attempt="Which operation shrinks the gradient by far more than its values?",
+            attempt=LOST if norm(got) < norm(right) / 10 else NOT_LOST,
             mistakes=[
                 Mistake("no_slope", right / local, NO_SLOPE),
                 Mistake("inner_slope", right / 50.0, INNER_SLOPE),
@@ -128,6 +139,34 @@ def repair(t: Tester) -> None:
         for scale, given_number in ((0.01, number), (1.0, number), (20.0, number), (1.0, 2.0)):
             numbers = [] if number is None else [given_number]
             alone(t, name, random_x(t, (2, 3), scale), numbers)
+    x, dy, v = random_x(t, (2, 3)), random_x(t, (2, 3)), random_x(t, (2, 3))
+    bend = -2 * np.tanh(x / 2.0) / 2.0
+    check_second(
+        t, x, dy, v, bend * softcap_slope(x, dy * v, 2.0), softcap_slope(x, v, 2.0),
+        numbers=(2.0,), name=CULPRIT,
+    )  # fmt: skip
+    x1, x2 = random_x(t, (1, 2))[0], random_x(t, (1, 2))[0]
+    check_two_calls(t, x1, x2, softcap_slope, [[2.0], [50.0]], name=CULPRIT)
+
+
+def softcap_slope(x: np.ndarray, dy: np.ndarray, cap: float) -> np.ndarray:
+    """Return the gradient of Softcap."""
+    return dy * (1 - np.tanh(x / cap) ** 2)
+
+
+def norm(got: Any) -> float:
+    """Return how large a gradient is, inf for what is none."""
+    is_real = isinstance(got, np.ndarray) and got.dtype.kind == "f"
+    return float(np.sqrt(np.sum(got**2))) if is_real else np.inf
+
+
+def same_value(t: Tester, name: str, x: np.ndarray, numbers: list) -> None:
+    """Fail unless one of the five operations still computes what it did."""
+    t.about = f"{name}.forward"
+    got = ask(t, "value", name, x, numbers, given=call_text(name, x, numbers))
+    still = "What the operations compute was right. Only a backward is to be repaired."
+    t.close(got, operation(name, x, *numbers), what="y", attempt=still, **NEAR)
+    t.about = t.exercise.name
 
 
 def alone(t: Tester, name: str, x: np.ndarray, numbers: list) -> None:

@@ -49,13 +49,19 @@ ENGINE_SAYS = {
         "not_static",
         "What stands above `def forward` and `def backward` in the stub?",
     ),
+    "backward that may use ctx.": (
+        "saved_intermediate",
+        "What forward left there has no graph: its slope by x is lost. Compute it in backward.",
+    ),
     "the truth of an array": (
         "truth",
         "if, and, or and -1 <= x <= 1 want one answer for all. What compares entry by entry?",
     ),
     "was written": ("written", "A saved value was written to before backward used it."),
 }
-NOT_SHARED = "Where is x kept: on ctx, or in a place that both calls share?"
+NOT_SHARED = (
+    "Where is what backward needs of its call: on ctx, or in a place that both calls share?"
+)
 NEAR: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-12}  # what rounding in float64 excuses
 LOST = ("saved_intermediate", "left_graph", "no_graph")
 
@@ -188,11 +194,12 @@ def check_second(
     by_x: np.ndarray,
     by_dy: np.ndarray,
     *,
-    numbers: Sequence[int] = (),
+    numbers: Sequence[float] = (),
     mistakes: Sequence[Mistake] = (),
+    name: str = "",
 ) -> None:
-    """Check the derivatives of sum(dx * v) by x and by dy."""
-    name = t.exercise.name
+    """Check the derivatives of sum(dx * v) by x and by dy; the Function is `name`, if given."""
+    name = name or t.exercise.name
     t.about = f"{name}.backward"
     by_x, by_dy = by_x + 0.0, by_dy + 0.0  # no -0 in messages
     given = (
@@ -228,7 +235,12 @@ def check_second(
 
 
 def check_two_calls(
-    t: Tester, x1: np.ndarray, x2: np.ndarray, slope: Callable, numbers: Sequence = ((), ())
+    t: Tester,
+    x1: np.ndarray,
+    x2: np.ndarray,
+    slope: Callable,
+    numbers: Sequence = ((), ()),
+    name: str = "",
 ) -> None:
     """Check that two calls do not share what they keep, whichever goes backward first.
 
@@ -237,8 +249,9 @@ def check_two_calls(
         x1, x2: the inputs.
         slope: (x, dy, *numbers) -> the gradient.
         numbers: each call's further arguments of apply.
+        name: of the Function, if it is not that of the exercise.
     """
-    name = t.exercise.name
+    name = name or t.exercise.name
     dy = short_numbers(t.random, (2,))
     shared = "That is the other call's gradient. Where is x kept, on ctx or where both find it?"
     first, second = (call_text(name, x, n) for x, n in zip((x1, x2), numbers, strict=True))

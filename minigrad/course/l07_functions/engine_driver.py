@@ -76,9 +76,19 @@ def with_gradient(values):
     return x
 
 
+DECLARED: dict = {}  # what classes said before they were used
+
+
+def declared(mine, name):
+    """Return the pseudo_gradient of a class as it was before its first call."""
+    function = getattr(mine, name)
+    return DECLARED.setdefault(function, getattr(function, "pseudo_gradient", None))
+
+
 @told
 def first(mine, name, x, numbers, dy):
     """Run a Function and go backward once."""
+    declared(mine, name)
     x = leaf(x)
     y = getattr(mine, name).apply(x, *numbers)
     if y.shape != dy.shape or y.dtype != x.dtype:
@@ -111,14 +121,14 @@ def two_calls(mine, name, calls, dy, order):
 
 @told
 def declaration(mine, name, x):
-    """Return pseudo_gradient, and whether gradcheck passes."""
+    """Return pseudo_gradient before and after a call, and whether gradcheck passes."""
     function = getattr(mine, name)
-    found = {"pseudo_gradient": getattr(function, "pseudo_gradient", None), "gradcheck": True}
+    found = {"pseudo_gradient": declared(mine, name), "gradcheck": True}
     try:
         mg.debug.gradcheck(function.apply, [leaf(x)])
     except mg.errors.GradcheckError:
         found["gradcheck"] = False
-    return found
+    return {**found, "later": getattr(function, "pseudo_gradient", None)}
 
 
 class Probe(mg.Function):
@@ -149,7 +159,10 @@ def scalar_function(kind, w):
 
 @told
 def product(mine, kind, weights, x, v, requires_grad):
-    """Call hvp; look at what it did to x, and how often f was called and went backward."""
+    """Call hvp; look at what it did to x, and how often f was called and went backward.
+
+    Without a v, x is handed in for v, too.
+    """
     f = scalar_function(kind, [mg.variable(one) for one in weights])
     counts, seen = {"forward": 0, "backward": 0}, []
     given = with_gradient(x) if requires_grad else mg.variable(x)
@@ -159,7 +172,7 @@ def product(mine, kind, weights, x, v, requires_grad):
         seen.append(x.detach())
         return f(Probe.apply(x, counts))
 
-    found = mine.hvp(counted, given, mg.variable(v))
+    found = mine.hvp(counted, given, given if v is None else mg.variable(v))
     return {
         "found": plain(found),
         "type": type(found).__name__,
@@ -214,6 +227,12 @@ def penalty(mine, kind, inner, outer, x, requires_grad):
 def deep_gradient(mine, x, dy):
     """Call deep_gradient."""
     return plain(mine.deep_gradient(mg.variable(x), mg.variable(dy)))
+
+
+@told
+def value(mine, name, x, numbers):
+    """Return what one of the five operations computes."""
+    return plain(getattr(mine, name).apply(mg.variable(x), *numbers))
 
 
 @told

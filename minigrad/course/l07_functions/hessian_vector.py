@@ -105,8 +105,10 @@ def ask_hvp(t: Tester, kind: str, weights: list, x: np.ndarray, v: np.ndarray, *
     given = options.get("given") or describe(kind, weights, x, v)
     if requires_grad:
         given += "; x requires gradients and has a .grad already"
+    if is_x := v is x:
+        given += ", the same Variable as x"
     got = ask(
-        t, "product", kind, weights, x, v, requires_grad, given=given,
+        t, "product", kind, weights, x, None if is_x else v, requires_grad, given=given,
         without_graph=CONSTANT if kind == "linear" else NO_SECOND_GRAPH,
     )  # fmt: skip
     found = entries(t, got, "found", "counts", "away", "x", "grad", "requires_grad")
@@ -261,6 +263,9 @@ def leaves_no_trace(t: Tester) -> None:
         t.close(after, x, what="x", attempt=say)
         right = product("cubes", weights, x, v)
         t.close(found, right, what="H @ v", attempt="Is it right where x requires gradients, too?")
+    weights, x, _ = case(t, "quadratic", 2)
+    found, right = ask_hvp(t, "quadratic", weights, x, x)[0], product("quadratic", weights, x, x)
+    t.close(found, right, what="H @ v", attempt=f"v requires no gradient. Does yours? {say}")
     for kind in ("linear", "cubes"):
         weights, x, v = case(t, kind, 2)
         given = f"{describe(kind, weights, x, v)}; c requires gradients and has a .grad already"

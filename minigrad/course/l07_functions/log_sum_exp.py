@@ -118,6 +118,8 @@ def any_axis(t: Tester) -> None:
         ((2, 3, 2), 1),
         ((2, 1, 3), -1),
         ((2, 3, 2), -3),
+        ((0, 3), 1),
+        ((3, 0), 0),
     ):
         check(t, *random_case(t, shape, axis), axis)
     # the same shapes, so that the engine does not refuse what is the other call's

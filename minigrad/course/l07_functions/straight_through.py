@@ -90,6 +90,7 @@ def check(t: Tester, x: np.ndarray) -> None:
             Mistake(
                 "clipped", np.clip(dy, -1, 1), "It is dy that was cut. The window is one for x."
             ),
+            Mistake("clipped", slope(dy, dy), "It is dy that was cut. The window is one for x."),
         ],
         attempt="Take one entry: is its x inside -1 <= x <= 1? So what passes, by the docstring?",
     )
@@ -120,15 +121,22 @@ def at_the_edges(t: Tester) -> None:
 def declared(t: Tester) -> None:
     """pseudo_gradient says that gradcheck will fail, and gradcheck does fail."""
     x = random_x(t, 2)
-    given = f"StraightThrough.pseudo_gradient, and mg.debug.gradcheck at x = {spelled(x)}"
-    got = ask(t, "declaration", "StraightThrough", x, given=given)
-    said, passes = entries(t, got, "pseudo_gradient", "gradcheck")
+    given = "StraightThrough.pseudo_gradient before any call, and then mg.debug.gradcheck at x = "
+    got = ask(t, "declaration", "StraightThrough", x, given=given + spelled(x))
+    said, passes, later = entries(t, got, "pseudo_gradient", "gradcheck", "later")
     if passes is not False:
         t.fail(
             "passes",
             "gradcheck fails: the gradient is not that of the step",
             "gradcheck passes",
             "The true slope of the step is 0. Which slope does the docstring ask for?",
+        )
+    if later is True is not said:
+        t.fail(
+            "not_yet",
+            "True, before any call",
+            f"pseudo_gradient = {show(said)}, and True after the first call",
+            "A test asks the class before it calls it. Where do you set it?",
         )
     if said is not True:
         t.fail(

@@ -54,8 +54,8 @@ def slope(f, x):
 
     Returns:
         float: the derivative, with a relative error below 0.1 % for f(x) =
-        x**2 and x**3 wherever 0.01 <= |x| <= 1e12, and a finite number at x
-        = 0.
+        x**2 and x**3 wherever 0.01 <= |x| <= 1e12, and a finite number
+        where x is nearer to 0, or is 0.
     """
     eps = 1e-6
     return (f(x + eps) - f(x - eps)) / (2 * eps)

@@ -64,8 +64,8 @@ def slope(f, x):
 
     Returns:
         float: the derivative, with a relative error below 0.1 % for f(x) =
-        x**2 and x**3 wherever 0.01 <= |x| <= 1e12, and a finite number at x
-        = 0.
+        x**2 and x**3 wherever 0.01 <= |x| <= 1e12, and a finite number
+        where x is nearer to 0, or is 0.
     """
     ### BEGIN SOLUTION
     # The gap between neighbouring floats grows with x, so the step must

@@ -80,7 +80,8 @@ def explain_cycle(path):
         a -> b -> c -> d -> ... 3 more ... -> h -> i -> j -> a
 
     Args:
-        path: a list of Nodes [a, b, ..., a], as find_cycle returns it.
+        path: a list of Nodes [a, b, ..., a], as find_cycle returns it. It
+            is left as it is.
 
     Returns:
         A str, without a newline.
@@ -122,9 +123,9 @@ def assert_dag(root):
 # --- Bug hunt -------------------------------------------------------------
 # A recurrent network of one number, h = tanh(w * h + x), over and over,
 # that saves memory: each step works in place. Each method records a Node
-# for what it does. The values are right, but the graph has a cycle. Which
-# operation makes it? Write its name into BUG (the op of its nodes: "mul",
-# "add", "tanh" or "store"), then repair its method.
+# for what it does, with the line of its call. The values are right, but the
+# graph has a cycle. Which operation makes it? Write its name into BUG (the
+# op of its nodes: "mul", "add", "tanh" or "store"), then repair its method.
 
 ### BEGIN SOLUTION
 BUG = ("op", "store")

@@ -232,7 +232,9 @@ MUTANTS = [
             "        cuda.syncthreads()\n    if row < c.shape[0] and column < c.shape[1]:\n"
             "        c[row, column] = total\n",
             "        cuda.syncthreads()\n        if row < c.shape[0] and column < c.shape[1]:\n"
-            "            c[row, column] = total\n",
+            "            c[row, column] = total\n"
+            "    if row < c.shape[0] and column < c.shape[1]:\n"
+            "        c[row, column] = total\n",
         ),
     ),
     Mutant(TRANSPOSE, "coalesced", STRAIGHT),

@@ -225,6 +225,18 @@ def goes_too_far(x, out):
     out[7] = mine[0]
 
 
+def test_a_kernel_may_be_decorated():
+    from minigrad import cuda
+
+    @cuda.jit
+    def counts(x, out):
+        cuda.atomic.add(out, 0, x[0])
+
+    out = np.zeros(1)
+    run_in_some_order(counts, 1, 32, (np.ones(1), out))
+    assert out == 32
+
+
 def test_names_without_orders_are_refused_with_their_line():
     first = counts_at_a_barrier.__code__.co_firstlineno
     with pytest.raises(KernelError, match="syncthreads_count") as caught:

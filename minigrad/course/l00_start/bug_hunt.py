@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 
 import numpy as np
 
@@ -53,7 +53,8 @@ def diagnosis(t: Tester) -> None:
         )
     x = float(bug[1])
     t.given = f"slope as it came, f(x) = x * x, x = {show(x)}"
-    if not math.isfinite(x) or abs(x) > 1e100 or (x != 0 and abs(x) < 1e-100):
+    least, most = sys.float_info.min, sys.float_info.max
+    if not (x == 0 or least <= x * x <= most):
         t.fail(
             "extreme",
             "an x whose square is an ordinary number",
@@ -81,7 +82,10 @@ def check_slopes(t: Tester, *sizes: float) -> None:
     for x in sizes:
         for f, derivative in POWERS:  # on a square alone any step would do, but for rounding
             got = t.call("slope", f, x)
-            places = [float(np.ravel(place)[0]) for place in t.evaluated_at[0] or [x]]
+            places = t.evaluated_at[0] or [x]
+            if strange := [place for place in places if np.ndim(place) or np.iscomplexobj(place)]:
+                attempt = "f takes one float: math.sin, say. At which two floats is it enough?"
+                t.fail("no_float", "f called at floats", f"f called at {show(strange[0])}", attempt)
             apart, spacing = max(places) - min(places), float(np.spacing(abs(x)))
             too_small = apart < 1e6 * spacing
             t.close(
@@ -97,9 +101,10 @@ def check_slopes(t: Tester, *sizes: float) -> None:
 
 @slope.check(points=3)
 def every_size(t: Tester) -> None:
-    """It is right for large and for ordinary numbers, and finite at 0."""
+    """It is right for large and for ordinary numbers, and finite at 0 and near it."""
     check_slopes(t, 1e9, -1e12, 3e5, 1e12)
     check_slopes(t, 1.0, -0.01, 7.5, -100.0, 0.01, 4e3)
-    for f, _ in POWERS:
-        got = t.call("slope", f, 0.0)
-        t.close(got, 0.0, atol=np.inf, attempt="How long is your step when x is 0?")
+    for x in (0.0, 1e-9, -1e-310, 5e-324):
+        for f, _ in POWERS:
+            got = t.call("slope", f, x)
+            t.close(got, 0.0, atol=np.inf, attempt=f"How long is your step when x is {x:g}?")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from minigrad.course.l00_start.lesson import lesson
+from minigrad.grader import samples
 from minigrad.grader.compare import agree
 from minigrad.grader.formula import Formula
 from minigrad.grader.message import show
@@ -23,6 +24,7 @@ central_difference = lesson.exercise(
         "Divide one by the other; mind the brackets.",
     ),
 )
+LAYOUT = "This array lies in memory in another order. Which step goes by the order in memory?"
 LOOK_AGAIN = "Evaluate f by hand at the two points and put the numbers into your line."
 
 
@@ -95,6 +97,21 @@ def _(f, x, eps):
     return (f(x + eps) - f(x - eps)) / (2 * eps)
 
 
+SCALED = "Your step grows with x. How far from x does the docstring say?"
+
+
+@central_difference.mistake("scaled_eps", SCALED)
+def _(f, x, eps):
+    eps = eps * np.maximum(1, np.abs(x))
+    return (f(x + eps) - f(x - eps)) / (2 * eps)
+
+
+@central_difference.mistake("scaled_eps", SCALED)
+def _(f, x, eps):
+    eps = eps * (1 + np.abs(x))
+    return (f(x + eps) - f(x - eps)) / (2 * eps)
+
+
 @central_difference.mistake("summed", "One slope per entry of x, please: what adds them up?")
 def _(f, x, eps):
     return np.sum(f(x + eps) - f(x - eps)) / (2 * eps)
@@ -137,54 +154,62 @@ def known_slopes(t: Tester) -> None:
 def uses_eps(t: Tester) -> None:
     """It takes the step it is given, large ones too."""
     f, _ = smooth_function(t)
-    x, eps = round(float(t.random.uniform(-1, 1)), 2), 0.5
-    right = float((f.value(x + eps) - f.value(x - eps)) / (2 * eps))
-    t.compare(right, f, x, eps, rtol=1e-5, attempt=LOOK_AGAIN)
+    for low, eps in ((-1, 0.5), (2, 0.5), (-4, 0.125)):
+        x = round(float(t.random.uniform(low, low + 2)), 2)
+        right = float((f.value(x + eps) - f.value(x - eps)) / (2 * eps))
+        t.compare(right, f, x, eps, rtol=1e-5, attempt=LOOK_AGAIN)
 
 
 @central_difference.check(points=1)
 def arrays(t: Tester) -> None:
     """It works elementwise on arrays."""
     f, derivative = smooth_function(t)
-    x = np.round(t.random.uniform(-1, 1, size=(2, 3)), 2)
-    t.compare(derivative.value(x), f, x, 1e-4, rtol=2e-6, atol=2e-6, attempt=LOOK_AGAIN)
+    for x in samples.arrays(t.random, low=-1, high=1, dtypes=["float64"]):
+        attempt = LOOK_AGAIN if x.flags.c_contiguous else LAYOUT
+        t.compare(derivative.value(x), f, x, 1e-4, rtol=2e-6, atol=2e-6, attempt=attempt)
 
 
 @central_difference.check(points=1)
 def keeps_float32(t: Tester) -> None:
     """float32 in, float32 out: the lesson measures what its rounding does."""
     f, derivative = smooth_function(t)
-    x, eps = np.float32(round(float(t.random.uniform(-1, 1)), 2)), np.float32(0.01)
-    right = float(derivative.value(float(x)))
-    got = t.compare(right, f, x, eps, rtol=0.02, atol=0.02, attempt=LOOK_AGAIN)
-    t.dtype(
-        got,
-        np.float32,
-        "Something turned x into a float64. float(x) and np.float64 do; + - * / "
-        "with Python numbers do not.",
-    )
+    for shape, eps in (((), np.float32(0.01)), ((2, 3), 0.01)):
+        x = samples.numbers(t.random, shape, "float32", -1, 1)[()]
+        right = derivative.value(np.asarray(x, np.float64))
+        got = t.compare(right, f, x, eps, rtol=0.02, atol=0.02, attempt=LOOK_AGAIN)
+        t.dtype(
+            got,
+            np.float32,
+            "Something turned x into a float64. float(x) and np.float64 do; + - * / "
+            "with Python numbers do not.",
+        )
 
 
 @central_difference.check(points=1)
 def two_calls(t: Tester) -> None:
     """It calls f exactly twice, a step to either side of x."""
     f, _ = smooth_function(t)
-    x, eps = round(float(t.random.uniform(-1, 1)), 2), 0.125
-    t.call("central_difference", f, x, eps)
-    n_calls = t.n_calls[0] if t.n_calls else 0
-    if n_calls != 2:
-        places = ", ".join(show(float(np.ravel(place)[0])) for place in t.evaluated_at[0][:4])
-        t.fail(
-            "cost",
-            "2 calls of f",
-            f"{n_calls} calls of f, at {places}",
-            "Which of these values does the formula not need, or need only once?",
-        )
-    places = sorted(float(np.ravel(place)[0]) for place in t.evaluated_at[0])
-    if not agree(places, [x - eps, x + eps], rtol=1e-12, atol=1e-8):
-        t.fail(
-            "places",
-            f"f called at {show(x - eps)} and {show(x + eps)}",
-            f"f called at {show(places[0])} and {show(places[1])}",
-            "One step to the left of x, one to the right.",
-        )
+    for shape in ((), (3,), (0,)):
+        x, eps = samples.numbers(t.random, shape, low=-1, high=1)[()], 0.125
+        t.call("central_difference", f, x, eps)
+        n_calls = t.n_calls[0] if t.n_calls else 0
+        places = t.evaluated_at[0] if t.evaluated_at else []
+        if n_calls != 2:
+            t.fail(
+                "cost",
+                "2 calls of f",
+                f"{n_calls} calls of f, at {', '.join(map(show, places[:4]))}",
+                "Which of these values does the formula not need, or need only once?"
+                if not shape
+                else "f takes a whole array at once. What do you call it for?",
+            )
+        for order in (places, places[::-1]):
+            if all(map(agree, order, (x - eps, x + eps))):
+                break
+        else:
+            t.fail(
+                "places",
+                f"f called at {show(x - eps)} and {show(x + eps)}",
+                f"f called at {show(places[0])} and {show(places[1])}",
+                "One step to the left of x, one to the right.",
+            )

@@ -64,7 +64,10 @@ def repair(t: Tester) -> None:
     answer = t.drive("store", start, factor, given=given)
     t.close(answer["value"], start * factor, attempt="store_ takes over the value.", what="h.value")
     gradients = backward(t, answer)
-    attempt = "u was made from h before store_ came. Which node stands for that h now?"
+    if answer["of_u"] != "mul":
+        say = "u is still what mul made of h and w. Does store_ make a node, or rename one?"
+        t.fail("renamed", "a mul as the node of u", f"a {answer['of_u']}", say)
+    attempt = "The gradient goes to each input of the node that store_ records. Which are they?"
     check_gradient(t, answer, gradients[0], factor, "h at the start", attempt)
     check_gradient(t, answer, gradients[1], start, "w", attempt)
     for steps in (1, 2, 5):
@@ -79,6 +82,20 @@ def repair(t: Tester) -> None:
             less[k] -= STEP
             true = (network(more, steps) - network(less, steps)) / (2 * STEP)
             check_gradient(t, answer, gradients[k], true, name, attempt)
+    check_recorded(t)
+
+
+def check_recorded(t: Tester) -> None:
+    """Fail unless store_ recorded a node of its own, with the line of its call."""
+    given = "h = Number(2); w = Number(3); u = h.times(w); h.store_(u)"
+    answer = t.drive("store", 2.0, 3.0, given=given)
+    root, lines = answer["root"], answer["lines"]
+    if (op := answer["ops"][root]) != "store":
+        say = "Each method records a Node for what it does. Whose node is this?"
+        t.fail("not_recorded", "h.node, a Node with the op store", f"a Node with the op {op}", say)
+    if lines[root] != answer["line"]:
+        say = "Errors show the line of each node. Where do the other methods get theirs from?"
+        t.fail("line", f"{answer['line']}, the line of h.store_(u)", show(lines[root]), say)
 
 
 def network(numbers: list[float], steps: int) -> float:

@@ -3,6 +3,11 @@
 A node is known by its place: the number of its row.
 """
 
+import contextlib
+import io
+import operator
+import sys
+
 from minigrad.course.objects import Node
 
 
@@ -36,9 +41,14 @@ class Compared(Node):
 def build(ops, inputs, kind=tuple, lines=None, node=Node):
     """Return the Nodes of a graph: per row its op and the places of its inputs."""
     nodes = [node(op, line=lines[k] if lines else "") for k, op in enumerate(ops)]
+    join(nodes, inputs, kind)
+    return nodes
+
+
+def join(nodes, inputs, kind=tuple):
+    """Give nodes their inputs, of which the places are known."""
     for node, row in zip(nodes, inputs, strict=True):
         node.inputs = kind(None if i is None else nodes[i] for i in row)
-    return nodes
 
 
 def places(found, nodes):
@@ -49,9 +59,15 @@ def places(found, nodes):
     return [place.get(id(one), repr(one)[:60]) for one in found]
 
 
-def find(mine, ops, inputs, root):
-    """Return what find_cycle gives, as places, and how often edges were looked at."""
-    nodes = build(ops, inputs, Counted)
+def find(mine, ops, inputs, root, before=None):
+    """Return what find_cycle gives, as places, and how often edges were looked at.
+
+    With `before` it is asked about the same nodes with these inputs first.
+    """
+    nodes = build(ops, before or inputs, Counted)
+    if before:
+        mine.find_cycle(nodes[root])
+        join(nodes, inputs, Counted)
     Counted.looks = 0
     found = mine.find_cycle(nodes[root])
     looks = Counted.looks
@@ -69,6 +85,17 @@ def long_graph(n, back):
     if back is not None:
         inputs[back] = [n]
     return ["leaf"] + ["add"] * n, inputs
+
+
+def wide_graph(n):
+    """Return rows of a long graph, and below them a root of which all these are the inputs."""
+    ops, inputs = long_graph(n, None)
+    return [*ops, "sum"], [*inputs, list(range(n + 1))]
+
+
+def find_wide(mine, n, back):
+    """Return what find_cycle gives for a wide graph, whose edges are counted."""
+    return find(mine, *wide_graph(n), n + 1)
 
 
 def find_long(mine, n, back):
@@ -91,18 +118,38 @@ def find_counted(mine, n, back):
 
 
 def explained(mine, ops, lines):
-    """Return what explain_cycle gives for a path of nodes with these ops and lines."""
+    """Return what explain_cycle gives for a path of nodes with these ops and lines.
+
+    Also for the path of the same nodes once each has the op and the line of another one; and
+    whether both lists are as they were.
+    """
     nodes = [Node(op, line=line) for op, line in zip(ops, lines, strict=True)]
-    return mine.explain_cycle([*nodes, nodes[0]])
+    path = [*nodes, nodes[0]]
+    found = mine.explain_cycle(path)
+    for node, op, line in zip(nodes, reversed(ops), reversed(lines), strict=True):
+        node.op, node.line = op, line
+    later = mine.explain_cycle([*nodes, nodes[0]])
+    same = len(path) == len(ops) + 1 and all(map(operator.is_, path, [*nodes, nodes[0]]))
+    return {"found": found, "later": later, "same": same}
 
 
-def asserted(mine, ops, inputs, root, lines=None, counted=True):
-    """Return what assert_dag raises, if anything, and how often edges were looked at."""
-    nodes = build(ops, inputs, Counted if counted else tuple, lines)
+def asserted(mine, ops, inputs, root, lines=None, counted=True, before=None):
+    """Return what assert_dag raises, if anything, and how often edges were looked at.
+
+    With `before` it is asked about the same nodes with these inputs first.
+    """
+    kind = Counted if counted else tuple
+    nodes = build(ops, before or inputs, kind, lines)
+    printed = io.StringIO()
+    if before:
+        with contextlib.suppress(Exception):
+            mine.assert_dag(nodes[root])
+        join(nodes, inputs, kind)
     Counted.looks = 0
     raised = returned = None
     try:
-        returned = mine.assert_dag(nodes[root])
+        with contextlib.redirect_stdout(printed):
+            returned = mine.assert_dag(nodes[root])
     except NotImplementedError:
         raise
     except Exception as error:
@@ -114,12 +161,18 @@ def asserted(mine, ops, inputs, root, lines=None, counted=True):
         }
     looks = Counted.looks
     said = None if returned is None else repr(returned)[:60]
-    return {"raised": raised, "returned": said, "looks": looks}
+    sys.stdout.write(printed.getvalue())  # the report shows it
+    return {"raised": raised, "returned": said, "looks": looks, "printed": printed.getvalue()}
 
 
 def assert_long(mine, n, back):
     """Return the same for a long graph, whose edges are not counted."""
     return asserted(mine, *long_graph(n, back), n, counted=False)
+
+
+def assert_wide(mine, n, back):
+    """Return the same for a wide graph, whose edges are counted."""
+    return asserted(mine, *wide_graph(n), n + 1)
 
 
 def assert_counted(mine, n, back):
@@ -141,6 +194,7 @@ def rows(root, known):
     return {
         "ops": [str(node.op) for node in nodes],
         "inputs": [[place.get(id(one)) for one in node.inputs] for node in nodes],
+        "lines": [str(node.line) for node in nodes],
         "saved": [[float(value) for value in node.saved] for node in nodes],
         "root": place[id(root)],
     }
@@ -151,8 +205,9 @@ def store(mine, start, factor):
     h, w = mine.Number(start), mine.Number(factor)
     first = h.node
     u = h.times(w)
-    h.store_(u)
-    return {"value": h.value, **rows(h.node, [first, w.node])}
+    made = u.node
+    _, line = h.store_(u), mine.Number(0.0).node.line  # a Number made in the same line
+    return {"value": h.value, "line": line, "of_u": made.op, **rows(h.node, [first, w.node])}
 
 
 def run(mine, h, w, x, steps):

@@ -19,7 +19,7 @@ explain_cycle = lesson.exercise(
         'and " -> ".join of them all.',
     ),
 )
-FILES = ("rnn.py", "model.py", "train.py", "loop.py")
+FILES = ("rnn.py", "models/rnn.py", "train.py", "my loop.py")
 OPS = ("mul", "add", "tanh", "exp", "store", "linear", "relu", "matmul", "sum", "sqrt")
 
 
@@ -38,8 +38,8 @@ def shortened(names: list[str], keep: int = 4, most: int = 8) -> list[str]:
 
 def check_text(t: Tester, ops: list[str], lines: list[str], given: str) -> None:
     """Compare with the line that the docstring states."""
-    got = t.drive("explained", ops, lines, given=given)
-    names = texts(ops, lines)
+    answer = t.drive("explained", ops, lines, given=given)
+    got, names = answer["found"], texts(ops, lines)
     right = " -> ".join(shortened(names))
     expected = repr(right)
     if got is None:
@@ -48,6 +48,7 @@ def check_text(t: Tester, ops: list[str], lines: list[str], given: str) -> None:
         name = getattr(got, "type_name", type(got).__name__)
         t.fail("type", expected, f"{show(got)}, of type {name}", "Join the texts to one str.")
     if got == right:
+        check_rest(t, answer, " -> ".join(shortened(texts(ops[::-1], lines[::-1]))))
         return
     bare = [*ops, ops[0]]
     middle = f"... {len(names) - 8} more ..."
@@ -73,10 +74,21 @@ def check_text(t: Tester, ops: list[str], lines: list[str], given: str) -> None:
     t.fail("value", expected, repr(got), "Compare the two from the left: where do they part?")
 
 
+def check_rest(t: Tester, answer: dict, later: str) -> None:
+    """Fail if the path was written to, or if the text of changed nodes is not the new one."""
+    if not answer["same"]:
+        say = "An error keeps this path, and shows it again. Whose list do you change?"
+        t.fail("changed_input", "the path as it was", "a list with other entries", say)
+    if answer["later"] != later:
+        t.given += "; then, once each node has the op and the line of another one"
+        say = "The first text was right. Which part of it do you not read from the nodes again?"
+        t.fail("kept", repr(later), show(answer["later"]), say)
+
+
 def check_middle(t: Tester, got: str, names: list[str], expected: str, middle: str) -> None:
     """Fail with what is wrong about a path that had to be shortened."""
     if got == " -> ".join(names):
-        say = "Nobody reads a line of fifty operations. What is shown of a path this long?"
+        say = f"This path has {len(names)} entries. Of how many are all of them shown, at most?"
         t.fail("not_shortened", expected, repr(got)[:200], say)
     if " more ..." in got and middle not in got:
         say = f"This path has {len(names)} entries, and 8 of them are shown. How many are not?"
@@ -88,7 +100,7 @@ def short(t: Tester) -> None:
     """It names operation and line of each entry, for paths of 2 to 8 entries."""
     for n in (1, 2, 4, 7):
         ops = [str(op) for op in t.fixed.choice(OPS, n, replace=False)]
-        lines = [f"{t.fixed.choice(FILES)}:{t.fixed.integers(1, 99)}" for _ in range(n)]
+        lines = [f"{FILES[k % 4]}:{t.fixed.integers(1, 99)}" for k in range(n)]
         if n in (2, 4):
             lines[int(t.fixed.integers(n))] = ""
         if n == 7:  # or the message would be all line numbers

@@ -40,23 +40,40 @@ def told(error, kernel):
 
 
 class Written(Counts):
-    """Counts, and which line wrote each byte of an argument last: `last[name]`, 0 for none."""
+    """Counts, and what becomes of each byte of an argument, and of each thread.
+
+    `last[name]` is the line that wrote each byte last, 0 for none; `reads[name]` how often the
+    element that begins there was read. `of_one`: most reads of shared memory by one thread.
+    """
 
     def __init__(self):
         super().__init__()
-        self.last, self.sites = {}, {}
+        self.last, self.sites, self.reads = {}, {}, {}
+        self.of_one, self.of_each = 0, np.zeros(0, int)
+
+    def wave(self, lanes):
+        """Blocks begin to run; see Counts."""
+        super().wave(lanes)
+        self.of_each = np.zeros(lanes.count, int)
 
     def access(self, kind, region, site, byte, nbytes, active):
         """One statement's access; see Counts."""
         super().access(kind, region, site, byte, nbytes, active)
-        if kind == "load" or region.space != "global":
+        if kind == "load" and region.space == "shared":
+            self.of_each += True if active is None else active
+            self.of_one = max(self.of_one, int(self.of_each.max()))
+        if region.space != "global":
             return
-        if region.name not in self.last:
-            self.last[region.name] = np.zeros(region.data.size, np.int32)
         byte = np.broadcast_to(byte, self.lanes.count)
         used = byte if active is None else byte[active]
-        self.last[region.name][used[:, None] + np.arange(nbytes)] = site.line
-        self.sites[site.line] = site
+        seen = self.reads if kind == "load" else self.last
+        if region.name not in seen:
+            seen[region.name] = np.zeros(region.data.size, np.int32)
+        if kind == "load":
+            np.add.at(self.reads[region.name], used, 1)
+        else:
+            self.last[region.name][used[:, None] + np.arange(nbytes)] = site.line
+            self.sites[site.line] = site
 
 
 def line_text(site):
@@ -67,7 +84,8 @@ def line_text(site):
 def launched(mine, name, blocks, threads, arguments):
     """Launch a kernel; return its arguments as they are then, and what was counted.
 
-    "lines" has an entry an argument: which line wrote each of its elements last, or None.
+    "lines" has an entry an argument: which line wrote each of its elements last, or None; so has
+    "reads", with how often each was read. "of_one" is how often a thread read shared memory.
     """
     kernel, counts = kernel_of(mine, name), Written()
     try:
@@ -80,13 +98,17 @@ def launched(mine, name, blocks, threads, arguments):
         accesses.append(
             [a.kind, a.space, a.array, a.site.line, line_text(a.site), a.warps, a.lanes, *costs]
         )
-    written = [counts.last.get(name) for name in inspect.signature(kernel).parameters]
+    by_element = {
+        what: [
+            None if (seen := of.get(name)) is None else seen[:: given.itemsize]
+            for name, given in zip(inspect.signature(kernel).parameters, arguments, strict=True)
+        ]
+        for what, of in (("lines", counts.last), ("reads", counts.reads))
+    }
     return {
+        **by_element,
         "arguments": list(arguments),
-        "lines": [
-            None if lines is None else lines[:: given.itemsize]
-            for lines, given in zip(written, arguments, strict=True)
-        ],
+        "of_one": counts.of_one,
         "texts": [[line, line_text(site)] for line, site in counts.sites.items()],
         "accesses": accesses,
         "barriers": [[e.site.line, e.times] for e in counts.barriers],

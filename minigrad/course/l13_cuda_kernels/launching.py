@@ -54,6 +54,8 @@ class Counted:
         float64: list of (line, text, operations).
         lines: dict, per argument int32 (its size,): the line that wrote each element last, 0 for
             none; None for an argument that nobody has written to.
+        reads: the same with how often each element was read.
+        of_one: the most reads of shared memory by one thread.
         texts: dict, the source of these lines.
         barriers: list of (line, times).
     """
@@ -68,6 +70,8 @@ class Counted:
         self.accesses = [dict(zip(self.FIELDS, row, strict=True)) for row in found["accesses"]]
         self.barriers, self.float64 = found["barriers"], found["float64"]
         self.lines = dict(zip(names, found["lines"], strict=True))
+        self.reads = dict(zip(names, found["reads"], strict=True))
+        self.of_one = found["of_one"]
         self.texts = dict(found["texts"])
 
     def lanes(self, kind: str, space: str) -> int:
@@ -170,7 +174,24 @@ def launch(
         t.fail("garbled", expected, show(found)[:100], "The machine's answer was not its own.")
     if "raised" in found:
         fault(t, found, expected)
-    return Counted([*arguments], found)
+    counted = Counted([*arguments], found)
+    *inputs, _ = (name for name, value in arguments.items() if isinstance(value, np.ndarray))
+    for name in inputs:
+        if not np.array_equal(counted.arrays[name], arguments[name]):
+            attempt = "A kernel writes into its last array. Whoever launched this one needs these."
+            where = counted.writer(t, name)
+            t.fail("changed_input", f"{name} as it was", f"{name} was written to", attempt,
+                   where=where)  # fmt: skip
+    return counted
+
+
+def in_rounds(t: Tester, counted: Counted, reductions: int = 1) -> None:
+    """Fail if a thread has read shared memory more often than rounds of half the threads need."""
+    most = 28 * reductions  # 4 a round: of two elements to one more than it takes, and 7 rounds
+    if counted.of_one > most:
+        attempt = "How many threads add in each round, and how many rounds are there?"
+        expected = f"at most {most} reads of shared memory by one thread"
+        t.fail("serial", expected, f"{counted.of_one} by one thread", attempt)
 
 
 def written(
@@ -202,7 +223,8 @@ def written(
     if not is_wrong.any():
         return
     key = "nan" if np.isnan(out).any() else "value"
-    for mistake in mistakes:
+    added = f"What stood in {what} before is part of it. Who wrote it there, and who adds to it?"
+    for mistake in (*mistakes, Mistake("added", expected + UNTOUCHED, added)):
         if agree(out, mistake.value, rtol=rtol, atol=atol):
             key, attempt = mistake.key, mistake.attempt
             break

@@ -66,6 +66,7 @@ def any_size(t: Tester) -> None:
         n, k, m = (int(i) for i in t.random.integers(low, high, 3))
         ask(t, n, k, m)
     ask(t, TILE + 1, 2 * TILE + 3, 5)
+    ask(t, 3, 0, 2)
 
 
 @k_matmul_tiled.check(points=3)

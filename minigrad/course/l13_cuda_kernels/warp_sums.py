@@ -75,6 +75,7 @@ def any_size(t: Tester) -> None:
     """Rows of any length, and more warps than rows."""
     ask(t, 4 * int(t.random.integers(1, 4)) - int(t.random.integers(1, 4)), 75)
     ask(t, 3, int(t.random.integers(1, WARP)))
+    ask(t, 2, 0)
     ask(t, 5, WARP * 3 + int(t.random.integers(1, WARP)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minigrad.course.l14_compile.lesson import lesson
-from minigrad.course.l14_compile.programs import Draft, packed, random_program, shown
+from minigrad.course.l14_compile.programs import Draft, packed, random_program, renamed, shown
 from minigrad.course.objects import Program
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
@@ -103,7 +103,7 @@ def read_later(t: Tester) -> None:
 def bytes_fit(t: Tester) -> None:
     """Both need the same number of bytes, whatever their shapes."""
     n, m = pair(t)
-    draft = Draft(a=(n, m), b=(m, n), row=(1, m))
+    draft = Draft(a=(n, m), b=(m, n), row=(1, m), c=(m, n), flat=(1, n * m))
     draft.op("neg", "b")
     turned = draft.op("transpose", "a")
     total = draft.op("add", "a", "row")
@@ -112,21 +112,30 @@ def bytes_fit(t: Tester) -> None:
     ask(t, program, "row", total)
     ask(t, program, "row", turned)
     ask(t, program, "b", turned)
+    ask(t, program, "c", turned)
+    ask(t, program, "flat", turned)
 
 
 @may_alias.check(points=2)
 def read_while_it_is_written(t: Tester) -> None:
     """The writer may read the input at the place that it writes, and nowhere else."""
     n, _ = pair(t)
-    draft = Draft(a=(n, n), b=(n, n), c=(n, n))
+    draft = Draft(a=(n, n), b=(n, n), c=(n, n), d=(n, n), row=(1, n), one=(1, 1))
     squared = draft.op("mul", "a", "a")
     product = draft.op("matmul", "b", squared)
     turned = draft.op("transpose", "c")
-    program = draft.returns(squared, product, turned)
+    doubled = draft.op("add", squared, "d")
+    other = draft.op("matmul", squared, "d")
+    sums = draft.op("sum_rows", "row"), draft.op("sum", "one")
+    program = draft.returns(squared, product, turned, doubled, other, *sums)
     ask(t, program, "a", squared)
     ask(t, program, "b", product)
     ask(t, program, "c", turned)
     ask(t, program, "a", product)
+    ask(t, program, "d", other)  # an operand in the second place
+    ask(t, program, "d", doubled)
+    ask(t, program, "row", sums[0])  # a sum of one row, or of one entry, is as large as that
+    ask(t, program, "one", sums[1])
 
 
 @may_alias.check(points=1)
@@ -145,7 +154,7 @@ def the_caller_reads_too(t: Tester) -> None:
 def random_ones(t: Tester) -> None:
     """It is right for every input and output of random programs."""
     for n_ops in (4, 5, 5, 6, 7, 7, 8, 9, 10, 12, 12, 14):
-        program = random_program(t, n_ops, 2)
+        program = renamed(t, random_program(t, n_ops, 2))
         for i in program.inputs:
             for o in program.outputs:
                 ask(t, program, i, o)

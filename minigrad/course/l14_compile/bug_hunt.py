@@ -105,14 +105,17 @@ def expected(arrays: list[np.ndarray], rate: float) -> list[Any]:
     return [w1 - rate * v1, w2 - rate * v2, v1, v2, float(loss)]
 
 
-def step(t: Tester, n: int, hidden: int) -> dict:
+def step(t: Tester, n: int, hidden: int, rate: float) -> dict:
     """Take a step; fail unless its numbers are right. Return what was seen."""
     shapes = [(n, 64), (n, 10), (64, hidden), (hidden, 10), (64, hidden), (hidden, 10)]
     arrays = [t.random.uniform(-0.5, 0.5, shape) for shape in shapes]
-    rate = round(float(t.random.uniform(0.2, 0.6)), 2)
     given = f"step_in_place: a batch of {n}, {hidden} hidden units, learning_rate {rate}"
     seen = t.drive("in_place", *arrays, rate, given=given)
     found = t.pair(seen["returned"], 5, "w1, w2, v1, v2, loss")
+    for name, same in zip("xt", seen["same_inputs"], strict=True):
+        if not same:
+            attempt = "x and t are not donated: the caller trains on them again. Who writes there?"
+            t.fail("changed_input", f"{name} as it was", f"{name} was written to", attempt)
     right = expected(arrays, rate)
     x, target, w1, w2, v1, _ = arrays
     h = np.tanh(x @ w1)
@@ -140,14 +143,15 @@ def step(t: Tester, n: int, hidden: int) -> dict:
 def right_numbers(t: Tester) -> None:
     """A step gives what the formulas give."""
     for n in (1, int(t.fixed.integers(2, 6))):
-        step(t, n, int(t.fixed.integers(3, 7)))
+        step(t, n, int(t.fixed.integers(3, 7)), round(float(t.random.uniform(0.2, 0.6)), 2))
+    step(t, 2, 3, 0.0)
 
 
 @step_in_place.check(points=2)
 def in_donated_memory(t: Tester) -> None:
     """The new values lie in the memory of the donated ones, and no weight is copied."""
     hidden = 2000
-    seen = step(t, 1, hidden)
+    seen = step(t, 1, hidden, 0.5)
     for name, same in zip(DONATED, seen["same_memory"], strict=False):
         if not same:
             attempt = "w = w - … makes a new array. Which operator writes into the old one?"

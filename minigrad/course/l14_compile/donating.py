@@ -11,8 +11,10 @@ from minigrad.course.l14_compile.machine import run, run_in_place
 from minigrad.course.l14_compile.programs import (
     Draft,
     arrays_for,
+    check_again,
     packed,
     random_program,
+    renamed,
     shown,
 )
 from minigrad.course.objects import Program
@@ -94,6 +96,7 @@ def ask(t: Tester, program: Program, names: list[str]) -> None:
             attempt = "Is there an output of its size? Could one take it, were it free?"
             t.fail("reason", f"{i}: {WHAT[number]}", f"{i}: {got or show(refused[i])}", attempt)
     check_memory(t, program, taken)
+    check_again(t, found, "donated", packed(program), names)
 
 
 def show_dict(taken: dict) -> str:
@@ -209,6 +212,6 @@ def no_such_gift(t: Tester) -> None:
 def random_ones(t: Tester) -> None:
     """It is right for random programs, and they run right in the memory that it plans."""
     for n_ops in (4, 5, 5, 6, 7, 7, 8, 9, 10, 12, 12, 14):
-        program = random_program(t, n_ops, 2, same_size=True)
+        program = renamed(t, random_program(t, n_ops, 2, same_size=True))
         names = [str(name) for name in t.fixed.permutation(program.inputs)]
         ask(t, program, names)

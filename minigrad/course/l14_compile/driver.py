@@ -127,12 +127,14 @@ def without_dead(mine, program):
 
 def fused(mine, program):
     """Fuse; return the groups as lists of lists."""
-    groups = mine.fuse(built(program))
+    given = built(program)
+    groups = mine.fuse(given)
     if groups is None or not isinstance(groups, list | tuple):
         return {"kind": "None" if groups is None else type(groups).__name__}
     if not all(isinstance(group, list | tuple) for group in groups):
         return {"kind": "list of other things than lists"}
-    return {"groups": [[plain(op) for op in group] for group in groups]}
+    unchanged = given == built(program)
+    return {"groups": [[plain(op) for op in group] for group in groups], "unchanged": unchanged}
 
 
 def alias(mine, program, i, o):
@@ -153,7 +155,7 @@ def donated(mine, program, names):
 
 def in_place(mine, x, t, w1, w2, v1, v2, learning_rate):
     """Take a step in place; return the results, whose memory they have, and the peak of bytes."""
-    given = [w1, w2, v1, v2]
+    given, before = [w1, w2, v1, v2], [x.copy(), t.copy()]
     tracemalloc.start()
     try:
         found = mine.step_in_place(x, t, *given, learning_rate)
@@ -168,4 +170,5 @@ def in_place(mine, x, t, w1, w2, v1, v2, learning_rate):
             and array.ctypes.data == before.ctypes.data
             for array, before in zip(found, given, strict=False)
         ]
-    return {"returned": found, "same_memory": same, "peak": peak}
+    kept = [np.array_equal(*pair) for pair in zip((x, t), before, strict=True)]
+    return {"returned": found, "same_memory": same, "peak": peak, "same_inputs": kept}

@@ -10,8 +10,10 @@ from minigrad.course.l14_compile.machine import run, run_groups
 from minigrad.course.l14_compile.programs import (
     Draft,
     arrays_for,
+    check_again,
     packed,
     random_program,
+    renamed,
     shown,
     unpack,
 )
@@ -71,6 +73,9 @@ def ask(t: Tester, program: Program) -> None:
         if found["kind"] == "None":
             t.none("a list of groups")
         t.fail("type", "a list of lists of Ops", f"a {found['kind']}", "A group is a list of Ops.")
+    if not found["unchanged"]:
+        attempt = "Others still read it. Put the Ops into new lists."
+        t.fail("changed", "the given program as it was", "it was written to", attempt)
     groups = []
     for group in found["groups"]:
         ops = unpack(group)
@@ -96,6 +101,10 @@ def ask(t: Tester, program: Program) -> None:
         if not agree(got, right, rtol=1e-9, atol=1e-9):
             attempt = "Run group by group, it gives other numbers. What is read too early?"
             t.fail("value", show(right), show(got), attempt)
+    if groups != wanted:
+        attempt = "A new group runs after all the others so far, and an op after those before it."
+        t.fail("order", names(wanted), names(groups), attempt)
+    check_again(t, found, "fused", packed(program))
 
 
 def check_each_once(t: Tester, program: Program, groups: list[list[Op]]) -> None:
@@ -144,6 +153,11 @@ def check_group(
         text = ", ".join(f"{value} over {loop}" for value, loop in loops.items())
         attempt = "One loop runs over one shape. What does program.loop(op) say of each?"
         t.fail("loops", f"one loop for the group {names([group])}", text, attempt)
+    for op in group[1:]:
+        if not made.keys() & {*op.inputs}:
+            attempt = "An op joins a group for what it reads of it. Of which group does this one?"
+            expected = f"`{op}` in another group: it reads nothing that this one makes"
+            t.fail("stranger", expected, f"it is in {names([group])}", attempt)
 
 
 @fuse.check(points=1)
@@ -206,4 +220,4 @@ def the_last_maker(t: Tester) -> None:
     both = draft.op("mul", early, late)
     ask(t, draft.returns(draft.op("add", both, early)))
     for n_ops in (5, 6, 7, 8, 8, 10, 12, 14, 16, 20, 24, 30):
-        ask(t, random_program(t, n_ops, int(t.fixed.integers(1, 4))))
+        ask(t, renamed(t, random_program(t, n_ops, int(t.fixed.integers(1, 4)))))

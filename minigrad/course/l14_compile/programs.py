@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import string
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,39 @@ class Draft:
     def returns(self, *outputs: str) -> Program:
         """Return the finished program."""
         return Program(tuple(self.ops), self.inputs, outputs, self.shapes)
+
+
+def renamed(t: Tester, program: Program) -> Program:
+    """Return a program with other names, for inputs and results from the same pool.
+
+    So the names say nothing, and what one program computes is an input of the next one.
+    """
+    pool = [*string.ascii_lowercase, *(f"t{k}" for k in range(40))]
+    new: dict[Any, str] = dict(
+        zip(program.shapes, map(str, t.fixed.permutation(pool)), strict=False)
+    )
+    return Program(
+        tuple(
+            Op(op.name, tuple(new.get(x, x) for x in op.inputs), new[op.output])
+            for op in program.ops
+        ),
+        tuple(new[name] for name in program.inputs),
+        tuple(new[name] for name in program.outputs),
+        {new[name]: shape for name, shape in program.shapes.items()},
+    )
+
+
+def check_again(
+    t: Tester, found: Any, name: str, *arguments: Any, part: Callable = comparable
+) -> None:
+    """Fail if the driver's function does not find the same again, or the same part of it.
+
+    It comes last: all was right so far.
+    """
+    if part(t.drive(name, *arguments, given=t.given)) != part(found):
+        expected = "what the first call with the same arguments gave"
+        say = "What outlives a call in your code: a default argument, a global, an attribute?"
+        t.fail("kept", expected, "something else at the second call", say)
 
 
 def packed(program: Program) -> list:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from minigrad.course.l14_compile.lesson import lesson
 from minigrad.course.l14_compile.machine import run
-from minigrad.course.l14_compile.programs import Draft, arrays_for, packed, shown, unpack
+from minigrad.course.l14_compile.programs import (
+    Draft,
+    arrays_for,
+    check_again,
+    packed,
+    random_program,
+    shown,
+    unpack,
+)
 from minigrad.course.objects import Op, Program
 from minigrad.grader.compare import agree
 from minigrad.grader.message import counted, show
@@ -31,8 +40,11 @@ trace = lesson.exercise(
 )
 
 
-def ask(t: Tester, program: Program, as_tuple: bool = True) -> None:
-    """Trace a function that does what a program says; fail unless the same program comes of it."""
+def ask(t: Tester, program: Program, as_tuple: bool = True) -> list[Op]:
+    """Trace a function that does what a program says; fail unless the same program comes of it.
+
+    Returns the operations, with the names that `record` gave to their results.
+    """
     of = f"f: {shown(program)}"
     if not as_tuple:
         of += ", not as a tuple"
@@ -53,13 +65,20 @@ def ask(t: Tester, program: Program, as_tuple: bool = True) -> None:
         t.fail("not_ops", "a list of Ops", show(found["ops"])[:150], attempt)
     check_ops(t, program, ops)
     check_rest(t, program, ops, found)
+    check_again(t, found, "traced", packed(program), as_tuple, part=names_of_ops)
+    return ops
+
+
+def names_of_ops(found: dict) -> list[str]:
+    """Return the names of the operations of what came back: those of values may be others again."""
+    return [op[0] for op in found.get("ops", ())]
 
 
 def check_ops(t: Tester, program: Program, ops: list[Op]) -> None:
     """Fail unless the operations are those of the program, with names and numbers as inputs."""
     wanted, got = [op.name for op in program.ops], [op.name for op in ops]
     if wanted != got:
-        attempt = "Each operation goes on the tape once, when it is called, also one nobody uses."
+        attempt = "Each call is written down when it is made: an unused one, and one like another."
         t.fail("ops", f"ops {', '.join(wanted)}", f"ops {', '.join(got) or '(none)'}", attempt)
     for op in ops:
         if any(isinstance(x, Other) or not isinstance(x, str | float | int) for x in op.inputs):
@@ -69,7 +88,10 @@ def check_ops(t: Tester, program: Program, ops: list[Op]) -> None:
     names = [op.output for op in ops]
     if len({*names, *program.inputs}) < len(names) + len(program.inputs):
         attempt = "Two values of one name cannot be told apart. What differs from op to op?"
-        t.fail("same_name", "a name of its own for each value", ", ".join(names), attempt)
+        if len({*names}) == len(names):
+            attempt = "An input has that name. Which names does the docstring say are free?"
+        got_text = f"inputs {', '.join(program.inputs)}; results {', '.join(names)}"
+        t.fail("same_name", "a name of its own for each value", got_text, attempt)
 
 
 def kind(x: Any) -> str:
@@ -121,7 +143,10 @@ def writes_down(t: Tester) -> None:
     product = draft.op("matmul", "x", "w")
     bent = draft.op("tanh", product)
     scaled = draft.op("mul", bent, product)
-    ask(t, draft.returns(draft.op("mul", scaled, bent)), as_tuple=False)
+    made = ask(t, draft.returns(draft.op("mul", scaled, bent)), as_tuple=False)
+    for taken in [op.output for op in made if not re.fullmatch("t[0-9]+", op.output)]:
+        draft = Draft(**{"x": x, taken: x})  # an input of the name that a result had
+        ask(t, draft.returns(draft.op("tanh", draft.op("exp", draft.op("neg", "x"))), taken))
 
 
 @trace.check(points=1)
@@ -140,7 +165,12 @@ def several_results(t: Tester) -> None:
     draft = Draft(x=x, w=w, b=(1, w[1]))
     y = draft.op("add", draft.op("matmul", "x", "w"), "b")
     draft.op("exp", y)
+    draft.op("exp", y)  # one like another is done, and written down, as often as f does it
     ask(t, draft.returns(draft.op("sum_rows", y), y, "w"))
+    ask(t, draft.returns(y, "w", y))
+    ask(t, Draft(x=x).returns("x"), as_tuple=False)
+    for n_ops in (5, 8, 12):
+        ask(t, random_program(t, n_ops, 2))
 
 
 @trace.check(points=2)

@@ -95,10 +95,10 @@ def generator_function(function, language, made):
     [tree] = tree_of(textwrap.dedent("".join(lines))).body
     assert isinstance(tree, ast.FunctionDef)
     ast.increment_lineno(tree, first - 1)
+    tree.decorator_list = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             _known(node, language, function)
-    tree.decorator_list = []
     names = {**function.__globals__, "cuda": language}
     calls = _Calls(function, names, language, made)
     body = tree.body if ast.get_docstring(tree) is None else tree.body[1:]  # no docstring

@@ -243,8 +243,8 @@ def train_both(critic, actor, xs, ys, learning_rate):
     Args:
         critic: float, the value that the critic begins with.
         actor: float, the same for the actor.
-        xs, ys: arrays of n numbers: in round i the critic sees xs[i] and
-            ys[i].
+        xs, ys: arrays of n numbers, n >= 0: in round i the critic sees
+            xs[i] and ys[i].
         learning_rate: float.
 
     Returns:
@@ -269,4 +269,4 @@ def train_both(critic, actor, xs, ys, learning_rate):
         actor.grad = 0.0
 
         log.append((critic_moved_by, actor_moved_by))
-    return np.array(log)
+    return np.array(log).reshape(len(log), 2)

@@ -82,13 +82,14 @@ def clip_grad_norm_(gradients, max_norm):
     """Scale all gradients by one factor, to a norm of at most max_norm.
 
     The norm is that of all arrays together: the square root of the sum of
-    the squares of all their entries. Squares of float32 numbers may be too
-    large for float32, so compute it in float64.
+    the squares of all their entries. Squares of float32 numbers, and their
+    norm, may be too large for float32, so compute in float64.
 
     Args:
         gradients: list of arrays of floats (float32 or float64) of any
             shapes. If the norm is larger than max_norm, write the scaled
-            numbers *into* these arrays. Otherwise leave every bit as it is.
+            numbers *into* these arrays: their norm is max_norm then.
+            Otherwise leave every bit as it is.
         max_norm: float, larger than 0.
 
     Returns:

@@ -304,8 +304,8 @@ def train_both(critic, actor, xs, ys, learning_rate):
     Args:
         critic: float, the value that the critic begins with.
         actor: float, the same for the actor.
-        xs, ys: arrays of n numbers: in round i the critic sees xs[i] and
-            ys[i].
+        xs, ys: arrays of n numbers, n >= 0: in round i the critic sees
+            xs[i] and ys[i].
         learning_rate: float.
 
     Returns:
@@ -334,4 +334,4 @@ def train_both(critic, actor, xs, ys, learning_rate):
         ### END SOLUTION
 
         log.append((critic_moved_by, actor_moved_by))
-    return np.array(log)
+    return np.array(log).reshape(len(log), 2)

@@ -100,7 +100,7 @@ def step_all(
     gradient like any other: the parameter makes a step.
 
     Args:
-        parameters: dict, name -> array.
+        parameters: dict, name -> array; each of its own shape and dtype.
         gradients: dict, the same names -> array, or None.
         states: dict, name -> state; a name that is missing has made no step
             yet.
@@ -109,7 +109,7 @@ def step_all(
     Returns:
         (new_parameters, new_states): two new dicts. The first has every
         name of parameters; the second has the names that have made a step,
-        now or before.
+        now or before. What makes a step is as adam_step returns it.
     """
     ### BEGIN SOLUTION
     new_parameters, new_states = dict(parameters), dict(states)

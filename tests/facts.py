@@ -215,7 +215,7 @@ def main(arguments=None):
     recorder = Recorder()
     files = sorted({f"tests/{fact.partition(' ')[0]}" for fact in stale})
     status = pytest.main(
-        [*files, "--facts", ",".join(stale), "-q", "-n", str((os.cpu_count() or 1) + 1),
+        [*files, f"--facts={','.join(stale)}", "-q", "-n", str((os.cpu_count() or 1) + 1),
          "--dist", "loadfile", "--no-loadscope-reorder"],
         plugins=[recorder],
     )  # fmt: skip

@@ -95,8 +95,12 @@ def table_of_mistakes(rows: list[list[str]], n_seeds: int) -> tuple[list[str], l
 
 
 def made(root: Path, stem: str, names: list[str]) -> list[Broken]:
-    """Return the mechanical mutants of a lesson's exercises."""
-    return list(broken(solution_of(root, stem), names))
+    """Return the mechanical mutants of some of a lesson's exercises.
+
+    They are made of all: what stands before an exercise is its own, unless it is another one.
+    """
+    every = broken(solution_of(root, stem), list(load_lesson(stem).exercises))
+    return [one for one in every if one.exercise in names]
 
 
 def equivalents(root: Path) -> dict[tuple[str, str], str]:

@@ -14,8 +14,14 @@ from typing import Any
 import numpy as np
 
 Shape = tuple[int, ...]
+COPIED = (
+    "In this layout nothing has arrived in the array. Which step makes a copy where an array does "
+    "not lie in one piece?"
+)
 
-SHAPES: tuple[Shape, ...] = ((3,), (), (1,), (0,), (2, 3), (1, 3), (2, 1), (2, 0), (2, 1, 3))
+SHAPES: tuple[Shape, ...] = (
+    *((3,), (), (1,), (0,), (2, 3), (1, 3), (2, 1), (2, 0), (0, 3), (2, 1, 3)),
+)
 DTYPES = ("float64", "float32")
 
 
@@ -94,6 +100,16 @@ def views(x: np.ndarray) -> Iterator[np.ndarray]:
     yield spaced[every_second]
     if x.ndim > 1:
         yield np.ascontiguousarray(x.T).T
+
+
+def attempt_for(before: np.ndarray, after: Any, otherwise: str) -> str:
+    """Return the Try line for an array that should have changed, and did not, in its layout alone.
+
+    Layouts come after all that is plain, so what stays as it was there only, is a copy's fault.
+    `otherwise` is the line for everything else.
+    """
+    is_view = isinstance(before, np.ndarray) and not before.flags.c_contiguous
+    return COPIED if is_view and np.array_equal(before, after) else otherwise
 
 
 def tolerance(dtype: str | np.dtype) -> float:

@@ -61,14 +61,14 @@ class _Packer:
             return value if abs(value) < 2**1024 else {"other": "int", "text": "a huge integer"}
         if type(value) in (float, str):
             return value
-        if type(value) is list:
-            return [self.pack(item, depth + 1) for item in value]
-        if isinstance(value, tuple):  # a named one, too
+        if isinstance(value, list):  # one of a class of its own, too, as all that follow
+            return [self.pack(item, depth + 1) for item in list.__iter__(value)]
+        if isinstance(value, tuple):
             return {"tuple": [self.pack(item, depth + 1) for item in tuple.__iter__(value)]}
-        if type(value) is dict:
+        if isinstance(value, dict):
             pairs = [
                 [self.pack(key, depth + 1), self.pack(item, depth + 1)]
-                for key, item in value.items()
+                for key, item in dict.items(value)
             ]
             return {"dict": pairs}
         if isinstance(value, Formula) and self.trusted:

@@ -40,6 +40,29 @@ def test_a_mistake_that_all_answers_show_is_named():
     assert key_of(square) == "doubled"
 
 
+def test_a_named_mistake_shows_the_digits_that_differ():
+    lesson = Lesson("98_confirmed", "for tests")
+    square = lesson.exercise(
+        "square", difficulty=1, minutes=1, hints=("", "", ""), returns="a number"
+    )
+
+    @square.mistake("eps", "What is added there?")
+    def _(x):
+        return x * x + 1e-7 * x
+
+    @square.check(points=1)
+    def squares(t):
+        """It squares."""
+        for x in (2.0, 3.0):
+            t.compare(x * x, x, rtol=1e-10, attempt="Square 3 by hand.")
+
+    failure = try_function(square, lambda x: x * x + 1e-7 * x, seed=1).first_failure
+    assert failure is not None
+    assert failure.message is not None
+    assert failure.message.key == "eps"
+    assert (failure.message.expected, failure.message.got) == ("4", "4.0000002")
+
+
 def test_a_mistake_that_one_answer_happens_to_fit_is_not_named():
     def square(x):
         return x + 3  # 3 is doubled to 6

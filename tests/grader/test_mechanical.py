@@ -75,6 +75,12 @@ def test_a_survivor_is_told(tmp_path, capsys):
     assert "00.slope: SURVIVED: another constant: 1e-05 -> 2e-05" in capsys.readouterr().out
 
 
+def test_an_exercise_asked_alone_has_the_mutants_it_has_among_all():
+    every = made(ROOT, "14_compile", list(load_lesson("14_compile").exercises))
+    alone = made(ROOT, "14_compile", ["fuse"])
+    assert alone == [one for one in every if one.exercise == "fuse"] != []
+
+
 @functools.cache
 def mutants_of(stem, name):
     return made(ROOT, stem, [name])

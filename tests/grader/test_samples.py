@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from minigrad.grader.samples import DTYPES, SHAPES, arrays, numbers, tolerance, views
+from minigrad.grader.samples import (
+    COPIED,
+    DTYPES,
+    SHAPES,
+    arrays,
+    attempt_for,
+    numbers,
+    tolerance,
+    views,
+)
 
 
 def test_every_shape_comes_and_the_plainest_first():
@@ -34,6 +43,14 @@ def test_views_hold_the_same_numbers_in_another_order_of_memory():
     assert all(np.array_equal(view, x) for view in found)
     assert len({view.strides for view in found} | {x.strides}) == 4
     assert list(views(np.array(3.0))) == []
+
+
+def test_what_stays_as_it_was_in_its_layout_alone_was_copied():
+    x = np.arange(6.0).reshape(2, 3)
+    for view in views(x):
+        assert attempt_for(view, view.copy(), "else") == COPIED
+        assert attempt_for(view, view + 1, "else") == "else"
+    assert attempt_for(x, x.copy(), "else") == "else"
 
 
 def test_layouts_can_be_left_out():

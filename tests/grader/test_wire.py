@@ -199,8 +199,24 @@ def test_strides_of_an_answer_are_ignored():
 Point = collections.namedtuple("Point", "x y")
 
 
-def test_a_named_tuple_arrives_as_a_tuple():
-    assert as_if_received(Point(1, 2.5)) == (1, 2.5)
+class Reversed(list):
+    def __iter__(self):
+        return reversed([*super().__iter__()])
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (Point(1, 2.5), (1, 2.5)),
+        (collections.OrderedDict(a=1), {"a": 1}),
+        (collections.defaultdict(list, a=[1]), {"a": [1]}),
+        (Reversed([1, 2]), [1, 2]),
+    ],
+)
+def test_one_of_a_class_of_its_own_arrives_as_the_plain_one(value, plain):
+    got = as_if_received(value)
+    assert type(got) is type(plain)
+    assert got == plain
 
 
 def test_one_object_in_several_places_arrives_as_one():

@@ -167,6 +167,21 @@ MUTANTS = [
     return grads
 """,
     ),
+    Mutant(
+        "backward",
+        "left_out",
+        f"""
+{BACKWARD}
+    order = topo_order(root)
+    grads = {{**dict.fromkeys(order, 0.0), root: 1.0}}
+    for node in reversed(order):
+        if any(node.inputs):
+            for one, dy in zip(node.inputs, RULES[node.op](grads[node], *node.saved)):
+                grads[one] = grads.get(one, 0.0) + dy
+    grads.pop(None, None)
+    return grads
+""",
+    ),
     Mutant("backward", "wrong_end", walk(order="order")),
     Mutant("backward", "missing", walk(end='{n: g for n, g in grads.items() if n.op == "leaf"}')),
     Mutant("backward", "type", walk(end="[grads[node] for node in order]")),

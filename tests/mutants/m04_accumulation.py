@@ -56,7 +56,7 @@ def training(*round_lines: str) -> str:
         "log = []",
         "for x, y in zip(xs, ys):",
         *(f"    {line}" for line in round_lines),
-        "return np.array(log)",
+        "return np.array(log).reshape(len(log), 2)",
     )
 
 

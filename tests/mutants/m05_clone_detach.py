@@ -390,6 +390,17 @@ MUTANTS = [
             "    box.node = None",
         ),
     ),
+    Mutant(
+        "target_sync",
+        "common",
+        function(
+            SYNC,
+            "for name, box in target.items():",
+            "    box.storage.data[...] = 0",
+            "    box.storage.data[...] += online[name].storage.data",
+            "    box.storage.version += 1",
+        ),
+    ),
     Mutant("make_target", "not_it", 'BUG = ("layer", "b1")'),
     Mutant("make_target", "form", 'BUG = "w2"'),
     Mutant("make_target", "form", 'BUG = ("layer", 3)'),

@@ -240,6 +240,24 @@ MUTANTS = [
             f"    {STEP}",
         ),
     ),
+    Mutant(
+        "SGD",
+        "kept",
+        "\n".join(
+            [
+                "class SGD(SGD):",
+                "    known = {}",
+                "    def step(self):",
+                "        self.state = self.known",
+                "        super().step()",
+            ]
+        ),
+    ),
+    Mutant(
+        "SGD",
+        "no_entry",
+        method("super().step()", "self.state = {i: s for i, s in self.state.items() if s}"),
+    ),
     # clipping gradients
     Mutant(
         "clip_grad_norm_",
@@ -381,6 +399,20 @@ MUTANTS = [
             "return norm",
         ),
     ),
+    Mutant(
+        "clip_grad_norm_",
+        "underflow",
+        function(
+            NORM,
+            "norm = float(np.sqrt(sum(np.sum(g.astype(np.float64) ** 2) for g in gradients)))",
+            "if not np.isfinite(norm):",
+            "    raise ValueError(norm)",
+            "if norm > max_norm:",
+            "    for g in gradients:",
+            "        g /= norm / max_norm",
+            "return norm",
+        ),
+    ),
     # clipping weights
     Mutant(
         "clip_weights_",
@@ -464,7 +496,51 @@ MUTANTS = [
             WEIGHTS, "for p in model.values():", "    p.values[:] = np.clip(p.values, low, high)"
         ),
     ),
+    Mutant(
+        "clip_weights_",
+        "value",
+        function(
+            WEIGHTS,
+            "for p in model.values():",
+            "    np.clip(p.values, low or -np.inf, high or np.inf, out=p.values)",
+        ),
+    ),
     # saving and loading
+    Mutant(
+        "state_dict",
+        "kept",
+        function(
+            SAVE[:-1] + ", saved={})",
+            "for n, p in model.items():",
+            "    if p.id in optimizer.state:",
+            "        saved[n] = {s: a.copy() for s, a in optimizer.state[p.id].items()}",
+            "return saved",
+        ),
+    ),
+    Mutant(
+        "state_dict",
+        "missing",
+        function(
+            SAVE,
+            "known = optimizer.state",
+            "return {",
+            "    n: {s: a.copy() for s, a in known[p.id].items()}",
+            "    for n, p in model.items() if p.id in known and p.requires_grad",
+            "}",
+        ),
+    ),
+    Mutant(
+        "state_dict",
+        "rounded",
+        function(
+            SAVE,
+            "known = optimizer.state",
+            "return {",
+            "    n: {s: a.astype(np.float32) for s, a in known[p.id].items()}",
+            "    for n, p in model.items() if p.id in known",
+            "}",
+        ),
+    ),
     Mutant(
         "state_dict",
         "by_id",
@@ -771,6 +847,24 @@ MUTANTS = [
             "    raise ValueError(name)",
             "model[name] = new",
             "optimizer.parameters = list(model.values())",
+            "state = optimizer.state.pop(old.id, None)",
+            "if keep_state and state is not None:",
+            "    optimizer.state[new.id] = state",
+            "return new",
+        ),
+    ),
+    Mutant(
+        "replace_parameter",
+        "others",
+        function(
+            REPLACE,
+            "old, new = model[name], Parameter(values)",
+            "if keep_state and values.shape != old.values.shape:",
+            "    raise ValueError(name)",
+            "model[name] = new",
+            "optimizer.parameters = [",
+            "    new if np.array_equal(p.values, old.values) else p for p in optimizer.parameters",
+            "]",
             "state = optimizer.state.pop(old.id, None)",
             "if keep_state and state is not None:",
             "    optimizer.state[new.id] = state",

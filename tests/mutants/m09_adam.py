@@ -18,6 +18,20 @@ MUTANTS = [
     Mutant("lean_adam", "still_both", f"{ALIASED}STAGES[3] = correct"),
     Mutant(
         "lean_adam",
+        "raised",
+        """SCRATCH = {}
+
+
+def correct(s, g):
+    for name, beta, new in (("m", s["beta1"], "first"), ("v", s["beta2"], "second")):
+        s[new] = SCRATCH.setdefault(name, np.empty_like(s[name]))
+        np.divide(s[name], 1 - beta ** s["t"], out=s[new])
+
+
+STAGES[3] = correct""",
+    ),
+    Mutant(
+        "lean_adam",
         "compensated",
         ALIASED
         + """def careful(s, g):

@@ -9,7 +9,7 @@ import numpy as np
 
 from minigrad.course.l01_chain_rule.lesson import lesson
 from minigrad.grader.formula import Formula
-from minigrad.grader.tester import Tester
+from minigrad.grader.tester import Mistake, Tester
 
 chain = lesson.exercise(
     "chain",
@@ -124,6 +124,11 @@ def _(fs, dfs, x):
     return walk(fs[1:], dfs[1:], fs[0](x))
 
 
+@chain.mistake("value")
+def _(fs, dfs, x):
+    return abs(walk(fs, dfs, x))
+
+
 @chain.mistake("cost")
 def _(fs, dfs, x):
     return math.prod(df(functools.reduce(lambda y, f: f(y), fs[:i], x)) for i, df in enumerate(dfs))
@@ -173,18 +178,26 @@ def any_length(t: Tester) -> None:
 
 @chain.check(points=1, only_with=("any_length",))
 def the_same_twice(t: Tester) -> None:
-    """It is right where one function stands in the chain several times, and where slopes are 0."""
+    """It is right where a function comes several times, and where slopes are below 0, or 0."""
     bend, falling = ("1.5*x - x**2", "1.5 - 2*x"), ("cos(x)", "-sin(x)")
-    for (text, slope), n, x in ((bend, 3, 0.25), (falling, 2, 0.5), (bend, 2, 0.75)):
+    for (text, slope), n, x in (
+        (bend, 3, 0.25),
+        (falling, 2, 0.5),
+        (falling, 1, 0.5),
+        (falling, 3, 0.75),
+        (bend, 2, 0.75),
+    ):
         f, df = t.formula(text), t.formula(slope)
         fs, dfs = [f] * n, [df] * n
-        t.compare(
-            chain_derivative(dfs, values_along(fs, x)),
-            fs,
-            dfs,
-            x,
+        right = chain_derivative(dfs, values_along(fs, x))
+        got = t.call("chain", fs, dfs, x)
+        size = Mistake("value", abs(right), "The size is right. Which sign has a falling function?")
+        t.close(
+            got,
+            right,
             atol=1e-12,
             attempt="One and the same function may come again, with another number going in.",
+            mistakes=[*t.mistakes(fs, dfs, x), size],
         )
 
 

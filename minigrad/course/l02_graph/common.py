@@ -139,6 +139,11 @@ def given_graph(ops: str, *inputs: list[int | float], root: int = -1) -> Graph:
     return Graph(names, list(inputs), leaves, root)
 
 
+def ladder(n: int) -> Graph:
+    """Return n times y = y + y over a leaf."""
+    return Graph(["leaf"] + ["add"] * n, [[], *([k, k] for k in range(n))], {0: 1.0})
+
+
 def random_graph(t: Tester, n: int) -> Graph:
     """Return a graph of n nodes whose numbers stay moderate, with shared nodes and constants."""
     while True:

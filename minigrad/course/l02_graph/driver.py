@@ -94,9 +94,9 @@ def gradients(mine, ops, inputs, saved, root):
     return {"found": found, "again": by_place(mine.backward(nodes[root]), nodes)}
 
 
-def rule_calls(mine, n):
-    """Return how often a rule was called while y = y + y, n times over, went backward."""
-    nodes, calls = chain(n), [0]
+def rule_calls(mine, ops, inputs, saved):
+    """Return how often a rule was called while a graph went backward."""
+    nodes, calls = build(ops, inputs, saved), [0]
     originals = dict(mine.RULES)
 
     def counted(rule):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.course.l02_graph.common import Graph, given_graph, random_graph, twice
+from minigrad.course.l02_graph.common import Graph, given_graph, ladder, random_graph, twice
 from minigrad.course.l02_graph.lesson import lesson
 from minigrad.grader.tester import Tester
 
@@ -26,15 +26,11 @@ count_visits = lesson.exercise(
 )
 
 
-def ladder(n: int) -> Graph:
-    """Return n times y = y + y over a leaf."""
-    return Graph(["leaf"] + ["add"] * n, [[], *([k, k] for k in range(n))], {0: 1.0})
-
-
 SMALL = (
     given_graph("leaf tanh", [], [0]),
     given_graph("leaf tanh add", [], [0], [1, 0]),
     given_graph("leaf mul", [], [0, 0]),
+    given_graph("leaf mul add", [], [2.0, 3.0], [1, 0]),
     ladder(2),
     given_graph("leaf mul add tanh mul", [], [0, 3.0], [1, 0], [2], [2, 3]),
     ladder(5),

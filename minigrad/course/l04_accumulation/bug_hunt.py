@@ -95,7 +95,7 @@ def simulated(
         if cleared == "critic":
             of_critic = 0.0
         log.append(row)
-    return np.array(log)
+    return np.array(log).reshape(len(log), 2)
 
 
 def rearranged(
@@ -114,7 +114,7 @@ def rearranged(
         shown = {"logged": -actor, "logged_sum": of_critic - actor}.get(how, of_critic)
         actor -= rate * of_actor
         log.append((shown, of_actor))
-    return np.array(log)
+    return np.array(log).reshape(len(log), 2)
 
 
 def compare_logs(t: Tester, got: object, right: np.ndarray, mistakes: list[Mistake]) -> None:
@@ -136,7 +136,7 @@ def compare_logs(t: Tester, got: object, right: np.ndarray, mistakes: list[Mista
 @train_both.check(points=3)
 def repair(t: Tester) -> None:
     """Each moves by the gradient of its own loss, in every round."""
-    for n, rate in ((2, 0.1), (3, 0.2), (1, 0.1), (6, 0.05)):
+    for n, rate in ((2, 0.1), (3, 0.2), (1, 0.1), (6, 0.05), (0, 0.1)):
         critic, actor = (round(float(v), 1) for v in t.random.uniform(0.5, 2, 2))
         xs, ys = (np.round(t.random.uniform(0.5, 2, n), 1) for _ in range(2))
         start = (critic, actor, xs, ys, rate)

@@ -136,6 +136,12 @@ def _(w, batches, mean_gradient, learning_rate):
     return w
 
 
+@microbatch_step.mistake("shared")
+def _(w, batches, mean_gradient, learning_rate):
+    g = full(w, batches, mean_gradient)
+    return w - learning_rate * g if learning_rate else w
+
+
 @microbatch_step.mistake("calls")
 def _(w, batches, mean_gradient, learning_rate):
     x = np.concatenate([x for x, _ in batches])
@@ -151,13 +157,20 @@ def _(w, batches, mean_gradient, learning_rate):
     return w - learning_rate * total
 
 
-def check_step(t: Tester, rows: list[int], of_x: Shape, of_y: Shape = ()) -> None:
-    """Ask for a step on batches of these sizes; a row of x, and of y, has the shape given."""
+def check_step(
+    t: Tester, rows: list[int], of_x: Shape, of_y: Shape = (), *, stays: str = ""
+) -> None:
+    """Ask for a step on batches of these sizes; a row of x, and of y, has the shape given.
+
+    `stays` says why w stays where it is: its rate, or its gradient, is 0.
+    """
     w = numbers(t.random, of_x + of_y)
-    rate = float(t.random.choice([0.05, 0.1, 0.2]))
+    rate = 0.0 if stays == "rate" else float(t.random.choice([0.05, 0.1, 0.2]))
     batches = [
         (numbers(t.random, (n, *of_x)), numbers(t.random, (n, *of_y), low=1, high=4)) for n in rows
     ]
+    if stays == "gradient":
+        batches = [(x, np.tensordot(x, w, x.ndim - 1)) for x, _ in batches]
     shown = ", ".join(f"(x of {n} row{'s' * (n > 1)}, y)" for n in rows)
     if sum(rows) <= 3:
         shown = ", ".join(f"({x.tolist()}, {y.tolist()})" for x, y in batches)
@@ -167,6 +180,9 @@ def check_step(t: Tester, rows: list[int], of_x: Shape, of_y: Shape = ()) -> Non
         f"mean_gradient that of {loss}"
     )
     new, w_after, shared, calls, is_written = t.drive("microbatches", w, batches, rate, given=given)
+    if shared and np.array_equal(w_after, w):
+        attempt = "Whoever writes into the result writes into w. Does every path make a new array?"
+        t.fail("shared", "a new array", "w itself, or a view of it", attempt)
     if not np.array_equal(w_after, w) or shared:
         t.fail(
             "changed_input",
@@ -214,6 +230,8 @@ def one_batch(t: Tester) -> None:
     check_step(t, [2], (1,))
     check_step(t, [3], (2,))
     check_step(t, [1], (2,))
+    check_step(t, [2], (2,), stays="rate")
+    check_step(t, [2], (2,), stays="gradient")
 
 
 @microbatch_step.check(points=1)

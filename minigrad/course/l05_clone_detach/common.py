@@ -33,7 +33,7 @@ def asked(t: Tester, name: str) -> Iterator[tuple[np.ndarray, str | None, dict]]
     kinds = samples.arrays(t.random, dtypes=("float64", "float32", "int64"))
     for history, values in (*plain, *(("tanh", values) for values in kinds)):
         version = int(t.random.integers(2, 6))
-        is_plain = values.dtype == np.float64 and values.flags.c_contiguous
+        is_plain = values.dtype == np.float64 and values.flags.c_contiguous and values.size
         numbers = f"array({entries(values)})" if is_plain else show(values)
         node = NODES.get(history, f'Node("{history}", (Node("leaf"),), (2.0,))')
         given = f"{name}(Box(Storage({numbers}, version={version}), node={node}))"

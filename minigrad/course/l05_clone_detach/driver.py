@@ -248,7 +248,9 @@ def target_facts(now, box, storage, data, version, node, theirs):
         **facts,
         "same_storage": now.storage is storage,
         "same_data": values is data,
-        "shares": isinstance(values, np.ndarray) and np.shares_memory(values, theirs),
+        "shares": isinstance(values, np.ndarray)
+        and np.shares_memory(values, theirs)
+        and data is not theirs,
         "values": values,
         "version": (version, now.storage.version),
         "node": "as before" if now.node is node else "None" if now.node is None else "another one",

@@ -25,21 +25,25 @@ target_sync = lesson.exercise(
     ),
 )
 BACKWARDS = "Which of the two networks was to be written to?"
+COMMON = "Both show one array here. What is left of its numbers after your first step?"
 
 
-def ask(t: Tester, target: dict[str, np.ndarray]) -> None:
+def ask(t: Tester, target: dict[str, np.ndarray], common: str = "") -> None:
     """Synchronise two small networks and compare everything that is to hold afterwards.
 
     Args:
         target: per name the array that the target has. In online the order is the reverse.
+        common: a name of which both have the very same array.
     """
     order, names = list(target), list(reversed(target))
     online = {name: samples.numbers(t.random, target[name].shape, low=3, high=9) for name in names}
+    online.update({name: target[name] for name in common})
 
     def text(network: dict, order: list[str]) -> str:
         return ", ".join(f"{name}: {entries(network[name])}" for name in order)
 
     given = f"online of {text(online, names)}; target of {text(target, order)}"
+    given += f"; {common} is one and the same array" if common else ""
     facts = t.drive(
         "sync", online, target, order, given=f"target_sync(online, target) with {given}"
     )
@@ -48,7 +52,8 @@ def ask(t: Tester, target: dict[str, np.ndarray]) -> None:
     for name in names:
         if not np.array_equal(facts["online_values"][name], online[name]):
             got = f"online[{name!r}] = {entries(facts['online_values'][name])}"
-            t.fail("backwards", f"online[{name!r}] = {entries(online[name])}", got, BACKWARDS)
+            key, attempt = ("common", COMMON) if name in common else ("backwards", BACKWARDS)
+            t.fail(key, f"online[{name!r}] = {entries(online[name])}", got, attempt)
     swapped = len(names) > 1 and by_position(facts["target"], online, order, names)
     for name in order:
         untouched = np.array_equal(facts["target"][name].get("values", ()), target[name])
@@ -137,3 +142,4 @@ def several_layers(t: Tester) -> None:
     """Each layer gets its own values, whatever the order of the names."""
     for shapes in ([(2,), (2,)], [(2, 3), (), (3,)], [(2,), (2,), (2,)]):
         ask(t, {name: samples.numbers(t.random, s) for name, s in zip("wbv", shapes, strict=False)})
+    ask(t, {name: samples.numbers(t.random, (2,)) for name in "wb"}, common="b")

@@ -29,6 +29,9 @@ clip_grad_norm_ = lesson.exercise(
 )
 
 
+BY_ONE = "All entries are multiplied by one number. Which one makes the norm max_norm?"
+
+
 def norm_of(gradients: list[np.ndarray]) -> float:
     """Return the norm of all arrays together."""
     return float(np.sqrt(sum(float(np.sum(g.astype(np.float64) ** 2)) for g in gradients)))
@@ -113,11 +116,11 @@ def check_arrays(t: Tester, got: dict[str, Any], gradients: list[np.ndarray], ma
             rtol=1e-4,
             atol=0,
             what=f"gradients[{number}]",
-            attempt="All entries are multiplied by one number. Which one makes the norm max_norm?",
+            attempt=samples.attempt_for(gradient, found, BY_ONE),
             mistakes=[
                 Mistake("each_alone", one_by_one[number].astype(np.float64), alone),
                 Mistake("cut_entries", np.clip(gradient, -max_norm, max_norm), cut),
-                Mistake("unit", gradient / norm, "These have the norm 1, whatever max_norm is."),
+                Mistake("unit", right / max_norm, "These have the norm 1, whatever max_norm is."),
                 Mistake(
                     "shrunk",
                     gradient.astype(np.float64) * max_norm,
@@ -165,6 +168,7 @@ def untouched(t: Tester) -> None:
         ([numbers(t, 2) / 10, numbers(t, 2) / 10], 1.0),
         (random_gradients(t, 2.0, np.float32), 100.0),
         (list(samples.arrays(t.random)), 100.0),
+        ([np.zeros(2)], 1.0),
     ]
     for gradients, max_norm in cases:
         got = ask(t, gradients, max_norm)
@@ -208,11 +212,11 @@ def not_finite(t: Tester) -> None:
                 ", ".join(show(g, bare=True) for g in got["gradients"]),
                 "First look, then raise, and only then write.",
             )
-    for size in (1e30, 1e-30):
+    for size, max_norm in ((1e30, 1e30), (1e-30, 1e-30), (7e37, 1.0)):
         extreme = [np.array([3 * size, 0], np.float32), np.array([4 * size], np.float32)]
-        text = f"clip_grad_norm_(gradients, {size:g}) with gradients = [[{3 * size:g}, 0], "
+        text = f"clip_grad_norm_(gradients, {max_norm:g}) with gradients = [[{3 * size:g}, 0], "
         text += f"[{4 * size:g}]] (float32)"
-        got = t.drive("clip_gradients", extreme, size, given=text)
+        got = t.drive("clip_gradients", extreme, max_norm, given=text)
         returned, wanted = got["returned"], norm_of(extreme)
         is_number = isinstance(returned, float | np.floating)
         if got["raised"] is not None or (is_number and not 0 < returned < np.inf):
@@ -223,6 +227,10 @@ def not_finite(t: Tester) -> None:
                 "1e30 squared is 1e60, and the largest float32 is 3e38, the smallest 1e-45. Which "
                 "type has room for it?",
             )
-        check_norm(t, got, extreme, size)
-        if size > 1.0:  # who adds a small number to the norm makes tiny ones too short, no harm
-            check_arrays(t, got, extreme, size)
+        check_norm(t, got, extreme, max_norm)
+        if size < 1.0:  # who adds a small number to the norm makes tiny ones too short, no harm
+            continue
+        if not any(g.any() for g in got["gradients"]):
+            attempt = "Which number of yours is too large for float32?"
+            t.fail("underflow", f"gradients of the norm {max_norm:g}", "zeros", attempt)
+        check_arrays(t, got, extreme, max_norm)

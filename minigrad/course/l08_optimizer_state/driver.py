@@ -145,18 +145,22 @@ def clip_weights(mine, values, gradients, frozen, low, high):
 
 
 def save(mine, values, state, frozen):
-    """Call state_dict; what it returned, and the same after the optimizer's arrays went on."""
+    """Call state_dict after a call for another model; what it returned, then and after a step."""
     model = built(values)
     optimizer = optimizer_of(mine, model, state)
     for name in frozen:
         model[name].requires_grad = False
+    other = built({"another": np.ones(2)})
+    other_optimizer = optimizer_of(mine, other, {"another": {"momentum": np.ones(2)}})
+    before = mine.state_dict(other, other_optimizer)
     saved = mine.state_dict(model, optimizer)
+    mixed = saved is before or (isinstance(saved, dict) and "another" in saved)
     at_once, kept = plain(saved), by_name(model, optimizer.state)[0]
     for slots in optimizer.state.values():
         for array in slots.values():
             array += 1.0
     ids = {name: p.id for name, p in model.items()}
-    return {"saved": at_once, "later": plain(saved), "ids": ids, "kept": kept}
+    return {"saved": at_once, "later": plain(saved), "ids": ids, "kept": kept, "mixed": mixed}
 
 
 def load(mine, values, state, saved, should_raise=False):

@@ -96,6 +96,9 @@ def check_held(t: Tester, got: dict[str, Any], values: dict, name: str, new: np.
             )
         elif name not in got["holds"]:
             key, attempt = "not_held", "What is not in this list is never stepped."
+        elif got["holds"].count(name) > 1 and len(got["holds"]) == len(values):
+            key = "others"
+            attempt = "It stands for others, too. Who may have the same numbers as the old one?"
         t.fail(
             key,
             f"optimizer.parameters holding {', '.join(reversed(values))}, the new one for {name}",
@@ -169,8 +172,11 @@ def check_state(t: Tester, got: dict[str, Any], expected: dict, state: dict, nam
 
 def situations(t: Tester) -> Iterator[tuple[dict, dict, str]]:
     """Yield a model's values, state for two of its three parameters, and one that has some."""
-    for name in "ab":
-        values = {name: numbers(t, 2) for name in "abc"}
+    for name, values in (
+        ("a", {name: numbers(t, 2) for name in "abc"}),
+        ("b", {name: numbers(t, 2) for name in "abc"}),
+        ("b", dict.fromkeys("abc", np.zeros(2))),  # such as three biases
+    ):
         yield values, random_state(t, {n: values[n] for n in (name, "c")}), name
 
 
@@ -214,7 +220,9 @@ def refused(t: Tester, values: dict, state: dict, name: str, new: np.ndarray) ->
             "accepted_shape",
             f"a ValueError: {name} has the shape (2,), values have {new.shape}",
             "no error",
-            "With keep_state, two shapes have to fit. When is the right time to look?",
+            "With keep_state, two shapes have to fit. When is the right time to look?"
+            if name in state
+            else "With keep_state, two shapes have to fit, also where there is no state so far.",
         )
     wanted = f"a ValueError: {name} has the shape (2,), values have {new.shape}"
     value_error(t, got["raised"], wanted)

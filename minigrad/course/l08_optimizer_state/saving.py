@@ -6,6 +6,7 @@ import numpy as np
 
 from minigrad.course.l08_optimizer_state.common import is_same, numbers, saved_text
 from minigrad.course.l08_optimizer_state.lesson import lesson
+from minigrad.grader.compare import agree
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
 
@@ -55,6 +56,8 @@ def saved_by_name(t: Tester) -> None:
     state["d"]["momentum"] *= 0
     check(t, values, state, "b")
     check(t, values, {})
+    alike = dict.fromkeys("abc", np.zeros(2))  # equal numbers do not tell whose they are
+    check(t, alike, random_state(t, {name: alike[name] for name in "ca"}))
 
 
 def check(t: Tester, values: dict, state: dict, frozen: str = "") -> None:
@@ -69,6 +72,13 @@ def check(t: Tester, values: dict, state: dict, frozen: str = "") -> None:
         t.none(saved_text(wanted))
     if not isinstance(found, dict):
         t.fail("no_dict", saved_text(wanted), show(found), "Return a dict.")
+    if got["mixed"]:
+        t.fail(
+            "kept",
+            saved_text(wanted),
+            "what a call for another model returned is in it",
+            "What outlives a call in your code: a default argument, a global?",
+        )
     if not is_same(found, wanted):
         key, attempt = "value", "Which name belongs to which id? The model tells."
         kinds = {
@@ -94,6 +104,13 @@ def check(t: Tester, values: dict, state: dict, frozen: str = "") -> None:
                 f"{' and '.join(sorted(kinds))} in place of the arrays",
                 "A copy of an array is an array: a.copy().",
             )
+        elif is_same(found, {name: wanted[name] for name in wanted if name in found}):
+            key, attempt = "missing", "Whatever has state is saved. What sets apart what is not?"
+        elif found.keys() == wanted.keys() and all(
+            agree(found[name].get("momentum"), wanted[name]["momentum"], rtol=1e-5)
+            for name in wanted
+        ):
+            key, attempt = "rounded", "A copy is the same bit for bit. Which digits has yours lost?"
         t.fail(key, saved_text(wanted), saved_text(found), attempt)
     if not is_same(got["later"], wanted):
         t.fail(

@@ -73,7 +73,7 @@ def run(t: Tester, values: dict[str, np.ndarray], rounds: list[Round]) -> list[d
     """Step a new SGD once for each round; return what is seen after each step."""
     texts = [round_text(now, rounds[0], values) for now in rounds]
     steps = "; ".join(f"step {number}: {text}" for number, text in enumerate(texts, 1))
-    if len({*texts}) == 1:
+    if len({*texts}) == 1 < len(rounds):
         steps = f"{len(rounds)} steps, each with {texts[0]}"
     hyper = ", ".join(f"{name}={value:g}" for name, value in rounds[0]["hyper"].items())
     given = f"SGD([{', '.join(values)}], {hyper}) with {listed(values)}; {steps}"
@@ -175,11 +175,14 @@ def own_state(t: Tester) -> None:
     rounds = [a_round({"w": numbers(t, 2)}, momentum=0.0)] * 2
     for row in check(t, {"w": numbers(t, 2)}, rounds):
         if not is_same(row["state"], {"w": {}}):
+            none = is_same(row["state"], {})
             t.fail(
-                "state_grew",
+                "no_entry" if none else "state_grew",
                 "optimizer.state = {w.id: {}}: momentum is 0",
                 f"optimizer.state with {saved_text(row['state'])} by name",
-                "What is there to remember without momentum? And under which id is nothing?",
+                "Which dict is empty without momentum: that of the optimizer, or that of w?"
+                if none
+                else "What is there to remember without momentum?",
             )
 
 
@@ -191,11 +194,15 @@ def check_state(t: Tester, row: dict[str, Any], v: dict[str, np.ndarray], step: 
         t.fail("no_dict", wanted, show(found), "self.state is a dict: look at the docstring.")
     if strangers or found.keys() != v.keys():
         got = f"the keys {', '.join([*(f'{n}.id' for n in found), *strangers]) or '(none)'}"
+        others = found.keys() == v.keys()
         t.fail(
-            "wrong_key",
+            "kept" if others else "wrong_key",
             wanted,
             f"{got}, after step {step}",
-            "What does a parameter keep, whatever its place in a list and its values are?",
+            "The others are no ids of this optimizer's parameters. What outlives an SGD in your "
+            "code: a default argument, a global, an attribute of the class?"
+            if others
+            else "What does a parameter keep, whatever its place in a list and its values are?",
         )
     for name in v:
         slots = found[name]

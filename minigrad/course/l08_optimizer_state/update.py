@@ -168,7 +168,7 @@ def check_updates(
                 "not_in_place" if gradient.any() else "zero_skipped",
                 f"values = {show(x, bare=True)}{when}",
                 f"values = {show(before, bare=True)}, as before{more}",
-                REBOUND if gradient.any() else ZERO,
+                samples.attempt_for(before, row["values"], REBOUND) if gradient.any() else ZERO,
             )
         t.close(
             row["values"],

@@ -69,6 +69,13 @@ def _(values, beta):
 
 @corrected_average.mistake("value")
 def _(values, beta):
+    window, shares = 50, (1 - beta) * beta ** np.arange(50)
+    sums = [values[max(0, t - window) : t][::-1] @ shares[:t] for t in range(1, len(values) + 1)]
+    return np.array(sums) / (1 - beta ** np.arange(1, len(values) + 1))
+
+
+@corrected_average.mistake("whole", "Whole numbers came out. Which dtype has what you put them in?")
+def _(values, beta):
     result = values.copy()
     result[:] = averages(values, beta)
     return result
@@ -81,17 +88,21 @@ def check_average(t: Tester, values: np.ndarray, beta: float) -> None:
         values,
         beta,
         rtol=tolerance(values.dtype) if values.dtype == np.float32 else 1e-9,
-        attempt="Follow m on paper for the first two values; then correct each.",
+        atol=1e-12 * float(np.abs(values).max()),
+        attempt="Which is the first that differs? What has changed for the weights by then?"
+        if len(values) > 100
+        else "Follow m on paper for the first two values; then correct each.",
     )
 
 
 @corrected_average.check(points=2)
 def random_values(t: Tester) -> None:
     """It is right for random values of both signs, few and many."""
-    for n, beta in ((3, 0.9), (2, 0.8), (6, 0.7), (1, 0.9), (40, 0.9)):
+    for n, beta in ((3, 0.9), (2, 0.8), (6, 0.7), (1, 0.9), (40, 0.9), (400, 0.1), (2000, 0.999)):
         check_average(t, numbers(t.random, (n,), high=9.0), beta)
+    check_average(t, 1e-9 * numbers(t.random, (3,)), 0.9)
     check_average(t, np.array([0.0, 2.5, 0.0, 0.0, -1.5]), 0.8)
-    for dtype in ("float32", "int64"):
+    for dtype in ("float32", "int64", "int64"):
         check_average(t, numbers(t.random, (3,), dtype, high=9.0), 0.9)
     for values in views(numbers(t.random, (3,))):
         check_average(t, values, 0.9)

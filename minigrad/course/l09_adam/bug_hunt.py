@@ -69,6 +69,7 @@ def path_of(p, gradients, rate=0.1, betas=(0.9, 0.999), eps=1e-8, *, kept="", co
     return np.array(path)
 
 
+BY_HAND = "Follow s['m'], s['v'], and what is made of them, s['first'] and s['second'], by hand."
 ONE_LEFT = "One of the two averages is as it should be now. And the other?"
 for key, kept, attempt in (
     ("still_both", "first second", "Is the stage that you found really repaired?"),
@@ -85,18 +86,19 @@ lean_adam.mistake(
 @lean_adam.check(points=3)
 def repair(t: Tester) -> None:
     """Every step is right, and each stage changes only what it says."""
-    for steps in (2, 3, 200):
-        p, rate, betas = random_array(t), 0.1, BETAS[t.random.integers(len(BETAS))]
-        gradients = np.round(t.random.uniform(0.2, 2, (steps, 2)), 2)
+    for steps, n in ((2, 2), (3, 3), (200, 2), (2, 1)):
+        p, rate, betas = random_array(t, (n,)), 0.1, BETAS[t.random.integers(len(BETAS))]
+        gradients = np.round(t.random.uniform(0.2, 2, (steps, n)), 2)
         got = t.call("lean_adam", p, gradients, rate, betas)
         rows = ", ".join(show(g, bare=True) for g in gradients[:3])
         t.given = f"lean_adam({show(p, bare=True)}, gradients, {rate}, {betas}) with {steps} rows "
         t.given += f"of gradients: {rows}{', …' if steps > 3 else ''}"
-        right, attempt = path_of(p, gradients, rate, betas), "Follow s['m'] and s['v'] by hand."
+        right, attempt = path_of(p, gradients, rate, betas), BY_HAND
         if not isinstance(got, np.ndarray) or got.shape != right.shape:
             t.close(got, right, attempt=attempt)
+        known = [*t.mistakes(p, gradients, rate, betas)]
         for i, row in enumerate(right):  # the first wrong one is shown
-            wrong = (replace(m, value=m.value[i]) for m in t.mistakes(p, gradients, rate, betas))
+            wrong = (replace(m, value=m.value[i]) for m in known)
             t.close(got[i], row, mistakes=wrong, what=f"after step {i + 1}", attempt=attempt)
     check_alone(t)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.grader import samples
-from minigrad.grader.message import show, show_call
+from minigrad.grader.message import show, show_call, show_typed
 from minigrad.grader.samples import tolerance
 from minigrad.grader.tester import Tester
 
@@ -17,7 +17,8 @@ from minigrad.grader.tester import Tester
 # defaults: neither is here.
 BETAS = ((0.85, 0.995), (0.8, 0.99), (0.7, 0.95))
 DEFAULTS = (1e-3, (0.9, 0.999), 1e-8)  # of adam_step and its like
-KEYS: tuple[str, ...] = ("first_moment", "second_moment", "step")
+MOMENTS = ("first_moment", "second_moment")
+KEYS: tuple[str, ...] = (*MOMENTS, "step")
 
 
 def adam(
@@ -166,6 +167,10 @@ def compare_parts(
 def check_step(t: Tester, right: tuple, *arguments: Any, attempts: dict[str, str]) -> tuple:
     """Ask for one step, compare the parts named in `attempts`, and return it."""
     answer = one_step(t, t.exercise.name, *arguments)
+    attempts = {
+        part: samples.attempt_for(arguments[0], answer[0], attempt) if part == "p" else attempt
+        for part, attempt in attempts.items()
+    }
     compare_parts(t, answer, right, arguments, attempts)
     return answer
 
@@ -201,5 +206,5 @@ def check_form(t: Tester, state: Any, name: str) -> None:
     step = state["step"]
     if isinstance(step, bool) or not isinstance(step, int | np.integer):
         attempt = "'step' counts this parameter's steps: a whole number, such as 1."
-        found = f"{name}['step'] = {show(step)}, of type {type(step).__name__}"
+        found = f"{name}['step'] = {show_typed(step)}"
         t.fail("step_form", f"{name}['step']: an int", found, attempt)

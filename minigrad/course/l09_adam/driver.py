@@ -34,13 +34,16 @@ def step(mine, name, arguments):
 
 
 def step_all(mine, parameters, gradients, states, hyper):
-    """Call step_all; return its answer, and the dicts that it was given as they are then.
+    """Call step_all; return its answer, the dicts given as they are then, and if one came back.
 
     `hyper` is [learning_rate, betas, eps], or [] for the defaults.
     """
     hyper = [tuple(one) if isinstance(one, list | tuple) else one for one in hyper]
     answer = mine.step_all(parameters, gradients, states, *hyper)
-    return {"answer": answer, "after": {"parameters": parameters, "states": states}}
+    parts = answer if isinstance(answer, tuple | list) else ()
+    handed_out = any(part is one for part in parts for one in (parameters, states))
+    after = {"parameters": parameters, "states": states}
+    return {"answer": answer, "after": after, "handed_out": handed_out}
 
 
 def stage(mine, k, s, g):

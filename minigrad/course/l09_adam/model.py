@@ -9,6 +9,7 @@ import numpy as np
 
 from minigrad.course.l09_adam.common import (
     KEYS,
+    MOMENTS,
     adam,
     check_form,
     compare_parts,
@@ -86,6 +87,20 @@ for key, attempt in {
 step_all.mistake("value")(partial(step_model, kind="in_order"))
 
 
+@step_all.mistake("same_dict")
+def _(parameters, gradients, states, *hyper):
+    if all(g is None for g in gradients.values()):
+        return parameters, states
+    return step_model(parameters, gradients, states, *hyper)
+
+
+@step_all.mistake("dtype")
+def _(parameters, gradients, states, *hyper):
+    widest = np.result_type(np.float32, *parameters.values())  # that of one vector of them all
+    moved, states = step_model(parameters, gradients, states, *hyper)
+    return {name: p.astype(widest) for name, p in moved.items()}, states
+
+
 def state_after(t: Tester, steps: int) -> dict[str, Any]:
     """Return a state that really comes from some steps: its moments fit its count."""
     state: dict[str, Any] = {}
@@ -109,6 +124,13 @@ def ask(t: Tester, parameters: dict, gradients: dict, states: dict, hyper: tuple
                 f"{name} was written to: {show(reply['after'][name])}",
                 "The caller still needs the old ones. Into which dict do you put the new ones?",
             )
+    if reply["handed_out"]:
+        t.fail(
+            "same_dict",
+            "two new dicts",
+            "one of those that you were given",
+            "Whoever changes the result changes the caller's own. Does every path make new ones?",
+        )
     names = (parameters, {k: 1 for k in parameters if k in states or gradients[k] is not None})
     for part, what, wanted in zip(parts, ("new_parameters", "new_states"), names, strict=True):
         said = f"{what}: a dict with {', '.join(map(repr, wanted)) or 'nothing in it'}"
@@ -158,20 +180,21 @@ def short(value: np.ndarray | None) -> str:
 
 def check_model(
     t: Tester, parameters: dict, gradients: dict, states: dict, *hyper: Any, attempt: str
-) -> None:
-    """Ask for one step and compare each parameter and its state."""
+) -> tuple:
+    """Ask for one step, compare each parameter and its state, and return the two dicts."""
     got = ask(t, parameters, gradients, states, hyper)
     arguments = (parameters, gradients, states, *hyper)
     right = step_model(*arguments)
     attempts = dict.fromkeys(("p", *KEYS), attempt)
     for name in parameters:
         compare_parts(t, got, right, arguments, attempts, name)
+    return got
 
 
 @step_all.check(points=1)
 def all_have_gradients(t: Tester) -> None:
     """Each parameter makes its own step, in whatever order the names come."""
-    two, three = {"w": (2,), "b": (2,)}, {"w": (2, 3), "b": (3,), "scale": ()}
+    two, three = {"w": (2,), "b": (2,)}, {"w": (2, 3), "b": (3,), "scale": (), "none": (0,)}
     for shapes, turned in ((two, False), (two, True), (three, False)):
         parameters = {name: random_array(t, shape) for name, shape in shapes.items()}
         order = list(parameters)[::-1] if turned else list(parameters)
@@ -179,6 +202,14 @@ def all_have_gradients(t: Tester) -> None:
         states = {name: random_state(t, parameters[name], step=3) for name in order}
         attempt = "Each parameter goes with its own gradient, state."
         check_model(t, parameters, gradients, states, *random_hyper(t), attempt=attempt)
+    parameters = {"w": random_array(t).astype(np.float32), "b": random_array(t)}
+    gradients = {name: random_array(t).astype(p.dtype) for name, p in parameters.items()}
+    for states in ({name: random_state(t, p) for name, p in parameters.items()}, {}):
+        attempt = "Each parameter, with its own moments, keeps the dtype that it had."
+        got = check_model(t, parameters, gradients, states, *random_hyper(t), attempt=attempt)
+        for name, p in parameters.items():
+            for part in (got[0][name], *(got[1][name][key] for key in MOMENTS)):
+                t.dtype(part, p.dtype, attempt)
     g, state = tiny_state(t)
     attempt = "Look at the defaults in the signature: which of them did this step have?"
     check_model(t, {"w": np.zeros(2)}, {"w": g}, {"w": state}, attempt=attempt)
@@ -211,6 +242,10 @@ def one_special(t: Tester, frozen: np.ndarray | None, attempt: str) -> None:
 def no_gradient(t: Tester) -> None:
     """With gradient None, value, moments and count stay; a state that is not there is not made."""
     one_special(t, None, NONE)
+    for names in ("wb", ""):  # nobody makes a step
+        parameters = {name: random_array(t) for name in names}
+        known = {name: state_after(t, 4) for name in names}
+        check_model(t, parameters, dict.fromkeys(names), known, *random_hyper(t), attempt=NONE)
 
 
 @step_all.check(points=1)

@@ -81,14 +81,20 @@ def check_rate(t: Tester, *arguments: Any) -> None:
     t.close(
         got,
         right,
-        atol=1e-12,
+        rtol=1e-9,
+        atol=1e-12 * abs(arguments[3]),
         mistakes=t.mistakes(*arguments),
         attempt="Which of the three lines of the docstring is this t in? Put it in by hand.",
     )
 
 
 # Warmup, steps, peak and minimum; the second line begins below its minimum.
-PLANS = ((5, 25, 0.1, 0.01), (8, 40, 0.4, 0.1))
+PLANS = ((5, 25, 0.1, 0.01), (8, 40, 0.4, 0.1), (2000, 9000, 1e-5, 1e-7))
+
+
+@warmup_cosine.mistake("value")
+def _(t, warmup, steps, peak, minimum=0.0):
+    return round(rate(t, warmup, steps, peak, minimum), 8)
 
 
 @warmup_cosine.check(points=1)

@@ -532,6 +532,8 @@ for _label, _said in MORE.items():
 ALLOWED = {
     ("mg.normalize", "axis"): "None is for all axes",
     ("mg.stack", "xs"): "a list of numbers is a list of constants",
+    ("nn.ModuleList", "modules"): "a network may have no such layers: its depth is 0",
+    ("nn.ModuleDict", "modules"): "a network may have no such layers: its depth is 0",
     ("mg.compile", "donate"): "positions may come from an iterator, and there may be none",
     ("data.batches", "arrays"): "an array of objects has rows, too",
     ("mg.GradManager", "callbacks"): "print can be called",
@@ -547,6 +549,8 @@ ALLOWED = {
 TAKEN = {  # which wrong values these are
     ("mg.stack", "xs"): [[3]],
     ("mg.compile", "donate"): [v for v in NONSENSE if hasattr(v, "__next__")],
+    ("nn.ModuleList", "modules"): [v for v in WRONG["object"] if hasattr(v, "__next__")],
+    ("nn.ModuleDict", "modules"): [v for v in WRONG["dict"] if hasattr(v, "__next__")],
     ("data.batches", "arrays"): [v for v in NONSENSE if isinstance(v, np.ndarray)],
     **{key: [print] for key in ALLOWED if key[1] == "callbacks"},
     **{key: ["nonsense"] for key in ALLOWED if key[1] == "name"},

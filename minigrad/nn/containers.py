@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from minigrad.arguments import instance, several, shown, whole
+from minigrad.arguments import in_order, instance, shown, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, BoundsError, MissingNameError
 from minigrad.nn.module import Module
 from minigrad.nn.registry import Registry
@@ -80,7 +80,7 @@ class ModuleList(_Listed):
     def __init__(self, *modules):
         is_one = len(modules) == 1 and not isinstance(modules[0], Registry)
         if is_one and isinstance(modules[0], Iterable):  # non-Modules are refused below
-            modules = several("ModuleList", "Modules", modules[0], "ModuleList([a, b])", True)
+            modules = in_order("ModuleList", "Modules", modules[0], "ModuleList([a, b])")
         self._set(modules)
 
     def forward(self, *args):
@@ -158,7 +158,7 @@ class ModuleDict(Module):
         """Sets the modules of a dict or of pairs."""
         wanted = "a dict or pairs of name and Module"
         if not hasattr(modules, "keys"):
-            modules = several("ModuleDict", wanted, modules, "ModuleDict({'name': module})", True)
+            modules = in_order("ModuleDict", wanted, modules, "ModuleDict({'name': module})")
         try:
             modules = dict(modules)
         except (TypeError, ValueError):

@@ -12,8 +12,10 @@
     python3 start.py check 00            the same as minigrad check 00; so are next, watch, hint,
                                          status, reset and all other commands of minigrad
 
-The environment is the folder .venv beside this file; deleting it undoes everything. A second run
-finds it up to date and is quick. On Windows: py start.py
+The environment is the folder .venv beside this file. A second run finds it up to date and is quick.
+Deleting .venv undoes the installation. Your points and the copies of your files are in .minigrad,
+and compiled kernels in your user's cache: python3 start.py doctor says where.
+On Windows: py start.py
 """
 
 # This file keeps to syntax that every Python 3, and 2.7, can read, so that an old Python gets as
@@ -25,6 +27,7 @@ import sys
 if __name__ == "__main__" and not getattr(sys.flags, "safe_path", False):
     sys.path.pop(0)
 
+import difflib
 import errno
 import hashlib
 import io
@@ -45,6 +48,7 @@ BEFORE = PLACE + "-before"  # an environment that another is to take the place o
 STAMP = os.path.join(VENV, "minigrad-stamp")
 LOG = os.path.join(VENV, "minigrad-setup.log")
 SPARE_HOME = os.path.join(ROOT, ".minigrad", "home")
+KNOWN = ["lab", "test", "setup"]  # beside the commands of minigrad
 EXTRAS = ["lab", "test"]
 COMPILER = "cuda"  # what the tests of CUDA kernels compile with: 280 MB, and not for lessons
 
@@ -96,9 +100,12 @@ def main(arguments):
     rest = arguments[1:]
     if command.startswith("-") and command not in ("-h", "--help"):
         command, rest = "lab", arguments
-    if command not in ["lab", "test", "setup"] + commands():
+    if command in ("-h", "--help", "help"):
         print((__doc__ or "The top of start.py says what it takes.").strip())
-        return 0 if command in ("-h", "--help", "help") else 2
+        return 0
+    if command not in KNOWN + commands():
+        tell(unknown(command))
+        return 2
     if command == "lab":
         check_lab_arguments(rest)  # before the minutes that a first set-up takes
     environment = child_environment()
@@ -120,6 +127,13 @@ def commands():
     """
     source = read(os.path.join(ROOT, "minigrad", "cli", "main.py")) or ""
     return re.findall(r'\badd\(\s*"(\w+)"', source)
+
+
+def unknown(command):
+    """One line about a word that is no command."""
+    meant = difflib.get_close_matches(command.lower(), KNOWN + commands(), 1)
+    advice = "did you mean {0}?".format(meant[0]) if meant else "--help lists them"
+    return "start.py: there is no command '{0}'; {1}".format(command, advice)
 
 
 def selection(arguments):
@@ -458,4 +472,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     except KeyboardInterrupt:
-        sys.exit("\nStopped. The same command goes on from here.")
+        sys.exit("\nStopped. The same command begins installing again.")

@@ -517,12 +517,40 @@ def test_start_passes_on_every_command_of_minigrad():
     assert [*actions[0].choices] == load_start().commands()
 
 
-def test_start_with_an_unknown_word_shows_its_help(project):
-    run = start(project, "tset")
-    assert run.returncode == 2
-    assert "python3 start.py test" in run.stdout
+@pytest.mark.parametrize(
+    ("word", "advice"),
+    [
+        ("tset", "did you mean test?"),
+        ("chek", "did you mean check?"),
+        ("Check", "did you mean check?"),
+        ("xyzzy", "--help lists them"),
+    ],
+)
+def test_start_with_an_unknown_word_says_so_in_one_line(project, word, advice):
+    run = start(project, word, "09")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr == f"start.py: there is no command '{word}'; {advice}\n"
     assert not (project / ".venv").exists()  # a typo costs no set-up
-    assert start(project, "--help").returncode == 0
+
+
+@pytest.mark.parametrize("file", ["start.py", "docs/install.md"])
+def test_what_is_kept_outside_the_environment_is_said(file):
+    text = (ROOT / file).read_text()
+    for place in ("undoes the installation", ".minigrad", "your user's cache", "doctor"):
+        assert place in text
+
+
+def test_start_shows_its_help(project):
+    run = start(project, "--help")
+    assert run.returncode == 0
+    assert "python3 start.py test" in run.stdout
+
+
+def test_start_that_is_stopped_says_what_the_same_command_does(project):
+    make_venv(project)
+    add_command(project, "uv", "kill -INT $PPID; sleep 5")
+    run = start(project, "setup")
+    assert run.stderr.splitlines()[-1] == "Stopped. The same command begins installing again."
 
 
 def test_lab_without_a_lesson_is_the_first_one():

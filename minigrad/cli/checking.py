@@ -8,6 +8,7 @@ import json
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from minigrad.cli.following import brief
@@ -19,6 +20,7 @@ from minigrad.grader.atomic import write_atomically
 from minigrad.grader.folder import (
     CourseError,
     CourseFolder,
+    LessonError,
     find_exercises,
     find_folder,
     known_stems,
@@ -31,26 +33,38 @@ from minigrad.grader.spec import Exercise
 from minigrad.grader.views import as_json, gradescope, junit
 
 QUIET_SECONDS = 2.0
+SLOW_SECONDS = 2.0  # of one call
+POLL_SECONDS = 0.1
 
 
 def check(options: argparse.Namespace) -> int:
-    """Grade the saved files; return 0 for full marks, 1 otherwise."""
+    """Grade the saved files; return 0 for full marks, 1 otherwise.
+
+    A lesson that does not load raises LessonError once all others are graded and shown.
+    """
     folder = find_folder()
     result = Result(new_seed() if options.seed is None else options.seed)
     stems: list[str] = []
-    unsaved = False
+    unsaved, broken = False, None
     with Server() as server:
         is_all = options.what in ([], ["all"])
         for what in folder.stems() if is_all else spelled_out(options.what, known_stems()):
-            lesson, exercises = find_exercises(what)
+            try:
+                lesson, exercises = find_exercises(what)
+            except LessonError as error:
+                broken = error
+                continue
             path = folder.exercise_file(lesson.stem)
             names = [exercise.name for exercise in exercises]
-            graded = grade(server, lesson, path, names=names, seed=result.seed, around=patience)
+            around = partial(patience, server)
+            graded = grade(server, lesson, path, names=names, seed=result.seed, around=around)
             unsaved |= remember(folder, graded)
             result.exercises += graded.exercises
             result.file_hashes |= graded.file_hashes
             stems.append(lesson.stem)
         lost = grade_again(folder, stems, server)
+    if broken is not None and not stems:
+        raise broken
     for path, content in (
         (options.junit, lambda: junit(result)),
         (options.gradescope, lambda: json.dumps(gradescope(result), indent=1)),
@@ -70,27 +84,37 @@ def check(options: argparse.Namespace) -> int:
             print(f"{exercise_id} passed before this change and does not any more.")
         if result.passed:
             print(brief(folder))
+    if broken is not None:
+        raise broken
     return 0 if result.passed else 1
 
 
 @contextlib.contextmanager
-def patience(exercise: Exercise) -> Iterator[None]:
-    """Say that an exercise still runs when it takes long, so that nobody sits before nothing."""
+def patience(server: Server, exercise: Exercise) -> Iterator[None]:
+    """Say that an exercise is still graded when it takes long, so that nobody sits before nothing.
+
+    When a call is slow: that it will end. On a busy machine grading takes long without one.
+    """
+    done = threading.Event()
 
     def say() -> None:
-        limit = exercise.limits.call_seconds
-        print(
-            f"{exercise.id} is still running; a call that gives no answer ends after {limit:g} s",
-            file=sys.stderr,
-        )
+        if done.wait(QUIET_SECONDS):
+            return
+        print(f"still grading {exercise.id} ...", file=sys.stderr)
+        while not done.wait(POLL_SECONDS):
+            if (seconds := server.call_seconds()) >= SLOW_SECONDS:
+                limit = exercise.limits.call_seconds
+                ends = f"a call that gives no answer ends after {limit:g} s"
+                print(f"  one call has run for {seconds:.1f} s; {ends}", file=sys.stderr)
+                return
 
-    timer = threading.Timer(QUIET_SECONDS, say)
-    timer.daemon = True
-    timer.start()
+    thread = threading.Thread(target=say, daemon=True)
+    thread.start()
     try:
         yield
     finally:
-        timer.cancel()
+        done.set()
+        thread.join()
 
 
 def remember(folder: CourseFolder, graded: Result) -> bool:

@@ -21,7 +21,14 @@ from minigrad.course.source import PACKAGE, SHIPPED, is_checkout
 from minigrad.devices.gpu.driver import state as cuda_state
 from minigrad.devices.loader import cache_folder
 from minigrad.grader import progress
-from minigrad.grader.folder import CourseError, CourseFolder, find_folder, known_stems
+from minigrad.grader.folder import (
+    CourseError,
+    CourseFolder,
+    LessonError,
+    find_folder,
+    known_stems,
+    load_lesson,
+)
 from minigrad.grader.launcher import THREADS, GraderError, Server, can_fork
 from minigrad.grader.message import counted
 from minigrad.grader.sandbox import Ended, Worker
@@ -136,6 +143,20 @@ def course() -> Finding:
     return Finding(True, f"the course in {folder.root}, {counted(len(folder.stems()), 'lesson')}")
 
 
+def lessons() -> Finding:
+    """Whether the checks of every lesson can be loaded."""
+    broken = []
+    for stem in known_stems():
+        try:
+            load_lesson(stem)
+        except LessonError as error:
+            broken.append(str(error).replace("cannot be loaded", "does not load"))
+    if broken:
+        remedy = "undo what was changed in minigrad/course, or install minigrad again"
+        return Finding(False, "; ".join(broken), remedy)
+    return Finding(True, f"all {len(known_stems())} lessons load")
+
+
 def hidden() -> Finding | None:
     """Whether a file of the learner's hides a module: where a program starts is searched first.
 
@@ -217,6 +238,7 @@ CHECKS: tuple[tuple[str, Callable[[], Finding | None]], ...] = (
     ("machine", kernel_cache),
     ("machine", engine),
     ("course", course),
+    ("course", lessons),
     ("course", hidden),
     ("course", memory_of_points),
     ("course", grading),

@@ -107,7 +107,9 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_argument("exercise", help="such as 00.central_difference, or 00.hello.2 for hint 2")
 
     more = "A tile is lit when your part, as it is now, has passed and has run in the engine."
-    add("status", "show the wall of your parts, the exercises and their points", status.run, more)
+    help_text = "show the wall of your parts, the exercises and their points"
+    command = add("status", help_text, status.run, more)
+    command.add_argument("lessons", nargs="*", help="such as 08, or 02-05 (default: all)")
 
     more = "What you wrote is copied into .minigrad/backup first."
     command = add("reset", "bring back an exercise file's stub; yours is kept", reset.run, more)

@@ -6,8 +6,9 @@ import argparse
 import shutil
 
 from minigrad.cli.following import brief
+from minigrad.cli.ranges import spelled_out
 from minigrad.course.standing import Standing, duration, up_to_date
-from minigrad.grader.folder import find_folder
+from minigrad.grader.folder import find_folder, find_stem, known_stems
 from minigrad.grader.report import Style
 from minigrad.grader.spec import Exercise
 
@@ -15,13 +16,19 @@ WIDEST = 100
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show the wall, then every exercise with its points, then what comes next."""
-    del options
+    """Show the wall, then every exercise with its points, then what comes next.
+
+    With lessons named, show these alone.
+    """
     folder = find_folder()
     style = Style()
-    found = list(up_to_date(folder))
+    stems = [find_stem(name) for name in spelled_out(options.lessons, known_stems())]
+    found = [one for one in up_to_date(folder) if not stems or one[0].stem in stems]
     every = [standing for _, some in found for standing in some]
-    print("\n".join(wall([one for one in every if one.is_part], style, terminal_width())))
+    parts = [one for one in every if one.is_part]
+    print("\n".join(wall(parts, style, terminal_width())))
+    if not all(part.is_lit for part in parts):
+        print("A part lights up when its exercise is solved and its lesson's notebook has run.")
     print()
     for lesson, some in found:
         points = sum(standing.points for standing in some)

@@ -7,6 +7,7 @@ import io
 import signal
 import sys
 import time
+from functools import partial
 
 from minigrad.cli.checking import patience, remember
 from minigrad.cli.following import brief
@@ -27,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with Server() as server:
-            watch = Watch(folder, stems, server, patience)
+            watch = Watch(folder, stems, server, partial(patience, server))
             Worker(server, "", "watch.py").close()  # so that the first save is graded quickly, too
             print("Watching exercises/: save a file, and what you changed is graded. Ctrl-C ends.")
             print(brief(folder))

@@ -12,7 +12,7 @@ from symtable import symtable
 from types import TracebackType
 from typing import Any
 
-from minigrad.grader.folder import UnsolvedError, known_stems, load_lesson
+from minigrad.grader.folder import UnsolvedError, known_stems, loadable
 
 lost: set[str] = set()  # the names that cells were to make when an error ended them
 
@@ -46,8 +46,9 @@ def _what_is_missing(error: BaseException, trace: TracebackType) -> str | None:
     code = trace.tb_frame.f_code
     path, function = Path(code.co_filename), code.co_qualname.partition(".")[0]
     if path.parent.name == "exercises" and path.stem in known_stems():
-        exercise = load_lesson(path.stem).exercises.get(function)
-        return str(UnsolvedError(exercise.id)) if exercise else None
+        for lesson in loadable([path.stem]):
+            if exercise := lesson.exercises.get(function):
+                return str(UnsolvedError(exercise.id))
     return None
 
 

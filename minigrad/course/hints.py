@@ -17,9 +17,12 @@ from minigrad.grader.spec import Exercise
 
 
 def next_hint(name: str, folder: CourseFolder) -> str:
-    """Return the next hint for `00.slope`, or the hint with this number for `00.slope.2`."""
+    """Return the next hint for `00.slope`, or the hint with this number for `00.slope.2`.
+
+    As everywhere, `slope` will do where one lesson has it.
+    """
     front, _, back = checked_text(name).rpartition(".")
-    asked = int(back) if back.isdigit() and "." in front else None
+    asked = int(back) if back.isdigit() and not f"{front}0".isdigit() else None
     _, exercises = find_exercises(front if asked is not None else name)
     if len(exercises) != 1:
         names = ", ".join(exercise.id for exercise in exercises)

@@ -20,7 +20,7 @@ from minigrad.grader.folder import (
     find_id,
     find_stem,
     known_stems,
-    load_lesson,
+    loadable,
 )
 from minigrad.grader.launcher import shared_server
 from minigrad.grader.live import try_function
@@ -72,10 +72,10 @@ def check(what: str | Callable, *, seed: int | None = None) -> Card:
 def links_after(lesson: Lesson) -> dict[str, str]:
     """Return, by their texts, the links to the next notebook beside this one and to all lessons."""
     links = {}
-    for stem in known_stems():
-        if stem > lesson.stem and Path(f"{stem}.ipynb").is_file():
-            links[f"lesson {stem[:2]}: {load_lesson(stem).title}"] = f"{stem}.ipynb"
-            break
+    stems = [one for one in known_stems() if one > lesson.stem and Path(f"{one}.ipynb").is_file()]
+    for later in loadable(stems):
+        links[f"lesson {later.number}: {later.title}"] = f"{later.stem}.ipynb"
+        break
     if Path(INDEX).is_file():
         links["all lessons"] = INDEX
     return links

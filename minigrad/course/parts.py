@@ -23,7 +23,13 @@ from minigrad.course.seam_kernels import OnGpus
 from minigrad.course.seams import use
 from minigrad.grader import progress
 from minigrad.grader.again import grade_again
-from minigrad.grader.folder import CourseError, find_exercises, find_folder, find_stem
+from minigrad.grader.folder import (
+    CourseError,
+    LessonError,
+    find_exercises,
+    find_folder,
+    find_stem,
+)
 from minigrad.grader.run import Submission
 
 MOMENTS = ("first_moment", "second_moment")
@@ -110,9 +116,9 @@ def passed_parts() -> list[str]:
         entry = remembered.get(exercise_id, {})
         try:
             path = folder.exercise_file(find_stem(exercise_id[:2]))
-        except CourseError:
+            _, [exercise] = find_exercises(exercise_id)
+        except (CourseError, LessonError):
             continue
-        _, [exercise] = find_exercises(exercise_id)
         if entry.get("passed_hash") == Submission.read(path).fingerprint(exercise):
             passed.append(exercise_id)
     return passed

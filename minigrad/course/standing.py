@@ -16,7 +16,7 @@ from minigrad.grader.folder import (
     CourseError,
     CourseFolder,
     known_stems,
-    load_lesson,
+    loadable,
 )
 from minigrad.grader.run import Submission
 from minigrad.grader.spec import Exercise, Lesson
@@ -81,11 +81,10 @@ def up_to_date(folder: CourseFolder) -> Iterator[tuple[Lesson, list[Standing]]]:
 
 
 def standings(folder: CourseFolder) -> Iterator[tuple[Lesson, list[Standing]]]:
-    """Yield each lesson with its exercises, in order."""
+    """Yield each lesson that loads, in order, with its exercises."""
     remembered = progress.load(folder.state)
-    for stem in known_stems():
-        lesson = load_lesson(stem)
-        submission = submission_of(folder, stem)
+    for lesson in loadable(known_stems()):
+        submission = submission_of(folder, lesson.stem)
         found = []
         for exercise in lesson.exercises.values():
             entry = remembered["exercises"].get(exercise.id, {})

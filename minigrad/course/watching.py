@@ -68,7 +68,11 @@ class Watch:
         before, now = self.texts[path], read(path)
         if now is None:
             return
-        lesson = load_lesson(self.files[path])
+        try:
+            lesson = load_lesson(self.files[path])
+        except GraderError as error:
+            yield f"minigrad: {error}"
+            return
         names = list(lesson.exercises)
         stub = stub_of(self.folder, lesson.stem)
         yield f"--- exercises/{path.name} saved at {time.strftime('%H:%M:%S')}"

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Iterable
 
 from minigrad.grader import progress
-from minigrad.grader.folder import CourseError, CourseFolder, load_lesson
+from minigrad.grader.folder import CourseError, CourseFolder, loadable
 from minigrad.grader.launcher import GraderError, Server
 from minigrad.grader.result import Result
 from minigrad.grader.run import Submission, grade_exercise, new_seed
@@ -22,7 +22,7 @@ def grade_again(
 ) -> list[str]:
     """Grade the exercises that had points for other code than the present one; remember the result.
 
-    A file that does not load is left for later: its exercises keep their points.
+    A file or a lesson that does not load is left for later: its exercises keep their points.
 
     Args:
         folder: the learner's course.
@@ -35,15 +35,14 @@ def grade_again(
     lost: list[str] = []
     entries = progress.load(folder.state)["exercises"]
     with contextlib.ExitStack() as opened:
-        for stem in stems:
-            lesson = load_lesson(stem)
+        for lesson in loadable(stems):
             had = [
                 (exercise, entries[exercise.id])
                 for exercise in lesson.exercises.values()
                 if entries.get(exercise.id, {}).get("points")
             ]
             try:
-                submission = Submission.read(folder.exercise_file(stem)) if had else None
+                submission = Submission.read(folder.exercise_file(lesson.stem)) if had else None
             except (CourseError, OSError):
                 continue
             for exercise, entry in had:

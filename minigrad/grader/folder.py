@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 
 from minigrad.grader.spec import Exercise, Lesson
@@ -32,14 +35,45 @@ class UnsolvedError(CourseError):
         )
 
 
+class GraderError(Exception):
+    """The grader itself is at fault, not the learner's code."""
+
+
+class LessonError(GraderError):
+    """The package of a lesson's checks does not load: a fault of minigrad's, not of a learner."""
+
+
 def known_stems() -> list[str]:
     """Return the stems of all lessons that have checks, such as `00_start`, in order."""
     return sorted(path.name[1:] for path in CHECKS_FOLDER.glob("l[0-9][0-9]_*"))
 
 
 def load_lesson(stem: str) -> Lesson:
-    """Return the lesson with this stem; by name, as the grader must not import the course."""
-    return importlib.import_module(f"{CHECKS_PACKAGE}.l{stem}").lesson
+    """Return the lesson with this stem; by name, as the grader must not import the course.
+
+    Raises:
+        LessonError: its package does not load.
+    """
+    try:
+        return importlib.import_module(f"{CHECKS_PACKAGE}.l{stem}").lesson
+    except Exception as error:  # code of one lesson: whatever is wrong with it, others go on
+        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise LessonError(f"lesson {stem[:2]} cannot be loaded: {what}") from error
+
+
+def loadable(stems: Iterable[str]) -> Iterator[Lesson]:
+    """Yield the lessons with these stems; one that does not load is left out, and that is said."""
+    for stem in stems:
+        try:
+            yield load_lesson(stem)
+        except LessonError as error:
+            say_once(str(error))
+
+
+@cache
+def say_once(text: str) -> None:
+    """Write a line to standard error, the first time that it is asked for."""
+    sys.stderr.write(f"minigrad: {text}\n")
 
 
 def driver_of(exercise: Exercise) -> dict | None:
@@ -59,7 +93,7 @@ def find_stem(name: str) -> str:
     for stem in stems:
         if wanted == stem or (wanted.isdigit() and int(wanted) == int(stem[:2])):
             return stem
-    raise CourseError(f"there is no lesson {name!r}; there are {', '.join(stems)}{_nearest(name)}")
+    raise CourseError(f"there is no lesson {name!r}.{_nearest(name)} There are {', '.join(stems)}")
 
 
 def checked_text(name: object) -> str:
@@ -73,22 +107,24 @@ def checked_text(name: object) -> str:
 
 
 def _nearest(name: str) -> str:
-    """Return a question that names similar exercises, or an empty string."""
-    ids = [exercise for stem in known_stems() for exercise in _ids(stem)]
-    meant = [one for one in ids if name == one.partition(".")[2]]
-    meant = meant or get_close_matches(name, ids, 3)
-    if not meant:
-        functions = {one.partition(".")[2]: one for one in ids}
-        meant = [functions[found] for found in get_close_matches(name, functions, 3)]
-    return f". Did you mean {' or '.join(meant)}?" if meant else ""
-
-
-def _ids(stem: str) -> list[str]:
-    return [exercise.id for exercise in load_lesson(stem).exercises.values()]
+    """Return a question that names similar lessons and exercises, or an empty string."""
+    wanted = name.lower()
+    stems = known_stems()
+    ids = [one.id for lesson in loadable(stems) for one in lesson.exercises.values()]
+    meant = [stem for stem in stems if wanted in stem.split("_") or wanted == stem[3:]]
+    meant += [one for one in ids if wanted in (one.lower(), one.partition(".")[2].lower())]
+    functions = {one.partition(".")[2]: one for one in ids}
+    for names in (dict(zip(ids, ids, strict=True)), functions, {stem[3:]: stem for stem in stems}):
+        lower = {key.lower(): one for key, one in names.items()}
+        meant = meant or [lower[found] for found in get_close_matches(wanted, lower, 3)]
+    return f" Did you mean {' or '.join(meant)}?" if meant else ""
 
 
 def find_exercises(name: str) -> tuple[Lesson, list[Exercise]]:
-    """Return the lesson and the exercises for `00`, `00.hello` or a path to the file."""
+    """Return the lesson and the exercises for `00`, `00.hello` or a path to the file.
+
+    `hello` alone is enough where one lesson has an exercise of this name.
+    """
     number, dot, function = checked_text(name).partition(".")
     if name.endswith(".ipynb"):
         stem = find_stem(name)
@@ -96,25 +132,30 @@ def find_exercises(name: str) -> tuple[Lesson, list[Exercise]]:
             f"{name} is a lesson, to be read and run; what is graded are its exercises, in "
             f"exercises/{stem}.py: check {stem[:2]}"
         )
+    if name.isidentifier() and len(found := exercises_called(name)) == 1:
+        return found[0].lesson, found
     if not dot or name.endswith(".py"):
         lesson = load_lesson(find_stem(name))
         return lesson, list(lesson.exercises.values())
     lesson = load_lesson(find_stem(number))
     if function not in lesson.exercises:
-        known = ", ".join(_ids(lesson.stem))
-        raise CourseError(f"there is no exercise {name!r}; there are {known}{_nearest(name)}")
+        known = ", ".join(exercise.id for exercise in lesson.exercises.values())
+        raise CourseError(f"there is no exercise {name!r}.{_nearest(name)} There are {known}")
     return lesson, [lesson.exercises[function]]
+
+
+def exercises_called(name: str) -> list[Exercise]:
+    """Return the exercises of this name, of all lessons that load."""
+    lessons = loadable(known_stems())
+    return [lesson.exercises[name] for lesson in lessons if name in lesson.exercises]
 
 
 def find_id(function_name: str, module_name: str = "") -> Exercise:
     """Return the exercise of this name; the end of `module_name` decides between lessons."""
-    found = []
-    for stem in known_stems():
-        exercise = load_lesson(stem).exercises.get(function_name)
-        if exercise is not None:
-            found.append(exercise)
-            if module_name.endswith(stem):
-                return exercise
+    found = exercises_called(function_name)
+    for exercise in found:
+        if module_name.endswith(exercise.lesson.stem):
+            return exercise
     if len(found) == 1:
         return found[0]
     if found:

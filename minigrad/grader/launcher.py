@@ -13,10 +13,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from minigrad.grader.folder import GraderError
 
 BARE = Path(__file__).with_name("bare.py")
 NUMPY_FOLDER = str(Path(np.__file__).resolve().parents[1])
@@ -45,10 +48,6 @@ def remove(folder: str) -> None:
     shutil.rmtree(folder, onerror=allow)
 
 
-class GraderError(Exception):
-    """The grader itself is at fault, not the learner's code."""
-
-
 def clean_environment(folder: str) -> dict[str, str]:
     """Return the environment of a grading process: one thread, and no more than PASSED_ON."""
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
@@ -60,6 +59,11 @@ def can_fork() -> bool:
     return hasattr(os, "fork") and hasattr(socket, "send_fds")
 
 
+def no_call() -> float:
+    """Return 0, for how long a call has run where none does."""
+    return 0.0
+
+
 class Server:
     """Starts workers: forked from one clean process where fork exists, else spawned one by one.
 
@@ -69,11 +73,14 @@ class Server:
         fork: whether workers are forked; None: if the system can.
         user: the user id that learners' code runs under; None: that of this process. Only root can
             choose another, and that user must be able to read this Python.
+
+    `call_seconds()` says for how long the call of learners' code that runs now has run.
     """
 
     def __init__(self, *, fork: bool | None = None, user: int | None = None) -> None:
         self.fork = can_fork() if fork is None else fork
         self.user = user
+        self.call_seconds: Callable[[], float] = no_call
         self._lock = threading.Lock()
         self._process: subprocess.Popen | None = None
         self._control: socket.socket | None = None

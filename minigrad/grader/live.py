@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -74,6 +75,13 @@ class LiveRunner:
     def printed(self) -> str:
         """Return nothing: the learner has seen what it printed."""
         return ""
+
+    def source(self) -> str:
+        """Return the text of the function or class, "" where it is not known."""
+        try:
+            return textwrap.dedent(inspect.getsource(self.function))
+        except (OSError, TypeError):
+            return ""
 
 
 def _any_function(thing: Any) -> Any:

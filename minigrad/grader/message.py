@@ -119,13 +119,15 @@ def show(value: Any, digits: int = 6, *, bare: bool = False) -> str:
 def show_typed(value: Any) -> str:
     """Return a value, and of which type it is.
 
-    >>> show_typed(3), show_typed("a")
-    ('3, an int', "'a', a str")
+    >>> show_typed(3), show_typed("a"), show_typed(3.0)
+    ('3, an int', "'a', a str", '3.0, a float')
     """
     if isinstance(value, Other):
         return show(value)
-    name = type(value).__name__
-    return f"{show(value)}, {'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+    name, text = type(value).__name__, show(value)
+    if isinstance(value, float) and text.lstrip("-").isdigit():
+        text += ".0"  # or it reads as the int that it is told from
+    return f"{text}, {'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def digits_to_tell(got: Any, expected: Any) -> int:

@@ -153,6 +153,10 @@ class WorkerRunner:
         """Return what the file printed since the last time."""
         return self.worker.printed() if self.worker else ""
 
+    def source(self) -> str:
+        """Return the text of the file."""
+        return self.submission.source
+
     def close(self) -> None:
         """End the worker."""
         if self.worker is not None:

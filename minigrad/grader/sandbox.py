@@ -10,11 +10,12 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from minigrad.grader.launcher import GraderError, Server, clean_environment, remove
+from minigrad.grader.launcher import GraderError, Server, clean_environment, no_call, remove
 from minigrad.grader.limits import Limits
 from minigrad.grader.wire import Channel, GarbledError
 
@@ -134,7 +135,11 @@ class Worker:
     def call(self, name: str, arguments: list, *, drive: bool = False) -> Reply:
         """Call a function of the file, or of the driver. Raises Ended when no answer comes."""
         request = {"do": "drive" if drive else "call", "name": name, "arguments": arguments}
-        return self._ask(request, self.limits.call_seconds)
+        self._server.call_seconds = self._clock()
+        try:
+            return self._ask(request, self.limits.call_seconds)
+        finally:
+            self._server.call_seconds = no_call
 
     def get(self, name: str) -> Any:
         """Return the value of a name of the file, None where it has none."""
@@ -173,9 +178,11 @@ class Worker:
                 if content["compiling"]:
                     seconds -= time.monotonic() - started
                     watch.start(self.limits.compile_seconds - compile_seconds, "compile")
+                    self._server.call_seconds = no_call
                 else:
                     compile_seconds += time.monotonic() - started
                     watch.start(seconds, "time")
+                    self._server.call_seconds = self._clock()
                 started = time.monotonic()
         except GarbledError as error:
             self.close()
@@ -213,6 +220,16 @@ class Worker:
             return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
         except (OSError, AttributeError, IndexError, ValueError):
             return None
+
+    def _clock(self) -> Callable[[], float]:
+        """Return a function for the processor time used from now on, or the time that passes."""
+        used, began = self.cpu_seconds(), time.monotonic()
+
+        def seconds() -> float:
+            now = self.cpu_seconds()
+            return time.monotonic() - began if used is None or now is None else now - used
+
+        return seconds
 
     def _end(self, *, died: bool = False) -> None:
         with self._lock:

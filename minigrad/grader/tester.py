@@ -15,6 +15,7 @@ import numpy as np
 from minigrad.grader.compare import HUGE, agree, comparable, first, type_name, worst
 from minigrad.grader.formula import Formula
 from minigrad.grader.message import Failed, Message, digits_to_tell, show, show_call, show_typed
+from minigrad.grader.signature import differing
 from minigrad.grader.spec import Exercise
 from minigrad.grader.translate import explain_raised
 from minigrad.grader.wire import Other, changed, leaves
@@ -71,6 +72,8 @@ class Runner(Protocol):
     def line_of(self, name: str) -> str: ...
 
     def printed(self) -> str: ...
+
+    def source(self) -> str: ...
 
 
 class Tester:
@@ -155,11 +158,28 @@ class Tester:
                 "Replace the line that raises NotImplementedError by your own code.",
                 where=self._frame(raised),
             )
+        self._fits_the_call(raised)
         key, got, attempt = explain_raised(raised)
         if driven and not raised["n_frames"]:
             attempt = "What came back is not of the form that the docstring states. Compare them."
         where = self._frame(raised)
         self.fail(key, self.exercise.returns, got, attempt, where=where, full=raised["full"])
+
+    def _fits_the_call(self, raised: dict) -> None:
+        """Fail if a call has shown that a learner's function has not the stub's parameters."""
+        exercise = self.exercise
+        stem = exercise.lesson.stem
+        if found := differing(raised, self.runner.source(), exercise.name, stem):
+            name, wanted, got = found
+            self.fail(
+                "signature",
+                f"the parameters of the stub, {wanted}",
+                f"{got}\n{raised['type']}: {raised['text']}",
+                f"The parameters of `def` are not those of the stub, with which {name} is called. "
+                "Bring them back.",
+                where=self.runner.line_of(name),
+                full=raised["full"],
+            )
 
     def raises(self, name: str, *arguments: Any, expected: str = "an error") -> dict:
         """Return the description of what the call raised; fails when it raises nothing.
@@ -174,6 +194,7 @@ class Tester:
             if isinstance(reply["ok"], Other) and reply["ok"].type_name.endswith("Error"):
                 attempt = "The error was returned, like any value. How is it raised?"
             self.fail("did_not_raise", expected, show(reply["ok"]), attempt)
+        self._fits_the_call(reply["raised"])
         return reply["raised"]
 
     def get(self, name: str) -> Any:

@@ -24,6 +24,9 @@ def explain_raised(raised: dict) -> tuple[str, str, str]:
     said = f"{kind}: {text}" if text else kind
     if kind == "AnswerUsed":
         return "answer_used", text, "That name is closed here: write it from what is below it."
+    if "TabError" in kinds:
+        attempt = "These lines begin with tabs and others with spaces. Make all of them spaces."
+        return "syntax", said, attempt
     if "SyntaxError" in kinds:
         return "syntax", said, "Python cannot read this line; the cause is often just before it."
     if "NotImplementedError" in kinds:

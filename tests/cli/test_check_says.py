@@ -105,11 +105,25 @@ def test_the_same_failure_on_the_same_code_asks_whether_the_file_is_saved(write,
 
 def test_an_endless_loop_shows_that_it_runs(write, capsys, monkeypatch):
     monkeypatch.setattr(checking, "QUIET_SECONDS", 0.2)
+    monkeypatch.setattr(checking, "SLOW_SECONDS", 0.5)
     write(
         SOLUTION.replace(
             "    return (f(x + eps)", "    while True:\n        pass\n    return (f(x + eps)"
         )
     )
     said = checked(capsys, "00.central_difference")
-    assert "00.central_difference is still running" in said.err
+    first, second = said.err.splitlines()
+    assert first == "still grading 00.central_difference ..."
+    assert "one call has run for " in second
+    assert "a call that gives no answer ends after 4 s" in second
     assert "an endless loop" in said.out
+
+
+@pytest.mark.parametrize("body", ["", "    import numba\n    numba.njit(lambda x: x)(1.0)\n"])
+def test_what_takes_long_without_a_slow_call_is_not_called_slow(write, capsys, monkeypatch, body):
+    monkeypatch.setattr(checking, "QUIET_SECONDS", 0.001)
+    monkeypatch.setattr(checking, "POLL_SECONDS", 0.001)
+    write(SOLUTION.replace("    return (f(x + eps)", f"{body}    return (f(x + eps)"))
+    assert set(checked(capsys).err.splitlines()) <= {
+        f"still grading 00.{name} ..." for name in ("hello", "central_difference", "slope")
+    }

@@ -88,7 +88,7 @@ def test_release_runs(released):
     assert "0 of 4 points" in done.stdout
     assert "next: 01.mul_backward" in run(released, "next").stdout
     assert run(released, "status").returncode == 0
-    assert "there are 01_chain_rule, 02_graph" in run(released, "check", "00").stderr
+    assert "There are 01_chain_rule, 02_graph" in run(released, "check", "00").stderr
     path = released / "exercises" / "02_graph.py"
     stub = path.read_text()
     path.write_text("mine = 1\n")

@@ -9,6 +9,7 @@ import pytest
 from minigrad.cli import status
 from minigrad.cli.main import main, make_parser
 from minigrad.course.standing import duration, standings
+from minigrad.grader import folder as folder_module
 from minigrad.grader import progress
 from minigrad.grader.reading import line_of
 from minigrad.grader.report import Style
@@ -244,3 +245,63 @@ def test_reader_that_leaves_early_is_no_error(learner):
     )
     assert done.stderr == ""
     assert "Your engine" in done.stdout
+
+
+@pytest.fixture
+def broken_02(course_of_two, monkeypatch, capsys):
+    """A course of lessons 00 and 01, and 02, whose package does not import."""
+    from tests.cli.conftest import ROOT
+
+    folder_module.say_once.cache_clear()
+    monkeypatch.setitem(sys.modules, "minigrad.course.l02_graph", None)
+    text = (ROOT / "exercises" / "02_graph.py").read_text()
+    (course_of_two / "exercises" / "02_graph.py").write_text(text)
+    yield course_of_two
+    folder_module.say_once.cache_clear()
+
+
+SAID = "lesson 02 cannot be loaded: ModuleNotFoundError: "
+
+
+@pytest.mark.parametrize("command", ["status", "next", "status 00", "hint slope"])
+def test_a_lesson_that_does_not_load_is_skipped_and_said_in_one_line(broken_02, command, capsys):
+    assert main(command.split()) == 0
+    said = capsys.readouterr()
+    assert said.err.count(SAID) == said.err.count("\n") == 1
+    assert "02 " not in said.out
+
+
+def test_a_lesson_that_does_not_load_keeps_no_other_from_full_marks(broken_02, capsys):
+    solve(broken_02)
+    assert main(["check", "00"]) == 0
+    said = capsys.readouterr()
+    assert "next: 01.mul_backward" in said.out
+    assert said.err.count(SAID) == said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("what", [["02"], ["00", "02"], ["all"], ["02.backward"]])
+def test_a_lesson_that_does_not_load_is_no_full_marks_itself(broken_02, what, capsys):
+    solve(broken_02)
+    assert main(["check", *what]) == 3
+    said = capsys.readouterr()
+    assert SAID in said.err
+    assert "Traceback" not in said.err
+    assert ("12 of " in said.out) == (what in (["00", "02"], ["all"]))
+
+
+def test_doctor_names_a_lesson_that_does_not_load(broken_02):
+    from minigrad.cli import doctor
+
+    finding = doctor.lessons()
+    assert not finding.fine
+    assert finding.what.startswith("lesson 02 does not load: ModuleNotFoundError: ")
+
+
+def test_status_takes_lessons(course_of_two, capsys):
+    assert main(["status", "01"]) == 0
+    out = capsys.readouterr().out
+    assert "tanh_backward" in out
+    assert "central_difference" not in out
+    assert "lights up when" in out
+    with pytest.raises(SystemExit, match="2"):
+        sys.exit(main(["status", "77"]))

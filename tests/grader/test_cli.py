@@ -99,9 +99,38 @@ def test_hint_for_a_whole_lesson_asks_which_exercise(course, capsys):
 
 
 def test_check_of_a_name_without_its_lesson_suggests_the_exercise(course, capsys):
-    for name in ("hello", "00.helo", "helo"):
+    for name in ("00.helo", "helo", "00.Hello", "HELLO"):
         assert main(["check", name]) == 2
         assert "Did you mean 00.hello" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("adam", "09_adam"),
+        ("Adam", "09_adam"),
+        ("optimizer", "08_optimizer_state"),
+        ("optimzer_state", "08_optimizer_state"),
+        ("08.sgd", "08.SGD"),
+        ("sgd_updat", "08.sgd_update"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "hint"])
+def test_unknown_names_are_answered_by_what_was_meant_before_the_list(
+    course, command, name, meant, capsys
+):
+    assert main([command, name]) == 2
+    before, _, after = capsys.readouterr().err.partition(f"Did you mean {meant}")
+    assert "There are" in after
+    assert "There are" not in before
+
+
+def test_an_exercise_needs_no_lesson_where_one_has_it(course, capsys):
+    main(["check", "hello"])
+    assert "00.hello" in capsys.readouterr().out
+    for name, n in (("slope", 1), ("slope", 2), ("slope.1", 1)):
+        assert main(["hint", name]) == 0
+        assert f"Hint {n} of 3 for 00.slope" in capsys.readouterr().out
 
 
 def test_check_of_a_notebook_says_where_the_exercises_are(course, capsys):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from minigrad.grader.formula import Formula
-from minigrad.grader.message import Message, show, show_call
+from minigrad.grader.message import Message, show, show_call, show_typed
 from minigrad.grader.wire import Other
 
 LONG = "word " * 200
@@ -40,6 +40,22 @@ def test_message_parts_come_in_the_agreed_order():
 )
 def test_show_is_short_and_says_shape_and_dtype(value, text):
     assert show(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1.0, a float"),
+        (-2.0, "-2.0, a float"),
+        (0.5, "0.5, a float"),
+        (1e30, "1e+30, a float"),
+        (np.float64(3), "3.0, a float64"),
+        (1, "1, an int"),
+        (True, "True, a bool"),
+    ],
+)
+def test_a_float_that_is_whole_is_not_shown_as_an_int_beside_its_type(value, text):
+    assert show_typed(value) == text
 
 
 def test_show_call_spells_out_every_formula():

@@ -1,8 +1,12 @@
 """Numba's and NumPy's errors in a learner's code: one sentence about the learner's own line."""
 
+from pathlib import Path
+
 import pytest
 
 from minigrad.course.mutants import grade_source, message_key
+from minigrad.grader.folder import load_lesson
+from minigrad.grader.live import try_function
 from minigrad.grader.report import Style, text
 from minigrad.grader.result import Result
 
@@ -136,3 +140,66 @@ def test_python_error_has_a_thing_to_try(expression, said, attempt, server):
     assert message.key == "raised"
     assert said in message.got
     assert attempt in message.attempt
+
+
+@pytest.mark.parametrize(
+    ("stem", "exercise", "old", "new", "wanted"),
+    [
+        ("09_adam", "adam_step",
+         "def adam_step(\n    p, g, state, learning_rate=1e-3, betas=(0.9, 0.999), eps=1e-8\n)",
+         "def adam_step(p, g, state, lr=1e-3)",
+         "(p, g, state, learning_rate=0.001, "),
+        ("08_optimizer_state", "SGD", "def step(self)", "def step(self, closure)", "(self)"),
+        ("08_optimizer_state", "SGD", "def __init__(", "def begin(", "(self, parameters, "),
+        ("02_graph", "topo_order", "(root)", "(root, seen)", "(root)"),
+        ("00_start", "hello", "hello()", "hello(name)", "()"),
+        ("00_start", "slope", "def slope(f, x)", "slope = lambda f: 1\ndef other(f, x)", "(f, x)"),
+        ("00_start", "slope", "def slope(f, x)", "from numba import njit\n@njit\ndef slope(f)",
+         "(f, x)"),
+    ],
+)  # fmt: skip
+def test_parameters_other_than_the_stubs_are_told(stem, exercise, old, new, wanted, server):
+    source = (Path(__file__).parents[2] / "solutions" / f"{stem}.py").read_text()
+    assert old in source
+    source = source.replace(old, new, 1)
+    message = grade_source(server, stem, exercise, source, 3).first_failure.message
+    assert message.key == "signature"
+    assert message.expected.startswith(f"the parameters of the stub, {wanted}")
+    assert message.got.startswith("(")
+    assert "The parameters of `def` are not those of the stub" in message.attempt
+    assert f"exercises/{stem}.py:" in message.where
+    assert len(message.lines()) <= 12
+
+
+def test_parameters_of_a_function_of_this_session_are_told():
+    def central_difference(f, x):
+        return f(x)
+
+    result = try_function(
+        load_lesson("00_start").exercises["central_difference"], central_difference, 3
+    )
+    assert result.first_failure.message.key == "signature"
+
+
+@pytest.mark.parametrize("body", ["return f()", "return central_difference(f)", "return other(1)"])
+def test_a_call_of_the_learners_own_that_does_not_fit_is_its_own_error(body, server):
+    source = f"def other():\n    return 1\n\n\ndef central_difference(f, x, eps):\n    {body}\n"
+    message = graded(server, source).first_failure.message
+    assert message.key == "raised"
+
+
+def test_step_that_is_a_float_is_shown_as_one(server):
+    source = (Path(__file__).parents[2] / "solutions" / "09_adam.py").read_text()
+    assert "t = state.get" in source
+    source = source.replace("t = state.get", "t = 1.0 * state.get")
+    message = grade_source(server, "09_adam", "adam_step", source, 3).first_failure.message
+    assert (message.key, message.got.partition(" = ")[2]) == ("step_form", "1.0, a float")
+
+
+def test_mixed_tabs_and_spaces_are_named(server):
+    source = "def central_difference(f, x, eps):\n\ty = 1\n        return y\n"
+    message = graded(server, source).first_failure.message
+    assert message.key == "syntax"
+    assert "tabs" in message.attempt
+    assert "spaces" in message.attempt
+    assert "exercises/00_start.py:" in message.where

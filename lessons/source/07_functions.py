@@ -274,14 +274,14 @@ class KeptSine(mg.Function):
     @staticmethod
     def forward(ctx, x):
         s = mg.sin(x)
-        ctx.sine = s.numpy()
+        ctx.sine = s.tolist()
         ctx.save_for_backward(x)
         return s * s
 
     @staticmethod
     def backward(ctx, dy):
         (x,) = ctx.saved
-        return dy * 2.0 * mg.variable(ctx.sine) * mg.cos(x)
+        return dy * 2.0 * mg.variable(ctx.sine, dtype=x.dtype) * mg.cos(x)
 
 
 def first_and_second(function, at):
@@ -373,8 +373,8 @@ for function in FOUR:
 # %% [markdown]
 # Two of the four return wrong second derivatives without an error, and one of these, -0.4597, looks
 # plausible. minigrad raises an error where it can: it watches what goes through
-# `save_for_backward`. It cannot see a plain array, or what happens under `no_grad`. In PyTorch,
-# `SavedSine` gives the same number as `KeptSine`.
+# `save_for_backward`, and arrays that stay on `ctx`. It cannot see where plain numbers come from, or
+# what happens under `no_grad`. In PyTorch, `SavedSine` gives the same number as `KeptSine`.
 
 # %%
 points = np.linspace(-1.5, 1.5, 61)

@@ -335,7 +335,8 @@ LOOPS_INSIDE = "    while True:\n        pass\n"
 GONE = "import os, shutil\nshutil.rmtree(os.getcwd())\n"
 LOCKED = "import os\nos.makedirs('a/b')\nos.chmod('a/b', 0)\nos.chmod('a', 0)\nos.chmod('.', 0)\n"
 LITTER = (
-    "import os\nassert os.listdir('.') == [], 'litter'\nopen('numpy.py', 'w').write('1 // 0')\n"
+    "import os\nassert os.listdir('.') == ['exercises'], 'litter'\n"
+    "open('numpy.py', 'w').write('1 // 0')\n"
 )
 
 

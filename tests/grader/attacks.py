@@ -261,7 +261,7 @@ ATTACKS: dict[str, Attack] = {
     "no such function": Attack(at_import("x = 1\n"), "missing"),
     "not a function": Attack(lambda victim: f"{victim.name} = 3\n", "raised"),
     "wrong number of arguments": Attack(
-        lambda victim: f"def {victim.name}(f, x):\n    return 0.0\n", "raised"
+        lambda victim: f"def {victim.name}(f, x):\n    return 0.0\n", "signature"
     ),
 }
 # These are tried under another user alone: the guard does not hold them, and they would bring down
@@ -300,6 +300,7 @@ TOLD = {
     "output": "too much was printed",
     "raised": "the code raised an error",
     "recursion": "RecursionError",
+    "signature": "the parameters are not those of the stub",
     "syntax": "SyntaxError",
     "time": "no answer in time",
     "type": "the answer is of a wrong type",

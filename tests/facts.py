@@ -3,7 +3,7 @@
 A fact is what the tests of one file say, such as `compiler/test_ops.py`, or what they say of one
 lesson: `grader/test_checks.py 04`. Its key is the hash of the texts that it depends on: the file's
 own, all that it imports in turn, the data beside it, the lesson's texts; the engine is one of them
-as a whole, where the file or the lesson imports it themselves. `facts.json` has the keys
+as a whole, where the tests or the lesson import it themselves. `facts.json` has the keys
 with which facts were proved whole. Of a fact whose key stands there, `.ci/run` runs a tenth of the
 tests, the next tenth with the next commit; of any other fact all. Quick tests run in any case.
 
@@ -84,7 +84,8 @@ def texts_of(fact):
         own = own.union(*map(_below, found))
     named = [] if lesson else [ROOT / name for name in FILES[_listed(path)]]
     needed = _closure(frozenset(own)).union(*map(_below, named))
-    uses_engine = any(_engine().intersection(_files_of(n)) for p in own for n in _imports(p))
+    using = own | {p for p in needed if ROOT / "tests" in p.parents}
+    uses_engine = any(_engine().intersection(_files_of(n)) for p in using for n in _imports(p))
     return needed | _engine() if uses_engine else needed
 
 
@@ -145,8 +146,8 @@ def _below(path):
 
 
 def _data_in(folder):
-    """What tests read beside them: all texts of their folder that are no tests themselves."""
-    return {p for p in _below(folder) if not p.name.startswith("test_")}
+    """What tests read beside them without an import: data, and what pytest loads."""
+    return {p for p in _below(folder) if p.suffix != ".py" or p.name == "conftest.py"}
 
 
 @functools.cache

@@ -373,8 +373,8 @@ for function in FOUR:
 # %% [markdown]
 # Two of the four return wrong second derivatives without an error, and one of these, -0.4597, looks
 # plausible. minigrad raises an error where it can: it watches what goes through
-# `save_for_backward`, and arrays that stay on `ctx`. It cannot see where plain numbers come from, or
-# what happens under `no_grad`. In PyTorch, `SavedSine` gives the same number as `KeptSine`.
+# `save_for_backward`, and arrays that stay on `ctx`. It cannot see where plain numbers come from,
+# or what happens under `no_grad`. In PyTorch, `SavedSine` gives the same number as `KeptSine`.
 
 # %%
 points = np.linspace(-1.5, 1.5, 61)

@@ -56,8 +56,9 @@ def parameters(source: str, name: str) -> str:
     name, _, method = name.partition(".")
     node = _defined(parse(source), name)
     if isinstance(node, ast.ClassDef):
-        method = method or "__init__"
-        node = _defined(node, method) or ast.parse("lambda self: 0").body[0]
+        node = _defined(node, method or "__init__")
+        if node is None:
+            return "(self)"
     if isinstance(node, ast.Assign | ast.Expr):
         node = node.value
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):

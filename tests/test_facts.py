@@ -95,6 +95,13 @@ def test_all_that_is_asked_of_a_lesson_runs_in_one_turn():
         assert len(turn) == (6 if k < 8 else 3)
 
 
+def test_a_fact_is_known_with_the_key_of_its_texts_alone():
+    fact = f"{CHECKS} 05"
+    assert facts.is_known(fact, {fact: facts.key_of(fact)})
+    assert not facts.is_known(fact, {fact: "that of other texts"})
+    assert not facts.is_known(fact, {})
+
+
 def test_every_key_is_of_a_fact_that_there_is():
     assert facts._known().keys() <= set(facts.all_facts())
 

@@ -50,15 +50,21 @@ def real(number: Any) -> float:
     return number if is_run_number(number) else float(number)
 
 
-def shown(value):
-    """A value for a message: the beginning of its repr, and its type."""
-    kind = type(value).__name__
+def short(value):
+    """A value for a message: the beginning of its repr; of ints far too large the size."""
     if isinstance(value, int) and value.bit_length() > 200:
         return f"an int of {value.bit_length()} bits"
     try:
-        return f"{value!r:.60} of type {kind}"
+        return f"{value!r:.60}"
     except ValueError:  # Python prints no int of more than 4,300 digits
-        return f"a {kind} with an int that is too long to print"
+        return f"a {type(value).__name__} with an int that is too long to print"
+
+
+def shown(value):
+    """A value for a message as `short` has it, with its type."""
+    text = short(value)
+    has_type = text.startswith(("an int of ", f"a {type(value).__name__} with an int"))
+    return text if has_type else f"{text} of type {type(value).__name__}"
 
 
 def flag(where, name, value, fix=None):
@@ -79,7 +85,9 @@ def whole(where, name, value, at_least=None, fix=None):
     except (AttributeError, TypeError):
         raise ArgumentTypeError(f"{where}: wanted an int for {name}", shown(value), fix) from None
     if at_least is not None and number < at_least:
-        raise ArgumentError(f"{where}: wanted {name} of at least {at_least}", f"{number}", fix)
+        raise ArgumentError(f"{where}: wanted {name} of at least {at_least}", short(number), fix)
+    if number.bit_length() > 200:  # no size, count or step; messages could not print them
+        raise ArgumentError(f"{where}: wanted {name} far smaller", short(number), fix)
     return number
 
 

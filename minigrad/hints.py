@@ -6,8 +6,9 @@ Each table is keyed by place. Only a failing call or a missing name costs time.
 import difflib
 import functools
 import inspect
+import sys
 
-from minigrad.errors import ArgumentTypeError
+from minigrad.errors import ArgumentError, ArgumentTypeError, is_ours
 
 _ONE_ORDER = "nothing: all kernels of a device run in the order of their launches"
 _TIMES = "time.perf_counter(), after mg.cuda.synchronize()"
@@ -352,6 +353,7 @@ def explained(function, error, keywords=(), name=None):
     signature = inspect.signature(function)
     known, name = signature.parameters, name or function.__name__
     rest = [p for p in known.values() if p.name != "self"]
+    rest = [p for p in rest if p.kind is not p.VAR_KEYWORD]  # which takes what it then refuses
     signature = signature.replace(parameters=rest)
     fixes = (_instead("function", k, known, name) for k in keywords if k not in known)
     got = str(error).partition("() ")[2].removeprefix("got ")
@@ -373,6 +375,19 @@ def refuse_misfit(cls, args, kwargs):
         ) from None
 
 
+def _explain_digits(name, error):
+    """Raises ArgumentError where an error is Python's for an int that no message can print."""
+    trace = error.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    is_long = str(error).startswith("Exceeds the limit")
+    if is_long and is_ours(trace.tb_frame.f_code.co_filename):  # not the user's own printing
+        raise ArgumentError(
+            f"{name}: wanted numbers that it can use",
+            f"an int of more than {sys.get_int_max_str_digits():,} digits",
+        ) from None
+
+
 def teaching_class(cls):
     """A class whose calls with wrong arguments raise ArgumentTypeError with their signature."""
     begin = cls.__init__
@@ -381,6 +396,9 @@ def teaching_class(cls):
     def __init__(self, *args, **kwargs):
         try:
             begin(self, *args, **kwargs)
+        except ValueError as error:
+            _explain_digits(type(self).__name__, error)
+            raise
         except TypeError as error:
             if not fails_at_the_call(error):
                 raise
@@ -398,12 +416,18 @@ def _made_first(name, args):
 
 
 def teaching(function):
-    """Wraps a function so that a wrong call raises ArgumentTypeError with its signature."""
+    """Wraps a function so that a wrong call raises ArgumentTypeError with its signature.
+
+    An int that Python cannot print raises ArgumentError where a message of ours would show it.
+    """
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
         try:
             return function(*args, **kwargs)
+        except ValueError as error:
+            _explain_digits(function.__name__, error)
+            raise
         except TypeError as error:
             if not fails_at_the_call(error):
                 raise

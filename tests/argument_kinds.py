@@ -13,7 +13,7 @@ import numpy as np
 import minigrad as mg
 from minigrad import nn, optim
 
-NAN, HUGE = float("nan"), 10**400  # no float is as large
+NAN, HUGE = float("nan"), 10**5000  # no float is as large, and Python does not print it
 
 
 def used_up():

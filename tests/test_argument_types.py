@@ -14,6 +14,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import nn, optim
+from minigrad.arguments import shown
 from tests import argument_kinds as kinds
 
 OBJECTS = {
@@ -204,9 +205,9 @@ def answers(label, name, values):
         except mg.errors.MinigradError:
             continue
         except Exception as error:
-            found.append(f"{value!r:.40} gave {type(error).__name__}: {error!s:.100}")
+            found.append(f"{shown(value)} gave {type(error).__name__}: {error!s:.100}")
         else:
-            found.append(f"{value!r:.40} was taken")
+            found.append(f"{shown(value)} was taken")
     return found
 
 

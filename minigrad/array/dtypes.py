@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.arguments import short
 from minigrad.errors import DTypeError
 
 
@@ -90,7 +91,7 @@ def as_dtype(dtype):
     if found is None:
         raise DTypeError(
             f"wanted one of {', '.join(_BY_NAME)}",
-            f"{dtype!r:.60}",
+            short(dtype),
             "convert the data first: x.astype('float32')"
             if isinstance(dtype, (np.dtype, type))
             else None,

@@ -6,6 +6,7 @@ The functional transforms share it.
 from types import FunctionType
 from typing import Any
 
+from minigrad.arguments import short
 from minigrad.array.array import Array
 from minigrad.autograd.trees import beside, inputs_of, is_input, is_tree, mapped, refilled
 from minigrad.devices.backend import device_of
@@ -103,7 +104,7 @@ class TracedCall:
         if len(self.inputs) == count:
             raise ArgumentTypeError(
                 f"{self.name}: wanted a Variable of floats, at least one, in argument {k}",
-                f"{tree!r:.60}",
+                short(tree),
             )
         return any(outside)
 
@@ -225,7 +226,7 @@ def chosen_arguments(name, argnums, arguments):
             )
     numbers = [k % len(arguments) for k in numbers]
     if len(set(numbers)) != len(numbers) or not numbers:
-        raise ArgumentError(f"{name}: wanted different argnums, at least one", f"{argnums!r}")
+        raise ArgumentError(f"{name}: wanted different argnums, at least one", short(argnums))
     return numbers
 
 

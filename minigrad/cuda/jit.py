@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import simt
-from minigrad.arguments import flag
+from minigrad.arguments import flag, short
 from minigrad.array.array import ndarray
 from minigrad.cuda import arguments, compiled
 from minigrad.devices import backend
@@ -86,7 +86,7 @@ class Launch:
         if not 2 <= len(parts) <= 4:
             raise ArgumentTypeError(
                 f"{kernel.__name__}[...]: wanted blocks and threads",
-                f"{configuration!r}",
+                short(configuration),
                 f"{kernel.__name__}[blocks, threads](...), or with bytes of dynamic shared "
                 "memory [blocks, threads, 0, bytes]",
             )
@@ -111,7 +111,7 @@ class Launch:
         if not is_whole or not 0 <= self.shared <= MOST_SHARED:
             raise ArgumentError(
                 f"dynamic shared memory: wanted bytes, from 0 to {MOST_SHARED:,}",
-                f"{self.shared!r}",
+                short(self.shared),
                 "threads * itemsize for one element a thread",
             )
 
@@ -183,7 +183,7 @@ def jit(function=None, *, device=False, watch=True, **options):
         is_signature = not callable(function)
         raise ArgumentTypeError(
             "jit: wanted a Python function",
-            f"{function!r}",
+            short(function),
             "leave the types out: @mg.cuda.jit, they are found at the launch"
             if is_signature
             else "write it with def",

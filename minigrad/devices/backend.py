@@ -4,6 +4,7 @@ import importlib
 import threading
 from typing import Any
 
+from minigrad.arguments import short
 from minigrad.array.array import ndarray
 from minigrad.errors import DeviceError
 from minigrad.memory.interrupts import block
@@ -43,7 +44,7 @@ def device_named(name):
     found = _devices.get(name)
     if found is None:
         if name not in _modules:
-            raise DeviceError(f"wanted a device: {', '.join(_modules)}", f"{name!r}", WHICH)
+            raise DeviceError(f"wanted a device: {', '.join(_modules)}", short(name), WHICH)
         try:
             importlib.import_module(_modules[name])
         except DeviceError as error:  # a new one, with the caller's line, not importlib's

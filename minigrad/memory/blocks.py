@@ -11,7 +11,7 @@ import threading
 from typing import Any
 
 from minigrad.errors import ArgumentTypeError, StateError
-from minigrad.hints import teaching_class
+from minigrad.hints import teaching, teaching_class
 from minigrad.memory.interrupts import ready, uninterrupted
 
 
@@ -85,6 +85,7 @@ class Block(metaclass=_BlockType):
                     later[name] = before.pop(name)
         self._end(before, kind is not None)
 
+    @teaching
     def __call__(self, function: Any) -> Any:
         """The function, each call of which runs inside the block; or the generator function."""
         kind = _refused(function)

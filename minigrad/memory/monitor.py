@@ -7,7 +7,7 @@ operation and the live nodes.
 import itertools
 from typing import NamedTuple
 
-from minigrad.arguments import whole
+from minigrad.arguments import short, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, MinigradError
 from minigrad.memory.blocks import Block
 from minigrad.memory.buffer import Bin, blocks
@@ -74,11 +74,11 @@ def register_probe(new):
 def pool_of(device):
     """The pool of a device; starts the device on first use."""
     if not isinstance(device, str):
-        raise ArgumentTypeError("wanted the name of a device, such as 'cpu'", f"{device!r:.60}")
+        raise ArgumentTypeError("wanted the name of a device, such as 'cpu'", short(device))
     if device not in pools:
         probe.start_device(device)
     if device not in pools:
-        raise ArgumentError("wanted a device in use", f"{device!r}", f"known: {', '.join(pools)}")
+        raise ArgumentError("wanted a device in use", short(device), f"known: {', '.join(pools)}")
     return pools[device]
 
 

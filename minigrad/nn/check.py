@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from minigrad.arguments import whole
+from minigrad.arguments import short, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
 from minigrad.ops.base import constant
 from minigrad.tape.variable import Variable
@@ -19,7 +19,7 @@ def sizes(layer, name, value):
     """A tuple of whole numbers, from one or several."""
     values = value if isinstance(value, (tuple, list)) else (value,)
     if not values:
-        raise ArgumentError(f"{layer}: wanted one int or several for {name}", f"{value!r}")
+        raise ArgumentError(f"{layer}: wanted one int or several for {name}", short(value))
     return tuple(size(layer, name, v) for v in values)
 
 
@@ -27,7 +27,7 @@ def pair(layer, name, value, at_least=1):
     """A pair of whole numbers, from one or two."""
     values = value if isinstance(value, (tuple, list)) else (value, value)
     if len(values) != 2:
-        raise ArgumentError(f"{layer}: wanted one int or two for {name}", f"{value!r}")
+        raise ArgumentError(f"{layer}: wanted one int or two for {name}", short(value))
     return tuple(size(layer, name, v, at_least) for v in values)
 
 

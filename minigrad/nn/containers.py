@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
-from minigrad.arguments import in_order, instance, shown, whole
+from minigrad.arguments import in_order, instance, short, shown, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, BoundsError, MissingNameError
+from minigrad.hints import teaching
 from minigrad.nn.module import Module
 from minigrad.nn.registry import Registry
 
@@ -29,11 +30,13 @@ class _Listed(Module):
     def __iter__(self):
         return self.children()
 
+    @teaching
     def __getitem__(self, index):
         if isinstance(index, slice):
             return type(self)(*tuple(self.children())[index])
         return getattr(self, self._place(index))
 
+    @teaching
     def __setitem__(self, index, module):
         setattr(self, self._place(index), module)
 
@@ -106,10 +109,11 @@ class ModuleDict(Module):
         self.update(modules)
         self.update(named)
 
+    @teaching
     def __setitem__(self, name, module):
         kind = type(self).__name__
         if not isinstance(name, str) or not name or "." in name:
-            raise ArgumentTypeError(f"{kind}: wanted a str without dots as a name", f"{name!r}")
+            raise ArgumentTypeError(f"{kind}: wanted a str without dots as a name", short(name))
         if not isinstance(module, Registry):
             raise ArgumentTypeError(
                 f"{kind}: wanted Modules", f"{type(module).__name__} at '{name}'"
@@ -120,11 +124,12 @@ class ModuleDict(Module):
             )
         setattr(self, name, module)
 
+    @teaching
     def __getitem__(self, name):
         if name not in self._members:
             raise MissingNameError(
                 f"{type(self).__name__}: wanted one of its names",
-                f"{name!r}",
+                short(name),
                 f"there is {', '.join(self._members) or 'none yet'}",
             )
         return getattr(self, name)

@@ -4,7 +4,7 @@ import itertools
 import warnings
 from typing import Any
 
-from minigrad.arguments import flag, label
+from minigrad.arguments import flag, label, short
 from minigrad.arguments import function as checked_function
 from minigrad.array.array import Array
 from minigrad.devices.backend import device_of
@@ -168,7 +168,7 @@ class Parameter(Variable):
                 fix="train the model itself, or copy.deepcopy(model) for a second one to train",
             )
         if value is not self._requires_grad:
-            written(self, f"{self._called()}.requires_grad = {value}")
+            written(self, f"{self._called()}.requires_grad = {short(value)}")
         REQUIRES_GRAD.fset(self, value)
 
     def __deepcopy__(self, memo):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from minigrad.arguments import instance
+from minigrad.arguments import instance, short
 from minigrad.errors import ArgumentError, ArgumentTypeError, GradientError
 from minigrad.hints import missing, refuse_misfit, refuse_unknown_arguments
 from minigrad.memory.interrupts import uninterrupted
@@ -187,7 +187,7 @@ class Registry:
 
 def _attribute(where, name):
     if not isinstance(name, str) or not name.isidentifier():
-        raise ArgumentTypeError(f"{where}: wanted the name of an attribute", f"{name!r:.60}")
+        raise ArgumentTypeError(f"{where}: wanted the name of an attribute", short(name))
 
 
 def _kind(value: Any):

@@ -3,6 +3,7 @@
 import functools
 import operator
 
+from minigrad.arguments import short
 from minigrad.array.layout import normalize_axis, size_of
 from minigrad.devices.backend import device_of
 from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
@@ -86,7 +87,7 @@ def _labels(equation, shapes):
         letters = term.replace("...", "", 1)
         if letters and not (letters.isascii() and letters.isalpha()):
             raise ArgumentError(
-                "einsum: wanted letters, one per axis, and at most one ... per term", f"{term!r}"
+                "einsum: wanted letters, one per axis, and at most one ... per term", short(term)
             )
         left = len(shape) - len(letters)
         if left < 0 or (left and "..." not in term):
@@ -106,7 +107,7 @@ def _labels(equation, shapes):
         raise ArgumentError(
             "einsum: wanted a result of letters that the operands have, each once, and ... if they "
             "have it",
-            f"{result!r}",
+            short(result),
         )
     before, _, after = result.partition("...")
     return labels, [*before, *dots, *after] if "..." in result else list(letters)
@@ -200,7 +201,7 @@ def einsum(equation, *operands):
     [3.0, 7.0]
     """
     if not isinstance(equation, str):
-        raise ArgumentTypeError("einsum: wanted an equation such as 'ij,jk->ik'", f"{equation!r}")
+        raise ArgumentTypeError("einsum: wanted an equation such as 'ij,jk->ik'", short(equation))
     if not operands:
         raise ArgumentError("einsum: wanted at least one operand", "none")
     operands = variables("einsum", *operands)

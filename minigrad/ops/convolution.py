@@ -8,7 +8,7 @@ each of the three operations are the other two. Only x and w are saved; backward
 
 import math
 
-from minigrad.arguments import whole
+from minigrad.arguments import short, whole
 from minigrad.devices.backend import device_of
 from minigrad.devices.cpu.window import Window, pair, window_of
 from minigrad.errors import ArgumentError, ShapeError
@@ -273,7 +273,7 @@ def _single(name, what, value, least):
     if isinstance(value, (tuple, list)) and len(value) == 1:
         value = value[0]
     if isinstance(value, (tuple, list)):
-        raise ArgumentError(f"{name}: wanted one int for {what}", f"{value!r}")
+        raise ArgumentError(f"{name}: wanted one int for {what}", short(value))
     return pair(name, what, value, least)[1]
 
 

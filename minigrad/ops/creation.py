@@ -4,7 +4,17 @@ import math
 
 import numpy as np
 
-from minigrad.arguments import Count, instance, is_run_number, label, number, real, shown, whole
+from minigrad.arguments import (
+    Count,
+    instance,
+    is_run_number,
+    label,
+    number,
+    real,
+    short,
+    shown,
+    whole,
+)
 from minigrad.array.dtypes import as_dtype, float32, float64, int64
 from minigrad.devices.backend import device_named, device_of, host, moved
 from minigrad.errors import ArgumentError, ArgumentTypeError, DTypeError, OutOfMemoryError
@@ -19,6 +29,7 @@ from minigrad.ops.operands import (
     of_run,
     refuse_masked,
     storable,
+    stored_number,
 )
 from minigrad.ops.shape import shape_of
 from minigrad.ops.watching import announce, named
@@ -67,6 +78,7 @@ def _leaf(where, array, requires_grad, name):
 
 
 def _from_data(data, dtype, device):
+    data = _decided(data, dtype)
     if is_run_number(data):
         return of_run(data, dtype=dtype).array
     if hasattr(data, "__dlpack__") and not isinstance(data, np.ndarray):
@@ -77,6 +89,13 @@ def _from_data(data, dtype, device):
         check_storable("variable", found, dtype)
         _refuse_fractions("variable", found, dtype)
     return placed(device).from_numpy(found, dtype)
+
+
+def _decided(number, dtype):
+    """A run's float as a plain one where an integer dtype is wanted: each is a step of its own."""
+    is_float = is_run_number(number) and not isinstance(number, (int, np.integer))
+    cuts = is_float and dtype is not None and as_dtype(dtype).kind == "i"
+    return float(number) if cuts else number
 
 
 def _refuse_fractions(name, found, dtype):
@@ -198,14 +217,15 @@ def full(shape, value, dtype=None, device=None, requires_grad=False, name=None):
     own = None
     if isinstance(value, Variable):
         own, value = value.dtype, value.item()
+    value = _decided(value, dtype)
     if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
         raise ArgumentTypeError("full: wanted a number for value", shown(value))
     if dtype is None:
         plain = {int: int64, Count: int64, float: float32}.get(value.__class__)
         dtype = own or plain or from_data("full", value)[1]
-    storable("full", value, as_dtype(dtype))
+    value, given = stored_number("full", value, as_dtype(dtype)), value
     if not is_run_number(value):
-        _refuse_fractions("full", np.asarray(value), as_dtype(dtype))
+        _refuse_fractions("full", np.asarray(given), as_dtype(dtype))
     array = place.empty(shape, as_dtype(dtype))
     place.fill(array, real(value) if array.dtype.is_float else value)
     out = _leaf("full", array, requires_grad, name)
@@ -370,7 +390,7 @@ def set_rng_state(saved):
     """
     is_pair = isinstance(saved, (tuple, list)) and len(saved) == 2
     if not is_pair:
-        raise ArgumentTypeError("set_rng_state: wanted what get_rng_state() gave", f"{saved!r:.60}")
+        raise ArgumentTypeError("set_rng_state: wanted what get_rng_state() gave", short(saved))
     seed, counter = (whole("set_rng_state", "saved", n) for n in saved)
     if not 0 <= counter < 2**63:
         raise ArgumentError("set_rng_state: wanted what get_rng_state() gave", shown(saved))

@@ -8,7 +8,7 @@ import textwrap
 import numpy as np
 
 from minigrad.arguments import function as function_given
-from minigrad.arguments import shown
+from minigrad.arguments import short, shown
 from minigrad.array.array import ndarray
 from minigrad.devices.backend import device_of
 from minigrad.devices.numba_errors import explained
@@ -95,7 +95,7 @@ class Kernel:
                 )
         shape = first.shape if self.shape is None else self.shape(*(_shape(x) for x in inputs))
         if not isinstance(shape, tuple):
-            raise ShapeError(f"kernel {self.__name__}: wanted shape= to give a tuple", f"{shape!r}")
+            raise ShapeError(f"kernel {self.__name__}: wanted shape= to give a tuple", short(shape))
         device = device_of(first.array)
         out = device.empty(shape, first.dtype)
         arrays = [_array(x) for x in inputs]

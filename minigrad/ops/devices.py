@@ -1,5 +1,6 @@
 """Devices of Variables: the default device of a thread, and moves between devices."""
 
+from minigrad.arguments import short
 from minigrad.array.dtypes import DTYPES, DType, find_dtype
 from minigrad.devices import backend
 from minigrad.devices.backend import (
@@ -63,14 +64,14 @@ def one_target(target, device, dtype):
     if isinstance(wanted, str):
         raise (DTypeError if device is None and target is None else DeviceError)(
             f"to: wanted {_wanted_of(device, dtype)}",
-            f"{wanted!r}",
+            short(wanted),
             WHICH
             if wanted.startswith(("cuda", "gpu", "mps"))
             else f"x.to('float32'): there is no {wanted}"
             if wanted in NARROW
             else None,
         )
-    raise DTypeError(ANY_TARGET, f"{wanted!r:.60}", _name_in(wanted))
+    raise DTypeError(ANY_TARGET, short(wanted), _name_in(wanted))
 
 
 def _wanted_of(device, dtype):
@@ -113,7 +114,7 @@ def _named(device):
     if not isinstance(device, str):
         raise ArgumentTypeError(
             "device: wanted a name, such as 'cpu'",
-            f"{device!r:.60}",
+            short(device),
             _name_in(device) or "x.device is such a name",
         )
     return device_named(device)

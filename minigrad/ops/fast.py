@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.arguments import short
 from minigrad.array.array import Array
 from minigrad.devices.backend import _active
 from minigrad.devices.threads import SPLIT
@@ -67,7 +68,7 @@ def refused_operator(wanted, fix):
     """An operator that Variables do not have."""
 
     def method(*operands):
-        raise ArgumentTypeError(wanted, ", ".join(f"{x!r:.60}" for x in operands), fix)
+        raise ArgumentTypeError(wanted, ", ".join(short(x) for x in operands), fix)
 
     return method
 

@@ -14,7 +14,15 @@ from minigrad.errors import ArgumentTypeError, DTypeError, ShapeError
 from minigrad.formulas.expression import call
 from minigrad.ops.indexing import Slice, Take, TakeAdjoint
 from minigrad.ops.joining import apart, concatenate, part
-from minigrad.ops.operands import as_variable, constant, made, operand, storable, variables
+from minigrad.ops.operands import (
+    as_variable,
+    constant,
+    made,
+    operand,
+    storable,
+    stored_number,
+    variables,
+)
 from minigrad.ops.places import wrapped
 from minigrad.tape.variable import Variable
 
@@ -171,10 +179,9 @@ def masked_fill(x, mask, value):
             f"masked_fill: wanted a mask that broadcasts to {x.shape}", f"{mask.shape}"
         )
     if not isinstance(value, Variable):
-        storable("masked_fill", value, x.dtype)
-        if x.dtype.kind != "f" and value != int(value):
-            raise DTypeError(f"masked_fill: wanted a value that {x.dtype} holds", f"{value}")
-        value = value if x.dtype.is_float else int(value) if x.dtype.kind == "i" else bool(value)
+        given, value = value, stored_number("masked_fill", value, x.dtype)
+        if x.dtype.kind == "i" and value != given:
+            raise DTypeError(f"masked_fill: wanted a value that {x.dtype} holds", f"{given}")
     elif value.ndim:
         raise ShapeError(
             "masked_fill: wanted one value", value.describe(), "mg.where(mask, values, x)"

@@ -11,7 +11,7 @@ from minigrad.formulas.expression import Program, call, symbol, where
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops.base import Structural
 from minigrad.ops.inplace import check_recorded, writable
-from minigrad.ops.operands import check_operands, constant, storable
+from minigrad.ops.operands import check_operands, constant, stored_number
 from minigrad.ops.places import Place, is_run_time, located, region_shape, view_of, viewed, winners
 from minigrad.ops.structural_plan import StructuralPlan
 from minigrad.ops.watching import announce, named
@@ -259,8 +259,8 @@ def set_item(x, index, value):
     Recorded if gradients depend on it. The last of several values for one element stays.
     """
     x.write_check("x[index] = y")
-    if isinstance(value, (int, float)):
-        storable("x[index] = y", value, x.dtype)
+    if isinstance(value, (int, float, np.floating)):
+        value = stored_number("x[index] = y", value, x.dtype)
     y = given = value if isinstance(value, Variable) else constant(value, "x[index] = y", x)
     place = located(x, index, y.shape)
     if y.dtype is not x.dtype:

@@ -9,7 +9,7 @@ from minigrad.hints import teaching
 from minigrad.memory.interrupts import uninterrupted
 from minigrad.ops import binary
 from minigrad.ops.base import Elementwise
-from minigrad.ops.operands import check_operands, fitting_numbers, operand, storable
+from minigrad.ops.operands import check_operands, fitting_numbers, operand, stored_number
 from minigrad.ops.watching import announce
 from minigrad.seams import seams
 from minigrad.tape.modes import SLOW, state
@@ -66,7 +66,7 @@ def _write(op, x, others, called):
             OUT_OF_PLACE.get(op.name),
         )
     if op is CopyOf and not isinstance(arrays[0], Array):
-        storable(name, arrays[0], target.dtype)
+        arrays = [stored_number(name, arrays[0], target.dtype)]
     arrays = fitting_numbers(name, arrays, target.dtype)
     records = state.recording and any(v._requires_grad for v in variables) and target.dtype.is_float
     if records:

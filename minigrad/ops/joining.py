@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from minigrad.arguments import real, shown, whole
+from minigrad.arguments import real, short, shown, whole
 from minigrad.array.dtypes import promote
 from minigrad.array.layout import check_rank, check_size, normalize_axis
 from minigrad.devices.backend import device_of
@@ -19,7 +19,7 @@ from minigrad.ops.operands import (
     check_operands,
     constant,
     made,
-    storable,
+    stored_number,
     variables,
 )
 from minigrad.ops.shape import Clone
@@ -280,21 +280,19 @@ def pad(x, widths, value=0.0):
             )
         widths = [widths]
     if any(not isinstance(pair, (tuple, list)) or len(pair) != 2 for pair in widths):
-        raise ArgumentTypeError("pad: wanted pairs (before, after), one per axis", f"{given!r:.60}")
+        raise ArgumentTypeError("pad: wanted pairs (before, after), one per axis", short(given))
     widths = tuple((whole("pad", "widths", a), whole("pad", "widths", b)) for a, b in widths)
     if len(widths) != x.ndim:
-        raise ShapeError(f"pad: wanted {x.ndim} pairs, one per axis of {x.shape}", f"{given!r:.60}")
+        raise ShapeError(f"pad: wanted {x.ndim} pairs, one per axis of {x.shape}", short(given))
     if min((w for pair in widths for w in pair), default=0) < 0:
-        raise ArgumentError("pad: wanted widths of at least 0", f"{given!r:.60}")
+        raise ArgumentError("pad: wanted widths of at least 0", short(given))
     if isinstance(value, (Variable, np.ndarray)) and value.size == 1:
         value = value.item()
     if not isinstance(value, (int, float, np.integer, np.floating, np.bool_)):
         raise ArgumentTypeError("pad: wanted a number for value", shown(value))
-    if not x.dtype.is_float:
-        if not math.isfinite(value) or value != int(value):
-            raise DTypeError(f"pad: wanted a value that {x.dtype} can hold", f"{value}")
-        value = int(value)
-    storable("pad", value, x.dtype)
+    if not x.dtype.is_float and (not math.isfinite(value) or value != int(value)):
+        raise DTypeError(f"pad: wanted a value that {x.dtype} can hold", f"{value}")
+    value = stored_number("pad", value, x.dtype)
     return Pad.apply(x, widths, real(value) if x.dtype.is_float else value)
 
 
@@ -322,7 +320,7 @@ def repeat(x, repeats, *, axis=None):
     else:
         counts = whole("repeat", "repeats", repeats)
     if min(counts if isinstance(counts, list) else [counts], default=0) < 0:
-        raise ArgumentError("repeat: wanted counts of at least 0", f"{repeats!r:.60}")
+        raise ArgumentError("repeat: wanted counts of at least 0", short(repeats))
     if isinstance(counts, list):
         if len(counts) != n:
             raise ShapeError(f"repeat: wanted {n} counts, one per element", f"{len(counts)}")

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from minigrad.arguments import Count, RunTimeNumber, is_run_number, real
+from minigrad.arguments import Count, RunTimeNumber, is_run_number, real, short
 from minigrad.array.array import View
 from minigrad.array.dtypes import BY_NUMPY, as_dtype, bool_, float32, float64, int64, promote
 from minigrad.devices.backend import default_device, device_of
@@ -82,7 +82,7 @@ def from_data(name, data):
     except MinigradError:
         raise
     except MemoryError:
-        raise OutOfMemoryError(f"{name}: wanted fewer elements", f"{data!r:.60}") from None
+        raise OutOfMemoryError(f"{name}: wanted fewer elements", short(data)) from None
     except (ValueError, TypeError, OverflowError, RuntimeError) as error:
         raise ArgumentTypeError(
             f"{name}: wanted numbers, nested lists of equal lengths, or an array", f"{error}"
@@ -91,7 +91,7 @@ def from_data(name, data):
     if found.dtype.kind not in "fiub" or is_too_large:
         raise ArgumentTypeError(
             f"{name}: wanted a Variable or numbers, ints among them that int64 holds",
-            f"{kind.__name__} {data!r:.60}",
+            f"{kind.__name__} {short(data)}",
         )
     if kind not in (list, tuple):
         if _is_array(data):
@@ -114,7 +114,7 @@ def refuse_masked(name, data):
     if np.ma.is_masked(data):
         raise ArgumentTypeError(
             f"{name}: wanted an array without masked elements, as a Variable has no mask",
-            f"{data!r:.60}",
+            short(data),
             "x.filled(0.0) gives them a value, x.compressed() leaves them out",
         )
 
@@ -339,6 +339,17 @@ def storable(name, number, dtype):
             raise DTypeError(
                 f"{name}: wanted a number from {low} to {high}, which {dtype} holds", f"{shown}"
             )
+
+
+def stored_number(name, number, dtype):
+    """The number as a dtype takes it, after `storable`: formulas read a float as a float32.
+
+    An integer dtype gets an int, bool a bool. A RunTimeNumber stays one, but for bool.
+    """
+    storable(name, number, dtype)
+    if dtype.kind == "i" and not isinstance(number, int):
+        return math.trunc(number.item() if isinstance(number, np.generic) else number)
+    return bool(number) if dtype.kind == "b" else number
 
 
 # from here on a number rounds to infinity

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from minigrad.arguments import shown
 from minigrad.array.dtypes import bool_, int64
 from minigrad.array.layout import broadcast_shapes, check_rank, contiguous_strides, size_of
 from minigrad.devices.backend import device_of, values
@@ -99,7 +100,8 @@ def located(x, index, value=None):
             n = shape[axis]
             if not -n <= item < n:
                 raise BoundsError(
-                    f"index: wanted {_range(n)} along axis {axis} of shape {shape}", f"{item}"
+                    f"index: wanted {_range(n)} along axis {axis} of shape {shape}",
+                    f"{item}" if abs(item) < 2**70 else shown(item),
                 )
             spec.append(item % n)
             kinds.append("int")

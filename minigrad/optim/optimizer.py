@@ -8,7 +8,7 @@ import warnings
 import weakref
 from typing import Any
 
-from minigrad.arguments import choice, flag, instance, number, whole
+from minigrad.arguments import choice, flag, instance, number, short, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, OrphanParameterError, ShapeError
 from minigrad.formulas.update import Update, structure
 from minigrad.hints import NAMES, missing, refuse_unknown_arguments, teaching
@@ -135,7 +135,7 @@ class Optimizer:
             return number(self.algorithm, name, value, 0.0, below=most)
         if not isinstance(value, (tuple, list)) or len(value) != len(default):
             raise ArgumentTypeError(
-                f"{self.algorithm}: wanted two numbers for {name}", f"{value!r}"
+                f"{self.algorithm}: wanted two numbers for {name}", short(value)
             )
         return tuple(number(self.algorithm, name, b, 0.0, below=1.0) for b in value)
 
@@ -159,7 +159,7 @@ class Optimizer:
         check_trainable(kind, parameter)
         group = whole(kind, "group", group)
         if not -len(self.groups) <= group < len(self.groups):
-            raise ArgumentError(f"{kind}: wanted one of {len(self.groups)} groups", f"{group}")
+            raise ArgumentError(f"{kind}: wanted one of {len(self.groups)} groups", short(group))
         if any(p is parameter for p in self.parameters):
             raise ArgumentError(
                 f"{kind}: '{parameter.name}' is updated already",

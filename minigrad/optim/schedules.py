@@ -15,7 +15,7 @@ import itertools
 import math
 import weakref
 
-from minigrad.arguments import choice, instance, number, shown, whole
+from minigrad.arguments import choice, instance, number, short, shown, whole
 from minigrad.arguments import function as checked_function
 from minigrad.errors import ArgumentError, ArgumentTypeError, StateError
 from minigrad.hints import refuse_misfit, refuse_unknown_arguments
@@ -81,11 +81,9 @@ class Schedule:
         self.optimizer, self.t = optimizer, 0
         self._number, self._ended, self._before = next(_numbers), None, []
         now = [group.learning_rate for group in optimizer.groups]
-        before = self._chain()
+        before, ended = self._chain(), []
         if before and now != optimizer._scheduled:
-            for schedule in before:
-                schedule._ended = "the learning rate was set by hand, and another schedule made"
-            before = []
+            before, ended = [], before
         self.peaks = list(before[0].peaks) if before else now
         if before and not any(now) and any(schedule.t for schedule in before):
             raise StateError(
@@ -97,6 +95,8 @@ class Schedule:
             )
         self._before = before
         self._apply([*before, self], self.t)
+        for schedule in ended:
+            schedule._ended = "the learning rate was set by hand, and another schedule made"
         self._enlist()
 
     def _enlist(self):
@@ -171,11 +171,11 @@ class Schedule:
             self._set(rates)
 
     @uninterrupted
-    def _set(self, rates):
+    def _set(self, rates, scheduled=None):
         optimizer = self.optimizer
         for group, rate in zip(optimizer.groups, rates, strict=True):
             group.learning_rate = rate
-        optimizer._scheduled = rates
+        optimizer._scheduled = rates if scheduled is None else scheduled
 
     def state_dict(self):
         """Plain numbers for `load_state_dict`, including those of the earlier schedules."""
@@ -470,10 +470,17 @@ class Sequence(Schedule):
 
     def __init__(self, optimizer, schedules, milestones):
         self.schedules, self.milestones = _parts(optimizer, schedules, milestones)
-        self.schedules[-1]._let_go(self.schedules)
-        for schedule in self.schedules:
-            schedule._ended = "it is part of a Sequence, which is stepped instead"
-        super().__init__(optimizer)
+        before = [group.learning_rate for group in optimizer.groups], optimizer._scheduled
+        try:
+            self.schedules[-1]._let_go(self.schedules)
+            for schedule in self.schedules:
+                schedule._ended = "it is part of a Sequence, which is stepped instead"
+            super().__init__(optimizer)
+        except BaseException:
+            for schedule in self.schedules:
+                schedule._ended = None
+            self.schedules[-1]._set(*before)
+            raise
 
     def rate(self, t, peak):
         k = sum(t >= milestone for milestone in self.milestones)
@@ -484,17 +491,17 @@ def _parts(optimizer, schedules, milestones):
     """The schedules and milestones of a Sequence, checked."""
     for name, given in (("schedules", schedules), ("milestones", milestones)):
         if not isinstance(given, (list, tuple)):
-            raise ArgumentTypeError(f"Sequence: wanted a list of {name}", f"{given!r:.60}")
+            raise ArgumentTypeError(f"Sequence: wanted a list of {name}", short(given))
     for schedule in schedules:
         if not isinstance(schedule, Schedule) or isinstance(schedule, ReduceOnPlateau):
             raise ArgumentTypeError(
                 "Sequence: wanted schedules whose rate depends on the step alone",
-                f"{schedule!r:.60}",
+                short(schedule),
             )
         if schedule.optimizer is not optimizer or schedule._ended or schedule.t:
             raise ArgumentError(
                 "Sequence: wanted schedules of its own optimizer at step 0, in no other Sequence",
-                f"{schedule!r}",
+                short(schedule),
             )
     milestones = [whole("Sequence", "milestones", value, 1) for value in milestones]
     if len(schedules) != len(milestones) + 1 or sorted(set(milestones)) != milestones:

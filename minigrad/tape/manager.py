@@ -3,7 +3,7 @@
 import copy
 import weakref
 
-from minigrad.arguments import flag, several
+from minigrad.arguments import flag, several, short
 from minigrad.devices.backend import device_of
 from minigrad.errors import (
     ArgumentTypeError,
@@ -120,7 +120,7 @@ class GradManager:
         callbacks = several("attach", "several callbacks", callbacks, fix, or_none=True)
         for f in callbacks:
             if not callable(f):
-                raise ArgumentTypeError("attach: wanted functions as callbacks", f"{f!r:.60}")
+                raise ArgumentTypeError("attach: wanted functions as callbacks", short(f))
         for p in parameters:
             self._check(p)
         new = [p for p in parameters if id(p) not in self._attached or p.group is None]
@@ -283,7 +283,7 @@ class GradManager:
                 if not isinstance(result, Variable) or result.shape != flat.shape:
                     raise ShapeError(
                         f"a whole_group callback: wanted a flat gradient {flat.shape} or None",
-                        f"{result!r:.60}",
+                        short(result),
                     )
                 if result.device != flat.device:
                     raise DeviceError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minigrad.arguments import Count
+from minigrad.arguments import Count, short
 from minigrad.array.array import Array, View
 from minigrad.devices.backend import device_of, values
 from minigrad.errors import (
@@ -152,7 +152,7 @@ class Variable(Flows):
     @requires_grad.setter
     def requires_grad(self, value):
         if not isinstance(value, (bool, np.bool_)):
-            raise ArgumentTypeError("requires_grad: wanted True or False", f"{value!r}")
+            raise ArgumentTypeError("requires_grad: wanted True or False", short(value))
         if self.node is not None:
             raise GradientError(
                 "requires_grad can be set on leaves only",

@@ -4,6 +4,7 @@ import html
 import pathlib
 import weakref
 
+from minigrad.arguments import short
 from minigrad.errors import ArgumentError, ArgumentTypeError
 from minigrad.tape.backward import ordered
 from minigrad.tape.variable import Variable
@@ -76,7 +77,7 @@ class Picture:
         }  # fmt: skip
         if path.suffix not in writers:
             raise ArgumentError(
-                f"save: wanted a path that ends in {', '.join(writers)}", f"{path.name!r}"
+                f"save: wanted a path that ends in {', '.join(writers)}", short(path.name)
             )
         path.write_text(writers[path.suffix](), encoding="utf-8")
 

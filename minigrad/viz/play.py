@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from minigrad.arguments import short
 from minigrad.errors import ArgumentError, GradientError, GraphFreedError
 from minigrad.tape.backward import ordered, upstream
 from minigrad.tape.node import Node
@@ -74,7 +75,7 @@ class Player:
         """Writes a page of its own, which needs nothing beside it."""
         path = pathlib.Path(path)
         if path.suffix not in (".html", ".htm"):
-            raise ArgumentError("save_html: wanted a path that ends in .html", f"{path.name!r}")
+            raise ArgumentError("save_html: wanted a path that ends in .html", short(path.name))
         title = html.escape(self.diagram.caption)
         head = f'<!doctype html><meta charset="utf-8"><title>{title}</title><style>{PAGE}</style>'
         path.write_text(f"{head}\n{self.to_html()}\n", encoding="utf-8")

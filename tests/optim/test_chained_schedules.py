@@ -226,3 +226,27 @@ def test_schedules_and_optimizers_are_freed_without_the_collector():
         assert not any(reference() for reference in dying)
     finally:
         gc.enable()
+
+
+def test_a_schedule_that_cannot_be_made_leaves_those_before_it_as_they_were():
+    def factor(t):
+        if broken:
+            raise RuntimeError("broken")
+        return 1 / (1 + t)
+
+    broken = []
+    optimizer = optim.SGD([mg.nn.Parameter([1.0])], learning_rate=0.8)
+    first, second = optim.StepDecay(optimizer, 1, 0.5), optim.LambdaSchedule(optimizer, factor)
+    broken.append(True)
+    with pytest.raises(RuntimeError):
+        optim.Sequence(optimizer, [second], [])
+    broken.clear()
+    first.step(), second.step()
+    assert optimizer.learning_rate == 0.2
+    optimizer.learning_rate = 0.3
+    broken.append(True)
+    with pytest.raises(RuntimeError):
+        optim.LambdaSchedule(optimizer, factor)
+    broken.clear()
+    first.step()
+    assert optimizer.learning_rate == 0.1

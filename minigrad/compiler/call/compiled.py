@@ -8,7 +8,7 @@ import time
 import weakref
 from types import MethodType
 
-from minigrad.arguments import flag
+from minigrad.arguments import flag, short
 from minigrad.compiler.call.failures import after_failure, warn
 from minigrad.compiler.call.tracing import traced
 from minigrad.compiler.call.wrapper import MISS, RECHECK
@@ -29,7 +29,7 @@ from minigrad.compiler.trace.retrace import Causes, Comparison, changed_error
 from minigrad.compiler.trace.surroundings import Surroundings
 from minigrad.devices import backend
 from minigrad.errors import ArgumentError, ArgumentTypeError
-from minigrad.hints import refuse_unknown_arguments
+from minigrad.hints import refuse_unknown_arguments, teaching
 from minigrad.memory.interrupts import interruptible, ready, uninterrupted
 from minigrad.nn import Module
 from minigrad.seams import seams
@@ -58,6 +58,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_locks)
 
 
+@teaching
 def compile(f=None, *, donate=(), strict=True, **unknown):
     """Makes one program of all that a function does with Variables: a whole training step.
 
@@ -149,7 +150,7 @@ class Compiled:
         if self.mode not in ("", "0", "1", "check"):
             raise ArgumentError(
                 "MINIGRAD_COMPILE: wanted 0 (run as usual), check (compare at each call) or 1",
-                f"{self.mode!r}",
+                short(self.mode),
             )
         self.traces, self._runs, self._met, self._causes = [], [], [], Causes()
         self._lost = False  # whether objects of an earlier call have died

@@ -6,6 +6,7 @@ clone is another Storage over the same Buffer and stays valid: a Buffer that oth
 is copied before it is handed over.
 """
 
+from minigrad.arguments import short
 from minigrad.array.array import Array, fresh, moves
 from minigrad.array.layout import contiguous_strides
 from minigrad.errors import ArgumentError, ArgumentTypeError, DonatedError
@@ -243,13 +244,13 @@ def checked(donate, step):
         donate = (donate,)
     for which in donate:
         if isinstance(which, bool) or not isinstance(which, (int, str)):
-            raise ArgumentTypeError("donate: wanted positions or names", f"{which!r:.60}")
+            raise ArgumentTypeError("donate: wanted positions or names", short(which))
         is_name = isinstance(which, str)
         known = which in step.names if is_name else 0 <= which < len(step.names)
         if not known and not (step.is_open and (is_name or which >= 0)):
             raise ArgumentError(
                 f"donate: '{step.name}' has no such argument",
-                f"{which!r}",
+                short(which),
                 f"its arguments: {', '.join(step.names)}; positions count from 0",
             )
     return donate

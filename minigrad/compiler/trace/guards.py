@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.arguments import Count
+from minigrad.arguments import Count, short
 from minigrad.array.array import Array
 from minigrad.array.dtypes import DType
 from minigrad.compiler.trace.donation import Donated, donated_error
@@ -195,7 +195,7 @@ class Description:
     def _dict(self, x, name, where, depth):
         keys = tuple(x)
         if not all(map(is_plain, keys)):
-            raise TraceError(f"{where}: wanted numbers and strings as keys", f"{keys!r:.60}")
+            raise TraceError(f"{where}: wanted numbers and strings as keys", short(keys))
         self.parts += (type(x), tuple(map(value_key, keys)))
         self._check(
             f"type({name}) is not {self._constant(type(x))} "

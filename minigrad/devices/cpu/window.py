@@ -3,7 +3,7 @@
 import itertools
 from typing import NamedTuple
 
-from minigrad.arguments import shown, whole
+from minigrad.arguments import short, shown, whole
 from minigrad.errors import ArgumentError, ArgumentTypeError, ShapeError
 
 
@@ -32,7 +32,7 @@ def pair(name, what, value, least):
     """(h, w) from an int or two, each at least `least`."""
     values = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
     if len(values) != 2:
-        raise ArgumentTypeError(f"{name}: wanted an int or two for {what}", f"{value!r:.60}")
+        raise ArgumentTypeError(f"{name}: wanted an int or two for {what}", short(value))
     a, b = (whole(name, what, v, least) for v in values)
     if max(a, b) >= 2**62:  # kernels compute with int64
         raise ArgumentError(f"{name}: wanted {what} below 2^62", shown(max(a, b)))

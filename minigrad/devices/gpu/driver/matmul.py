@@ -11,6 +11,7 @@ import importlib.util
 import os
 from typing import Any
 
+from minigrad.arguments import short
 from minigrad.array.dtypes import float32
 from minigrad.devices.cpu import blas
 from minigrad.devices.gpu.product.matmul import Matmul
@@ -38,7 +39,7 @@ def choose(which):
     """Sets how cuda multiplies, 'own' or 'library'. Returns the previous choice, or None."""
     if which not in CHOICES:
         raise ArgumentError(
-            f"matrix products on cuda: wanted one of {', '.join(CHOICES)}", f"{which!r}"
+            f"matrix products on cuda: wanted one of {', '.join(CHOICES)}", short(which)
         )
     if which == "library" and not is_installed():
         raise MissingLibraryError("cuBLAS is not installed", "no package nvmath", INSTALL)

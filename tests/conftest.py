@@ -21,8 +21,10 @@ from tests import facts, tiers
 HypothesisProvider._local_constants = Constants()
 
 LAST_FILE = pytest.StashKey()
+READS = pytest.StashKey()  # what the process, or a file while it was imported, has read
 LONGEST = (  # these take a minute or more: begun first, so that no process is left alone with one
     "browser/test_learner.py",
+    "test_types.py",
     "test_lessons.py",
     "compiler/test_equality_random.py",
     "compiler/test_interrupts.py",
@@ -49,6 +51,35 @@ def pytest_addoption(parser):
     group.addoption("--turn", type=int, metavar="K", help="of what takes turns, turn K of ten")
     group.addoption("--facts", metavar="NAMES", help="the tests of these facts alone")
     group.addoption("--not-again", action="store_true", help="leave out quick tests that passed")
+
+
+def pytest_configure(config):
+    """Where facts are proved, notes what each test reads."""
+    if config.option.facts is not None:
+        config.stash[READS] = facts.Reads()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    """Keeps what a file reads while it is imported for the first report of its tests."""
+    reads = collector.config.stash.get(READS, None)
+    if reads is not None:
+        reads.taken()  # what was read before is not its own
+    report = yield
+    if reads is not None and isinstance(collector, pytest.Module):
+        collector.stash[READS] = reads.taken()
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    """Adds what was read since the last report."""
+    report = yield
+    if READS in item.config.stash:
+        paths = item.config.stash[READS].taken() + item.parent.stash.get(READS, [])
+        item.parent.stash[READS] = []
+        report.user_properties.append((facts.READ, paths))
+    return report
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -89,6 +120,8 @@ def pytest_runtest_setup(item):
 
     Many tests collect garbage and look for nodes among all objects: 14,000 tests are among them.
     """
+    if READS in item.config.stash:
+        item.config.stash[READS].taken()  # of what ran between two tests
     if item.config.stash.get(LAST_FILE, None) != item.path:
         item.config.stash[LAST_FILE] = item.path
         gc.collect()
@@ -114,10 +147,11 @@ def pytest_terminal_summary(terminalreporter, config):
         config.cache.set(PASSED, passed)
     if config.option.turn is not None:
         unknown = [fact for fact in facts.all_facts() if not facts.is_known(fact)]
-        terminalreporter.section("facts that are not known, of which all tests ran")
-        some = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
-        terminalreporter.write_line(f"{len(unknown)}: {some}")
-        terminalreporter.write_line("`python -m tests.facts` proves them")
+        if unknown:
+            terminalreporter.section("facts that are not known, of which all tests ran")
+            some = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
+            terminalreporter.write_line(f"{len(unknown)}: {some}")
+            terminalreporter.write_line("`python -m tests.facts` proves them")
 
 
 def pytest_unconfigure(config):

@@ -31,19 +31,34 @@ TEXTS = {".css", ".js", ".json", ".md", ".mplstyle", ".npz", ".py", ".toml", ".t
 ALWAYS = ("pyproject.toml", "constraints.txt", "tests/conftest.py")  # what every fact depends on
 APART = ("course", "grader", "cli")  # what of minigrad/ the engine does not know
 
+COURSE = ("minigrad", "start.py", "exercises", "lessons/source", "solutions")
+GRADED = ("minigrad/grader", "minigrad/course/l00_start", "minigrad/course/l07_functions")
 FILES = {  # files and folders below tests/ with a fact for each file, and what it reads by name
     **dict.fromkeys(
         ("autograd", "compiler", "cuda", "devices", "formulas", "memory", "nn", "ops", "optim",
-         "simt", "test_argument_types.py", "test_one_meaning.py", "test_random_programs.py"),
+         "simt", "viz", "test_argument_types.py", "test_checkpoint.py", "test_data.py",
+         "test_dtypes.py", "test_error_lines.py", "test_errors.py", "test_forks.py",
+         "test_interop.py", "test_newcomer.py", "test_one_meaning.py", "test_random_programs.py",
+         "test_seams.py", "test_semantics.py", "test_sliders.py", "test_typed.py"),
         (),
     ),
+    **dict.fromkeys(("test_golden.py", "test_golden_special.py"), ("tests/golden",)),
     **dict.fromkeys(
-        ("grader/test_attacks.py", "grader/test_hostile_folder.py", "grader/test_wire.py"),
-        ("minigrad/grader", "minigrad/course/l00_start", "minigrad/course/l07_functions"),
+        ("grader/test_attacks.py", "grader/test_hostile_folder.py", "grader/test_wire.py"), GRADED
     ),
-    "cli": ("minigrad", "start.py", "exercises", "lessons/source", "solutions"),
-    "test_benchmark_workloads.py": ("minigrad", "benchmarks"),
+    **dict.fromkeys(
+        ("cli", "test_own_engine.py", "test_seam_kernels.py", "test_small_compiler.py"), COURSE
+    ),
+    "grader": (*COURSE, "tests/mutants"),
+    **dict.fromkeys(
+        ("test_benchmark_anatomy.py", "test_benchmark_limits.py", "test_benchmark_process.py",
+         "test_benchmark_report.py", "test_benchmark_simulator.py", "test_benchmark_workloads.py",
+         "test_benchmarks.py"),
+        ("minigrad", "benchmarks"),
+    ),
+    "test_types.py": ("minigrad",),
 }  # fmt: skip
+READ = "read"  # the property of a report that lists what a test has read
 LESSONS = {  # files with a fact for each lesson, and what it depends on besides CHECKED
     "grader/test_checks.py": ("tests/mutants/m{}_*",),
     "grader/test_mechanical.py": ("tests/mutants/equivalent.toml",),
@@ -166,14 +181,55 @@ def _hash(paths):
 
 
 class Recorder:
-    """A plugin that notes for each fact whether all of its tests passed."""
+    """A plugin that notes for each fact whether all of its tests passed, and what they read."""
 
     def __init__(self):
         self.outcomes = collections.defaultdict(set)
+        self.read = collections.defaultdict(set)
 
     def pytest_runtest_logreport(self, report):
         """Notes an outcome; `report.skipped` counts as neither."""
-        self.outcomes[fact_of(report.nodeid)].add(report.outcome)
+        fact = fact_of(report.nodeid)
+        self.outcomes[fact].add(report.outcome)
+        self.read[fact].update(*(paths for what, paths in report.user_properties if what == READ))
+
+    def missing(self, fact):
+        """The texts that the tests of a fact read, and that its key does not depend on."""
+        texts = texts_of(fact) | {ROOT / name for name in ALWAYS}
+        return sorted(
+            str(p.relative_to(ROOT)) for p in map(_source, self.read[fact]) if p and p not in texts
+        )
+
+
+class Reads:
+    """The files below ROOT that this process has opened since `taken` was last called."""
+
+    def __init__(self):
+        self._paths = set()
+        sys.addaudithook(self._note)
+
+    def _note(self, event, arguments):
+        if event == "open" and isinstance(arguments[0], str):
+            self._paths.add(arguments[0])
+
+    def taken(self):
+        """Return what was opened, and begin anew."""
+        found, self._paths = self._paths, set()
+        return sorted(path for path in found if path.startswith(f"{ROOT}{os.sep}"))
+
+
+def _source(path):
+    """The text of the repository that a file is or was compiled from; None for any other file."""
+    path = pathlib.Path(path)
+    if path.suffix == ".pyc":
+        path = path.parents[1] / f"{path.name.partition('.')[0]}.py"
+    inside = path.relative_to(ROOT).parts
+    is_text = path.suffix in TEXTS and path.exists() and path != KNOWN
+    return (
+        path
+        if is_text and not any(part.startswith((".", "__pycache__")) for part in inside)
+        else None
+    )
 
 
 def all_facts():
@@ -223,6 +279,11 @@ def main(arguments=None):
     if status not in (0, 1):
         return int(status)
     proved = {f: keys[f] for f in stale if "failed" not in recorder.outcomes[f]}
+    for fact in [f for f in proved if recorder.missing(f)]:
+        del proved[fact]
+        text = f"{fact} reads what its key does not depend on: {recorder.missing(fact)}"
+        sys.stdout.write(f"{text}\n")
+        status = 1
     changed = [f for f in proved if _hash_now(f) != keys[f]]  # while the tests ran
     write(_known() | {f: key for f, key in proved.items() if f not in changed})
     sys.stdout.write(f"{len(proved) - len(changed)} facts are known now.\n")

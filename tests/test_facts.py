@@ -95,6 +95,39 @@ def test_all_that_is_asked_of_a_lesson_runs_in_one_turn():
         assert len(turn) == (6 if k < 8 else 3)
 
 
+def report(nodeid, outcome, read=()):
+    names = ["nodeid", "outcome", "user_properties"]
+    return collections.namedtuple("Report", names)(nodeid, outcome, [(facts.READ, list(read))])
+
+
+@pytest.mark.parametrize(
+    ("read", "missing"),
+    [
+        ("README.md", ["README.md"]),
+        ("tests/mutants/m07_functions.py", ["tests/mutants/m07_functions.py"]),
+        ("minigrad/cli/__pycache__/lab.cpython-311.pyc", ["minigrad/cli/lab.py"]),
+        ("solutions/05_clone_detach.py", []),
+        ("pyproject.toml", []),
+        ("tests/facts.json", []),
+        (".git/HEAD", []),
+        ("there_is_none.py", []),
+    ],
+)
+def test_what_tests_read_that_their_key_does_not_depend_on_is_missing(read, missing):
+    recorder = facts.Recorder()
+    nodeid = f"tests/{CHECKS}::test_f[05_c]"
+    recorder.pytest_runtest_logreport(report(nodeid, "passed", [str(facts.ROOT / read)]))
+    assert recorder.missing(f"{CHECKS} 05") == missing
+
+
+def test_what_is_opened_is_noted_once(tmp_path):
+    reads = facts.Reads()
+    (facts.ROOT / "README.md").read_text(encoding="utf-8")
+    (tmp_path / "elsewhere.py").write_text("", encoding="utf-8")
+    assert reads.taken() == [str(facts.ROOT / "README.md")]
+    assert reads.taken() == []
+
+
 def test_a_fact_is_known_with_the_key_of_its_texts_alone():
     fact = f"{CHECKS} 05"
     assert facts.is_known(fact, {fact: facts.key_of(fact)})
@@ -119,7 +152,6 @@ def test_what_is_written_down_passed_whole_with_the_texts_as_they_are(
     facts._known.cache_clear()
 
     def run(arguments, plugins):
-        report = collections.namedtuple("Report", ["nodeid", "outcome"])
         for end in ("passed", outcome, "passed"):
             plugins[0].pytest_runtest_logreport(report(f"tests/{CHECKS}::test_f[05_c]", end))
         if is_changed:

@@ -31,7 +31,7 @@ Item = collections.namedtuple("Item", ["nodeid"])
 
 
 def test_ten_turns_run_every_test_and_what_takes_turns_once():
-    names = [f"tests/test_dtypes.py::test_a[{k}]" for k in range(7)]
+    names = [f"tests/test_docs.py::test_a[{k}]" for k in range(7)]
     in_turns = [f"tests/ops/test_devices.py::test_{f}[{k}]" for f in "abc" for k in range(25)]
     in_turns += ["tests/browser/test_learner.py::test_alone"]
     turns = [tiers.in_turn([Item(n) for n in names + in_turns], k) for k in range(10, 20)]

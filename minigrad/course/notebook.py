@@ -14,6 +14,7 @@ from minigrad.course.pieces import is_unwritten
 from minigrad.grader import progress
 from minigrad.grader.card import Card
 from minigrad.grader.folder import (
+    CourseError,
     UnsolvedError,
     find_exercises,
     find_folder,
@@ -24,9 +25,9 @@ from minigrad.grader.folder import (
 )
 from minigrad.grader.launcher import shared_server
 from minigrad.grader.live import try_function
-from minigrad.grader.reading import read_source
+from minigrad.grader.reading import UnreadableError, read_source
 from minigrad.grader.result import Result
-from minigrad.grader.run import grade, new_seed
+from minigrad.grader.run import SAVE_AS_UTF8, grade, new_seed
 from minigrad.grader.spec import Lesson
 from minigrad.parsing import tree_of
 
@@ -88,11 +89,12 @@ def needs(*ids: str) -> None:
 
     Raises:
         UnsolvedError: one line in a notebook, in place of a traceback.
+        CourseError: likewise, where Python cannot read the file.
     """
     for exercise_id in ids:
         lesson, exercises = find_exercises(exercise_id)
         path = find_folder().exercise_file(lesson.stem)
-        tree = tree_of(read_source(path), str(path))
+        tree = tree_of(_text_of(path), str(path))
         if exercises[0].name in untouched(tree):
             raise UnsolvedError(exercise_id)
 
@@ -114,13 +116,16 @@ def load(lesson: str) -> types.ModuleType:
     """Return the learner's exercise file of a lesson as a module, read afresh at each call.
 
     `mine = load("00")` gives `mine.central_difference` and the rest of `exercises/00_start.py`.
+
+    Raises:
+        CourseError: Python cannot read the file.
     """
     stem = find_stem(lesson)
     path = find_folder().exercise_file(stem)
     name = f"exercises.{stem}"
     module = types.ModuleType(name)
     module.__file__ = str(path)
-    code = compile(read_source(path), str(path), "exec", dont_inherit=True)
+    code = compile(_text_of(path), str(path), "exec", dont_inherit=True)
     sys.modules[name] = module
     try:
         exec(code, module.__dict__)
@@ -129,3 +134,11 @@ def load(lesson: str) -> types.ModuleType:
             del sys.modules[name]
         raise
     return module
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return read_source(path)
+    except UnreadableError as error:
+        name = f"{path.parent.name}/{path.name}"
+        raise CourseError(f"{name}: {error}. {SAVE_AS_UTF8}") from None

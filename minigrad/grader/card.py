@@ -9,6 +9,7 @@ from minigrad.grader.report import (
     SIGNS,
     Style,
     asked,
+    begin_elsewhere,
     next_step,
     printed_lines,
     text,
@@ -46,7 +47,9 @@ class Card:
     def _repr_html_(self) -> str:
         is_lesson = len(self.result.exercises) > 1
         body = "".join(
-            _untouched(exercise) if is_lesson and exercise.is_untouched else _exercise(exercise)
+            _untouched(exercise)
+            if is_lesson and exercise.is_untouched
+            else _exercise(exercise, begin_elsewhere(exercise, self.result))
             for exercise in self.result.exercises
         )
         if is_lesson:
@@ -69,14 +72,14 @@ def link_row(links: Mapping[str, str]) -> str:
     return f"<div>{' · '.join(found)}</div>" if links else ""
 
 
-def _exercise(exercise: ExerciseResult) -> str:
+def _exercise(exercise: ExerciseResult, note: str) -> str:
     stars = Style(plain=True).stars(exercise.difficulty)
     head = (
         f"<b>{escape(exercise.id)}</b> {stars} about {exercise.minutes} min · "
         f"<b>{exercise.points} of {exercise.of} points</b> "
         f'<span style="color:{QUIET}">graded in {exercise.seconds:.2f} s</span>'
     )
-    rows = []
+    rows = [f"<div>{escape(note)}</div>"] if note else []
     for check in exercise.checks:
         rows.append(_row(check))
         if check.message is not None and check is exercise.first_failure:

@@ -31,19 +31,38 @@ def fingerprint(source: str, name: str, exercises: Iterable[str]) -> str:
     """
     if (tree := parse(source)) is None:
         return file_hash(source)
-    unused: dict[str, list[ast.stmt]] = {}
+    others = set(exercises) - {name} - _reached(tree, name)
+    kept = [n for n in tree.body if not (isinstance(n, DEFINITIONS) and n.name in others)]
+    return file_hash("\n".join(map(dumped, kept)))
+
+
+def used(source: str, name: str, exercises: Iterable[str]) -> list[str]:
+    """Return the other exercises of a file that one mentions, itself or through other code."""
+    if (tree := parse(source)) is None:
+        return []
+    reached = _reached(tree, name, is_own=True)
+    return [other for other in exercises if other in reached and other != name]
+
+
+def _reached(tree: ast.Module, name: str, *, is_own: bool = False) -> set[str]:
+    """Return the definitions that an exercise and the code outside definitions mention, in turn.
+
+    With `is_own` neither code outside definitions nor texts count.
+    """
+    unread: dict[str, list[ast.stmt]] = {}
     new = []
     for node in tree.body:
         if isinstance(node, DEFINITIONS) and node.name != name:
-            unused.setdefault(node.name, []).append(node)
-        else:
+            unread.setdefault(node.name, []).append(node)
+        elif not is_own or isinstance(node, DEFINITIONS):
             new.append(node)
+    found = set()
+    read = plain_names_in if is_own else names_in
     while new:
-        mentioned = set().union(*map(names_in, new))
-        new = [node for one in mentioned & unused.keys() for node in unused.pop(one)]
-    others = unused.keys() & set(exercises)
-    kept = [n for n in tree.body if not (isinstance(n, DEFINITIONS) and n.name in others)]
-    return file_hash("\n".join(map(dumped, kept)))
+        mentioned = set().union(*map(read, new)) & unread.keys()
+        found |= mentioned
+        new = [node for one in mentioned for node in unread.pop(one)]
+    return found
 
 
 def dumped(node: ast.AST) -> str:
@@ -68,10 +87,10 @@ def dumped(node: ast.AST) -> str:
 
 def names_in(node: ast.AST) -> set[str]:
     """Return the names that a piece of code mentions, also as strings."""
-    names = set()
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name):
-            names.add(part.id)
-        elif isinstance(part, ast.Constant) and isinstance(part.value, str):
-            names.add(part.value)
-    return names
+    texts = (p.value for p in ast.walk(node) if isinstance(p, ast.Constant))
+    return plain_names_in(node) | {text for text in texts if isinstance(text, str)}
+
+
+def plain_names_in(node: ast.AST) -> set[str]:
+    """Return the names that a piece of code mentions."""
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}

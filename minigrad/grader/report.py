@@ -44,7 +44,12 @@ class Style:
 
 
 def exercise_lines(
-    exercise: ExerciseResult, style: Style, *, full: bool = False, unread: bool = False
+    exercise: ExerciseResult,
+    style: Style,
+    *,
+    full: bool = False,
+    unread: bool = False,
+    note: str = "",
 ) -> list[str]:
     """Return the lines for one exercise, with the message of its first failure.
 
@@ -53,6 +58,7 @@ def exercise_lines(
         style: how to write it.
         full: whether the whole traceback of the learner's error follows.
         unread: whether its file did not load and an exercise above has said so.
+        note: a line below its head.
     """
     if unread:
         line = (
@@ -68,6 +74,8 @@ def exercise_lines(
         f"{style.paint(head, status)}  {style.stars(exercise.difficulty)}  "
         f"{exercise.points} of {exercise.of} points  {style.paint(f'({time})', 'dim')}"
     ]
+    if note:
+        lines.append(f"  {note}")
     for check in exercise.checks:
         sign = style.paint(style.signs[check.status], check.status)
         lines.append(f"  {sign} {check.points}/{check.of}  {asked(check)}")
@@ -86,7 +94,19 @@ def exercise_lines(
 
 def asked(check: CheckResult) -> str:
     """Return what a check asks for; where it failed, in words that nobody reads as an answer."""
-    return f"{check.name}{', wanted' if check.status == 'failed' else ''}: {check.summary}"
+    text = f"{check.name}{', wanted' if check.status == 'failed' else ''}: {check.summary}"
+    return (
+        f"{text} It earns nothing without {' or '.join(check.without)}." if check.without else text
+    )
+
+
+def begin_elsewhere(exercise: ExerciseResult, result: Result) -> str:
+    """Return which exercises a wrong one uses that are wrong, too, as a line; or nothing."""
+    wrong = {other.id for other in result.exercises if not other.passed and not other.is_untouched}
+    used = [name for name in exercise.uses if name in wrong]
+    if exercise.passed or not used:
+        return ""
+    return f"It uses {' and '.join(used)}, wrong so far: begin there."
 
 
 def untouched_line(exercise: ExerciseResult, style: Style) -> str:
@@ -148,7 +168,9 @@ def text(result: Result, style: Style | None = None, *, full: bool = False) -> s
             continue
         message = None if exercise.loaded else exercise.first_message
         told = message is not None and message == said
-        lines += exercise_lines(exercise, style, full=full, unread=told)
+        lines += exercise_lines(
+            exercise, style, full=full, unread=told, note=begin_elsewhere(exercise, result)
+        )
         said = message or said
     total = f"{result.points} of {result.of} points"
     lines.append(f"{style.paint(total, 'bold')}   seed {result.seed}   {next_step(result)}")

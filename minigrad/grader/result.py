@@ -20,6 +20,7 @@ class CheckResult:
     message: Message | None = None
     printed: str = ""
     seconds: float = 0.0
+    without: tuple[str, ...] = ()  # checks that failed, and without which it earns nothing
 
     @property
     def points(self) -> int:
@@ -40,6 +41,7 @@ class ExerciseResult:
     limits_missing: list[str] = field(default_factory=list)
     needs: str = "plain"
     fingerprint: str = ""
+    uses: list[str] = field(default_factory=list)  # ids of other exercises that its code mentions
     loaded: bool = True  # False: the file itself stopped, so that no check could run
 
     @property

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from minigrad.grader.fingerprint import file_hash, fingerprint
+from minigrad.grader.fingerprint import file_hash, fingerprint, used
 from minigrad.grader.folder import driver_of
 from minigrad.grader.launcher import GraderError, Server
 from minigrad.grader.message import Failed, Message
@@ -71,6 +71,11 @@ class Submission:
     def fingerprint(self, exercise: Exercise) -> str:
         """Return the fingerprint that a grade of this exercise is remembered with."""
         return fingerprint(self.source, exercise.name, exercise.lesson.exercises)
+
+    def uses(self, exercise: Exercise) -> list[str]:
+        """Return the ids of the other exercises that the code of this one mentions."""
+        known = exercise.lesson.exercises
+        return [known[name].id for name in used(self.source, exercise.name, known)]
 
 
 class WorkerRunner:
@@ -238,7 +243,7 @@ def grade_exercise(
         runner.close()
     if not until_failure:
         hold_back(exercise, result.checks)
-    result.fingerprint = submission.fingerprint(exercise)
+    result.fingerprint, result.uses = submission.fingerprint(exercise), submission.uses(exercise)
     result.seconds = time.perf_counter() - started
     result.compile_seconds = runner.compile_seconds
     result.limits_missing = runner.limits_missing
@@ -358,6 +363,7 @@ def hold_back(exercise: Exercise, outcomes: list[CheckResult]) -> None:
         given = f"{others[0].name}, as {check.name} earns nothing without it: {said.given}"
         outcome = found[check.name]
         outcome.status, outcome.message = "failed", replace(said, given=given)
+        outcome.without = check.only_with
 
 
 def grade(

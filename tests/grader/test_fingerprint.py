@@ -2,7 +2,7 @@
 
 import pytest
 
-from minigrad.grader.fingerprint import fingerprint
+from minigrad.grader.fingerprint import fingerprint, used
 
 FILE = '''"""A file."""
 
@@ -81,3 +81,14 @@ def test_mention_by_name_as_text_counts():
 def test_file_that_is_no_python_stands_for_itself(source):
     assert fingerprint(source, "f", ("f",)) == fingerprint(source, "g", ("f", "g"))
     assert fingerprint(source, "f", ("f",)) != fingerprint(source + "#", "f", ("f",))
+
+
+def test_exercises_that_one_mentions_are_found_through_helpers():
+    found = {name: used(FILE, name, NAMES) for name in NAMES}
+    assert found.pop("second") == ["first"]
+    assert found.pop("Fourth") == ["third"]
+    assert found.pop("fifth") == ["first"]
+    assert found == {"first": [], "third": []}
+    assert used("def f(:", "f", ("f", "g")) == []
+    recursive = "def f(x):\n    return f(x)\n\n\ntable = {'g': g}\n"
+    assert used(recursive, "f", ("f", "g")) == []

@@ -109,6 +109,14 @@ def test_load_of_a_broken_file_raises_its_own_error_and_leaves_no_module(course)
         load("00")
 
 
+@pytest.mark.parametrize("ask", [lambda: load("00"), lambda: needs("00.slope")])
+def test_a_file_that_python_cannot_read_is_named_in_a_line(course, ask):
+    path = course / "exercises" / "00_start.py"
+    path.write_bytes(b"x = 1\ny = '\xe9'\n" + path.read_bytes())
+    with pytest.raises(CourseError, match=r"^exercises/00_start\.py: .* line 2 .*UTF-8"):
+        ask()
+
+
 def test_prediction_is_remembered_and_judged(course):
     predict("00.eps", "Which eps is best?", 1e-8).reveal(6e-6, factor=10)
     modes = ("forward", "reverse")

@@ -60,8 +60,9 @@ def result():
             [
                 CheckResult("first", "It answers.", 3, "failed", ended),
                 CheckResult("second", "It answers again.", 4, "not_run"),
+                CheckResult("third", "It waits.", 1, "failed", ended, without=("first", "second")),
             ],
-            seconds=2.0, limits_missing=["memory"], needs="engine",
+            seconds=2.0, limits_missing=["memory"], needs="engine", uses=["90.half", "91.done"],
         ),
         ExerciseResult(
             "91.done", 1, 2, [CheckResult("all", "It works.", 5, "passed", seconds=0.125)],
@@ -118,8 +119,8 @@ def test_every_view_counts_the_same_points():
     points = sum(int(p.get("value")) for p in xml.iter("property") if p.get("name") == "points")
     of = sum(int(p.get("value")) for p in xml.iter("property") if p.get("name") == "max_points")
     scope = gradescope(graded)
-    assert (points, of) == (graded.points, graded.of) == (7, 15)
-    assert (scope["score"], sum(test["max_score"] for test in scope["tests"])) == (7, 15)
+    assert (points, of) == (graded.points, graded.of) == (7, 16)
+    assert (scope["score"], sum(test["max_score"] for test in scope["tests"])) == (7, 16)
     assert json.loads(as_json(graded))["points"] == 7
 
 

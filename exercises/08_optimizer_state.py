@@ -20,8 +20,8 @@ def sgd_update(algorithm, values, gradient, state, hyperparameters):
         values = values - learning_rate * v
 
     Args:
-        algorithm: the text "SGD"; for any other text raise ValueError,
-            because this function knows no other algorithm.
+        algorithm: the text "SGD"; for any other text raise ValueError and
+            change nothing, because this function knows no other algorithm.
         values: array of floats of any shape. Write the new values *into*
             it.
         gradient: array of values' shape; leave it as it is.
@@ -43,7 +43,8 @@ class SGD:
     """Stochastic gradient descent. The optimizer owns the state.
 
     Args:
-        parameters: the Parameters to update.
+        parameters: the Parameters to update, a list or anything that a
+            `for` walks over, such as model.values().
         learning_rate, momentum, weight_decay: numbers, as in sgd_update.
 
     Attributes:
@@ -88,7 +89,8 @@ def clip_grad_norm_(gradients, max_norm):
     Args:
         gradients: list of arrays of floats (float32 or float64) of any
             shapes. If the norm is larger than max_norm, write the scaled
-            numbers *into* these arrays: their norm is max_norm then.
+            numbers *into* these arrays: their norm is max_norm then,
+            however small it is (so add nothing to the norm).
             Otherwise leave every bit as it is.
         max_norm: float, larger than 0.
 

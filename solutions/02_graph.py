@@ -76,7 +76,7 @@ def topo_order(root):
             node is too deep for Python.
 
     Returns:
-        A list of Nodes: root and every node that it depends on, each
+        A new list of Nodes: root and every node that it depends on, each
         exactly once, every node after all of its inputs. So root is the
         last. Leaves belong to the list, and None does not. Where several
         orders are right, any will do.
@@ -114,11 +114,13 @@ def backward(root):
             "leaf", no inputs, and no rule.
 
     Returns:
-        A dict: for root and every node that it depends on, leaves and nodes
-        in the middle alike, the gradient, a number. That of root is 1.0.
+        A new dict: for root and every node that it depends on, leaves and
+        nodes in the middle alike, the gradient, a number. That of root is
+        1.0.
 
     Call the rule of each node that is no leaf exactly once, as
-    RULES[node.op], when its dy is complete. Use your topo_order.
+    RULES[node.op], when its dy is complete, also where that is 0. Use your
+    topo_order.
     """
     ### BEGIN SOLUTION
     order = topo_order(root)
@@ -149,8 +151,8 @@ def count_visits(root, algorithm):
         algorithm: "naive" or "sorted"; anything else raises ValueError.
 
     Returns:
-        A dict: for root and every node that it depends on, the number of
-        visits, an int. The visit(root) that starts the naive walk counts
+        A new dict: for root and every node that it depends on, the number
+        of visits, an int. The visit(root) that starts the naive walk counts
         for root.
 
     Do not run the naive walk: in a graph of 201 nodes it would visit a leaf
@@ -206,7 +208,7 @@ def hasty_order(root):
         root: a Node of a graph without cycles; an input may be None.
 
     Returns:
-        A list of Nodes: root and every node that it depends on, each
+        A new list of Nodes: root and every node that it depends on, each
         exactly once, every node before all of its inputs.
     """
     ### BEGIN SOLUTION

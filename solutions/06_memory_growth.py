@@ -50,6 +50,7 @@ def check_saved(ctx):
             saved: tuple of Storages and Views; () where the operation saved
                 nothing, and None once backward has let go of the values.
             versions: tuple of ints: the version of each, when it was saved.
+                A Storage that was saved twice may have two.
             op, line: texts: the operation, and where it was called.
 
     Returns:
@@ -88,7 +89,8 @@ class no_grad:
     """Nothing is recorded inside: `mode.recording` is False there.
 
     As a block, `with no_grad():`, and as a decorator, `@no_grad()`, of
-    functions and of generator functions. However the block ends, also by an
+    functions, methods among them, and of generator functions; one object
+    may decorate several. However the block ends, also by an
     exception (which passes through), `mode.recording` is afterwards what it
     was before the block. Blocks nest, also two of the same object. While
     one runs, other threads may begin and end blocks, each of its own
@@ -192,9 +194,9 @@ def valid_copy(model):
 
     Returns:
         An object `shown` such that
-        - shown(x) gives what the model gives in evaluation mode (its
-          Dropout does nothing), and records no node, whatever the mode
-          outside is;
+        - shown(x) gives what the model gives in evaluation mode (Dropout
+          does nothing, BatchNorm learns nothing), and records no node,
+          whatever the mode outside is;
         - list(shown.parameters()) has the ids (`p.id`) and the memory
           (`p.data_ptr()`) of list(model.parameters()), as often as it is
           asked: no value is copied, and when the model is trained on,

@@ -99,6 +99,30 @@ MUTANTS = [
     ),
     Mutant(
         "bump_version",
+        "kept",
+        "ROOTS = {}\n\n\n"
+        + function(
+            BUMP,
+            "if id(x) not in ROOTS:",
+            "    root = x",
+            "    while isinstance(root, View):",
+            "        root = root.base",
+            "    ROOTS[id(x)] = root",
+            "ROOTS[id(x)].version += 1",
+        ),
+    ),
+    Mutant(
+        "bump_version",
+        "other_number",
+        function(
+            BUMP,
+            "while isinstance(x, View):",
+            "    x = x.base",
+            "x.version = (x.version + 1) % 256",
+        ),
+    ),
+    Mutant(
+        "bump_version",
         "wrote",
         function(
             BUMP, "while isinstance(x, View):", "    x = x.base", "x.data += 1", "x.version += 1"
@@ -138,6 +162,50 @@ MUTANTS = [
         "check_saved",
         "false_alarm",
         function(SAVED, PAIRS, "    if value.version is not version:", RAISE),
+    ),
+    Mutant(  # one Storage may be saved twice, with a write between
+        "check_saved",
+        "overlooked",
+        function(
+            SAVED,
+            "for value, version in dict(zip(ctx.saved or (), ctx.versions)).items():",
+            "    if value.version != version:",
+            RAISE,
+        ),
+    ),
+    Mutant(
+        "check_saved",
+        "text",
+        function(
+            SAVED,
+            PAIRS,
+            "    if value.version != version:",
+            "        version = ctx.versions[ctx.saved.index(value)]",
+            RAISE,
+        ),
+    ),
+    Mutant(
+        "check_saved",
+        "overlooked",
+        "FINE = set()\n\n\n"
+        + function(
+            SAVED,
+            PAIRS,
+            "    if ctx not in FINE and value.version != version:",
+            RAISE,
+            "FINE.add(ctx)",
+        ),
+    ),
+    Mutant(
+        "check_saved",
+        "text",
+        function(
+            SAVED,
+            "line = ctx.line.split('/')[-1]",
+            PAIRS,
+            "    if value.version != version:",
+            RAISE.replace("ctx.line", "line"),
+        ),
     ),
     Mutant(  # the versions are those of before, at other values
         "check_saved",

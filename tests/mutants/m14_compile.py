@@ -129,7 +129,7 @@ MUTANTS = [
         "dropped_live",
         changed(
             DEAD,
-            ("set(program.outputs)", "{program.outputs[-1]}"),
+            ("set(program.outputs)", "set(program.outputs[-1:])"),
         ),
     ),
     Mutant(

@@ -103,8 +103,11 @@ def check_slopes(t: Tester, *sizes: float) -> None:
 def every_size(t: Tester) -> None:
     """It is right for large and for ordinary numbers, and finite at 0 and near it."""
     check_slopes(t, 1e9, -1e12, 3e5, 1e12)
-    check_slopes(t, 1.0, -0.01, 7.5, -100.0, 0.01, 4e3)
-    for x in (0.0, 1e-9, -1e-310, 5e-324):
+    check_slopes(t, 1.0, -0.01, 7.5, -100.0, 0.01, 4e3, -0.1, 0.3, 4e4, 3e6, -1e8, 5e10)
+    for f, right in ((Formula("sin(x)"), np.cos(2.5)), (Formula("3 - x"), -1.0)):
+        got = t.call("slope", f, 2.5)
+        t.close(got, float(right), rtol=0.05, attempt="Not every f is a power: ask f itself.")
+    for x in (0.0, -0.0, 1e-9, -1e-310, 5e-324):
         for f, _ in POWERS:
             got = t.call("slope", f, x)
             t.close(got, 0.0, atol=np.inf, attempt=f"How long is your step when x is {x:g}?")

@@ -95,7 +95,7 @@ def repair(t: Tester) -> None:
     compensated = "The whole is right and this part is wrong: mend the part that was broken."
     for op in OPS:
         for shape in SHAPES:
-            x, dy = (numbers(t.random, shape, low=0.5) for _ in range(2))
+            x, dy = (numbers(t.random, shape, low=low) for low in (0.5, -2.0))
             kept, slope = upstream_and_slope(op, x)
             got = t.call(f"{op}_backward", dy, kept)
             lost = Mistake(f"{op}_dropped_upstream", slope, DROPPED)

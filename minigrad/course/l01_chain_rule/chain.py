@@ -156,7 +156,7 @@ def check_chain(t: Tester, n: int) -> None:
         fs,
         dfs,
         x,
-        rtol=1e-6,
+        rtol=1e-9,
         atol=0,
         attempt="Follow a chain of two by hand: which derivative is taken at which value?",
     )
@@ -178,14 +178,21 @@ def any_length(t: Tester) -> None:
 
 @chain.check(points=1, only_with=("any_length",))
 def the_same_twice(t: Tester) -> None:
-    """It is right where a function comes several times, and where slopes are below 0, or 0."""
+    """It is right where a function comes several times, where slopes are 0, below it, or huge."""
     bend, falling = ("1.5*x - x**2", "1.5 - 2*x"), ("cos(x)", "-sin(x)")
+    to_zero = "x*(x - 0.5)", "2*x - 0.5"
+    steep, shallow = ("10*x", "10 + 0*x"), ("0.01*x", "0.01 + 0*x")
     for (text, slope), n, x in (
         (bend, 3, 0.25),
         (falling, 2, 0.5),
         (falling, 1, 0.5),
         (falling, 3, 0.75),
         (bend, 2, 0.75),
+        (bend, 2, 0.5),
+        (bend, 3, 0.0),
+        (to_zero, 3, 0.5),
+        (steep, 9, 0.5),
+        (shallow, 12, 0.5),
     ):
         f, df = t.formula(text), t.formula(slope)
         fs, dfs = [f] * n, [df] * n
@@ -195,7 +202,8 @@ def the_same_twice(t: Tester) -> None:
         t.close(
             got,
             right,
-            atol=1e-12,
+            rtol=1e-9,
+            atol=0,
             attempt="One and the same function may come again, with another number going in.",
             mistakes=[*t.mistakes(fs, dfs, x), size],
         )

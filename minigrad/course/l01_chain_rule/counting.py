@@ -21,6 +21,7 @@ count_mults = lesson.exercise(
     ),
 )
 HIDDEN = 16
+EDGES = (1, 5), (5, 1), (3, 3), (1, 1)
 LARGE = 40_000, 30_000  # the products do not fit into 32 bits
 
 
@@ -118,7 +119,7 @@ def _(n_in, n_out, mode):
 def check_count(t: Tester, mode: str) -> None:
     """Compare with an instrumented run for random sizes."""
     pairs = [t.random.choice(np.arange(2, 13), 2, replace=False) for _ in range(3)]
-    for n_in, n_out in [*([int(n) for n in pair] for pair in pairs), LARGE]:
+    for n_in, n_out in [*([int(n) for n in pair] for pair in pairs), *EDGES, LARGE]:
         if (n_in, n_out) == LARGE:
             right = passes(n_in, n_out, mode) * one_pass(n_in, n_out)
         else:
@@ -152,7 +153,18 @@ def reverse(t: Tester) -> None:
 @count_mults.check(points=1, only_with=("forward", "reverse"))
 def other_modes(t: Tester) -> None:
     """It raises ValueError for a mode that does not exist."""
-    for mode in ("sideways", "Forward", "for", "rev", "forwardreverse", ""):
+    for mode in (
+        "sideways",
+        "Forward",
+        "for",
+        "rev",
+        "forwardreverse",
+        "",
+        "forward ",
+        "REVERSE",
+        "backward",
+        None,
+    ):
         raised = t.raises("count_mults", 3, 2, mode, expected="a ValueError")
         if "ValueError" not in raised["kinds"]:
             if "NotImplementedError" in raised["kinds"]:

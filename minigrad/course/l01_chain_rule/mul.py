@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.l01_chain_rule.common import BY_DIFFERENCES, DROPPED, DTYPES, MULTIPLIED
+from minigrad.course.l01_chain_rule.common import (
+    BY_DIFFERENCES,
+    DROPPED,
+    DTYPES,
+    MULTIPLIED,
+    check_linear,
+)
 from minigrad.course.l01_chain_rule.lesson import lesson
 from minigrad.grader.gradients import check_gradients
 from minigrad.grader.samples import alike, numbers
@@ -103,6 +109,10 @@ def with_any_dy(t: Tester) -> None:
     """It is right for any dy, of any shape."""
     for dy, a, b in alike(t.random, 3, dtypes=DTYPES):
         check_mul(t, dy, a, b)
+    dy, a, b = (numbers(t.random, (3,)) for _ in range(3))
+    dy[1] = 0.0
+    check_mul(t, dy, a, b)
+    check_linear(t, ("da", "db"), (b, a), dy, a, b)
 
 
 @mul_backward.check(points=1, only_with=("with_any_dy",))

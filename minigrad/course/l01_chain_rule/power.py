@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.l01_chain_rule.common import BY_DIFFERENCES, DROPPED
+from minigrad.course.l01_chain_rule.common import BY_DIFFERENCES, DROPPED, check_linear
 from minigrad.course.l01_chain_rule.lesson import lesson
 from minigrad.grader.gradients import check_gradients
 from minigrad.grader.samples import SHAPES, numbers, views
@@ -97,6 +97,8 @@ def negative_x(t: Tester) -> None:
     """It is right for negative x."""
     for n, x in zip((2, 3, 4), views(numbers(t.random, (2, 3), low=0.2)), strict=True):
         check_pow(t, -x, n)
+    for n in (5, 6, 7, 12):
+        check_pow(t, -numbers(t.random, (3,), low=0.2), n)
 
 
 @pow_backward.check(points=1)
@@ -107,3 +109,6 @@ def zero_and_constants(t: Tester) -> None:
             x = numbers(t.random, shape)
             x[np.abs(x) < 1] = 0.0
             check_pow(t, x, n)
+    dy, x = np.array([1.5, -0.5, 0.0, 2.0]), np.array([1e-4, 0.0, 2.0, -1.5])
+    for n in (0, 1, 2, 4, 20):
+        check_linear(t, ("dx",), (n * x ** max(n - 1, 0),), dy, x, n)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from minigrad.course.l01_chain_rule.common import BY_DIFFERENCES, DROPPED, DTYPES, MULTIPLIED
+from minigrad.course.l01_chain_rule.common import (
+    BY_DIFFERENCES,
+    DROPPED,
+    DTYPES,
+    MULTIPLIED,
+    check_linear,
+)
 from minigrad.course.l01_chain_rule.lesson import lesson
 from minigrad.grader.gradients import check_gradients
 from minigrad.grader.samples import alike
@@ -93,8 +99,9 @@ def _(dy, y):
 @tanh_backward.check(points=3)
 def from_the_output(t: Tester) -> None:
     """It is right for any x, of any shape, given only tanh(x), far from 0 as well."""
-    far = np.array([1000.0, 2.0, 3.0]), np.array([20.0, -20.0, 4.0])  # tanh(20.0) is 1.0
-    for dy, x in (*alike(t.random, 2, dtypes=DTYPES), far):
+    far = np.array([1000.0, 2.0, 3.0, -2.0, 0.0]), np.array([20.0, -20.0, 4.0, 0.0, 1.5])
+    flat = np.array([2.0, 3.0]), np.array([20.0, -20.0])  # tanh(20.0) is 1.0
+    for dy, x in (*alike(t.random, 2, dtypes=DTYPES), far, flat):
         y = np.tanh(x)
         got = t.call("tanh_backward", dy, y)
         check_gradients(
@@ -107,3 +114,5 @@ def from_the_output(t: Tester) -> None:
             attempt=BY_DIFFERENCES,
             mistakes=t.mistakes(dy, y),
         )
+    dy, y = far[0], np.tanh([20.0, -3.0, 0.0, -6.0, 0.2])
+    check_linear(t, ("dx",), (1 - y * y,), dy, y)

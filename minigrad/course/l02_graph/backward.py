@@ -142,6 +142,7 @@ def without_sharing(t: Tester) -> None:
         Graph(["leaf", "mul"], [[], [3.0, 0]], {0: a}),
         Graph(["leaf", "mul", "mul"], [[], [0, 2.0], [5.0, 1]], {0: b}),
         Graph(["leaf", "leaf", "mul", "tanh"], [[], [], [0, 1], [2]], {0: a / 5, 1: b / 5}),
+        Graph(["leaf"], [[]], {0: a}),
     ):
         check_backward(t, graph)
 
@@ -166,10 +167,11 @@ def with_sharing(t: Tester) -> None:
 def each_rule_once(t: Tester) -> None:
     """It calls the rule of every node once, for y = y + y over and over, and for constants."""
     small = Graph(["leaf", "mul", "add"], [[], [2.0, 3.0], [1, 0]], {0: number(t)})
-    for graph in (ladder(10), ladder(200), small):
+    zero = Graph(["leaf", "tanh", "mul", "add"], [[], [0], [1, 0.0], [2, 0]], {0: 0.5})
+    for graph in (ladder(10), ladder(200), small, zero):
         n = sum(op != "leaf" for op in graph.ops)
         given = f"backward(y) after y = leaf(1), and {n} times y = y + y"
-        if graph is small:
+        if graph in (small, zero):
             given = f"backward({graph.name(graph.top)}) of {graph.formulas()}"
         answer = t.drive("rule_calls", graph.ops, graph.places(), graph.saved(), given=given)
         calls = answer["calls"]
@@ -192,7 +194,7 @@ def each_rule_once(t: Tester) -> None:
                 "left_out",
                 f"{n} calls of a rule: one for each node that is no leaf",
                 counted(calls, "call"),
-                "Which node was left out? A node whose inputs are all None is no leaf.",
+                "Which node was left out? One whose inputs are all None, or one where 0 arrives?",
             )
         if calls != n:
             t.fail(
@@ -202,5 +204,5 @@ def each_rule_once(t: Tester) -> None:
                 "How often does the walk come to one and the same node?",
             )
         got = by_node(t, graph, answer["grads"], "the gradient")
-        slope = 1.0 if graph is small else 2.0**n
+        slope = 1.0 if graph in (small, zero) else 2.0**n
         t.close(got[0], slope, attempt="Each y = y + y doubles.", what="gradient of the leaf")

@@ -5,14 +5,17 @@ from __future__ import annotations
 from minigrad.course.l02_graph.common import Graph, first_met, random_graph
 from minigrad.course.l02_graph.lesson import lesson
 from minigrad.course.l02_graph.topo import (
+    ALONE,
     CHAIN,
     DIAMOND,
+    THREE,
     TREE,
     TWICE,
     ask,
     check_depth,
     check_order,
 )
+from minigrad.grader.message import counted
 from minigrad.grader.tester import Tester
 
 hasty_order = lesson.exercise(
@@ -30,6 +33,7 @@ hasty_order = lesson.exercise(
     ),
 )
 MOST = 5
+KINDS = {("leaf", 0), ("add", 2), ("mul", 2), ("tanh", 1)}
 
 
 @hasty_order.check(points=2)
@@ -56,6 +60,12 @@ def diagnosis(t: Tester) -> None:
         more = "100 or more" if n >= 100 else str(n)
         smaller = "Which nodes play no part in the mistake? A constant can be a plain number."
         t.fail("too_big", wanted, f"{more} nodes", smaller, where=where)
+    kinds = {(op, len(inputs)) for op, inputs in zip(rows["ops"], rows["inputs"], strict=True)}
+    if strange := kinds - KINDS:
+        op, n_inputs = min(strange)
+        four = "leaf, add, mul and tanh make all that it takes."
+        got = f"a node {op!r} with {counted(n_inputs, 'input')}"
+        t.fail("strange_op", "nodes made by leaf, add, mul and tanh", got, four, where=where)
     graph = sorted_rows(rows["ops"], rows["inputs"])
     if graph is None:
         acyclic = "A graph without cycles: build each node from nodes that exist already."
@@ -106,7 +116,7 @@ def repair(t: Tester) -> None:
     """hasty_order gives every node before its inputs, on all graphs."""
     shared = Graph(["leaf", "tanh", "tanh", "mul"], [[], [0], [1], [1, 2]])
     attempt = "A node may come only when all of its consumers have come. Who knows that?"
-    for graph in (CHAIN, TREE, DIAMOND, TWICE, shared):
+    for graph in (CHAIN, TREE, DIAMOND, TWICE, shared, *ALONE, THREE):
         check_order(t, graph, ask(t, graph, "hasty_order"), root_first=True, attempt=attempt)
     for n in sorted(int(n) for n in t.fixed.integers(3, 12, 100)):
         graph = random_graph(t, n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -179,7 +179,19 @@ def twice(t: Tester, graph: Graph, answer: object, what: str) -> list[dict[int, 
     """Return what two calls gave per place, as `by_node` does."""
     if not isinstance(answer, dict) or not {"found", "again"} <= answer.keys():
         return [by_node(t, graph, answer, what)] * 2
+    if not answer["is_new"] and isinstance(answer["found"], dict):
+        same_one(t, "dict")
     return [by_node(t, graph, answer[call], what) for call in ("found", "again")]
+
+
+def same_one(t: Tester, kind: str) -> NoReturn:
+    """Fail because two calls returned one and the same object."""
+    t.fail(
+        "same_one",
+        f"a new {kind} in each call",
+        f"the {kind} that the call before had returned",
+        f"Whoever has the first {kind} sees it change now. Which line makes it, and how often?",
+    )
 
 
 def by_node(t: Tester, graph: Graph, found: object, what: str) -> dict[int, Any]:

@@ -41,7 +41,7 @@ def build(ops, inputs, saved=None, kind=Node):
 
 def places(found, nodes):
     """Return a list of places for a list of nodes; text for what is none; else what it is."""
-    if not isinstance(found, list | tuple):
+    if not isinstance(found, list):
         return found
     place = {id(node): k for k, node in enumerate(nodes)}
     return [place.get(id(one), repr(one)[:60]) for one in found]
@@ -57,15 +57,14 @@ def by_place(found, nodes):
 def order(mine, name, ops, inputs, root):
     """Return what topo_order or hasty_order gives, as places."""
     nodes = build(ops, inputs)
-    fields = [set(vars(node)) for node in nodes]
-    found = places(getattr(mine, name)(nodes[root]), nodes)
-    again = places(getattr(mine, name)(nodes[root]), nodes)
-    same = fields == [set(vars(node)) for node in nodes] and all(
-        node.op == op and tuple(node.inputs) == tuple(None if i is None else nodes[i] for i in row)
-        for node, op, row in zip(nodes, ops, inputs, strict=True)
-    )
-    n_again = len(again) if isinstance(again, list) else None
-    return {"found": found, "n_again": n_again, "unchanged": same}
+    fields = [dict(vars(node)) for node in nodes]
+    first, second = (getattr(mine, name)(nodes[root]) for _ in range(2))
+    return {
+        "found": places(first, nodes),
+        "again": places(second, nodes),
+        "is_new": second is not first,
+        "unchanged": fields == [vars(node) for node in nodes],
+    }
 
 
 def chain(n, kind=Node):
@@ -90,8 +89,15 @@ def long_order(mine, name, n):
 def gradients(mine, ops, inputs, saved, root):
     """Return what backward gives, by place, and what it gives when it is called again."""
     nodes = build(ops, inputs, saved)
-    found = by_place(mine.backward(nodes[root]), nodes)
-    return {"found": found, "again": by_place(mine.backward(nodes[root]), nodes)}
+    return two_calls(lambda: mine.backward(nodes[root]), nodes)
+
+
+def two_calls(call, nodes):
+    """Return what a call gives, by place, what it gives again, and whether in a new dict."""
+    first = call()
+    found = by_place(first, nodes)
+    second = call()
+    return {"found": found, "again": by_place(second, nodes), "is_new": second is not first}
 
 
 def rule_calls(mine, ops, inputs, saved):
@@ -117,8 +123,7 @@ def rule_calls(mine, ops, inputs, saved):
 def visits(mine, ops, inputs, root, algorithm):
     """Return what count_visits gives, by place, and what it gives when it is called again."""
     nodes = build(ops, inputs)
-    found = by_place(mine.count_visits(nodes[root], algorithm), nodes)
-    return {"found": found, "again": by_place(mine.count_visits(nodes[root], algorithm), nodes)}
+    return two_calls(lambda: mine.count_visits(nodes[root], algorithm), nodes)
 
 
 def looks(mine, n):

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from minigrad.course.l02_graph.common import Graph, first_met, given_graph, names, random_graph
+from minigrad.course.l02_graph.common import (
+    Graph,
+    first_met,
+    given_graph,
+    names,
+    random_graph,
+    same_one,
+)
 from minigrad.course.l02_graph.lesson import lesson
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
@@ -31,7 +38,9 @@ CONSTANT = given_graph("leaf mul tanh add", [], [0, 3.0], [1], [2, 0])
 TWICE = given_graph("leaf mul mul mul", [], [0, 0], [3.0, 1], [1, 2])
 LATE = given_graph("leaf tanh mul add", [], [0], [1, 0], [2, 1])
 NUMBERS = given_graph("mul leaf add", [2.0, 3.0], [], [0, 1])  # a node without inputs, and no leaf
-SMALL = (CHAIN, TREE, DIAMOND, CONSTANT, TWICE, LATE, NUMBERS)
+ALONE = given_graph("leaf", []), given_graph("mul", [2.0, 3.0])
+THREE = given_graph("leaf leaf leaf where", [], [], [], [0, 1, 2])
+SMALL = (CHAIN, TREE, DIAMOND, CONSTANT, TWICE, LATE, NUMBERS, *ALONE, THREE)
 
 
 def check_order(
@@ -61,12 +70,14 @@ def check_order(
     wrong = [(k, i) for at, before, k, i in sides if (at > before) == root_first]
     if not wrong:
         if isinstance(answer, dict) and not answer["unchanged"]:
-            changed = "another op, other inputs, or one more attribute"
+            changed = "one with other values, or with one more attribute"
             t.fail("changed", "nodes left as they were", changed, "Look only.")
-        if isinstance(answer, dict) and answer["n_again"] != len(found):
+        if isinstance(answer, dict) and not answer["is_new"]:
+            same_one(t, "list")
+        if isinstance(answer, dict) and answer["again"] != found:
+            t.given += ", called again"
             attempt = "What does your function still know of the first call in the second?"
-            got = f"{show(answer['n_again'])} nodes when it is called again"
-            t.fail("second_call", f"{len(found)} nodes each time", got, attempt)
+            check_order(t, graph, answer["again"], root_first=root_first, attempt=attempt)
         return
     k, i = (graph.name(node) for node in wrong[0])
     expected = f"{i} after {k}, of which it is an input" if root_first else f"{i}, then {k}"

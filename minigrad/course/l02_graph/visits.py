@@ -28,12 +28,14 @@ count_visits = lesson.exercise(
 
 SMALL = (
     given_graph("leaf tanh", [], [0]),
+    given_graph("leaf", []),
     given_graph("leaf tanh add", [], [0], [1, 0]),
     given_graph("leaf mul", [], [0, 0]),
     given_graph("leaf mul add", [], [2.0, 3.0], [1, 0]),
     ladder(2),
     given_graph("leaf mul add tanh mul", [], [0, 3.0], [1, 0], [2], [2, 3]),
     ladder(5),
+    given_graph("leaf leaf where", [], [], [0, 1, 0]),
 )
 WALK = "Write down every call of visit by hand for this graph: who calls visit of this node?"
 
@@ -140,9 +142,14 @@ def without_walking(t: Tester) -> None:
 @count_visits.check(points=1, only_with=("naive_walk", "sorted_walk"))
 def other_algorithms(t: Tester) -> None:
     """It raises ValueError for an algorithm that does not exist."""
-    graph = given_graph("leaf tanh", [], [0])
-    name = str(t.fixed.choice(["Naive", "random", "topological"]))
-    given = f'count_visits(b, "{name}") of {graph.shape()}'
+    for name in ("random", "Naive", "topological", "naive ", "n", "sort", "", None):
+        for graph in (given_graph("leaf tanh", [], [0]), given_graph("leaf", [])):
+            check_refused(t, graph, name)
+
+
+def check_refused(t: Tester, graph: Graph, name: str | None) -> None:
+    """Fail unless a ValueError is raised for this algorithm."""
+    given = f"count_visits({graph.name(graph.top)}, {name!r}) of {graph.shape()}"
     raised = t.drive("refused", graph.ops, graph.places(), graph.top, name, given=given)
     kinds = raised.get("raised", []) if isinstance(raised, dict) else []
     if not kinds:

@@ -19,6 +19,7 @@ assert_dag = lesson.exercise(
         "path = find_cycle(root); if it is not None: raise GraphCycleError(path).",
     ),
 )
+SEARCHED = "How often is the whole graph searched?"
 
 
 def check_assert(t: Tester, graph: Web, *, cyclic: bool, before: Web | None = None) -> None:
@@ -34,6 +35,7 @@ def check_assert(t: Tester, graph: Web, *, cyclic: bool, before: Web | None = No
     if before and (raised is not None) != cyclic:
         wanted = "a GraphCycleError" if cyclic else "no error"
         t.fail("kept", wanted, f"{raised['kinds'][0]}" if raised else "no error", CHANGED)
+    check_quiet(t, answer)
     if not cyclic:
         if raised is not None:
             got = f"{raised['kinds'][0]}: {raised['text']}"
@@ -71,9 +73,18 @@ def check_assert(t: Tester, graph: Web, *, cyclic: bool, before: Web | None = No
             show(raised["text"]),
             "The class GraphCycleError makes its text from the path. Was it changed?",
         )
+
+
+def check_quiet(t: Tester, answer: dict) -> None:
+    """Fail if it has printed something, or written to a node."""
     if answer["printed"]:
         say = "Whoever catches the error decides who reads it. What else than raise does it do?"
         t.fail("printed", "nothing but the error", f"printed: {show(answer['printed'])}", say)
+    if not answer["unchanged"]:
+        say = (
+            "Callers go on with this graph, or look at it to mend it. What else than raise is done?"
+        )
+        t.fail("changed", "nodes left as they were", "a node that was written to", say)
 
 
 @assert_dag.check(points=1)
@@ -119,4 +130,9 @@ def each_edge(t: Tester) -> None:
             t.fail("deep", wanted, kind, "What is large here, and who cannot cope with it?")
         edges = 2 * n if back is None else 2 * (n - back) + 1
         edges += (n + 1) * (how == "assert_wide")
-        check_looks(t, answer["looks"], edges, "How often is the whole graph searched?")
+        check_looks(t, answer["looks"], edges, SEARCHED)
+    for n in (1, 7):  # in a ring a search looks at all edges before it knows
+        ring = Web(["tanh"] * n, [[(k + 1) % n] for k in range(n)], 0)
+        given = f"assert_dag({ring.name(0)}) of {ring.shape()}"
+        answer = t.drive("asserted", ring.ops, ring.inputs, 0, given=given)
+        check_looks(t, answer["looks"], n, SEARCHED)

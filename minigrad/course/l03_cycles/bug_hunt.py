@@ -70,11 +70,16 @@ def repair(t: Tester) -> None:
     attempt = "The gradient goes to each input of the node that store_ records. Which are they?"
     check_gradient(t, answer, gradients[0], factor, "h at the start", attempt)
     check_gradient(t, answer, gradients[1], start, "w", attempt)
-    for steps in (1, 2, 5):
+    if answer["value_of_u"] != start * factor:
+        say = "h takes over the value of u. What does store_ write into the other Number?"
+        t.fail("changed_input", f"u.value = {start * factor:g}", show(answer["value_of_u"]), say)
+    for steps in (1, 2, 5, 0):
         h, w, x = (float(v) for v in t.fixed.choice([0.3, 0.5, 0.7, 0.9, 1.1], 3, replace=False))
         given = f"recurrent(Number({h:g}), Number({w:g}), Number({x:g}), {steps})"
         answer = t.drive("run", h, w, x, steps, given=given)
         t.close(answer["value"], network([h, w, x], steps), attempt="Values first.", what="h.value")
+        if not steps:
+            continue
         gradients = backward(t, answer)
         for k, name in enumerate(("h at the start", "w", "x")):
             more, less = [h, w, x], [h, w, x]
@@ -87,15 +92,20 @@ def repair(t: Tester) -> None:
 
 def check_recorded(t: Tester) -> None:
     """Fail unless store_ recorded a node of its own, with the line of its call."""
-    given = "h = Number(2); w = Number(3); u = h.times(w); h.store_(u)"
-    answer = t.drive("store", 2.0, 3.0, given=given)
-    root, lines = answer["root"], answer["lines"]
-    if (op := answer["ops"][root]) != "store":
-        say = "Each method records a Node for what it does. Whose node is this?"
-        t.fail("not_recorded", "h.node, a Node with the op store", f"a Node with the op {op}", say)
-    if lines[root] != answer["line"]:
-        say = "Errors show the line of each node. Where do the other methods get theirs from?"
-        t.fail("line", f"{answer['line']}, the line of h.store_(u)", show(lines[root]), say)
+    for factor in (3, 1):  # the second one stores the value that h has already
+        given = f"h = Number(2); w = Number({factor}); u = h.times(w); h.store_(u)"
+        answer = t.drive("store", 2.0, float(factor), given=given)
+        root, lines = answer["root"], answer["lines"]
+        if (op := answer["ops"][root]) != "store":
+            say = "Each method records a Node for what it does. Whose node is this?"
+            wanted = "h.node, a Node with the op store"
+            t.fail("not_recorded", wanted, f"a Node with the op {op}", say)
+        if answer["kind"] != "tuple":
+            say = "The head of the file says of what kind the inputs of a Node are."
+            t.fail("not_a_tuple", "h.node.inputs, a tuple", f"a {answer['kind']}", say)
+        if lines[root] != answer["line"]:
+            say = "Errors show the line of each node. Where do the other methods get theirs from?"
+            t.fail("line", f"{answer['line']}, the line of h.store_(u)", show(lines[root]), say)
 
 
 def network(numbers: list[float], steps: int) -> float:

@@ -40,7 +40,7 @@ class Compared(Node):
 
 def build(ops, inputs, kind=tuple, lines=None, node=Node):
     """Return the Nodes of a graph: per row its op and the places of its inputs."""
-    nodes = [node(op, line=lines[k] if lines else "") for k, op in enumerate(ops)]
+    nodes = [node(op, (), (k,), lines[k] if lines else "") for k, op in enumerate(ops)]
     join(nodes, inputs, kind)
     return nodes
 
@@ -56,7 +56,20 @@ def places(found, nodes):
     if not isinstance(found, list | tuple):
         return found
     place = {id(node): k for k, node in enumerate(nodes)}
-    return [place.get(id(one), repr(one)[:60]) for one in found]
+    # No repr of a node that has a place: it looks at edges.
+    kept = [place[id(one)] if id(one) in place else repr(one)[:60] for one in found]
+    return kept if isinstance(found, list) else tuple(kept)
+
+
+def as_they_were(nodes, made, kind):
+    """Whether nodes have the attributes that they had, and no others."""
+    return all(
+        {**vars(node), "inputs": None} == {**known, "inputs": None}
+        and type(node.inputs) is kind
+        and len(node.inputs) == len(known["inputs"])
+        and all(map(operator.is_, tuple.__iter__(node.inputs), tuple.__iter__(known["inputs"])))
+        for node, known in zip(nodes, made, strict=True)
+    )
 
 
 def find(mine, ops, inputs, root, before=None):
@@ -68,15 +81,17 @@ def find(mine, ops, inputs, root, before=None):
     if before:
         mine.find_cycle(nodes[root])
         join(nodes, inputs, Counted)
+    made = [dict(vars(node)) for node in nodes]
     Counted.looks = 0
     found = mine.find_cycle(nodes[root])
-    looks = Counted.looks
-    same = all(
-        node.op == op and [id(i) for i in node.inputs] == [id(nodes[i]) if i is not None
-                                                           else id(None) for i in row]
-        for node, op, row in zip(nodes, ops, inputs, strict=True)
-    )  # fmt: skip
-    return {"found": places(found, nodes), "looks": looks, "unchanged": same}
+    looks, same = Counted.looks, as_they_were(nodes, made, Counted)
+    answer = places(found, nodes)
+    mine.find_cycle(Node("leaf"))
+    ring = Node("tanh")
+    ring.inputs = (ring,)
+    mine.find_cycle(ring)
+    stays = not isinstance(answer, list | tuple) or places(found, nodes) == answer
+    return {"found": answer, "looks": looks, "unchanged": same, "stays": stays}
 
 
 def long_graph(n, back):
@@ -124,13 +139,14 @@ def explained(mine, ops, lines):
     whether both lists are as they were.
     """
     nodes = [Node(op, line=line) for op, line in zip(ops, lines, strict=True)]
-    path = [*nodes, nodes[0]]
+    path, made = [*nodes, nodes[0]], [dict(vars(node)) for node in nodes]
     found = mine.explain_cycle(path)
+    same_nodes = as_they_were(nodes, made, tuple)
     for node, op, line in zip(nodes, reversed(ops), reversed(lines), strict=True):
         node.op, node.line = op, line
     later = mine.explain_cycle([*nodes, nodes[0]])
     same = len(path) == len(ops) + 1 and all(map(operator.is_, path, [*nodes, nodes[0]]))
-    return {"found": found, "later": later, "same": same}
+    return {"found": found, "later": later, "same": same, "same_nodes": same_nodes}
 
 
 def asserted(mine, ops, inputs, root, lines=None, counted=True, before=None):
@@ -141,14 +157,16 @@ def asserted(mine, ops, inputs, root, lines=None, counted=True, before=None):
     kind = Counted if counted else tuple
     nodes = build(ops, before or inputs, kind, lines)
     printed = io.StringIO()
+    both = contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed)
     if before:
         with contextlib.suppress(Exception):
             mine.assert_dag(nodes[root])
         join(nodes, inputs, kind)
+    made = [dict(vars(node)) for node in nodes]
     Counted.looks = 0
     raised = returned = None
     try:
-        with contextlib.redirect_stdout(printed):
+        with both[0], both[1]:
             returned = mine.assert_dag(nodes[root])
     except NotImplementedError:
         raise
@@ -162,7 +180,8 @@ def asserted(mine, ops, inputs, root, lines=None, counted=True, before=None):
     looks = Counted.looks
     said = None if returned is None else repr(returned)[:60]
     sys.stdout.write(printed.getvalue())  # the report shows it
-    return {"raised": raised, "returned": said, "looks": looks, "printed": printed.getvalue()}
+    left = {"printed": printed.getvalue(), "unchanged": as_they_were(nodes, made, kind)}
+    return {"raised": raised, "returned": said, "looks": looks, **left}
 
 
 def assert_long(mine, n, back):
@@ -207,7 +226,9 @@ def store(mine, start, factor):
     u = h.times(w)
     made = u.node
     _, line = h.store_(u), mine.Number(0.0).node.line  # a Number made in the same line
-    return {"value": h.value, "line": line, "of_u": made.op, **rows(h.node, [first, w.node])}
+    of_u = made.op if u.node is made else u.node.op
+    values = {"value": h.value, "value_of_u": u.value, "kind": type(h.node.inputs).__name__}
+    return {**values, "line": line, "of_u": of_u, **rows(h.node, [first, w.node])}
 
 
 def run(mine, h, w, x, steps):

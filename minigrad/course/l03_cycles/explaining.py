@@ -19,8 +19,10 @@ explain_cycle = lesson.exercise(
         'and " -> ".join of them all.',
     ),
 )
-FILES = ("rnn.py", "models/rnn.py", "train.py", "my loop.py")
-OPS = ("mul", "add", "tanh", "exp", "store", "linear", "relu", "matmul", "sum", "sqrt")
+LINES = ("rnn.py:{}", "models/rnn.py:{}", "C:\\my work\\loop.py:{}", "<stdin>:{}", "cell {}", " ",
+         "a_rather_long_name_of_a_folder/of_a_file.py:{}", "100%", "(x -> y):{}:{}")  # fmt: skip
+OPS = ("mul", "add", "tanh", "exp", "store", "linear", "relu", "matmul", "sum", "sqrt", "__iadd__",
+       "binary_cross_entropy_with_logits", "Conv2d", "op %s {}")  # fmt: skip
 
 
 def texts(ops: list[str], lines: list[str]) -> list[str]:
@@ -79,6 +81,9 @@ def check_rest(t: Tester, answer: dict, later: str) -> None:
     if not answer["same"]:
         say = "An error keeps this path, and shows it again. Whose list do you change?"
         t.fail("changed_input", "the path as it was", "a list with other entries", say)
+    if not answer["same_nodes"]:
+        say = "To say where a cycle is, it is enough to read op and line. Which of them do you set?"
+        t.fail("changed_input", "nodes left as they were", "a node that was written to", say)
     if answer["later"] != later:
         t.given += "; then, once each node has the op and the line of another one"
         say = "The first text was right. Which part of it do you not read from the nodes again?"
@@ -100,20 +105,25 @@ def short(t: Tester) -> None:
     """It names operation and line of each entry, for paths of 2 to 8 entries."""
     for n in (1, 2, 4, 7):
         ops = [str(op) for op in t.fixed.choice(OPS, n, replace=False)]
-        lines = [f"{FILES[k % 4]}:{t.fixed.integers(1, 99)}" for k in range(n)]
+        lines = [LINES[k % 4].format(t.fixed.integers(1, 99)) for k in range(n)]
         if n in (2, 4):
             lines[int(t.fixed.integers(n))] = ""
         if n == 7:  # or the message would be all line numbers
             lines[2:] = [""] * 5
         check_text(t, ops, lines, given_path(ops, lines))
+    for op, line in zip(OPS, LINES, strict=False):
+        check_text(t, [op], [line.format(7, 9)], given_path([op], [line.format(7, 9)]))
+    for op in OPS[len(LINES) :]:
+        check_text(t, [op], [""], given_path([op], [""]))
 
 
 @explain_cycle.check(points=1)
 def long(t: Tester) -> None:
     """It leaves out the middle of a path of more than 8 entries."""
-    for n in (8, 9, int(t.fixed.integers(20, 60))):
+    for n in (8, 9, int(t.fixed.integers(20, 60)), 12_345):
         ops = [str(op) for op in t.fixed.choice(OPS, n)]
-        lines = [""] * n
+        check_text(t, ops, [""] * n, given_path(ops, [""] * n))
+        lines = [f"rnn.py:{k + 1}" for k in range(n)]
         check_text(t, ops, lines, given_path(ops, lines))
 
 

@@ -31,6 +31,7 @@ NONE = (
     web("leaf tanh add exp mul", [], [0], [1, 0], [1], [2, 3]),
     web("leaf mul add", [], [0, None], [1, 0]),
     web("leaf tanh mul exp", [], [0], [1, 3], [2], root=1),
+    web("leaf where where", [], [None, 0, None, 0], [0, 1, 1, 0]),
 )
 SOME = (
     web("tanh", [0]),
@@ -40,6 +41,8 @@ SOME = (
     web("leaf tanh mul exp add", [], [0], [0, 4], [2], [1, 3]),
     web("leaf mul tanh mul exp", [], [0, 2], [1], [0, 3], [2]),
     web("mul tanh add exp", [1, None], [0], [3, 1], [2]),
+    web("leaf where tanh", [], [0, None, 2, 0], [1]),
+    web("leaf where where exp", [], [0, 0, 1], [0, None, 0, 1], [2]),
 )
 
 
@@ -55,9 +58,13 @@ def ask(t: Tester, graph: Web, before: Web | None = None) -> Any:
         given += f"; the call before, on the same nodes, was for {before.shape()}"
     first = before and before.inputs
     answer = t.drive("find", graph.ops, graph.inputs, graph.root, first, given=given)
-    if isinstance(answer, dict) and not answer["unchanged"]:
-        t.fail("changed", "nodes left as they were", "another op or other inputs", "Look only.")
-    return answer["found"] if isinstance(answer, dict) else answer
+    if not answer["unchanged"]:
+        got = "another op, line or inputs, or something new, in a node"
+        t.fail("changed", "nodes left as they were", got, "Look only.")
+    if not answer["stays"]:
+        got = "a later call wrote into the list that this one had returned"
+        t.fail("changed_result", "a list that stays as it was returned", got, "Make a new list.")
+    return answer["found"]
 
 
 def check_none(t: Tester, graph: Web) -> None:

@@ -35,23 +35,25 @@ AXES = "Each axis has a stride of its own: after the end of a row, how far is th
 SAME = "Write down the addresses of both. What ravel() or a copy gives has other addresses."
 
 
-def ask(t: Tester, a: str, b: str, key: str, attempt: str, dtype: str = "float64") -> None:
+def ask(
+    t: Tester, a: str, b: str, key: str, attempt: str, dtype: str = "float64", size: int = SIZE
+) -> None:
     """Ask about two arrays, given as expressions, in either order; NumPy knows the answer."""
-    for one, other in ((a, b), (b, a)):
-        ask_once(t, one, other, key, attempt, dtype)
+    for one, other in {(a, b): 0, (b, a): 0}:
+        ask_once(t, one, other, key, attempt, dtype, size)
 
 
-def ask_once(t: Tester, a: str, b: str, key: str, attempt: str, dtype: str) -> None:
+def ask_once(t: Tester, a: str, b: str, key: str, attempt: str, dtype: str, size: int) -> None:
     """Ask about two arrays in this order."""
-    x, y = np.zeros(SIZE, dtype), np.zeros(SIZE, dtype)
+    x, y = np.zeros(size, dtype), np.zeros(size, dtype)
     names = {"x": x, "y": y, "m": x.reshape(3, -1), "c": x.reshape(2, 3, -1), "np": np}
     one, other = (eval(text, dict(names)) for text in (a, b))
     right = np.shares_memory(one, other)
-    made = f"np.zeros({SIZE if dtype == 'float64' else f'{SIZE}, np.{dtype}'}), read-only"
+    made = f"np.zeros({size if dtype == 'float64' else f'{size}, np.{dtype}'}), read-only"
     whose = "x, y = two arrays " if "y" in (a, b) else "x = "
     shaped = {"m": "m = x.reshape(3, 4), ", "c": "c = x.reshape(2, 3, 2), "}.get(a[0], "")
     given = f"is_alias({a}, {b}) with {shaped}{whose}{made}"
-    reply = t.drive("alias", dtype, SIZE, a, b, given=given)
+    reply = t.drive("alias", dtype, size, a, b, given=given)
     if "imported" in reply:
         t.fail(
             "answer_used",
@@ -100,6 +102,8 @@ def plain_slices(t: Tester) -> None:
     ask(t, "x[:5]", "x[5:]", "one_array", BASE)
     ask(t, "x[7:]", "x[:7]", "one_array", BASE)
     ask(t, "x[7:]", "x[:8]", "start", START)
+    ask(t, "x", "x", "start", "One and the same array has all its bytes in common with itself.")
+    ask(t, "x", "x[299:]", "start", START, size=300)
     ask(t, "np.asarray(memoryview(x))", "x[4:6]", "base", "Bytes count, and not who owns them.")
 
 
@@ -126,6 +130,8 @@ def two_axes(t: Tester) -> None:
     ask(t, "c[:, :2]", "c[:, 2:]", "axes", AXES)
     ask(t, "c[1]", "c[:, 2, 1]", "axes", AXES)
     ask(t, "c", "c[..., 1]", "axes", AXES)
+    for k in (0, 1):
+        ask(t, "x.reshape(2, 1, 3, 2)[..., :1]", f"x.reshape(1, 2, 3, 2)[..., {k}:]", "axes", AXES)
     ask(t, "x[::-1]", "x[1:4]", "backwards", BACKWARDS)
     ask(t, "x[4::-1]", "x[5:]", "backwards", BACKWARDS)
     ask(t, "m[::-1][:1]", "m[:2]", "backwards", BACKWARDS)
@@ -140,6 +146,9 @@ def odd_ones(t: Tester) -> None:
     ask(t, "x[:2]", "x.view(np.int8)[16:18]", "bytes", BYTES)
     ask(t, "x[3:]", "x.view(np.int8)[23:24]", "bytes", BYTES)
     ask(t, "x[1:]", "x.view(np.int8).view('S3')[2:3]", "bytes", BYTES)
+    ask(t, "x[3:]", "x.view(np.uint16)[12:13]", "bytes", BYTES)
+    for place in (47, 48):
+        ask(t, "x.view('S24')[1:2]", f"x.view(np.int8)[{place}:{place + 1}]", "bytes", BYTES)
     ask(t, "x.real", "x.imag", "ranges", RANGES, dtype="complex128")
     ask(t, "x[:2]", "x.imag[1:]", "bytes", BYTES, dtype="complex128")
     packed = "x.view(np.int8)[:18].view([('a', 'i1'), ('b', 'i2')])"
@@ -148,5 +157,8 @@ def odd_ones(t: Tester) -> None:
     ask(t, "x", "x[3:3]", "empty", EMPTY)
     ask(t, "m[:, 2:2]", "m", "empty", EMPTY)
     ask(t, "x[0, ...]", "x", "no_axes", "An array without axes has one element.")
+    ask(t, "x[0, ...]", "x[0, ...]", "no_axes", "An array without axes has one element.")
+    ask(t, "x[0, ...]", "x[1, ...]", "no_axes", "An array without axes has one element.")
+    ask(t, "np.broadcast_to(x[5:6], (4,))", "np.broadcast_to(x[5:6], (2, 3))", "stride_0", SAME)
     ask(t, "np.broadcast_to(x[5:6], (4,))", "x[5:]", "stride_0", SAME)
     ask(t, "np.broadcast_to(x[5:6], (4,))", "x[6:]", "stride_0", "A stride of 0 stays where it is.")

@@ -73,6 +73,13 @@ def repair(t: Tester) -> None:
             t.fail("type", "a dict of Boxes", f"a {facts['type']}", "make_target returns a dict.")
         if set(facts["layers"]) != set(NAMES):
             t.fail("names", ", ".join(NAMES), ", ".join(facts["layers"]), "Keep the names.")
+        if facts["kept"]:
+            t.fail(
+                "kept",
+                "a target that stays as it was returned",
+                f"the next call of make_target wrote into its {facts['kept'][0]}",
+                "Who owns the dict and the arrays that you return? Make new ones in each call.",
+            )
         for name in NAMES:
             values = entries(arrays[name])
             t.given = f"make_target(online){how}; {name} of online shows {values}"

@@ -30,7 +30,7 @@ def asked(t: Tester, name: str) -> Iterator[tuple[np.ndarray, str | None, dict]]
         (the values of the Box, its history, what came back).
     """
     plain = [(history, samples.numbers(t.random, (3,))) for history in HISTORIES]
-    kinds = samples.arrays(t.random, dtypes=("float64", "float32", "int64"))
+    kinds = samples.arrays(t.random, dtypes=("float64", "float32", "int64", "bool"))
     for history, values in (*plain, *(("tanh", values) for values in kinds)):
         version = int(t.random.integers(2, 6))
         is_plain = values.dtype == np.float64 and values.flags.c_contiguous and values.size
@@ -60,8 +60,8 @@ def check_box(t: Tester, facts: dict) -> None:
     if facts["kept"]:
         t.fail(
             "kept",
-            "a new Box in each call, and a node of its own where it has one",
-            "a Box, or a node, that another call had given already",
+            "a new Box in each call, and a new one of each thing that is its own",
+            "a Box, a node, a Storage or an array that another call had given already",
             "What outlives a call in your code: a default argument, a global, an attribute?",
         )
     if changed:

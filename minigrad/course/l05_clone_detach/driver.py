@@ -22,22 +22,33 @@ def node_of(history):
 
 def parts(node):
     """Return what a Node consists of."""
-    return node and (node.op, node.inputs, node.saved, node.line)
+    return node and dict(vars(node))
 
 
 def identity(box):
     """Return what stays the same of a Box that is only read, except for its numbers."""
-    storage, node = getattr(box, "storage", None), getattr(box, "node", None)
-    data, version = getattr(storage, "data", None), getattr(storage, "version", None)
-    return box, storage, id(data), version, node, parts(node)
+    _, node, storage, data = whole(box)
+    version, flags = getattr(storage, "version", None), str(getattr(data, "flags", None))
+    return box, storage, id(data), flags, version, node, parts(node), attributes(box)
+
+
+def whole(box):
+    """Return a Box with all that it holds: its node, its Storage, its array."""
+    storage = getattr(box, "storage", None)
+    return box, getattr(box, "node", None), storage, getattr(storage, "data", None)
+
+
+def attributes(box):
+    """Return the names of the attributes of a Box and of its Storage."""
+    return [sorted(getattr(one, "__dict__", ())) for one in (box, getattr(box, "storage", None))]
 
 
 def apart(mine, name, values, version, history):
     """Call detach or clone on one Box; say what came back and what became of the source."""
     storage = Storage(values, version)
     node = node_of(history)
-    before = values.copy(), parts(node)
     box = Box(storage, node)
+    before = values.copy(), parts(node), attributes(box)
     other = getattr(mine, name)(Box(Storage(np.zeros(2)), Node("leaf")))
     of_other = identity(other)
     can_be_written = values.flags.writeable
@@ -48,11 +59,13 @@ def apart(mine, name, values, version, history):
         "node": box.node is node and parts(node) == before[1],
         "array": np.array_equal(values, before[0]),
         "version": storage.version == version,
+        "list of attributes": attributes(box) == before[2],
     }
     facts: dict = {"changed": [part for part in same if not same[part]]}
     facts["kept"] = other is made or identity(other) != of_other
     if not facts["kept"]:
-        facts["kept"] = getattr(mine, name)(box) is made
+        again = zip(whole(getattr(mine, name)(box)), whole(made), whole(box), strict=True)
+        facts["kept"] = any(a is b and a is not given and a is not None for a, b, given in again)
     if not isinstance(made, Box):
         return {**facts, "made": made, "type": type(made).__name__}
     facts["new_box"] = made is not box
@@ -219,7 +232,7 @@ def sync(mine, online, target, order):
         )
     before = {name: identity(box) for name, box in networks[0].items()}
     known = {
-        name: (box, box.storage, box.storage.data, box.storage.version, box.node)
+        name: (*whole(box), box.storage.version, parts(box.node))
         for name, box in networks[1].items()
     }
     values = {name: array.copy() for name, array in online.items()}
@@ -238,7 +251,7 @@ def sync(mine, online, target, order):
     return facts
 
 
-def target_facts(now, box, storage, data, version, node, theirs):
+def target_facts(now, box, node, storage, data, version, of_node, theirs):
     """Say what one Box of the target became."""
     facts = {"type": type(now).__name__, "same_box": now is box}
     if not isinstance(now, Box) or not isinstance(now.storage, Storage):
@@ -253,7 +266,14 @@ def target_facts(now, box, storage, data, version, node, theirs):
         and data is not theirs,
         "values": values,
         "version": (version, now.storage.version),
-        "node": "as before" if now.node is node else "None" if now.node is None else "another one",
+        "writeable": isinstance(values, np.ndarray) and values.flags.writeable,
+        "node": "None"
+        if now.node is None is not node
+        else "another one"
+        if now.node is not node
+        else "as before"
+        if parts(node) == of_node
+        else "its own, changed",
     }
 
 
@@ -270,6 +290,15 @@ def target(mine, arrays, transposed):
     made = mine.make_target(online)
     if not isinstance(made, dict):
         return {"type": type(made).__name__}
+    held = {name: (box, identity(box), np.array(whole(box)[3])) for name, box in made.items()}
+    mine.make_target({n: Box(Storage(np.zeros_like(a))) for n, a in arrays.items()})
+    kept = [
+        str(name)
+        for name, (box, known, values) in held.items()
+        if made.get(name) is not box
+        or identity(box) != known
+        or not np.array_equal(whole(box)[3], values)
+    ]
     layers = {}
     shown = [getattr(box.storage, "data", None) for box in online.values()]
     shown = [array for array in shown if isinstance(array, np.ndarray)]
@@ -286,4 +315,4 @@ def target(mine, arrays, transposed):
         identity(online.get(name)) == known and np.array_equal(copies[name], arrays[name])
         for name, known in before.items()
     )
-    return {"layers": layers, "online_unchanged": unchanged}
+    return {"layers": layers, "online_unchanged": unchanged, "kept": kept}

@@ -113,6 +113,13 @@ def compare(t: Tester, name: str, now: dict, right: np.ndarray, how: str) -> Non
     if not np.array_equal(now["values"], right):
         right_text = f"target[{name!r}] = {entries(right)}"
         t.fail(how, right_text, entries(now["values"]), WRONG[how])
+    if not now["writeable"]:
+        t.fail(
+            "locked",
+            f"target[{name!r}] with its array as before",
+            "the array refuses to be written to now",
+            "There will be a next synchronisation. Which line locks the array?",
+        )
     before, after = now["version"]
     if after != before + 1:
         t.fail(
@@ -140,6 +147,9 @@ def one_layer(t: Tester) -> None:
 @target_sync.check(points=2)
 def several_layers(t: Tester) -> None:
     """Each layer gets its own values, whatever the order of the names."""
-    for shapes in ([(2,), (2,)], [(2, 3), (), (3,)], [(2,), (2,), (2,)]):
-        ask(t, {name: samples.numbers(t.random, s) for name, s in zip("wbv", shapes, strict=False)})
+    for shapes in ([(2,), (2,)], [(2, 3), (), (3,)], [(2,), (2,), (2,)], [(2,)] * 5):
+        ask(
+            t,
+            {name: samples.numbers(t.random, s) for name, s in zip("wbvue", shapes, strict=False)},
+        )
     ask(t, {name: samples.numbers(t.random, (2,)) for name in "wb"}, common="b")

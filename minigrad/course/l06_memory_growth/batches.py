@@ -182,6 +182,8 @@ def at_the_limit(t: Tester) -> None:
     step.check(step.peak(batch), batch, exactly)
     step.check(step.peak(batch) - 1, batch - 1, exactly)
     step.check(step.peak(1), 1, exactly)
+    other = Step(t, fixed=step.fixed + 1, per_sample=step.per_sample + 1)
+    other.check(step.peak(1), 0, "Another step, and the limit of the call before.")
     step = Step(t, fixed=0)
     step.check(step.peak(5) + 1, 5, "Nothing is fixed here: every byte is for samples.")
     for fixed in (0, 10**17 + 1):

@@ -19,6 +19,8 @@ bump_version = lesson.exercise(
     ),
 )
 
+LATE = 1_000_000
+
 
 def check_bump(t: Tester, depth: int, before: int, times: int = 3, empty: bool = False) -> None:
     """Bump under some Views and look at the Storage."""
@@ -30,6 +32,7 @@ def check_bump(t: Tester, depth: int, before: int, times: int = 3, empty: bool =
         depth,
         times,
         0 if empty else depth + 3,
+        LATE,
         given=f"a Storage{values} at version {before}; {times} × bump_version(x), x = {shown}",
     )
     expected = f"the Storage at version {before + times}"
@@ -61,9 +64,17 @@ def check_bump(t: Tester, depth: int, before: int, times: int = 3, empty: bool =
     if not after["same_objects"]:
         t.fail(
             "replaced",
-            "the array of the Storage, and the base of the View, as they were",
-            "another object in its place",
+            "the array of the Storage, and base and index of each View, as they were",
+            "another object in the place of one of them",
             "Others hold these very objects. What of them needs to change?",
+        )
+    if after["later"] != LATE + 1 or type(found) is not int:
+        t.given += f"; then its version is set to {LATE}, as by others' writes; bump_version(x)"
+        t.fail(
+            "other_number",
+            f"the Storage at version {LATE + 1}",
+            f"the Storage at version {show(after['later'])}",
+            "The version is an int without an end, and others may write to it between two calls.",
         )
     if after["returned"] is not None:
         t.fail("returned", "None", show(after["returned"]), "The Storage itself was to be changed.")
@@ -81,6 +92,11 @@ def of_a_storage(t: Tester) -> None:
 @bump_version.check(points=1)
 def through_views(t: Tester) -> None:
     """It finds the Storage under a View, and under Views of Views."""
-    for depth, before in ((1, 5), (2, 0), (3, 8), (20, 1)):
+    for depth, before in ((1, 5), (2, 0), (3, 8), (100, 1)):
         check_bump(t, depth, before)
     check_bump(t, 2, before=3, empty=True)
+    given = "Storages at versions 3, 8 and 0; bump_version(View(s)) for each, the View not kept"
+    found = t.drive("bump_in_turn", [3, 8, 0], given=given)
+    if found != [4, 9, 1]:
+        kept = "A new View may lie where an old one lay. What of it do you remember?"
+        t.fail("kept", "the Storages at versions 4, 9 and 1", f"at {show(found)}", kept)

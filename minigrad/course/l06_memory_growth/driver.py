@@ -27,38 +27,55 @@ def under_views(storage, depth):
     return shown
 
 
-def bump(mine, version, depth, times, size):
-    """Bump what lies under some Views, several times; return what is seen afterwards."""
-    data = np.arange(float(size))
-    storage = Storage(data, version)
+def chain(shown):
+    """Return the Views from one down to its Storage, with their parts, and the Storage's values."""
+    found = []
+    while isinstance(shown, View):
+        found += [shown, shown.index]
+        shown = shown.base
+    return [*found, shown, shown.data]
+
+
+def bump(mine, version, depth, times, size, late):
+    """Bump what lies under some Views, several times; return what is seen afterwards.
+
+    Then somebody else has written: the version is `late`, and it is bumped once more.
+    """
+    storage = Storage(np.arange(float(size)), version)
     shown = under_views(storage, depth)
-    base, returned = getattr(shown, "base", None), None
+    before, returned = chain(shown), None
     try:
         for _ in range(times):
             returned = mine.bump_version(shown)
+        found, storage.version = storage.version, late
+        mine.bump_version(shown)
     except AttributeError as error:
         if "setter" not in str(error):
             raise
         return {"refused": str(error)}
     return {
-        "storage": storage.version,
-        "seen": shown.version,
+        "storage": found,
+        "later": storage.version,
         "same_values": np.array_equal(storage.data, np.arange(float(size))),
-        "same_objects": storage.data is data and getattr(shown, "base", None) is base,
+        "same_objects": list(map(id, chain(shown))) == list(map(id, before)),
         "returned": returned,
     }
 
 
-def saved(mine, op, line, versions, depths, writes, is_freed):
+def saved(mine, op, line, versions, depths, writes, is_freed, same, looked):
     """Save Storages under Views, write to some, let backward free them; check what was saved.
 
-    Returns what came back, or the kinds and the text of what was raised, and whether a second call
-    found something else.
+    With `same`, all show one Storage, which was written to until the last of them was saved. With
+    `looked`, it is checked before the writes, too. Returns what came back, or the kinds and the
+    text of what was raised, and whether a second call found something else.
     """
-    storages = [Storage(np.zeros(8), version) for version in versions]
+    one = Storage(np.zeros(64), versions[-1]) if same else None
+    storages = [one or Storage(np.zeros(64), version) for version in versions]
     shown = tuple(under_views(s, depth) for s, depth in zip(storages, depths, strict=True))
-    known = tuple(int(str(x.version)) for x in shown)  # equal to the version, and no same object
+    known = tuple(int(str(n)) for n in versions)  # equal to the version, and no same object
     ctx = Ctx(op, shown, known, line)
+    if looked:
+        mine.check_saved(ctx)
     for place, times in writes:
         storages[place].data[...] += 1.0
         storages[place].version += times
@@ -77,6 +94,14 @@ def saved(mine, op, line, versions, depths, writes, is_freed):
     return {**outcome, "changed": facts(ctx, storages) != before or again.keys() != outcome.keys()}
 
 
+def bump_in_turn(mine, versions):
+    """Bump Storages in turn, each under a View that nobody keeps; return their versions."""
+    storages = [Storage(np.zeros(3), version) for version in versions]
+    for storage in storages:
+        mine.bump_version(View(storage))
+    return [storage.version for storage in storages]
+
+
 def facts(ctx, storages):
     """Return what a look at a Ctx leaves as it is."""
     return ctx.saved, ctx.versions, [(s.version, s.data.tolist()) for s in storages]
@@ -87,33 +112,39 @@ def block(mine, outside, changes):
 
     The object is made in the other mode; with `changes`, the body changes the mode.
     """
-    mine.mode.recording = not outside
+    mode = mine.mode  # the object that everybody else holds
+    mode.recording = not outside
     manager = mine.no_grad()
-    mine.mode.recording = outside
+    mode.recording = outside
     with manager as entered:
-        inside = mine.mode.recording
+        inside = mode.recording
         if changes:
-            mine.mode.recording = True
-    return {"inside": inside, "after": mine.mode.recording, "is_self": entered is manager}
+            mode.recording = True
+    return {"inside": inside, "after": mode.recording, "is_self": entered is manager}
 
 
-def nested(mine, outside, same):
-    """Nest two blocks; return the mode after the inner and after the outer one."""
+def nested(mine, outside, same, changes):
+    """Nest two blocks; return the mode after the inner and after the outer one.
+
+    With `changes`, the body switches recording on before the inner block, and inside it.
+    """
     mine.mode.recording = outside
     outer = mine.no_grad()
     inner = outer if same else mine.no_grad()
     with outer:
+        mine.mode.recording = changes
         with inner:
             deepest = mine.mode.recording
+            mine.mode.recording = changes
         between = mine.mode.recording
     return {"deepest": deepest, "between": between, "after": mine.mode.recording}
 
 
-def overlapping(mine, decorated):
+def overlapping(mine, kind):
     """Begin a block here, begin one in a second thread, end the first, then the second.
 
-    Returns the modes after it: here, where it was on before, and there, where it was off. With
-    `decorated`, the blocks are calls of one decorated function.
+    Returns the modes after it: here, where it was on before, and there, where it was off. The kind
+    "function" or "generator" says of what one decorated function the calls are the blocks.
     """
     began, go_on, there = threading.Event(), threading.Event(), []
 
@@ -137,7 +168,12 @@ def overlapping(mine, decorated):
             (go_on if here else began).set()
         return mine.mode.recording
 
-    work = mine.no_grad()(body) if decorated else block
+    def steps(here):
+        yield body(here)
+
+    walked = mine.no_grad()(steps)
+    function = mine.no_grad()(body)
+    work = {"function": function, "generator": lambda here: list(walked(here))}.get(kind, block)
     with ThreadPoolExecutor(1) as pool:
         return [run(True), there[0].result()]
 
@@ -189,6 +225,35 @@ def decorated(mine, outside, a, b):
             passed = True
         seen["errors"].append((name, passed, mine.mode.recording))
     return seen
+
+
+def decorated_others(mine, outside):
+    """Call other decorated functions; return what each gave, and the modes inside and after.
+
+    Two come from one object and take no argument or two, one is a method, one changes the mode.
+    """
+    mine.mode.recording, modes, both = outside, [], mine.no_grad()
+
+    @both
+    def none():
+        modes.append(mine.mode.recording)
+        return 0
+
+    @both
+    def first(a, b):
+        modes.append(mine.mode.recording)
+        return a
+
+    class Square:
+        side = 3
+
+        @mine.no_grad()
+        def area(self):
+            modes.append(mine.mode.recording)
+            mine.mode.recording = True
+            return self.side**2
+
+    return [none(), first(1, 2), Square().area()], modes, mine.mode.recording
 
 
 def generator(mine, values):
@@ -258,6 +323,8 @@ def interrupted(mine, outside, how):
                         raise KeyError("from the body")
                 except (ValueError, KeyboardInterrupt) as error:
                     happened(f"body got {error!r}")
+                    if how == "stop":
+                        return "the end"
         finally:
             happened("body ended")
 
@@ -273,8 +340,10 @@ def interrupted(mine, outside, how):
     try:
         if how == "throw":
             for kind in (ValueError, KeyboardInterrupt):
-                happened(f"caller got {running.throw(kind('a'))}")
+                happened(f"caller got {running.throw(kind('a', 1))}")
                 happened(f"caller got {next(running)}")
+        elif how == "stop":
+            running.throw(ValueError("a", 1))
         elif how == "close":
             running.close()
         elif how == "recurse":
@@ -282,7 +351,9 @@ def interrupted(mine, outside, how):
                 happened(f"caller got {n}")
         else:
             next(running)
-    except (ValueError, KeyError, KeyboardInterrupt) as error:
+    except StopIteration as stop:
+        happened(f"caller got {stop.value}")
+    except (ValueError, KeyError, KeyboardInterrupt, RuntimeError) as error:
         happened(f"caller got {type(error).__name__}")
     mine_after = mine.mode.recording
     return {"events": list(events), "after": mine_after}

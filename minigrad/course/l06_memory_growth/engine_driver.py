@@ -70,7 +70,9 @@ class Net(mg.nn.Module):
     """A model that is no Sequential: a body and a head."""
 
     def __init__(self):
-        self.body = mg.nn.Sequential(mg.nn.Linear(4, 6), mg.nn.Dropout(0.5), mg.nn.ReLU())
+        self.body = mg.nn.Sequential(
+            mg.nn.Linear(4, 6), mg.nn.BatchNorm1d(6), mg.nn.Dropout(0.5), mg.nn.ReLU()
+        )
         self.head = mg.nn.Sequential(mg.nn.Dropout(0.5), mg.nn.Linear(6, 2))
 
     def forward(self, x):
@@ -138,6 +140,6 @@ def copied(mine, x, recording):
         for p in model.parameters():
             p.map(lambda value: value * GROWS)
         model.body.requires_grad_(True)
-        model.body[1].eval()
+        model.body[2].eval()
         model.head.train()
     return seen

@@ -51,10 +51,11 @@ def block(t: Tester) -> None:
 @no_grad.check(points=1)
 def nesting(t: Tester) -> None:
     """Blocks nest, also two of the same object."""
-    for same in (False, True):
+    for same, changes in ((False, False), (True, False), (True, True)):
         inner = "the same object" if same else "another no_grad()"
-        given = f"mode.recording = True; x = no_grad(); with x: with {inner}: …"
-        seen = t.drive("nested", True, same, given=given)
+        body = "mode.recording = True; " * changes
+        given = f"mode.recording = True; x = no_grad(); with x: {body}with {inner}: {body}…"
+        seen = t.drive("nested", True, same, changes, given=given)
         attempt = "Follow mode.recording and your notes through two __enter__ and two __exit__."
         if same:
             attempt = (
@@ -62,15 +63,15 @@ def nesting(t: Tester) -> None:
             )
         key = "nested_same" if same else "nested"
         expect(t, "mode.recording inside both", seen["deepest"], False, key, attempt)
-        expect(t, "mode.recording after the inner", seen["between"], False, key, attempt)
+        expect(t, "mode.recording after the inner", seen["between"], changes, key, attempt)
         expect(t, "mode.recording after both", seen["after"], True, key, attempt)
-    in_two_threads(t, "with no_grad()", decorated=False)
+    in_two_threads(t, "with no_grad()", "block")
 
 
-def in_two_threads(t: Tester, block: str, *, decorated: bool) -> None:
+def in_two_threads(t: Tester, block: str, kind: str) -> None:
     """Fail unless blocks of two threads may overlap."""
     given = f"{block} in each of two threads, recording is on in A, off in B: A enters, B enters, "
-    seen = t.drive("overlapping", decorated, given=given + "A leaves, B leaves")
+    seen = t.drive("overlapping", kind, given=given + "A leaves, B leaves")
     attempt = "Where are the notes: does the block of one thread find those of another's?"
     what = "mode.recording afterwards, in A and in B"
     expect(t, what, list(t.pair(seen, 2, "A, B")), [True, False], "threads", attempt)
@@ -114,12 +115,19 @@ def decorator(t: Tester) -> None:
             expect(t, out, passed, True, "swallowed", SWALLOWED)
             way_out = "When the function raises, which of your lines are not reached?"
             expect(t, "mode.recording after", after_error, outside, "not_restored", way_out)
-    in_two_threads(t, "a call of one decorated function", decorated=True)
+        given = f"mode.recording = {outside}; off = no_grad(); both decorated by off, none() gives "
+        given += "0 and first(1, 2) gives 1; Square().area(), a decorated method that gives 9 and "
+        given += "sets mode.recording = True inside"
+        results, modes, now = t.drive("decorated_others", outside, given=given)
+        expect(t, "results", list(results), [0, 1, 9], "result", handed)
+        expect(t, "mode.recording inside", list(modes), [False] * 3, "inside", inside)
+        expect(t, "mode.recording after", now, outside, "after", after)
+    in_two_threads(t, "a call of one decorated function", "function")
 
 
 def seen_by_a_generator(t: Tester) -> dict:
     """Walk a decorated generator; return what was seen, if its values are right."""
-    values = [int(v) for v in t.random.integers(10, 99, 3)]
+    values = [int(t.random.integers(10, 99)), None, 0]
     given = (
         f"@no_grad() on a generator function that yields {values}; "
         "next(g), then g.send(0), g.send(1), g.send(2); mode.recording is set before each"
@@ -177,7 +185,7 @@ def two_way_generators(t: Tester) -> None:
     for outside in (True, False):
         events = []
         for kind, turn in (("ValueError", 2), ("KeyboardInterrupt", 4)):
-            events += [[f"body got {kind}('a')", False], [f"caller got {turn}", outside]]
+            events += [[f"body got {kind}('a', 1)", False], [f"caller got {turn}", outside]]
             events += [[f"caller got {turn + 1}", outside]]
         thrown = "g.throw and next(g), twice: the body catches ValueError and KeyboardInterrupt"
         interrupted(t, outside, "throw", events, thrown)
@@ -188,4 +196,9 @@ def two_way_generators(t: Tester) -> None:
         ]
         itself = "a loop over one that goes on with `yield from` itself"
         interrupted(t, outside, "recurse", events, itself)
+        events = [["body got ValueError('a', 1)", False], ["body ended", False]]
+        events += [["caller got the end", outside]]
+        returns = "g.throw(ValueError('a', 1)), at which the body returns 'the end'"
+        interrupted(t, outside, "stop", events, returns)
         interrupted(t, outside, "close", [["body ended", False]], "g.close()")
+    in_two_threads(t, "one decorated generator function", "generator")

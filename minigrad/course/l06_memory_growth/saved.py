@@ -24,40 +24,51 @@ check_saved = lesson.exercise(
         'saved: raise SavedValueModifiedError(f"...") with ctx.op, ctx.line and both numbers.',
     ),
 )
-OPS = ("mul", "tanh", "exp", "matmul", "linear", "softmax")
+OPS = ("mul", "tanh", "MatMul", "Softcap", "log_softmax")
+FILES = ("train.py", "src/nets/Train.py", "my 100% {new} nets/train.py")
 ERROR = "SavedValueModifiedError"
 
 
 class Case:
     """What an operation saved, and what was written since.
 
-    versions: of the Storages when they were saved; depths: under how many Views each is; writes:
-    (place, how often).
+    versions: of the Storages when they were saved; depths: under how many Views each is; same:
+    whether it is one Storage, saved several times; writes: (place, how often).
     """
 
     def __init__(
-        self, t: Tester, n: int, depths: Sequence[int] = (), versions: Sequence[int] = ()
+        self,
+        t: Tester,
+        n: int,
+        depths: Sequence[int] = (),
+        versions: Sequence[int] = (),
+        same: bool = False,
     ) -> None:
-        self.t = t
+        self.t, self.same = t, same
         self.op = str(t.random.choice(OPS))
-        self.line = f"train.py:{t.random.integers(31, 99)}"
+        self.line = f"{t.random.choice(FILES)}:{t.random.integers(31, 99)}"
         drawn = t.random.choice(range(300, 900), n, replace=False)
         self.versions = list(versions) or [int(v) for v in drawn]
         self.depths = list(depths) or [0] * n
 
-    def ask(self, writes: Sequence[tuple[int, int]] = (), is_freed: bool = False) -> Any:
+    def ask(
+        self, writes: Sequence[tuple[int, int]] = (), is_freed: bool = False, looked: bool = False
+    ) -> Any:
         """Ask check_saved; return what came of it."""
         names = [
             "View(" * depth + f"Storage at version {version}" + ")" * depth
             for version, depth in zip(self.versions, self.depths, strict=True)
         ]
         kept = f"({', '.join(names)}{',' if len(names) == 1 else ''})" if names else "()"
-        then = "".join(f"; saved[{p}] is at {self.versions[p] + n} now" for p, n in writes)
+        if self.same:
+            kept += ", one Storage, written to between"
+        then = "; check_saved(ctx), once" * looked
+        then += "".join(f"; saved[{p}] is at {self.versions[p] + n} now" for p, n in writes)
         if is_freed:
             then += "; then backward has run: ctx.saved is None now"
         given = f'ctx: op "{self.op}", line "{self.line}", saved {kept}{then}'
         arguments: list[Any] = [self.op, self.line, self.versions, self.depths]
-        arguments += [[list(write) for write in writes], is_freed]
+        arguments += [[list(write) for write in writes], is_freed, self.same, looked]
         found = self.t.drive("saved", *arguments, given=given)
         if found["changed"]:
             self.t.fail(
@@ -68,10 +79,14 @@ class Case:
             )
         return found
 
-    def alarm(self, writes: list[tuple[int, int]], key: str, attempt: str) -> str:
+    def alarm(
+        self, writes: list[tuple[int, int]], key: str, attempt: str, looked: bool = False
+    ) -> str:
         """Fail unless it raises the named error; return the text of the error."""
-        found = self.ask(writes)
-        expected = f"a {ERROR}: saved[{writes[0][0]}] was written to"
+        found = self.ask(writes, looked=looked)
+        last = self.versions[-1]  # that of the one Storage, if all show it
+        place = writes[0][0] if writes else [v != last for v in self.versions].index(True)
+        expected = f"a {ERROR}: saved[{place}] was written to"
         if "returned" in found:
             self.t.fail(key, expected, f"no error: it returned {show(found['returned'])}", attempt)
         if ERROR not in found["raised"]:
@@ -139,9 +154,14 @@ def any_of_them(t: Tester) -> None:
         ([5, 6, 7], [(1, 1)]),
         ([7, 6, 5], [(2, 1)]),
         ([3, 2, 4, 1], [(3, 2)]),
-        ([*range(12)], [(11, 1)]),
+        ([*range(40)], [(39, 1)]),
     ):
         Case(t, len(versions), versions=versions).alarm(writes, "overlooked", attempt)
+    asked_before = "It was fine at the first look. What does the second one still look at?"
+    Case(t, 2).alarm([(1, 1)], "overlooked", asked_before, looked=True)
+    twice = "One Storage, saved twice, with a write between: each has a version of its own."
+    for versions, depths in (([6, 7], (0, 0)), ([6, 7], (0, 1)), ([7, 6, 7], (0, 0, 0))):
+        Case(t, len(versions), depths, versions, same=True).alarm([], "overlooked", twice)
     turned = "4 and 5 before, 5 and 4 now. Which version belongs to which value?"
     Case(t, 2, versions=[4, 5]).alarm([(0, 1), (1, -1)], "overlooked", turned)
 
@@ -159,11 +179,24 @@ def through_views(t: Tester) -> None:
 @check_saved.check(points=1, only_with=("not_written",))
 def text_of_the_error(t: Tester) -> None:
     """The error says op, line, and both versions of the first value that was written to."""
-    case = Case(t, 3)
-    writes = [(1, 4), (2, 1)]
-    text = case.alarm(writes, "overlooked", "Which of the three do you look at?")
-    numbers = [int(n) for n in re.findall(r"\d+", text)]
-    then, now = case.versions[1], case.versions[1] + writes[0][1]
+    two = [(1, 4), (2, 1)]
+    cases: list[tuple[Case, list[tuple[int, int]], int, int]] = []  # the versions asked for
+    for depths in ((0, 0, 0), (1, 2, 0)):
+        case = Case(t, 3, depths)
+        cases.append((case, two, case.versions[1], case.versions[1] + 4))
+    cases.append((Case(t, 2, versions=[0, 5]), [(0, 3), (1, 4)], 0, 3))
+    cases.append((Case(t, 1, versions=[3]), [(0, -3)], 3, 0))
+    cases.append((Case(t, 3, versions=[742, 741, 742], same=True), [], 741, 742))
+    for number, (case, writes, then, now) in enumerate(cases):
+        case.op, file = OPS[number % len(OPS)], FILES[number % len(FILES)]
+        case.line = f"{file}:{t.random.integers(31, 99)}"
+        check_text(t, case, writes, then, now)
+
+
+def check_text(t: Tester, case: Case, writes: list[tuple[int, int]], then: int, now: int) -> None:
+    """Fail unless the error says op, line and these versions."""
+    text = case.alarm(writes, "overlooked", "Which of the values do you look at?")
+    numbers = [int(n) for n in re.findall(r"\d+", text.replace(case.line, ""))]
     parts = {
         f"the op, {case.op}": case.op in text,
         f"the line, {case.line}": case.line in text,
@@ -173,8 +206,10 @@ def text_of_the_error(t: Tester) -> None:
     missing = [part for part, is_there in parts.items() if not is_there]
     if not missing:
         return
-    if case.versions[2] in numbers and then not in numbers:
-        key, attempt = "wrong_one", "Two were written to; the first of them is asked for."
+    others = [v for v in case.versions if v not in (then, now)]
+    if then not in numbers and case.op in text and case.line in text and {*others} & {*numbers}:
+        key, attempt = "wrong_one", "Several were written to; the first of them is asked for."
     else:
-        key, attempt = "text", "Who reads this must find the line to mend. What is missing?"
+        key = "text"
+        attempt = f"Who reads this must find the line to mend. What is missing: {missing[0]}?"
     t.fail(key, f"a text that contains {', '.join(parts)}", f"{ERROR}: {text[:160]}", attempt)

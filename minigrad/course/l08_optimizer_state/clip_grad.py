@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from minigrad.course.l08_optimizer_state.common import is_same, numbers, value_error
 from minigrad.course.l08_optimizer_state.lesson import lesson
 from minigrad.grader import samples
+from minigrad.grader.compare import agree
 from minigrad.grader.message import show
 from minigrad.grader.tester import Mistake, Tester
 
@@ -29,12 +31,14 @@ clip_grad_norm_ = lesson.exercise(
 )
 
 
+EPSILON = "A little too short: what is added to the norm, and what is it good for here?"
 BY_ONE = "All entries are multiplied by one number. Which one makes the norm max_norm?"
 
 
 def norm_of(gradients: list[np.ndarray]) -> float:
     """Return the norm of all arrays together."""
-    return float(np.sqrt(sum(float(np.sum(g.astype(np.float64) ** 2)) for g in gradients)))
+    with np.errstate(over="ignore"):
+        return float(np.sqrt(sum(float(np.sum(g.astype(np.float64) ** 2)) for g in gradients)))
 
 
 def ask(
@@ -113,13 +117,14 @@ def check_arrays(t: Tester, got: dict[str, Any], gradients: list[np.ndarray], ma
         t.close(
             found.astype(np.float64),
             right,
-            rtol=1e-4,
+            rtol=1e-9 if all(g.dtype == np.float64 for g in gradients) else 1e-4,
             atol=0,
             what=f"gradients[{number}]",
             attempt=samples.attempt_for(gradient, found, BY_ONE),
             mistakes=[
                 Mistake("each_alone", one_by_one[number].astype(np.float64), alone),
                 Mistake("cut_entries", np.clip(gradient, -max_norm, max_norm), cut),
+                Mistake("epsilon", right * (norm / (norm + 1e-6)), EPSILON),
                 Mistake("unit", right / max_norm, "These have the norm 1, whatever max_norm is."),
                 Mistake(
                     "shrunk",
@@ -152,8 +157,14 @@ def the_norm(t: Tester) -> None:
 def one_factor(t: Tester) -> None:
     """Where the norm is too large, one factor for all makes it max_norm, in place."""
     each = [[numbers(t, 1), g] for g in samples.arrays(t.random)]
-    for gradients in ([numbers(t, 2) + 4.0, numbers(t, 1)], random_gradients(t, 20.0), *each):
-        max_norm = norm_of(gradients) / 4
+    plain = ([numbers(t, 2) + 4.0, numbers(t, 1)], random_gradients(t, 20.0))
+    cases = [(gradients, 4.0) for gradients in (*plain, *each)]
+    cases += [([1e-4 * numbers(t, 2), 1e-4 * numbers(t, 1)], 2.0)]
+    cases += [([1e-20 * numbers(t, 2), 1e-20 * numbers(t, 1)], 2.0)]
+    cases += [([1e3 * numbers(t, 2), 1e-3 * numbers(t, 3)], 4.0)]
+    cases += [([numbers(t, 2), numbers(t, 1)], 1.0005)]  # hardly above
+    for gradients, times in cases:
+        max_norm = norm_of(gradients) / times
         got = ask(t, gradients, max_norm)
         check_norm(t, got, gradients, max_norm)
         check_arrays(t, got, gradients, max_norm)
@@ -189,9 +200,9 @@ def untouched(t: Tester) -> None:
 @clip_grad_norm_.check(points=2)
 def not_finite(t: Tester) -> None:
     """An infinite norm, or nan, raises ValueError and leaves all as it was; large is not inf."""
-    for which, bad in enumerate((np.inf, np.nan, -np.inf, np.nan)):
-        gradients = [numbers(t, 2), numbers(t, 2, 2)]
-        gradients[which % 2].flat[-1] = bad
+    for place, bad in itertools.product((0, 1, 2), (np.inf, np.nan, -np.inf)):
+        gradients = [numbers(t, 2), numbers(t, 2, 2), numbers(t, 1)]
+        gradients[place].flat[-1] = bad
         got = ask(t, gradients, 1.0, should_raise=True)
         same = all(is_same(a, g) for a, g in zip(got["gradients"], gradients, strict=True))
         if got["raised"] is None:
@@ -212,6 +223,12 @@ def not_finite(t: Tester) -> None:
                 ", ".join(show(g, bare=True) for g in got["gradients"]),
                 "First look, then raise, and only then write.",
             )
+    huge = [np.array([3e200, 0.0]), np.array([4e200])]
+    got = ask(t, huge, 1.0, should_raise=True)
+    if got["raised"] is None and not agree(got["returned"], 5e200):  # inf in float64
+        text = "a ValueError: in float64 the norm of these is infinite"
+        say = "All entries are finite. And the number that you divide by?"
+        t.fail("did_not_raise", text, f"{show(got['returned'])} returned", say)
     for size, max_norm in ((1e30, 1e30), (1e-30, 1e-30), (7e37, 1.0)):
         extreme = [np.array([3 * size, 0], np.float32), np.array([4 * size], np.float32)]
         text = f"clip_grad_norm_(gradients, {max_norm:g}) with gradients = [[{3 * size:g}, 0], "
@@ -228,8 +245,6 @@ def not_finite(t: Tester) -> None:
                 "type has room for it?",
             )
         check_norm(t, got, extreme, max_norm)
-        if size < 1.0:  # who adds a small number to the norm makes tiny ones too short, no harm
-            continue
         if not any(g.any() for g in got["gradients"]):
             attempt = "Which number of yours is too large for float32?"
             t.fail("underflow", f"gradients of the norm {max_norm:g}", "zeros", attempt)

@@ -63,6 +63,8 @@ def cut(t: Tester) -> None:
     bounds = ((-0.7, 1.0), (-1.0, 0.6), (0.5, 0.5), (0.0, 0.8), (-0.8, 0.0), (-np.inf, 0.5))
     for low, high in bounds:
         check(t, random_model(t), low, high)
+    edge = {"v": np.array([-1 - 1e-9, 0.5 + 1e-9, 0.2]), "w": np.array([-1.0, 0.5])}
+    check(t, edge, -1.0, 0.5)  # hardly outside
     for x in samples.arrays(t.random):
         returned = check(t, {"v": x, "w": x}, -1.0, 0.5)["returned"]
     nothing_returned(t, returned)
@@ -98,6 +100,7 @@ def check_values(
             got["values"].get(name),
             np.clip(array, low, high),
             rtol=1e-12,
+            atol=1e-12,
             what=name,
             attempt=samples.attempt_for(array, got["values"].get(name), attempt),
             mistakes=[
@@ -137,6 +140,13 @@ def same_parameters(t: Tester) -> None:
             f"new ones, {kept}, in their places",
             "An optimizer finds state by the id, and steps the objects it holds. What is left "
             "of both?",
+        )
+    if got["frozen"] != ["head"]:
+        t.fail(
+            "flag",
+            "the parameters as they were, head alone frozen",
+            f"frozen now: {', '.join(got['frozen']) or '(none)'}",
+            "Which line writes to p.requires_grad?",
         )
     if not got["same_ids"]:
         t.fail("new_id", "the same ids", "other ids", "Which line writes to p.id?")

@@ -66,11 +66,12 @@ def update(mine, algorithm, values, gradients, state, hyperparameters):
 
 def update_raises(mine, algorithm, values, gradient, state, hyperparameters):
     """Call sgd_update; what it raised, None if nothing."""
+    raised = None
     try:
         mine.sgd_update(algorithm, values, gradient, state, hyperparameters)
     except Exception as error:
-        return {"raised": described(error), "values": values}
-    return {"raised": None, "values": values}
+        raised = described(error)
+    return {"raised": raised, "values": values, "gradient": gradient, "state": state}
 
 
 def steps(mine, values, rounds):
@@ -81,10 +82,16 @@ def steps(mine, values, rounds):
     """
     model = built(values)
     held = {name: p.values for name, p in model.items()}
-    for name in rounds[0]["frozen"]:
-        model[name].requires_grad = False
-    optimizer = mine.SGD(list(model.values()), **rounds[0]["hyper"])
-    rows = []
+    for name, p in model.items():
+        p.requires_grad = name not in rounds[0]["frozen"]
+        p.grad = plain(rounds[0]["gradients"].get(name))
+    optimizer = mine.SGD(iter(model.values()), **rounds[0]["hyper"])
+    at_first, rows, calls, own = plain(optimizer.state), [], [], mine.sgd_update
+
+    def sgd_update(*arguments, **named):
+        calls.append(1)
+        return own(*arguments, **named)
+
     for now in rounds:
         for name, p in model.items():
             gradient = now["gradients"].get(name)
@@ -93,7 +100,12 @@ def steps(mine, values, rounds):
         for name, number in now["hyper"].items():
             setattr(optimizer, name, number)
         grads = {name: p.grad for name, p in model.items()}
-        returned = optimizer.step()
+        calls.clear()
+        mine.sgd_update = sgd_update
+        try:
+            returned = optimizer.step()
+        finally:
+            mine.sgd_update = own
         state, strangers = by_name(model, optimizer.state)
         rows.append(
             {
@@ -105,6 +117,8 @@ def steps(mine, values, rounds):
                 "same_arrays": all(p.values is held[name] for name, p in model.items()),
                 "state": state,
                 "strangers": strangers,
+                "at_first": at_first,
+                "calls": len(calls),
             }
         )
         if not all(isinstance(p.values, np.ndarray) for p in model.values()):
@@ -138,6 +152,7 @@ def clip_weights(mine, values, gradients, frozen, low, high):
         "values": {name: plain(p.values) for name, p in model.items()},
         "held": held,
         "grads": {name: plain(p.grad) for name, p in before.items()},
+        "frozen": [name for name, p in before.items() if not p.requires_grad],
         "same_objects": all(model.get(name) is p for name, p in before.items()),
         "same_ids": all(model[name].id == ids[name] for name in before if name in model),
         "same_arrays": all(model[n].values is held[n] for n in before if n in model),
@@ -159,8 +174,16 @@ def save(mine, values, state, frozen):
     for slots in optimizer.state.values():
         for array in slots.values():
             array += 1.0
-    ids = {name: p.id for name, p in model.items()}
-    return {"saved": at_once, "later": plain(saved), "ids": ids, "kept": kept, "mixed": mixed}
+    ids, stepped = {name: p.id for name, p in model.items()}, by_name(model, optimizer.state)[0]
+    return {
+        "saved": at_once,
+        "later": plain(saved),
+        "ids": ids,
+        "kept": kept,
+        "mixed": mixed,
+        "again": plain(mine.state_dict(model, optimizer)),
+        "stepped": stepped,
+    }
 
 
 def load(mine, values, state, saved, should_raise=False):
@@ -195,7 +218,9 @@ def replace(mine, values, state, name, new_values, keep_state, should_raise=Fals
     model = built(values)
     optimizer = optimizer_of(mine, model, state)
     before, old = dict(model), model[name]
-    old.grad = given_grad = np.ones_like(old.values)
+    for p in model.values():
+        p.grad, p.requires_grad = np.ones_like(p.values), p is old or p is before["c"]
+    facts = {n: (p.id, p.values, p.grad, p.requires_grad) for n, p in model.items()}
     try:
         new, raised = mine.replace_parameter(model, optimizer, name, new_values, keep_state), None
     except caught(should_raise) as error:
@@ -216,7 +241,13 @@ def replace(mine, values, state, name, new_values, keep_state, should_raise=Fals
         "others_stay": all(model.get(n) is p for n, p in before.items() if n != name),
         "holds": [next((n for n, p in model.items() if p is one), "the old one") for one in held],
         "old_values": plain(old.values),
-        "old_has_grad": old.grad is given_grad and bool(np.all(given_grad == 1.0)),
+        "touched": [
+            n
+            for n, (id, array, grad, flag) in facts.items()
+            if (before[n].id, before[n].requires_grad) != (id, flag)
+            or not (before[n].values is array and before[n].grad is grad and np.all(grad == 1.0))
+            or not np.array_equal(array, values[n])
+        ],
         "old_id_in_state": isinstance(optimizer.state, dict) and old.id in optimizer.state,
         "state": found,
         "strangers": [key for key in strangers if key != str(old.id)],
@@ -231,9 +262,9 @@ def fine_tune(mine, values, batches, prefix, after):
 
 
 def forget(mine, values):
-    """Call forget_gradients on a model, the first without a gradient; the gradients afterwards."""
+    """Call forget_gradients on a model: no gradient, zeros, ones, twos; the gradients then."""
     model = built(values)
-    for p in list(model.values())[1:]:
-        p.grad = np.ones_like(p.values)
+    for number, p in enumerate(list(model.values())[1:]):
+        p.grad = np.full_like(p.values, number)
     mine.forget_gradients(model)
     return {name: plain(p.grad) for name, p in model.items()}

@@ -112,9 +112,9 @@ def check_held(t: Tester, got: dict[str, Any], values: dict, name: str, new: np.
             show(got["old_values"], bare=True),
             "Two names for one array: into which one do you write?",
         )
-    if not got["old_has_grad"]:
-        say = "The old Parameter is as it was before, its gradient too."
-        t.fail("old_changed", "the old Parameter with its gradient", "another gradient", say)
+    if name in got["touched"]:
+        say = "The old Parameter is as it was before: id, values, grad and requires_grad."
+        t.fail("old_changed", "the old Parameter as it was before", "something new in it", say)
     if not got["returned_it"]:
         if got["returned"] is None:
             t.none("the new Parameter")
@@ -126,11 +126,13 @@ def check_held(t: Tester, got: dict[str, Any], values: dict, name: str, new: np.
         )
     if got["grad"] is not None:
         t.fail("grad", "grad None", show(got["grad"]), "Whose gradient is that?")
-    if not got["others_stay"]:
+    if not got["others_stay"] or got["touched"]:
         t.fail(
             "others",
-            "the other parameters as they were",
-            "others in their places",
+            "the other parameters as they were, with values, grad and requires_grad",
+            f"something new in {', '.join(got['touched'])}"
+            if got["others_stay"]
+            else "others in their places",
             "Only one of them is to be replaced.",
         )
 
@@ -210,6 +212,8 @@ def state_that_does_not_fit(t: Tester) -> None:
         for shape in ((3,), (1,), (2, 1), (1, 2), ()):
             refused(t, values, state, name, numbers(t, *shape))
         refused(t, values, state, next(n for n in values if n not in state), numbers(t, 3))
+    values = {name: numbers(t, 2, 3) for name in "abc"}
+    refused(t, values, random_state(t, values), "a", numbers(t, 3, 2))
 
 
 def refused(t: Tester, values: dict, state: dict, name: str, new: np.ndarray) -> None:
@@ -218,13 +222,13 @@ def refused(t: Tester, values: dict, state: dict, name: str, new: np.ndarray) ->
     if got["raised"] is None:
         t.fail(
             "accepted_shape",
-            f"a ValueError: {name} has the shape (2,), values have {new.shape}",
+            f"a ValueError: {name} has the shape {values[name].shape}, values have {new.shape}",
             "no error",
             "With keep_state, two shapes have to fit. When is the right time to look?"
             if name in state
             else "With keep_state, two shapes have to fit, also where there is no state so far.",
         )
-    wanted = f"a ValueError: {name} has the shape (2,), values have {new.shape}"
+    wanted = f"a ValueError: {name} has the shape {values[name].shape}, values have {new.shape}"
     value_error(t, got["raised"], wanted)
     if not got["is_old"] or got["holds"] != list(values)[::-1]:
         t.fail(

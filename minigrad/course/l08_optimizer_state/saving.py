@@ -119,6 +119,14 @@ def check(t: Tester, values: dict, state: dict, frozen: str = "") -> None:
             f"{saved_text(got['later'])} after the next step",
             "The next step wrote into your checkpoint. Whose arrays are in it?",
         )
+    if not is_same(got["again"], got["stepped"]):
+        t.given += "; then a step, and state_dict again"
+        t.fail(
+            "kept",
+            saved_text(got["stepped"]),
+            saved_text(got["again"]),
+            "It is called for each checkpoint. What of the first one does it go on returning?",
+        )
     if not is_same(got["kept"], state):
         t.fail(
             "state_lost",

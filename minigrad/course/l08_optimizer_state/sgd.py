@@ -79,6 +79,9 @@ def run(t: Tester, values: dict[str, np.ndarray], rounds: list[Round]) -> list[d
     given = f"SGD([{', '.join(values)}], {hyper}) with {listed(values)}; {steps}"
     t.about = "SGD.step"
     rows = t.drive("steps", values, rounds, given=given)
+    if rows and rows[0]["at_first"] != {}:
+        early = "What does the docstring say of the state before the first step?"
+        t.fail("state_too_early", "optimizer.state = {} before any step", "an entry in it", early)
     for step, row in enumerate(rows, 1):
         for name, value in row["values"].items():
             if not isinstance(value, np.ndarray):
@@ -142,17 +145,27 @@ def check(t: Tester, values: dict[str, np.ndarray], rounds: list[Round]) -> list
                 attempt="Is it one call of sgd_update a step, with its own state and all numbers?",
                 mistakes=[Mistake(kind, wrong[kind][k][0][name], WRONG[kind]) for kind in kinds],
             )
+        n = sum(name not in rounds[k]["frozen"] for name in rounds[k]["gradients"])
+        if row["calls"] != n:
+            t.fail(
+                "own_formula",
+                f"{n} of sgd_update's calls in step {k + 1}, one for each that is updated",
+                f"{row['calls']} of them",
+                "The formula stands in sgd_update, and once is enough. Who hands it what it needs?",
+            )
     return rows
 
 
 @SGD.check(points=2)
 def trajectory(t: Tester) -> None:
     """It follows the formula for any number of steps, also where the learning rate changes."""
-    for momentum in (0.0, 0.5):
+    for momentum in (0.0, 0.5, -0.5):
         x, g = numbers(t, 2), numbers(t, 2)
         check(t, {"w": x}, [a_round({"w": g}, rate=0.2, momentum=momentum)] * 4)
         later = a_round({"w": g}, rate=0.05, momentum=momentum)
         check(t, {"w": x}, [a_round({"w": g}, momentum=momentum), later, later])
+        other = a_round({"w": g}, momentum=1.5 * momentum, decay=0.3)
+        check(t, {"w": x}, [a_round({"w": g}, momentum=momentum), other, other])
         flat = [{"w": g}, {"w": np.zeros(2)}, {"w": g}]
         check(t, {"w": x}, [a_round(one, momentum=momentum, decay=0.3) for one in flat])
     for x in samples.arrays(t.random):

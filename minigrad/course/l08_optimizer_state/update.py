@@ -8,6 +8,7 @@ import numpy as np
 
 from minigrad.course.l08_optimizer_state.common import (
     close_to,
+    is_same,
     listed,
     nothing_returned,
     numbers,
@@ -129,10 +130,11 @@ def check_updates(
     flat: bool = False,
     rate: float | None = None,
     largest: float = 2.0,
+    going: bool = False,
 ) -> dict:
     """Call sgd_update some times in a row, check what each leaves behind; return the last row.
 
-    With `flat`, the last gradient is 0.
+    With `flat`, the last gradient is 0. With `going`, the momentum is not 0 before the first call.
     """
     rate = float(t.random.choice([0.15, 0.2, 0.5])) if rate is None else rate
     dtype = str(x.dtype)
@@ -142,14 +144,15 @@ def check_updates(
     ]
     gradients[-1][...] = 0 if flat else gradients[-1]
     hyperparameters = {
-        "learning_rate": rate, "momentum": momentum, "nesterov": False, "weight_decay": decay,
+        "learning_rate": rate, "momentum": momentum, "nesterov": True, "weight_decay": decay,
     }  # fmt: skip
-    v = np.zeros_like(x)
+    v = numbers(t, *x.shape) if going else np.zeros_like(x)
     state = {"momentum": v.copy()} if momentum else {}
     given = f"sgd_update, {n_calls} calls in a row: " if n_calls > 1 else "sgd_update: "
     given += listed({"values": x}) + ", "
     given += ", then ".join(f"gradient = {show(g, bare=True)}" for g in gradients)
-    given += ", state = {'momentum': zeros}" if momentum else ", state = {}"
+    kept = show(v, bare=True) if going else "zeros"
+    given += f", state = {{'momentum': {kept}}}" if momentum else ", state = {}"
     given += f", learning_rate {rate}, momentum {momentum:g}, weight_decay {decay:g}"
     rows = t.drive("update", "SGD", x, gradients, state, hyperparameters, given=given)
     wrong = [(x, v)] * len(WRONG)
@@ -252,7 +255,8 @@ def with_momentum(t: Tester) -> None:
         check_updates(t, x, 0.5, 0.0, 2)
     check_updates(t, numbers(t, 2), 0.5, 0.0, 2, rate=0.0)  # a schedule may begin with it
     check_updates(t, numbers(t, 2), 0.5, 0.0, 2, largest=300.0)
-    check_updates(t, numbers(t, 2), -0.5, 0.0, 2)
+    for momentum in (-0.5, 1.25, 1e-4):
+        check_updates(t, numbers(t, 2), momentum, 0.0, 2)
 
 
 @sgd_update.check(points=1)
@@ -262,6 +266,8 @@ def with_decay(t: Tester) -> None:
         check_updates(t, x, 0.0, 0.5)
         check_updates(t, x, 0.0, 0.5, flat=True)
         check_updates(t, x, 0.5, 0.4, 2)
+        check_updates(t, x, 0.5, -0.4, 2)
+    check_updates(t, numbers(t, 2), 0.5, 0.4, 2, going=True)
 
 
 @sgd_update.check(points=1, only_with=("one_step", "with_momentum", "with_decay"))
@@ -274,12 +280,14 @@ def other_algorithms(t: Tester) -> None:
 def refuses(t: Tester, algorithm: str) -> None:
     """Check that sgd_update raises ValueError for this algorithm."""
     x, g = numbers(t, 2), numbers(t, 2)
-    hyperparameters = {"learning_rate": 0.1, "momentum": 0.0, "weight_decay": 0.0}
-    arguments = (x, g, {}, hyperparameters)
-    given = f"sgd_update({algorithm!r}, values, gradient, {{}}, hyperparameters)"
-    raised = t.drive("update_raises", algorithm, *arguments, given=given)["raised"]
+    hyperparameters = {"learning_rate": 0.1, "momentum": 0.5, "weight_decay": 0.1}
+    state = {"momentum": numbers(t, 2)}
+    arguments = (x, g, state, hyperparameters)
+    given = f"sgd_update({algorithm!r}, values, gradient, state, hyperparameters)"
+    got = t.drive("update_raises", algorithm, *arguments, given=given)
+    raised = got["raised"]
     if raised is not None and "NotImplementedError" in raised["kinds"]:
-        t.drive("update", "SGD", x, [g], {}, hyperparameters, given="sgd_update")  # a stub?
+        t.drive("update", "SGD", x, [g], state, hyperparameters, given="sgd_update")  # a stub?
     if raised is None:
         t.fail(
             "did_not_raise",
@@ -293,4 +301,14 @@ def refuses(t: Tester, algorithm: str) -> None:
             "a ValueError",
             f"{raised['kinds'][0]}: {raised['text'][:60]}",
             "Which exception does the docstring ask for?",
+        )
+    if not all(
+        is_same(got[name], one)
+        for name, one in {"values": x, "gradient": g, "state": state}.items()
+    ):
+        t.fail(
+            "raised_late",
+            f"{listed({'values': x, 'momentum': state['momentum']})} after the error, as before",
+            listed({"values": got["values"], "momentum": got["state"].get("momentum")}),
+            "First look whether it is yours to do, then raise, and only then write.",
         )

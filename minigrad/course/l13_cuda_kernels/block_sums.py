@@ -37,9 +37,9 @@ THREADS = 128
 EXPECTED = "out[b] = the sum of the elements of block b's threads"
 
 
-def ask(t: Tester, n: int) -> Counted:
-    """Launch; fail unless each block has summed its elements."""
-    x = floats(t, n, low=0.5, high=2)
+def ask(t: Tester, n: int, sign: int = 1) -> Counted:
+    """Launch; fail unless each block has summed its elements, all of this sign."""
+    x = sign * floats(t, n, low=0.5, high=2)
     blocks = -(-n // THREADS)
     counted = launch(t, blocks, THREADS, {"x": x, "out": empty(blocks)}, EXPECTED)
     padded = np.zeros(blocks * THREADS, np.float32)
@@ -66,15 +66,15 @@ def one_block(t: Tester) -> None:
 @k_block_sum.check(points=2)
 def several(t: Tester) -> None:
     """Several blocks, each its own sum; threads without an element do no harm."""
-    ask(t, THREADS * int(t.random.integers(1, 4)) + int(t.random.integers(1, THREADS)))
-    ask(t, int(t.random.integers(2, 32)))
+    ask(t, THREADS * int(t.fixed.integers(1, 4)) + int(t.fixed.integers(1, THREADS)))
+    ask(t, int(t.fixed.integers(2, 32)), sign=-1)
     ask(t, 1)
 
 
 @k_block_sum.check(points=2)
 def together(t: Tester) -> None:
     """Each element is read once; the sum takes a few rounds of many threads, not many of one."""
-    n = 3 * THREADS
+    n = 3 * THREADS - 5
     counted = ask(t, n)
     if counted.lanes("atomic", "global") + counted.lanes("atomic", "shared"):
         attempt = "An atomic operation makes threads queue. How do they add up side by side?"
@@ -85,3 +85,7 @@ def together(t: Tester) -> None:
         attempt = "Each thread reads its own element, once. Where are they kept for the rest?"
         t.fail("reads", f"{n} elements of x read, each once", f"{reads} read", attempt)
     in_rounds(t, counted)
+    if (found := counted.lanes("load", "shared")) < 3 * (THREADS - 1):
+        attempt = "Each addition takes what another thread has put into shared memory. Does yours?"
+        expected = f"{THREADS - 1} additions a block of what lies in shared memory"
+        t.fail("not_shared", expected, f"{found} reads of it by 3 blocks", attempt)

@@ -112,10 +112,17 @@ def compare(t: Tester, found: object, values: np.ndarray, before: np.ndarray, at
 @k_histogram.check(points=2)
 def no_fault(t: Tester) -> None:
     """The counts are right, and the machine sees no thread run ahead of another."""
-    for blocks, n in ((1, 200), (3, int(t.random.integers(400, 900)))):
-        values, before = data(t, n)
+    n = int(t.fixed.integers(400, 900))
+    for blocks, threads, n_values in (
+        (1, 64, 200),
+        (3, 64, n),
+        (7, GREYS, n),
+        (2, 96, 5),
+        (2, 20, 0),
+    ):
+        values, before = data(t, n_values)
         given = {"values": values, "counts": before.copy()}
-        counted = launch(t, blocks, 64, given, EXPECTED)
+        counted = launch(t, blocks, threads, given, EXPECTED)
         attempt = "Which values are counted twice, or not at all?"
         compare(t, counted.arrays["counts"], values, before, attempt)
 

@@ -43,12 +43,15 @@ class Written(Counts):
     """Counts, and what becomes of each byte of an argument, and of each thread.
 
     `last[name]` is the line that wrote each byte last, 0 for none; `reads[name]` how often the
-    element that begins there was read. `of_one`: most reads of shared memory by one thread.
+    element that begins there was read; `writers` and `readers` have the number in the grid of the
+    thread that did it last. `of_one`: most reads of shared memory by one thread; `shared`: per
+    shared array its elements.
     """
 
     def __init__(self):
         super().__init__()
         self.last, self.sites, self.reads = {}, {}, {}
+        self.writers, self.readers, self.shared = {}, {}, {}
         self.of_one, self.of_each = 0, np.zeros(0, int)
 
     def wave(self, lanes):
@@ -62,13 +65,20 @@ class Written(Counts):
         if kind == "load" and region.space == "shared":
             self.of_each += True if active is None else active
             self.of_one = max(self.of_one, int(self.of_each.max()))
+        if region.space == "shared":
+            self.shared[region.name] = int(np.prod(region.shape))
         if region.space != "global":
             return
-        byte = np.broadcast_to(byte, self.lanes.count)
-        used = byte if active is None else byte[active]
+        lanes = self.lanes
+        byte = np.broadcast_to(byte, lanes.count)
+        thread = (lanes.first + lanes.block) * lanes.threads + lanes.thread
+        used, thread = (a if active is None else a[active] for a in (byte, thread))
         seen = self.reads if kind == "load" else self.last
+        by = self.readers if kind == "load" else self.writers
         if region.name not in seen:
             seen[region.name] = np.zeros(region.data.size, np.int32)
+            by[region.name] = np.full(region.data.size, -1)
+        by[region.name][used] = thread
         if kind == "load":
             np.add.at(self.reads[region.name], used, 1)
         else:
@@ -84,8 +94,8 @@ def line_text(site):
 def launched(mine, name, blocks, threads, arguments):
     """Launch a kernel; return its arguments as they are then, and what was counted.
 
-    "lines" has an entry an argument: which line wrote each of its elements last, or None; so has
-    "reads", with how often each was read. "of_one" is how often a thread read shared memory.
+    "lines" has an entry an argument: which line wrote each of its elements last, or None; so have
+    "reads", with how often each was read, "writers" and "readers". For the others see Written.
     """
     kernel, counts = kernel_of(mine, name), Written()
     try:
@@ -103,12 +113,18 @@ def launched(mine, name, blocks, threads, arguments):
             None if (seen := of.get(name)) is None else seen[:: given.itemsize]
             for name, given in zip(inspect.signature(kernel).parameters, arguments, strict=True)
         ]
-        for what, of in (("lines", counts.last), ("reads", counts.reads))
+        for what, of in (
+            ("lines", counts.last),
+            ("reads", counts.reads),
+            ("writers", counts.writers),
+            ("readers", counts.readers),
+        )
     }
     return {
         **by_element,
         "arguments": list(arguments),
         "of_one": counts.of_one,
+        "shared": counts.shared,
         "texts": [[line, line_text(site)] for line, site in counts.sites.items()],
         "accesses": accesses,
         "barriers": [[e.site.line, e.times] for e in counts.barriers],

@@ -10,6 +10,7 @@ from minigrad.course.l13_cuda_kernels.launching import (
     floats,
     in_float32,
     launch,
+    one_each,
     written,
 )
 from minigrad.course.l13_cuda_kernels.lesson import lesson
@@ -28,12 +29,14 @@ k_map_guarded = lesson.exercise(
         "np.float32(0)` decides what out[i] becomes.",
     ),
 )
+SPECIAL = np.array([0, 1e-4, -1e-4, 1e30, -1e30, np.inf, -np.inf], np.float32)
 EXPECTED = "out[i] = x[i] where it is positive, and 0.01 * x[i] elsewhere"
 
 
 def ask(t: Tester, n: int, threads: int) -> Counted:
     """Launch; fail unless out is the leaky ReLU of x."""
     x = floats(t, n)
+    x[: len(SPECIAL)] = t.random.permutation(SPECIAL)[:n]
     blocks = -(-n // threads)
     counted = launch(t, blocks, threads, {"x": x, "out": empty(n), "n": n}, EXPECTED)
     leaky = np.where(x > 0, x, np.float32(0.01) * x)
@@ -42,23 +45,28 @@ def ask(t: Tester, n: int, threads: int) -> Counted:
         Mistake("swapped", np.where(x > 0, np.float32(0.01) * x, x), "Which side is scaled?"),
     ]
     attempt = "Take one element and follow its thread through the kernel."
+    if np.isnan(counted.arrays["out"]).any():
+        attempt = "inf * 0 and inf - inf are nan. Does a thread compute one side, or mix both?"
     written(t, counted, leaky, "out", attempt=attempt, mistakes=mistakes, rtol=1e-5)
+    one_each(t, counted, "out")
     return counted
 
 
 @k_map_guarded.check(points=1)
 def whole_blocks(t: Tester) -> None:
     """Each element is done by one thread, where the blocks fit exactly."""
-    threads = int(t.random.choice([32, 64, 128]))
-    ask(t, threads * int(t.random.integers(2, 5)), threads)
+    for threads in (32, 128):
+        ask(t, threads * int(t.fixed.integers(2, 5)), threads)
 
 
 @k_map_guarded.check(points=2)
 def rest(t: Tester) -> None:
     """Threads without an element touch nothing."""
-    threads = int(t.random.choice([32, 64, 128]))
-    ask(t, threads * int(t.random.integers(1, 4)) + int(t.random.integers(1, threads)), threads)
-    ask(t, int(t.random.integers(2, threads)), threads)
+    for threads in (64, 20):
+        n = threads * int(t.fixed.integers(1, 4)) + int(t.fixed.integers(1, threads))
+        ask(t, n, threads)
+        ask(t, int(t.fixed.integers(2, threads)), threads)
+    ask(t, 1, 32)
 
 
 @k_map_guarded.check(points=1)

@@ -55,7 +55,9 @@ class Counted:
         lines: dict, per argument int32 (its size,): the line that wrote each element last, 0 for
             none; None for an argument that nobody has written to.
         reads: the same with how often each element was read.
+        writers, readers: the same with the number of the thread that wrote or read each last.
         of_one: the most reads of shared memory by one thread.
+        shared: dict, per shared array how many elements it has.
         texts: dict, the source of these lines.
         barriers: list of (line, times).
     """
@@ -71,7 +73,9 @@ class Counted:
         self.barriers, self.float64 = found["barriers"], found["float64"]
         self.lines = dict(zip(names, found["lines"], strict=True))
         self.reads = dict(zip(names, found["reads"], strict=True))
-        self.of_one = found["of_one"]
+        self.writers = dict(zip(names, found["writers"], strict=True))
+        self.readers = dict(zip(names, found["readers"], strict=True))
+        self.of_one, self.shared = found["of_one"], found["shared"]
         self.texts = dict(found["texts"])
 
     def lanes(self, kind: str, space: str) -> int:
@@ -183,6 +187,34 @@ def launch(
             t.fail("changed_input", f"{name} as it was", f"{name} was written to", attempt,
                    where=where)  # fmt: skip
     return counted
+
+
+def one_each(t: Tester, counted: Counted, name: str) -> None:
+    """Fail if a thread has written several elements of an output."""
+    _, n = np.unique(counted.writers[name], return_counts=True)
+    if n.max(initial=0) > 1:
+        attempt = "Which elements does one thread write? And which threads have nothing to do?"
+        got = f"{n.max()} elements by one thread"
+        where = counted.writer(t, name)
+        t.fail("several", f"a thread for each element of {name}", got, attempt, where=where)
+
+
+def in_turn(
+    t: Tester, threads: np.ndarray, rows: int, width: int, expected: str, who: str, attempt: str
+) -> None:
+    """Fail unless thread k of the `width` that a row has did its columns k, k + width and so on.
+
+    threads: per element (rows * columns,) the number in the grid of the thread that did it.
+    """
+    threads = threads.reshape(rows, -1)
+    right = np.arange(threads.shape[1]) % width + width * np.arange(rows)[:, None]
+    if (others := threads != right).any():
+        row, column = np.argwhere(others)[0]
+        did = f"that of [{row}, {column}], by {who} {threads[row, column] % width}"
+        if threads[row, column] // width != row:
+            did += ", of another row"
+        t.fail("other_thread", f"{expected}: that of [{row}, {column}], by {who} {column % width}",
+               did, attempt)  # fmt: skip
 
 
 def in_rounds(t: Tester, counted: Counted, reductions: int = 1) -> None:

@@ -11,6 +11,7 @@ from minigrad.course.l13_cuda_kernels.launching import (
     floats,
     in_float32,
     in_rounds,
+    in_turn,
     launch,
     written,
 )
@@ -38,13 +39,14 @@ THREADS = 128
 EXPECTED = "out[r] = softmax of row r"
 
 
-def ask(t: Tester, x: np.ndarray) -> Counted:
-    """Launch a block a row; fail unless each row is the softmax."""
+def ask(t: Tester, x: np.ndarray, rtol: float = 1e-4) -> Counted:
+    """Launch a block a row; fail unless each row is the softmax, also where it is tiny."""
     counted = launch(t, len(x), THREADS, {"x": x, "out": empty(*x.shape)}, EXPECTED)
     exact = x.astype(float)
     e = np.exp(exact - exact.max(axis=1, keepdims=True))
     # Sums over the columns that thread 0 has: what one sees who forgets the others.
-    alone = e / e[:, ::THREADS].sum(axis=1, keepdims=True)
+    with np.errstate(all="ignore"):  # where all that thread 0 has is 0
+        alone = e / e[:, ::THREADS].sum(axis=1, keepdims=True)
     mistakes = [
         Mistake("not_divided", e, "Each element is the exponential. By what is it divided?"),
         Mistake("alone", alone, "Divided by one thread's sum. Who adds those of the others?"),
@@ -54,23 +56,27 @@ def ask(t: Tester, x: np.ndarray) -> Counted:
     if isinstance(out, np.ndarray) and np.isnan(out).any():
         attempt = "Where does 0 / 0 or inf - inf come from, for the numbers above?"
     written(t, counted, e / e.sum(axis=1, keepdims=True), "out", attempt=attempt, mistakes=mistakes,
-            rtol=1e-4, atol=1e-7)  # fmt: skip
+            rtol=rtol, atol=1e-37)  # fmt: skip
     return counted
 
 
 @k_softmax_row.check(points=2)
 def short_rows(t: Tester) -> None:
     """Rows with fewer columns than a block has threads; no thread runs ahead."""
-    ask(t, floats(t, int(t.random.integers(2, 5)), THREADS))
-    ask(t, floats(t, int(t.random.integers(2, 5)), int(t.random.integers(2, THREADS))))
-    ask(t, floats(t, 3, 1))
+    ask(t, floats(t, int(t.fixed.integers(2, 5)), THREADS))
+    ask(t, floats(t, int(t.fixed.integers(2, 5)), int(t.fixed.integers(2, THREADS))))
+    ask(t, floats(t, 3, 1), rtol=2e-7)  # 1, and nothing is added to what it is divided by
 
 
 @k_softmax_row.check(points=2)
 def long_rows(t: Tester) -> None:
     """Rows with more columns than a block has threads, and not a multiple of them."""
-    columns = 2 * THREADS + int(t.random.integers(1, THREADS))
-    ask(t, floats(t, 3, columns))
+    columns = 2 * THREADS + int(t.fixed.integers(1, THREADS))
+    counted = ask(t, floats(t, 3, columns))
+    attempt = "Which columns does the docstring give to a thread? Follow thread 1."
+    expected = "thread t computes columns t, t + THREADS and so on"
+    in_turn(t, counted.writers["out"], 3, THREADS, expected, "thread", attempt)
+    ask(t, floats(t, 1, 1500))
 
 
 @k_softmax_row.check(points=2)
@@ -78,6 +84,7 @@ def far_from_zero(t: Tester) -> None:
     """Rows of large, of very negative and of very different numbers: no overflow, no 0 / 0."""
     for level in (400, -400):
         ask(t, floats(t, 2, 50) + np.float32(level))
+    ask(t, floats(t, 2, 50, low=-2, high=-1) * np.float32(1e30))
     # exp of a difference to any but the largest overflows, whichever thread has found that one
     columns = (0, 1, 2, 3, 63, 64, 127, THREADS + 1)
     x = floats(t, len(columns), THREADS + 2)
@@ -100,4 +107,8 @@ def costs(t: Tester) -> None:
             where = counted.most(t, "load", "global")
             t.fail("reads", "each element of x read 3 times at most", got, attempt, where=where)
         in_rounds(t, counted, 2)
+        if counted.shared and (n := sum(counted.shared.values())) != THREADS:
+            attempt = "When the maximum is known to all, who still needs what lies in the array?"
+            got = f"{n} elements, in {', '.join(counted.shared)}"
+            t.fail("shared", f"one shared array, of {THREADS} elements", got, attempt)
         in_float32(t, counted)

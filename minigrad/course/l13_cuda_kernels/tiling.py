@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from minigrad.course.l13_cuda_kernels.launching import Counted, empty, floats, launch, written
+from minigrad.course.l13_cuda_kernels.launching import (
+    Counted,
+    empty,
+    floats,
+    launch,
+    one_each,
+    written,
+)
 from minigrad.course.l13_cuda_kernels.lesson import lesson
 from minigrad.grader.tester import Mistake, Tester
 
@@ -27,9 +34,9 @@ TILE = 16
 EXPECTED = "c = a @ b"
 
 
-def ask(t: Tester, n: int, k: int, m: int) -> Counted:
-    """Launch; fail unless c is the product."""
-    a, b = floats(t, n, k, low=0.5), floats(t, k, m, low=0.5)
+def ask(t: Tester, n: int, k: int, m: int, low: float = 0.5) -> Counted:
+    """Launch; fail unless c is the product, of matrices with numbers from `low` on."""
+    a, b = floats(t, n, k, low=low), floats(t, k, m, low=low)
     blocks = (-(-m // TILE), -(-n // TILE))
     given = {"a": a, "b": b, "c": empty(n, m)}
     counted = launch(t, blocks, (TILE, TILE), given, EXPECTED)
@@ -50,6 +57,7 @@ def ask(t: Tester, n: int, k: int, m: int) -> Counted:
     attempt = "Compare one element with its row times its column. Which products are in it?"
     written(t, counted, right, "c", attempt=attempt, mistakes=mistakes, rtol=1e-4,
             atol=1e-4)  # fmt: skip
+    one_each(t, counted, "c")
     return counted
 
 
@@ -63,16 +71,17 @@ def whole_tiles(t: Tester) -> None:
 def any_size(t: Tester) -> None:
     """Matrices of any size, where tiles overhang."""
     for low, high in ((2, TILE), (TILE + 1, 2 * TILE)):
-        n, k, m = (int(i) for i in t.random.integers(low, high, 3))
+        n, k, m = (int(i) for i in t.fixed.integers(low, high, 3))
         ask(t, n, k, m)
     ask(t, TILE + 1, 2 * TILE + 3, 5)
+    ask(t, 3, 6 * TILE + 1, 2, low=-2)
     ask(t, 3, 0, 2)
 
 
 @k_matmul_tiled.check(points=3)
 def reads(t: Tester) -> None:
     """A product of (n, n) matrices reads exactly 2 * n**3 / TILE elements of global memory."""
-    n = TILE * int(t.random.integers(2, 4))
+    n = TILE * int(t.fixed.integers(2, 4))
     counted = ask(t, n, n, n)
     found, wanted = counted.lanes("load", "global"), 2 * n**3 // TILE
     if found != wanted:

@@ -63,8 +63,10 @@ def whole_tiles(t: Tester) -> None:
 def any_size(t: Tester) -> None:
     """Matrices of any size, where tiles overhang."""
     for _ in range(2):
-        n, m = (int(i) for i in t.random.integers(2, 2 * SQUARE + 10, 2))
+        n, m = (int(i) for i in t.fixed.integers(2, 2 * SQUARE + 10, 2))
         ask(t, n, m + (n == m))
+    ask(t, 3 * SQUARE + 7, SQUARE + 1)
+    ask(t, 3, 3 * SQUARE + 7)
 
 
 @k_transpose.check(points=2)

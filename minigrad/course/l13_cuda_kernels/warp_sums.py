@@ -8,6 +8,7 @@ from minigrad.course.l13_cuda_kernels.launching import (
     Counted,
     empty,
     floats,
+    in_turn,
     launch,
     place,
     written,
@@ -35,9 +36,9 @@ THREADS, WARP = 128, 32
 EXPECTED = "out[r] = the sum of row r"
 
 
-def ask(t: Tester, rows: int, columns: int) -> Counted:
-    """Launch a warp a row, in whole blocks; fail unless the rows are summed."""
-    x = floats(t, rows, columns, low=0.5, high=2)
+def ask(t: Tester, rows: int, columns: int, sign: int = 1) -> Counted:
+    """Launch a warp a row, in whole blocks; fail unless the rows, of this sign, are summed."""
+    x = sign * floats(t, rows, columns, low=0.5, high=2)
     blocks = -(-rows * WARP // THREADS)
     counted = launch(t, blocks, THREADS, {"x": x, "out": empty(rows)}, EXPECTED)
     exact = x.astype(float)
@@ -67,16 +68,17 @@ def after_rounds(x: np.ndarray) -> np.ndarray:
 @k_warp_sum.check(points=1)
 def a_column_a_lane(t: Tester) -> None:
     """Rows of 32 elements: one an element a lane."""
-    ask(t, 4 * int(t.random.integers(1, 4)), WARP)
+    ask(t, 4 * int(t.fixed.integers(1, 4)), WARP)
 
 
 @k_warp_sum.check(points=2)
 def any_size(t: Tester) -> None:
     """Rows of any length, and more warps than rows."""
-    ask(t, 4 * int(t.random.integers(1, 4)) - int(t.random.integers(1, 4)), 75)
-    ask(t, 3, int(t.random.integers(1, WARP)))
+    ask(t, 4 * int(t.fixed.integers(1, 4)) - int(t.fixed.integers(1, 4)), 75)
+    ask(t, 3, int(t.fixed.integers(1, WARP)), sign=-1)
     ask(t, 2, 0)
-    ask(t, 5, WARP * 3 + int(t.random.integers(1, WARP)))
+    ask(t, 5, WARP * 3 + int(t.fixed.integers(1, WARP)))
+    ask(t, 2, 1500)
 
 
 @k_warp_sum.check(points=2)
@@ -94,3 +96,11 @@ def side_by_side(t: Tester) -> None:
         expected = f"{least} sectors of 32 bytes read, as few as can be"
         t.fail("coalesced", expected, f"{sectors}", attempt,
                where=place(t, worst["line"], worst["text"]))  # fmt: skip
+    counted = ask(t, 6, 75)
+    if (often := counted.reads["x"] != 1).any():
+        attempt = "Which lanes read this element? The shuffles bring it to the others."
+        got = f"{counted.reads['x'][often][0]} times"
+        t.fail("reads", "each element of x read once", got, attempt)
+    attempt = "Which columns does the docstring give to a lane? Follow lane 1."
+    expected = "lane k reads columns k, k + 32, k + 64 and so on"
+    in_turn(t, counted.readers["x"], 6, WARP, expected, "lane", attempt)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from minigrad.course.l14_compile.lesson import lesson
 from minigrad.course.l14_compile.programs import Draft, packed, random_program, renamed, shown
-from minigrad.course.objects import Program
+from minigrad.course.objects import ELEMENTWISE, Program
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
 
@@ -97,6 +97,12 @@ def read_later(t: Tester) -> None:
     ask(t, program, "a", first)
     last = draft.op("neg", "a")
     ask(t, draft.returns(first, third, last), "a", third)
+    for late in "bw":  # the same names, and another answer; what is made of w before is no w
+        draft = Draft(w=(n, n), b=(n, n))
+        turned, less = draft.op("transpose", "w"), draft.op("neg", "w")
+        new = draft.op("sub", "w", "b")
+        both = draft.op("matmul", draft.op("add", less, turned), late)
+        ask(t, draft.returns(new, turned, both), "w", new)
 
 
 @may_alias.check(points=1)
@@ -136,6 +142,10 @@ def read_while_it_is_written(t: Tester) -> None:
     ask(t, program, "d", doubled)
     ask(t, program, "row", sums[0])  # a sum of one row, or of one entry, is as large as that
     ask(t, program, "one", sums[1])
+    for name in ELEMENTWISE:
+        for operands in (("a",),) if name in ("neg", "exp", "tanh") else (("a", 2.0), (2.0, "a")):
+            draft = Draft(a=(n, n))
+            ask(t, draft.returns(out := draft.op(name, *operands)), "a", out)
 
 
 @may_alias.check(points=1)
@@ -146,6 +156,7 @@ def the_caller_reads_too(t: Tester) -> None:
     total = draft.op("add", "a", "b")
     program = draft.returns(total, "a")
     ask(t, program, "a", total)
+    ask(t, draft.returns("b", "a", total), "a", total)
     ask(t, program, "c", total)
     ask(t, program, "b", total)
 

@@ -93,6 +93,13 @@ def diagnosis_read(t: Tester) -> None:
     check_part(t, PARTS, "read", EXAMPLE)
 
 
+LAID = {
+    "C": "",
+    "F": "; the donated arrays are in Fortran order, as transposes are",
+    "apart": "; the donated arrays are views, with other numbers between theirs",
+}
+
+
 def expected(arrays: list[np.ndarray], rate: float) -> list[Any]:
     """Return what a step gives, computed with every value in memory of its own."""
     x, target, w1, w2, v1, v2 = arrays
@@ -105,12 +112,13 @@ def expected(arrays: list[np.ndarray], rate: float) -> list[Any]:
     return [w1 - rate * v1, w2 - rate * v2, v1, v2, float(loss)]
 
 
-def step(t: Tester, n: int, hidden: int, rate: float) -> dict:
-    """Take a step; fail unless its numbers are right. Return what was seen."""
+def step(t: Tester, n: int, hidden: int, rate: float, order: str = "C") -> dict:
+    """Take a step; fail unless its numbers are right, in their memory. Return what was seen."""
     shapes = [(n, 64), (n, 10), (64, hidden), (hidden, 10), (64, hidden), (hidden, 10)]
     arrays = [t.random.uniform(-0.5, 0.5, shape) for shape in shapes]
     given = f"step_in_place: a batch of {n}, {hidden} hidden units, learning_rate {rate}"
-    seen = t.drive("in_place", *arrays, rate, given=given)
+    given += LAID[order]
+    seen = t.drive("in_place", *arrays, rate, order, given=given)
     found = t.pair(seen["returned"], 5, "w1, w2, v1, v2, loss")
     for name, same in zip("xt", seen["same_inputs"], strict=True):
         if not same:
@@ -123,6 +131,10 @@ def step(t: Tester, n: int, hidden: int, rate: float) -> dict:
     late = 0.9 * v1 + x.T @ ((g @ right[1].T) * (1 - h * h))
     stale = "It is still the gradient through the new w2. Which line wants the old one?"
     wrong = "Compare with the formulas of the docstring, line by line."
+    if order != "C":
+        wrong = (
+            "With other arrays it was right. Which step makes a copy of one that lies like this?"
+        )
     names = ("w1", "w2", "v1", "v2", "loss")
     for place in (4, 1, 3, 2, 0):  # the symptom is in v1 and w1: the others first
         value = late if place == 2 else w1 - rate * late
@@ -136,6 +148,11 @@ def step(t: Tester, n: int, hidden: int, rate: float) -> dict:
             what=f"the new {names[place]}" if place < 4 else "loss",
             mistakes=mistakes,
         )
+    for name, same in zip(DONATED, seen["same_memory"], strict=False):
+        if not same:
+            attempt = "w = w - … makes a new array. Which operator writes into the old one?"
+            place = f"the new {name} in the memory of the old"
+            t.fail("moved", place, "an array elsewhere", attempt)
     return seen
 
 
@@ -145,6 +162,8 @@ def right_numbers(t: Tester) -> None:
     for n in (1, int(t.fixed.integers(2, 6))):
         step(t, n, int(t.fixed.integers(3, 7)), round(float(t.random.uniform(0.2, 0.6)), 2))
     step(t, 2, 3, 0.0)
+    for order in ("F", "apart"):
+        step(t, 3, 4, 0.5, order)
 
 
 @step_in_place.check(points=2)
@@ -152,11 +171,6 @@ def in_donated_memory(t: Tester) -> None:
     """The new values lie in the memory of the donated ones, and no weight is copied."""
     hidden = 2000
     seen = step(t, 1, hidden, 0.5)
-    for name, same in zip(DONATED, seen["same_memory"], strict=False):
-        if not same:
-            attempt = "w = w - … makes a new array. Which operator writes into the old one?"
-            t.fail("moved", f"the new {name} in the memory of the old", "an array elsewhere",
-                   attempt)  # fmt: skip
     weight, peak = 8 * 64 * hidden, seen["peak"]
     most = int(1.12 * weight)
     if peak > most:

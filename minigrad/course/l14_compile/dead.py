@@ -94,9 +94,14 @@ def nobody_reads_it(t: Tester) -> None:
     """An operation that nobody reads goes; one that the caller gets stays."""
     draft = Draft(a=(2, 3), b=(2, 3))
     total = draft.op("add", "a", "b")
-    draft.op("exp", total)
-    draft.op(str(t.fixed.choice(["neg", "tanh"])), "b")
-    ask(t, draft.returns(draft.op("mul", total, "a")))
+    for name in ("exp", "neg", "tanh", "sum", "sum_rows", "transpose"):
+        draft.op(name, "b")
+    for name in ("add", "div", "greater"):
+        draft.op(name, 2.0, total)
+    last = draft.op("mul", total, "a")
+    ask(t, draft.returns(last))
+    ask(t, draft.returns(last, total, last))
+    ask(t, draft.returns())
 
 
 @eliminate_dead.check(points=2)
@@ -112,6 +117,9 @@ def chains(t: Tester) -> None:
     draft.op("add", value, middle)
     ask(t, draft.returns(middle, last))
     ask(t, draft.returns("a", last))
+    draft = Draft(a=(2, 3))  # two that are alike, both needed, over numbers that stand first
+    alike = [draft.op("sub", 1.0, draft.op("mul", 2.0, draft.op("tanh", "a"))) for _ in "12"]
+    ask(t, draft.returns(*reversed(alike)))
     draft = Draft(a=(2, 3), b=(2, 3))
     for start in "ab":  # far: a chain that is needed, and one that is not
         last = start

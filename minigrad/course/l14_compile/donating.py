@@ -72,6 +72,9 @@ def ask(t: Tester, program: Program, names: list[str]) -> None:
     if "raised" in found:
         attempt = "All of these are inputs, each donated once. What do you compare?"
         t.fail("false_alarm", "(taken, refused)", f"ValueError: {found['raised'][:100]}", attempt)
+    if not found["same_names"]:
+        attempt = "The caller may want to know what it gave away. Whose list do you change?"
+        t.fail("changed_input", "`donated` as it was", "it was written to", attempt)
     taken, refused = t.pair(found["returned"], 2, "taken, refused")
     if not (isinstance(taken, dict) and isinstance(refused, dict)):
         t.fail("type", "two dicts", f"{show(taken)} and {show(refused)}"[:150], "Return two dicts.")
@@ -90,6 +93,9 @@ def ask(t: Tester, program: Program, names: list[str]) -> None:
     if taken != wanted:
         attempt = "In the order of `donated`, each goes to the first output that may take it."
         t.fail("order", f"taken: {show_dict(wanted)}", show_dict(taken), attempt)
+    if more := [i for i in refused if i not in why]:
+        attempt = "Whoever reads this looks for what was given. Was that one donated?"
+        t.fail("stranger", f"refused: {', '.join(why) or 'none'}", f"{show(more[0])}, too", attempt)
     for i, number in why.items():
         if refused[i] != found["reasons"][number]:
             got = next((WHAT[k] for k in range(3) if refused[i] == found["reasons"][k]), "")
@@ -192,7 +198,10 @@ def no_such_gift(t: Tester) -> None:
     program = draft.returns(draft.op("tanh", total))
     for names, name, why in (
         (["b", "a", "b"], "b", "it is donated twice"),
+        (["a", "b", "b"], "b", "it is donated twice"),
+        (["b", "b", "a"], "b", "it is donated twice"),
         ([total], total, "it is not an input"),
+        (["a", "nobody"], "nobody", "it is not an input"),
         (["c", "c"], "c", "it is donated twice, and refused the first time"),
     ):
         given = f"donate(program, {names}); program: {shown(program)}"

@@ -1,5 +1,8 @@
 """What the checks of lesson 14 do in the learner's process: programs in, plain lists out."""
 
+import contextlib
+import copy
+import operator
 import tracemalloc
 
 import numpy as np
@@ -23,6 +26,14 @@ def plain(op):
     if not isinstance(op, Op):
         return type(op).__name__
     return [op.name, list(op.inputs), op.output]
+
+
+def in_time(look, again):
+    """Return what a look at a result shows, and whether the same `stays` after another call."""
+    before = look()
+    with contextlib.suppress(Exception):
+        again(Program((Op("neg", ("a",), "o"),), ("a",), ("o",), {"a": (1, 1), "o": (1, 1)}))
+    return before | {"stays": look() == before}
 
 
 def unpacked(found):
@@ -69,23 +80,44 @@ def function_of(program, calls, as_tuple):
     return f
 
 
-def traced(mine, program, as_tuple):
-    """Trace what a program says; return the Program that came of it, and what else was seen."""
+def traced(mine, program, as_tuple, nested=False):
+    """Trace what a program says; return the Program that came of it, and what else was seen.
+
+    `nested`: the function traces another one before it returns.
+    """
     program, calls = built(program), []
     inputs = {name: program.shapes[name] for name in program.inputs}
     before = dict(inputs)
-    found = mine.trace(function_of(program, calls, as_tuple), inputs)
+    f = function_of(program, calls, as_tuple)
+
+    def traces_too(*arguments):
+        results = f(*arguments)
+        mine.trace(operator.neg, {"inner": (1, 1)})
+        return results
+
+    found = mine.trace(traces_too if nested else f, inputs)
     return unpacked(found) | {"n_calls": len(calls), "same_inputs": inputs == before}
 
 
-def branch(mine, name, how):
+def misfit(mine, shape, other):
+    """Trace the sum of two values of shapes that do not fit; return the shape that came of it."""
+    try:
+        found = mine.trace(operator.add, {"x": shape, "y": other})
+    except ValueError:
+        return None
+    return unpacked(found)
+
+
+def branch(mine, name, how, shape):
     """Trace a function that asks a traced value for its truth; return what came of it."""
-    seen = []
+    asked = []
 
     def asks(x):
-        return x * 2.0 if x > 0 else -x
+        asked.append(x > 0)
+        return x * 2.0 if asked[0] else -x
 
     def loops(x):
+        asked.append(x)
         for _ in range(4):
             if not x:
                 break
@@ -93,15 +125,15 @@ def branch(mine, name, how):
         return x
 
     def combines(x):
-        y = x and x * 2.0
-        seen.append(y is x)
-        return y
+        asked.append(x)
+        return x and x * 2.0
 
     f = {"if x > 0": asks, "if not x": loops, "x and 2 * x": combines}[how]
     try:
-        found = mine.trace(f, {name: (2, 3)})
+        found = mine.trace(f, {name: shape})
     except mine.TracedBranchError as error:
-        return {"raised": "TracedBranchError", "text": str(error)}
+        of = str(getattr(asked[0], "name", ""))
+        return {"raised": "TracedBranchError", "text": str(error), "of": of}
     except TypeError as error:
         if not asked_for_truth(error):
             raise
@@ -122,19 +154,23 @@ def without_dead(mine, program):
     given = built(program)
     before = built(program)
     found = mine.eliminate_dead(given)
-    return unpacked(found) | {"unchanged": given == before}
+    return in_time(lambda: unpacked(found), mine.eliminate_dead) | {"unchanged": given == before}
 
 
 def fused(mine, program):
     """Fuse; return the groups as lists of lists."""
     given = built(program)
     groups = mine.fuse(given)
-    if groups is None or not isinstance(groups, list | tuple):
+    if not isinstance(groups, list):
         return {"kind": "None" if groups is None else type(groups).__name__}
-    if not all(isinstance(group, list | tuple) for group in groups):
+    if not all(isinstance(group, list) for group in groups):
         return {"kind": "list of other things than lists"}
     unchanged = given == built(program)
-    return {"groups": [[plain(op) for op in group] for group in groups], "unchanged": unchanged}
+
+    def look():
+        return {"groups": [[plain(op) for op in group] for group in groups]}
+
+    return in_time(look, mine.fuse) | {"unchanged": unchanged}
 
 
 def alias(mine, program, i, o):
@@ -145,17 +181,33 @@ def alias(mine, program, i, o):
 
 def donated(mine, program, names):
     """Donate inputs; return the two dicts, or the ValueError that was raised."""
+    given = list(names)
     try:
-        found = mine.donate(built(program), list(names))
+        found = mine.donate(built(program), given)
     except ValueError as error:
         return {"raised": str(error)}
     reasons = [mine.NO_SIZE, mine.STILL_READ, mine.TAKEN]
-    return {"returned": found, "reasons": reasons}
+    seen = in_time(
+        lambda: {"returned": copy.deepcopy(found)}, lambda other: mine.donate(other, ["a"])
+    )
+    return seen | {"reasons": reasons, "same_names": given == names}
 
 
-def in_place(mine, x, t, w1, w2, v1, v2, learning_rate):
-    """Take a step in place; return the results, whose memory they have, and the peak of bytes."""
-    given, before = [w1, w2, v1, v2], [x.copy(), t.copy()]
+def laid(array, order):
+    """Return a copy whose numbers lie in columns ("F"), or with others between them."""
+    if order == "F":
+        return np.asfortranarray(array)
+    apart = np.repeat(array, 2, axis=1)
+    return apart[:, ::2]
+
+
+def in_place(mine, x, t, w1, w2, v1, v2, learning_rate, order="C"):
+    """Take a step in place; return the results, whose memory they have, and the peak of bytes.
+
+    `order`: how the numbers lie in memory: "C", "F", or "apart", with others between them.
+    """
+    given = [w1, w2, v1, v2] if order == "C" else [laid(a, order) for a in (w1, w2, v1, v2)]
+    before = [x.copy(), t.copy()]
     tracemalloc.start()
     try:
         found = mine.step_in_place(x, t, *given, learning_rate)

@@ -17,7 +17,7 @@ from minigrad.course.l14_compile.programs import (
     shown,
     unpack,
 )
-from minigrad.course.objects import Op, Program
+from minigrad.course.objects import ELEMENTWISE, Op, Program
 from minigrad.grader.compare import agree
 from minigrad.grader.message import show
 from minigrad.grader.tester import Tester
@@ -166,8 +166,9 @@ def a_chain(t: Tester) -> None:
     shape = (int(t.fixed.integers(2, 5)), 3)
     draft = Draft(a=shape, b=shape)
     value = draft.op("mul", "a", "b")
-    for name in t.fixed.choice(["tanh", "neg", "exp"], 3):
-        value = draft.op(str(name), value)
+    for name in ELEMENTWISE:
+        operands = (value,) if name in ("neg", "exp", "tanh") else (value, 0.5)
+        value = draft.op(name, *operands)
     ask(t, draft.returns(draft.op("add", value, "b")))
 
 
@@ -190,6 +191,12 @@ def after_a_sum(t: Tester) -> None:
     e = draft.op("exp", "x")
     s = draft.op(str(t.fixed.choice(["sum", "sum_rows"])), e)
     ask(t, draft.returns(draft.op("div", e, s)))
+    for name in ("sum", "sum_rows"):  # two of its inputs come from one group, one of them a sum
+        for places in ((0, 1), (1, 0)):
+            draft = Draft(x=shape)
+            e = draft.op("exp", "x")
+            both = draft.op(name, e), draft.op("neg", e)
+            ask(t, draft.returns(draft.op("mul", *(both[k] for k in places))))
     draft = Draft(x=(1, 1))  # one entry only: also then, the sum is not a value of the loop
     ask(t, draft.returns(draft.op("mul", draft.op("sum", draft.op("neg", "x")), "x")))
     draft = Draft(x=(1, 3))

@@ -32,7 +32,14 @@ ALWAYS = ("pyproject.toml", "constraints.txt", "tests/conftest.py")  # what ever
 APART = ("course", "grader", "cli")  # what of minigrad/ the engine does not know
 
 COURSE = ("minigrad", "start.py", "exercises", "lessons/source", "solutions")
-GRADED = ("minigrad/grader", "minigrad/course/l00_start", "minigrad/course/l07_functions")
+GRADED = (
+    "minigrad/grader",
+    "minigrad/course/__init__.py",
+    "minigrad/course/l00_start",
+    "minigrad/course/l07_functions",
+    "solutions/00_start.py",
+    "solutions/07_functions.py",
+)
 FILES = {  # files and folders below tests/ with a fact for each file, and what it reads by name
     **dict.fromkeys(
         ("autograd", "compiler", "cuda", "devices", "formulas", "memory", "nn", "ops", "optim",
@@ -194,10 +201,16 @@ class Recorder:
         self.read[fact].update(*(paths for what, paths in report.user_properties if what == READ))
 
     def missing(self, fact):
-        """The texts that the tests of a fact read, and that its key does not depend on."""
-        texts = texts_of(fact) | {ROOT / name for name in ALWAYS}
+        """The texts that the tests of a fact read, and that its key does not depend on.
+
+        A file of tests is imported, and reads, for all of its lessons at once.
+        """
+        together = {f for f in all_facts() if f.split()[0] == fact.split()[0]}
+        texts = set().union(*map(texts_of, together), (ROOT / name for name in ALWAYS))
         return sorted(
-            str(p.relative_to(ROOT)) for p in map(_source, self.read[fact]) if p and p not in texts
+            str(p.relative_to(ROOT))
+            for p in set(map(_source, self.read[fact]))
+            if p and p not in texts
         )
 
 

@@ -1,5 +1,7 @@
 """What the checks of lesson 08 do beside the learner's code: build models, run them, look."""
 
+import sys
+
 import numpy as np
 
 from minigrad.course.objects import Parameter
@@ -86,11 +88,12 @@ def steps(mine, values, rounds):
         p.requires_grad = name not in rounds[0]["frozen"]
         p.grad = plain(rounds[0]["gradients"].get(name))
     optimizer = mine.SGD(iter(model.values()), **rounds[0]["hyper"])
-    at_first, rows, calls, own = plain(optimizer.state), [], [], mine.sgd_update
+    at_first, rows, calls = plain(optimizer.state), [], []
+    code = getattr(mine.sgd_update, "__code__", None)
 
-    def sgd_update(*arguments, **named):
-        calls.append(1)
-        return own(*arguments, **named)
+    def note(frame, event, _):  # whatever name it is called by
+        if event == "call" and frame.f_code is code:
+            calls.append(1)
 
     for now in rounds:
         for name, p in model.items():
@@ -101,11 +104,11 @@ def steps(mine, values, rounds):
             setattr(optimizer, name, number)
         grads = {name: p.grad for name, p in model.items()}
         calls.clear()
-        mine.sgd_update = sgd_update
+        sys.setprofile(note)
         try:
             returned = optimizer.step()
         finally:
-            mine.sgd_update = own
+            sys.setprofile(None)
         state, strangers = by_name(model, optimizer.state)
         rows.append(
             {
@@ -118,7 +121,7 @@ def steps(mine, values, rounds):
                 "state": state,
                 "strangers": strangers,
                 "at_first": at_first,
-                "calls": len(calls),
+                "calls": len(calls) if code else None,
             }
         )
         if not all(isinstance(p.values, np.ndarray) for p in model.values()):

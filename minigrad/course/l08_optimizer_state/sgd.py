@@ -146,7 +146,7 @@ def check(t: Tester, values: dict[str, np.ndarray], rounds: list[Round]) -> list
                 mistakes=[Mistake(kind, wrong[kind][k][0][name], WRONG[kind]) for kind in kinds],
             )
         n = sum(name not in rounds[k]["frozen"] for name in rounds[k]["gradients"])
-        if row["calls"] != n:
+        if row["calls"] not in (n, None):
             t.fail(
                 "own_formula",
                 f"{n} of sgd_update's calls in step {k + 1}, one for each that is updated",

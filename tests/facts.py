@@ -190,9 +190,14 @@ def _hash(paths):
 class Recorder:
     """A plugin that notes for each fact whether all of its tests passed, and what they read."""
 
-    def __init__(self):
+    def __init__(self, asked=()):
+        self.asked = asked
         self.outcomes = collections.defaultdict(set)
         self.read = collections.defaultdict(set)
+
+    def pytest_configure(self, config):
+        """Asks for facts, which are too many for a command line."""
+        config.option.facts = ",".join(self.asked)
 
     def pytest_runtest_logreport(self, report):
         """Notes an outcome; `report.skipped` counts as neither."""
@@ -282,11 +287,11 @@ def main(arguments=None):
         sys.stdout.write("".join(f"{x}\n" for x in stale) or f"All {len(asked)} are known.\n")
         return 1 if stale else 0
     keys = {fact: key_of(fact) for fact in stale}
-    recorder = Recorder()
+    recorder = Recorder(stale)
     files = sorted({f"tests/{fact.partition(' ')[0]}" for fact in stale})
     status = pytest.main(
-        [*files, f"--facts={','.join(stale)}", "-q", "-n", str((os.cpu_count() or 1) + 1),
-         "--dist", "loadfile", "--no-loadscope-reorder"],
+        [*files, "-q", "-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile",
+         "--no-loadscope-reorder"],
         plugins=[recorder],
     )  # fmt: skip
     if status not in (0, 1):

@@ -297,7 +297,7 @@ def target(mine, arrays, transposed):
         for name, (box, known, values) in held.items()
         if made.get(name) is not box
         or identity(box) != known
-        or not np.array_equal(whole(box)[3], values)
+        or not np.array_equal(whole(box)[3], values)  # pyright: ignore[reportArgumentType]
     ]
     layers = {}
     shown = [getattr(box.storage, "data", None) for box in online.values()]

@@ -77,7 +77,8 @@ def ask_names(t: Tester, program: Program, as_tuple: bool = True) -> None:
     taken = [name for name in reversed(made) if not re.fullmatch("t[0-9]+", name)]
     if not taken:
         return
-    head, number = re.fullmatch("(.*?)([0-9]*)", taken[0], re.DOTALL).groups()
+    head = taken[0].rstrip("0123456789")
+    number = taken[0][len(head) :]
     following = [f"{head}{int(number) + k}" for k in range(1, 40)] if number else []
     others = [name for name in (*taken, *following) if name not in program.shapes]
     shapes = dict.fromkeys(others, (1, 1)) | program.shapes
